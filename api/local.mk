@@ -18,6 +18,7 @@ api_libapi_la_SOURCES = \
 	api/base/problem_json.c \
 	api/include/api/remote.h api/documents/remote.c api/documents/publication.c api/documents/hook.c \
 	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
+	api/documents/report_recipe.c api/documents/report_recipe.h \
 	api/documents/report_stages.c api/documents/report_stages.h \
 	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/advice.h \
@@ -33,6 +34,7 @@ api_libapi_la_SOURCES = \
 	api/base/markup.c api/base/markup.h \
 	api/spec/accept.c \
 	api/spec/cases.c \
+	api/spec/choices.c \
 	api/spec/data.c \
 	api/spec/host.c \
 	api/spec/layers.c \

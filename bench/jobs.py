@@ -37,10 +37,10 @@ def small_model(seed=1):
 
 
 class Daemon:
-    def __init__(self, folder):
+    def __init__(self, folder, **environment):
         self.process = subprocess.Popen(
             [INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0", "--state-dir",
-             folder], stderr=subprocess.PIPE, text=True)
+             folder], env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if found := re.search(r"^listening on \S*?:(\d+)", line):
                 self.port = int(found[1])

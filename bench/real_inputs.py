@@ -25,8 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-PACKAGES = Path(sys.prefix) / "models"
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = next((folder for folder in (Path(sys.prefix) / "models",
+                                       ROOT / "build" / "venv" / "models")
+                 if folder.is_dir()), Path(sys.prefix) / "models")
 MODELS = {
     "magika": "magika/models/standard_v3_3/model.onnx",
     "silero_vad": "silero_vad/data/silero_vad.onnx",

@@ -407,6 +407,14 @@ put_profile(const struct qdq_profile *p)
     printf(":\n    float %.4g ms, quantized %.4g ms: %.3f times (%.3f to %.3f)\n",
            p->sides[QDQ_SIDE_FLOAT].p50_ms, p->sides[QDQ_SIDE_QUANTIZED].p50_ms,
            p->ratio, p->ratio_low, p->ratio_high);
+    if (!p->default_precision)
+        return;
+    fputs("    float in ", stdout);
+    put_text(stdout, p->default_precision, 0);
+    printf(", the runtime's own precision, %.4g ms%s\n", p->default_float.p50_ms,
+           p->default_float.p50_ms <= p->sides[QDQ_SIDE_QUANTIZED].p50_ms
+               ? ": deploy the float model, unless size or exactness decides"
+               : "");
 }
 
 /* Prints the bounds of `accept`, all of which were met when this is called. */

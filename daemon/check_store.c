@@ -7,6 +7,7 @@
 #include "library/bucket.h"
 #include "library/folder.h"
 #include "store/backup.h"
+#include "store/offline.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,9 +76,9 @@ add_named(void *arg, const char *id, struct api_problem *p)
     return true;
 }
 
-/* Lists the blobs that the rows name now, by a copy of the database. */
+/* Lists the blobs that the rows of a database of SQLite name. */
 static bool
-list_rows(const char *path, struct ids *ret, struct api_problem *p)
+list_file(const char *path, struct ids *ret, struct api_problem *p)
 {
     char database[PATH_MAX], copy[PATH_MAX];
     if (snprintf(database, sizeof database, "%s/" FOLDER_DATABASE, path) >=
@@ -87,6 +88,25 @@ list_rows(const char *path, struct ids *ret, struct api_problem *p)
     bool ok = store_backup_copy(database, copy, p) &&
               store_backup_each(copy, add_named, ret, p);
     unlink(copy);
+    return ok;
+}
+
+/* Returns the URL of the record without a pooler. */
+static const char *
+direct_url(const struct settings *settings)
+{
+    return *settings->store_direct_url ? settings->store_direct_url
+                                       : settings->store_url;
+}
+
+/* Lists the blobs that the rows of a tenant name now, in SQLite by a copy of the database. */
+static bool
+list_rows(const struct settings *settings, const char *path, const char *tenant,
+          struct ids *ret, struct api_problem *p)
+{
+    bool ok = *settings->store_url
+                  ? survey_blobs(direct_url(settings), tenant, add_named, ret, p)
+                  : list_file(path, ret, p);
     ids_finish(ret);
     return ok && (!ret->failed || api_problem_no_memory(p));
 }
@@ -98,7 +118,7 @@ add_object(void *arg, const struct bucket_object *object)
 {
     char id[DIGEST_SIZE];
     const char *name = strrchr(object->key, '/');
-    if (strstr(object->key, "/marks/"))
+    if (strstr(object->key, "/marks/") || strstr(object->key, "/removals/"))
         return;
     snprintf(id, sizeof id, "sha256:%.64s", name ? name + 1 : object->key);
     if (digest_is_id(id))
@@ -152,6 +172,7 @@ list_blobs(const struct bucket *bucket, const char *path, const char *tenant,
 /* --- the comparison ------------------------------------------------------- */
 
 struct check {
+    const struct settings *settings;
     const struct bucket *bucket;
     FILE *out;
     struct store_checked *done;
@@ -182,14 +203,29 @@ check_folder(void *arg, const char *path, const char *tenant, struct api_problem
 {
     struct check *check = arg;
     struct ids lists[3] = {0};
-    bool ok = list_rows(path, &lists[0], p) &&
+    const struct settings *settings = check->settings;
+    bool ok = list_rows(settings, path, tenant, &lists[0], p) &&
               list_blobs(check->bucket, path, tenant, &lists[1], p) &&
-              list_rows(path, &lists[2], p);
+              list_rows(settings, path, tenant, &lists[2], p);
     if (ok)
         compare_lists(check, tenant, lists);
     for (size_t i = 0; i < 3; i++)
         free(lists[i].items);
     return ok;
+}
+
+/* Checks a tenant of a record in PostgreSQL. */
+static bool
+check_tenant(void *arg, const char *tenant, struct api_problem *p)
+{
+    const struct check *check = arg;
+    char path[PATH_MAX];
+    int len = *tenant ? snprintf(path, sizeof path, "%s/tenants/%s",
+                                 check->settings->state_dir, tenant)
+                      : snprintf(path, sizeof path, "%s", check->settings->state_dir);
+    if (len >= (int)sizeof path)
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: too long", path);
+    return check_folder(arg, path, tenant, p);
 }
 
 bool
@@ -198,14 +234,12 @@ check_store(const struct settings *settings, FILE *out, struct store_checked *re
 {
     struct bucket_pool *pool = NULL;
     *ret = (struct store_checked){0};
-    if (*settings->store_url)
-        return api_problem_set(p, API_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
-                               "--check-store reads a record in SQLite, and store.url "
-                               "names another one");
     if (!bucket_open(settings, &pool, p))
         return false;
-    struct check check = {bucket_calls(pool), out, ret};
-    bool ok = folders_each(settings->state_dir, check_folder, &check, p);
+    struct check check = {settings, bucket_calls(pool), out, ret};
+    bool ok = *settings->store_url
+                  ? survey_tenants(direct_url(settings), check_tenant, &check, p)
+                  : folders_each(settings->state_dir, check_folder, &check, p);
     bucket_close(&pool);
     return ok;
 }

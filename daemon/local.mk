@@ -49,16 +49,21 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/dialect_postgres.h daemon/store/dialect_sqlite.h \
 	daemon/store/files.c \
 	daemon/store/group_commit.c \
+	daemon/store/hints.h \
 	daemon/store/inner.h \
 	daemon/store/hooked.c daemon/store/hooked.h \
 	daemon/store/nodes.c daemon/store/nodes.h \
+	daemon/store/leader.c daemon/store/leader.h \
 	daemon/store/log.h \
 	daemon/store/outbox.c daemon/store/outbox.h \
+	daemon/store/removal.c \
 	daemon/store/schema.c daemon/store/schema.h \
 	daemon/store/sql.h \
 	daemon/store/sqlite.c \
 	daemon/store/steps.h \
 	daemon/store/store.c daemon/store/store.h \
+	daemon/store/tokens.c daemon/store/tokens.h \
+	daemon/store/offline.h \
 	daemon/library/ballast.c daemon/library/ballast.h \
 	daemon/library/blob.c daemon/library/blob.h \
 	daemon/library/bucket.h \
@@ -71,6 +76,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/leftovers.c \
 	daemon/library/library.c daemon/library/library.h \
 	daemon/library/library_inner.h \
+	daemon/library/shared_folder.c \
 	daemon/library/sweep.c daemon/library/sweep.h \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \
@@ -84,6 +90,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
 	daemon/jobs/end.c \
+	daemon/jobs/errand.c \
 	daemon/jobs/fetch.c \
 	daemon/jobs/gpus.c daemon/jobs/gpus.h \
 	daemon/jobs/inner.h \
@@ -97,7 +104,9 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/tenants/service.h \
 	daemon/tenants/sweeper.c daemon/tenants/sweeper.h \
 	daemon/tenants/tenants.c daemon/tenants/tenants.h \
+	daemon/tenants/token_check.c \
 	daemon/tenants/token_command.c \
+	daemon/tenants/token_rows.c daemon/tenants/token_rows.h \
 	daemon/tenants/tokens.c daemon/tenants/tokens.h \
 	daemon/pool/judging.c daemon/pool/judging.h \
 	daemon/pool/lane.c daemon/pool/lane.h \
@@ -144,10 +153,12 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/check_store.c daemon/check_store.h \
 	daemon/folders.c daemon/folders.h \
 	daemon/migrate_blobs.c daemon/migrate_blobs.h \
+	daemon/migrate_record.c daemon/migrate_record.h \
 	daemon/descriptors.c daemon/descriptors.h
-POSTGRES_SOURCES = daemon/store/postgres.c daemon/store/postgres.h \
+POSTGRES_SOURCES = daemon/store/hints.c daemon/store/postgres.c daemon/store/postgres.h \
 	daemon/store/postgres_connection.c \
-	daemon/store/postgres_schema.c daemon/store/postgres_steps.h
+	daemon/store/postgres_schema.c daemon/store/postgres_steps.h \
+	daemon/store/offline.c
 if HAVE_LIBPQ
 daemon_libqdqdi_la_SOURCES += $(POSTGRES_SOURCES)
 else

@@ -14,6 +14,7 @@
 #include "handlers/handlers.h"
 #include "http/server.h"
 #include "migrate_blobs.h"
+#include "migrate_record.h"
 #include "settings/remotes.h"
 #include "tenants/keeper.h"
 #include "tenants/node.h"
@@ -46,6 +47,7 @@ struct arguments {
     /* folders of a backup or restore; NULL: not asked for */
     const char *backup, *restore;
     const char *blobs; /* URL of a bucket for the stored files; NULL: not asked for */
+    const char *migrate_to; /* URL of a database for the record; NULL: not asked for */
     bool check_only, print, adopt, check_store;
     size_t n_flags;
     struct setting_flag flags[MAX_FLAGS];
@@ -62,6 +64,7 @@ enum {
     OPTION_RESTORE,
     OPTION_ADOPT,
     OPTION_BLOBS,
+    OPTION_MIGRATE_TO,
     OPTION_CHECK_STORE,
     OPTION_VERSION,
     OPTION_HELP,
@@ -98,6 +101,10 @@ static const struct option_row option_rows[N_OPTIONS] = {
                       "Copies the stored files of a state folder to the bucket "
                       "s3://BUCKET/PREFIX and exits. Its server and credentials are "
                       "those of the settings (blobs.endpoint, blobs.credentials)."},
+    [OPTION_MIGRATE_TO] = {"migrate-to", '\0', "URL",
+                           "Copies the record of a state folder to the empty database "
+                           "postgresql://... and exits; with --blobs also its stored "
+                           "files, before."},
     [OPTION_CHECK_STORE] =
         {"check-store", '\0', NULL,
          "Finds rows without stored files and stored files without rows, and exits "
@@ -168,6 +175,9 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
         case OPTION_BLOBS:
             ret->blobs = optarg;
             break;
+        case OPTION_MIGRATE_TO:
+            ret->migrate_to = optarg;
+            break;
         case OPTION_CHECK_STORE:
             ret->check_store = true;
             break;
@@ -218,9 +228,8 @@ tell_stopping(const struct settings *settings)
 static bool
 start(struct daemon *d, struct api_problem *p)
 {
-    char path[TOKEN_PATH];
     if (!node_begin(p) || !descriptors_share(&d->settings, p) ||
-        !tokens_path(&d->settings, path, p) || !tokens_open(path, &d->tokens, p) ||
+        !tokens_open_set(&d->settings, &d->tokens, p) ||
         !bucket_open(&d->settings, &d->bucket, p) ||
         !tenants_open(&d->settings, bucket_calls(d->bucket), &d->tenants, p) ||
         !tokens_bind(d->tokens, d->tenants, p) ||
@@ -475,22 +484,46 @@ adopt(const struct settings *settings)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Copies the stored files to a bucket. */
+/* Copies the stored files to a bucket. *ret_all is whether none was damaged and stayed behind. */
+static bool
+move_blobs(const struct settings *settings, const char *url, bool *ret_all,
+           struct api_problem *p)
+{
+    struct migrated_blobs done;
+    if (!migrate_blobs(settings, url, &done, p))
+        return false;
+    printf("%s: %llu files, %llu bytes, %llu damaged files left out\n", url,
+           (unsigned long long)done.files, (unsigned long long)done.bytes,
+           (unsigned long long)done.damaged);
+    *ret_all = !done.damaged;
+    return true;
+}
+
+static bool
+move_record(const struct settings *settings, const char *url, struct api_problem *p)
+{
+    struct migrated_record done;
+    if (!migrate_record(settings, url, &done, p))
+        return false;
+    printf("the record: %llu rows, %llu tenants\n", (unsigned long long)done.rows,
+           (unsigned long long)done.tenants);
+    return true;
+}
+
+/* Copies the stored files to a bucket and then the record to a database, where they are named:
+   a record must not name files that are not there yet. */
 static int
-move_blobs(const struct settings *settings, const char *url)
+move_state(const struct settings *settings, const char *blobs, const char *record)
 {
     struct api_problem problem = {0};
-    struct migrated_blobs done;
+    bool all = true;
     umask(077);
     log_open(settings->log_format);
-    bool ok = migrate_blobs(settings, url, &done, &problem);
-    if (ok)
-        printf("%s: %llu files, %llu bytes, %llu damaged files left out\n", url,
-               (unsigned long long)done.files, (unsigned long long)done.bytes,
-               (unsigned long long)done.damaged);
-    else
+    bool ok = (!blobs || move_blobs(settings, blobs, &all, &problem)) &&
+              (!record || move_record(settings, record, &problem));
+    if (!ok)
         fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok && !done.damaged ? EXIT_SUCCESS : EXIT_FAILURE;
+    return ok && all ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int
@@ -515,7 +548,7 @@ static bool
 needs_sqlite(const struct arguments *arguments)
 {
     return arguments->backup || arguments->restore || arguments->adopt ||
-           arguments->blobs || arguments->check_store;
+           (arguments->blobs && !arguments->migrate_to);
 }
 
 int
@@ -545,14 +578,15 @@ main(int argc, char **argv)
     if (*daemon.settings.store_url && needs_sqlite(&arguments)) {
         fprintf(stderr,
                 "qdqd: store.url: the record is in PostgreSQL, and this command "
-                "reads one in state.dir alone; pg_dump copies the record\n");
+                "reads one in state.dir alone; there pg_dump is the backup of the "
+                "record, and the bucket's versioning that of the stored files\n");
         status = USAGE;
     } else if (arguments.backup || arguments.restore) {
         status = copy_state(&daemon.settings, arguments.backup, arguments.restore);
     } else if (arguments.adopt) {
         status = adopt(&daemon.settings);
-    } else if (arguments.blobs) {
-        status = move_blobs(&daemon.settings, arguments.blobs);
+    } else if (arguments.blobs || arguments.migrate_to) {
+        status = move_state(&daemon.settings, arguments.blobs, arguments.migrate_to);
     } else if (arguments.check_store) {
         status = print_faults(&daemon.settings);
     } else if (!check_cases(daemon.settings.engine_cases, &err)) {

@@ -7,6 +7,7 @@
 #include "library/bucket.h"
 #include "library/folder.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,9 @@ upload_blob(void *arg, const char *id)
     }
     snprintf(key, sizeof key, "%.100s/%.64s", *upload->tenant ? upload->tenant : "_",
              strchr(id, ':') + 1);
-    if (fstat(fd, &st) == 0 &&
-        upload->bucket->put(upload->bucket->arg, key, fd, id, &was_there, p)) {
+    if (fstat(fd, &st) != 0)
+        api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", id, strerror(errno));
+    else if (upload->bucket->put(upload->bucket->arg, key, fd, id, &was_there, p)) {
         upload->done->files++;
         upload->done->bytes += (uint64_t)st.st_size;
     }

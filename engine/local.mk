@@ -32,9 +32,10 @@ engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(ZLIB_CFLAGS) \
 	$(LUA_CFLAGS) $(ORT_CFLAGS)
 # Loops over floats are written to vectorize; -O2 alone does not try hard, and it minds
-# the flags that a comparison may raise, which nobody looks at.
+# the flags that a comparison may raise, which nobody looks at. Products and sums are not
+# fused, so that all processors compute the same bits.
 engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
-	-fno-trapping-math
+	-fno-trapping-math -ffp-contract=off
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) \
 	$(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
@@ -89,11 +90,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
+	engine/evaluate/traced.c engine/evaluate/traced.h \
+	engine/profile/pace.c engine/profile/pace.h \
 	engine/profile/profile.c engine/profile/profile.h \
 	engine/profile/sides.c engine/profile/sides.h \
 	engine/run/trace.c engine/run/trace.h \
 	engine/judge/candidates.c engine/judge/candidates.h \
 	engine/judge/judge.c engine/judge/judge.h \
+	engine/judge/grade.h \
 	engine/job/choose_device.c \
 	engine/job/engine.c \
 	engine/job/histograms.c engine/job/histograms.h \
@@ -133,10 +137,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/products.c engine/number/products.h \
 	engine/number/params.c engine/number/params.h \
-	engine/number/simd.h \
+	engine/number/simd.c engine/number/simd.h \
 	engine/plan/decide.c engine/plan/planner.h \
 	engine/plan/float16_nodes.c engine/plan/float16_nodes.h \
 	engine/plan/formats.c engine/plan/formats.h \
+	engine/plan/idle_support.c \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/outputs.c engine/plan/outputs.h \
 	engine/plan/plan.c engine/plan/plan.h \
@@ -152,6 +157,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
 	engine/prepare/fold.c engine/prepare/fold.h \
+	engine/prepare/make_biases.c engine/prepare/make_biases.h \
 	engine/prepare/functions.c engine/prepare/functions.h \
 	engine/prepare/inline.c \
 	engine/prepare/value_types.c engine/prepare/value_types.h \
@@ -167,13 +173,18 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/outline.c engine/range/outline.h \
 	engine/range/patches.c engine/range/patches.h \
+	engine/range/shifts.c engine/range/shifts.h \
 	engine/range/peaks.c engine/range/peaks.h \
 	engine/recipe/advise.c engine/recipe/advise.h \
 	engine/recipe/faults.c engine/recipe/faults.h \
+	engine/recipe/goals.c engine/recipe/goals.h \
 	engine/recipe/groups.c engine/recipe/groups.h \
 	engine/recipe/recipe.c engine/recipe/recipe.h \
+	engine/recipe/variants.c engine/recipe/variants.h \
+	engine/remake/remake.c engine/remake/remake.h \
 	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
+	engine/rewrite/insert_fakes.c \
 	engine/rewrite/split.c engine/rewrite/split.h \
 	engine/rewrite/to_float16.c engine/rewrite/to_float16.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
@@ -210,6 +221,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/weights/float16_data.c engine/weights/float16_data.h \
 	engine/weights/updates.c engine/weights/updates.h \
 	engine/weights/gptq.c engine/weights/gptq.h \
+	engine/weights/panel.h \
+	engine/weights/factor.c \
+	engine/weights/refine.c \
 	engine/weights/integers.c engine/weights/integers.h \
 	engine/weights/least_error.c \
 	engine/weights/scales.c engine/weights/scales.h \

@@ -9,7 +9,6 @@
 #include "calibrate/moments.h"
 #include "data/inputs.h"
 #include "data/random.h"
-#include "equalize/equalize.h"
 #include "evaluate/deployed.h"
 #include "evaluate/evaluate.h"
 #include "evaluate/kernels.h"
@@ -17,7 +16,9 @@
 #include "prepare/prepare.h"
 #include "profile/profile.h"
 #include "recipe/advise.h"
+#include "recipe/goals.h"
 #include "recipe/recipe.h"
+#include "remake/remake.h"
 #include "rewrite/insert.h"
 #include "scale/precision.h"
 #include "scale/scale.h"
@@ -29,6 +30,7 @@
 
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const char *const stage_names[QDQ_N_STAGES] = {
 #define QDQ_STAGE(name, text) [QDQ_STAGE_##name] = text,
@@ -138,27 +140,6 @@ check_data(const struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Equalizes the model if the spec asks for it. All later stages see the equalized
-   model, which is the one that is quantized. */
-static enum qdq_code
-stage_equalize(struct qdqi_job *job, struct qdq_error *err)
-{
-    struct qdq_report *report = &job->report->view;
-    if (!job->work->spec->equalize)
-        return QDQ_OK;
-    enum qdq_code code =
-        qdqi_equalize(job->model, job->arena, &report->equalization,
-                      &report->n_equalization, &job->report->equalized, err);
-    if (code)
-        return code;
-    if (job->report->equalized) {
-        job->model = job->report->equalized;
-        return QDQ_OK;
-    }
-    return qdqi_warn(&job->warnings, job->arena, err, "nothing_equalized", NULL,
-                     "no two layers of the model could be equalized with each other");
-}
-
 /* Generates the random samples that the spec asks for. The spec also decides the
    sizes of the model's inputs. */
 static enum qdq_code
@@ -188,13 +169,6 @@ stage_smooth(struct qdqi_job *job, struct qdq_error *err)
     return code ? code : qdqi_smooth(job, err);
 }
 
-/* Returns whether a warning of the plan is about a job without data, and this is none. */
-static bool
-does_not_apply(const struct qdqi_job *job, const struct qdq_warning *w)
-{
-    return strcmp(w->code, QDQI_NEEDS_DATA) == 0 && qdqi_recipe_has_data(job);
-}
-
 static enum qdq_code
 stage_plan(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -202,18 +176,7 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
     if (!code)
         code = check_data(job, err);
     if (!code)
-        code = qdq_plan_make(job->engine->catalog, job->model, job->work->spec,
-                             &job->report->plan, err);
-    job->plan = job->report->plan;
-    for (size_t i = 0; !code && i < job->plan->view.n_warnings; i++) {
-        const struct qdq_warning *w = &job->plan->view.warnings[i];
-        if (does_not_apply(job, w))
-            continue;
-        code = qdqi_warn(&job->warnings, job->arena, err, w->code, w->node, "%s",
-                         w->detail);
-        if (!code)
-            job->warnings.rows[job->warnings.n - 1].rule = w->rule;
-    }
+        code = qdqi_make_plan(job, err);
     if (code || (code = make_samples(job, err)))
         return code;
     job->to_evaluate = count_evaluated(job);
@@ -385,7 +348,7 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     case QDQ_STAGE_LOAD:
         return stage_load(job, err);
     case QDQ_STAGE_EQUALIZE:
-        return stage_equalize(job, err);
+        return qdqi_make_equalized(job, err);
     case QDQ_STAGE_SMOOTH:
         return stage_smooth(job, err);
     case QDQ_STAGE_PLAN:
@@ -410,10 +373,12 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
             return code;
         return stage_convert(job, err);
     case QDQ_STAGE_KERNELS:
-        return qdqi_count_kernels(job, err);
+        return qdqi_kernels_wait(job) ? QDQ_OK : qdqi_count_kernels(job, err);
     case QDQ_STAGE_PROFILE:
         return qdqi_profile(job, err);
     case QDQ_STAGE_ADVISE:
+        if ((code = qdqi_goals_conclude(job, err)))
+            return code;
         return qdqi_advise(job, scales, err);
     default:
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL, "no such stage");
@@ -446,8 +411,9 @@ end_stage(const struct qdqi_job *job, enum qdq_stage stage)
     };
 }
 
+/* Runs all stages. The beginning of a recipe changes the spec, which is the job's. */
 static enum qdq_code
-run_stages(struct qdqi_job *job, struct qdq_error *err)
+run_stages(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
 {
     struct qdqi_scales scales = {0};
     struct qdq_timing *timings =
@@ -462,8 +428,14 @@ run_stages(struct qdqi_job *job, struct qdq_error *err)
         enum qdq_code code = qdqi_job_progress(job, stage, 0, 0, err);
         if (!code)
             code = run_stage(job, stage, &scales, err);
+        if (!code && stage == QDQ_STAGE_LOAD)
+            code = qdqi_recipe_begin(job, spec, err);
         if (code)
             return code;
+        if (stage == QDQ_STAGE_LOAD)
+            job->first_made_warning = job->warnings.n;
+        if (stage == QDQ_STAGE_QUANTIZE)
+            job->n_made_warnings = job->warnings.n - job->first_made_warning;
         uses[i] = end_stage(job, stage);
         timings[i] = (struct qdq_timing){uses[i].name, uses[i].seconds};
     }
@@ -480,10 +452,14 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     struct qdq_spec spec = *work->spec;
     struct qdq_work complete = *work;
     qdq_spec_complete(&spec);
+    const struct qdq_spec asked = spec;
     complete.spec = &spec;
     struct qdqi_job job = {.engine = engine,
                            .work = &complete,
+                           .asked = &asked,
+                           .observations = -1,
                            .model_id = work->model_id,
+                           .optimized = -1,
                            .report = qdqi_report_new(),
                            .scratch = qdqi_arena_new()};
     enum qdq_code code;
@@ -493,8 +469,8 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
         goto out;
     }
     job.arena = job.report->arena;
-    if ((code = qdqi_job_choose_device(&job, err)) || (code = run_stages(&job, err)) ||
-        (code = qdqi_report_fill(&job, err)) ||
+    if ((code = qdqi_job_choose_device(&job, err)) ||
+        (code = run_stages(&job, &spec, err)) || (code = qdqi_report_fill(&job, err)) ||
         (code = qdqi_gates_judge(&spec.accept, &job.model->info, job.not_float, report,
                                  job.arena, err)))
         goto out;
@@ -503,8 +479,11 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     report = NULL;
 out:
     qdqi_engine_release_judge(engine);
+    qdqi_recipe_end(&job);
     qdqi_whatif_close(&job);
     qdqi_moments_free(&job);
+    if (job.optimized >= 0)
+        close(job.optimized);
     qdq_report_free(&report);
     qdq_dataset_free(&job.dataset);
     qdqi_arena_free(&job.scratch);

@@ -61,7 +61,7 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 # From the ground up: a file may include headers of its own folder and of the folders before
 # it. Files beside the folders are on top; include/, which all may use, is at the bottom.
 engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
-engine_order="$engine_order equalize range rewrite run deploy job smooth replan calibrate scale evaluate profile judge whatif recipe"
+engine_order="$engine_order equalize range rewrite run deploy job smooth replan calibrate scale evaluate profile judge remake whatif recipe"
 api_order='base spec documents http'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 

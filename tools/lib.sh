@@ -76,16 +76,13 @@ matches() {
 # changes in the clone. A newly configured folder compiles with ccache where that is
 # installed.
 configure_tree() {
-    local folder=$1 found=()
+    local folder=$1 nvcc
     shift
-    # configure finds the machine's own compiler.
-    if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-}/bin/nvcc" ] &&
-        [ -x "$cuda_toolkit/bin/nvcc" ]; then
-        found=("NVCC=$cuda_toolkit/bin/nvcc")
-    fi
+    # The machine's own compiler comes before the one that tools/cuda unpacked.
+    nvcc=${NVCC:-$(PATH=$PATH:${CUDA_HOME:-}/bin:$cuda_toolkit/bin command -v nvcc)} || true
     set -- --enable-developer --prefix="$prefix" --with-onnxruntime-include="$cache" \
         --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" \
-        "${found[@]}" "$@"
+        ${nvcc:+"NVCC=$nvcc"} "$@"
     if [ ! -f "$root/configure" ] || [ ! -f "$root/Makefile.in" ]; then
         say "running autoreconf"
         mkdir -p "$root/m4" "$root/build-aux"
@@ -97,7 +94,7 @@ configure_tree() {
         mkdir -p "$folder"
         printf '%s\n' "$*" >"$folder/.choices"
         if [ -z "${CC:-}" ] && command -v ccache >/dev/null; then
-            set -- "$@" CC='ccache gcc'
+            set -- "$@" CC='ccache gcc' ${nvcc:+"NVCC=ccache $nvcc"}
         fi
         (cd "$folder" && "$root/configure" --quiet "$@") >&2
     fi

@@ -57,13 +57,14 @@ ADVICE("unmatched", "Compare the name in the spec with the names of the layers."
 ADVICE("evaluation_skipped",
        "The accuracy is not known: test the model on your own data.")
 ADVICE("deployed_not_measured", "Test the model in the runtime that will run it.")
-ADVICE("deploy_float", "Compare with the figures as deployed, which the gates go by.")
+ADVICE("deploy_float",
+       "Deploy the float model, unless the size of the file or exactness decides.")
 ADVICE("rounded_to_nearest",
        "Give calibration data: rounding needs what the layers see.")
 ADVICE("moment_in_blocks",
        "Nothing: it costs a part of a decibel, and the exact way much memory and time.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")
-ADVICE("layers_folded", "Nothing: it is what rule C17 asks for.")
+ADVICE("layers_folded", "Nothing: it is what rule C17 or V5 asks for.")
 ADVICE("poor",
        "Add the entry of layers that the detail ends with, or leave out of integers "
        "what it names.")

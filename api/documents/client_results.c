@@ -246,6 +246,9 @@ read_profile(struct api_document *document, const json_t *json,
     for (int side = 0; side < QDQ_N_SIDES; side++)
         profile->sides[side].p50_ms =
             api_get_real(json_object_get(json, sides[side]), "p50_ms");
+    const json_t *own = json_object_get(json, "default_float");
+    profile->default_precision = api_get_text(own, "precision");
+    profile->default_float.p50_ms = api_get_real(own, "p50_ms");
     report->profile = profile;
     return true;
 }

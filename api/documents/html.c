@@ -408,7 +408,12 @@ add_profile(struct api_markup *page, const json_t *report)
         const json_t *run = member(profile, names[i]);
         if (!json_is_object(run))
             continue;
-        api_markup_format(page, "<tr><td>%s</td>", names[i]);
+        api_markup_format(page, "<tr><td>%s", names[i]);
+        if (json_is_string(member(run, "precision"))) {
+            api_markup_add(page, ", ");
+            api_markup_value(page, member(run, "precision"));
+        }
+        api_markup_add(page, "</td>");
         html_cell(page, HTML_NUMBER, member(run, "p50_ms"), 0);
         html_cell(page, HTML_NUMBER, member(run, "p90_ms"), 0);
         html_cell(page, HTML_NUMBER, member(run, "peak_bytes"), 0);

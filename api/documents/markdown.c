@@ -313,14 +313,25 @@ add_profile(struct text *text, const json_t *report)
         {"quantized (ms)", "quantized_ms", true},
     };
     const json_t *profile = json_object_get(report, "profile");
+    const json_t *own = json_object_get(profile, "default_float");
     if (!json_is_object(profile))
         return;
     add_title(text, "Latency");
     add_fact(text, "processor", json_object_get(profile, "processor"));
     add_fact(text, "quantized / float", json_object_get(profile, "ratio"));
-    add_plain(text, "\nThe float model, then the quantized model:\n\n");
+    if (json_is_object(own)) {
+        add_fact(text, "precision that the runtime would choose",
+                 json_object_get(own, "precision"));
+        add_plain(text,
+                  "\nThe float model, the float model with that precision, then the "
+                  "quantized model:\n\n");
+    } else {
+        add_plain(text, "\nThe float model, then the quantized model:\n\n");
+    }
     begin_table(text, columns, N_COLUMNS(columns));
     add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "float"));
+    if (json_is_object(own))
+        add_row(text, columns, N_COLUMNS(columns), own);
     add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "quantized"));
     add_table(text, "Time by operator", json_object_get(profile, "operators"),
               operators, N_COLUMNS(operators));

@@ -9,6 +9,7 @@
 
 #include "api/spec.h"
 #include "base/json.h"
+#include "documents/report_recipe.h"
 #include "documents/report_stages.h"
 
 /* version of the report, raised when a member changes its meaning */
@@ -152,33 +153,6 @@ encode_search(const struct qdq_search_report *search)
         search->met, "deployed", deployed, "float_layers",
         api_json_list(search->layers, search->n_layers, encode_name), "curve",
         api_json_list(search->steps, search->n_steps, encode_step));
-}
-
-/* Encodes the members of the spec that a step of the recipe tried. */
-static json_t *
-encode_tried(const struct qdq_recipe_step *step)
-{
-    if (step->n_layers == 0)
-        return json_object();
-    return json_pack("{s:[{s:o, s:b, s:b}]}", "layers", "name",
-                     api_json_list(step->layers, step->n_layers, encode_name),
-                     "quantize_input", 0, "quantize_weight", 0);
-}
-
-static json_t *
-encode_recipe_step(const void *items, size_t i)
-{
-    const struct qdq_recipe_step *step = (const struct qdq_recipe_step *)items + i;
-    return json_pack("{s:s, s:o, s:o, s:b}", "step", step->step, "spec",
-                     encode_tried(step), "sqnr_db", api_json_real(step->sqnr_db),
-                     "kept", step->kept);
-}
-
-static json_t *
-encode_recipe(const struct qdq_recipe_report *recipe)
-{
-    return recipe ? api_json_list(recipe->steps, recipe->n_steps, encode_recipe_step)
-                  : json_null();
 }
 
 static json_t *
@@ -649,7 +623,7 @@ encode_body(const struct qdq_report *report)
         api_json_list(report->gates, report->n_gates, encode_gate), "refinement",
         encode_refinement(report->refinement), "sensitivity",
         encode_sensitivity(report), "search", encode_search(report->search), "recipe",
-        encode_recipe(report->recipe), "what_ifs", (json_int_t)report->what_ifs,
+        api_encode_recipe(report->recipe), "what_ifs", (json_int_t)report->what_ifs,
         "kernels", encode_kernels(report->kernels), "profile",
         encode_profile(report->profile), "timings", api_encode_timings(report),
         "stages", api_encode_stages(report), "warnings",

@@ -30,6 +30,12 @@ api_runtime_encode(const char *path, const char *version, const char *problem)
 }
 
 char *
+api_judge_encode(const char *path, const char *version, const char *problem)
+{
+    return api_json_dump(encode_backend("openvino", version, path, problem), 0);
+}
+
+char *
 api_gpu_encode(const struct api_gpu *gpu)
 {
     char device[24];
@@ -50,8 +56,8 @@ get_member(const json_t *json, const char *member)
 }
 
 char *
-api_backends_encode(const char *runtime, const char *const *gpus, size_t n,
-                    const char *module)
+api_backends_encode(const char *runtime, const char *judge, const char *const *gpus,
+                    size_t n, const char *module)
 {
     json_t *onnxruntime = api_json_embed(runtime), *cuda = NULL;
     const char *problem = json_string_value(json_object_get(onnxruntime, "problem"));
@@ -69,9 +75,9 @@ api_backends_encode(const char *runtime, const char *const *gpus, size_t n,
     if (!n)
         cuda =
             encode_backend("cuda", NULL, module, "no GPU is configured (gpu.devices)");
-    return api_json_dump(
-        json_pack("{s:[o, o], s:o}", "backends", onnxruntime, cuda, "devices", devices),
-        0);
+    return api_json_dump(json_pack("{s:[o, o, o], s:o}", "backends", onnxruntime,
+                                   api_json_embed(judge), cuda, "devices", devices),
+                         0);
 }
 
 char *

@@ -18,11 +18,19 @@ decode_object(struct decoder *d, const struct member *m, json_t *value)
     return api_decode_members(d, m->pointer, value);
 }
 
-/* "none", or an object. */
+static const char *
+word_of(const struct qdq_spec *spec)
+{
+    return spec->dynamic ? "dynamic" : "none";
+}
+
+/* "none", "dynamic", or an object. */
 static bool
 decode_activations(struct decoder *d, const struct member *m, json_t *value)
 {
     d->to->spec.weight_only = json_is_string(value);
+    d->to->spec.dynamic =
+        json_is_string(value) && strcmp(json_string_value(value), "dynamic") == 0;
     return json_is_object(value) ? decode_object(d, m, value)
                                  : api_decode_choice(d, m, value);
 }
@@ -31,8 +39,8 @@ static json_t *
 encode_activations(const void *object, const struct member *m)
 {
     (void)m;
-    return ((const struct qdq_spec *)object)->weight_only ? json_string("none")
-                                                          : json_null();
+    const struct qdq_spec *spec = object;
+    return spec->weight_only ? json_string(word_of(spec)) : json_null();
 }
 
 /* Leaves the member out where no activation is quantized. */
@@ -101,7 +109,7 @@ encode_granularity(const void *object, const struct member *m)
     return api_encode_choice(object, m);
 }
 
-/* true, false, or {"samples": n}, which means true. */
+/* true, false, or an object, which means true. */
 static bool
 decode_evaluate(struct decoder *d, const struct member *m, json_t *value)
 {
@@ -116,6 +124,9 @@ encode_evaluate(const void *object, const struct member *m)
     (void)m;
     if (spec->evaluate == QDQ_DEFAULT)
         return json_null();
+    if (spec->evaluate == QDQ_YES && spec->evaluate_seconds > 0)
+        return json_pack("{s:I, s:I}", "samples", (json_int_t)spec->evaluate_samples,
+                         "max_seconds", (json_int_t)spec->evaluate_seconds);
     if (spec->evaluate == QDQ_YES && spec->evaluate_samples > 0)
         return json_pack("{s:I}", "samples", (json_int_t)spec->evaluate_samples);
     return json_boolean(spec->evaluate == QDQ_YES);
@@ -237,23 +248,16 @@ encode_bias_correction(const void *object, const struct member *m)
     const struct qdq_spec *spec = object;
     (void)m;
     return spec->weight_rounding == QDQ_ROUND_NEAREST &&
-                   spec->bias_correction != QDQ_YES
+                   spec->bias_correction == QDQ_BIASES_NONE
                ? json_null()
-               : json_boolean(spec->bias_correction == QDQ_YES);
+               : api_encode_bias_correction(spec->bias_correction);
 }
 
-/* A recipe reaches for accuracy alone. Bounds of size and latency are gates. */
 static bool
-refuse_gate(struct decoder *d, const json_t *recipe)
+has_goals(const struct qdq_spec *spec)
 {
-    if (json_object_get(recipe, "max_size_ratio"))
-        return api_refuse(d, API_INVALID_SPEC, "/recipe/max_size_ratio",
-                          "a recipe does not go by size: accept takes max_size_ratio");
-    if (json_object_get(recipe, "max_latency_ratio"))
-        return api_refuse(
-            d, API_INVALID_SPEC, "/recipe/max_latency_ratio",
-            "a recipe does not go by latency: accept takes max_latency_ratio");
-    return true;
+    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
+           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_latency_ratio);
 }
 
 /* A name, or an object of goals. */
@@ -263,15 +267,14 @@ decode_recipe(struct decoder *d, const struct member *m, json_t *value)
     struct qdq_spec *spec = &d->to->spec;
     if (json_is_string(value))
         return api_decode_choice(d, m, value);
-    if (!refuse_gate(d, value) || !decode_object(d, m, value))
+    if (!decode_object(d, m, value))
         return false;
-    bool has_goal = !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
+    bool has_goal = has_goals(spec);
     spec->recipe = has_goal ? QDQ_RECIPE_BEST : QDQ_RECIPE_AUTO;
     return has_goal || spec->recipe_seconds > 0 ||
-           api_refuse(
-               d, API_INVALID_SPEC, m->pointer,
-               "recipe has neither a goal, min_sqnr_db or min_top1_agreement, nor "
-               "max_seconds");
+           api_refuse(d, API_INVALID_SPEC, m->pointer,
+                      "recipe has neither a goal, min_sqnr_db, min_top1_agreement, "
+                      "max_size_ratio or max_latency_ratio, nor max_seconds");
 }
 
 /* Adds a number to an object unless it is NaN. Returns false when there is no memory. */
@@ -285,12 +288,13 @@ static json_t *
 encode_recipe(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
-    if (isnan(spec->recipe_sqnr_db) && isnan(spec->recipe_top1_agreement) &&
-        !spec->recipe_seconds)
+    if (!has_goals(spec) && !spec->recipe_seconds)
         return api_encode_choice(object, m);
     json_t *goals = json_object();
     if (add_number(goals, "min_sqnr_db", spec->recipe_sqnr_db) &&
         add_number(goals, "min_top1_agreement", spec->recipe_top1_agreement) &&
+        add_number(goals, "max_size_ratio", spec->recipe_size_ratio) &&
+        add_number(goals, "max_latency_ratio", spec->recipe_latency_ratio) &&
         (!spec->recipe_seconds ||
          json_object_set_new(goals, "max_seconds",
                              json_integer((json_int_t)spec->recipe_seconds)) == 0))
@@ -348,6 +352,10 @@ static const struct member members[] = {
      0},
     {"/recipe/min_top1_agreement", NUMBER, api_decode_bound, NULL,
      FIELD(recipe_top1_agreement), NULL, 0},
+    {"/recipe/max_size_ratio", NUMBER, api_decode_bound, NULL, FIELD(recipe_size_ratio),
+     NULL, 0},
+    {"/recipe/max_latency_ratio", NUMBER, api_decode_bound, NULL,
+     FIELD(recipe_latency_ratio), NULL, 0},
     {"/recipe/max_seconds", INTEGER, api_decode_count, NULL, FIELD(recipe_seconds),
      NULL, 1},
     {"/layers", ARRAY, api_decode_layers, api_encode_layers, NO_FIELD, NULL, 0},
@@ -364,7 +372,7 @@ static const struct member members[] = {
     {"/weights/rounding", STRING, api_decode_choice, encode_rounding,
      FIELD(weight_rounding), NAMES("nearest", "gptq", "auto"), 0},
     {"/activations", STRING | OBJECT, decode_activations, encode_activations, NO_FIELD,
-     NAMES("none"), 0},
+     NAMES("none", "dynamic"), 0},
     {"/activations/dtype", STRING, api_decode_format, encode_activation_format,
      FIELD(activation_format), NAMES_OF_ROWS(api_activation_format), 0},
     {"/activations/symmetric", BOOL, api_decode_tristate, encode_symmetric,
@@ -392,13 +400,15 @@ static const struct member members[] = {
      NULL, 0},
     {"/calibration/on_nonfinite", STRING, CHOICE, FIELD(calibration.on_nonfinite),
      NAMES("error", "skip_sample"), 0},
-    {"/bias_correction", BOOL, api_decode_tristate, encode_bias_correction,
-     FIELD(bias_correction), NULL, 0},
+    {"/bias_correction", BOOL | STRING, api_decode_bias_correction,
+     encode_bias_correction, FIELD(bias_correction), NULL, 0},
     {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
     {"/smooth", BOOL | OBJECT, decode_smooth, encode_smooth, FIELD(smooth), NULL, 0},
     {"/smooth/alpha", NUMBER, decode_alpha, NULL, FIELD(smooth), NULL, 0},
     {"/evaluate", BOOL | OBJECT, decode_evaluate, encode_evaluate, NO_FIELD, NULL, 0},
     {"/evaluate/samples", INTEGER, api_decode_count, NULL, FIELD(evaluate_samples),
+     NULL, 1},
+    {"/evaluate/max_seconds", INTEGER, api_decode_count, NULL, FIELD(evaluate_seconds),
      NULL, 1},
     {"/accept", OBJECT, GROUP},
     {"/accept/min_sqnr_db", NUMBER, BOUND, FIELD(accept.all.min_sqnr_db), NULL, 0},

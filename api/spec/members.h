@@ -46,6 +46,11 @@ bool api_check_rules(struct decoder *d);
 /* Checks that the target has the recipe that is asked for, and that no search is asked for,
    too. */
 bool api_check_recipe(struct decoder *d);
+/* Notes what the spec leaves to a recipe that goes on. The second function takes these
+   members out of an encoded spec with such a recipe and states the others; `root`, which it
+   takes and returns, may be NULL, and it returns NULL when out of memory. */
+void api_settle_choices(struct decoder *d);
+json_t *api_leave_open(const struct qdq_spec *spec, json_t *root);
 /* The class of processors. The settling is for frozen specs of version 0.1. */
 bool api_decode_host(struct decoder *d, const struct member *m, json_t *value);
 const char *api_host_name(size_t i);

@@ -56,6 +56,7 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
         !api_check_formats(&decoder) || !api_check_random(&decoder) ||
         !api_check_rules(&decoder) || !api_check_recipe(&decoder))
         goto out;
+    api_settle_choices(&decoder);
     api_settle_host(&decoder);
     qdq_spec_complete(&spec->spec);
     *ret = spec;
@@ -86,5 +87,6 @@ api_spec_get(const struct api_spec *spec)
 char *
 api_spec_encode(const struct qdq_spec *spec)
 {
-    return api_json_dump(api_encode_members(&api_members, spec), JSON_SORT_KEYS);
+    json_t *root = api_leave_open(spec, api_encode_members(&api_members, spec));
+    return api_json_dump(root, JSON_SORT_KEYS);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXISTING "existing"
+
 void *
 api_field(struct decoder *d, const struct member *m)
 {
@@ -192,6 +194,29 @@ api_decode_tristate(struct decoder *d, const struct member *m, json_t *value)
 {
     *(enum qdq_tristate *)api_field(d, m) = json_is_true(value) ? QDQ_YES : QDQ_NO;
     return true;
+}
+
+/* true, false, or "existing". */
+bool
+api_decode_bias_correction(struct decoder *d, const struct member *m, json_t *value)
+{
+    if (json_is_string(value) && strcmp(json_string_value(value), EXISTING) != 0)
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                          "bias_correction is to be true, false or \"" EXISTING
+                          "\"; not \"%.64s\"",
+                          json_string_value(value));
+    *(enum qdq_bias_correction *)api_field(d, m) =
+        json_is_string(value) ? QDQ_BIASES_EXISTING
+        : json_is_true(value) ? QDQ_BIASES_ALL
+                              : QDQ_BIASES_NONE;
+    return true;
+}
+
+json_t *
+api_encode_bias_correction(enum qdq_bias_correction value)
+{
+    return value == QDQ_BIASES_EXISTING ? json_string(EXISTING)
+                                        : json_boolean(value == QDQ_BIASES_ALL);
 }
 
 json_t *

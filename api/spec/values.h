@@ -8,6 +8,7 @@
 /* One of the names in `choices`; the field is an enum in their order. */
 bool api_decode_choice(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_choice(const void *object, const struct member *m);
+json_t *api_encode_bias_correction(enum qdq_bias_correction value);
 /* One of the names in `choices`; the field is a string. */
 bool api_decode_name(struct decoder *d, const struct member *m, json_t *value);
 /* One of two names; the field is a bool, true for the second one. */
@@ -26,6 +27,8 @@ const char *api_weight_format(size_t i);
 const char *api_activation_format(size_t i);
 bool api_format_is_float(enum qdq_format format);
 /* A flag whose default depends on other members. */
+bool api_decode_bias_correction(struct decoder *d, const struct member *m,
+                                json_t *value);
 bool api_decode_tristate(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_tristate(const void *object, const struct member *m);
 /* A count of at least m->min; a smaller one means that there is none and is not encoded. */

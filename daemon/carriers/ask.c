@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "carriers/ask.h"
-#include "base/clock.h"
 #include "tenants/service.h"
 
 #include <string.h>
@@ -19,6 +18,7 @@ ask_init(struct hand *hand, const struct settings *settings, struct metrics *met
     process_init(&hand->process, settings, metrics);
     hand->process.role = "carrier";
     hand->slot.process = &hand->process;
+    hand->errand.process = &hand->process;
     hand->slot.device = GPUS_NONE;
 }
 
@@ -127,7 +127,7 @@ ask_may_retry(enum api_code code)
 }
 
 int64_t
-ask_next_attempt(const struct hand *hand, int64_t attempts)
+ask_wait_ms(const struct hand *hand, int64_t attempts)
 {
     int64_t ms = FIRST_WAIT_MS, asked = hand->retry_after;
     unsigned short random = 0;
@@ -137,5 +137,5 @@ ask_next_attempt(const struct hand *hand, int64_t attempts)
     (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
     ms = ms * 3 / 4 + ms / 2 * random / 65536; /* a quarter less, or a quarter more */
     asked = (asked < MOST_ASKED_S ? asked : MOST_ASKED_S) * 1000;
-    return clock_wall_ms() + (asked > ms ? asked : ms);
+    return asked > ms ? asked : ms;
 }

@@ -6,10 +6,12 @@
 #include "jobs/job.h"
 #include "workers/process.h"
 
-/* What a thread has. `slot` is that of the job that it fetches for. */
+/* What a thread has. `slot` is that of the job that it fetches for, and `errand` the delivery
+   that it makes. */
 struct hand {
     struct process process;
     struct job_slot slot;
+    struct job_errand errand;
     const struct service *service;
     int64_t retry_after; /* seconds that the remote asked to wait; 0: it said nothing */
 };
@@ -33,8 +35,8 @@ void ask_end(struct hand *hand);
 
 /* Returns whether another attempt may succeed. */
 bool ask_may_retry(enum api_code code);
-/* Returns the time of the next attempt after `attempts` of them: exponential backoff with
-   jitter, or what the remote asked for. */
-int64_t ask_next_attempt(const struct hand *hand, int64_t attempts);
+/* Returns the milliseconds until the next attempt after `attempts` of them: exponential
+   backoff with jitter, or what the remote asked for. */
+int64_t ask_wait_ms(const struct hand *hand, int64_t attempts);
 
 #endif

@@ -47,6 +47,7 @@ struct bucket_pool {
     bool closing;
     int64_t asked_at; /* steady clock of the last request; 0: none, so one is due */
     atomic_bool reachable;
+    struct bucket_figures figures;
     size_t n;
     struct thread {
         struct bucket_pool *pool;
@@ -312,10 +313,26 @@ fail(const struct task *task, struct api_problem *p)
                            why->set ? why->detail : "the daemon is stopping");
 }
 
+/* Counts a request that has ended. */
+static void
+count(struct bucket_pool *pool, const struct task *task, int64_t us)
+{
+    static const enum bucket_op ops[] = {[MESSAGE_OBJECT_PUT] = BUCKET_PUT,
+                                         [MESSAGE_OBJECT_GET] = BUCKET_GET,
+                                         [MESSAGE_OBJECT_FIND] = BUCKET_FIND,
+                                         [MESSAGE_OBJECT_REMOVE] = BUCKET_REMOVE,
+                                         [MESSAGE_OBJECT_LIST] = BUCKET_LIST};
+    enum bucket_op op = ops[task->request.body.object.op];
+    pool->figures.requests[op]++;
+    pool->figures.failed[op] += !is_answer(task);
+    pool->figures.us[op] += us;
+}
+
 /* Waits until a thread has done the request. On success the caller frees the answer. */
 static bool
 ask(struct bucket_pool *pool, struct task *task, struct api_problem *p)
 {
+    int64_t began = clock_steady_us();
     lock_acquire(&pool->lock);
     if (!pool->closing) {
         *pool->last = task;
@@ -325,6 +342,7 @@ ask(struct bucket_pool *pool, struct task *task, struct api_problem *p)
             lock_wait(&pool->lock, &pool->ended);
     }
     lock_release(&pool->lock);
+    count(pool, task, clock_steady_us() - began);
     return task->ok || fail(task, p);
 }
 
@@ -351,6 +369,14 @@ ask_there(struct bucket_pool *pool, struct task *task, bool *ret_there,
     return ok;
 }
 
+static void
+count_bytes(int fd, atomic_int_fast64_t *sum)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0)
+        *sum += st.st_size;
+}
+
 static bool
 put(void *arg, const char *key, int fd, const char *digest, bool *ret_was_there,
     struct api_problem *p)
@@ -358,7 +384,10 @@ put(void *arg, const char *key, int fd, const char *digest, bool *ret_was_there,
     struct task task = make_task(MESSAGE_OBJECT_PUT, key);
     snprintf(task.request.body.object.digest, DIGEST_SIZE, "%s", digest);
     task.request.fds[task.request.n_fds++] = fd;
-    return ask_there(arg, &task, ret_was_there, p);
+    bool ok = ask_there(arg, &task, ret_was_there, p);
+    if (ok && !*ret_was_there)
+        count_bytes(fd, &((struct bucket_pool *)arg)->figures.sent);
+    return ok;
 }
 
 static bool
@@ -367,7 +396,10 @@ get(void *arg, const char *key, int fd, struct api_problem *p)
     struct task task = make_task(MESSAGE_OBJECT_GET, key);
     bool there;
     task.request.fds[task.request.n_fds++] = fd;
-    return ask_there(arg, &task, &there, p);
+    bool ok = ask_there(arg, &task, &there, p);
+    if (ok)
+        count_bytes(fd, &((struct bucket_pool *)arg)->figures.received);
+    return ok;
 }
 
 static bool
@@ -459,8 +491,8 @@ bucket_open(const struct settings *settings, struct bucket_pool **ret,
     lock_init(&pool->lock, LOCK_BUCKET);
     lock_cond_init(&pool->work);
     lock_cond_init(&pool->ended);
-    pool->calls =
-        (struct bucket){put, get, find, remove_object, list, is_reachable, pool, NULL};
+    pool->calls = (struct bucket){put,          get,  find, remove_object, list,
+                                  is_reachable, pool, NULL, &pool->figures};
     pool->calls.cache = cache_new(&settings->blobs_cache);
     bool ok = ((pool->calls.cache && make_remote(pool)) || api_problem_no_memory(p)) &&
               start_threads(pool, p);

@@ -37,7 +37,7 @@ struct look {
         n;     /* the tenant looked at, the first of this turn, their number */
     int round; /* 0: counts, 1: from the first one on, 2: those before it */
     bool did, failed;
-    int64_t due; /* wall clock of the next piece of work; -1: there is none */
+    int64_t wait; /* ms until the next piece of work is due; -1: there is none */
 };
 
 static void
@@ -71,11 +71,12 @@ deliver(struct look *look, const struct service *service)
     struct store_delivery delivery;
     struct api_problem problem = {0};
     bool any;
-    if (!store_delivery_claim(library_store(service->library), clock_wall_ms(),
-                              &delivery, &any, &problem))
+    struct hand *hand = &look->thread->hand;
+    if (!jobs_delivery_claim(service->jobs, &hand->errand, &delivery, &any, &problem))
         log_failure(look, &problem);
     else if (any) {
-        deliver_one(&look->thread->hand, &delivery);
+        deliver_one(hand, &delivery);
+        jobs_delivery_leave(service->jobs, &hand->errand);
         store_delivery_fini(&delivery);
         return true;
     }
@@ -88,7 +89,7 @@ look_at(void *arg, const struct service *service)
     struct look *look = arg;
     struct api_problem problem = {0};
     unsigned at = look->at++;
-    int64_t due;
+    int64_t wait;
     if (look->round == 0 || look->did ||
         atomic_load(&look->thread->carriers->closing) ||
         (look->round == 1) != (at >= look->first))
@@ -97,10 +98,11 @@ look_at(void *arg, const struct service *service)
     look->did = fetch(look, service) || deliver(look, service);
     if (look->did)
         return;
-    if (!store_outbox_due(library_store(service->library), &due, &problem))
+    if (!store_outbox_wait(library_store(service->library), clock_wall_ms(), &wait,
+                           &problem))
         log_failure(look, &problem);
-    else if (due >= 0 && (look->due < 0 || due < look->due))
-        look->due = due;
+    else if (wait >= 0 && (look->wait < 0 || wait < look->wait))
+        look->wait = wait;
 }
 
 /* Does one piece of work, of the tenant whose turn it is. Returns how long to wait, in ms. */
@@ -108,7 +110,7 @@ static int64_t
 work(struct thread *thread)
 {
     struct carriers *carriers = thread->carriers;
-    struct look look = {.thread = thread, .due = -1};
+    struct look look = {.thread = thread, .wait = -1};
     int64_t poll_ms;
     if (poll_one(carriers->polls, carriers->tenants, &thread->hand, &poll_ms))
         return 0;
@@ -120,7 +122,7 @@ work(struct thread *thread)
     }
     if (look.did)
         return 0;
-    int64_t ms = look.due < 0 ? MOST_WAIT_MS : look.due - clock_wall_ms();
+    int64_t ms = look.wait < 0 ? MOST_WAIT_MS : look.wait;
     if (poll_ms >= 0 && poll_ms < ms)
         ms = poll_ms;
     if (look.failed && ms < PAUSE_MS)

@@ -222,7 +222,8 @@ publish(struct hand *hand, const struct remote *remote,
         snprintf(body->source, sizeof body->source, "%s", source ? source : "");
         message.text = parcel.list.text;
         message.text_len = parcel.list.len;
-        ok = ask_start(hand, p) &&
+        ok = jobs_delivery_is_held(hand->service->jobs, &hand->errand, p) &&
+             ask_start(hand, p) &&
              ask_carrier(hand, &message, MESSAGE_RESULT, &answer, p);
         message.text = NULL;
     }
@@ -266,7 +267,8 @@ tell(struct hand *hand, const struct remote *remote,
         body->timestamp = clock_wall_ms() / 1000;
         message.text = event;
         message.text_len = strlen(event);
-        ok = ask_start(hand, p) &&
+        ok = jobs_delivery_is_held(hand->service->jobs, &hand->errand, p) &&
+             ask_start(hand, p) &&
              ask_carrier(hand, &message, MESSAGE_RESULT, &answer, p);
         message.text = NULL;
     }
@@ -322,24 +324,29 @@ deliver_one(struct hand *hand, const struct store_delivery *delivery)
 {
     struct store *store = library_store(hand->service->library);
     struct api_problem problem = {0}, store_problem = {0};
-    char *location = NULL, quoted[LOG_QUOTED];
-    int64_t due = 0;
-    enum store_delivery_state state = STORE_DELIVERED;
+    char *location = NULL, *error = NULL, quoted[LOG_QUOTED];
+    struct store_attempt made = {.state = STORE_DELIVERED};
+    bool held = true;
     if (!attempt(hand, delivery, &location, &problem)) {
         bool again = ask_may_retry(problem.code) && delivery->attempts < MOST_ATTEMPTS;
-        state = again ? STORE_PENDING : STORE_UNDELIVERED;
-        due = again ? ask_next_attempt(hand, delivery->attempts) : 0;
+        made.state = again ? STORE_PENDING : STORE_UNDELIVERED;
+        made.wait_ms = again ? ask_wait_ms(hand, delivery->attempts) : 0;
+        error = api_problem_encode(&problem);
     }
-    char *error = state == STORE_DELIVERED ? NULL : api_problem_encode(&problem);
-    bool stopped = state != STORE_DELIVERED && problem.code == API_CANCELLED;
-    bool ok = stopped ? store_delivery_unclaim(store, delivery->id, &store_problem)
-                      : store_delivery_end(store, delivery->id, state, location, error,
-                                           due, &store_problem);
+    made.location = location;
+    made.error = error;
+    made.now = clock_wall_ms();
+    bool stopped = made.state != STORE_DELIVERED && problem.code == API_CANCELLED;
+    bool ok = stopped
+                  ? store_delivery_unclaim(store, delivery, &store_problem)
+                  : store_delivery_end(store, delivery, &made, &held, &store_problem);
     if (!ok)
         log_error("store_failed", "detail=%s", log_quote(quoted, store_problem.detail));
-    if (!stopped) {
-        metrics_add(hand->service->metrics, &metric_deliveries, state, 1);
-        log_outcome(hand, delivery, state, &problem);
+    if (ok && !held) {
+        jobs_delivery_refused(hand->service->jobs, &hand->errand);
+    } else if (!stopped) {
+        metrics_add(hand->service->metrics, &metric_deliveries, made.state, 1);
+        log_outcome(hand, delivery, made.state, &problem);
         /* A failed delivery may be told of, and another attempt has a time. */
         jobs_tell_carriers(hand->service->jobs);
     }

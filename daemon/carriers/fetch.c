@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "carriers/fetch.h"
-#include "base/clock.h"
 #include "carriers/remote_fds.h"
 #include "carriers/words.h"
 #include "handlers/handlers.h"
@@ -241,6 +240,7 @@ fetch_input(struct input *input, const char *source, char **ret_source,
                                       input->digest, kinds[input->which]};
     ok = ok && find_fetched(input, &key, &any, p) && (any || pull_files(input, p));
     ask_end(input->hand);
+    ok = ok && jobs_is_held(input->hand->service->jobs, &input->hand->slot, p);
     if (ok && !any) {
         ok = input->which == API_INPUT_MODEL ? store_model(input, p)
                                              : store_dataset(input, p);
@@ -340,10 +340,10 @@ fetch_inputs(struct hand *hand, const struct store_job *job)
     if (ok)
         jobs_fetch_done(jobs, &hand->slot, &fetched, *identity ? identity : NULL);
     else if (problem.code == API_CANCELLED)
-        jobs_fetch_later(jobs, &hand->slot, 0, clock_wall_ms());
+        jobs_fetch_later(jobs, &hand->slot, 0, 0);
     else if (ask_may_retry(problem.code) && job->fetch_attempts + 1 < MOST_ATTEMPTS)
         jobs_fetch_later(jobs, &hand->slot, 1,
-                         ask_next_attempt(hand, job->fetch_attempts + 1));
+                         ask_wait_ms(hand, job->fetch_attempts + 1));
     else
         jobs_fetch_fail(jobs, &hand->slot, &problem);
     free(fetched.model);

@@ -126,7 +126,7 @@ add_progress_news(struct events *events)
 {
     struct job_view view = {.eta_s = -1};
     if (events->running)
-        jobs_view_progress(events->jobs, events->id, &view);
+        (void)jobs_view_progress(events->jobs, events->id, &view);
     return add_progress(events, &view);
 }
 

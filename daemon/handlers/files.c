@@ -57,7 +57,8 @@ static void
 delete_file(struct request *request, enum store_kind kind)
 {
     struct api_problem problem = {0};
-    if (library_remove(request->service->library, kind, request->match.id, &problem))
+    if (library_remove(request->service->library, kind, request->match.id,
+                       STORE_REQUEST, &problem))
         reply_empty(request, 204);
     else
         reply_problem(request, &problem);

@@ -547,7 +547,8 @@ void
 handle_job_delete(struct request *request)
 {
     struct api_problem problem = {0};
-    if (library_job_remove(request->service->library, request->match.id, &problem))
+    if (library_job_remove(request->service->library, request->match.id, STORE_REQUEST,
+                           &problem))
         reply_empty(request, 204);
     else
         reply_problem(request, &problem);

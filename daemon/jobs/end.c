@@ -59,6 +59,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
     lock_release(&jobs->lock);
     ok = ok && store_sync(jobs->store, p);
     if (ok && ended.was) {
+        store_hint(jobs->store);
         metrics_add(jobs->metrics, &metric_ended, API_JOB_CANCELLED, 1);
         log_info("job_cancelled", "job=%s tenant=%s", id, jobs->tenant);
     }
@@ -124,6 +125,15 @@ release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended 
     remove_slot(jobs, slot);
     notify_ended(jobs, id, ended);
     lock_release(&jobs->lock);
+    store_hint(jobs->store);
+}
+
+/* Leaves a job to the daemon that has it now, or that had it cancelled. */
+static void
+leave_refused(struct jobs *jobs, struct job_slot *slot)
+{
+    log_info("end_refused", "job=%s tenant=%s", slot->id, jobs->tenant);
+    release_slot(jobs, slot, &(struct store_ended){0});
 }
 
 /* Ends a job whose files cannot be stored. It runs once more when the problem may
@@ -132,7 +142,9 @@ static void
 end_unstored(struct jobs *jobs, struct job_slot *slot,
              const struct api_problem *problem)
 {
-    if (problem->code == API_UNAVAILABLE)
+    if (problem->code == API_CANCELLED)
+        leave_refused(jobs, slot);
+    else if (problem->code == API_UNAVAILABLE)
         jobs_put_back(jobs, slot);
     else
         jobs_fail(jobs, slot, problem);
@@ -145,7 +157,8 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
     struct store_ended ended;
     struct api_problem problem = {0};
     fenced.fence = slot->fence;
-    if (!library_job_end(jobs->library, slot->id, &fenced, NULL, &ended, &problem)) {
+    if (!jobs_is_held(jobs, slot, &problem) ||
+        !library_job_end(jobs->library, slot->id, &fenced, NULL, &ended, &problem)) {
         end_unstored(jobs, slot, &problem);
         return;
     }
@@ -172,7 +185,8 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
     char quoted[LOG_QUOTED];
     struct api_problem store_problem = {0};
     fenced.fence = slot->fence;
-    if (!library_job_end(jobs->library, slot->id, &fenced, problem, &ended,
+    if (!jobs_is_held(jobs, slot, &store_problem) ||
+        !library_job_end(jobs->library, slot->id, &fenced, problem, &ended,
                          &store_problem)) {
         end_unstored(jobs, slot, &store_problem);
         return;

@@ -75,6 +75,7 @@ leave(struct jobs *jobs, struct job_slot *slot)
     lock_release(&jobs->lock);
     bell_ring(jobs->bell);
     bell_ring_errand(jobs->bell);
+    store_hint(jobs->store);
 }
 
 static void
@@ -84,13 +85,19 @@ log_failure(const struct api_problem *problem)
     log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
 }
 
-/* Lets the job wait again. When even that fails, the next start finds the job. */
+/* Lets the job wait again. When even that fails, the next start, or another daemon, finds
+   the job. */
 static void
-put_back(struct jobs *jobs, const char *id, int charge, int64_t due)
+put_back(struct jobs *jobs, const struct job_slot *slot, int charge, int64_t wait_ms)
 {
     struct api_problem problem = {0};
-    if (!store_fetch_later(jobs->store, id, charge, due, &problem))
+    const struct store_fetch_wait wait = {slot->fence, charge, clock_wall_ms(),
+                                          wait_ms};
+    bool held;
+    if (!store_fetch_later(jobs->store, slot->id, &wait, &held, &problem))
         log_failure(&problem);
+    else if (!held)
+        log_info("fetch_refused", "job=%s tenant=%s", slot->id, jobs->tenant);
 }
 
 void
@@ -103,7 +110,7 @@ jobs_fetch_done(struct jobs *jobs, struct job_slot *slot, const struct store_job
     if (!store_fetch_done(jobs->store, job, identity, &added, &was, &problem))
         log_failure(&problem);
     if (!was)
-        put_back(jobs, slot->id, 1, clock_wall_ms() + 1000);
+        put_back(jobs, slot, 1, 1000);
     else
         log_info("job_fetched", "job=%s tenant=%s", slot->id, jobs->tenant);
     metrics_add(jobs->metrics, &metric_fetches, was ? FETCH_DONE : FETCH_RETRIED, 1);
@@ -124,7 +131,7 @@ jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
               store_sync(jobs->store, &store_problem);
     if (!ok) {
         log_failure(&store_problem);
-        put_back(jobs, slot->id, 0, clock_wall_ms() + 1000);
+        put_back(jobs, slot, 0, 1000);
     }
     if (ended.was) {
         jobs_count_failed(jobs, problem);
@@ -137,9 +144,9 @@ jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
 }
 
 void
-jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge, int64_t due)
+jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge, int64_t wait_ms)
 {
-    put_back(jobs, slot->id, charge, due);
+    put_back(jobs, slot, charge, wait_ms);
     metrics_add(jobs->metrics, &metric_fetches, FETCH_RETRIED, charge);
     leave(jobs, slot);
 }

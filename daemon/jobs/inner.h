@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "jobs/job.h"
 #include "jobs/paces.h"
+#include "store/hints.h"
 
 /* A thread that waits for a job's end, or a watcher of a job's state. A waiter lives
    on the stack of its thread. */
@@ -28,6 +29,7 @@ struct jobs {
     struct lock lock;
     /* guarded by lock: */
     struct job_slot *slots;
+    struct job_errand *errands;
     struct waiter *waiters;
     bool draining, stopping;
     struct paces paces;

@@ -185,13 +185,14 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
         return false;
     if (known)
         return true;
+    store_hint(jobs->store);
     memcpy(id, job.id, sizeof job.id);
     metrics_add(jobs->metrics, &metric_submitted, added, 1);
     log_info(events[added], "job=%s tenant=%s", id, jobs->tenant);
     return true;
 }
 
-void
+bool
 jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
 {
     lock_acquire(&jobs->lock);
@@ -204,6 +205,19 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
         ret->waits_for_gpu = slot->lends;
     }
     lock_release(&jobs->lock);
+    return slot;
+}
+
+/* Fills those members with what the daemon that runs the job has told. */
+static void
+view_told_progress(const struct store_progress *told, struct job_view *ret)
+{
+    for (int i = 0; i < QDQ_N_STAGES; i++)
+        if (strcmp(told->stage, qdq_stage_name((enum qdq_stage)i)) == 0)
+            ret->stage = qdq_stage_name((enum qdq_stage)i);
+    ret->done = (uint64_t)told->done;
+    ret->total = (uint64_t)told->total;
+    ret->eta_s = told->eta_s;
 }
 
 bool
@@ -216,8 +230,9 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
         return false;
     view.waits_for_gpu = row->state == API_JOB_QUEUED && !row->waits_for &&
                          gpus_are_taken(&jobs->bell->gpus) && row->wants_gpu;
-    if (row->state == API_JOB_RUNNING || row->fetching)
-        jobs_view_progress(jobs, row->id, &view);
+    if ((row->state == API_JOB_RUNNING || row->fetching) &&
+        !jobs_view_progress(jobs, row->id, &view))
+        view_told_progress(&row->progress, &view);
     if (row->fetching) {
         view.stage = "fetch";
         view.eta_s = -1;

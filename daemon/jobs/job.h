@@ -37,6 +37,7 @@
 
 #include "jobs/bell.h"
 #include "library/library.h"
+#include "store/outbox.h"
 #include "api/eta.h"
 
 struct jobs;
@@ -78,6 +79,18 @@ struct job_slot {
     struct job_slot *next;
 };
 
+/* A carrier's entry in the list of deliveries under way. Guarded by the lock of `jobs`
+   while it is in the list. */
+struct job_errand {
+    /* the process that delivers; set by the carrier before its thread starts */
+    struct process *process;
+    char id[DELIVERY_ID_SIZE]; /* the delivery; "" when the carrier is idle */
+    int64_t fence;             /* the claim (store_delivery.fence) */
+    int64_t renewed_at; /* steady clock, in ms; when its lease began at the latest */
+    bool lapsed;        /* the lease was lost: another daemon may have the delivery */
+    struct job_errand *next;
+};
+
 /* Opens the jobs of a library and puts those back into the queue that ran when an
    earlier daemon ended. All arguments but `ret` are borrowed. */
 bool jobs_open(struct library *library, const struct settings *settings,
@@ -116,9 +129,9 @@ bool jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *
    the row. */
 bool jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
                struct api_problem *p);
-/* Fills the members of a view that change while the job runs. Changes nothing for a
-   job that does not run. */
-void jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret);
+/* Fills the members of a view that change while the job runs. Returns false and changes
+   nothing for a job that does not run here. */
+bool jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret);
 /* Cancels a job. ENDED when the job has ended already, NOT_FOUND. */
 bool jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p);
 void job_view_fini(struct job_view *view);
@@ -156,6 +169,9 @@ void jobs_progress(struct jobs *jobs, struct job_slot *slot,
 /* Returns whether the slot's job was cancelled or the daemon is stopping. The lane
    asks once its process has started; a later cancellation kills the process as well. */
 bool jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot);
+/* Asks the record whether the claim is still the slot's, before files are stored for it.
+   CANCELLED: it is not, because the job was cancelled or the lease was lost. */
+bool jobs_is_held(struct jobs *jobs, struct job_slot *slot, struct api_problem *p);
 /* Returns whether the slot's GPU should be lent to another job for a while. */
 bool jobs_gpu_is_wanted(struct jobs *jobs, const struct job_slot *slot);
 /* Lends the slot's GPU. The slot has none until jobs_regain_gpu() succeeds; the job
@@ -196,18 +212,31 @@ void jobs_fetch_done(struct jobs *jobs, struct job_slot *slot,
 /* Ends the job as failed. */
 void jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
                      const struct api_problem *problem);
-/* Tries again at `due` (clock_wall_ms()); `charge` is added to the attempts. */
+/* Tries again in `wait_ms`; `charge` is added to the attempts. */
 void jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge,
-                      int64_t due);
+                      int64_t wait_ms);
+/* Claims the delivery that is due first into an idle errand. *ret_any is false when there
+   is none. The delivery ends by store/outbox.h, before jobs_delivery_leave(). */
+bool jobs_delivery_claim(struct jobs *jobs, struct job_errand *errand,
+                         struct store_delivery *ret, bool *ret_any,
+                         struct api_problem *p);
+/* Asks the record whether the claim is still the errand's, before bytes leave this machine.
+   CANCELLED: it is not. */
+bool jobs_delivery_is_held(struct jobs *jobs, struct job_errand *errand,
+                           struct api_problem *p);
+/* Logs that a write of the errand came too late. */
+void jobs_delivery_refused(struct jobs *jobs, const struct job_errand *errand);
+/* Leaves the errand idle. */
+void jobs_delivery_leave(struct jobs *jobs, struct job_errand *errand);
 /* Tells the carriers that there may be something to deliver. */
 void jobs_tell_carriers(struct jobs *jobs);
 
 /* --- where daemons share a record ------------------------------------------ */
 
-/* Renews the leases of the running jobs, and gives those up that were cancelled by another
+/* Renews the leases of running jobs and deliveries, and gives those up that were cancelled by another
    daemon, or whose lease was lost. Requeues jobs of daemons that are gone. */
 void jobs_renew(struct jobs *jobs);
-/* Gives up the jobs whose lease is about to end because it could not be renewed. */
+/* Gives up the jobs and deliveries whose lease is about to end because it could not be renewed. */
 void jobs_check_leases(struct jobs *jobs, int64_t lease_ms);
 /* Returns the number of jobs that this daemon runs, or whose inputs it fetches. */
 int64_t jobs_count_running(struct jobs *jobs);

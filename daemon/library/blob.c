@@ -340,7 +340,7 @@ blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 {
     struct api_problem problem = {0};
     const struct blobs_limits *limits = &blobs->limits;
-    uint64_t before = counted(blobs), excess;
+    uint64_t before = counted(blobs), excess = 0;
     if (blobs->bucket && find_shortage(blobs, size, &excess, &problem)) {
         (void)cache_evict(blobs->bucket->cache, excess);
         if (find_shortage(blobs, size, &excess, &problem) && excess)
@@ -374,25 +374,37 @@ open_named(struct spool *spool)
                   0600);
 }
 
-bool
-spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
+static bool
+open_spool(struct blobs *blobs, int fd, struct spool **ret, struct api_problem *p)
 {
     struct spool *spool = calloc(1, sizeof *spool);
+    if (!spool && fd >= 0)
+        close(fd);
     if (!spool)
         return api_problem_no_memory(p);
     spool->blobs = blobs;
     spool->digest = digest_new();
-    spool->fd = open_named(spool);
-    if (spool->fd < 0)
-        blobs_fail(p, "making a temporary file");
-    if (!spool->digest)
-        api_problem_no_memory(p);
-    if (spool->fd < 0 || !spool->digest) {
+    spool->fd = fd < 0 ? open_named(spool) : fd;
+    bool ok = (spool->fd >= 0 || blobs_fail(p, "making a temporary file")) &&
+              (spool->digest || api_problem_no_memory(p));
+    if (!ok)
         spool_discard(&spool);
-        return false;
-    }
-    *ret = spool;
-    return true;
+    else
+        *ret = spool;
+    return ok;
+}
+
+bool
+spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
+{
+    return open_spool(blobs, -1, ret, p);
+}
+
+bool
+spool_open_lent(struct blobs *blobs, struct spool **ret, struct api_problem *p)
+{
+    int fd = openat(blobs->tmp, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    return open_spool(blobs, fd, ret, p);
 }
 
 static bool
@@ -436,14 +448,13 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
 bool
 spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_problem *p)
 {
-    enum { CHUNK = 1 << 18 };
-    char *chunk = malloc(CHUNK);
+    char chunk[1 << 16];
     struct digest *digest = digest_new();
     off_t at = 0;
     ssize_t n = 1;
-    bool ok = (chunk && digest) || api_problem_no_memory(p);
+    bool ok = digest || api_problem_no_memory(p);
     while (ok && n != 0) {
-        n = pread(from, chunk, CHUNK, at);
+        n = pread(from, chunk, sizeof chunk, at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -456,7 +467,6 @@ spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_prob
     }
     ok = ok && (digest_finish(digest, ret) || api_problem_no_memory(p));
     digest_free(&digest);
-    free(chunk);
     return ok;
 }
 
@@ -489,11 +499,10 @@ can_copy(const struct spool *spool, int from, struct api_problem *p)
 static bool
 copy_file(struct spool *spool, int from, struct api_problem *p)
 {
-    enum { CHUNK = 1 << 18 };
-    char *chunk = malloc(CHUNK);
-    bool ok = chunk || api_problem_no_memory(p);
+    char chunk[1 << 16];
+    bool ok = true;
     while (ok) {
-        ssize_t n = pread(from, chunk, CHUNK, (off_t)spool->size);
+        ssize_t n = pread(from, chunk, sizeof chunk, (off_t)spool->size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n == 0)
@@ -505,7 +514,6 @@ copy_file(struct spool *spool, int from, struct api_problem *p)
         if (ok)
             add_size(spool, (uint64_t)n);
     }
-    free(chunk);
     return ok;
 }
 
@@ -523,7 +531,8 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
         memcpy(spool->name, old, sizeof old);
         return blobs_fail(p, "making a temporary file");
     }
-    unlinkat(spool->blobs->tmp, old, 0);
+    if (*old)
+        unlinkat(spool->blobs->tmp, old, 0);
     bool ok = can_copy(spool, written, p) && copy_file(spool, written, p);
     close(written);
     return ok && spool_finish(spool, p);

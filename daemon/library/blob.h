@@ -105,6 +105,9 @@ bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 /* Opens a spool. DISK_FULL, IO. After a write that failed the spool can only be
    discarded. */
 bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
+/* Does the same for a file that a worker writes and that spool_finish_file() finishes, or
+   that is discarded: it has no name where the file system has such files. */
+bool spool_open_lent(struct blobs *blobs, struct spool **ret, struct api_problem *p);
 bool spool_write(struct spool *spool, const void *data, size_t len,
                  struct api_problem *p);
 /* Copies a whole file into an empty spool that a worker will write to and that

@@ -4,8 +4,8 @@
  * carriers/bucket.h, which has processes that may open connections; this room may not.
  *
  * Keys: TENANT/HEX is a blob, with "_" for the tenant without a name, and TENANT/marks/HEX
- * says since when no row names that blob (bucket_sweep.c). TENANT/record/NUMBER names the
- * database whose rows they are.
+ * says since when no row names that blob, TENANT/removals/HEX that it is being removed
+ * (bucket_sweep.c). TENANT/record/NUMBER names the database whose rows they are.
  *
  * Errors: UNAVAILABLE when the bucket cannot be used at this moment, whatever the reason.
  * Any thread may call. A caller holds no lock of the library or the record.
@@ -16,10 +16,30 @@
 #include "api/digest.h"
 #include "api/problem.h"
 
+#include <stdatomic.h>
+
 #define BUCKET_KEY 192
 #define BUCKET_TOKEN 1200
 
 struct cache;
+
+enum bucket_op {
+    BUCKET_PUT,
+    BUCKET_GET,
+    BUCKET_FIND,
+    BUCKET_REMOVE,
+    BUCKET_LIST,
+    BUCKET_N_OPS
+};
+
+/* What was asked of the bucket since the start. Any thread counts and reads. */
+struct bucket_figures {
+    atomic_int_fast64_t requests[BUCKET_N_OPS]; /* one that was repeated counts once */
+    atomic_int_fast64_t failed[BUCKET_N_OPS];   /* of these, without an answer */
+    atomic_int_fast64_t
+        us[BUCKET_N_OPS];               /* time of all, with their wait for a process */
+    atomic_int_fast64_t sent, received; /* bytes of objects */
+};
 
 struct bucket_object {
     const char *key;
@@ -46,6 +66,7 @@ struct bucket {
     bool (*is_reachable)(void *arg);
     void *arg;
     struct cache *cache; /* of all tenants; the owner of the bucket frees it */
+    const struct bucket_figures *figures; /* likewise */
 };
 
 #endif

@@ -5,11 +5,14 @@
  * removal has two steps:
  *
  *   1. An object without a row gets a mark, an object of its own.
- *   2. When the mark is older than the grace period, and there is still no row, the object
- *      is removed, and then the mark.
+ *   2. When the mark is older than the grace period, and there is still no row, the removal
+ *      is announced by another object. If the mark is still the same then, the object is
+ *      removed, then the mark, and then the announcement.
  *
- * Whoever stores a blob whose object is there removes its mark first. A removal that may be
- * under way by then ends within SETTLE_MS, after which the blob is stored again if it is gone.
+ * Whoever stores a blob whose object is there first removes its mark, and then waits until no
+ * removal of it is announced; after that it stores the blob again if it is gone. However long
+ * the requests of a removal take, either the remover finds no mark, or it is waited for. An
+ * announcement that is older than STALE_S is of a daemon that died.
  * An object that is newer than its mark was stored after the removal: only the mark goes.
  */
 #include "config.h"
@@ -19,6 +22,7 @@
 #include "library/inner.h"
 #include "library/library_inner.h"
 #include "library/sweep.h"
+#include "store/leader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +31,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETTLE_MS 2000 /* longest time from the last look at a mark to the removal */
+#define STALE_S 60    /* no removal takes as long, with all attempts of its requests */
+#define PATIENCE_S 20 /* that an upload waits for the end of a removal */
+#define LOOK_MS 100
 #define MARKS "marks/"
 #define RECORD "record/"
 #define MOST_BETWEEN_MS (INT64_C(3600) * 1000)
@@ -60,10 +66,34 @@ find_moment(const struct bucket *bucket, const char *key, int64_t *ret,
     return true;
 }
 
+/* Waits until no removal of the blob is announced. UNAVAILABLE when that takes too long. */
+static bool
+await_removal(struct blobs *blobs, const char *id, struct api_problem *p)
+{
+    const struct timespec pause = {0, LOOK_MS * 1000000};
+    const struct bucket *bucket = blobs->bucket;
+    int64_t began = clock_steady_ms(), since, now;
+    char removal[BUCKET_KEY];
+    cache_removal_key(blobs, id, removal);
+    for (;;) {
+        if (!find_moment(bucket, removal, &since, &now, p))
+            return false;
+        if (!since)
+            return true;
+        if (now - since > STALE_S)
+            return bucket->remove(bucket->arg, removal, p);
+        if (clock_steady_ms() - began > PATIENCE_S * 1000)
+            return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                                   "an earlier copy of %s is being removed from the "
+                                   "bucket",
+                                   id);
+        nanosleep(&pause, NULL);
+    }
+}
+
 bool
 cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
 {
-    const struct timespec settle = {SETTLE_MS / 1000, SETTLE_MS % 1000 * 1000000};
     const struct bucket *bucket = blobs->bucket;
     char key[BUCKET_KEY], mark[BUCKET_KEY];
     int64_t marked, now;
@@ -75,8 +105,8 @@ cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
         return false;
     if (marked && (now - marked) * 1000 < blobs->grace_ms / 2)
         return true; /* nobody removes the object yet, and the mark is gone by then */
-    nanosleep(&settle, NULL);
-    return bucket->put(bucket->arg, key, fd, id, &was_there, p);
+    return await_removal(blobs, id, p) &&
+           bucket->put(bucket->arg, key, fd, id, &was_there, p);
 }
 
 /* --- the sweep ------------------------------------------------------------ */
@@ -172,31 +202,65 @@ put_mark(struct library *library, const char *id, struct api_problem *p)
     return ok;
 }
 
-/* Removes the object of a mark whose time has come, unless it is needed by now. */
+/* Announces a removal. *ret_ours is false where another node has announced one, or had one that
+   failed: a stale announcement goes, and the next sweep begins anew. Where the record is not
+   shared, an announcement that is there was left by a daemon that died. */
 static bool
-remove_marked(struct library *library, const struct listed *one, struct api_problem *p)
+announce(struct library *library, const char *removal, bool *ret_ours,
+         struct api_problem *p)
+{
+    const struct bucket *bucket = library->bucket;
+    int64_t since, now;
+    bool was_there = false;
+    *ret_ours = false;
+    if (!put_empty(library, removal, &was_there, p))
+        return false;
+    *ret_ours = !was_there || !store_is_shared(library->store);
+    if (*ret_ours)
+        return true;
+    return find_moment(bucket, removal, &since, &now, p) &&
+           (now - since <= STALE_S || bucket->remove(bucket->arg, removal, p));
+}
+
+/* Removes the object of a mark, if there is still this mark, unless the blob is needed by now;
+   then the mark. The removal is announced. */
+static bool
+remove_announced(struct library *library, const struct listed *one,
+                 struct api_problem *p)
 {
     const struct bucket *bucket = library->bucket;
     char key[BUCKET_KEY], mark[BUCKET_KEY];
-    int64_t stored, now, began;
-    bool marked = false;
+    int64_t began = clock_steady_ms(), stored, marked, now;
     cache_key(library->blobs, one->id, key);
     cache_mark_key(library->blobs, one->id, mark);
-    if (!find_moment(bucket, key, &stored, &now, p))
+    if (!find_moment(bucket, key, &stored, &now, p) ||
+        !find_moment(bucket, mark, &marked, &now, p))
         return false;
-    began = clock_steady_ms();
-    if (!bucket->find(bucket->arg, mark, &marked, p) || !marked)
-        return !p->set;
-    if (stored && stored <= one->modified && !is_needed(library, one->id)) {
-        if (clock_steady_ms() - began > SETTLE_MS / 2)
-            return true; /* too late for this sweep */
-        if (!bucket->remove(bucket->arg, key, p))
+    if (marked != one->modified || clock_steady_ms() - began > STALE_S * 1000 / 4)
+        return true;
+    if (stored && stored <= marked && !is_needed(library, one->id)) {
+        if (!store_still_leads(library->store, p) ||
+            !bucket->remove(bucket->arg, key, p))
             return false;
         blob_remove(library->blobs, one->id);
         log_info("leftover_removed", "id=%s tenant=%s", one->id,
                  library_tenant(library));
     }
     return bucket->remove(bucket->arg, mark, p);
+}
+
+/* Removes the object of a mark whose time has come. The announcement of a removal that failed
+   stays, because the bucket may have done it nevertheless, or may do it still. */
+static bool
+remove_marked(struct library *library, const struct listed *one, struct api_problem *p)
+{
+    char removal[BUCKET_KEY];
+    bool ours;
+    cache_removal_key(library->blobs, one->id, removal);
+    if (!announce(library, removal, &ours, p))
+        return false;
+    return !ours || (remove_announced(library, one, p) &&
+                     library->bucket->remove(library->bucket->arg, removal, p));
 }
 
 static bool

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,6 +28,8 @@ struct cache {
     /* guarded by lock: */
     struct blobs *first; /* the folders, linked by next_cached */
     struct fetch *fetches;
+    /* any thread: */
+    atomic_int_fast64_t hits, misses, evicted;
 };
 
 struct cache *
@@ -93,6 +96,12 @@ void
 cache_mark_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY])
 {
     snprintf(ret, BUCKET_KEY, "%.100s/marks/%.64s", blobs->tenant, blob_hex(id));
+}
+
+void
+cache_removal_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY])
+{
+    snprintf(ret, BUCKET_KEY, "%.100s/removals/%.64s", blobs->tenant, blob_hex(id));
 }
 
 /* --- eviction ------------------------------------------------------------- */
@@ -192,6 +201,22 @@ cache_used(struct cache *cache)
     return used;
 }
 
+void
+cache_figures(struct cache *cache, struct cache_figures *ret)
+{
+    *ret = (struct cache_figures){.used = (int64_t)cache_used(cache),
+                                  .most = *cache->max_bytes,
+                                  .hits = cache->hits,
+                                  .misses = cache->misses,
+                                  .evicted = cache->evicted};
+}
+
+void
+cache_count_hit(struct cache *cache)
+{
+    cache->hits++;
+}
+
 uint64_t
 cache_evict(struct cache *cache, uint64_t bytes)
 {
@@ -216,6 +241,7 @@ cache_evict(struct cache *cache, uint64_t bytes)
     }
     lock_release(&cache->lock);
     free(collecting.entries.items);
+    cache->evicted += (int64_t)gone;
     if (gone)
         log_info("cache_evicted", "bytes=%llu", (unsigned long long)gone);
     return gone;
@@ -356,6 +382,7 @@ cache_fetch(struct blobs *blobs, const char *id, int *ret, struct api_problem *p
 {
     struct cache *cache = blobs->bucket->cache;
     struct fetch fetch = {.blobs = blobs, .id = id};
+    cache->misses++;
     while (!begin_fetch(cache, &fetch))
         if ((*ret = open_entry(blobs, id)) >= 0)
             return true;

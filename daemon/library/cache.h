@@ -24,9 +24,10 @@ bool cache_join(struct blobs *blobs, const struct bucket *bucket, const char *te
                 struct api_problem *p);
 void cache_leave(struct blobs *blobs);
 
-/* Writes the key of a tenant's blob, or of its mark. */
+/* Writes the key of a tenant's blob, of its mark, or of the announcement of its removal. */
 void cache_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
 void cache_mark_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
+void cache_removal_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
 
 /* Stores finished spools in the bucket. UNAVAILABLE. */
 bool cache_upload(struct blobs *blobs, struct spool **const *spools, size_t n,
@@ -37,11 +38,21 @@ bool cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_proble
 bool cache_fetch(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 /* Notes that an open file of the cache is used now. */
 void cache_note_use(int fd);
+/* Counts a file that was opened without the bucket. */
+void cache_count_hit(struct cache *cache);
 
 /* Removes files that are not in use, those that were used least recently first, until the
    cache has at most its bytes and `bytes` less than it has now. Returns how many went. */
 uint64_t cache_evict(struct cache *cache, uint64_t bytes);
 /* Returns the bytes of all folders. */
 uint64_t cache_used(struct cache *cache);
+
+struct cache_figures {
+    int64_t used, most; /* bytes of all folders, and how many they may have */
+    int64_t hits,
+        misses;      /* files that were opened: those that were there, and others */
+    int64_t evicted; /* bytes that were removed */
+};
+void cache_figures(struct cache *cache, struct cache_figures *ret);
 
 #endif

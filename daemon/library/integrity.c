@@ -174,8 +174,10 @@ blob_open(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
                                      "there is no blob %s", id);
     if (fd < 0)
         return blobs_fail(p, "opening a blob");
-    if (blobs->bucket)
+    if (blobs->bucket) {
         cache_note_use(fd);
+        cache_count_hit(blobs->bucket->cache);
+    }
     *ret = fd;
     return true;
 }

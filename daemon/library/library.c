@@ -61,6 +61,7 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
     bool ok = spools_sync(incoming->spools, incoming->n, p) &&
               (!library->bucket ||
                cache_upload(library->blobs, incoming->spools, incoming->n, p)) &&
+              library_unmark(library, incoming->ids, incoming->n, p) &&
               spools_commit(incoming->spools, incoming->n, p);
     lock_acquire(&library->lock);
     struct incoming **at = &library->incoming;
@@ -365,13 +366,13 @@ make_room(struct library *library, struct api_problem *p)
 
 static bool
 remove_stored(struct library *library, enum store_kind kind, const char *id,
-              struct api_problem *p)
+              enum store_remover who, struct api_problem *p)
 {
     struct store_model_files files = {0};
     lock_acquire(&library->lock);
     bool ok =
         (kind != STORE_MODEL || store_model_files(library->store, id, &files, p)) &&
-        store_file_remove(library->store, kind, id, p);
+        store_file_remove(library->store, kind, id, who, p);
     if (ok) {
         remove_observations_of(library, kind, id);
         discard_if_unreferenced(library, id);
@@ -384,10 +385,10 @@ remove_stored(struct library *library, enum store_kind kind, const char *id,
 
 bool
 library_remove(struct library *library, enum store_kind kind, const char *id,
-               struct api_problem *p)
+               enum store_remover who, struct api_problem *p)
 {
-    bool ok = remove_stored(library, kind, id, p) ||
-              (make_room(library, p) && remove_stored(library, kind, id, p));
+    bool ok = remove_stored(library, kind, id, who, p) ||
+              (make_room(library, p) && remove_stored(library, kind, id, who, p));
     ballast_fill(library->ballast);
     return ok;
 }
@@ -500,13 +501,14 @@ find_result_files(struct library *library, const char *id,
 }
 
 static bool
-remove_job(struct library *library, const char *id, struct api_problem *p)
+remove_job(struct library *library, const char *id, enum store_remover who,
+           struct api_problem *p)
 {
     struct store_job job;
     struct store_model_files files = {0};
     lock_acquire(&library->lock);
     bool ok = find_result_files(library, id, &files, p) &&
-              store_job_remove(library->store, id, &job, p);
+              store_job_remove(library->store, id, who, &job, p);
     if (ok) {
         remove_files(library, &files);
         if (job.result_model) {
@@ -526,10 +528,11 @@ remove_job(struct library *library, const char *id, struct api_problem *p)
 }
 
 bool
-library_job_remove(struct library *library, const char *id, struct api_problem *p)
+library_job_remove(struct library *library, const char *id, enum store_remover who,
+                   struct api_problem *p)
 {
-    bool ok = remove_job(library, id, p) ||
-              (make_room(library, p) && remove_job(library, id, p));
+    bool ok = remove_job(library, id, who, p) ||
+              (make_room(library, p) && remove_job(library, id, who, p));
     ballast_fill(library->ballast);
     return ok;
 }

@@ -80,7 +80,7 @@ bool library_add_model(struct library *library, const char *id,
                        struct store_file *ret, bool *ret_new, struct api_problem *p);
 /* Removes a model or dataset, together with its observations. */
 bool library_remove(struct library *library, enum store_kind kind, const char *id,
-                    struct api_problem *p);
+                    enum store_remover who, struct api_problem *p);
 
 /* The name of the model in a result of several files. */
 #define LIBRARY_RESULT_NAME "model.onnx"
@@ -102,7 +102,8 @@ struct job_result {
 bool library_job_end(struct library *library, const char *id,
                      const struct job_result *result, const struct api_problem *error,
                      struct store_ended *ret, struct api_problem *p);
-bool library_job_remove(struct library *library, const char *id, struct api_problem *p);
+bool library_job_remove(struct library *library, const char *id, enum store_remover who,
+                        struct api_problem *p);
 
 /* --- observations --------------------------------------------------------- */
 

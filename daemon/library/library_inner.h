@@ -26,6 +26,8 @@ struct library {
     /* The bytes of a library in a bucket, and since when they are known, by steady clock; 0: they
        have to be counted. */
     _Atomic int64_t stored_bytes, stored_at;
+    int64_t
+        folder_at; /* steady clock of the next look at the folder, for the same thread */
     bool has_leftovers;        /* only the thread that sweeps uses it */
     struct lock lock;          /* held while rows and blobs change together */
     struct incoming *incoming; /* guarded by lock */
@@ -33,5 +35,9 @@ struct library {
 
 /* Returns whether a thread is publishing the blob. The caller holds the lock. */
 bool library_is_incoming(const struct library *library, const char *id);
+
+/* Keeps blobs that are about to be stored in a folder that daemons share (shared_folder.c). */
+bool library_unmark(struct library *library, char (*ids)[DIGEST_SIZE], size_t n,
+                    struct api_problem *p);
 
 #endif

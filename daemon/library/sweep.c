@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "settings/settings.h"
+#include "store/leader.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +36,13 @@ is_obsolete(const struct api_problem *p)
     return p->code == API_NOT_FOUND || p->code == API_IN_USE;
 }
 
+/* Returns who removes something of that age; at age 0 there is no room. */
+static enum store_remover
+remover(int64_t age)
+{
+    return age ? STORE_SWEEP : STORE_REQUEST;
+}
+
 /* Removes the job that ended first, if it is old enough. *ret_any is false when
    there is none. */
 static bool
@@ -47,7 +55,7 @@ remove_job(struct library *library, int64_t now, int64_t age, bool *ret_any,
         return false;
     if (!*ret_any)
         return true;
-    if (library_job_remove(library, id, &problem))
+    if (library_job_remove(library, id, remover(age), &problem))
         log_info("job_swept", "job=%s tenant=%s reason=%s", id, library_tenant(library),
                  age ? "age" : "room");
     else if (!is_obsolete(&problem))
@@ -67,7 +75,7 @@ remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
         return false;
     if (!*ret_any)
         return true;
-    if (library_remove(library, kind, id, &problem))
+    if (library_remove(library, kind, id, remover(age), &problem))
         log_info("file_swept", "kind=%s id=%s tenant=%s reason=%s", kinds[kind], id,
                  library_tenant(library), age ? "age" : "room");
     else if (!is_obsolete(&problem))
@@ -162,28 +170,46 @@ sweep_configure(struct library *library, const struct settings *settings)
 
 /* --- by age --------------------------------------------------------------- */
 
-bool
-sweep_round(struct library *library, const struct settings *settings, int64_t now,
-            bool *ret_more, struct api_problem *p)
+/* Removes what is too old, as the leader. */
+static bool
+sweep_led(struct library *library, const struct settings *settings, int64_t now,
+          bool *ret_more, struct api_problem *p)
 {
-    bool pages = false;
+    bool pages = false, ok = true;
     bool jobs = settings->retention_jobs > 0, files = settings->retention_files > 0;
-    bool ok =
-        library_remove_leftovers(library, settings->retention_leftovers * 1000, p);
+    int64_t grace = settings->retention_leftovers * 1000;
     for (int i = 0; ok && (jobs || files) && i < ROUND; i++) {
         if (jobs)
             ok = remove_job(library, now, settings->retention_jobs * 1000, &jobs, p);
         if (ok && files)
             ok = remove_file(library, now, settings->retention_files * 1000, &files, p);
     }
-    if (library->bucket) {
-        library->blobs->grace_ms = settings->retention_leftovers * 1000;
-        (void)cache_evict(library->bucket->cache, 0);
-        ok = ok && bucket_sweep_page(library, settings->retention_leftovers * 1000,
-                                     &pages, p);
-    }
+    ok = ok && folder_sweep(library, grace, p) &&
+         bucket_sweep_page(library, grace, &pages, p);
     *ret_more = ok && (jobs || files || pages);
     return ok;
+}
+
+bool
+sweep_round(struct library *library, const struct settings *settings, int64_t now,
+            bool *ret_more, struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    int64_t grace = settings->retention_leftovers * 1000;
+    *ret_more = false;
+    bool ok = library_remove_leftovers(library, grace, p);
+    if (library->bucket) {
+        library->blobs->grace_ms = grace;
+        (void)cache_evict(library->bucket->cache, 0);
+    }
+    if (!ok || !store_leads(library_store(library)) ||
+        sweep_led(library, settings, now, ret_more, &problem))
+        return ok;
+    if (problem.code == API_CANCELLED)
+        log_info("sweep_refused", "tenant=%s", library_tenant(library));
+    else
+        *p = problem;
+    return problem.code == API_CANCELLED;
 }
 
 /* --- damage --------------------------------------------------------------- */

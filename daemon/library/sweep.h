@@ -26,6 +26,10 @@ bool sweep_scrub(struct library *library, uint64_t bytes, int64_t now_ms);
 bool bucket_sweep_page(struct library *library, int64_t grace, bool *ret_more,
                        struct api_problem *p);
 
+/* Does the same with the files of a library whose record is shared and whose blobs are in the
+   folder. */
+bool folder_sweep(struct library *library, int64_t grace, struct api_problem *p);
+
 /* Logs that a round failed. */
 void sweep_log_failure(struct library *library, const struct api_problem *problem);
 

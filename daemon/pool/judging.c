@@ -10,27 +10,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WHY = 256 };
-
 /* Makes sure that the process is alive and serves. */
 static bool
-start(struct lane *lane, char why[WHY])
+start(struct lane *lane, char why[JUDGING_WHY])
 {
     struct api_problem problem = {0};
     char how[64];
     if (!*lane->settings->engine_openvino) {
-        snprintf(why, WHY, "OpenVINO is not configured (engine.openvino)");
+        snprintf(why, JUDGING_WHY, "OpenVINO is not configured (engine.openvino)");
         return false;
     }
     switch (process_start(&lane->judge, GPUS_NONE, &problem)) {
     case PROCESS_RUNS:
         return true;
     case PROCESS_FAILED:
-        snprintf(why, WHY, "%.200s", problem.detail);
+        snprintf(why, JUDGING_WHY, "%.200s", problem.detail);
         return false;
     default:
         process_end(&lane->judge, true, how);
-        snprintf(why, WHY,
+        snprintf(why, JUDGING_WHY,
                  "the process that judges by OpenVINO %s at its start; the log of the "
                  "daemon says why",
                  how);
@@ -41,7 +39,7 @@ start(struct lane *lane, char why[WHY])
 /* Returns the worker's end of a socket whose other end the process serves; -1: there is
    none. */
 static int
-connect_judge(struct lane *lane, int within_ms, char why[WHY])
+connect_judge(struct lane *lane, int within_ms, char why[JUDGING_WHY])
 {
     int sockets[2];
     if (!start(lane, why))
@@ -49,7 +47,7 @@ connect_judge(struct lane *lane, int within_ms, char why[WHY])
     lane->judge.jobs++;
     process_allow(&lane->judge);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets)) {
-        snprintf(why, WHY, "a socket: %s", strerror(errno));
+        snprintf(why, JUDGING_WHY, "a socket: %s", strerror(errno));
         return -1;
     }
     const struct message serve = {
@@ -58,7 +56,7 @@ connect_judge(struct lane *lane, int within_ms, char why[WHY])
     close(sockets[1]);
     if (sent)
         return sockets[0];
-    snprintf(why, WHY, "the process that judges by OpenVINO does not answer");
+    snprintf(why, JUDGING_WHY, "the process that judges by OpenVINO does not answer");
     close(sockets[0]);
     process_end(&lane->judge, true, NULL);
     return -1;
@@ -67,7 +65,7 @@ connect_judge(struct lane *lane, int within_ms, char why[WHY])
 bool
 judging_answer(struct lane *lane, int within_ms)
 {
-    char why[WHY] = "";
+    char why[JUDGING_WHY] = "";
     int fd = connect_judge(lane, within_ms, why);
     const struct message message = {.type = MESSAGE_JUDGE,
                                     .text = why,
@@ -78,4 +76,26 @@ judging_answer(struct lane *lane, int within_ms)
     if (fd >= 0)
         close(fd);
     return sent;
+}
+
+char *
+judging_describe(struct lane *lane, char why[JUDGING_WHY])
+{
+    const struct message request = {.type = MESSAGE_RUNTIME};
+    const int within = (int)lane->settings->workers_short_timeout * 1000;
+    struct message answer;
+    char *text = NULL;
+    if (!start(lane, why))
+        return NULL;
+    if (message_send(lane->judge.socket, within, &request) &&
+        message_receive(lane->judge.socket, within, within, &answer) == MESSAGE_GOT) {
+        if (answer.type == MESSAGE_RESULT)
+            text = strndup(answer.text, answer.text_len);
+        message_fini(&answer);
+    }
+    if (!text)
+        snprintf(why, JUDGING_WHY,
+                 "the process that judges by OpenVINO does not answer");
+    process_end(&lane->judge, !text, NULL);
+    return text;
 }

@@ -6,8 +6,14 @@
 
 #include "pool/lane.h"
 
+enum { JUDGING_WHY = 256 };
+
 /* Answers the worker's question for a process that judges: with a socket to it, or with the
    reason why there is none. Returns false when the worker is gone. */
 bool judging_answer(struct lane *lane, int within_ms);
+
+/* Asks a judging process for its runtime, and ends it. Returns the backend's description, which
+   the caller frees; NULL: there is none, and `why` says so. */
+char *judging_describe(struct lane *lane, char why[JUDGING_WHY]);
 
 #endif

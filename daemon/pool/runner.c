@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 METRIC(run_seconds, HISTOGRAM, "qdqd_job_run_seconds", &metric_unlabelled, SECONDS,
@@ -147,9 +148,11 @@ open_work(struct runner *runner, const struct store_job *job, struct work *work,
     if (!model_fds_open(runner->lane.service->library, job->model, &work->model, p) ||
         (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)))
         return false;
-    if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p) ||
-        !spool_open(blobs, &work->frozen, p) ||
-        !spool_open(blobs, &work->observed, p) || !spool_open(blobs, &work->data, p))
+    if (!spool_open_lent(blobs, &work->output, p) ||
+        !spool_open_lent(blobs, &work->report, p) ||
+        !spool_open_lent(blobs, &work->frozen, p) ||
+        !spool_open_lent(blobs, &work->observed, p) ||
+        !spool_open_lent(blobs, &work->data, p))
         return false;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
@@ -207,7 +210,8 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
     if (!ids->observe || !is_whole(work->observed))
         return;
     memcpy(row.key, job->observations, sizeof row.key);
-    bool ok = spool_finish_file(work->observed, &problem);
+    bool ok = jobs_is_held(runner->lane.service->jobs, &runner->slot, &problem) &&
+              spool_finish_file(work->observed, &problem);
     /* An unusable, damaged file may already have this name; it is replaced. */
     spool_set_replace(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
@@ -215,6 +219,13 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
                                        &work->observed, most, &problem);
     if (!ok)
         log_observations_lost(&problem);
+}
+
+static bool
+is_empty(const struct spool *spool)
+{
+    struct stat st;
+    return fstat(spool_fd(spool), &st) == 0 && st.st_size == 0;
 }
 
 /* Stores the files that the worker wrote as the job's result. Returns FAILED with
@@ -231,7 +242,7 @@ keep_result(struct runner *runner, struct work *work, enum outcome outcome,
                                 .data_path = MESSAGE_DATA_NAME,
                                 .summary = summary};
     if (!spool_finish_file(work->output, &problem) ||
-        !spool_finish_file(work->data, &problem) ||
+        (!is_empty(work->data) && !spool_finish_file(work->data, &problem)) ||
         !spool_finish_file(work->report, &problem) ||
         !spool_finish_file(work->frozen, &problem)) {
         *p = problem;

@@ -3,6 +3,7 @@
 #include "pool/short_work.h"
 #include "base/clock.h"
 #include "base/lock.h"
+#include "pool/judging.h"
 #include "pool/lane.h"
 #include "settings/gpu_list.h"
 #include "settings/settings.h"
@@ -191,6 +192,13 @@ probe_backend(void *arg, int gpu, const struct message *request, char **ret,
                             "the worker process %s", how));
 }
 
+/* See backends_judge_fn. */
+static char *
+probe_judge(void *arg, char why[BACKENDS_WHY])
+{
+    return judging_describe(arg, why);
+}
+
 static void
 probe_backends(struct short_work *work)
 {
@@ -199,7 +207,8 @@ probe_backends(struct short_work *work)
     struct api_problem problem = {0};
     if (tenants_get(work->tenants, "", false, &service, &problem)) {
         lane_set_service(lane, service);
-        backends_learn(service->backends, lane->settings, probe_backend, lane);
+        backends_learn(service->backends, lane->settings, probe_backend, probe_judge,
+                       lane);
     }
     lock_acquire(&work->lock);
     if (is_idle(&work->lanes[0]))

@@ -55,7 +55,8 @@ SETTING_CHOICE(http, ui, "on", "on off", START,
                "token; the data that it shows do.")
 SETTING_TEXT(auth, tokens, "", START,
              "File of the access tokens, which qdqd token writes; empty: \"tokens\" in"
-             " state.dir. Where the file does not exist, requests need no token. The"
+             " state.dir, or rows where store.url names a database. Where the file "
+             "does not exist, requests need no token. The"
              " daemon reads it again whenever it changes.")
 SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR, START,
              "Folder of the database and of models, datasets and reports (mode "
@@ -65,8 +66,9 @@ SETTING_TEXT(store, url, "", START,
              " daemons share; empty: SQLite, in state.dir. A password stands in the"
              " file of PGPASSFILE, or in the URL, which is printed without it.")
 SETTING_TEXT(store, direct_url, "", START,
-             "The same database without a pooler, for migrations, where store.url goes"
-             " through pgbouncer; empty: store.url.")
+             "The same database without a pooler, for migrations and hints between"
+             " daemons, where store.url goes through pgbouncer; empty: store.url, and"
+             " no hints.")
 SETTING_NUMBER(cluster, lease, 15, 3, 3600, SECONDS, START,
                "A running job of a daemon that has not been heard of for this long is"
                " run by another one, where several share a record. A daemon renews its"

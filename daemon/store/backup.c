@@ -11,25 +11,14 @@
 /* how long to wait for another process that has the database locked */
 #define PATIENCE_MS 10000
 
-#define IS_ONE_FILE(id) "NOT EXISTS (SELECT 1 FROM model_files WHERE model = " id ")"
-
-/* The columns that refer to blobs, and the schemas that have them. BLOB_NEEDED in
-   sql.h reads the same columns. */
+/* The columns that refer to blobs. */
 static const struct {
     int since, until;
     const char *sql;
 } names[] = {
-    {1, 5, "SELECT id FROM files"},
-    {1, 5, "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"},
-    /* The id of a model of several files is not a blob's id. */
-    {6, INT_MAX, "SELECT id FROM files WHERE kind != 0 OR " IS_ONE_FILE("files.id")},
-    {6, INT_MAX,
-     "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"
-     " AND " IS_ONE_FILE("result_model")},
-    {6, INT_MAX, "SELECT digest FROM model_files"},
-    {1, INT_MAX, "SELECT report FROM jobs WHERE report IS NOT NULL"},
-    {2, INT_MAX, "SELECT frozen FROM jobs WHERE frozen IS NOT NULL"},
-    {3, INT_MAX, "SELECT blob FROM observations"},
+#define NAMES(since, until, sql) {since, until, sql},
+    BLOB_NAMES(NAMES)
+#undef NAMES
 };
 
 #define N_NAMES (sizeof names / sizeof *names)
@@ -96,7 +85,8 @@ store_backup_check(const char *path, struct api_problem *p)
     return ok;
 }
 
-/* Joins all columns in one query, so that each id comes once. */
+/* Joins all columns in one query, so that each id comes once. SQLite's names of tables have no
+   mark. */
 static void
 make_question(int version, char *ret, size_t size)
 {
@@ -105,6 +95,11 @@ make_question(int version, char *ret, size_t size)
         if (names[i].since <= version && version <= names[i].until)
             at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? " UNION " : "",
                                    names[i].sql);
+    char *to = ret;
+    for (const char *from = ret; *from; from++)
+        if (*from != '@')
+            *to++ = *from;
+    *to = '\0';
 }
 
 bool

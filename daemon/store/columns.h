@@ -14,6 +14,7 @@
     "error_where, error_detail, fresh, changes, waits_for, cached_from, " effective   \
     ", observations, wants_gpu, " MODEL_FILES_OF("jobs.result_model") ", "            \
     IS_LONG("spec") ", " IS_LONG("labels") ", source, fetching, fetch_attempts, " FENCE ", "     \
+    PROGRESS ", "                                                                     \
     DELIVERIES
 /* clang-format on */
 /* The effective spec is needed where a job is claimed, and nowhere else. */

@@ -3,6 +3,7 @@
 #include "store/derive.h"
 #include "api/spec.h"
 #include "qdq/quantize.h"
+#include "qdq/targets.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -24,6 +25,29 @@ wants_gpu(const struct qdq_spec *spec, const char *calibration)
            (spec->device == QDQ_DEVICE_AUTO && feeds_model(spec, calibration));
 }
 
+/* Returns the class of processors whose figures the job is asked for: those of the result as
+   deployed, and of a profile. NULL: it has none. */
+static const char *
+processor_of(const struct qdq_spec *spec, const char *calibration)
+{
+    struct qdq_spec all = *spec;
+    qdq_spec_complete(&all);
+    bool is_deployed =
+        all.target->runtime && all.evaluate != QDQ_NO && feeds_model(spec, calibration);
+    return (is_deployed || all.profile.runs > 0) && all.host >= 0
+               ? qdq_host_name((size_t)all.host)
+               : NULL;
+}
+
+const char *
+store_own_processor(void)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    qdq_spec_complete(&spec);
+    return spec.host >= 0 ? qdq_host_name((size_t)spec.host) : "";
+}
+
 /* Writes the key of the job's observations; "": it observes nothing. Returns false
    when out of memory. */
 static bool
@@ -43,6 +67,7 @@ bool
 store_derive(const struct qdq_spec *spec, struct store_job *job, struct api_problem *p)
 {
     job->wants_gpu = wants_gpu(spec, job->calibration);
+    job->processor = processor_of(spec, job->calibration);
     return derive_key(spec, job->model, job->calibration, job->observations) ||
            api_problem_no_memory(p);
 }

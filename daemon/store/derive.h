@@ -12,7 +12,10 @@
 
 struct sqlite3;
 
-/* Fills wants_gpu and observations from the job's model and calibration and its
+/* Returns the class of this machine's processor, as specs name it; "" without a name. */
+const char *store_own_processor(void);
+
+/* Fills wants_gpu, processor and observations from the job's model and calibration and its
    decoded spec. Returns false when there is no memory. */
 bool store_derive(const struct qdq_spec *spec, struct store_job *job,
                   struct api_problem *p);

@@ -9,23 +9,59 @@
 #define NEWEST "(SELECT newest FROM @clock)"
 /* A claim gets the next fence, and lasts until its lease ends, by the database's clock. */
 #define LEASE(ms) ", fence = fence + 1, lease_until = " NEWEST " + " ms
-/* A delivery is not renewed: this is longer than a carrier may take. */
-#define DELIVERY_LEASE ", lease_until = " NEWEST " + ?2 * 240"
-#define RENEW_SQL                                                                 \
-    "UPDATE @jobs SET lease_until = " NEWEST " + ?3 WHERE id = ?1 AND fence = ?2" \
+/* The database's clock, whatever time a node gives: the clocks of nodes differ. */
+#define MOMENT(asked) "(SELECT @moment(" asked "))"
+#define RECORD_TIME(asked) MOMENT(asked)
+#define RENEW_SQL                                                            \
+    "UPDATE @jobs SET lease_until = " NEWEST " + ?3, stage = ?4, done = ?5," \
+    " total = ?6, eta = ?7 WHERE id = ?1 AND fence = ?2"                     \
     " AND (state = 'running' OR fetching = 2)"
+/* The heartbeats of a claim carry its progress; a new one has none yet. */
+#define UNTOLD ", stage = NULL, done = 0, total = 0, eta = -1"
+#define PROGRESS "stage, done, total, eta"
+#define RENEW_DELIVERY_SQL                                               \
+    "UPDATE @deliveries SET lease_until = " NEWEST " + ?3 WHERE id = ?1" \
+    " AND fence = ?2 AND claimed = 1"
 #define EXPIRED " AND lease_until <= " NEWEST
 /* The times of nodes are the database's, too. */
-#define NODE_SEEN_SQL                                                      \
-    "INSERT INTO @nodes(id, version, started_at, seen_at, running, lanes)" \
-    " VALUES(?1, ?2, " NEWEST " - ?3, " NEWEST                             \
-    ", ?4, ?5) ON CONFLICT(id) DO UPDATE SET seen_at = excluded.seen_at,"  \
+#define NODE_SEEN_SQL                                                         \
+    "INSERT INTO @nodes(id, version, started_at, seen_at, running, lanes,"    \
+    " processor)"                                                             \
+    " VALUES(?1, ?2, " NEWEST " - ?3, " NEWEST                                \
+    ", ?4, ?5, ?6) ON CONFLICT(id) DO UPDATE SET seen_at = excluded.seen_at," \
     " running = excluded.running, lanes = excluded.lanes"
 #define NODE_EXPIRE_SQL "DELETE FROM @nodes WHERE seen_at < " NEWEST " - ?1"
 #define NODE_REMOVE_SQL "DELETE FROM @nodes WHERE id = ?1"
 #define NODE_LIST_SQL                                                     \
     "SELECT id, version, started_at, seen_at, running, lanes FROM @nodes" \
     " ORDER BY started_at, id"
+/* The leader keeps its fence while it renews in time; each that follows gets the next. */
+#define LEAD_SQL                                                             \
+    "INSERT INTO @leader AS one(name, node, fence, lease_until)"             \
+    " VALUES('sweep', ?1, 1, " NEWEST " + ?2) ON CONFLICT(name) DO UPDATE"   \
+    " SET node = excluded.node, lease_until = excluded.lease_until, fence =" \
+    " one.fence + CASE WHEN one.lease_until > " NEWEST " THEN 0 ELSE 1 END"  \
+    " WHERE one.lease_until <= " NEWEST " OR one.node = excluded.node"       \
+    " RETURNING fence"
+#define LEAD_END_SQL "UPDATE @leader SET lease_until = 0 WHERE fence = ?1"
+/* No other one leads before the transaction has ended. */
+#define LEAD_LOCK_SQL                                           \
+    "SELECT 1 FROM @leader WHERE name = 'sweep' AND fence = ?1" \
+    " AND lease_until > " NEWEST " FOR SHARE"
+#define MARK_ADD_SQL                                        \
+    "INSERT INTO @marks(id, marked_at) VALUES(?1, " MOMENT( \
+        "?2") ")"                                           \
+              " ON CONFLICT DO NOTHING"
+#define MARK_TAKE_SQL \
+    "DELETE FROM @marks WHERE id = ?1 AND marked_at <= " MOMENT("?2") " - ?3"
+#define MARK_DROP_SQL "DELETE FROM @marks WHERE id = ?1"
+/* What only a record that is shared has. */
+#define SHARED_SQL(sql) sql
+/* A job whose figures depend on the class of processors runs on one of its own. */
+#define RUNS_ON(class) " AND (processor IS NULL OR processor = " class ")"
+#define TENANT_LIST_SQL                                                        \
+    "SELECT substr(schemaname, 6) FROM pg_catalog.pg_tables WHERE tablename =" \
+    " 'version' AND schemaname LIKE 'qdqd-%' ORDER BY 1"
 /* A claim that another one has followed changes nothing any more; 0: whoever has it. */
 #define FENCED(number) " AND (" number " = 0 OR fence = " number ")"
 #define FENCE "fence"

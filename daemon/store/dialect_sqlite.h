@@ -9,8 +9,14 @@
 #define DATABASE_NUMBER "0"
 /* One daemon has the file: its claims need no leases. */
 #define LEASE(ms) ""
-#define DELIVERY_LEASE ""
 #define RENEW_SQL "SELECT 1"
+#define UNTOLD ""
+#define PROGRESS "NULL, 0, 0, -1"
+#define RENEW_DELIVERY_SQL "SELECT 1"
+/* Its clock is the only one: the time that a statement is given. */
+#define MOMENT(asked) asked
+/* A time from which retention counts, and by which it ends, never goes back. */
+#define RECORD_TIME(asked) "max(" asked ", (SELECT newest FROM @clock))"
 #define EXPIRED ""
 #define FENCED(fence) ""
 #define FENCE "0"
@@ -20,6 +26,17 @@
 #define NODE_EXPIRE_SQL "SELECT 1"
 #define NODE_REMOVE_SQL "SELECT 1"
 #define NODE_LIST_SQL "SELECT 1"
+/* There is nobody to lead, and nobody who stores the same bytes. */
+#define LEAD_SQL "SELECT 1"
+#define LEAD_END_SQL "SELECT 1"
+#define LEAD_LOCK_SQL "SELECT 1"
+#define MARK_ADD_SQL "SELECT 1"
+#define MARK_TAKE_SQL "SELECT 1"
+#define MARK_DROP_SQL "SELECT 1"
+#define TENANT_LIST_SQL "SELECT 1"
+/* Access tokens are in a file. */
+#define RUNS_ON(class) ""
+#define SHARED_SQL(sql) "SELECT 1"
 #define LOCK_ROW ""
 #define LOCK_KEY ""
 #define LOCK_NAME(name) "1"

@@ -82,38 +82,6 @@ store_file_get(struct store *store, enum store_kind kind, const char *id,
     return ok;
 }
 
-/* Removes the row of a file that no unfinished job needs, as a part of a transaction. */
-static bool
-remove_file(struct store *store, enum store_kind kind, const char *id,
-            struct api_problem *p)
-{
-    bool any = false, used = false;
-    bind_file(store, FILE_LOCK, kind, id);
-    if (!ask(store, FILE_LOCK, &any, NULL, p))
-        return false;
-    bind_file(store, FILE_USED, kind, id);
-    if (!ask(store, FILE_USED, &used, NULL, p))
-        return false;
-    if (used)
-        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
-                               "a job that has not ended needs %s", id);
-    if (!any)
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "there is no such file");
-    bind_file(store, FILE_REMOVE, kind, id);
-    return run(store, FILE_REMOVE, p);
-}
-
-bool
-store_file_remove(struct store *store, enum store_kind kind, const char *id,
-                  struct api_problem *p)
-{
-    lock_acquire(&store->lock);
-    bool ok = run(store, BEGIN, p) && finish(store, remove_file(store, kind, id, p), p);
-    lock_release(&store->lock);
-    return ok && store_sync(store, p);
-}
-
 void
 store_file_fini(struct store_file *file)
 {

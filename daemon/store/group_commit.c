@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>

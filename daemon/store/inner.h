@@ -22,7 +22,9 @@ struct store {
     struct db *db;
     struct store_retention retention;
     int64_t lease_ms;
+    bool hints;       /* changes are told (store/hints.h) */
     struct lock lock; /* guards db and its statements */
+    int64_t led;      /* guarded by lock: the leader's fence; 0: another one leads */
     struct stmt statements[N_STATEMENTS];
 };
 
@@ -160,6 +162,21 @@ bool store_read_job(struct store *store, enum statement s, struct store_job *ret
 bool store_settle_job(struct store *store, const struct store_job *job,
                       const char *identity, enum store_added *ret,
                       struct api_problem *p);
+
+/* Sets on which class of processors a job runs (store.c). A part of a transaction. */
+bool store_set_processor(struct store *store, const struct store_job *job,
+                         struct api_problem *p);
+/* Renews the lease of a claim by a statement (store.c); a delivery has no progress: NULL.
+   *ret_held as in store_job_renew(). */
+bool store_renew(struct store *store, enum statement s, const char *id, int64_t fence,
+                 const struct store_progress *progress, bool *ret_held,
+                 struct api_problem *p);
+/* Reads a job (store.c). NOT_FOUND. */
+bool store_find_job(struct store *store, const char *id, struct store_job *ret,
+                    struct api_problem *p);
+/* Makes sure, as a part of a transaction, that this daemon leads until its end (leader.c).
+   CANCELLED: it does not. */
+bool store_check_leads(struct store *store, struct api_problem *p);
 
 static inline void
 bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/nodes.h"
+#include "store/derive.h"
 #include "store/inner.h"
 
 bool
@@ -14,6 +15,7 @@ store_node_seen(struct store *store, const struct api_node *node, int64_t age_ms
     bind_int(stmt, 3, age_ms);
     bind_int(stmt, 4, node->running);
     bind_int(stmt, 5, node->lanes);
+    bind_text(stmt, 6, store_own_processor());
     bool ok = run(store, NODE_SEEN, p);
     if (ok) {
         bind_int(&store->statements[NODE_EXPIRE], 1, keep_ms);

@@ -18,14 +18,19 @@ store_fetch_claim(struct store *store, int64_t now, struct store_job *ret,
 }
 
 bool
-store_fetch_later(struct store *store, const char *id, int charge, int64_t due,
+store_fetch_later(struct store *store, const char *id,
+                  const struct store_fetch_wait *wait, bool *ret_held,
                   struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(&store->statements[FETCH_LATER], 1, id);
-    bind_int(&store->statements[FETCH_LATER], 2, charge);
-    bind_int(&store->statements[FETCH_LATER], 3, due);
+    struct stmt *stmt = &store->statements[FETCH_LATER];
+    bind_text(stmt, 1, id);
+    bind_int(stmt, 2, wait->charge);
+    bind_int(stmt, 3, wait->now);
+    bind_int(stmt, 4, wait->for_ms);
+    bind_int(stmt, 5, wait->fence);
     bool ok = run(store, FETCH_LATER, p);
+    *ret_held = ok && changes(store) == 1;
     lock_release(&store->lock);
     return ok;
 }
@@ -42,6 +47,7 @@ update_fetched(struct store *store, const struct store_job *job, const char *ide
     bind_text(stmt, 5, identity);
     bind_text(stmt, 6, *job->observations ? job->observations : NULL);
     bind_int(stmt, 7, job->wants_gpu);
+    bind_int(stmt, 8, job->fence);
     bool ok = run(store, FETCH_DONE, p);
     *ret_was = ok && changes(store) == 1;
     return ok;
@@ -57,6 +63,7 @@ store_fetch_done(struct store *store, const struct store_job *job, const char *i
     bool ok = run(store, BEGIN, p);
     if (ok) {
         ok = update_fetched(store, job, identity, ret_was, p) &&
+             (!*ret_was || store_set_processor(store, job, p)) &&
              (!*ret_was || store_settle_job(store, job, identity, ret, p));
         ok = finish(store, ok, p);
     }
@@ -116,6 +123,7 @@ column_delivery(struct stmt *stmt, struct store_delivery *ret, struct api_proble
     delivery.publication = column_text(stmt, 4, &ok);
     delivery.attempts = column_int(stmt, 5);
     delivery.created_at = column_int(stmt, 6);
+    delivery.fence = column_int(stmt, 7);
     *ret = delivery;
     return ok || api_problem_no_memory(p);
 }
@@ -146,8 +154,8 @@ store_delivery_claim(struct store *store, int64_t now, struct store_delivery *re
 }
 
 bool
-store_delivery_end(struct store *store, const char *id, enum store_delivery_state state,
-                   const char *location, const char *error, int64_t due,
+store_delivery_end(struct store *store, const struct store_delivery *delivery,
+                   const struct store_attempt *attempt, bool *ret_held,
                    struct api_problem *p)
 {
     static const char *const names[] = {[STORE_PENDING] = "pending",
@@ -155,24 +163,36 @@ store_delivery_end(struct store *store, const char *id, enum store_delivery_stat
                                         [STORE_UNDELIVERED] = "failed"};
     lock_acquire(&store->lock);
     struct stmt *stmt = &store->statements[DELIVERY_END];
-    bind_text(stmt, 1, id);
-    bind_text(stmt, 2, names[state]);
-    bind_text(stmt, 3, location);
-    bind_text(stmt, 4, error);
-    bind_int(stmt, 5, due);
+    bind_text(stmt, 1, delivery->id);
+    bind_text(stmt, 2, names[attempt->state]);
+    bind_text(stmt, 3, attempt->location);
+    bind_text(stmt, 4, attempt->error);
+    bind_int(stmt, 5, attempt->now);
+    bind_int(stmt, 6, attempt->wait_ms);
+    bind_int(stmt, 7, delivery->fence);
     bool ok = run(store, DELIVERY_END, p);
+    *ret_held = ok && changes(store) == 1;
     lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
 
 bool
-store_delivery_unclaim(struct store *store, const char *id, struct api_problem *p)
+store_delivery_unclaim(struct store *store, const struct store_delivery *delivery,
+                       struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(&store->statements[DELIVERY_UNCLAIM], 1, id);
+    bind_text(&store->statements[DELIVERY_UNCLAIM], 1, delivery->id);
+    bind_int(&store->statements[DELIVERY_UNCLAIM], 2, delivery->fence);
     bool ok = run(store, DELIVERY_UNCLAIM, p);
     lock_release(&store->lock);
     return ok;
+}
+
+bool
+store_delivery_renew(struct store *store, const char *id, int64_t fence, bool *ret_held,
+                     struct api_problem *p)
+{
+    return store_renew(store, DELIVERY_RENEW, id, fence, NULL, ret_held, p);
 }
 
 bool
@@ -210,11 +230,17 @@ store_delivery_fini(struct store_delivery *delivery)
 }
 
 bool
-store_outbox_due(struct store *store, int64_t *ret, struct api_problem *p)
+store_outbox_wait(struct store *store, int64_t now, int64_t *ret, struct api_problem *p)
 {
+    bool any = false;
     lock_acquire(&store->lock);
-    *ret = -1;
-    bool ok = ask(store, OUTBOX_DUE, NULL, ret, p);
+    *ret = 0;
+    bind_int(&store->statements[OUTBOX_WAIT], 1, now);
+    bool ok = ask(store, OUTBOX_WAIT, &any, ret, p);
+    if (*ret < 0)
+        *ret = 0;
+    if (!any)
+        *ret = -1;
     lock_release(&store->lock);
     return ok;
 }

@@ -15,7 +15,6 @@
     "1024 + " TEXT_BYTES(row ".spec") " + " TEXT_BYTES(row ".labels") " + "           \
     TEXT_BYTES(row ".effective_spec") " + " TEXT_BYTES(row ".summary") " + "          \
     TEXT_BYTES(row ".publish") " + " TEXT_BYTES(row ".error_detail")
-/* clang-format on */
 #define FUNCTION(name) \
     "CREATE FUNCTION @" name "() RETURNS trigger LANGUAGE plpgsql AS $$ "
 #define TRIGGER(name, when, table, function)      \
@@ -93,139 +92,103 @@ STEP(
     "CREATE TABLE @record_parts(connection INTEGER PRIMARY KEY, bytes BIGINT NOT NULL);"
     "CREATE VIEW @record AS"
     "  SELECT coalesce(sum(bytes), 0)::BIGINT AS bytes FROM @record_parts;"
-    "CREATE VIEW @clock AS SELECT " NOW_MS
-    " AS newest;" FUNCTION("count_bytes") "DECLARE n BIGINT := 0; BEGIN"
-                                          "  IF TG_OP != 'DELETE' THEN n := n "
-                                          "+ " JOB_BYTES("NEW") "; END IF;"
-                                                                "  IF TG_OP != "
-                                                                "'INSERT' THEN n := "
-                                                                "n - (" JOB_BYTES(
-                                                                    "OLD") "); END "
-                                                                           "IF;"
-                                                                           "  IF n "
-                                                                           "!= 0 "
-                                                                           "THEN "
-                                                                           "INSERT "
-                                                                           "INTO "
-                                                                           "@record_"
-                                                                           "parts "
-                                                                           "AS part "
-                                                                           "VALUES("
-                                                                           "pg_"
-                                                                           "backend_"
-                                                                           "pid(), "
-                                                                           "n)"
-                                                                           "  ON "
-                                                                           "CONFLICT"
-                                                                           "(connect"
-                                                                           "ion) DO "
-                                                                           "UPDATE "
-                                                                           "SET "
-                                                                           "bytes = "
-                                                                           "part."
-                                                                           "bytes + "
-                                                                           "excluded"
-                                                                           ".bytes;"
-                                                                           "  END "
-                                                                           "IF; "
-                                                                           "RETURN "
-                                                                           "NULL; "
-                                                                           "END "
-                                                                           "$$"
-                                                                           ";" TRIGGER("job_"
-                                                                                       "coun"
-                                                                                       "ted",
-                                                                                       "AFTE"
-                                                                                       "R "
-                                                                                       "INSE"
-                                                                                       "RT "
-                                                                                       "OR "
-                                                                                       "DELE"
-                                                                                       "TE "
-                                                                                       "OR "
-                                                                                       "UPDA"
-                                                                                       "TE "
-                                                                                       "OF "
-                                                                                       "spec"
-                                                                                       ", "
-                                                                                       "labe"
-                                                                                       "ls,"
-                                                                                       " eff"
-                                                                                       "ecti"
-                                                                                       "ve_"
-                                                                                       "spec"
-                                                                                       ", "
-                                                                                       "summ"
-                                                                                       "ary,"
-                                                                                       " pub"
-                                                                                       "lish"
-                                                                                       ", "
-                                                                                       "erro"
-                                                                                       "r_"
-                                                                                       "deta"
-                                                                                       "il",
-                                                                                       "job"
-                                                                                       "s",
-                                                                                       "coun"
-                                                                                       "t_"
-                                                                                       "byte"
-                                                                                       "s") FUNCTION("keep_file") "BEGIN NEW.kept_from := " NOW_MS "; RETURN NEW; END $$;" TRIGGER("file_added", "BEFORE INSERT", "files", "keep_file") FUNCTION("keep_job") "BEGIN IF NEW.ended_at > 0 THEN NEW.kept_from := " NOW_MS "; END IF; RETURN NEW; END $$;" TRIGGER("job_kept",
-                                                                                                                                                                                                                                                                                                                                                               "BEFORE INSERT OR UPDATE OF ended_at", "jobs",
-                                                                                                                                                                                                                                                                                                                                                               "keep_job") FUNCTION("use_files") "BEGIN IF TG_OP = 'INSERT' OR NEW.ended_at > 0 THEN"
-                                                                                                                                                                                                                                                                                                                                                                                                 "  UPDATE @files AS used SET kept_from = " NOW_MS
-                                                                                                                                                                                                                                                                                                                                                                                                 " WHERE (used.kind, used.id) IN"
-                                                                                                                                                                                                                                                                                                                                                                                                 "  (SELECT one.kind, one.id FROM @files AS one"
-                                                                                                                                                                                                                                                                                                                                                                                                 "  WHERE ((one.kind = 0 AND one.id = NEW.model)"
-                                                                                                                                                                                                                                                                                                                                                                                                 "  OR (one.kind = 1 AND one.id = NEW.calibration))"
-                                                                                                                                                                                                                                                                                                                                                                                                 "  AND one.kept_from < " NOW_MS
-                                                                                                                                                                                                                                                                                                                                                                                                 " - 1000 FOR NO KEY UPDATE SKIP LOCKED);"
-                                                                                                                                                                                                                                                                                                                                                                                                 "  END IF; RETURN NULL; END $$;" TRIGGER(
-                                                                                                                                                                                                                                                                                                                                                                                                     "job_uses",
-                                                                                                                                                                                                                                                                                                                                                                                                     "AFTER INSERT OR UPDATE OF ended_at",
-                                                                                                                                                                                                                                                                                                                                                                                                     "jobs", "use_files") FUNCTION("drop_file") "BEGIN DELETE FROM @fetched WHERE id = OLD.id"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                "  AND kind = OLD.kind; IF OLD.kind = 0 THEN DELETE FROM @model_files"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                "  WHERE model = OLD.id AND NOT EXISTS (SELECT 1 FROM @jobs"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                "  WHERE result_model = OLD.id); END IF; RETURN NULL; END $$;" TRIGGER("file_gone",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       "AFTER DELETE",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       "files",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       "drop_file") FUNCTION("drop_job") "BEGIN DELETE FROM @deliveries WHERE job = OLD.id;"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "  DELETE FROM @model_files WHERE model = OLD.result_model"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "  AND NOT EXISTS (SELECT 1 FROM @jobs WHERE result_model = OLD.result_model)"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "  AND NOT EXISTS (SELECT 1 FROM @files WHERE kind = 0"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "  AND id = OLD.result_model); RETURN NULL; END $$;" TRIGGER("job_gone",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "AFTER DELETE", "jobs",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "drop_job") FUNCTION("publish_job") "DECLARE type TEXT := CASE WHEN NEW.state = 'succeeded'"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  THEN 'succeeded' WHEN NEW.error_code = 'accuracy' THEN 'rejected'"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  ELSE 'failed' END; BEGIN IF NEW.state NOT IN ('succeeded', 'failed')"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  THEN RETURN NULL; END IF;"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  IF NEW.state = 'succeeded' AND NEW.publish IS NOT NULL THEN"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  INSERT INTO @deliveries(id, job, remote, ref, publication, created_at)"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  SELECT 'd' || substr(NEW.id, 2) || '-' || (one.n - 1), NEW.id,"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  one.value ->> 'remote', one.value ->> 'ref', one.value::TEXT, NEW.ended_at"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  FROM json_array_elements(NEW.publish::JSON) WITH ORDINALITY AS one(value, n)"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  ON CONFLICT DO NOTHING; END IF;"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  INSERT INTO @deliveries(id, job, remote, event, created_at)"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  SELECT 'd' || substr(NEW.id, 2) || '-' || type || '-' || name, NEW.id, name,"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  'job.' || type, NEW.ended_at FROM @webhooks"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  WHERE position(',job.' || type || ',' IN events) > 0 AND (label_key IS NULL"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  OR NEW.labels::JSONB ->> label_key = label_value) ON CONFLICT DO NOTHING;"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "  RETURN NULL; END $$;" TRIGGER("job_published", "AFTER UPDATE OF state", "jobs", "publish_job") FUNCTION(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              "tell_delivery") "BEGIN IF NEW.state = 'failed' AND OLD.state = 'pending'"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  AND NEW.event IS NULL THEN"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  INSERT INTO @deliveries(id, job, remote, event, created_at)"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  SELECT NEW.id || '-failed' || NEW.attempts || '-' || name, NEW.job, name,"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  'delivery.failed', " NOW_MS
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               " FROM @webhooks"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  WHERE position(',delivery.failed,' IN events) > 0 AND (label_key IS NULL"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  OR EXISTS (SELECT 1 FROM @jobs WHERE id = NEW.job"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  AND labels::JSONB ->> label_key = label_value)) ON CONFLICT DO NOTHING;"
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "  END IF; RETURN NULL; END $$;" TRIGGER(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   "delivery_told",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   "AFTER UPDATE OF state", "deliveries", "tell_delivery"))
+    "CREATE VIEW @clock AS SELECT " NOW_MS " AS newest;"
+    FUNCTION("count_bytes") "DECLARE n BIGINT := 0; BEGIN"
+    "  IF TG_OP != 'DELETE' THEN n := n + " JOB_BYTES("NEW") "; END IF;"
+    "  IF TG_OP != 'INSERT' THEN n := n - (" JOB_BYTES("OLD") "); END IF;"
+    "  IF n != 0 THEN INSERT INTO @record_parts AS part VALUES(pg_backend_pid(), n)"
+    "  ON CONFLICT(connection) DO UPDATE SET bytes = part.bytes + excluded.bytes;"
+    "  END IF; RETURN NULL; END $$;"
+    TRIGGER("job_counted", "AFTER INSERT OR DELETE OR UPDATE OF spec, labels,"
+            " effective_spec, summary, publish, error_detail", "jobs", "count_bytes")
+    FUNCTION("keep_file") "BEGIN NEW.kept_from := " NOW_MS "; RETURN NEW; END $$;"
+    TRIGGER("file_added", "BEFORE INSERT", "files", "keep_file")
+    FUNCTION("keep_job") "BEGIN IF NEW.ended_at > 0 THEN NEW.kept_from := " NOW_MS ";"
+    " END IF; RETURN NEW; END $$;"
+    TRIGGER("job_kept", "BEFORE INSERT OR UPDATE OF ended_at", "jobs", "keep_job")
+    FUNCTION("use_files") "BEGIN IF TG_OP = 'INSERT' OR NEW.ended_at > 0 THEN"
+    "  UPDATE @files AS used SET kept_from = " NOW_MS " WHERE (used.kind, used.id) IN"
+    "  (SELECT one.kind, one.id FROM @files AS one"
+    "  WHERE ((one.kind = 0 AND one.id = NEW.model)"
+    "  OR (one.kind = 1 AND one.id = NEW.calibration))"
+    "  AND one.kept_from < " NOW_MS " - 1000 FOR NO KEY UPDATE SKIP LOCKED);"
+    "  END IF; RETURN NULL; END $$;"
+    TRIGGER("job_uses", "AFTER INSERT OR UPDATE OF ended_at", "jobs", "use_files")
+    FUNCTION("drop_file") "BEGIN DELETE FROM @fetched WHERE id = OLD.id"
+    "  AND kind = OLD.kind; IF OLD.kind = 0 THEN DELETE FROM @model_files"
+    "  WHERE model = OLD.id AND NOT EXISTS (SELECT 1 FROM @jobs"
+    "  WHERE result_model = OLD.id); END IF; RETURN NULL; END $$;"
+    TRIGGER("file_gone", "AFTER DELETE", "files", "drop_file")
+    FUNCTION("drop_job") "BEGIN DELETE FROM @deliveries WHERE job = OLD.id;"
+    "  DELETE FROM @model_files WHERE model = OLD.result_model"
+    "  AND NOT EXISTS (SELECT 1 FROM @jobs WHERE result_model = OLD.result_model)"
+    "  AND NOT EXISTS (SELECT 1 FROM @files WHERE kind = 0"
+    "  AND id = OLD.result_model); RETURN NULL; END $$;"
+    TRIGGER("job_gone", "AFTER DELETE", "jobs", "drop_job")
+    FUNCTION("publish_job") "DECLARE type TEXT := CASE WHEN NEW.state = 'succeeded'"
+    "  THEN 'succeeded' WHEN NEW.error_code = 'accuracy' THEN 'rejected'"
+    "  ELSE 'failed' END; BEGIN IF NEW.state NOT IN ('succeeded', 'failed')"
+    "  THEN RETURN NULL; END IF;"
+    "  IF NEW.state = 'succeeded' AND NEW.publish IS NOT NULL THEN"
+    "  INSERT INTO @deliveries(id, job, remote, ref, publication, created_at)"
+    "  SELECT 'd' || substr(NEW.id, 2) || '-' || (one.n - 1), NEW.id,"
+    "  one.value ->> 'remote', one.value ->> 'ref', one.value::TEXT, NEW.ended_at"
+    "  FROM json_array_elements(NEW.publish::JSON) WITH ORDINALITY AS one(value, n)"
+    "  ON CONFLICT DO NOTHING; END IF;"
+    "  INSERT INTO @deliveries(id, job, remote, event, created_at)"
+    "  SELECT 'd' || substr(NEW.id, 2) || '-' || type || '-' || name, NEW.id, name,"
+    "  'job.' || type, NEW.ended_at FROM @webhooks"
+    "  WHERE position(',job.' || type || ',' IN events) > 0 AND (label_key IS NULL"
+    "  OR NEW.labels::JSONB ->> label_key = label_value) ON CONFLICT DO NOTHING;"
+    "  RETURN NULL; END $$;"
+    TRIGGER("job_published", "AFTER UPDATE OF state", "jobs", "publish_job")
+    FUNCTION("tell_delivery") "BEGIN IF NEW.state = 'failed' AND OLD.state = 'pending'"
+    "  AND NEW.event IS NULL THEN"
+    "  INSERT INTO @deliveries(id, job, remote, event, created_at)"
+    "  SELECT NEW.id || '-failed' || NEW.attempts || '-' || name, NEW.job, name,"
+    "  'delivery.failed', " NOW_MS " FROM @webhooks"
+    "  WHERE position(',delivery.failed,' IN events) > 0 AND (label_key IS NULL"
+    "  OR EXISTS (SELECT 1 FROM @jobs WHERE id = NEW.job"
+    "  AND labels::JSONB ->> label_key = label_value)) ON CONFLICT DO NOTHING;"
+    "  END IF; RETURN NULL; END $$;"
+    TRIGGER("delivery_told", "AFTER UPDATE OF state", "deliveries", "tell_delivery"))
+/* clang-format on */
 /* The daemons that share the record. The schema of the tenant without a name has the rows. */
 STEP("CREATE TABLE @nodes("
      "  id TEXT PRIMARY KEY, version TEXT NOT NULL, started_at BIGINT NOT NULL,"
      "  seen_at BIGINT NOT NULL, running BIGINT NOT NULL, lanes BIGINT NOT NULL);")
+/*
+ * moment() is the time that counts: the database's, whatever a node asks for. Tests of the
+ * store replace it by one that returns what is asked. A delivery has a fence, like a job.
+ */
+STEP("ALTER TABLE @deliveries ADD COLUMN fence BIGINT NOT NULL DEFAULT 0;"
+     "CREATE FUNCTION @moment(asked BIGINT) RETURNS BIGINT LANGUAGE sql AS"
+     " $$ SELECT " NOW_MS " $$;")
+/*
+ * One daemon leads: it removes what is too old. `marks` are blobs in a folder that no row
+ * named when the leader looked; where blobs are in a bucket it has the marks.
+ */
+STEP("CREATE TABLE @leader("
+     "  name TEXT PRIMARY KEY, node TEXT NOT NULL, fence BIGINT NOT NULL,"
+     "  lease_until BIGINT NOT NULL);"
+     "CREATE TABLE @marks(id TEXT PRIMARY KEY, marked_at BIGINT NOT NULL);")
+/*
+ * Access tokens, in the schema of the tenant without a name. `changes` is 0 until there was
+ * one; from then on requests need a token.
+ */
+/* clang-format off */
+STEP("CREATE TABLE @tokens("
+     "  name TEXT PRIMARY KEY, hash TEXT NOT NULL, scopes TEXT NOT NULL, tenant TEXT,"
+     "  made TEXT NOT NULL, limits TEXT);"
+     "CREATE TABLE @token_changes(changes BIGINT NOT NULL);"
+     "INSERT INTO @token_changes VALUES(0);"
+     FUNCTION("count_token") "BEGIN UPDATE @token_changes SET changes = changes + 1;"
+     " RETURN NULL; END $$;"
+     TRIGGER("token_changed", "AFTER INSERT OR UPDATE OR DELETE", "tokens", "count_token"))
+/* clang-format on */
+/* The class of processors of a daemon, and that on which a job has to run; NULL: any. */
+STEP("ALTER TABLE @jobs ADD COLUMN processor TEXT;"
+     "ALTER TABLE @nodes ADD COLUMN processor TEXT;")
 #undef NOW_MS
 #undef TEXT_BYTES
 #undef JOB_BYTES

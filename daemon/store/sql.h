@@ -3,8 +3,11 @@
 STATEMENT(BEGIN, BEGIN_SQL)
 STATEMENT(COMMIT, "COMMIT")
 STATEMENT(ROLLBACK, "ROLLBACK")
-STATEMENT(FILE_ADD, "INSERT INTO @files(kind, id, size, created_at, info)"
-                    " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
+/* clang-format off */
+STATEMENT(FILE_ADD,
+          "INSERT INTO @files(kind, id, size, created_at, info)"
+          " VALUES(?1, ?2, ?3, " MOMENT("?4") ", ?5) ON CONFLICT DO NOTHING")
+/* clang-format on */
 STATEMENT(FILE_GET,
           "SELECT id, size, created_at,"
           " coalesce(info, " MODEL_FILES_OF(
@@ -20,10 +23,11 @@ STATEMENT(MODEL_FILE_ADD,
 STATEMENT(MODEL_FILES, "SELECT path, digest, size FROM @model_files WHERE model = ?1"
                        " ORDER BY position")
 /* The file is stored again: its retention begins anew. */
+/* clang-format off */
 STATEMENT(FILE_USE,
-          "UPDATE @files SET kept_from = " GREATER_OF(
-              "?3", "(SELECT newest FROM @clock)") ""
-                                                   " WHERE kind = ?1 AND id = ?2")
+          "UPDATE @files SET kept_from = " RECORD_TIME("?3")
+          " WHERE kind = ?1 AND id = ?2")
+/* clang-format on */
 STATEMENT(FILE_REMOVE, "DELETE FROM @files WHERE kind = ?1 AND id = ?2")
 /* The row of a file stays until the transaction ends. */
 STATEMENT(FILE_LOCK, "SELECT 1 FROM @files WHERE kind = ?1 AND id = ?2" LOCK_ROW)
@@ -42,18 +46,23 @@ STATEMENT(BLOB_NEEDED,
           " UNION ALL SELECT 1 FROM @model_files WHERE digest = ?1"
           " UNION ALL SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
+/* clang-format off */
 STATEMENT(OBSERVATIONS_USE,
-          "UPDATE @observations SET used_at = ?2 WHERE key = ?1 RETURNING blob")
+          "UPDATE @observations SET used_at = " MOMENT("?2")
+          " WHERE key = ?1 RETURNING blob")
+/* clang-format on */
 /* Inserts nothing when the model or its data were deleted meanwhile. */
+/* clang-format off */
 STATEMENT(OBSERVATIONS_PUT,
           "INSERT INTO @observations(key, model, calibration, blob, size, used_at)"
-          " SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+          " SELECT ?1, ?2, ?3, ?4, ?5, " MOMENT("?6")
           " WHERE (EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND id = ?2)"
           " OR EXISTS (SELECT 1 FROM @jobs WHERE result_model = ?2))"
           " AND (?3 IS NULL"
           " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?3))"
           " ON CONFLICT(key) DO UPDATE SET blob = excluded.blob,"
           " size = excluded.size, used_at = excluded.used_at")
+/* clang-format on */
 STATEMENT(OBSERVATIONS_FORGET,
           "DELETE FROM @observations WHERE key = (SELECT key FROM @observations"
           " WHERE (?1 = 0 AND model = ?2) OR (?1 = 1 AND calibration = ?2) LIMIT 1)"
@@ -65,17 +74,19 @@ STATEMENT(OBSERVATIONS_EVICT,
           " OR (SELECT count(*) FROM @observations) > ?2) RETURNING blob")
 /* Inserts no row when an input was deleted since its id was looked up. The model of a job
    that fetches it is "" until then. */
+/* clang-format off */
 STATEMENT(JOB_ADD,
           "INSERT INTO @jobs(id, state, priority, attempts, created_at, model,"
           " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
           " effective_spec, observations, wants_gpu, source, publish, fetching)"
-          " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-          " ?14, ?15, ?16, ?17, ?18"
-          " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND id = "
-          "?5" LOCK_KEY ")"
+          " SELECT ?1, 'queued', ?2, ?3, " MOMENT("?4") ", ?5, ?6, ?7, ?8, ?9, ?10,"
+          " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18"
+          " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM @files WHERE kind = 0"
+          " AND id = ?5" LOCK_KEY ")"
           " OR EXISTS (SELECT 1 FROM @jobs WHERE result_model = ?5" LOCK_KEY "))"
           " AND (?6 IS NULL"
           " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?6" LOCK_KEY "))")
+/* clang-format on */
 STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM @jobs WHERE idempotency_key = ?1")
 /* Finds another job of the same identity; one that succeeded goes before one that is
    queued or running. */
@@ -83,12 +94,14 @@ STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM @jobs"
                     " WHERE identity = ?1 AND id != ?2 AND (state = 'succeeded'"
                     " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
                     " ORDER BY done DESC, seq LIMIT 1" LOCK_ROW)
+/* clang-format off */
 STATEMENT(JOB_ANSWER,
-          "UPDATE @jobs SET state = ?5, ended_at = ?3, changes = changes + 1,"
-          " cached_from = ?2, effective_spec = NULL, (result_model, result_size, "
-          "report, frozen, summary) ="
+          "UPDATE @jobs SET state = ?5, ended_at = " MOMENT("?3") ","
+          " changes = changes + 1, cached_from = ?2, effective_spec = NULL,"
+          " (result_model, result_size, report, frozen, summary) ="
           " (SELECT result_model, result_size, report, frozen, summary"
           " FROM @jobs AS other WHERE other.id = ?2) WHERE id = ?1 AND state = ?4")
+/* clang-format on */
 STATEMENT(JOB_JOIN, "UPDATE @jobs SET waits_for = ?2 WHERE id = ?1")
 /* A job that others joined waits no longer than each of them would wait alone. */
 STATEMENT(JOB_RAISE,
@@ -110,13 +123,20 @@ STATEMENT(JOINED_RELEASE,
           " FROM (SELECT id FROM @jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM @jobs WHERE id = ?1")
-STATEMENT(JOB_CLAIM, "UPDATE @jobs SET state = ?4, started_at = ?1,"
-                     " changes = changes + 1" LEASE(
-                         "?5") " WHERE seq = (SELECT seq FROM @jobs WHERE state = ?3"
-                               " AND waits_for IS NULL AND fetching = 0"
-                               " AND (?2 != 0 OR wants_gpu = 0)"
-                               " ORDER BY priority DESC, seq LIMIT 1" SKIP_LOCKED ")"
-                               " RETURNING " CLAIMED_COLUMNS)
+/* clang-format off */
+STATEMENT(JOB_CLAIM,
+          "UPDATE @jobs SET state = ?4, started_at = " MOMENT("?1") ","
+          " changes = changes + 1" LEASE("?5") UNTOLD
+          " WHERE seq = (SELECT seq FROM @jobs WHERE state = ?3"
+          " AND waits_for IS NULL AND fetching = 0 AND (?2 != 0 OR wants_gpu = 0)"
+          RUNS_ON("?6")
+          " ORDER BY priority DESC, seq LIMIT 1" SKIP_LOCKED ")"
+          " RETURNING " CLAIMED_COLUMNS)
+/* clang-format on */
+/* The job waits for a daemon of that class, if this one is of it, or another is listed. */
+STATEMENT(JOB_RUNS_ON,
+          SHARED_SQL("UPDATE @jobs SET processor = ?2 WHERE id = ?1 AND (?2 = ?3 OR"
+                     " EXISTS (SELECT 1 FROM \"qdqd\".nodes WHERE processor = ?2))"))
 STATEMENT(JOB_TEXTS, "SELECT spec, labels FROM @jobs WHERE id = ?1")
 STATEMENT(JOB_TEXTS_SIZE,
           "SELECT coalesce(" BYTES_OF("spec") ", 0)"
@@ -128,12 +148,15 @@ STATEMENT(JOB_WAITING, "SELECT count(*) FROM @jobs WHERE state = 'queued'")
 STATEMENT(JOB_REQUEUE, "UPDATE @jobs SET state = ?4, started_at = 0,"
                        " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
                        "AND state = ?3" FENCED("?5"))
-STATEMENT(JOB_END, "UPDATE @jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
-                   " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
-                   " error_kind = ?10, error_where = ?11, error_detail = ?12,"
-                   " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
-                   " changes = changes + 1, fetching = 0"
-                   " WHERE id = ?1 AND state = ?2" FENCED("?14"))
+/* clang-format off */
+STATEMENT(JOB_END,
+          "UPDATE @jobs SET state = ?3, ended_at = " MOMENT("?4") ","
+          " result_model = ?5, result_size = ?6, report = ?7, summary = ?8,"
+          " error_code = ?9, error_kind = ?10, error_where = ?11, error_detail = ?12,"
+          " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
+          " changes = changes + 1, fetching = 0"
+          " WHERE id = ?1 AND state = ?2" FENCED("?14"))
+/* clang-format on */
 /* Only where the record is shared: the job is still this claim's. */
 STATEMENT(JOB_RENEW, RENEW_SQL)
 STATEMENT(JOB_REMOVE, "DELETE FROM @jobs WHERE id = ?1")
@@ -148,9 +171,12 @@ STATEMENT(JOB_FORGET, "UPDATE @jobs SET identity = NULL WHERE identity IS NOT NU
                       " AND (result_model = ?1 OR report = ?1 OR frozen = ?1"
                       " OR result_model IN (SELECT model FROM @model_files"
                       " WHERE digest = ?1))")
-STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM @jobs"
-                              " WHERE state = 'queued' AND waits_for IS NULL"
-                              " AND fetching = 0")
+/* By the clock that gave the time ?1. */
+/* clang-format off */
+STATEMENT(JOB_OLDEST_WAITING,
+          "SELECT coalesce(?1 - (" MOMENT("?1") " - min(created_at)), 0) FROM @jobs"
+          " WHERE state = 'queued' AND waits_for IS NULL AND fetching = 0")
+/* clang-format on */
 STATEMENT(RECORD_BYTES, "SELECT bytes FROM @record")
 STATEMENT(JOB_STATES, "SELECT state, count(*) FROM @jobs GROUP BY state")
 /* The sums are in the order of struct store_counts. */
@@ -179,53 +205,51 @@ STATEMENT(JOB_LIST_BY_TIME,
           " ORDER BY created_at DESC, seq DESC LIMIT ?5")
 /* Finds the oldest job that is older than ?2 at ?1, by a clock that does not go
    back, that no unfinished job needs, and whose deliveries have ended. */
-STATEMENT(
-    JOB_OLDEST,
-    "SELECT id FROM @jobs WHERE kept_from > 0"
-    " AND kept_from <= " GREATER_OF(
-        "?1",
-        "(SELECT newest FROM @clock)") " - ?2"
-                                       " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
-                                       " WHERE live.state IN ('queued', 'running')"
-                                       " AND live.model = jobs.result_model)"
-                                       " AND NOT EXISTS (SELECT 1 FROM @deliveries "
-                                       "WHERE job = jobs.id"
-                                       " AND deliveries.state = 'pending') ORDER BY "
-                                       "kept_from, seq LIMIT 1")
-STATEMENT(
-    FILE_OLDEST,
-    "SELECT id, kind FROM @files"
-    " WHERE kept_from <= " GREATER_OF(
-        "?1",
-        "(SELECT newest FROM @clock)") " - ?2"
-                                       " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
-                                       " WHERE live.state IN ('queued', 'running')"
-                                       " AND CASE files.kind WHEN 0 THEN live.model"
-                                       " WHEN 1 THEN live.calibration END"
-                                       " = files.id) ORDER BY kept_from, id LIMIT 1")
+/* clang-format off */
+STATEMENT(JOB_OLDEST,
+          "SELECT id FROM @jobs WHERE kept_from > 0"
+          " AND kept_from <= " RECORD_TIME("?1") " - ?2"
+          " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
+          " WHERE live.state IN ('queued', 'running')"
+          " AND live.model = jobs.result_model)"
+          " AND NOT EXISTS (SELECT 1 FROM @deliveries WHERE job = jobs.id"
+          " AND deliveries.state = 'pending') ORDER BY kept_from, seq LIMIT 1")
+STATEMENT(FILE_OLDEST,
+          "SELECT id, kind FROM @files"
+          " WHERE kept_from <= " RECORD_TIME("?1") " - ?2"
+          " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
+          " WHERE live.state IN ('queued', 'running')"
+          " AND CASE files.kind WHEN 0 THEN live.model"
+          " WHEN 1 THEN live.calibration END = files.id)"
+          " ORDER BY kept_from, id LIMIT 1")
+/* clang-format on */
 
 /* PostgreSQL alone. */
 STATEMENT(IDENTIFY, "SELECT " DATABASE_NUMBER)
 
 /* --- store/outbox.c -------------------------------------------------------- */
 
+/* clang-format off */
 STATEMENT(FETCH_CLAIM,
-          "UPDATE @jobs SET fetching = 2" LEASE(
-              "?2") " WHERE seq = (SELECT seq FROM @jobs WHERE fetching = 1"
-                    " AND fetch_due <= ?1 ORDER BY priority DESC, fetch_due, seq"
-                    " LIMIT 1" SKIP_LOCKED ") RETURNING " CLAIMED_COLUMNS)
-STATEMENT(FETCH_LATER, "UPDATE @jobs SET fetching = 1,"
-                       " fetch_attempts = fetch_attempts + ?2, fetch_due = ?3"
-                       " WHERE id = ?1 AND fetching = 2")
+          "UPDATE @jobs SET fetching = 2" LEASE("?2") UNTOLD
+          " WHERE seq = (SELECT seq FROM @jobs WHERE fetching = 1"
+          " AND fetch_due <= " MOMENT("?1")
+          " ORDER BY priority DESC, fetch_due, seq LIMIT 1" SKIP_LOCKED ")"
+          " RETURNING " CLAIMED_COLUMNS)
+STATEMENT(FETCH_LATER,
+          "UPDATE @jobs SET fetching = 1, fetch_attempts = fetch_attempts + ?2,"
+          " fetch_due = " MOMENT("?3") " + ?4"
+          " WHERE id = ?1 AND fetching = 2" FENCED("?5"))
 /* Changes nothing when a fetched file was deleted, or the job was cancelled, meanwhile. */
 STATEMENT(FETCH_DONE,
           "UPDATE @jobs SET fetching = 0, model = ?2, calibration = ?3, source = ?4,"
           " identity = ?5, observations = ?6, wants_gpu = ?7"
-          " WHERE id = ?1 AND fetching = 2"
+          " WHERE id = ?1 AND fetching = 2" FENCED("?8")
           " AND (EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND files.id = ?2)"
           " OR EXISTS (SELECT 1 FROM @jobs AS made WHERE made.result_model = ?2))"
           " AND (?3 IS NULL"
           " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND files.id = ?3))")
+/* clang-format on */
 STATEMENT(FETCH_RECOVER, "UPDATE @jobs SET fetching = 1 WHERE fetching = 2" EXPIRED)
 STATEMENT(FETCHED_GET, "SELECT id FROM @fetched WHERE remote = ?1 AND ref = ?2"
                        " AND digest = ?3 AND kind = ?4")
@@ -234,26 +258,39 @@ STATEMENT(FETCHED_PUT,
           " SELECT ?1, ?2, ?3, ?4, ?5"
           " WHERE EXISTS (SELECT 1 FROM @files WHERE kind = ?4 AND id = ?5)"
           " ON CONFLICT(remote, ref, digest, kind) DO UPDATE SET id = excluded.id")
+/* clang-format off */
 STATEMENT(DELIVERY_CLAIM,
-          "UPDATE @deliveries SET claimed = 1, attempts = attempts + 1" DELIVERY_LEASE
+          "UPDATE @deliveries SET claimed = 1, attempts = attempts + 1" LEASE("?2")
           " WHERE seq = (SELECT seq FROM @deliveries WHERE state = 'pending'"
-          " AND claimed = 0 AND due_at <= ?1 ORDER BY due_at, event IS NOT NULL, seq"
-          " LIMIT 1" SKIP_LOCKED ")"
-          " RETURNING id, job, remote, event, publication, attempts, created_at")
-STATEMENT(DELIVERY_END, "UPDATE @deliveries SET claimed = 0, state = ?2, location = ?3,"
-                        " error = ?4, due_at = ?5 WHERE id = ?1 AND claimed = 1")
-STATEMENT(DELIVERY_UNCLAIM, "UPDATE @deliveries SET claimed = 0,"
-                            " attempts = attempts - 1 WHERE id = ?1 AND claimed = 1")
+          " AND claimed = 0 AND due_at <= " MOMENT("?1")
+          " ORDER BY due_at, event IS NOT NULL, seq LIMIT 1" SKIP_LOCKED ")"
+          " RETURNING id, job, remote, event, publication, attempts, created_at, "
+          FENCE)
+STATEMENT(DELIVERY_END,
+          "UPDATE @deliveries SET claimed = 0, state = ?2, location = ?3, error = ?4,"
+          " due_at = " MOMENT("?5") " + ?6"
+          " WHERE id = ?1 AND claimed = 1" FENCED("?7"))
+STATEMENT(DELIVERY_UNCLAIM,
+          "UPDATE @deliveries SET claimed = 0, attempts = attempts - 1"
+          " WHERE id = ?1 AND claimed = 1" FENCED("?2"))
+/* clang-format on */
+/* Only where the record is shared: the delivery is still this claim's. */
+STATEMENT(DELIVERY_RENEW, RENEW_DELIVERY_SQL)
 STATEMENT(DELIVERY_RECOVER,
           "UPDATE @deliveries SET claimed = 0 WHERE claimed = 1" EXPIRED)
 STATEMENT(DELIVERY_STATE, "SELECT state = 'failed' FROM @deliveries"
                           " WHERE id = ?1 AND job = ?2")
 STATEMENT(DELIVERY_RETRY, "UPDATE @deliveries SET state = 'pending', attempts = 0,"
                           " due_at = 0 WHERE id = ?1 AND job = ?2 AND state = 'failed'")
-STATEMENT(OUTBOX_DUE,
-          "SELECT coalesce(min(due), -1) FROM (SELECT min(fetch_due) AS due FROM @jobs"
-          " WHERE fetching = 1 UNION ALL SELECT min(due_at) FROM @deliveries"
-          " WHERE state = 'pending' AND claimed = 0) AS waiting")
+/* The time until then; negative: it has passed. No row: none waits. */
+/* clang-format off */
+STATEMENT(OUTBOX_WAIT,
+          "SELECT min(due) - " MOMENT("?1") " FROM"
+          " (SELECT min(fetch_due) AS due FROM @jobs WHERE fetching = 1"
+          " UNION ALL SELECT min(due_at) FROM @deliveries"
+          " WHERE state = 'pending' AND claimed = 0) AS waiting"
+          " HAVING min(due) IS NOT NULL")
+/* clang-format on */
 STATEMENT(WEBHOOKS_CLEAR, "DELETE FROM @webhooks")
 STATEMENT(WEBHOOK_ADD, "INSERT INTO @webhooks(name, events, label_key, label_value)"
                        " VALUES(?1, ?2, ?3, ?4) ON CONFLICT(name) DO UPDATE SET"
@@ -279,3 +316,32 @@ STATEMENT(NODE_SEEN, NODE_SEEN_SQL)
 STATEMENT(NODE_EXPIRE, NODE_EXPIRE_SQL)
 STATEMENT(NODE_REMOVE, NODE_REMOVE_SQL)
 STATEMENT(NODE_LIST, NODE_LIST_SQL)
+
+/* --- store/leader.c and store/removal.c; PostgreSQL alone ------------------ */
+
+STATEMENT(LEAD, LEAD_SQL)
+STATEMENT(LEAD_END, LEAD_END_SQL)
+STATEMENT(LEAD_LOCK, LEAD_LOCK_SQL)
+STATEMENT(MARK_ADD, MARK_ADD_SQL)
+STATEMENT(MARK_TAKE, MARK_TAKE_SQL)
+STATEMENT(MARK_DROP, MARK_DROP_SQL)
+STATEMENT(TENANT_LIST, TENANT_LIST_SQL)
+
+/* --- store/tokens.c; PostgreSQL alone --------------------------------------- */
+
+STATEMENT(TOKEN_CHANGES, SHARED_SQL("SELECT changes FROM @token_changes"))
+/* A row is what the file has in a line. */
+STATEMENT(TOKEN_LIST,
+          SHARED_SQL("SELECT name || ' ' || hash || ' ' || scopes || ' ' ||"
+                     " coalesce(tenant, '-') || ' ' || made || coalesce(' ' || limits,"
+                     " '') FROM @tokens ORDER BY name"))
+STATEMENT(TOKEN_ADD,
+          SHARED_SQL("INSERT INTO @tokens(name, hash, scopes, tenant, made, limits)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING"))
+STATEMENT(TOKEN_LIMIT, SHARED_SQL("UPDATE @tokens SET limits = ?2 WHERE name = ?1"
+                                  " AND limits IS NOT DISTINCT FROM ?3"))
+STATEMENT(TOKEN_REMOVE, SHARED_SQL("DELETE FROM @tokens WHERE name = ?1"))
+
+/* --- store/hints.c; PostgreSQL alone ---------------------------------------- */
+
+STATEMENT(HINT, SHARED_SQL("NOTIFY qdqd"))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/inner.h"
+#include "store/derive.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 _Static_assert(API_MAX_LISTED == 4096, "the limit in columns.h");
 
@@ -21,6 +23,7 @@ store_open_at(const struct store_place *place, struct store **ret,
         return false;
     }
     store->lease_ms = place->lease_ms;
+    store->hints = place->url && place->direct_url;
     for (int i = 0; i < N_STATEMENTS; i++)
         store->statements[i] = (struct stmt){store->db, (enum statement)i};
     *ret = store;
@@ -153,6 +156,10 @@ column_job(struct store *store, struct stmt *stmt, struct store_job *ret,
     job.fetching = (int)column_int(stmt, i++) != 0;
     job.fetch_attempts = column_int(stmt, i++);
     job.fence = column_int(stmt, i++);
+    column_chars(stmt, i++, job.progress.stage, sizeof job.progress.stage);
+    job.progress.done = column_int(stmt, i++);
+    job.progress.total = column_int(stmt, i++);
+    job.progress.eta_s = column_int(stmt, i++);
     job.deliveries = column_text(stmt, i++, &ok);
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
@@ -184,9 +191,9 @@ store_read_job(struct store *store, enum statement s, struct store_job *ret,
     return ok;
 }
 
-static bool
-find_job(struct store *store, const char *id, struct store_job *ret,
-         struct api_problem *p)
+bool
+store_find_job(struct store *store, const char *id, struct store_job *ret,
+               struct api_problem *p)
 {
     bool any;
     bind_text(&store->statements[JOB_GET], 1, id);
@@ -270,6 +277,19 @@ join_job(struct store *store, const struct store_job *job, const char *other,
 }
 
 bool
+store_set_processor(struct store *store, const struct store_job *job,
+                    struct api_problem *p)
+{
+    if (!job->processor || !store_is_shared(store))
+        return true;
+    struct stmt *stmt = &store->statements[JOB_RUNS_ON];
+    bind_text(stmt, 1, job->id);
+    bind_text(stmt, 2, job->processor);
+    bind_text(stmt, 3, store_own_processor());
+    return run(store, JOB_RUNS_ON, p);
+}
+
+bool
 store_settle_job(struct store *store, const struct store_job *job, const char *identity,
                  enum store_added *ret, struct api_problem *p)
 {
@@ -299,6 +319,7 @@ store_job_add(struct store *store, const struct store_job *job,
     if (ok)
         ok = finish(store,
                     insert_job(store, job, asking, p) &&
+                        store_set_processor(store, job, p) &&
                         store_settle_job(store, job, asking->identity, ret, p),
                     p);
     lock_release(&store->lock);
@@ -329,7 +350,7 @@ store_job_get(struct store *store, const char *id, struct store_job *ret,
               struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bool ok = find_job(store, id, ret, p);
+    bool ok = store_find_job(store, id, ret, p);
     lock_release(&store->lock);
     return ok;
 }
@@ -372,6 +393,8 @@ store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *re
     bind_int(&store->statements[JOB_CLAIM], 2, gpu);
     bind_change(&store->statements[JOB_CLAIM], 3, API_JOB_QUEUED, API_JOB_RUNNING);
     bind_int(&store->statements[JOB_CLAIM], 5, store->lease_ms);
+    if (store_is_shared(store))
+        bind_text(&store->statements[JOB_CLAIM], 6, store_own_processor());
     bool ok = store_read_job(store, JOB_CLAIM, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
@@ -460,43 +483,6 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
     return ok;
 }
 
-/* Checks whether the job may be removed. */
-static bool
-check_removable(struct store *store, const struct store_job *job, struct api_problem *p)
-{
-    bool used = false;
-    if (!api_job_state_ended(job->state))
-        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
-                               "the job has not ended; cancel it first");
-    bind_file(store, FILE_USED, STORE_MODEL, job->result_model);
-    return ask(store, FILE_USED, &used, NULL, p) &&
-           (!used || api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
-                                     "a job that has not ended needs its model"));
-}
-
-bool
-store_job_remove(struct store *store, const char *id, struct store_job *ret,
-                 struct api_problem *p)
-{
-    struct store_job job = {0};
-    lock_acquire(&store->lock);
-    bool ok = run(store, BEGIN, p);
-    if (ok) {
-        bind_text(&store->statements[JOB_LOCK], 1, id);
-        ok = run(store, JOB_LOCK, p) && find_job(store, id, &job, p) &&
-             check_removable(store, &job, p);
-        bind_text(&store->statements[JOB_REMOVE], 1, id);
-        ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
-    }
-    lock_release(&store->lock);
-    ok = ok && store_sync(store, p);
-    if (ok)
-        *ret = job;
-    else
-        store_job_fini(&job);
-    return ok;
-}
-
 bool
 store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
 {
@@ -511,22 +497,37 @@ store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
 }
 
 bool
-store_job_renew(struct store *store, const char *id, int64_t fence, bool *ret_held,
-                struct api_problem *p)
+store_renew(struct store *store, enum statement s, const char *id, int64_t fence,
+            const struct store_progress *progress, bool *ret_held,
+            struct api_problem *p)
 {
     *ret_held = true;
     if (!store_is_shared(store))
         return true;
     lock_acquire(&store->lock);
-    struct stmt *stmt = &store->statements[JOB_RENEW];
+    struct stmt *stmt = &store->statements[s];
     bind_text(stmt, 1, id);
     bind_int(stmt, 2, fence);
     bind_int(stmt, 3, store->lease_ms);
-    bool ok = run(store, JOB_RENEW, p);
+    if (progress) {
+        bind_text(stmt, 4, *progress->stage ? progress->stage : NULL);
+        bind_int(stmt, 5, progress->done);
+        bind_int(stmt, 6, progress->total);
+        bind_int(stmt, 7, progress->eta_s);
+    }
+    bool ok = run(store, s, p);
     if (ok)
         *ret_held = changes(store) == 1;
     lock_release(&store->lock);
     return ok;
+}
+
+bool
+store_job_renew(struct store *store, const char *id, int64_t fence,
+                const struct store_progress *progress, bool *ret_held,
+                struct api_problem *p)
+{
+    return store_renew(store, JOB_RENEW, id, fence, progress, ret_held, p);
 }
 
 bool
@@ -583,6 +584,7 @@ store_count(struct store *store, struct store_counts *ret, struct api_problem *p
 {
     *ret = (struct store_counts){0};
     lock_acquire(&store->lock);
+    bind_int(&store->statements[JOB_OLDEST_WAITING], 1, clock_wall_ms());
     bool ok = count_states(store, ret, p) && count_bytes(store, ret, p) &&
               ask(store, JOB_COUNT, NULL, &ret->waiting, p) &&
               ask(store, JOB_OLDEST_WAITING, NULL, &ret->oldest, p);

@@ -51,6 +51,13 @@ struct store_model_files {
     struct store_model_file *items;
 };
 
+/* The progress of a job, which the daemon that runs it tells the others. */
+struct store_progress {
+    char stage[24]; /* "": none was told */
+    int64_t done, total;
+    int64_t eta_s; /* -1: not known */
+};
+
 struct store_job {
     char id[JOB_ID_SIZE];
     int64_t seq; /* in order of arrival, unique */
@@ -87,8 +94,13 @@ struct store_job {
        store_job_add() only); its deliveries, an array. */
     char *source, *publish, *deliveries;
     bool fetching; /* its inputs are not all fetched yet; no lane claims it */
+    /* the class of processors on which it has to run, because its figures depend on that;
+       NULL: any. Static; not read from the record. */
+    const char *processor;
     int64_t fence; /* number of the claim, where the record is shared; else 0 */
     int64_t fetch_attempts; /* attempts to fetch them that failed */
+    /* what its daemon said last, where the record is shared */
+    struct store_progress progress;
 };
 
 /* Waits until all changes that were made before this call are on the disk. */
@@ -130,9 +142,10 @@ struct store_place {
     const char *path; /* the file of SQLite */
     /* "postgresql://…": the record is in PostgreSQL; NULL: in SQLite */
     const char *url;
-    const char *direct_url; /* the same database without a pooler; NULL: `url` */
-    const char *tenant;     /* the tenant's name; NULL or "": the one without a name */
-    int64_t lease_ms;       /* how long a claim of a job lasts without a heartbeat */
+    /* the same database without a pooler; NULL: `url`, and no hints (store/hints.h) */
+    const char *direct_url;
+    const char *tenant; /* the tenant's name; NULL or "": the one without a name */
+    int64_t lease_ms;   /* how long a claim of a job lasts without a heartbeat */
 };
 /* Opens a record and makes it when it is absent. */
 bool store_open_at(const struct store_place *place, struct store **ret,
@@ -158,9 +171,12 @@ bool store_file_add(struct store *store, enum store_kind kind,
 /* NOT_FOUND. A model that a job made is found too. */
 bool store_file_get(struct store *store, enum store_kind kind, const char *id,
                     struct store_file *ret, struct api_problem *p);
-/* NOT_FOUND; IN_USE when an unfinished job needs the file. */
+/* Who removes something: a request or the need of room, or the sweep by age, for which the
+   daemon must lead (store/leader.h). */
+enum store_remover { STORE_REQUEST, STORE_SWEEP };
+/* NOT_FOUND; IN_USE when an unfinished job needs the file; CANCELLED. */
 bool store_file_remove(struct store *store, enum store_kind kind, const char *id,
-                       struct api_problem *p);
+                       enum store_remover who, struct api_problem *p);
 void store_file_fini(struct store_file *file);
 
 /* Adds a model of several files like store_file_add(). Its blobs count as used now. */
@@ -270,9 +286,10 @@ bool store_job_claim(struct store *store, int64_t now, bool gpu, struct store_jo
    is whether it was running, by the claim `fence`; 0: by any. */
 bool store_job_requeue(struct store *store, const char *id, int64_t fence, int charge,
                        bool *ret_was, struct api_problem *p);
-/* Lets the lease of a claim begin anew. *ret_held is false when the job was cancelled, or
-   its lease has ended and another daemon may have it. */
-bool store_job_renew(struct store *store, const char *id, int64_t fence, bool *ret_held,
+/* Lets the lease of a claim begin anew, and tells the job's progress. *ret_held is false when
+   the job was cancelled, or its lease has ended and another daemon may have it. */
+bool store_job_renew(struct store *store, const char *id, int64_t fence,
+                     const struct store_progress *progress, bool *ret_held,
                      struct api_problem *p);
 /*
  * Changes a job from `from` to end->state. Jobs that joined it end the same way. But
@@ -284,9 +301,9 @@ bool store_job_end(struct store *store, const char *id, enum api_job_state from,
                    const struct store_end *end, int64_t now, struct store_ended *ret,
                    struct api_problem *p);
 /* Removes a job that has ended and returns its row in *ret. NOT_FOUND, IN_USE (also
-   when an unfinished job needs its model). */
-bool store_job_remove(struct store *store, const char *id, struct store_job *ret,
-                      struct api_problem *p);
+   when an unfinished job needs its model), CANCELLED. */
+bool store_job_remove(struct store *store, const char *id, enum store_remover who,
+                      struct store_job *ret, struct api_problem *p);
 /* Puts all running jobs back into the queue, when a daemon starts after a crash. Fetches
    and deliveries that were under way wait again. Where the record is shared, only those
    whose lease has ended. */
@@ -299,7 +316,8 @@ bool store_queue_length(struct store *store, int64_t *ret, struct api_problem *p
 struct store_counts {
     int64_t jobs[API_N_JOB_STATES];
     int64_t waiting; /* length of the queue, like store_queue_length() */
-    /* creation time of the oldest job in the queue; 0: the queue is empty */
+    /* creation time of the oldest job in the queue, by this machine's clock; 0: the queue
+       is empty */
     int64_t oldest;
     /* Bytes of models, datasets, blobs, results, observations and the jobs' rows. */
     int64_t bytes[6];

@@ -39,6 +39,12 @@ node_begin(struct api_problem *p)
     return true;
 }
 
+const char *
+node_id(void)
+{
+    return self.id;
+}
+
 static void
 count_running(void *arg, const struct service *service)
 {

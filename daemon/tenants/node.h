@@ -10,6 +10,8 @@ struct tenants;
 
 /* Gives the daemon its id. Called once, before there are other threads. */
 bool node_begin(struct api_problem *p);
+/* Returns that id. */
+const char *node_id(void);
 /* Renews this daemon's row in a record that is shared; it is kept for `keep_ms`. */
 bool node_tell(struct tenants *tenants, int64_t keep_ms, struct api_problem *p);
 /* Removes this daemon's row from a record that is shared. */

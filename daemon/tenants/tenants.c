@@ -7,6 +7,7 @@
 #include "library/bucket.h"
 #include "library/sweep.h"
 #include "settings/remotes.h"
+#include "store/leader.h"
 #include "store/outbox.h"
 #include "watch/metrics.h"
 #include "workers/backends.h"
@@ -287,6 +288,33 @@ open_known(struct tenants *tenants, struct api_problem *p)
     return ok;
 }
 
+/* A look at the tenants that have a schema. */
+struct schemas {
+    struct tenants *tenants;
+    struct api_problem *p;
+    bool ok;
+};
+
+static void
+open_schema(void *arg, const char *name)
+{
+    struct schemas *schemas = arg;
+    const struct service *service;
+    if (schemas->ok && tenant_is_name(name))
+        schemas->ok = tenants_get(schemas->tenants, name, true, &service, schemas->p);
+}
+
+bool
+tenants_open_stored(struct tenants *tenants, struct api_problem *p)
+{
+    const struct service *service;
+    struct schemas schemas = {tenants, p, true};
+    return tenants_get(tenants, "", false, &service, p) &&
+           store_each_tenant(library_store(service->library), open_schema, &schemas,
+                             p) &&
+           schemas.ok;
+}
+
 bool
 tenants_open(const struct settings *settings, const struct bucket *bucket,
              struct tenants **ret, struct api_problem *p)
@@ -311,7 +339,8 @@ tenants_open(const struct settings *settings, const struct bucket *bucket,
         api_problem_no_memory(p);
     if (!tenants->metrics || !tenants->backends ||
         !scripts_digest(settings->engine_cases, tenants->scripts, p) ||
-        !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p)) {
+        !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p) ||
+        !tenants_open_stored(tenants, p)) {
         tenants_close(&tenants);
         return false;
     }
@@ -349,6 +378,12 @@ tenants_remotes(struct tenants *tenants)
     struct remotes *remotes = remotes_hold(tenants->remotes);
     lock_release(&tenants->lock);
     return remotes;
+}
+
+const struct bucket *
+tenants_bucket(const struct tenants *tenants)
+{
+    return tenants->bucket;
 }
 
 bool

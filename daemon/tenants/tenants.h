@@ -8,7 +8,7 @@
  *
  * The tenant without a name uses the state folder itself; the others use "tenants/NAME"
  * below it. Tenants that have a folder when the daemon starts are served from then on;
- * others are opened when a request first names them. No tenant is closed before the
+ * others are opened when a request first names them, or another daemon has made them. No tenant is closed before the
  * end.
  *
  * Any thread may call. The order of locks: base/locks.h.
@@ -47,6 +47,8 @@ bool tenant_is_name(const char *name);
 /* Borrows `settings`, and the bucket that has the blobs of all tenants (NULL: none). */
 bool tenants_open(const struct settings *settings, const struct bucket *bucket,
                   struct tenants **ret, struct api_problem *p);
+/* Returns that bucket. */
+const struct bucket *tenants_bucket(const struct tenants *tenants);
 /* Returns whether stored files can be read and written now, wherever they are. */
 bool tenants_have_blobs(const struct tenants *tenants);
 /* Sets the pool that the services name. Called before a request is served. Borrowed. */
@@ -68,6 +70,9 @@ struct metrics *tenants_metrics(struct tenants *tenants);
    tenant if `make` is true. The service lives as long as the tenants. NOT_FOUND. */
 bool tenants_get(struct tenants *tenants, const char *name, bool make,
                  const struct service **ret, struct api_problem *p);
+/* Opens the tenants that other daemons have made in a record that is shared, because jobs may
+   wait in their queues. */
+bool tenants_open_stored(struct tenants *tenants, struct api_problem *p);
 /* Replaces the tenants' own limits. Takes ownership of the list, which free() frees. */
 void tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n);
 /* Calls `fn` with each service. */

@@ -3,7 +3,8 @@
 #include "config.h"
 #include "base/options.h"
 #include "settings/remotes.h"
-#include "tenants/tokens.h"
+#include "store/store.h"
+#include "tenants/token_rows.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -157,9 +158,15 @@ limits_of(const struct arguments *a, const struct settings *settings, int64_t ab
     return ret;
 }
 
+/* Where the tokens are. */
+struct place {
+    char path[TOKEN_PATH];
+    struct store *store; /* NULL: in the file */
+};
+
 static bool
-add(const char *path, const struct arguments *a, const struct settings *settings,
-    struct api_problem *p)
+add(const struct place *place, const struct arguments *a,
+    const struct settings *settings, struct api_problem *p)
 {
     char secret[TOKEN_SIZE];
     const char *name = a->words[1], *tenant = a->tenant ? a->tenant : "";
@@ -173,28 +180,38 @@ add(const char *path, const struct arguments *a, const struct settings *settings
                                tenant_is_name(name) ? tenant : name, TENANT_SIZE - 1);
     snprintf(token.name, sizeof token.name, "%s", name);
     snprintf(token.tenant, sizeof token.tenant, "%s", tenant);
-    if (!token_file_add(path, &token, secret, p))
+    if (!(place->store ? token_rows_add(place->store, &token, secret, p)
+                       : token_file_add(place->path, &token, secret, p)))
         return false;
     printf("%s\n", secret);
     return true;
 }
 
 static bool
-limit(const char *path, const struct arguments *a, const struct settings *settings,
-      struct api_problem *p)
+limit(const struct place *place, const struct arguments *a,
+      const struct settings *settings, struct api_problem *p)
 {
     const struct tenant_limits limits = limits_of(a, settings, TOKEN_AS_IT_WAS);
-    return token_file_limit(path, a->words[1], &limits, p);
+    return place->store ? token_rows_limit(place->store, a->words[1], &limits, p)
+                        : token_file_limit(place->path, a->words[1], &limits, p);
 }
 
 static bool
-list(const char *path, struct api_problem *p)
+withdraw(const struct place *place, const char *name, struct api_problem *p)
+{
+    return place->store ? token_rows_remove(place->store, name, p)
+                        : token_file_remove(place->path, name, p);
+}
+
+static bool
+list(const struct place *place, struct api_problem *p)
 {
     struct token *tokens;
     size_t n;
     bool there;
     char scopes[TOKEN_SCOPES], limits[TOKEN_LIMITS];
-    if (!token_file_read(path, &tokens, &n, &there, p))
+    if (!(place->store ? token_rows_read(place->store, &tokens, &n, p)
+                       : token_file_read(place->path, &tokens, &n, &there, p)))
         return false;
     for (size_t i = 0; i < n; i++) {
         token_scopes_print(tokens[i].scopes, scopes);
@@ -211,18 +228,24 @@ static int
 run(const struct arguments *a, const struct settings *settings)
 {
     struct api_problem problem = {0};
-    char path[TOKEN_PATH];
+    struct place place = {.store = NULL};
+    bool is_usage = false;
     const char *word = a->n_words ? a->words[0] : "";
-    bool named = a->n_words == 2, ok = tokens_path(settings, path, &problem);
+    bool named = a->n_words == 2,
+         ok = tokens_path(settings, place.path, &problem) &&
+              token_rows_open(settings, &place.store, &problem);
     if (!strcmp(word, "add") && named)
-        ok = ok && add(path, a, settings, &problem);
+        ok = ok && add(&place, a, settings, &problem);
     else if (!strcmp(word, "limit") && named && a->n_limits)
-        ok = ok && limit(path, a, settings, &problem);
+        ok = ok && limit(&place, a, settings, &problem);
     else if (!strcmp(word, "revoke") && named && !a->n_limits)
-        ok = ok && token_file_remove(path, a->words[1], &problem);
+        ok = ok && withdraw(&place, a->words[1], &problem);
     else if (!strcmp(word, "list") && a->n_words == 1 && !a->n_limits)
-        ok = ok && list(path, &problem);
+        ok = ok && list(&place, &problem);
     else
+        is_usage = true;
+    store_close(&place.store);
+    if (is_usage)
         return print_usage(stderr);
     if (!ok)
         fprintf(stderr, "qdqd: %s\n", problem.detail);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "tenants/tokens.h"
-#include "base/lock.h"
-#include "base/log.h"
 #include "settings/settings.h"
 
 #include <errno.h>
@@ -11,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -21,7 +18,6 @@
 #define LINE 512
 #define MOST_TOKENS 10000
 #define SECRET_BYTES 32
-#define SETTLED_MS 100 /* age from which any change of the file changes its timestamp */
 
 static const struct {
     const char *name;
@@ -105,8 +101,8 @@ limit_of(const struct tenant_limits *limits, size_t i)
     return *(const int64_t *)((const char *)limits + limit_rows[i].offset);
 }
 
-static bool
-has_limits(const struct tenant_limits *limits)
+bool
+token_has_limits(const struct tenant_limits *limits)
 {
     bool any = false;
     for (size_t i = 0; i < N_LIMITS; i++)
@@ -157,15 +153,22 @@ token_limits_print(const struct tenant_limits *limits, char ret[TOKEN_LIMITS])
                                    (long long)limit_of(limits, i));
 }
 
-/* The smaller of two limits of one tenant holds. */
-static void
-tighten(struct tenant_limits *limits, const struct tenant_limits *also)
+void
+token_limits_tighten(struct tenant_limits *limits, const struct tenant_limits *also)
 {
     for (size_t i = 0; i < N_LIMITS; i++) {
         int64_t *one = limit_at(limits, i), other = limit_of(also, i);
         if (other && (!*one || other < *one))
             *one = other;
     }
+}
+
+void
+token_limits_set(struct tenant_limits *limits, const struct tenant_limits *to)
+{
+    for (size_t i = 0; i < N_LIMITS; i++)
+        if (limit_of(to, i) != TOKEN_AS_IT_WAS)
+            *limit_at(limits, i) = limit_of(to, i);
 }
 
 /* --- reading -------------------------------------------------------------- */
@@ -192,8 +195,8 @@ cut(char *line, char *words[N_WORDS])
     return !more && n >= LIMITS;
 }
 
-static bool
-parse_line(char *line, struct token *ret)
+bool
+token_parse(char *line, struct token *ret)
 {
     char *words[N_WORDS];
     struct tenant_limits limits;
@@ -234,7 +237,7 @@ read_lines(FILE *file, const char *path, struct token **list, size_t *n,
                                     : fail(p, path, "too many tokens");
         *list = grown;
         snprintf(what, sizeof what, "line %d is no token", number);
-        if (!whole || !parse_line(line, &grown[*n]))
+        if (!whole || !token_parse(line, &grown[*n]))
             return fail(p, path, what);
         ++*n;
     }
@@ -345,8 +348,8 @@ find(struct token *list, size_t n, const char *name)
     return NULL;
 }
 
-static bool
-make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
+bool
+token_make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
 {
     unsigned char bytes[SECRET_BYTES];
     struct tm tm;
@@ -414,10 +417,10 @@ append(struct edit *edit, const struct token *token, struct api_problem *p)
     return true;
 }
 
-static bool
-check_limited(const struct token *token, struct api_problem *p)
+bool
+token_check_limited(const struct token *token, struct api_problem *p)
 {
-    return *token->tenant || !has_limits(&token->limits) ||
+    return *token->tenant || !token_has_limits(&token->limits) ||
            api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                            "%s: limits are a tenant's, and it has none", token->name);
 }
@@ -427,7 +430,7 @@ token_file_add(const char *path, struct token *token, char ret[TOKEN_SIZE],
                struct api_problem *p)
 {
     struct edit edit;
-    if (!check_limited(token, p) || !make_secret(token, ret, p))
+    if (!token_check_limited(token, p) || !token_make_secret(token, ret, p))
         return false;
     bool ok = edit_begin(&edit, path, p) && append(&edit, token, p);
     return edit_end(&edit, ok, p);
@@ -440,10 +443,9 @@ token_file_limit(const char *path, const char *name, const struct tenant_limits 
     struct edit edit;
     struct token *token = NULL;
     bool ok = edit_begin(&edit, path, p) && edit_find(&edit, name, &token, p);
-    for (size_t i = 0; ok && i < N_LIMITS; i++)
-        if (limit_of(limits, i) != TOKEN_AS_IT_WAS)
-            *limit_at(&token->limits, i) = limit_of(limits, i);
-    return edit_end(&edit, ok && check_limited(token, p), p);
+    if (ok)
+        token_limits_set(&token->limits, limits);
+    return edit_end(&edit, ok && token_check_limited(token, p), p);
 }
 
 bool
@@ -455,201 +457,4 @@ token_file_remove(const char *path, const char *name, struct api_problem *p)
     if (ok)
         *token = edit.list[--edit.n];
     return edit_end(&edit, ok, p);
-}
-
-/* --- for the daemon ------------------------------------------------------ */
-
-struct tokens {
-    char path[TOKEN_PATH];
-    struct lock lock;
-    /* guarded by lock: */
-    struct stat seen; /* status of the file when it was read */
-    bool settled;     /* a later change of the file shows in `seen` */
-    bool needed, broken;
-    struct token *list;
-    size_t n;
-    struct tenants *tenants; /* the tenants that get the limits; NULL: not bound yet */
-};
-
-/* Passes the limits of the file to the tenants. The caller holds the lock. */
-static bool
-tell_limits(struct tokens *tokens, struct api_problem *p)
-{
-    lock_assert_held(&tokens->lock);
-    struct tenant_own *own =
-        tokens->tenants ? calloc(tokens->n + 1, sizeof *own) : NULL;
-    size_t n = 0;
-    if (!own)
-        return !tokens->tenants || api_problem_no_memory(p);
-    for (size_t i = 0; i < tokens->n; i++) {
-        const struct token *token = &tokens->list[i];
-        size_t at = 0;
-        if (!has_limits(&token->limits))
-            continue;
-        while (at < n && strcmp(own[at].name, token->tenant) != 0)
-            at++;
-        if (at == n)
-            snprintf(own[n++].name, TENANT_SIZE, "%s", token->tenant);
-        tighten(&own[at].limits, &token->limits);
-    }
-    tenants_limit(tokens->tenants, own, n);
-    return true;
-}
-
-static bool
-same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-           a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-           a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
-/*
- * Returns whether any later change would change the file's timestamp. Timestamps
- * advance in ticks, so a file that was changed just now may change again with the same
- * timestamp.
- */
-static bool
-is_settled(const struct stat *st)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age = ((int64_t)now.tv_sec - st->st_ctim.tv_sec) * 1000 +
-                  (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
-    return age > SETTLED_MS;
-}
-
-/* Reads the file if it has changed since it was read. The caller holds the lock. */
-static bool
-refresh(struct tokens *tokens, struct api_problem *p)
-{
-    lock_assert_held(&tokens->lock);
-    struct stat st = {0};
-    struct token *list;
-    size_t n;
-    bool there;
-    if (stat(tokens->path, &st) && errno != ENOENT)
-        memset(&st, 0, sizeof st);
-    if (tokens->settled && !tokens->broken && same_file(&st, &tokens->seen))
-        return true;
-    bool ok = token_file_read(tokens->path, &list, &n, &there, p);
-    free(tokens->list);
-    tokens->list = ok ? list : NULL;
-    tokens->n = ok ? n : 0;
-    /* the old limits stay while the file cannot be read */
-    ok = ok && tell_limits(tokens, p);
-    tokens->needed = tokens->needed || there;
-    tokens->broken = !ok;
-    tokens->seen = st;
-    tokens->settled = is_settled(&st);
-    return ok;
-}
-
-bool
-tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
-{
-    struct tokens *tokens = calloc(1, sizeof *tokens);
-    if (!tokens)
-        return api_problem_no_memory(p);
-    snprintf(tokens->path, sizeof tokens->path, "%s", path);
-    lock_init(&tokens->lock, LOCK_TOKENS);
-    if (!tokens_reload(tokens, p)) {
-        tokens_close(&tokens);
-        return false;
-    }
-    *ret = tokens;
-    return true;
-}
-
-bool
-tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_problem *p)
-{
-    lock_acquire(&tokens->lock);
-    tokens->tenants = tenants;
-    bool ok = tell_limits(tokens, p);
-    lock_release(&tokens->lock);
-    return ok;
-}
-
-bool
-tokens_reload(struct tokens *tokens, struct api_problem *p)
-{
-    lock_acquire(&tokens->lock);
-    bool ok = refresh(tokens, p);
-    lock_release(&tokens->lock);
-    return ok;
-}
-
-void
-tokens_close(struct tokens **tokens)
-{
-    if (!*tokens)
-        return;
-    lock_fini(&(*tokens)->lock);
-    free((*tokens)->list);
-    free(*tokens);
-    *tokens = NULL;
-}
-
-size_t
-tokens_count(struct tokens *tokens)
-{
-    lock_acquire(&tokens->lock);
-    size_t n = tokens->n;
-    lock_release(&tokens->lock);
-    return n;
-}
-
-/* Returns the token of "Bearer TOKEN", or NULL where there is none. */
-static const char *
-bearer(const char *authorization)
-{
-    static const char word[] = "Bearer";
-    size_t len = sizeof word - 1;
-    if (!authorization || strncasecmp(authorization, word, len) != 0 ||
-        authorization[len] != ' ')
-        return NULL;
-    authorization += len;
-    return authorization + strspn(authorization, " ");
-}
-
-/* Compares with every token, so that the time does not reveal which one matched. */
-static const struct token *
-match(const struct tokens *tokens, const char *hash)
-{
-    const struct token *found = NULL;
-    for (size_t i = 0; i < tokens->n; i++)
-        if (digest_is_same(tokens->list[i].hash, hash))
-            found = &tokens->list[i];
-    return found;
-}
-
-bool
-tokens_check(struct tokens *tokens, const char *authorization, struct token *ret,
-             struct api_problem *p)
-{
-    char hash[DIGEST_SIZE], quoted[LOG_QUOTED];
-    struct api_problem problem = {0};
-    const char *text = bearer(authorization);
-    if (text && !digest_of(text, strlen(text), hash))
-        return api_problem_no_memory(p);
-    lock_acquire(&tokens->lock);
-    bool was_broken = tokens->broken;
-    bool readable = refresh(tokens, &problem), needed = tokens->needed;
-    const struct token *found = text && readable ? match(tokens, hash) : NULL;
-    *ret = found ? *found : (struct token){.scopes = TOKEN_ADMIN};
-    lock_release(&tokens->lock);
-    if (!readable) {
-        if (!was_broken)
-            log_error("tokens_unreadable", "detail=%s",
-                      log_quote(quoted, problem.detail));
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                               "the access tokens cannot be read");
-    }
-    return !needed || found ||
-           api_problem_set(p, API_UNAUTHORIZED, QDQ_AT_NOTHING, NULL,
-                           text ? "the access token is not known"
-                                : "this needs an access token: Authorization: Bearer");
 }

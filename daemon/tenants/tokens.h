@@ -10,7 +10,9 @@
  * cannot be found by trying.
  *
  * A daemon checks the file before each request and reads it again when it has changed.
- * Once there was a file, requests need a token as long as the daemon runs.
+ * Once there was a file, requests need a token as long as the daemon runs. Where daemons
+ * share a record, tokens are rows there (tenants/token_rows.h), which a daemon looks at
+ * four times a second at most; once there was one, requests need a token for ever.
  */
 #ifndef QDQD_TENANTS_TOKENS_H
 #define QDQD_TENANTS_TOKENS_H
@@ -70,6 +72,22 @@ void token_scopes_print(unsigned scopes, char ret[TOKEN_SCOPES]);
 bool token_limits_parse(const char *text, struct tenant_limits *ret);
 void token_limits_print(const struct tenant_limits *limits, char ret[TOKEN_LIMITS]);
 
+/* --- for tokens wherever they are ---------------------------------------------- */
+
+/* Parses a line of the file, which it changes. */
+bool token_parse(char *line, struct token *ret);
+/* Makes a new token: fills in `made` and `hash`, and writes the token itself to `ret`. */
+bool token_make_secret(struct token *token, char ret[TOKEN_SIZE],
+                       struct api_problem *p);
+bool token_has_limits(const struct tenant_limits *limits);
+/* BAD_REQUEST when a token without a tenant states limits. */
+bool token_check_limited(const struct token *token, struct api_problem *p);
+/* Sets the limits that are not TOKEN_AS_IT_WAS. */
+void token_limits_set(struct tenant_limits *limits, const struct tenant_limits *to);
+/* Lets the smaller one of each two limits of one tenant hold. */
+void token_limits_tighten(struct tenant_limits *limits,
+                          const struct tenant_limits *also);
+
 /* --- for the daemon ------------------------------------------------------ */
 
 struct tokens;
@@ -77,6 +95,9 @@ struct tokens;
 /* Reads the file and fails where it has an error. Any thread may call the functions
    below. */
 bool tokens_open(const char *path, struct tokens **ret, struct api_problem *p);
+/* Opens the tokens of the settings: rows of a record that daemons share, or the file. */
+bool tokens_open_set(const struct settings *settings, struct tokens **ret,
+                     struct api_problem *p);
 void tokens_close(struct tokens **tokens);
 /* Gives the tenants the limits of the file, now and whenever it changes. Borrows
    `tenants`. */

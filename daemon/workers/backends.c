@@ -65,23 +65,34 @@ ask_runtime(const struct settings *settings, backends_ask_fn ask, void *arg)
     return api_runtime_encode(path_of(settings->engine_runtime), NULL, problem.detail);
 }
 
+static char *
+ask_judge(const struct settings *settings, backends_judge_fn ask, void *arg)
+{
+    char why[BACKENDS_WHY] = "";
+    char *text = ask(arg, why);
+    return text ? text
+                : api_judge_encode(path_of(settings->engine_openvino), NULL, why);
+}
+
 /* The runtime is probed last, so that its process stays warm for the first work. */
 void
 backends_learn(struct backends *backends, const struct settings *settings,
-               backends_ask_fn ask, void *arg)
+               backends_ask_fn ask, backends_judge_fn judge, void *arg)
 {
-    char *gpus[GPUS_MOST] = {0}, *runtime, *found = NULL;
+    char *gpus[GPUS_MOST] = {0}, *runtime, *openvino, *found = NULL;
     int devices[GPUS_MOST];
     size_t n;
     bool ok = gpus_parse(settings->gpu_devices, devices, &n);
     for (size_t i = 0; ok && i < n; i++)
         ok = (gpus[i] = ask_gpu(settings, devices[i], ask, arg)) != NULL;
+    openvino = ask_judge(settings, judge, arg);
     runtime = ask_runtime(settings, ask, arg);
-    if (ok && runtime)
-        found = api_backends_encode(runtime, (const char *const *)gpus, n,
+    if (ok && runtime && openvino)
+        found = api_backends_encode(runtime, openvino, (const char *const *)gpus, n,
                                     path_of(settings->gpu_module));
     for (size_t i = 0; i < n; i++)
         free(gpus[i]);
+    free(openvino);
     free(runtime);
     lock_acquire(&backends->lock);
     backends->found = found;

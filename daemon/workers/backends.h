@@ -21,9 +21,14 @@ void backends_free(struct backends **backends);
    caller frees *ret. */
 typedef bool (*backends_ask_fn)(void *arg, int gpu, const struct message *request,
                                 char **ret, struct api_problem *p);
+/* Returns the description of the backend openvino by the process that judges, which the caller
+   frees; NULL: there is none, and `why` says so. */
+enum { BACKENDS_WHY = 256 };
+typedef char *(*backends_judge_fn)(void *arg, char why[BACKENDS_WHY]);
+
 /* Probes all backends, which takes time. */
 void backends_learn(struct backends *backends, const struct settings *settings,
-                    backends_ask_fn ask, void *arg);
+                    backends_ask_fn ask, backends_judge_fn judge, void *arg);
 /* Returns the body of GET /version as far as it is known, which the caller frees;
    NULL when out of memory. */
 char *backends_version(struct backends *backends);

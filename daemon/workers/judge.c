@@ -7,6 +7,7 @@
 #include "workers/message.h"
 #include "workers/trap.h"
 #include "workers/worker.h"
+#include "api/version.h"
 #include "qdq/judge.h"
 
 #include <errno.h>
@@ -88,18 +89,32 @@ enter_cage(const char *setting)
     return strcmp(setting, "auto") == 0;
 }
 
+/* Tells which OpenVINO it is. */
+static bool
+tell_runtime(const struct qdq_judge *judge, const char *library)
+{
+    char *text = api_judge_encode(library, qdq_judge_version(judge), NULL);
+    const struct message result = {
+        .type = MESSAGE_RESULT, .text = text, .text_len = text ? strlen(text) : 0};
+    bool sent = text && message_send(WORKER_SOCKET, -1, &result);
+    free(text);
+    return sent;
+}
+
 /* Serves until the daemon closes the socket. Returns the exit status. */
 static int
-serve(struct qdq_judge *judge)
+serve(struct qdq_judge *judge, const char *library)
 {
     for (;;) {
         struct message request;
         enum message_got got = message_receive(WORKER_SOCKET, -1, -1, &request);
         if (got != MESSAGE_GOT)
             return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
-        const bool known = request.type == MESSAGE_SERVE;
+        bool known = request.type == MESSAGE_SERVE;
         if (known)
             qdq_judge_serve(judge, request.fds[0]);
+        else if (request.type == MESSAGE_RUNTIME)
+            known = tell_runtime(judge, library);
         message_fini(&request);
         if (!known)
             return EXIT_FAILURE;
@@ -121,7 +136,7 @@ run_judge(const struct settings *settings, pid_t parent)
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     int status =
         enter_cage(settings->workers_cage) && message_send(WORKER_SOCKET, -1, &ready)
-            ? serve(judge)
+            ? serve(judge, settings->engine_openvino)
             : EXIT_FAILURE;
     qdq_judge_close(&judge);
     return status;

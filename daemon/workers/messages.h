@@ -28,6 +28,7 @@
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
  *     to a judging process, which sends READY and NOTE, too:
  *   SERVE          serve this socket to its end: [socket]         no answer
+ *   RUNTIME        which OpenVINO?                                RESULT: the backend
  *     of a carrier, whose texts are lists of strings with a '\0' behind each:
  *   FETCH          what does a ref name?  secrets                 SOURCE: resolved ref,
  *                                       digest, and of each file role, size and name

@@ -39,6 +39,8 @@ qdqi_verdict(const struct qdq_report *report)
     for (size_t i = 0; i < report->n_gates; i++)
         if (!report->gates[i].met)
             return levels[WORST].name;
+    if (report->recipe_missed && n > 0)
+        return levels[WORST].name;
     for (size_t i = 0; i < n; i++) {
         size_t level = level_of(&outputs[i]);
         worst = level > worst ? level : worst;

@@ -239,7 +239,9 @@ identify(const struct qdqi_job *job)
 {
     const struct qdq_work *work = job->work;
     const char *library = job->engine->library;
-    char *key = qdq_observations_identity(work->spec, work->model_id, work->dataset_id);
+    const bool own = job->observations >= 0;
+    char *key = qdq_observations_identity(work->spec, own ? NULL : work->model_id,
+                                          own ? NULL : work->dataset_id);
     struct stat st = {.st_size = -1};
     if (library && strchr(library, '/') && stat(library, &st))
         st.st_size = -1;
@@ -253,10 +255,23 @@ identify(const struct qdqi_job *job)
 }
 
 static bool
-keeps_observations(const struct qdq_work *work)
+keeps_observations(const struct qdqi_job *job)
+{
+    const struct qdq_work *work = job->work;
+    return job->observations >= 0 || qdqi_keeps_observations(work);
+}
+
+bool
+qdqi_keeps_observations(const struct qdq_work *work)
 {
     return work->observations >= 0 && work->model_id &&
            (work->dataset < 0 || work->dataset_id);
+}
+
+static int
+observations_of(const struct qdqi_job *job)
+{
+    return job->observations >= 0 ? job->observations : job->work->observations;
 }
 
 /*
@@ -271,7 +286,7 @@ restore_observations(struct calibration *c, struct qdq_error *err)
     bool skips = job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
     if (!(c->identity = identify(job)))
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_observations_read(job->work->observations, c->identity,
+    enum qdq_code code = qdqi_observations_read(observations_of(job), c->identity,
                                                 job->scratch, &c->earlier, err);
     if (code)
         return code;
@@ -308,7 +323,7 @@ write_observations(struct calibration *c, struct qdq_error *err)
         return QDQ_OK;
     const struct qdqi_observed_rows rows = {&c->observers, c->wanted,
                                             qdqi_moments_new(&c->moments)};
-    if (!qdqi_observations_write(job->work->observations, c->identity, &c->all,
+    if (!qdqi_observations_write(observations_of(job), c->identity, &c->all,
                                  &c->earlier, &rows, &why))
         return QDQ_OK;
     return qdqi_warn(
@@ -423,7 +438,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     const char *name = job->work->spec->calibration.method;
-    bool kept = keeps_observations(job->work);
+    bool kept = keeps_observations(job);
     size_t n_unreached = 0;
     c->method = qdqi_method_find(name);
     if (!c->method)

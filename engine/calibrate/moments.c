@@ -2,6 +2,8 @@
 #include "config.h"
 #include "calibrate/moments.h"
 
+#include "range/shifts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,7 @@ read_window(const Onnx__NodeProto *node, const struct qdqi_tensor *weight,
 struct form {
     struct qdqi_window window;
     size_t groups, k;
+    uint64_t more;   /* bytes besides those of the moments */
     const char *why; /* there are none; NULL: there are */
 };
 
@@ -68,6 +71,9 @@ convolution(const struct qdqi_node *node, const struct qdqi_tensor *weight)
     f.groups = (size_t)groups;
     for (size_t i = 1; i < weight->view.rank; i++)
         f.k *= (size_t)weight->view.dims[i];
+    if (groups == 1 &&
+        qdqi_shifts_pay(&f.window, (size_t)weight->view.dims[1], ROWS, ROWS, SIZE_MAX))
+        f.more = qdqi_shifts_bytes((size_t)weight->view.dims[1]);
     return f;
 }
 
@@ -114,7 +120,7 @@ moments_of(struct qdqi_collection *c, const struct qdqi_tensor *weight,
     if (!(m = qdqi_arena_alloc(job->scratch, sizeof *m)) ||
         !qdqi_map_put(job->moments, weight->name, m))
         return NULL;
-    uint64_t bytes = f->why ? 0 : f->groups * qdqi_moment_bytes(f->k);
+    uint64_t bytes = f->why ? 0 : f->groups * qdqi_moment_bytes(f->k) + f->more;
     m->next = job->all_moments;
     job->all_moments = m;
     m->why = f->why;
@@ -152,7 +158,7 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
         qdqi_arena_array(c->job->scratch, QDQI_PATCH_SHARES * f.k, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
-    *p = (struct qdqi_patches){f.window, m->groups, m->moments, rows, 0};
+    *p = (struct qdqi_patches){f.window, m->groups, m->moments, rows, 0, NULL};
     c->tensors[c->all.n] = node->inputs[0];
     c->owners[c->all.n] = m;
     c->all.rows[c->all.n++] = p;
@@ -263,13 +269,17 @@ qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, struct qdq_error 
     return QDQ_OK;
 }
 
-/* Does the parts one after the other. */
+/* Does the parts on the threads that the caller lends. */
 static void
 share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part_arg)
 {
-    (void)arg;
-    for (size_t i = 0; i < n; i++)
-        do_part(part_arg, i);
+    const struct qdq_engine *engine = arg;
+    const struct qdq_executor *e = engine->executor;
+    if (e && engine->threads > 1 && n > 1)
+        e->run(e->arg, engine->threads, n, do_part, part_arg);
+    else
+        for (size_t i = 0; i < n; i++)
+            do_part(part_arg, i);
 }
 
 void
@@ -278,7 +288,8 @@ qdqi_moments_finish(struct qdqi_collection *c)
     for (size_t i = 0; i < c->all.n; i++) {
         struct qdqi_patches *p = c->all.rows[i];
         if (p->moments->pending)
-            qdqi_patches_finish(p, share, NULL);
+            qdqi_patches_finish(p, share, c->job->engine);
+        qdqi_patches_fini(p);
         for (size_t g = 0; g < p->groups; g++)
             qdqi_moment_end(&p->moments[g]);
     }

@@ -18,6 +18,8 @@ struct qdqi_deploy_options {
        itself; else it is float32. */
     bool own_precision;
     bool literal; /* ONNX Runtime: pairs are computed in floating point, never fused */
+    /* ONNX Runtime: path to which open() writes the model as it is run; NULL: it does not */
+    const char *optimized;
 };
 
 /*

@@ -24,11 +24,12 @@ open_session(void *place, const struct qdq_model *model,
              const struct qdqi_deploy_options *options, const char *trace,
              struct qdqi_session **ret, struct qdq_error *err)
 {
-    const struct qdqi_session_options plain = {.plain = options->threads == 0 &&
-                                                        !options->literal,
-                                               .dev = options->dev,
-                                               .threads = options->threads,
-                                               .trace = trace};
+    const struct qdqi_session_options plain = {
+        .plain = options->threads == 0 && !options->literal,
+        .dev = options->dev,
+        .threads = options->threads,
+        .optimized = trace ? NULL : options->optimized,
+        .trace = trace};
     return qdqi_session_open(place, model, model->proto, &plain, ret, err);
 }
 

@@ -310,7 +310,7 @@ struct loaded {
     struct qdqi_openvino *o;
     void *compiled, *request;
     char *precision;
-    size_t n_outputs;
+    size_t n_inputs, n_outputs;
     void **tensors; /* outputs of the last run */
     struct qdqi_output *outputs;
     struct qdqi_arena *arena; /* memory of the last run */
@@ -383,6 +383,9 @@ load(struct loaded *m, const struct qdqi_model_bytes *bytes,
                                o->ov_core_read_model_from_memory_buffer(
                                    o->core, bytes->data, bytes->size, NULL, &model),
                                "OpenVINO cannot read the model", err);
+    if (!code)
+        code =
+            check(o, o->ov_model_inputs_size(model, &m->n_inputs), "its inputs", err);
     if (!code)
         code = check(o, o->ov_model_outputs_size(model, &m->n_outputs), "its outputs",
                      err);
@@ -522,6 +525,11 @@ run_loaded(void *model, const struct qdqi_input *inputs, size_t n_inputs,
     struct loaded *m = model;
     enum qdq_code code = QDQ_OK;
     release_outputs(m);
+    /* An input that is left out would be that of an earlier run, whose memory is gone. */
+    if (n_inputs != m->n_inputs)
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                             "OpenVINO's model has %zu inputs, not %zu", m->n_inputs,
+                             n_inputs);
     if (!(m->arena = qdqi_arena_new()))
         return qdqi_no_memory(err);
     for (size_t i = 0; !code && i < n_inputs; i++)

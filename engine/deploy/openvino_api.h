@@ -18,6 +18,7 @@ FUNCTION(int, ov_core_compile_model,
          (const void *, const void *, const char *, size_t, void **, ...))
 FUNCTION(void, ov_model_free, (void *))
 FUNCTION(int, ov_model_const_input_by_name, (const void *, const char *, void **))
+FUNCTION(int, ov_model_inputs_size, (const void *, size_t *))
 FUNCTION(int, ov_model_outputs_size, (const void *, size_t *))
 FUNCTION(int, ov_port_get_element_type, (const void *, int *))
 FUNCTION(void, ov_output_const_port_free, (void *))

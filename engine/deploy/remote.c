@@ -10,8 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Dimensions of an output, which bound what the other side can make us read. */
-enum { MOST_DIMS = 64 };
+/* The least bytes of an output and of a node's times in a message, and the most of a text that
+   reports repeat. */
+enum { OUTPUT_BYTES = 3 * 8, NODE_BYTES = 3 * 16 + 8, MOST_TEXT = 256 };
 
 struct qdqi_remote {
     int socket;
@@ -33,7 +34,17 @@ fail_gone(struct qdq_error *err)
                          "the process that judges has ended or does not answer");
 }
 
-/* Sends a request, whose body it frees, and receives the answer, which the caller frees. */
+/* Fails with the error that the process answered. */
+static enum qdq_code
+fail_told(struct qdqi_wire *answer, struct qdq_error *err)
+{
+    const bool no_memory = qdqi_wire_get(answer) == QDQ_NO_MEMORY;
+    return qdq_error_set(err, no_memory ? QDQ_NO_MEMORY : QDQ_RUN_FAILED,
+                         QDQ_AT_NOTHING, NULL, "%.400s", qdqi_wire_get_text(answer));
+}
+
+/* Sends a request, whose body it frees, and receives the answer, which the caller frees after
+   a success. */
 static enum qdq_code
 ask(const struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
     const struct qdqi_model_bytes *attached, struct qdqi_wire *ret,
@@ -43,22 +54,19 @@ ask(const struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *bod
     void *ignored = NULL;
     size_t n;
     const bool full = body->failed;
+    *ret = (struct qdqi_wire){0};
     bool ok = qdqi_wire_send(r->socket, kind, body, attached ? attached->data : NULL,
                              attached ? attached->size : 0);
     qdqi_wire_free(body);
     ok = ok && qdqi_wire_receive(r->socket, &got, ret, &ignored, &n);
     free(ignored);
-    if (full)
-        return qdqi_no_memory(err);
     if (ok && got == QDQI_WIRE_OK)
         return QDQ_OK;
-    if (!ok || got != QDQI_WIRE_FAILED)
-        return fail_gone(err);
-    const bool no_memory = qdqi_wire_get(ret) == QDQ_NO_MEMORY;
-    qdq_error_set(err, no_memory ? QDQ_NO_MEMORY : QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
-                  "%.400s", qdqi_wire_get_text(ret));
+    enum qdq_code code = full                             ? qdqi_no_memory(err)
+                         : !ok || got != QDQI_WIRE_FAILED ? fail_gone(err)
+                                                          : fail_told(ret, err);
     qdqi_wire_free(ret);
-    return err->code;
+    return code;
 }
 
 enum qdq_code
@@ -73,8 +81,10 @@ qdqi_remote_open(int socket, struct qdqi_remote **ret, struct qdq_error *err)
     }
     r->socket = socket;
     enum qdq_code code = ask(r, QDQI_WIRE_VERSION, &body, NULL, &answer, &why);
-    if (!code && !(r->version = strdup(qdqi_wire_get_text(&answer))))
+    if (!code && !(r->version = strndup(qdqi_wire_get_text(&answer), MOST_TEXT)))
         code = qdqi_no_memory(&why);
+    if (!code && answer.failed)
+        code = fail_gone(&why);
     qdqi_wire_free(&answer);
     if (!code) {
         *ret = r;
@@ -157,11 +167,15 @@ open_model(void *place, const struct qdq_model *model,
     if (m)
         *m = (struct remote_model){.remote = r,
                                    .id = qdqi_wire_get(&answer),
-                                   .precision = strdup(qdqi_wire_get_text(&answer))};
+                                   .precision =
+                                       strndup(qdqi_wire_get_text(&answer), MOST_TEXT)};
+    const bool broken = answer.failed;
     qdqi_wire_free(&answer);
-    if (!m || !m->precision) {
+    if (!m || !m->precision || broken) {
+        if (m)
+            free(m->precision);
         free(m);
-        return qdqi_no_memory(err);
+        return broken ? fail_gone(err) : qdqi_no_memory(err);
     }
     *ret = m;
     return QDQ_OK;
@@ -204,7 +218,7 @@ get_output(struct qdqi_wire *from, struct qdqi_output *ret)
     ret->shape = qdqi_wire_get_bytes(from, &n_shape);
     ret->data = qdqi_wire_get_bytes(from, &n_data);
     ret->rank = n_shape / sizeof *ret->shape;
-    if (from->failed || ret->rank > MOST_DIMS)
+    if (from->failed || ret->rank > QDQI_WIRE_MOST_DIMS)
         return false;
     if (ret->dtype == QDQI_UNKNOWN)
         return true;
@@ -222,17 +236,17 @@ get_outputs(struct remote_model *m, const struct qdqi_output **ret, size_t *ret_
             double *ret_ms, struct qdq_error *err)
 {
     *ret_ms = qdqi_wire_get_real(&m->answer);
-    uint64_t n = qdqi_wire_get(&m->answer);
-    if (m->answer.failed || n > m->answer.size)
+    size_t n = qdqi_wire_get_count(&m->answer, OUTPUT_BYTES);
+    if (m->answer.failed)
         return fail_gone(err);
-    m->outputs = calloc((size_t)n + 1, sizeof *m->outputs);
+    m->outputs = calloc(n + 1, sizeof *m->outputs);
     if (!m->outputs)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
         if (!get_output(&m->answer, &m->outputs[i]))
             return fail_gone(err);
     *ret = m->outputs;
-    *ret_n = (size_t)n;
+    *ret_n = n;
     return QDQ_OK;
 }
 
@@ -256,13 +270,13 @@ static enum qdq_code
 get_nodes(struct qdqi_wire *from, struct qdqi_arena *arena, struct qdqi_trace *ret,
           struct qdq_error *err)
 {
-    uint64_t n = qdqi_wire_get(from);
-    if (from->failed || n > from->size)
+    size_t n = qdqi_wire_get_count(from, NODE_BYTES);
+    if (from->failed)
         return fail_gone(err);
-    ret->nodes = qdqi_arena_array(arena, (size_t)n, sizeof *ret->nodes);
+    ret->nodes = qdqi_arena_array(arena, n, sizeof *ret->nodes);
     if (!ret->nodes)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !from->failed; i++) {
         struct qdqi_traced_node *node = &ret->nodes[i];
         node->name = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
         node->op = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
@@ -271,7 +285,7 @@ get_nodes(struct qdqi_wire *from, struct qdqi_arena *arena, struct qdqi_trace *r
         if (!node->name || !node->op || !node->provider)
             return qdqi_no_memory(err);
     }
-    ret->n_nodes = (size_t)n;
+    ret->n_nodes = n;
     return from->failed ? fail_gone(err) : QDQ_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "deploy/wire.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Models that one job has open at the same time, and inputs of a run. */
 enum { MOST_MODELS = 8, MOST_INPUTS = 4096 };
@@ -101,7 +102,7 @@ get_input(struct qdqi_wire *from, struct qdqi_input *ret)
     ret->shape = qdqi_wire_get_bytes(from, &n_shape);
     ret->data = qdqi_wire_get_bytes(from, &ret->size);
     ret->rank = n_shape / sizeof *ret->shape;
-    if (from->failed)
+    if (from->failed || ret->rank > QDQI_WIRE_MOST_DIMS)
         return false;
     for (size_t i = 0; i < ret->rank; i++)
         if (ret->shape[i] < 0 ||
@@ -109,6 +110,17 @@ get_input(struct qdqi_wire *from, struct qdqi_input *ret)
             return false;
     const size_t each = qdqi_dtype_size((int)ret->dtype);
     return each > 0 && ret->size / each == elements && ret->size % each == 0;
+}
+
+/* Returns whether an input has the name of one before it, in whose place another one would be
+   left out. */
+static bool
+is_repeated(const struct qdqi_input *inputs, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(inputs[k].name, inputs[i].name) == 0)
+            return true;
+    return false;
 }
 
 static enum qdq_code
@@ -122,7 +134,7 @@ get_inputs(struct call *c, struct qdqi_input **ret, size_t *ret_n,
     if (!inputs)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
-        if (!get_input(&c->request, &inputs[i]))
+        if (!get_input(&c->request, &inputs[i]) || is_repeated(inputs, i))
             return fail_request(err);
     *ret = inputs;
     *ret_n = (size_t)n;

@@ -30,7 +30,8 @@ static uint8_t *
 extend(struct qdqi_wire *w, size_t size)
 {
     size_t whole = round_up(size), wanted = w->size + whole;
-    if (w->failed || whole < size || wanted < whole)
+    w->failed = w->failed || whole < size || wanted < whole;
+    if (w->failed)
         return NULL;
     if (wanted > w->capacity) {
         size_t capacity = wanted + wanted / 2 + 256;
@@ -131,6 +132,15 @@ qdqi_wire_get_text(struct qdqi_wire *w)
     if (!text || size == 0 || text[size - 1])
         w->failed = true;
     return w->failed ? "" : text;
+}
+
+size_t
+qdqi_wire_get_count(struct qdqi_wire *w, size_t least)
+{
+    uint64_t n = qdqi_wire_get(w);
+    if (n > (w->size - w->at) / least)
+        w->failed = true;
+    return w->failed ? 0 : (size_t)n;
 }
 
 /* --- the socket ----------------------------------------------------------- */

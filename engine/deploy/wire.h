@@ -29,6 +29,9 @@ enum qdqi_wire_kind {
     QDQI_WIRE_FAILED,
 };
 
+/* The most dimensions of an input or output that one side takes from the other. */
+enum { QDQI_WIRE_MOST_DIMS = 64 };
+
 /* The body of a message, which is written or read from its beginning on. */
 struct qdqi_wire {
     uint8_t *data;
@@ -49,6 +52,9 @@ uint64_t qdqi_wire_get(struct qdqi_wire *wire);
 double qdqi_wire_get_real(struct qdqi_wire *wire);
 const void *qdqi_wire_get_bytes(struct qdqi_wire *wire, size_t *ret_size);
 const char *qdqi_wire_get_text(struct qdqi_wire *wire);
+/* Reads the number of things that follow, of which each takes `least` bytes or more. It fails
+   for more of them than the rest of the body can hold. */
+size_t qdqi_wire_get_count(struct qdqi_wire *wire, size_t least);
 
 /* Returns false when the other side is gone, or the body has failed. */
 bool qdqi_wire_send(int fd, enum qdqi_wire_kind kind, const struct qdqi_wire *body,

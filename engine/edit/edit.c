@@ -153,6 +153,20 @@ qdqi_edit_add_node(struct qdqi_edit *e, size_t at, const char *op, const char *n
 }
 
 void
+qdqi_edit_add_output(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name)
+{
+    char **outputs = e && node && name
+                         ? qdqi_edit_array(e, node->n_output + 1, sizeof *outputs)
+                         : NULL;
+    if (!outputs)
+        return;
+    memcpy(outputs, node->output, node->n_output * sizeof *outputs);
+    outputs[node->n_output] = qdqi_edit_text(e, name);
+    if (outputs[node->n_output++])
+        node->output = outputs;
+}
+
+void
 qdqi_edit_set_domain(Onnx__NodeProto *node, char *domain)
 {
     if (node)
@@ -226,22 +240,42 @@ qdqi_edit_put_input(struct qdqi_edit *e, size_t node, size_t i, const char *tens
     qdqi_edit_set_input(e, node, i, tensor);
 }
 
-void
-qdqi_edit_pass_on(struct qdqi_edit *e, size_t i, const char *tensor)
+/* Replaces node i by one of an operator that has n inputs. */
+static void
+replace_node(struct qdqi_edit *e, size_t i, const char *op, const char *const *inputs,
+             size_t n)
 {
-    Onnx__NodeProto *copy = e && tensor ? qdqi_edit_change_node(e, i) : NULL;
-    char *name = copy ? qdqi_edit_text(e, tensor) : NULL;
-    if (!name)
+    Onnx__NodeProto *copy = e ? qdqi_edit_change_node(e, i) : NULL;
+    if (!copy)
         return;
     /* Other code reads the copy's inputs by the source node's indices, so the array
        keeps its length. */
-    for (size_t k = 1; k < copy->n_input; k++)
+    for (size_t k = 0; k < copy->n_input; k++)
         copy->input[k] = (char *)(uintptr_t) "";
-    copy->input[0] = name;
-    copy->n_input = 1;
-    copy->op_type = (char *)(uintptr_t) "Identity";
+    for (size_t k = 0; k < n; k++) {
+        copy->input[k] = inputs[k] ? qdqi_edit_text(e, inputs[k]) : NULL;
+        if (!copy->input[k])
+            return;
+        note_read(e, inputs[k]);
+    }
+    copy->n_input = n;
+    copy->op_type = (char *)(uintptr_t)op;
     copy->n_attribute = 0;
-    note_read(e, tensor);
+}
+
+void
+qdqi_edit_pass_on(struct qdqi_edit *e, size_t i, const char *tensor)
+{
+    if (tensor)
+        replace_node(e, i, "Identity", &tensor, 1);
+}
+
+void
+qdqi_edit_become(struct qdqi_edit *e, size_t i, const char *op,
+                 const char *const inputs[2])
+{
+    if (inputs[0] && inputs[1])
+        replace_node(e, i, op, inputs, 2);
 }
 
 void

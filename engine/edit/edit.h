@@ -40,6 +40,9 @@ size_t qdqi_edit_behind(const struct qdq_model *source,
 size_t qdqi_edit_before_uses(const struct qdq_model *source,
                              const struct qdqi_tensor *tensor);
 
+/* Adds a further output to an added node. */
+void qdqi_edit_add_output(struct qdqi_edit *edit, Onnx__NodeProto *node,
+                          const char *name);
 void qdqi_edit_set_domain(Onnx__NodeProto *node, char *domain);
 void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char *name,
                        int64_t value);
@@ -51,6 +54,11 @@ void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
 /* Replaces node `node` of the source by an Identity of that tensor. The node must
    have an input. */
 void qdqi_edit_pass_on(struct qdqi_edit *edit, size_t node, const char *tensor);
+
+/* Replaces node `node` of the source, which has two inputs or more, by one of another
+   operator with two inputs and no attributes. */
+void qdqi_edit_become(struct qdqi_edit *edit, size_t node, const char *op,
+                      const char *const inputs[2]);
 
 /* Does the same for an input that may be behind the last one of the source's node, by
    one. */

@@ -2,29 +2,91 @@
 #include "config.h"
 #include "evaluate/classes.h"
 
+#include "model/constant.h"
+
 #include <string.h>
 
-enum { MOST_NODES = 16 }; /* that move data behind a Sigmoid */
+enum { MOST_NODES = 16 }; /* that move data behind the node that makes the numbers */
 
-/* Returns whether a Sigmoid makes the tensor, perhaps in front of nodes that move data. */
-static bool
-comes_from_sigmoid(const struct qdq_model *model, const char *name)
+/* --- the node that makes the numbers of an output ------------------------------ */
+
+static const struct qdqi_node *
+maker_of(const struct qdq_model *model, const struct qdqi_tensor *t)
 {
-    static const char *const sigmoids[] = {"Sigmoid", "HardSigmoid", NULL};
+    return t && t->producer >= 0 ? &model->graph.nodes[t->producer] : NULL;
+}
+
+/* Returns the node that makes the tensor; nodes that only move data are skipped. NULL if
+   there is none. */
+static const struct qdqi_node *
+find_maker(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
     static const char *const moving[] = {"Reshape",   "Squeeze", "Unsqueeze",
                                          "Transpose", "Flatten", "Identity",
                                          "Cast",      "Slice",   NULL};
-    const struct qdqi_tensor *t = qdqi_map_get(model->graph.tensors, name);
-    for (int i = 0; t && t->producer >= 0 && i < MOST_NODES; i++) {
-        const struct qdqi_node *node = &model->graph.nodes[t->producer];
-        if (qdqi_node_is_one_of(node->proto, sigmoids))
-            return true;
+    const struct qdqi_node *node = maker_of(model, t);
+    for (int i = 0; node && i < MOST_NODES; i++) {
         if (!qdqi_node_is_one_of(node->proto, moving) || node->proto->n_input == 0)
-            return false;
-        t = node->inputs[0];
+            return node;
+        node = maker_of(model, node->inputs[0]);
     }
+    return NULL;
+}
+
+static bool
+is_sigmoid(const struct qdqi_node *node)
+{
+    static const char *const sigmoids[] = {"Sigmoid", "HardSigmoid", NULL};
+    return node && qdqi_node_is_one_of(node->proto, sigmoids);
+}
+
+/* Returns whether a Sigmoid makes the numbers or, as in a detector's list of boxes and
+   scores, a part of them. */
+static bool
+comes_from_sigmoid(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    if (!node || !qdqi_node_is(node->proto, "Concat"))
+        return is_sigmoid(node);
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if (is_sigmoid(find_maker(model, node->inputs[i])))
+            return true;
     return false;
 }
+
+/* Returns the other input of an Add or Mul one of whose inputs is a constant with more
+   than one element; else NULL. */
+static const struct qdqi_tensor *
+behind_vector(const struct qdqi_node *node, const char *op)
+{
+    if (!node || !qdqi_node_is(node->proto, op) || node->proto->n_input != 2)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        const int64_t *dims;
+        size_t rank, n;
+        if (node->inputs[i] && node->inputs[i]->is_fixed &&
+            qdqi_tensor_dims(node->inputs[i], &dims, &rank) &&
+            qdqi_count_elements(dims, rank, &n) && n > 1)
+            return node->inputs[1 - i];
+    }
+    return NULL;
+}
+
+/* Returns whether a normalization makes the numbers: features, of which none is the
+   answer. It is one operator, or a division that is scaled and shifted by vectors. */
+static bool
+comes_from_normalization(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    static const char *const whole[] = {"LayerNormalization",    "LpNormalization",
+                                        "GroupNormalization",    "RMSNormalization",
+                                        "InstanceNormalization", NULL};
+    if (node && qdqi_node_is_one_of(node->proto, whole))
+        return true;
+    const struct qdqi_node *scaled = maker_of(model, behind_vector(node, "Add"));
+    const struct qdqi_node *divided = maker_of(model, behind_vector(scaled, "Mul"));
+    return divided && qdqi_node_is(divided->proto, "Div");
+}
+
+/* --- shapes ------------------------------------------------------------------- */
 
 static bool
 may_have_shape(const struct qdq_value *a, const struct qdq_value *b)
@@ -45,5 +107,7 @@ qdqi_output_may_list_classes(const struct qdq_model *model, size_t i)
     for (size_t k = 0; output->rank >= 3 && k < model->info.n_inputs; k++)
         if (may_have_shape(&model->info.inputs[k], output))
             return false;
-    return !comes_from_sigmoid(model, output->name);
+    const struct qdqi_node *node =
+        find_maker(model, qdqi_map_get(model->graph.tensors, output->name));
+    return !comes_from_sigmoid(model, node) && !comes_from_normalization(model, node);
 }

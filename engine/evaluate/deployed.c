@@ -3,6 +3,7 @@
 #include "evaluate/deployed.h"
 
 #include "base/host.h"
+#include "evaluate/kernels.h"
 #include "qdq/targets.h"
 
 #include <stdio.h>
@@ -78,7 +79,6 @@ enum qdq_code
 qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
                    struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
-    const struct qdqi_deploy_options options = {0};
     const struct qdq_target *target = job->work->spec->target;
     struct qdq_error why = {0};
     struct qdqi_deploy deploy;
@@ -92,7 +92,8 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
     if (code == QDQ_RUNTIME_MISSING)
         return qdqi_deployed_warn(job, why.text, err);
     if (!code)
-        code = qdqi_deploy_model(&deploy, quantized, &options, ret, &why);
+        code = qdqi_deploy_counted(job, &deploy, quantized,
+                                   &(struct qdqi_deploy_options){0}, ret, &why);
     if (code == QDQ_NO_MEMORY)
         return qdqi_no_memory(err);
     if (code == QDQ_UNSUPPORTED)

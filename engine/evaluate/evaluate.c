@@ -316,12 +316,27 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
 }
 
 static enum qdq_code
+warn_late(const struct evaluation *e, int64_t done, int64_t total,
+          struct qdq_error *err)
+{
+    return qdqi_warn(&e->job->warnings, e->job->arena, err, "max_seconds_reached", NULL,
+                     "/evaluate/max_seconds: the evaluation ended after %lld of %lld "
+                     "samples",
+                     (long long)done, (long long)total);
+}
+
+static enum qdq_code
 compare_all(struct evaluation *e, struct qdq_error *err)
 {
+    const int64_t seconds = e->job->work->spec->evaluate_seconds;
     const struct qdqi_input *inputs;
     int64_t samples, done = 0, total = qdqi_feed_samples(e->feed);
     enum qdq_code code;
     for (;;) {
+        if (done > 0 && done < total && qdqi_job_is_late(e->job, seconds)) {
+            code = warn_late(e, done, total, err);
+            break;
+        }
         if ((code = qdqi_job_progress(e->job, QDQ_STAGE_EVALUATE, (uint64_t)done,
                                       (uint64_t)total, err)) ||
             (code = qdqi_feed_next(e->feed, &inputs, &samples, err)) || samples == 0 ||

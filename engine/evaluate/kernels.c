@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts the nodes that ONNX Runtime runs with integer kernels. They are read from
-   the model that ONNX Runtime writes after it has optimized ours for this processor. */
+   the model that ONNX Runtime writes after it has optimized ours for this processor: the
+   session that evaluates or profiles the result writes it, so that the result is not loaded
+   once more. A result that nothing runs is loaded for its kernels alone if it is small. */
 #include "config.h"
 #include "evaluate/kernels.h"
 
 #include "data/file.h"
+#include "evaluate/traced.h"
 #include "layers/kernels.h"
 #include "qdq/targets.h"
 
@@ -46,48 +49,88 @@ is_conversion(const char *op)
 
 /* --- the optimized model -------------------------------------------------- */
 
-/* Writes the optimized model to a temporary file. *ret is its descriptor. */
+/* Returns whether the kernels of results of that size are counted for the target. */
+static bool
+are_counted(const struct qdqi_job *job)
+{
+    return job->work->spec->target->has_kernels &&
+           job->report->view.size_after <= MAX_BYTES;
+}
+
+bool
+qdqi_kernels_wait(const struct qdqi_job *job)
+{
+    return are_counted(job) && job->work->spec->profile.runs > 0 && job->optimized < 0;
+}
+
+/* Loads the model and keeps what the session writes. */
 static enum qdq_code
-write_optimized(struct qdqi_runtime *runtime, const struct qdq_model *model, int *ret,
-                struct qdq_error *err)
+deploy_to_file(struct qdqi_job *job, const struct qdqi_deploy *deploy,
+               const struct qdq_model *model, struct qdqi_deploy_options *options,
+               struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     char path[64];
-    struct qdqi_session *session = NULL;
     int fd = qdqi_file_open_buffer();
     if (fd < 0)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "opening a temporary file: %s", strerror(errno));
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const struct qdqi_session_options options = {.optimized = path};
-    enum qdq_code code =
-        qdqi_session_open(runtime, model, model->proto, &options, &session, err);
-    qdqi_session_close(&session);
-    if (code)
+    options->optimized = path;
+    enum qdq_code code = qdqi_deploy_model(deploy, model, options, ret, err);
+    options->optimized = NULL;
+    if (code) {
         close(fd);
-    else
-        *ret = fd;
-    return code;
+        return code;
+    }
+    if (job->optimized >= 0)
+        close(job->optimized);
+    job->optimized = fd;
+    return QDQ_OK;
 }
 
+enum qdq_code
+qdqi_deploy_counted(struct qdqi_job *job, const struct qdqi_deploy *deploy,
+                    const struct qdq_model *model,
+                    const struct qdqi_deploy_options *options,
+                    struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy_options own = *options;
+    struct qdq_error ignored = {0};
+    if (are_counted(job) && deploy->ops == &qdqi_deploy_onnxruntime &&
+        !deploy_to_file(job, deploy, model, &own, ret, &ignored))
+        return QDQ_OK;
+    return qdqi_deploy_model(deploy, model, &own, ret, err);
+}
+
+/* Loads the result for its kernels alone. *ret is the file that it becomes. */
 static enum qdq_code
-open_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
-               struct qdq_model **ret, struct qdq_error *err)
+write_optimized(struct qdqi_job *job, int *ret, struct qdq_error *err)
 {
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};
     const bool split = job->report->view.external_bytes > 0;
+    struct qdqi_deploy_options options = {0};
     struct qdq_model *model = NULL;
-    int fd = -1;
-    enum qdq_code code =
-        qdq_model_open_files(job->work->output, &data, split, &model, err);
+    struct qdqi_runtime *runtime = NULL;
+    struct qdqi_deployed_model loaded = {0};
+    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    const struct qdqi_deploy deploy = {&qdqi_deploy_onnxruntime, runtime};
     if (!code)
-        code = write_optimized(runtime, model, &fd, err);
+        code = qdq_model_open_files(job->work->output, &data, split, &model, err);
     if (!code)
-        code = qdq_model_open(fd, ret, err);
-    if (fd >= 0)
-        close(fd);
+        code = deploy_to_file(job, &deploy, model, &options, &loaded, err);
+    qdqi_deployed_model_close(&loaded);
     qdq_model_free(&model);
+    *ret = job->optimized;
     return code;
+}
+
+static enum qdq_code
+open_optimized(struct qdqi_job *job, struct qdq_model **ret, struct qdq_error *err)
+{
+    int fd = job->optimized;
+    enum qdq_code code = fd < 0 ? write_optimized(job, &fd, err) : QDQ_OK;
+    return code ? code : qdq_model_open(fd, ret, err);
 }
 
 /* --- counting ------------------------------------------------------------- */
@@ -277,27 +320,36 @@ is_judged(const struct qdqi_job *job)
     return job->report->view.evaluated_samples > 0 || job->work->spec->profile.runs > 0;
 }
 
+/* Returns whether a runtime that has a profile, unlike ONNX Runtime, judged the result. */
+static bool
+is_traced(const struct qdqi_job *job)
+{
+    return !job->work->spec->target->has_kernels && job->report->view.deployed &&
+           job->dataset;
+}
+
 /* Counts the kernels. A failure is only a warning, because the result has already
    been written. */
 enum qdq_code
 qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
 {
-    struct qdqi_runtime *runtime = NULL;
     struct qdq_model *optimized = NULL;
     struct qdq_error why = {0};
     enum qdq_code code;
-    if (!job->work->spec->target->has_kernels)
+    if (!job->work->spec->target->has_kernels && !is_traced(job))
         return QDQ_OK;
-    if (job->report->view.size_after > MAX_BYTES)
+    if (is_traced(job))
+        code = qdqi_count_traced(job, &why);
+    else if (job->report->view.size_after > MAX_BYTES)
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                              "the model is larger than 1 GiB");
     else if (job->report->view.size_after > MAX_UNASKED && !is_judged(job))
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                              "nothing in this job runs the result, and for this alone "
                              "it is not loaded; evaluate or profile has them counted");
-    else if (!(code = qdqi_engine_runtime(job->engine, &runtime, &why)))
-        code = open_optimized(job, runtime, &optimized, &why);
-    if (!code)
+    else
+        code = open_optimized(job, &optimized, &why);
+    if (!code && optimized)
         code = count(job, optimized, &why);
     qdq_model_free(&optimized);
     if (code == QDQ_NO_MEMORY)

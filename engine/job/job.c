@@ -22,9 +22,10 @@ qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
                   uint64_t total, struct qdq_error *err)
 {
     const struct qdq_work *work = job->work;
-    const struct qdq_progress progress = {
-        stage, done, total, stage < QDQ_STAGE_EVALUATE ? job->to_evaluate : 0};
-    if (work->progress && work->progress(work->progress_arg, &progress))
+    if (!job->tries)
+        job->shown = (struct qdq_progress){
+            stage, done, total, stage < QDQ_STAGE_EVALUATE ? job->to_evaluate : 0};
+    if (work->progress && work->progress(work->progress_arg, &job->shown))
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
     return QDQ_OK;
 }
@@ -45,8 +46,15 @@ qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
 }
 
 bool
+qdqi_job_can_judge(const struct qdqi_job *job)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    return job->work->dataset >= 0 && (!spec->weight_only || spec->dynamic);
+}
+
+bool
 qdqi_moments_wanted(const struct qdq_spec *spec)
 {
     return spec->weight_rounding != QDQ_ROUND_NEAREST ||
-           spec->bias_correction == QDQ_YES;
+           spec->bias_correction != QDQ_BIASES_NONE;
 }

@@ -71,6 +71,8 @@ struct qdqi_layer_moments {
 struct qdqi_job {
     struct qdq_engine *engine;
     const struct qdq_work *work;
+    /* the spec as it was asked for; that of `work` may be what a recipe chose */
+    const struct qdq_spec *asked;
     struct qdqi_report *report; /* owns models and plan */
     struct qdqi_arena *arena;   /* the report's arena */
     struct qdqi_arena *scratch; /* for edited models; freed with the job */
@@ -114,13 +116,23 @@ struct qdqi_job {
     /* whether the runtime could not load the result, which has a format that it may
        lack */
     bool lacks_format;
-    double stage_began;         /* by qdqi_seconds_now() */
-    int stage_threads;          /* threads that the engine's own work could use in it */
-    uint64_t stage_bytes;       /* of models and weights that it dealt with */
+    /* file with the result as the session that judges it runs it; -1: there is none */
+    int optimized;
+    double stage_began;   /* by qdqi_seconds_now() */
+    int stage_threads;    /* threads that the engine's own work could use in it */
+    uint64_t stage_bytes; /* of models and weights that it dealt with */
+    bool
+        tries; /* a stage repeats others for a candidate: progress is that of the stage */
+    struct qdq_progress shown;  /* the progress that was told last */
     struct qdqi_whatif *whatif; /* NULL until it is needed */
     /* the spec with entries for the layers that stay in float */
     const struct qdq_spec *searched;
+    /* a file for observations that this job alone keeps, in the place of the caller's; -1:
+       there is none */
+    int observations;
     struct qdqi_warnings warnings;
+    /* the warnings of the stages that qdqi_remake() repeats */
+    size_t first_made_warning, n_made_warnings;
     /* the warnings given by the choice of scales */
     size_t first_scale_warning, n_scale_warnings;
 };
@@ -152,6 +164,8 @@ void qdqi_engine_release_judge(struct qdq_engine *engine);
  */
 enum qdq_code qdqi_job_choose_device(struct qdqi_job *job,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
+/* Returns whether the job has data of its own by which a recipe can judge its result. */
+bool qdqi_job_can_judge(const struct qdqi_job *job);
 /* Returns whether the spec asks for something that uses moments. */
 bool qdqi_moments_wanted(const struct qdq_spec *spec);
 /* Returns how many samples are run at once if the model leaves the batch size open. */

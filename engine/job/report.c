@@ -88,10 +88,13 @@ clear_questions(struct qdq_spec *frozen)
         frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
     frozen->recipe_sqnr_db = none.recipe_sqnr_db;
     frozen->recipe_top1_agreement = none.recipe_top1_agreement;
+    frozen->recipe_size_ratio = none.recipe_size_ratio;
+    frozen->recipe_latency_ratio = none.recipe_latency_ratio;
     frozen->recipe_seconds = none.recipe_seconds;
     frozen->sensitivity_samples = none.sensitivity_samples;
     frozen->sensitivity_seconds = none.sensitivity_seconds;
     frozen->calibration.max_seconds = none.calibration.max_seconds;
+    frozen->evaluate_seconds = none.evaluate_seconds;
     frozen->profile = none.profile;
 }
 
@@ -192,7 +195,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->calibration_samples = job->calibrated_samples - job->skipped_samples;
     r->inferences = job->inferences;
     r->reused = job->reused;
-    r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
+    r->spec = copy_spec(job->arena, job->asked, 0, &ranges);
     r->device = job->device;
     r->plan = &job->plan->view;
     r->size_before = qdqi_model_bytes(job->original);

@@ -3,6 +3,7 @@
 #include "judge/candidates.h"
 
 #include "model/view.h"
+#include "model/write.h"
 #include "plan/target.h"
 #include "replan/replan.h"
 #include "scale/scale.h"
@@ -11,8 +12,9 @@
 #include <string.h>
 
 enum {
-    FEWEST = 4
-}; /* samples that a candidate is judged by, where there are so many */
+    FEWEST = 4,    /* samples that a candidate is judged by, where there are so many */
+    METADATA = 400 /* bytes of the result's metadata, which a candidate lacks */
+};
 
 /* --- the layers ------------------------------------------------------------ */
 
@@ -79,20 +81,60 @@ qdqi_candidates_list(const struct qdqi_candidates *r, const bool *is_float,
 
 /* --- a trial --------------------------------------------------------------- */
 
+/* Returns the ratio of a figure to its bound; 0 where there is no bound. */
+static double
+excess_of(double value, double bound)
+{
+    if (isnan(bound))
+        return 0;
+    return isnan(value) ? INFINITY : value / bound;
+}
+
+enum qdq_code
+qdqi_candidates_judge(struct qdqi_candidates *r, const struct qdqi_scales *scales,
+                      struct qdqi_grade *ret, struct qdq_error *err)
+{
+    double db;
+    enum qdq_code code = qdqi_judge_run(r->judge, scales, &db, err);
+    if (code)
+        return code;
+    const struct qdqi_judged_cost cost = qdqi_judge_cost(r->judge);
+    const double before = (double)qdqi_model_bytes(r->job->original);
+    *ret = (struct qdqi_grade){
+        .sqnr_db = db,
+        .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA) / before : NAN,
+        .latency_ratio = cost.latency_ratio,
+        .samples = cost.samples};
+    ret->excess = fmax(excess_of(ret->size_ratio, r->max_size),
+                       excess_of(ret->latency_ratio, r->max_latency));
+    if (qdqi_judge_top1(r->judge) < r->min_top1)
+        ret->sqnr_db = fmin(ret->sqnr_db, r->goal_db - 1);
+    return QDQ_OK;
+}
+
 static enum qdq_code
-try_names(struct qdqi_candidates *r, const char *const *names, size_t n, double *ret_db,
-          struct qdq_error *err)
+try_names(struct qdqi_candidates *r, const char *const *names, size_t n,
+          struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_scales scales = {0};
     enum qdq_code code = qdqi_plan_leaving(r->job, names, n, r->reason, err);
     if (!code)
         code = qdqi_choose_scales(r->job, &scales, err);
-    return code ? code : qdqi_judge_run(r->judge, &scales, ret_db, err);
+    return code ? code : qdqi_candidates_judge(r, &scales, ret, err);
 }
 
-/* Returns whether an error says only that this candidate cannot be made. */
-static bool
-is_of_candidate(enum qdq_code code)
+struct qdqi_grade
+qdqi_no_grade(const struct qdqi_candidates *r)
+{
+    bool bounded = !isnan(r->max_size) || !isnan(r->max_latency);
+    return (struct qdqi_grade){.sqnr_db = -INFINITY,
+                               .excess = bounded ? INFINITY : 0,
+                               .size_ratio = NAN,
+                               .latency_ratio = NAN};
+}
+
+bool
+qdqi_is_of_candidate(enum qdq_code code)
 {
     return code == QDQ_INTERNAL || code == QDQ_CASE_FAILED || code == QDQ_UNSUPPORTED ||
            code == QDQ_INVALID_SPEC;
@@ -101,7 +143,7 @@ is_of_candidate(enum qdq_code code)
 /* The job is as before when this returns: a trial makes everything in an arena of its
    own. */
 enum qdq_code
-qdqi_candidates_score(void *arg, const bool *is_float, double *ret_db,
+qdqi_candidates_score(void *arg, const bool *is_float, struct qdqi_grade *ret,
                       struct qdq_error *err)
 {
     struct qdqi_candidates *r = arg;
@@ -119,20 +161,18 @@ qdqi_candidates_score(void *arg, const bool *is_float, double *ret_db,
         job->arena ? qdqi_candidates_list(r, is_float, job->arena, &names, &n, &why)
                    : qdqi_no_memory(&why);
     if (!code)
-        code = n > 0 ? try_names(r, names, n, ret_db, &why)
-                     : qdqi_judge_run(r->judge, r->scales, ret_db, &why);
+        code = n > 0 ? try_names(r, names, n, ret, &why)
+                     : qdqi_candidates_judge(r, r->scales, ret, &why);
     if (job->plan != before.plan)
         qdq_plan_free(&job->plan);
     qdqi_arena_free(&job->scratch);
     *job = before;
     job->report->plan = before.plan;
     job->report->view = view;
-    if (is_of_candidate(code)) {
-        *ret_db = -INFINITY;
+    if (qdqi_is_of_candidate(code)) {
+        *ret = qdqi_no_grade(r);
         return QDQ_OK;
     }
-    if (!code && qdqi_judge_top1(r->judge) < r->min_top1)
-        *ret_db = fmin(*ret_db, r->goal_db - 1);
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
 }
@@ -140,8 +180,9 @@ qdqi_candidates_score(void *arg, const bool *is_float, double *ret_db,
 /* --- samples --------------------------------------------------------------- */
 
 enum qdq_code
-qdqi_candidates_samples(const struct qdqi_job *job, struct qdqi_feed_options *options,
-                        int64_t *ret_bound, struct qdq_error *err)
+qdqi_candidates_samples(const struct qdqi_job *job, int64_t times,
+                        struct qdqi_feed_options *options, int64_t *ret_bound,
+                        struct qdq_error *err)
 {
     struct qdqi_feed *feed = NULL;
     enum qdq_code code = qdqi_feed_open(&job->fixed, job->dataset, options, &feed, err);
@@ -150,7 +191,7 @@ qdqi_candidates_samples(const struct qdqi_job *job, struct qdqi_feed_options *op
     int64_t all = qdqi_feed_available(feed), first = job->calibrated_samples;
     int64_t fresh = all - first;
     qdqi_feed_close(&feed);
-    *ret_bound = 2 * (first + (int64_t)job->to_evaluate);
+    *ret_bound = 2 * times * (first + (int64_t)job->to_evaluate);
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < FEWEST ? FEWEST : wanted;
     wanted = wanted > all ? all : wanted;

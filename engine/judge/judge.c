@@ -6,6 +6,7 @@
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/metrics.h"
+#include "profile/pace.h"
 #include "rewrite/insert.h"
 
 #include <errno.h>
@@ -31,6 +32,8 @@ struct qdqi_judge {
     enum qdq_stage stage;
     bool plain;
     double top1, agreement; /* as last judged */
+    struct qdqi_judged_cost cost;
+    struct qdqi_pace *pace; /* NULL: latencies are not asked for */
     int fd;                 /* the candidate's file */
     size_t n_outputs, n_runs;
     struct kept *outputs; /* by run and output */
@@ -156,6 +159,7 @@ qdqi_judge_close(struct qdqi_judge **judge)
         free(j->outputs[i].data);
     if (j->fd >= 0)
         close(j->fd);
+    qdqi_pace_close(&j->pace);
     qdqi_feed_close(&j->feed);
     qdqi_arena_free(&j->arena);
     free(j);
@@ -180,6 +184,18 @@ qdqi_judge_samples(const struct qdqi_judge *j)
     return j->samples;
 }
 
+enum qdq_code
+qdqi_judge_measure_latency(struct qdqi_judge *j, struct qdq_error *err)
+{
+    return j->pace ? QDQ_OK : qdqi_pace_open(j->job, &j->pace, err);
+}
+
+struct qdqi_judged_cost
+qdqi_judge_cost(const struct qdqi_judge *j)
+{
+    return j->cost;
+}
+
 void
 qdqi_judge_expect(struct qdqi_judge *j, uint64_t samples)
 {
@@ -199,8 +215,11 @@ write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
     struct qdqi_written written;
     enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
                                            job->scratch, &edited, err);
-    return code ? code
-                : qdqi_model_write_result(job->model, &edited, &target, &written, err);
+    if (code ||
+        (code = qdqi_model_write_result(job->model, &edited, &target, &written, err)))
+        return code;
+    j->cost.bytes = written.model + written.data;
+    return QDQ_OK;
 }
 
 static void
@@ -262,6 +281,7 @@ run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
                                             NULL, err)))
             break;
         compare(j, run, outputs, n, samples);
+        j->cost.samples += samples;
         code = tell(j, samples, err);
     }
     return code;
@@ -275,6 +295,7 @@ qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *r
     struct qdqi_deployed_model candidate = {0};
     struct qdq_error why = {0};
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
+    j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
     enum qdq_code code = write_candidate(j, scales, &why);
     if (!code)
         code = qdq_model_open(j->fd, &model, &why);
@@ -282,6 +303,8 @@ qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *r
         code = open_candidate(j, model, &candidate, &why);
     if (!code)
         code = run_candidate(j, &candidate, &why);
+    if (!code && j->pace)
+        code = qdqi_pace_measure(j->pace, model, &j->cost.latency_ratio, &why);
     qdqi_deployed_model_close(&candidate);
     qdq_model_free(&model);
     *ret_db = code ? -INFINITY : worst_output(j);

@@ -29,6 +29,20 @@ void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
                              double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* What a candidate costs. */
+struct qdqi_judged_cost {
+    uint64_t bytes;       /* of the file as it was written; 0: it was not */
+    double latency_ratio; /* of its time to the float model's; NAN: not measured */
+    int64_t samples;      /* that were run to judge it */
+};
+
+/* Asks for latencies of all candidates from now on. RUNTIME_MISSING, RUN_FAILED. */
+enum qdq_code qdqi_judge_measure_latency(struct qdqi_judge *judge,
+                                         struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the cost of the candidate that was judged last. */
+struct qdqi_judged_cost qdqi_judge_cost(const struct qdqi_judge *judge);
+
 /* Returns the top-1 agreement of the worst output that may list classes, as last judged;
    NAN: there is none. */
 double qdqi_judge_top1(const struct qdqi_judge *judge);

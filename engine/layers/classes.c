@@ -80,6 +80,28 @@ all_computed(const struct qdq_model *model, const struct qdqi_node *node)
     return node->proto->n_input > 0;
 }
 
+/* Returns whether the node gathers rows of a constant matrix, and nothing but such nodes
+   reads the matrix. */
+static bool
+gathers_rows(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    struct qdqi_constant c;
+    if (node->proto->n_input != 2 || !qdqi_input_is_constant(node, 0) ||
+        !node->inputs[1] || node->inputs[1]->is_fixed ||
+        qdqi_constant_read(model, node->inputs[0], &c, NULL) || c.rank != 2 ||
+        qdqi_constant_is_fill(&c))
+        return false;
+    const struct qdqi_tensor *table = node->inputs[0];
+    bool alone = !table->is_output && !table->is_captured &&
+                 !qdqi_constant_is_overridable(model, table);
+    for (const struct qdqi_use *use = table->uses; alone && use; use = use->next) {
+        const Onnx__NodeProto *reader = model->graph.nodes[use->node].proto;
+        alone = use->input == 0 && qdqi_node_is(reader, "Gather") &&
+                qdqi_node_int(reader, "axis", 0) == 0;
+    }
+    return alone;
+}
+
 /* Returns the tensor in front of Identity and Transpose nodes, which exporters leave
    between the halves of a pattern. At most four such nodes are skipped. */
 static const struct qdqi_tensor *
@@ -199,6 +221,14 @@ AXIS(FIRST)
     return rank >= 1 ? 0 : -1;
 }
 
+AXIS(LAST)
+{
+    (void)cls;
+    (void)node;
+    (void)weight_input;
+    return (int)rank - 1;
+}
+
 /* ConvTranspose-11: the weight is [C, M/group, ...]. With several groups no axis has
    one element for each output channel. */
 AXIS(SECOND)
@@ -258,25 +288,35 @@ static const char *const kind_names[] = {
 #define BY_ASKED "name_or_class"
 #define BY_NAMED "name"
 #define KIND_WEIGHTED QDQ_WEIGHTED
+#define KIND_TABLE QDQ_WEIGHTED
 #define KIND_NON_WEIGHTED QDQ_NON_WEIGHTED
 #define KIND_MOVING QDQ_NON_WEIGHTED
 #define KIND_PASS QDQ_NON_WEIGHTED
 #define KIND_MULTI_INPUT QDQ_MULTI_INPUT
 #define NAME_WEIGHTED "weighted"
+#define NAME_TABLE "weighted"
 #define NAME_NON_WEIGHTED "non_weighted"
 #define NAME_MOVING "non_weighted"
 #define NAME_PASS "non_weighted"
 #define NAME_MULTI_INPUT "multi_input"
 #define THROUGH_WEIGHTED false
+#define THROUGH_TABLE false
 #define THROUGH_NON_WEIGHTED false
 #define THROUGH_MOVING false
 #define THROUGH_PASS true
 #define THROUGH_MULTI_INPUT false
 #define MOVES_WEIGHTED false
+#define MOVES_TABLE false
 #define MOVES_NON_WEIGHTED false
 #define MOVES_MOVING true
 #define MOVES_PASS true
 #define MOVES_MULTI_INPUT false
+#define IS_TABLE_WEIGHTED false
+#define IS_TABLE_TABLE true
+#define IS_TABLE_NON_WEIGHTED false
+#define IS_TABLE_MOVING false
+#define IS_TABLE_PASS false
+#define IS_TABLE_MULTI_INPUT false
 
 #define LAYER(class_name, op_name, row_kind, weight, row_axis, row_state, predicate, \
               text)                                                                  \
@@ -292,6 +332,7 @@ static const char *const kind_names[] = {
                  .source = "library"},                                               \
      .kind = KIND_##row_kind,                                                        \
      .moves_data = MOVES_##row_kind,                                                 \
+     .is_table = IS_TABLE_##row_kind,                                                \
      .state = QDQI_##row_state,                                                      \
      .axis = axis_##row_axis,                                                        \
      .is = predicate},
@@ -510,7 +551,7 @@ qdqi_class_goes_by(const struct qdqi_class *cls, const char *name)
 bool
 qdqi_class_is_operand(const struct qdqi_class *cls)
 {
-    return cls >= operands && cls < operands + N_OPERANDS;
+    return cls >= operands && cls < operands + N_OPERANDS && !cls->is_table;
 }
 
 int

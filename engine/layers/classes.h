@@ -16,6 +16,7 @@ struct qdqi_class {
     enum qdq_kind kind;
     enum qdqi_state state;
     bool moves_data; /* the operator moves data and computes nothing */
+    bool is_table;   /* the weight is all that can be quantized */
     /* Returns the channel axis of a weight of `rank` dimensions, -1 if it has none,
        or QDQI_BAD_AXIS if the weight lacks the axis that was given for it. */
     int (*axis)(const struct qdqi_class *cls, const struct qdqi_node *node,

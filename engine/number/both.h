@@ -57,16 +57,13 @@ qdqi_half_narrowed(float x)
 {
     uint32_t bits = qdqi_float_bits(x), rest = bits & 0x7fffffff;
     uint32_t sign = bits >> 16 & 0x8000;
-    if (rest > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (rest >= 0x477ff000) /* 65520 and above round to infinity */
-        return (uint16_t)(sign | 0x7c00);
-    if (rest < 0x38800000) { /* adding 1/2 leaves only bits for multiples of 2^-24 */
-        uint32_t rounded = qdqi_float_bits(qdqi_float_of_bits(rest) + 0.5f);
-        return (uint16_t)(sign | (rounded - 0x3f000000));
-    }
-    rest += 0xfff + (rest >> 13 & 1);
-    return (uint16_t)(sign | (rest - (112u << 23)) >> 13);
+    /* adding 1/2 leaves only bits for multiples of 2^-24 */
+    uint32_t subnormal = qdqi_float_bits(qdqi_float_of_bits(rest) + 0.5f) - 0x3f000000;
+    uint32_t half = (rest + 0xfff + (rest >> 13 & 1) - (112u << 23)) >> 13;
+    half = rest < 0x38800000 ? subnormal : half;
+    half = rest >= 0x477ff000 ? 0x7c00 : half; /* 65520 and above round to infinity */
+    half = rest > 0x7f800000 ? 0x7e00 : half;
+    return (uint16_t)(sign | half);
 }
 
 #endif

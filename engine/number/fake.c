@@ -37,18 +37,13 @@ in_place_loop(unsigned char *at, size_t n, float scale, float low, float high)
         store(at, i, qdqi_fake_integer(load(at, i), scale, low, high));
 }
 
-QDQI_AVX2 static void
-apart_avx2(const unsigned char *from, unsigned char *to, size_t n, float scale,
-           float low, float high)
-{
-    apart_loop(from, to, n, scale, low, high);
-}
-
-QDQI_AVX2 static void
-in_place_avx2(unsigned char *at, size_t n, float scale, float low, float high)
-{
-    in_place_loop(at, n, scale, low, high);
-}
+QDQI_VARIANTS(void, apart,
+              (const unsigned char *from, unsigned char *to, size_t n, float scale,
+               float low, float high),
+              (from, to, n, scale, low, high))
+QDQI_VARIANTS(void, in_place,
+              (unsigned char *at, size_t n, float scale, float low, float high),
+              (at, n, scale, low, high))
 
 static void
 one_float_scale(const unsigned char *from, unsigned char *to, size_t n, float scale,
@@ -68,17 +63,12 @@ one_scale(const struct qdqi_fake *f, size_t i, const unsigned char *from,
     struct qdqi_rounding r =
         qdqi_rounding_of(f->format, f->zero_points ? f->zero_points[i] : 0);
     float scale = f->scales[i];
-    bool avx2 = qdqi_has_avx2();
     if (r.fraction_bits > 0)
         one_float_scale(from, to, n, scale, r);
-    else if (from == to && avx2)
-        in_place_avx2(to, n, scale, r.low, r.high);
     else if (from == to)
-        in_place_loop(to, n, scale, r.low, r.high);
-    else if (avx2)
-        apart_avx2(from, to, n, scale, r.low, r.high);
+        in_place(to, n, scale, r.low, r.high);
     else
-        apart_loop(from, to, n, scale, r.low, r.high);
+        apart(from, to, n, scale, r.low, r.high);
 }
 
 /* --- a scale for each element -------------------------------------------- */
@@ -91,12 +81,10 @@ each_loop(const unsigned char *restrict from, unsigned char *restrict to, size_t
         store(to, i, qdqi_fake_integer(load(from, i), scales[i], low, high));
 }
 
-QDQI_AVX2 static void
-each_avx2(const unsigned char *from, unsigned char *to, size_t n, const float *scales,
-          float low, float high)
-{
-    each_loop(from, to, n, scales, low, high);
-}
+QDQI_VARIANTS(void, each,
+              (const unsigned char *from, unsigned char *to, size_t n,
+               const float *scales, float low, float high),
+              (from, to, n, scales, low, high))
 
 /* Quantizes n elements with scales first … first + n - 1, one for each element. */
 static void
@@ -111,10 +99,8 @@ each_scale(const struct qdqi_fake *f, size_t first, const unsigned char *from,
                 r = qdqi_rounding_of(f->format, f->zero_points[first + i]);
             store(to, i, qdqi_fake_number(load(from, i), scales[i], r));
         }
-    else if (qdqi_has_avx2())
-        each_avx2(from, to, n, scales, r.low, r.high);
     else
-        each_loop(from, to, n, scales, r.low, r.high);
+        each(from, to, n, scales, r.low, r.high);
 }
 
 /* --- tensors -------------------------------------------------------------- */

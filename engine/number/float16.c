@@ -3,6 +3,7 @@
 #include "number/float16.h"
 
 #include "number/both.h"
+#include "number/simd.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,17 +13,16 @@
 
 /* Returns the upper half of a float32, rounded half to even. A carry out of the
    largest exponent gives infinity. */
-static uint16_t
+QDQI_LOOP uint16_t
 bfloat_narrowed(float x)
 {
     uint32_t bits = qdqi_float_bits(x);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        /* a quiet NaN; without the bit it could become infinity */
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    /* a quiet NaN; without the bit it could become infinity */
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
 }
 
-static uint16_t
+QDQI_LOOP uint16_t
 narrowed(enum qdqi_dtype type, float x)
 {
     return type == QDQI_FLOAT16 ? qdqi_half_narrowed(x) : bfloat_narrowed(x);
@@ -41,15 +41,40 @@ qdqi_float16_largest(enum qdqi_dtype type)
     return type == QDQI_FLOAT16 ? 65504 : qdqi_float_of_bits(0x7f7f0000);
 }
 
+QDQI_LOOP void
+narrow_loop(uint16_t *to, enum qdqi_dtype type, const unsigned char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x;
+        memcpy(&x, from + i * sizeof x, sizeof x);
+        to[i] = narrowed(type, x);
+    }
+}
+
+QDQI_LOOP void
+to_halves_loop(uint16_t *to, const unsigned char *from, size_t n)
+{
+    narrow_loop(to, QDQI_FLOAT16, from, n);
+}
+
+QDQI_LOOP void
+to_bfloats_loop(uint16_t *to, const unsigned char *from, size_t n)
+{
+    narrow_loop(to, QDQI_BFLOAT16, from, n);
+}
+
+QDQI_VARIANTS(void, to_halves, (uint16_t * to, const unsigned char *from, size_t n),
+              (to, from, n))
+QDQI_VARIANTS(void, to_bfloats, (uint16_t * to, const unsigned char *from, size_t n),
+              (to, from, n))
+
 void
 qdqi_float16_of_floats(uint16_t *to, enum qdqi_dtype type, const void *from, size_t n)
 {
-    const unsigned char *bytes = from;
-    for (size_t i = 0; i < n; i++) {
-        float x;
-        memcpy(&x, bytes + i * sizeof x, sizeof x);
-        to[i] = narrowed(type, x);
-    }
+    if (type == QDQI_FLOAT16)
+        to_halves(to, from, n);
+    else
+        to_bfloats(to, from, n);
 }
 
 bool

@@ -18,19 +18,13 @@ halves_loop(float *to, const unsigned char *from, size_t n)
     }
 }
 
-QDQI_AVX2 static void
-halves_avx2(float *to, const unsigned char *from, size_t n)
-{
-    halves_loop(to, from, n);
-}
+QDQI_VARIANTS(void, halves, (float *to, const unsigned char *from, size_t n),
+              (to, from, n))
 
 void
 qdqi_floats_of_halves(float *to, const void *from, size_t n)
 {
-    if (qdqi_has_avx2())
-        halves_avx2(to, from, n);
-    else
-        halves_loop(to, from, n);
+    halves(to, from, n);
 }
 
 void

@@ -16,6 +16,7 @@ enum {
 };
 
 _Static_assert(QDQI_BINS == 1 << BINS_LOG2, "the bins' indices have so many bits");
+_Static_assert(PIECE / LANES <= UINT16_MAX, "a lane can count as many values");
 
 void
 qdqi_histogram_init(struct qdqi_histogram *h)
@@ -51,40 +52,29 @@ grow(struct qdqi_histogram *h, int exponent)
 /* --- filling -------------------------------------------------------------- */
 
 QDQI_LOOP void
-bins_loop(const unsigned char *data, size_t n, float per_width, uint16_t *bins)
+bins_loop(const unsigned char *data, size_t n, float per_width, uint16_t *to)
 {
     for (size_t i = 0; i < n; i++) {
         float x;
         memcpy(&x, data + i * sizeof x, sizeof x);
-        bins[i] = (uint16_t)(int32_t)(fabsf(x) * per_width);
+        to[i] = (uint16_t)(int32_t)(fabsf(x) * per_width);
     }
 }
 
-QDQI_AVX2 static void
-bins_avx2(const unsigned char *data, size_t n, float per_width, uint16_t *bins)
-{
-    bins_loop(data, n, per_width, bins);
-}
-
-static void
-bins_of(const unsigned char *data, size_t n, float per_width, uint16_t *bins)
-{
-    if (qdqi_has_avx2())
-        bins_avx2(data, n, per_width, bins);
-    else
-        bins_loop(data, n, per_width, bins);
-}
+QDQI_VARIANTS(void, bins,
+              (const unsigned char *data, size_t n, float per_width, uint16_t *to),
+              (data, n, per_width, to))
 
 /* Counts few values, without lanes. */
 static void
 fill_few(struct qdqi_histogram *h, const unsigned char *data, size_t n, float per_width)
 {
-    uint16_t bins[BLOCK];
+    uint16_t block[BLOCK];
     while (n > 0) {
         size_t m = n < BLOCK ? n : BLOCK;
-        bins_of(data, m, per_width, bins);
+        bins(data, m, per_width, block);
         for (size_t i = 0; i < m; i++)
-            h->counts[bins[i]]++;
+            h->counts[block[i]]++;
         data += m * sizeof(float);
         n -= m;
     }
@@ -93,25 +83,25 @@ fill_few(struct qdqi_histogram *h, const unsigned char *data, size_t n, float pe
 /*
  * Counts many values. Neighbours are often equal (zeros behind a Relu), and it is slow
  * to read a count that was just written, so neighbouring values go into different
- * lanes.
+ * lanes. Counts of 16 bits let all lanes fit into half of a cache of 32 KiB.
  */
 static void
 fill_many(struct qdqi_histogram *h, const unsigned char *data, size_t n,
           float per_width)
 {
-    uint32_t lanes[LANES][QDQI_BINS] = {0};
-    uint16_t bins[BLOCK];
+    uint16_t lanes[LANES][QDQI_BINS] = {0};
+    uint16_t block[BLOCK];
     for (; n >= BLOCK; n -= BLOCK, data += BLOCK * sizeof(float)) {
-        bins_of(data, BLOCK, per_width, bins);
+        bins(data, BLOCK, per_width, block);
         for (size_t i = 0; i < BLOCK; i += LANES) {
-            lanes[0][bins[i]]++;
-            lanes[1][bins[i + 1]]++;
-            lanes[2][bins[i + 2]]++;
-            lanes[3][bins[i + 3]]++;
+            lanes[0][block[i]]++;
+            lanes[1][block[i + 1]]++;
+            lanes[2][block[i + 2]]++;
+            lanes[3][block[i + 3]]++;
         }
     }
     for (size_t j = 0; j < QDQI_BINS; j++)
-        h->counts[j] += (uint64_t)lanes[0][j] + lanes[1][j] + lanes[2][j] + lanes[3][j];
+        h->counts[j] += (uint32_t)lanes[0][j] + lanes[1][j] + lanes[2][j] + lanes[3][j];
     fill_few(h, data, n, per_width);
 }
 

@@ -29,19 +29,14 @@ extremes_loop(struct qdqi_extremes *e, const unsigned char *data, size_t n)
     e->max = max;
 }
 
-QDQI_AVX2 static void
-extremes_avx2(struct qdqi_extremes *e, const unsigned char *data, size_t n)
-{
-    extremes_loop(e, data, n);
-}
+QDQI_VARIANTS(void, extremes,
+              (struct qdqi_extremes * e, const unsigned char *data, size_t n),
+              (e, data, n))
 
 void
 qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n)
 {
-    if (qdqi_has_avx2())
-        extremes_avx2(e, data, n);
-    else
-        extremes_loop(e, data, n);
+    extremes(e, data, n);
 }
 
 void
@@ -72,21 +67,28 @@ qdqi_extremes_finite(const struct qdqi_extremes *e)
 
 /* This compares magnitudes as integers: without the sign, the bits are in the order
    of the magnitudes. */
-float
-qdqi_amax(const void *data, size_t n)
+QDQI_LOOP int32_t
+magnitude_loop(const unsigned char *data, size_t n)
 {
     int32_t max = 0;
     for (size_t i = 0; i < n; i++) {
         int32_t magnitude = (int32_t)(bits_at(data, i) & 0x7fffffff);
         max = magnitude > max ? magnitude : max;
     }
-    return qdqi_float_of_key(max);
+    return max;
 }
 
-void
-qdqi_amax_columns(const void *data, size_t rows, size_t n, float *amax)
+QDQI_VARIANTS(int32_t, magnitude, (const unsigned char *data, size_t n), (data, n))
+
+float
+qdqi_amax(const void *data, size_t n)
 {
-    const unsigned char *row = data;
+    return qdqi_float_of_key(magnitude(data, n));
+}
+
+QDQI_LOOP void
+columns_loop(const unsigned char *row, size_t rows, size_t n, float *amax)
+{
     for (size_t r = 0; r < rows; r++, row += n * sizeof(float))
         for (size_t c = 0; c < n; c++) {
             int32_t magnitude = (int32_t)(bits_at(row, c) & 0x7fffffff);
@@ -94,4 +96,14 @@ qdqi_amax_columns(const void *data, size_t rows, size_t n, float *amax)
             max = magnitude > max ? magnitude : max;
             memcpy(&amax[c], &max, sizeof max);
         }
+}
+
+QDQI_VARIANTS(void, columns,
+              (const unsigned char *row, size_t rows, size_t n, float *amax),
+              (row, rows, n, amax))
+
+void
+qdqi_amax_columns(const void *data, size_t rows, size_t n, float *amax)
+{
+    columns(data, rows, n, amax);
 }

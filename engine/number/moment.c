@@ -140,9 +140,12 @@ is_finite(const float *row, size_t k)
     return zero == 0;
 }
 
-/* Returns the first element of a panel's pending rows. */
+/* From one strip to the next. */
+enum { STRIDE = QDQI_MOMENT_ROWS * QDQI_PRODUCTS_STEP };
+
+/* Returns the first strip of a tile's columns in the pending rows. */
 static float *
-panel_at(const struct qdqi_moment *m, size_t block, size_t tile)
+strips_at(const struct qdqi_moment *m, size_t block, size_t tile)
 {
     return m->pending + (block * n_tiles(m) + tile) * m->tile * QDQI_MOMENT_ROWS;
 }
@@ -152,10 +155,11 @@ qdqi_moment_put(struct qdqi_moment *m, size_t at, const float *row)
 {
     m->is_taken[at] = is_finite(row, m->k);
     for (size_t first = 0, b = 0; first < m->k; first += m->block, b++) {
-        size_t n = block_size(m, b);
-        for (size_t i = 0; i < n; i += m->tile) {
-            size_t wide = n - i < m->tile ? n - i : m->tile;
-            float *to = panel_at(m, b, i / m->tile) + at * m->tile;
+        size_t n = block_size(m, b), step = QDQI_PRODUCTS_STEP;
+        float *strip = strips_at(m, b, 0);
+        for (size_t i = 0; i < n; i += step, strip += STRIDE) {
+            size_t wide = n - i < step ? n - i : step;
+            float *to = strip + at * step;
             if (m->is_taken[at])
                 memcpy(to, row + first + i, wide * sizeof *to);
             else
@@ -174,30 +178,32 @@ qdqi_moment_push(struct qdqi_moment *m, size_t n)
 
 /* --- products ------------------------------------------------------------- */
 
-/* Adds the pending rows to the sums of a panel's elements. */
+/* Adds the pending rows to the sums of a tile's elements. */
 static void
 add_sums(struct qdqi_moment *m, size_t block, size_t tile)
 {
-    const float *from = panel_at(m, block, tile);
+    const size_t step = QDQI_PRODUCTS_STEP;
+    const float *strip = strips_at(m, block, tile);
     size_t first = tile * m->tile, left = block_size(m, block) - first;
     double *to = m->sums + block * m->block + first;
-    for (size_t r = 0; r < m->n_pending; r++, from += m->tile)
-        for (size_t i = 0; i < m->tile && i < left; i++)
-            to[i] += (double)from[i];
+    size_t n = left < m->tile ? left : m->tile;
+    for (size_t s = 0; s < n; s += step, strip += STRIDE)
+        for (size_t r = 0; r < m->n_pending; r++)
+            for (size_t i = 0; i < step && s + i < n; i++)
+                to[s + i] += (double)strip[r * step + i];
 }
 
 /* Adds a row of tiles, from the diagonal to the right. */
 static void
 add_row(struct qdqi_moment *m, size_t block, size_t i)
 {
-    const struct qdqi_products *products = qdqi_products_here();
     size_t n = (block_size(m, block) + m->tile - 1) / m->tile;
     if (i >= n)
         return;
     add_sums(m, block, i);
     for (size_t j = i; j < n; j++)
-        products->add(panel_at(m, block, i), panel_at(m, block, j), m->n_pending,
-                      m->tile, tile_at(m, block, i, j));
+        qdqi_products_add(strips_at(m, block, i), strips_at(m, block, j), STRIDE,
+                          m->n_pending, m->tile, tile_at(m, block, i, j));
 }
 
 /* A part is two rows of tiles: one from the top and one from the bottom, so that all
@@ -230,19 +236,67 @@ qdqi_moment_added(struct qdqi_moment *m)
     m->n_pending = 0;
 }
 
+float *
+qdqi_moment_product(const struct qdqi_moment *m, size_t i, size_t j)
+{
+    size_t b = i / m->block, row = i % m->block, column = j % m->block;
+    return tile_at(m, b, row / m->tile, column / m->tile) + row % m->tile * m->tile +
+           column % m->tile;
+}
+
+/* Returns the mean of an element where `centred`, else 0. */
+static double
+centre(const struct qdqi_moment *m, size_t element, bool centred)
+{
+    return centred && m->rows ? m->sums[element] / (double)m->rows : 0;
+}
+
+static double
+number_of_rows(const struct qdqi_moment *m)
+{
+    return m->rows ? (double)m->rows : 1;
+}
+
+size_t
+qdqi_moment_row_parts(const struct qdqi_moment *m)
+{
+    return n_tiles(m);
+}
+
+void
+qdqi_moment_rows(const struct qdqi_moment *m, size_t b, bool centred, size_t part,
+                 double *to)
+{
+    size_t n = block_size(m, b), first = part * m->tile, at = b * m->block;
+    double rows = number_of_rows(m);
+    for (size_t i = first; i < n && i < first + m->tile; i++) {
+        double mean = centre(m, at + i, centred);
+        for (size_t j = i; j < n; j++) {
+            const float *tile = tile_at(m, b, part, j / m->tile);
+            double sum = (double)tile[(i - first) * m->tile + j % m->tile];
+            to[i * n + j] = to[j * n + i] =
+                sum / rows - mean * centre(m, at + j, centred);
+        }
+    }
+}
+
 void
 qdqi_moment_matrix(const struct qdqi_moment *m, size_t b, bool centred, double *to,
                    size_t *ret_n)
 {
-    size_t n = block_size(m, b);
-    const double *sums = m->sums + b * m->block;
-    double rows = m->rows ? (double)m->rows : 1;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i; j < n; j++) {
-            const float *tile = tile_at(m, b, i / m->tile, j / m->tile);
-            double mean = centred ? sums[i] / rows * (sums[j] / rows) : 0;
-            double sum = (double)tile[i % m->tile * m->tile + j % m->tile];
-            to[i * n + j] = to[j * n + i] = sum / rows - mean;
-        }
-    *ret_n = n;
+    *ret_n = block_size(m, b);
+    for (size_t part = 0; part < qdqi_moment_row_parts(m); part++)
+        qdqi_moment_rows(m, b, centred, part, to);
+}
+
+void
+qdqi_moment_diagonal(const struct qdqi_moment *m, bool centred, double *to)
+{
+    double rows = number_of_rows(m);
+    for (size_t i = 0; i < m->k; i++) {
+        size_t b = i / m->block, k = i % m->block;
+        const float *tile = tile_at(m, b, k / m->tile, k / m->tile);
+        double mean = centre(m, i, centred);
+        to[i] = (double)tile[k % m->tile * (m->tile + 1)] / rows - mean * mean;
+    }
 }

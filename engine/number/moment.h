@@ -35,8 +35,8 @@ struct qdqi_moment {
        by row of tiles, [tile][tile] each. Elements behind the block's end are 0. All
        blocks have room for as many tiles as the first. */
     float *products;
-    /* Rows that are to be added: [panel][QDQI_MOMENT_ROWS][tile], where a panel has the
-       elements of a tile's columns. NULL while none are taken in. */
+    /* Rows that are to be added: [strip][QDQI_MOMENT_ROWS][QDQI_PRODUCTS_STEP]. A tile has
+       as many strips as its columns need. NULL while none are taken in. */
     float *pending;
     bool *is_taken; /* by pending row: whether it is finite */
     size_t n_pending;
@@ -69,9 +69,19 @@ size_t qdqi_moment_parts(const struct qdqi_moment *m);
 void qdqi_moment_add_part(struct qdqi_moment *m, size_t part);
 void qdqi_moment_added(struct qdqi_moment *m);
 
+/* Returns where the sum of products of elements i <= j of the same block is kept. */
+float *qdqi_moment_product(const struct qdqi_moment *m, size_t i, size_t j);
+
 /* Writes block `b` as a dense symmetric matrix of *ret_n rows: E[x x^T], less
    E[x] E[x]^T where `centred`. `to` has room for block * block. */
 void qdqi_moment_matrix(const struct qdqi_moment *m, size_t b, bool centred, double *to,
                         size_t *ret_n);
+/* Writes part i of that matrix; parts 0 to qdqi_moment_row_parts() - 1 may be written at
+   the same time. */
+size_t qdqi_moment_row_parts(const struct qdqi_moment *m);
+void qdqi_moment_rows(const struct qdqi_moment *m, size_t b, bool centred, size_t i,
+                      double *to);
+/* Writes the diagonals of all blocks: k numbers. */
+void qdqi_moment_diagonal(const struct qdqi_moment *m, bool centred, double *to);
 
 #endif

@@ -35,20 +35,16 @@ noise_loop(struct lanes *sums, const unsigned char *f, const unsigned char *q, s
     *sums = own;
 }
 
-QDQI_AVX2 static void
-noise_avx2(struct lanes *sums, const unsigned char *f, const unsigned char *q, size_t n)
-{
-    noise_loop(sums, f, q, n);
-}
+QDQI_VARIANTS(void, noise,
+              (struct lanes * sums, const unsigned char *f, const unsigned char *q,
+               size_t n),
+              (sums, f, q, n))
 
 void
 qdqi_noise_add(struct qdqi_noise *sums, const void *f, const void *q, size_t n)
 {
     struct lanes lanes;
-    if (qdqi_has_avx2())
-        noise_avx2(&lanes, f, q, n);
-    else
-        noise_loop(&lanes, f, q, n);
+    noise(&lanes, f, q, n);
     for (size_t i = n - n % LANES; i < n; i++) {
         double a = (double)float_at(f, i), e = a - (double)float_at(q, i);
         lanes.signal[i % LANES] += a * a;

@@ -4,6 +4,13 @@
 
 #include "number/simd.h"
 
+/* Here and in weights/updates.c alone, products and sums are fused. */
+#ifdef __clang__
+#pragma clang fp contract(fast)
+#else
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 enum { HIGH = 4 }; /* rows of the result that are kept in registers */
 
 typedef float floats8 __attribute__((vector_size(32), aligned(4)));
@@ -13,9 +20,10 @@ typedef float floats8 __attribute__((vector_size(32), aligned(4)));
 QDQI_LOOP void
 add_16(const float *a, const float *b, size_t rows, size_t width, float *to)
 {
+    const size_t step = QDQI_PRODUCTS_STEP;
     floats8 s00 = {0}, s01 = {0}, s10 = {0}, s11 = {0};
     floats8 s20 = {0}, s21 = {0}, s30 = {0}, s31 = {0};
-    for (size_t r = 0; r < rows; r++, a += width, b += width) {
+    for (size_t r = 0; r < rows; r++, a += step, b += step) {
         floats8 low = *(const floats8 *)b, high = *(const floats8 *)(b + 8);
         s00 += a[0] * low;
         s01 += a[0] * high;
@@ -37,51 +45,46 @@ add_16(const float *a, const float *b, size_t rows, size_t width, float *to)
 }
 
 QDQI_LOOP void
-add_loop(const float *a, const float *b, size_t rows, size_t width, float *to)
+add_loop(const float *a, const float *b, size_t stride, size_t rows, size_t width,
+         float *to)
 {
-    for (size_t i = 0; i < width; i += HIGH)
-        for (size_t j = 0; j < width; j += 16)
-            add_16(a + i, b + j, rows, width, to + i * width + j);
+    const size_t step = QDQI_PRODUCTS_STEP;
+    for (size_t j = 0; j < width; j += step)
+        for (size_t i = 0; i < width; i += HIGH)
+            add_16(a + i / step * stride + i % step, b + j / step * stride, rows, width,
+                   to + i * width + j);
 }
 
 static void
-add_plain(const float *a, const float *b, size_t rows, size_t width, float *to)
+add_plain(const float *a, const float *b, size_t stride, size_t rows, size_t width,
+          float *to)
 {
-    add_loop(a, b, rows, width, to);
-}
-
-static bool
-runs_everywhere(void)
-{
-    return true;
+    add_loop(a, b, stride, rows, width, to);
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
 typedef float floats16 __attribute__((vector_size(64), aligned(4)));
 
-__attribute__((target("avx2,fma"))) static void
-add_avx2(const float *a, const float *b, size_t rows, size_t width, float *to)
+QDQI_AVX2 static void
+add_avx2(const float *a, const float *b, size_t stride, size_t rows, size_t width,
+         float *to)
 {
-    add_loop(a, b, rows, width, to);
+    add_loop(a, b, stride, rows, width, to);
 }
 
-static bool
-runs_avx2(void)
+/* Adds HIGH rows of `n` strips; n is a constant where this is inlined. */
+QDQI_AVX512 QDQI_LOOP void
+add_wide(const float *a, const float *b, size_t stride, size_t rows, size_t width,
+         float *to, int n)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-/* Adds HIGH rows of `n` * 16 columns; n is a constant where this is inlined. */
-__attribute__((target("avx512f"), always_inline)) static inline void
-add_wide(const float *a, const float *b, size_t rows, size_t width, float *to, int n)
-{
+    const size_t step = QDQI_PRODUCTS_STEP;
     floats16 sum[HIGH][QDQI_PRODUCTS_WIDE / 16] = {0};
-    for (size_t r = 0; r < rows; r++, a += width, b += width)
+    for (size_t r = 0; r < rows; r++, a += step, b += step)
 #pragma GCC unroll 4
         for (int i = 0; i < HIGH; i++)
 #pragma GCC unroll 4
             for (int j = 0; j < n; j++)
-                sum[i][j] += a[i] * *(const floats16 *)(b + j * 16);
+                sum[i][j] += a[i] * *(const floats16 *)(b + (size_t)j * stride);
 #pragma GCC unroll 4
     for (int i = 0; i < HIGH; i++)
 #pragma GCC unroll 4
@@ -89,43 +92,40 @@ add_wide(const float *a, const float *b, size_t rows, size_t width, float *to, i
             *(floats16 *)(to + (size_t)i * width + j * 16) += sum[i][j];
 }
 
-__attribute__((target("avx512f"))) static void
-add_avx512(const float *a, const float *b, size_t rows, size_t width, float *to)
+QDQI_AVX512 static void
+add_avx512(const float *a, const float *b, size_t stride, size_t rows, size_t width,
+           float *to)
 {
-    for (size_t i = 0; i < width; i += HIGH)
+    const size_t step = QDQI_PRODUCTS_STEP;
+    for (size_t i = 0; i < width; i += HIGH) {
+        const float *from = a + i / step * stride + i % step;
         if (width == QDQI_PRODUCTS_WIDE)
-            add_wide(a + i, b, rows, width, to + i * width, 4);
+            add_wide(from, b, stride, rows, width, to + i * width, 4);
         else
-            for (size_t j = 0; j < width; j += 16)
-                add_wide(a + i, b + j, rows, width, to + i * width + j, 1);
+            for (size_t j = 0; j < width; j += step)
+                add_wide(from, b + j / step * stride, stride, rows, width,
+                         to + i * width + j, 1);
+    }
 }
 
-static bool
-runs_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
+static void (*const variants[QDQI_N_SIMD])(const float *, const float *, size_t, size_t,
+                                           size_t,
+                                           float *) = {add_plain, add_avx2, add_avx512};
+#else
+static void (*const variants[QDQI_N_SIMD])(const float *, const float *, size_t, size_t,
+                                           size_t,
+                                           float *) = {add_plain, add_plain, add_plain};
 #endif
 
-static const struct qdqi_products variants[] = {
-#if defined(__x86_64__) && defined(__GNUC__)
-    {"avx512", true, runs_avx512, add_avx512},
-    {"avx2", true, runs_avx2, add_avx2},
-#endif
-    {"plain", false, runs_everywhere, add_plain},
-};
-
-const struct qdqi_products *
-qdqi_products_variant(size_t i)
+bool
+qdqi_products_are_fused(void)
 {
-    return i < sizeof variants / sizeof *variants ? &variants[i] : NULL;
+    return qdqi_simd() != QDQI_SIMD_PLAIN;
 }
 
-const struct qdqi_products *
-qdqi_products_here(void)
+void
+qdqi_products_add(const float *a, const float *b, size_t stride, size_t rows,
+                  size_t width, float *to)
 {
-    const struct qdqi_products *v = variants;
-    while (!v->runs_here())
-        v++;
-    return v;
+    variants[qdqi_simd()](a, b, stride, rows, width, to);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inner loop of second moments: sums of products of columns. There is one variant for
- * each generation of processors, in one table; the first that runs here is used.
+ * The inner loop of second moments: sums of products of columns, in one variant for each
+ * level of number/simd.h.
  *
  * The variants that fuse multiplication and addition give the same bits, because each
  * sum is built in the order of the rows whatever the width of the registers. The variant
@@ -15,23 +15,17 @@
 #include <stddef.h>
 
 enum {
-    QDQI_PRODUCTS_STEP = 16, /* the width is a multiple of it, */
+    QDQI_PRODUCTS_STEP = 16, /* columns of a strip; the width is a multiple of it, */
     QDQI_PRODUCTS_WIDE = 64, /* and at most this */
 };
 
-struct qdqi_products {
-    const char *name;
-    bool is_fused;
-    bool (*runs_here)(void);
-    /* Adds to to[i * width + j] the sum over the rows r of a[r * width + i] *
-       b[r * width + j]. */
-    void (*add)(const float *a, const float *b, size_t rows, size_t width, float *to);
-};
-
-/* Returns variant i of the table, or NULL behind the last. */
-const struct qdqi_products *qdqi_products_variant(size_t i);
-
-/* Returns the variant for this processor. */
-const struct qdqi_products *qdqi_products_here(void);
+/* Adds to to[i * width + j] the sum over the rows r of a[r][i] * b[r][j]. Columns come in
+   strips, `stride` numbers apart: column i of row r is a[i / 16 * stride + r * 16 + i % 16].
+   (Strips are read from one end to the other, and many of their rows are in the cache at a
+   time; of rows a power of two apart few would be.) */
+void qdqi_products_add(const float *a, const float *b, size_t stride, size_t rows,
+                       size_t width, float *to);
+/* Returns whether the variant in use fuses. */
+bool qdqi_products_are_fused(void);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Support for loops that the compiler vectorizes, with AVX2 or AVX-512 if the processor has
- * it.
- * Such a loop is an inline function that is called from a plain function and from those
- * compiled for AVX2 and AVX-512; the caller asks the processor which one to call. (target_clones is
- * not used because its resolvers run before the runtimes of the sanitizers are
+ * it. Such a loop is an inline function NAME_loop. QDQI_VARIANTS() compiles it once for each
+ * row of one table of levels and makes the function NAME, which calls the variant of the
+ * level in use. All variants give the same bits: products and sums are never fused
+ * (-ffp-contract=off), and the compiler does not change the order of sums. (target_clones
+ * is not used because its resolvers run before the runtimes of the sanitizers are
  * initialized.)
  */
 #ifndef QDQI_NUMBER_SIMD_H
@@ -12,39 +13,51 @@
 
 #include <stdbool.h>
 
+/* The levels, of which each has the instructions of those before it. */
+enum qdqi_simd { QDQI_SIMD_PLAIN, QDQI_SIMD_AVX2, QDQI_SIMD_AVX512, QDQI_N_SIMD };
+
 #define QDQI_LOOP static inline __attribute__((always_inline))
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define QDQI_AVX2 __attribute__((target("avx2")))
+#define QDQI_AVX2 __attribute__((target("avx2,fma")))
 #define QDQI_AVX512 \
     __attribute__(( \
         target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")))
-static inline bool
-qdqi_has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-
-static inline bool
-qdqi_has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
 #else
 #define QDQI_AVX2
 #define QDQI_AVX512
-static inline bool
-qdqi_has_avx2(void)
-{
-    return false;
-}
-
-static inline bool
-qdqi_has_avx512(void)
-{
-    return false;
-}
 #endif
+
+/* Defines NAME, which returns `type` and calls NAME_loop. `parameters` and `arguments` are
+   in parentheses. */
+#define QDQI_VARIANTS(type, name, parameters, arguments)             \
+    static type name##_plain parameters                              \
+    {                                                                \
+        return name##_loop arguments;                                \
+    }                                                                \
+    QDQI_AVX2 static type name##_avx2 parameters                     \
+    {                                                                \
+        return name##_loop arguments;                                \
+    }                                                                \
+    QDQI_AVX512 static type name##_avx512 parameters                 \
+    {                                                                \
+        return name##_loop arguments;                                \
+    }                                                                \
+    static type name parameters                                      \
+    {                                                                \
+        static type(*const variants[QDQI_N_SIMD])                    \
+            parameters = {name##_plain, name##_avx2, name##_avx512}; \
+        return variants[qdqi_simd()] arguments;                      \
+    }
+
+/* Returns the level in use: the highest that runs here. Any thread may ask. */
+enum qdqi_simd qdqi_simd(void);
+
+const char *qdqi_simd_name(enum qdqi_simd level);
+/* Returns whether this processor and its system have the level's instructions. */
+bool qdqi_simd_runs(enum qdqi_simd level);
+/* Uses another level that runs here from now on, to compare variants with each other. No
+   other thread may be in such a loop. */
+void qdqi_simd_use(enum qdqi_simd level);
 
 #endif

@@ -174,7 +174,7 @@ take_layer(const struct planner *p, const struct qdqi_class *cls,
         why = NULL;
     if (!why && hooks->hindrance)
         why = hooks->hindrance(p, layer, wish->input);
-    if (!why)
+    if (!why && !(cls->is_table && layer->weight))
         why = take_inputs(p, cls, node, wish, inputs, layer);
     if (why) {
         layer->weight_input = layer->weight_axis = -1;

@@ -7,6 +7,7 @@
 #include "plan/target.h"
 
 #include <string.h>
+#include <math.h>
 
 /* --- blocks --------------------------------------------------------------- */
 
@@ -100,10 +101,43 @@ check_opset(const struct planner *p, struct qdq_error *err)
 
 /* --- the plan ------------------------------------------------------------- */
 
+/* Refuses what does not go with activations that the runtime quantizes. */
+static enum qdq_code
+check_dynamic(const struct qdq_spec *spec, struct qdq_error *err)
+{
+    const struct {
+        bool is_wrong;
+        const char *pointer, *text;
+    } rows[] = {
+        {!spec->target->has_dynamic, "/activations",
+         "the target's runtime does not quantize activations itself"},
+        {spec->weight_format != QDQ_FORMAT_INT8 &&
+             spec->weight_format != QDQ_FORMAT_UINT8,
+         "/weights/dtype", "dynamic activations go with int8 and uint8 weights"},
+        {spec->weight_granularity == QDQ_PER_BLOCK, "/weights/granularity",
+         "dynamic activations go with weights without blocks"},
+        {spec->weight_storage != QDQ_STORE_DQ, "/weights/storage",
+         "dynamic activations go with weights that are stored as integers"},
+        {spec->float_type != QDQ_FLOAT_KEEP, "/float",
+         "the runtime quantizes activations of float32 alone"},
+        {spec->sensitivity_samples > 0, "/sensitivity",
+         "sensitivity does not see what the runtime quantizes in each run"},
+        {!isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement),
+         "/search", "a search does not see what the runtime quantizes in each run"},
+    };
+    for (size_t i = 0; spec->dynamic && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].is_wrong)
+            return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, rows[i].pointer,
+                                 "%s", rows[i].text);
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdqi_check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
-    enum qdq_code code = check_opset(p, err);
+    enum qdq_code code = check_dynamic(p->spec, err);
+    if (!code)
+        code = check_opset(p, err);
     return code || !hooks->check_formats ? code : hooks->check_formats(p, err);
 }

@@ -191,6 +191,7 @@ collect_weight(struct planner *p, struct qdq_layer *layer, struct qdqi_map *firs
         .layer = layer->name,
         .format = (enum qdqi_format)(operand ? p->spec->activation_format
                                              : p->spec->weight_format),
+        .is_table = p->graph->classes[layer->node]->is_table,
         .next_axis = next};
     return qdqi_map_put(first, t->name, known) ? QDQ_OK : qdqi_no_memory(err);
 }
@@ -388,8 +389,8 @@ take_warnings(struct planner *p, struct qdq_error *err)
     return code;
 }
 
-static enum qdq_code
-make(struct planner *p, struct qdq_error *err)
+enum qdq_code
+qdqi_planner_make(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     enum qdq_code code;
@@ -426,8 +427,6 @@ make(struct planner *p, struct qdq_error *err)
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;
     view->n_layers = p->n_layers;
-    view->warnings = p->warnings.rows;
-    view->n_warnings = p->warnings.n;
     return QDQ_OK;
 }
 
@@ -444,6 +443,7 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
     plan->arena = arena;
     struct qdq_spec complete = *spec;
     qdq_spec_complete(&complete);
+    plan->dynamic = complete.dynamic;
     /* A frozen spec of version 0.1, which has no host, gives the names that it gave. */
     plan->short_names =
         complete.target->short_names && complete.host != QDQ_HOST_UNSTATED;
@@ -452,7 +452,11 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
                         .spec = &complete,
                         .plan = plan,
                         .script_time = QDQI_TIME_OF_CASES};
-    enum qdq_code code = make(&p, err);
+    enum qdq_code code = qdqi_planner_make(&p, err);
+    if (!code)
+        code = qdqi_warn_idle_support(&p, err);
+    plan->view.warnings = p.warnings.rows;
+    plan->view.n_warnings = p.warnings.n;
     if (code) {
         qdq_plan_free(&plan);
         return code;

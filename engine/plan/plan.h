@@ -42,6 +42,7 @@ struct qdqi_planned_weight {
     const char *layer; /* name of the first layer that uses the weight */
     enum qdqi_format format;
     bool is_reduced; /* whether its integers are limited to -64 to 64 */
+    bool is_table;   /* rows of its integers are gathered before they are dequantized */
     size_t
         next_axis; /* the next weight of the same tensor, with another axis; QDQI_NONE */
 };
@@ -56,6 +57,7 @@ struct qdq_plan {
     const bool *reads_raw;
     struct qdqi_planned_bias *biases; /* NULL: none */
     size_t n_biases;
+    bool dynamic;     /* the runtime quantizes what layers with a weight read */
     bool short_names; /* names of new tensors do not repeat long names of tensors */
 };
 

@@ -45,6 +45,15 @@ struct planner {
    entry selects. */
 #define QDQI_OFF_BY_DEFAULT "off by default"
 
+/* Makes the whole plan but its warnings' rows. */
+enum qdq_code qdqi_planner_make(struct planner *p,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Warns of rows of the spec's layer support without which the plan, which is made, is the
+   same. NO_MEMORY. */
+enum qdq_code qdqi_warn_idle_support(struct planner *p,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
 /*
  * Runs a case and applies the entries that it returns. Adds their number to *n_entries.
  */

@@ -13,11 +13,11 @@ qdqi_saturation_decide(const struct qdq_spec *spec, const char **ret_reason)
         *ret_reason = "the spec states no host";
     else if (!host->adds_in_16_bits)
         *ret_reason = host->text;
-    else if (spec->weight_only)
+    else if (spec->weight_only && !spec->dynamic)
         *ret_reason = "activations stay floating point, so no sum is one of integers";
     else if (spec->weight_format != QDQ_FORMAT_INT8)
         *ret_reason = "the rule is of int8 weights alone";
-    else if (spec->activation_format != QDQ_FORMAT_INT8 &&
+    else if (!spec->dynamic && spec->activation_format != QDQ_FORMAT_INT8 &&
              spec->activation_format != QDQ_FORMAT_UINT8)
         *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
     else {

@@ -19,12 +19,15 @@ qdq_spec_init(struct qdq_spec *spec)
         .recipe = QDQ_RECIPE_DEFAULT,
         .recipe_sqnr_db = NAN,
         .recipe_top1_agreement = NAN,
+        .recipe_size_ratio = NAN,
+        .recipe_latency_ratio = NAN,
+        .open = QDQ_CHOICES,
         .rules = qdqi_rules_default(),
         .auto_rules = qdqi_rules_automatic(),
         .weight_format = QDQ_FORMAT_DEFAULT,
         .weight_granularity = QDQ_PER_CHANNEL,
         .weight_storage = QDQ_STORE_DEFAULT,
-        .bias_correction = QDQ_DEFAULT,
+        .bias_correction = QDQ_BIASES_DEFAULT,
         .activation_format = QDQ_FORMAT_DEFAULT,
         .activation_symmetric = QDQ_DEFAULT,
         .calibration = {.method = "mse",
@@ -61,7 +64,8 @@ bool
 qdq_spec_is_timed(const struct qdq_spec *spec)
 {
     return spec->calibration.max_seconds > 0 || spec->search.max_seconds > 0 ||
-           spec->sensitivity_seconds > 0 || spec->recipe_seconds > 0;
+           spec->sensitivity_seconds > 0 || spec->recipe_seconds > 0 ||
+           spec->evaluate_seconds > 0 || !isnan(spec->recipe_latency_ratio);
 }
 
 /* Returns the recipe of a spec that names none. A search decides itself what stays in
@@ -81,7 +85,8 @@ void
 qdq_spec_complete(struct qdq_spec *spec)
 {
     const struct qdq_target *target = spec->target;
-    if (!isnan(spec->accept.max_latency_ratio) && spec->profile.runs == 0)
+    if (spec->profile.runs == 0 &&
+        (!isnan(spec->accept.max_latency_ratio) || !isnan(spec->recipe_latency_ratio)))
         spec->profile = (struct qdq_profile_spec){QDQ_PROFILE_RUNS, QDQ_PROFILE_THREADS,
                                                   QDQ_PROFILE_BATCH};
     if (spec->activation_format == QDQ_FORMAT_DEFAULT)
@@ -95,9 +100,10 @@ qdq_spec_complete(struct qdq_spec *spec)
             has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
     if (spec->weight_storage == QDQ_STORE_DEFAULT)
         spec->weight_storage = target->storage;
-    if (spec->bias_correction == QDQ_DEFAULT)
-        spec->bias_correction =
-            spec->weight_rounding == QDQ_ROUND_NEAREST ? QDQ_NO : QDQ_YES;
+    if (spec->bias_correction == QDQ_BIASES_DEFAULT)
+        spec->bias_correction = spec->weight_rounding == QDQ_ROUND_NEAREST
+                                    ? QDQ_BIASES_NONE
+                                    : QDQ_BIASES_ALL;
     if (spec->recipe == QDQ_RECIPE_DEFAULT)
         spec->recipe = default_recipe(spec);
     if (spec->host == QDQ_HOST_AUTO)

@@ -76,6 +76,9 @@ struct qdqi_hooks {
     /* Returns whether BatchNormalizations and biases are folded into the layers before
        them, for a complete spec. NULL: the model stays as it is. */
     bool (*folds)(const struct qdq_spec *spec);
+    /* A MatMul and the Add of a constant behind it are one kernel, so that bias correction
+       may add one. */
+    bool fuses_biases;
 
     /* --- which layers are quantized, and with how many scales --- */
 
@@ -123,6 +126,9 @@ struct qdqi_hooks {
      * floating point.
      */
     enum qdq_code (*complete)(struct planner *p, struct qdq_error *err);
+    /* Returns whether each layer is computed in integers only where that gains more time
+       than its conversions take, for a complete spec. NULL: it is not. */
+    bool (*weighs)(const struct qdq_spec *spec);
     /* Returns whether a layer is quantized because its neighbours are, so that it
        may change when another layer is left in floating point. NULL: no layer is. */
     bool (*follows)(const struct qdq_layer *layer);

@@ -4,6 +4,8 @@
 
 #include "base/host.h"
 #include "data/random.h"
+#include "evaluate/kernels.h"
+#include "plan/target.h"
 #include "profile/sides.h"
 
 #include <math.h>
@@ -171,12 +173,16 @@ warn_float(struct qdqi_job *job, const struct qdq_profile *profile,
         profile->default_precision);
 }
 
-/* Estimates by the counted kernels, where no latency is asked for. */
+/* Estimates by the counted kernels, where no latency is asked for. A plan that has weighed
+   each layer's conversions against what its integers gain is not judged by their number. */
 static enum qdq_code
 warn_probably_slower(struct qdqi_job *job, struct qdq_error *err)
 {
     const struct qdq_kernels *kernels = job->report->view.kernels;
-    if (!kernels || kernels->conversions <= kernels->integer)
+    const struct qdq_spec *spec = job->work->spec;
+    const struct qdqi_hooks *hooks = spec->target->hooks;
+    if (!kernels || kernels->conversions <= kernels->integer ||
+        (hooks->weighs && hooks->weighs(spec)))
         return QDQ_OK;
     return qdqi_warn(
         &job->warnings, job->arena, err, "slower_than_float", NULL,
@@ -193,6 +199,7 @@ qdqi_profile(struct qdqi_job *job, struct qdq_error *err)
     enum qdq_code code = QDQ_OK;
     if (job->work->spec->profile.runs == 0)
         return warn_probably_slower(job, err);
+    const bool counts = qdqi_kernels_wait(job);
     struct qdq_profile *profile = qdqi_arena_alloc(job->arena, sizeof *profile);
     if (!profile)
         return qdqi_no_memory(err);
@@ -201,6 +208,9 @@ qdqi_profile(struct qdqi_job *job, struct qdq_error *err)
     if (!code)
         code = profile_with(job, made ? made : job->dataset, profile, &why);
     qdq_dataset_free(&made);
+    enum qdq_code failed = counts ? qdqi_count_kernels(job, err) : QDQ_OK;
+    if (failed)
+        return failed;
     if (!code) {
         job->report->view.profile = profile;
         code = warn_slower(job, profile, err);

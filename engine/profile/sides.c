@@ -2,6 +2,7 @@
 #include "config.h"
 #include "profile/sides.h"
 
+#include "evaluate/kernels.h"
 #include "qdq/targets.h"
 
 #include <math.h>
@@ -32,6 +33,9 @@ static enum qdq_code
 open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
 {
     const struct qdqi_deploy_options options = options_of(s, side);
+    if (side == QDQ_SIDE_QUANTIZED && qdqi_kernels_wait(s->job))
+        return qdqi_deploy_counted(s->job, &s->deploy, model_of(s, side), &options,
+                                   &s->models[side], err);
     return qdqi_deploy_model(&s->deploy, model_of(s, side), &options, &s->models[side],
                              err);
 }

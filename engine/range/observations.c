@@ -21,21 +21,77 @@ enum {
 
 _Static_assert(MAGIC == 8, "the head has room for so much");
 
-static const off_t MOST = (off_t)1 << 31; /* bytes of a file */
+static const off_t MOST = (off_t)1 << 31;    /* bytes of a file */
+static const char OLD_MAGIC[] = "QDQOBS1\n"; /* with another sum */
+
+/* --- the sum -------------------------------------------------------------- */
+
 static const uint64_t SUM_BEGIN = 0xcbf29ce484222325ULL;
+static const uint64_t SUM_BY = 0x100000001b3ULL;
+
+enum { WORDS = 4, STRIPE = WORDS * sizeof(uint64_t) };
+
+/* Hashes under way, one for each word of a stripe. */
+struct sum {
+    uint64_t words[WORDS];
+};
+
+static struct sum
+begin_sum(void)
+{
+    struct sum sum;
+    for (size_t i = 0; i < WORDS; i++)
+        sum.words[i] = SUM_BEGIN + i;
+    return sum;
+}
 
 static uint64_t
-sum_up(uint64_t sum, const unsigned char *bytes, size_t n)
+add_word(uint64_t hash, uint64_t word)
 {
-    for (size_t i = 0; i < n; i++)
-        sum = (sum ^ bytes[i]) * 0x100000001b3ULL;
-    return sum;
+    hash = (hash ^ word) * SUM_BY;
+    return hash ^ hash >> 32;
+}
+
+/* Adds bytes; all calls but the last add whole stripes. */
+static void
+sum_up(struct sum *sum, const unsigned char *bytes, size_t n)
+{
+    for (uint64_t words[WORDS]; n > 0;) {
+        size_t used = n < STRIPE ? n : STRIPE;
+        memset(words, 0, sizeof words);
+        memcpy(words, bytes, used);
+        for (size_t i = 0; i < WORDS; i++)
+            sum->words[i] = add_word(sum->words[i], words[i]);
+        bytes += used;
+        n -= used;
+    }
+}
+
+static uint64_t
+end_sum(const struct sum *sum)
+{
+    uint64_t one = SUM_BEGIN;
+    for (size_t i = 0; i < WORDS; i++)
+        one = add_word(one, sum->words[i]);
+    return one;
 }
 
 uint64_t
 qdqi_observations_sum(const void *bytes, size_t n)
 {
-    return sum_up(SUM_BEGIN, bytes, n);
+    struct sum sum = begin_sum();
+    sum_up(&sum, bytes, n);
+    return end_sum(&sum);
+}
+
+/* Returns the sum of a file of version 1. */
+static uint64_t
+old_sum(const unsigned char *bytes, size_t n)
+{
+    uint64_t sum = SUM_BEGIN;
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ bytes[i]) * SUM_BY;
+    return sum;
 }
 
 /* --- the identity --------------------------------------------------------- */
@@ -365,8 +421,10 @@ read_file(int fd, struct qdqi_observations *o, struct qdq_error *err)
     uint64_t size, sum;
     struct stat st;
     if (fstat(fd, &st) || st.st_size < (off_t)sizeof head || st.st_size > MOST ||
-        !read_at(fd, head, sizeof head, 0) ||
-        memcmp(head, QDQ_OBSERVATIONS_MAGIC, MAGIC) != 0)
+        !read_at(fd, head, sizeof head, 0))
+        return QDQ_OK;
+    bool is_old = memcmp(head, OLD_MAGIC, MAGIC) == 0;
+    if (!is_old && memcmp(head, QDQ_OBSERVATIONS_MAGIC, MAGIC) != 0)
         return QDQ_OK;
     memcpy(&size, head + MAGIC, sizeof size);
     memcpy(&sum, head + MAGIC + sizeof size, sizeof sum);
@@ -376,8 +434,10 @@ read_file(int fd, struct qdqi_observations *o, struct qdq_error *err)
     o->bytes = malloc(o->size);
     if (!o->bytes)
         return qdqi_no_memory(err);
+    const unsigned char *behind = o->bytes + sizeof head;
+    size_t n = o->size - sizeof head;
     if (read_at(fd, o->bytes, o->size, 0) &&
-        sum == qdqi_observations_sum(o->bytes + sizeof head, o->size - sizeof head))
+        sum == (is_old ? old_sum(behind, n) : qdqi_observations_sum(behind, n)))
         return QDQ_OK;
     free(o->bytes);
     o->bytes = NULL;
@@ -448,9 +508,9 @@ qdqi_observations_take_moments(const struct qdqi_observations *o, const char *ke
 struct output {
     int fd, error; /* error: errno of the first failure, or 0 */
     size_t offset; /* place of the buffer in the file */
-    uint64_t sum;
+    struct sum sum;
     size_t used;
-    unsigned char buffer[1 << 14];
+    unsigned char buffer[1 << 14]; /* whole stripes */
 };
 
 static void
@@ -471,7 +531,7 @@ write_at(struct output *out, const unsigned char *bytes, size_t n, size_t offset
 static void
 flush(struct output *out)
 {
-    out->sum = sum_up(out->sum, out->buffer, out->used);
+    sum_up(&out->sum, out->buffer, out->used);
     write_at(out, out->buffer, out->used, out->offset);
     out->offset += out->used;
     out->used = 0;
@@ -557,10 +617,10 @@ static void
 put_head(struct output *out)
 {
     unsigned char head[QDQI_OBSERVATIONS_HEAD];
-    uint64_t size = out->offset;
+    uint64_t size = out->offset, sum = end_sum(&out->sum);
     memcpy(head, QDQ_OBSERVATIONS_MAGIC, MAGIC);
     memcpy(head + MAGIC, &size, sizeof size);
-    memcpy(head + MAGIC + sizeof size, &out->sum, sizeof out->sum);
+    memcpy(head + MAGIC + sizeof size, &sum, sizeof sum);
     write_at(out, head, sizeof head, 0);
 }
 
@@ -570,7 +630,8 @@ qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed
                         const struct qdqi_observed_rows *rows, struct qdq_error *err)
 {
     const struct qdqi_observers *observers = rows->observers;
-    struct output out = {.fd = fd, .offset = QDQI_OBSERVATIONS_HEAD, .sum = SUM_BEGIN};
+    struct output out = {
+        .fd = fd, .offset = QDQI_OBSERVATIONS_HEAD, .sum = begin_sum()};
     uint32_t n = earlier->n;
     for (size_t i = 0; i < observers->n; i++)
         n += rows->observed[i];

@@ -4,8 +4,11 @@
  * with the same model and data.
  *
  * The file is little-endian, and nothing is aligned:
- *   head    QDQ_OBSERVATIONS_MAGIC (8 bytes), u64 size of the file, u64 sum: 64-bit FNV-1a
- *           of everything behind the head
+ *   head    QDQ_OBSERVATIONS_MAGIC (8 bytes), u64 size of the file, u64 sum of everything
+ *           behind the head. In stripes of 4 u64, the last filled up with zeros, word i goes
+ *           into hash i, which begins with 0xcbf29ce484222325 + i: h becomes
+ *           (h ^ word) * 0x100000001b3, and that h ^ h >> 32. The sum is the hash of the
+ *           four by the same steps, from 0xcbf29ce484222325 on
  *   text    u32 length, bytes: the identity of the observations
  *   i64     number of samples that were read
  *   i64     number of these that were skipped because they are not finite
@@ -31,6 +34,8 @@
  *           others the fewest of at most 2304, rounded up to a multiple of 64. A tile has
  *           64 by 64 products, or k by k rounded up to a multiple of 16 where k < 64;
  *           those behind the last element are 0. All blocks have as many tiles.
+ *
+ * Version 1 (QDQOBS1) differs in its sum alone, 64-bit FNV-1a byte by byte, and is read.
  *
  * A file may have any content. It is valid when sum and identity are right and an
  * observer could have written each row. An invalid file counts as empty.

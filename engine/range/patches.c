@@ -2,6 +2,8 @@
 #include "config.h"
 #include "range/patches.h"
 
+#include "range/shifts.h"
+
 #include <string.h>
 
 /* Where a convolution stands in its input. */
@@ -137,14 +139,28 @@ add_part(void *arg, size_t i)
     qdqi_moment_add_part(&p->moments[i / parts], i % parts);
 }
 
-void
-qdqi_patches_finish(struct qdqi_patches *p, qdqi_share_fn *share, void *arg)
+static void
+add_pending(struct qdqi_patches *p, qdqi_share_fn *share, void *arg)
 {
     if (p->moments->n_pending == 0)
         return;
     share(arg, add_part, p->groups * qdqi_moment_parts(p->moments), p);
     for (size_t g = 0; g < p->groups; g++)
         qdqi_moment_added(&p->moments[g]);
+}
+
+void
+qdqi_patches_finish(struct qdqi_patches *p, qdqi_share_fn *share, void *arg)
+{
+    add_pending(p, share, arg);
+    if (p->shifts)
+        qdqi_shifts_finish(p->shifts, p->moments, share, arg);
+}
+
+void
+qdqi_patches_fini(struct qdqi_patches *p)
+{
+    qdqi_shifts_free(&p->shifts);
 }
 
 enum { ROWS_OF_A_SHARE = 1 << 14 }; /* elements that are worth a thread's while */
@@ -175,8 +191,25 @@ take_sample(struct taking *t)
         for (size_t g = 0; g < p->groups; g++)
             full = qdqi_moment_push(&p->moments[g], t->rows);
         if (full)
-            qdqi_patches_finish(p, t->share, t->arg);
+            add_pending(p, t->share, t->arg);
     }
+}
+
+/* Takes all positions of the sample by products of the image with itself, if that is less
+   work than the wanted ones. */
+static bool
+take_whole(const struct taking *t)
+{
+    struct qdqi_patches *p = t->patches;
+    const struct geometry *g = t->geometry;
+    if (!g || p->groups > 1 ||
+        !qdqi_shifts_pay(&p->window, g->channels, (size_t)g->in[0], (size_t)g->in[1],
+                         t->wanted))
+        return false;
+    if (!p->shifts)
+        p->shifts = qdqi_shifts_new(g->channels);
+    return p->shifts && qdqi_shifts_take(p->shifts, t->sample, (size_t)g->in[0],
+                                         (size_t)g->in[1], t->share, t->arg);
 }
 
 bool
@@ -212,7 +245,8 @@ qdqi_patches_take(struct qdqi_moments *all, size_t slot,
         t.sample = input->data + i * (elements / samples);
         t.n = positions;
         t.wanted = wanted;
-        take_sample(&t);
+        if (!take_whole(&t))
+            take_sample(&t);
     }
     return true;
 }

@@ -2,7 +2,7 @@
 /*
  * The rows of a layer's input, which its outputs are computed from: rows of a matrix, or
  * the patches of a convolution. Of each sample a fixed number of positions is taken,
- * spread evenly over all of them.
+ * spread evenly over all of them; or all of them, where that is less work (shifts.h).
  */
 #ifndef QDQI_RANGE_PATCHES_H
 #define QDQI_RANGE_PATCHES_H
@@ -29,6 +29,8 @@ struct qdqi_patches {
     struct qdqi_moment *moments; /* by group; they have begun */
     float *rows;                 /* [QDQI_PATCH_SHARES][moments->k]: scratch */
     uint64_t taken;              /* samples so far */
+    struct qdqi_shifts
+        *shifts; /* of samples that were taken whole; NULL: of none yet */
 };
 
 /* Those of a session, by slot of its Moment nodes. */
@@ -57,7 +59,10 @@ bool qdqi_patches_take(struct qdqi_moments *all, size_t slot,
                        const struct qdqi_patched *input, qdqi_share_fn *share,
                        void *arg);
 
-/* Adds the rows that are still pending. */
+/* Adds what is still pending to the moments. */
 void qdqi_patches_finish(struct qdqi_patches *patches, qdqi_share_fn *share, void *arg);
+
+/* Frees what finishing needed. */
+void qdqi_patches_fini(struct qdqi_patches *patches);
 
 #endif

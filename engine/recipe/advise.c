@@ -157,7 +157,7 @@ tell(struct qdqi_candidates *c, const struct qdqi_group_search *h, double all,
         add(t,
             "; with %s in float it has %.1f dB on %lld samples, and nothing that was "
             "tried is enough",
-            n > 1 ? "these" : "that", h->sqnr_db,
+            n > 1 ? "these" : "that", h->best.sqnr_db,
             (long long)qdqi_judge_samples(c->judge));
         return QDQ_OK;
     }
@@ -187,6 +187,7 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db, double 
 {
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
     struct qdqi_judge *few = c->judge;
+    struct qdqi_grade score;
     struct qdqi_feed *feed = NULL;
     bool none;
     *ret_db = NAN;
@@ -198,9 +199,9 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db, double 
     qdqi_feed_close(&feed);
     c->judge = NULL;
     code = open_judge(c, &options, &none, err);
-    if (!code && !none && !(code = qdqi_candidates_score(c, is_float, ret_db, err)) &&
-        !(*ret_db >= goal_db && !(qdqi_judge_top1(c->judge) < c->min_top1)))
-        *ret_db = NAN;
+    if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
+        score.sqnr_db >= goal_db && !(qdqi_judge_top1(c->judge) < c->min_top1))
+        *ret_db = score.sqnr_db;
     qdqi_judge_close(&c->judge);
     c->judge = few;
     return code;
@@ -219,10 +220,10 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
     c->goal_db += margin_db;
     for (int round = 0; !code && round < ROUNDS && isnan(all); round++) {
         if ((code = search(c, bound, &h, err)) || !h.is_float ||
-            !(h.sqnr_db >= h.goal_db))
+            !(h.best.sqnr_db >= h.goal_db))
             break;
         code = confirm(c, h.is_float, goal_db, &all, err);
-        c->goal_db = h.sqnr_db + more_db;
+        c->goal_db = h.best.sqnr_db + more_db;
     }
     return code ? code : tell(c, &h, all, t, err);
 }
@@ -234,7 +235,7 @@ explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
     int64_t bound = 0;
     bool none;
-    enum qdq_code code = qdqi_candidates_samples(c->job, &options, &bound, err);
+    enum qdq_code code = qdqi_candidates_samples(c->job, 1, &options, &bound, err);
     if (code || (code = open_judge(c, &options, &none, err)) || none)
         return code;
     code = search_and_confirm(c, bound, t, err);
@@ -251,6 +252,8 @@ add_worst(const struct qdq_report *r, struct text *t)
     for (size_t i = 0; i < r->n_gates; i++)
         if (!r->gates[i].met)
             add(t, "%s%s is missed", t->n ? ", " : "", r->gates[i].gate);
+    if (r->recipe_missed)
+        add(t, "%sa goal of the recipe is missed", t->n ? ", " : "");
     for (size_t i = 1; i < n; i++)
         if (!(outputs[i].sqnr_db >= outputs[worst].sqnr_db))
             worst = i;
@@ -272,6 +275,7 @@ can_help(const struct qdqi_job *job)
     struct qdq_report alone = *r;
     bool missed = false;
     alone.n_gates = 0;
+    alone.recipe_missed = false;
     for (size_t i = 0; i < r->n_gates; i++)
         missed = missed || (r->gates[i].output && !r->gates[i].met);
     const char *verdict = qdqi_verdict(&alone);
@@ -293,8 +297,12 @@ enum qdq_code
 qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
             struct qdq_error *err)
 {
-    struct qdqi_candidates c = {
-        .job = job, .scales = scales, .reason = "advice", .selected = true};
+    struct qdqi_candidates c = {.job = job,
+                                .scales = scales,
+                                .reason = "advice",
+                                .selected = true,
+                                .max_size = NAN,
+                                .max_latency = NAN};
     struct qdq_report *r = &job->report->view;
     r->size_before = qdqi_model_bytes(job->original);
     enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,

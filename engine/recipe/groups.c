@@ -12,10 +12,11 @@
 /* Neighbouring layers, from `first` on. */
 struct group {
     size_t first, n;
-    double gain; /* reduction of the noise when it was measured, or its noise alone */
-    double sqnr_db; /* of the outputs then */
-    size_t round;   /* number of groups in float then */
-    bool done;      /* it is in float, or it is not worth that */
+    double gain;   /* reduction of the noise when it was measured, or its noise alone */
+    double relief; /* reduction of the excess then */
+    struct qdqi_grade score; /* of the choice then */
+    size_t round;            /* number of groups in float then */
+    bool done;               /* it is in float, or it is not worth that */
 };
 
 struct state {
@@ -31,6 +32,7 @@ struct state {
 enum { START_SHARE = 2 }; /* one part in so many of the bound is for the first groups */
 
 static const double least_gain_db = 0.05; /* a smaller gain is not worth a layer */
+static const double least_relief = 0.005; /* likewise, of the excess */
 
 /* Noise as loud as the signal hides what one group gains, because others wreck the outputs
    as well. Below this figure a group is measured alone, with all other layers in float. */
@@ -40,6 +42,21 @@ static double
 noise_of(double sqnr_db)
 {
     return fmin(pow(10, -sqnr_db / 10), 1e30);
+}
+
+bool
+qdqi_group_fits(const struct qdqi_grade *score)
+{
+    return score->excess <= 1;
+}
+
+bool
+qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b)
+{
+    if (qdqi_group_fits(a) != qdqi_group_fits(b))
+        return qdqi_group_fits(a);
+    return qdqi_group_fits(a) ? a->sqnr_db >= b->sqnr_db + least_gain_db
+                              : a->excess <= b->excess - least_relief;
 }
 
 static size_t
@@ -58,17 +75,17 @@ set_group(struct state *s, const struct group *g, bool is_float)
 
 /* Judges the present choice and adds a step. */
 static enum qdq_code
-judge(struct state *s, const char *step, double *ret_db, struct qdq_error *err)
+judge(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_group_search *h = s->h;
     bool *copy = qdqi_arena_array(h->arena, h->n + 1, sizeof *copy);
     if (!copy)
         return qdqi_no_memory(err);
     memcpy(copy, h->is_float, h->n * sizeof *copy);
-    enum qdq_code code = h->score(h->arg, copy, ret_db, err);
+    enum qdq_code code = h->score(h->arg, copy, ret, err);
     if (!code)
-        h->steps[h->n_steps++] = (struct qdqi_group_step){
-            .step = step, .is_float = copy, .sqnr_db = *ret_db};
+        h->steps[h->n_steps++] =
+            (struct qdqi_group_step){.step = step, .is_float = copy, .score = *ret};
     return code;
 }
 
@@ -76,11 +93,13 @@ static bool
 is_good_enough(const struct state *s)
 {
     double cost = 0;
-    if (s->h->sqnr_db >= s->h->goal_db)
+    if (!qdqi_group_fits(&s->h->best))
+        return false;
+    if (s->h->best.sqnr_db >= s->h->goal_db)
         return true;
     for (size_t i = 0; i < s->h->n; i++)
         cost += s->h->is_float[i] ? s->h->costs[i] : 0;
-    return s->h->sqnr_db >= s->h->enough_db && 2 * cost >= s->total;
+    return s->h->best.sqnr_db >= s->h->enough_db && 2 * cost >= s->total;
 }
 
 static void
@@ -110,9 +129,9 @@ measure_alone(struct state *s, struct group *g, struct qdq_error *err)
 {
     set_all(s, true);
     set_group(s, g, false);
-    enum qdq_code code = judge(s, "alone", &g->sqnr_db, err);
+    enum qdq_code code = judge(s, "alone", &g->score, err);
     set_all(s, false);
-    g->gain = noise_of(g->sqnr_db);
+    g->gain = noise_of(g->score.sqnr_db);
     return code;
 }
 
@@ -123,9 +142,10 @@ measure(struct state *s, struct group *g, struct qdq_error *err)
     if (s->alone)
         return measure_alone(s, g, err);
     set_group(s, g, true);
-    enum qdq_code code = judge(s, "group", &g->sqnr_db, err);
+    enum qdq_code code = judge(s, "group", &g->score, err);
     set_group(s, g, false);
-    g->gain = noise_of(s->h->sqnr_db) - noise_of(g->sqnr_db);
+    g->gain = noise_of(s->h->best.sqnr_db) - noise_of(g->score.sqnr_db);
+    g->relief = s->h->best.excess - g->score.excess;
     g->round = s->n_kept;
     return code;
 }
@@ -158,39 +178,49 @@ halve(struct state *s, size_t i, struct qdq_error *err)
     return code ? code : measure(s, b, err);
 }
 
+/* Returns what a group promises: less noise, or less excess while the best choice is
+   beyond its bounds. */
+static double
+promise_of(const struct state *s, const struct group *g)
+{
+    return qdqi_group_fits(&s->h->best) ? g->gain : g->relief;
+}
+
 /* Returns the index of the most promising group, or n_groups when there is none. */
 static size_t
 best_group(const struct state *s)
 {
     size_t best = s->n_groups;
+    double most = 0;
     for (size_t i = 0; i < s->n_groups; i++)
-        if (!s->groups[i].done && s->groups[i].gain > 0 &&
-            (best == s->n_groups || s->groups[i].gain > s->groups[best].gain))
+        if (!s->groups[i].done && promise_of(s, &s->groups[i]) > most) {
             best = i;
+            most = promise_of(s, &s->groups[i]);
+        }
     return best;
 }
 
 /* --- the choice ------------------------------------------------------------ */
 
-/* Leaves a group in float if the outputs are better then. */
+/* Leaves a group in float if the choice is better then. */
 static enum qdq_code
 take(struct state *s, size_t i, struct qdq_error *err)
 {
     struct group *g = &s->groups[i];
     struct qdqi_group_search *h = s->h;
-    double sqnr_db = g->sqnr_db;
+    struct qdqi_grade score = g->score;
     enum qdq_code code = QDQ_OK;
     set_group(s, g, true);
     if (g->round != s->n_kept)
-        code = judge(s, "float", &sqnr_db, err);
+        code = judge(s, "float", &score, err);
     if (code)
         return code;
     g->done = true;
-    if (!(sqnr_db >= h->sqnr_db + least_gain_db)) {
+    if (!qdqi_group_is_better(&score, &h->best)) {
         set_group(s, g, false);
         return QDQ_OK;
     }
-    h->sqnr_db = sqnr_db;
+    h->best = score;
     s->kept[s->n_kept++] = i;
     mark_kept(s);
     return QDQ_OK;
@@ -239,10 +269,10 @@ halve_the_loudest(struct state *s, struct qdq_error *err)
     return code;
 }
 
-/* Leaves the loudest group that is still in integers in float. Returns the noise of the
-   others, added up. */
-static double
-leave_loudest(struct state *s)
+/* Leaves the loudest group that is still in integers in float, unless there is none.
+   *ret_noise is the noise of the others, added up. */
+static bool
+leave_loudest(struct state *s, double *ret_noise)
 {
     size_t best = s->n_groups;
     double noise = 0;
@@ -254,15 +284,26 @@ leave_loudest(struct state *s)
             best = i;
     }
     if (best == s->n_groups)
-        return 0;
+        return false;
     s->groups[best].done = true;
     s->kept[s->n_kept++] = best;
     set_group(s, &s->groups[best], true);
-    return noise - s->groups[best].gain;
+    *ret_noise = noise - s->groups[best].gain;
+    return true;
+}
+
+/* Takes the group that was left in float last into integers again, if the choice went
+   beyond its bounds with it. */
+static void
+take_back(struct state *s, const struct qdqi_grade *score)
+{
+    if (!qdqi_group_fits(score) && qdqi_group_fits(&s->h->best))
+        set_group(s, &s->groups[s->kept[--s->n_kept]], false);
 }
 
 /* Leaves groups in float, the loudest first, until the outputs are good enough. Choices
-   that cannot be, by the noise of what is left, are not judged. */
+   that cannot be, by the noise of what is left, are not judged, unless there are bounds,
+   which each group may exceed. */
 static enum qdq_code
 choose_by_noise(struct state *s, struct qdq_error *err)
 {
@@ -272,14 +313,18 @@ choose_by_noise(struct state *s, struct qdq_error *err)
     bool *best = qdqi_arena_array(h->arena, h->n + 1, sizeof *best);
     if (!best)
         return qdqi_no_memory(err);
-    while (!code && !is_good_enough(s) && s->n_kept < s->n_groups &&
-           scores_left(s) > 0) {
-        double sqnr_db, noise = leave_loudest(s);
-        if (noise > target && s->n_kept < s->n_groups && scores_left(s) < s->n_groups)
+    double noise;
+    while (!code && !is_good_enough(s) && scores_left(s) > 0 &&
+           leave_loudest(s, &noise)) {
+        struct qdqi_grade score;
+        if (h->best.excess == 0 && noise > target && s->n_kept < s->n_groups &&
+            scores_left(s) < s->n_groups)
             continue;
-        code = judge(s, "float", &sqnr_db, err);
-        if (!code && sqnr_db >= h->sqnr_db + least_gain_db) {
-            h->sqnr_db = sqnr_db;
+        if ((code = judge(s, "float", &score, err)))
+            break;
+        take_back(s, &score);
+        if (qdqi_group_is_better(&score, &h->best)) {
+            h->best = score;
             memcpy(best, h->is_float, h->n * sizeof *best);
             mark_kept(s);
         }
@@ -291,6 +336,12 @@ choose_by_noise(struct state *s, struct qdq_error *err)
 
 /* --- going back ------------------------------------------------------------- */
 
+static bool
+meets_goal(const struct state *s, const struct qdqi_grade *score)
+{
+    return qdqi_group_fits(score) && score->sqnr_db >= s->h->goal_db;
+}
+
 /* Quantizes groups again without which the goal is still met; the last is needed. */
 static enum qdq_code
 go_backward(struct state *s, struct qdq_error *err)
@@ -298,21 +349,35 @@ go_backward(struct state *s, struct qdq_error *err)
     struct qdqi_group_search *h = s->h;
     for (size_t i = s->n_kept; i-- > 0;) {
         const struct group *g = &s->groups[s->kept[i]];
-        double sqnr_db;
-        if (i + 1 == s->n_kept || scores_left(s) == 0 || h->sqnr_db < h->goal_db)
+        struct qdqi_grade score;
+        if (i + 1 == s->n_kept || scores_left(s) == 0 || !meets_goal(s, &h->best))
             continue;
         set_group(s, g, false);
-        enum qdq_code code = judge(s, "quantized", &sqnr_db, err);
+        enum qdq_code code = judge(s, "quantized", &score, err);
         if (code)
             return code;
-        if (sqnr_db >= h->goal_db) {
-            h->sqnr_db = sqnr_db;
+        if (meets_goal(s, &score)) {
+            h->best = score;
             h->steps[h->n_steps - 1].kept = true;
         } else {
             set_group(s, g, true);
         }
     }
     return QDQ_OK;
+}
+
+static enum qdq_code
+judge_start(struct state *s, struct qdq_error *err)
+{
+    struct qdqi_group_search *h = s->h;
+    if (h->start) {
+        h->best = *h->start;
+        return QDQ_OK;
+    }
+    enum qdq_code code = judge(s, "start", &h->best, err);
+    if (!code)
+        h->steps[0].kept = true;
+    return code;
 }
 
 enum qdq_code
@@ -329,13 +394,10 @@ qdqi_group_search(struct qdqi_group_search *h, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < h->n; i++)
         s.total += h->costs[i];
-    enum qdq_code code = judge(&s, "start", &h->sqnr_db, err);
-    if (code)
+    enum qdq_code code = judge_start(&s, err);
+    if (code || meets_goal(&s, &h->best) || h->n == 0)
         return code;
-    h->steps[0].kept = true;
-    if (h->sqnr_db >= h->goal_db || h->n == 0)
-        return QDQ_OK;
-    s.alone = h->sqnr_db < alone_below_db;
+    s.alone = h->best.sqnr_db < alone_below_db && qdqi_group_fits(&h->best);
     if ((code = measure_first_groups(&s, err)) ||
         (code = s.alone ? choose_by_noise(&s, err) : go_forward(&s, err)))
         return code;

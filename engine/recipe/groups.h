@@ -7,13 +7,14 @@
 #define QDQI_RECIPE_GROUPS_H
 
 #include "base/arena.h"
+#include "judge/grade.h"
 #include "qdq/error.h"
 
 /* One choice that was judged. */
 struct qdqi_group_step {
     const char *step;     /* "start", "group", "alone", "float" or "quantized" */
     const bool *is_float; /* by layer */
-    double sqnr_db;
+    struct qdqi_grade score;
     bool kept; /* its choice became the best so far */
 };
 
@@ -24,24 +25,34 @@ struct qdqi_group_search {
     /* … or that good, and more of the layers would cost more than half of all */
     double enough_db;
     size_t max_scores; /* >= 1 */
+    /* the score of the choice without any layer in float; NULL: the search judges it */
+    const struct qdqi_grade *start;
     struct qdqi_arena *arena;
     void *arg;
-    /* Judges a choice; -INFINITY for one that cannot be judged. */
-    enum qdq_code (*score)(void *arg, const bool *is_float, double *ret_db,
+    enum qdq_code (*score)(void *arg, const bool *is_float, struct qdqi_grade *ret,
                            struct qdq_error *err);
     /* Returns whether the search has to end with the best choice so far; NULL: never. */
     bool (*is_late)(void *arg);
     /* The result: */
     bool *is_float;
-    double sqnr_db;
+    struct qdqi_grade best;
     size_t n_steps;
     struct qdqi_group_step *steps;
 };
 
+/* Returns whether a choice is within its bounds. */
+bool qdqi_group_fits(const struct qdqi_grade *score);
+
+/* Returns whether a choice is better than another one by more than what is not worth it:
+   within its bounds before others, then by its outputs, and beyond its bounds by less. */
+bool qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b);
+
 /*
  * Runs the search. It measures the gain of each group of neighbours, halves the best
  * group while it has several layers and the bound allows, and leaves it in float where
- * that improves the outputs. In the end it quantizes again what the goal does not need.
+ * that improves the outputs, or brings the choice within its bounds. In the end it
+ * quantizes again what the goal does not need. A choice beyond its bounds is never
+ * preferred to one within them.
  */
 enum qdq_code qdqi_group_search(struct qdqi_group_search *search,
                                 struct qdq_error *err) QDQ_MUST_CHECK;

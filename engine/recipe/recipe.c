@@ -2,39 +2,48 @@
 #include "config.h"
 #include "recipe/recipe.h"
 
-#include "plan/target.h"
+#include "calibrate/calibrate.h"
+#include "data/file.h"
 #include "judge/candidates.h"
+#include "plan/target.h"
+#include "recipe/goals.h"
 #include "recipe/groups.h"
+#include "recipe/variants.h"
 #include "replan/replan.h"
 #include "scale/scale.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The quality that the recipe `auto` wants, and the one that it is content with when half
-   of the multiplications would stay in float otherwise. */
-static const double good_db = 25, usable_db = 20;
+/* The quality that the recipe `auto` is content with when half of the multiplications
+   would stay in float otherwise. */
+static const double usable_db = 20;
 
-/* The quality that goes with a goal for top-1 agreement alone. */
-static const double least_db = 0;
-
-/* A recipe that goes on may judge that many times as many candidates. */
+/* A recipe that goes on may run that many times as many samples. */
 enum { MORE = 4 };
+
+/* Of the calibration's samples one in ASIDE is kept aside to judge by, at most MOST_ASIDE,
+   where there are LEAST_SAMPLES. */
+enum { ASIDE = 4, MOST_ASIDE = 64, LEAST_SAMPLES = 8 };
 
 static const char REASON[] = "recipe";
 
-/* --- all steps ------------------------------------------------------------- */
+struct recipe {
+    struct qdqi_candidates candidates;
+    struct qdqi_variants variants;
+    struct qdqi_group_search groups;
+    struct qdqi_scales *scales;
+    int64_t bound; /* samples that may be run */
+};
+
+/* --- before the calibration -------------------------------------------------- */
 
 static bool
 has_integer_kernels(enum qdq_format activations)
 {
     return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
-}
-
-static bool
-has_goal(const struct qdq_spec *spec)
-{
-    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
 }
 
 /* Returns whether the recipe goes on where `auto` is content. */
@@ -44,83 +53,141 @@ goes_on(const struct qdq_spec *spec)
     return spec->recipe == QDQ_RECIPE_BEST;
 }
 
-/* Returns the SQNR that the recipe wants. */
-static double
-goal_of(const struct qdq_spec *spec)
-{
-    if (!isnan(spec->recipe_sqnr_db))
-        return spec->recipe_sqnr_db;
-    return isnan(spec->recipe_top1_agreement) ? good_db : least_db;
-}
-
-bool
-qdqi_recipe_has_data(const struct qdqi_job *job)
-{
-    return job->work->dataset >= 0 && !job->work->spec->weight_only;
-}
-
 /* Returns whether candidates can be judged. */
 static bool
 is_judged(const struct qdqi_job *job)
 {
     const struct qdq_spec *spec = job->work->spec;
-    return job->dataset && qdqi_recipe_has_data(job) &&
-           has_integer_kernels(spec->activation_format) &&
+    return job->dataset && qdqi_job_can_judge(job) &&
+           (spec->dynamic || has_integer_kernels(spec->activation_format)) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 
-static enum qdq_code
-report(const struct qdqi_candidates *r, const struct qdqi_group_search *h,
-       struct qdq_error *err)
+/* Keeps samples aside, unless the spec says how many to calibrate with. */
+static void
+keep_aside(const struct qdqi_job *job, struct qdq_spec *spec)
 {
-    struct qdqi_arena *arena = r->job->arena;
+    const int64_t all = qdq_dataset_info(job->dataset)->samples;
+    const int64_t aside = all / ASIDE < MOST_ASIDE ? all / ASIDE : MOST_ASIDE;
+    if ((spec->open & QDQ_CHOICE_SAMPLES) && spec->calibration.max_samples == 0 &&
+        all >= LEAST_SAMPLES)
+        spec->calibration.max_samples = all - aside;
+}
+
+enum qdq_code
+qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
+{
+    if (!goes_on(spec) || !is_judged(job))
+        return QDQ_OK;
+    keep_aside(job, spec);
+    if (qdqi_keeps_observations(job->work))
+        return QDQ_OK;
+    job->observations = qdqi_file_open_temporary();
+    return job->observations >= 0
+               ? QDQ_OK
+               : qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                               "opening a temporary file: %s", strerror(errno));
+}
+
+void
+qdqi_recipe_end(struct qdqi_job *job)
+{
+    if (job->observations >= 0)
+        close(job->observations);
+    job->observations = -1;
+}
+
+/* --- the report -------------------------------------------------------------- */
+
+static struct qdq_recipe_step
+make_step(const char *name, const struct qdqi_grade *score, bool kept)
+{
+    return (struct qdq_recipe_step){.step = name,
+                                    .sqnr_db = score->sqnr_db,
+                                    .size_ratio = score->size_ratio,
+                                    .latency_ratio = score->latency_ratio,
+                                    .samples = score->samples,
+                                    .kept = kept};
+}
+
+static void
+add_variants(const struct qdqi_variants *v, struct qdq_recipe_step *to, size_t first,
+             size_t end)
+{
+    for (size_t i = first; i < end; i++, to++) {
+        const struct qdqi_variant_step *from = &v->steps[i];
+        *to = make_step(from->step, &from->score, from->kept);
+        to->changed = from->changed;
+        to->spec = from->spec;
+    }
+}
+
+/* Reports `n_first` steps of the variants, then those of the groups on top of `changed`,
+   then the other variants. */
+static enum qdq_code
+report(const struct recipe *r, size_t n_first, unsigned changed,
+       const struct qdq_spec *spec, struct qdq_error *err)
+{
+    const struct qdqi_group_search *h = &r->groups;
+    const struct qdqi_variants *v = &r->variants;
+    struct qdqi_arena *arena = r->candidates.job->arena;
+    size_t n = v->n_steps + h->n_steps;
     struct qdq_recipe_report *to = qdqi_arena_alloc(arena, sizeof *to);
-    struct qdq_recipe_step *steps = qdqi_arena_array(arena, h->n_steps, sizeof *steps);
+    struct qdq_recipe_step *steps = qdqi_arena_array(arena, n, sizeof *steps);
     enum qdq_code code = to && steps ? QDQ_OK : qdqi_no_memory(err);
+    if (!code)
+        add_variants(v, steps, 0, n_first);
     for (size_t i = 0; !code && i < h->n_steps; i++) {
         const struct qdqi_group_step *from = &h->steps[i];
-        steps[i] = (struct qdq_recipe_step){
-            .step = from->step, .sqnr_db = from->sqnr_db, .kept = from->kept};
-        code = qdqi_candidates_list(r, from->is_float, arena, &steps[i].layers,
-                                    &steps[i].n_layers, err);
+        struct qdq_recipe_step *step = &steps[n_first + i];
+        *step = make_step(from->step, &from->score, from->kept);
+        step->changed = changed;
+        step->spec = spec;
+        code = qdqi_candidates_list(&r->candidates, from->is_float, arena,
+                                    &step->layers, &step->n_layers, err);
     }
     if (code)
         return code;
-    *to = (struct qdq_recipe_report){h->n_steps, steps};
-    r->job->report->view.recipe = to;
+    add_variants(v, steps + n_first + h->n_steps, n_first, v->n_steps);
+    *to = (struct qdq_recipe_report){n, steps};
+    r->candidates.job->report->view.recipe = to;
     return QDQ_OK;
 }
 
-/* Carries out the choice. */
+/* --- the steps ---------------------------------------------------------------- */
+
+/* Carries out the choice of layers. */
 static enum qdq_code
-carry_out(struct qdqi_candidates *r, const bool *is_float, struct qdqi_scales *scales,
-          struct qdq_error *err)
+carry_out(struct recipe *r, struct qdq_error *err)
 {
-    struct qdqi_job *job = r->job;
+    struct qdqi_job *job = r->candidates.job;
     struct qdq_plan *before = job->plan;
     const char *const *names;
     size_t n;
-    enum qdq_code code = qdqi_candidates_list(r, is_float, job->arena, &names, &n, err);
+    enum qdq_code code = qdqi_candidates_list(&r->candidates, r->groups.is_float,
+                                              job->arena, &names, &n, err);
     if (code || n == 0)
         return code;
     if ((code = qdqi_plan_leaving(job, names, n, REASON, err)))
         return code;
     qdq_plan_free(&before);
-    return qdqi_choose_scales(job, scales, err);
+    return qdqi_choose_scales(job, r->scales, err);
 }
 
-/* Warns when the goal of the spec was not reached. */
+/* Warns when the goal for the outputs was not reached. */
 static enum qdq_code
-warn_missed(const struct qdqi_candidates *r, const struct qdqi_group_search *h,
+warn_missed(const struct recipe *r, const struct qdqi_grade *best,
             struct qdq_error *err)
 {
-    if (!has_goal(r->job->work->spec) || h->sqnr_db >= h->goal_db)
+    const struct qdqi_candidates *c = &r->candidates;
+    if (!qdqi_goals_ask_for_accuracy(c->job->asked) || best->sqnr_db >= c->goal_db)
         return QDQ_OK;
+    c->job->report->view.recipe_missed = true;
     return qdqi_warn(
-        &r->job->warnings, r->job->arena, err, "recipe_goal_missed", NULL,
+        &c->job->warnings, c->job->arena, err, "recipe_goal_missed", NULL,
         "the goal of the recipe was not reached on %lld samples: the worst "
         "output has %.4g dB",
-        (long long)qdqi_judge_samples(r->judge), h->sqnr_db);
+        (long long)qdqi_judge_samples(c->judge), best->sqnr_db);
 }
 
 /* Returns an error if the goal is about a figure that no output has. */
@@ -144,75 +211,182 @@ is_late(void *arg)
     return qdqi_job_is_late(r->job, r->job->work->spec->recipe_seconds);
 }
 
+/* Finds the layers that stay in float. */
 static enum qdq_code
-search(struct qdqi_candidates *r, int64_t bound, struct qdqi_scales *scales,
-       struct qdq_error *err)
+search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = r->job->work->spec;
-    const size_t tries = QDQI_CANDIDATES * (size_t)(goes_on(spec) ? MORE : 1);
-    int64_t samples = qdqi_judge_samples(r->judge);
-    int64_t most = samples > 0 ? bound / samples - 1 : 0;
-    struct qdqi_group_search h = {.n = r->n,
-                                  .costs = r->costs,
-                                  .goal_db = r->goal_db,
-                                  .enough_db = goes_on(spec) ? INFINITY : usable_db,
-                                  .max_scores =
-                                      most > (int64_t)tries ? tries : (size_t)most,
-                                  .arena = r->job->scratch,
-                                  .arg = r,
-                                  .score = qdqi_candidates_score,
-                                  .is_late = is_late};
+    struct qdqi_candidates *c = &r->candidates;
+    const bool more = goes_on(c->job->work->spec);
+    const size_t tries = QDQI_CANDIDATES * (size_t)(more ? MORE : 1);
+    const int64_t samples = qdqi_judge_samples(c->judge);
+    const int64_t most = samples > 0 ? r->bound / samples - 1 : 0;
+    r->groups = (struct qdqi_group_search){
+        .n = c->n,
+        .costs = c->costs,
+        .goal_db = c->goal_db,
+        .enough_db = more ? INFINITY : usable_db,
+        .max_scores = most > (int64_t)tries ? tries : (size_t)(most < 0 ? 0 : most),
+        .start = start,
+        .arena = c->job->scratch,
+        .arg = c,
+        .score = qdqi_candidates_score,
+        .is_late = is_late};
+    if (start)
+        r->groups.best = *start;
     if (most < 1)
         return QDQ_OK;
-    enum qdq_code code = check_goal(r, err);
+    qdqi_judge_expect(c->judge, r->groups.max_scores * (uint64_t)samples);
+    return qdqi_group_search(&r->groups, err);
+}
+
+/* Returns whether the best so far has what the spec asks for. */
+static bool
+is_reached(const struct recipe *r, const struct qdqi_grade *best)
+{
+    return qdqi_group_fits(best) && best->sqnr_db >= r->candidates.goal_db;
+}
+
+/* Tries what costs nothing when the model runs, within half of the bound. */
+static enum qdq_code
+try_variants(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = &r->candidates;
+    r->variants = (struct qdqi_variants){.candidates = c,
+                                         .bound = r->bound / 2,
+                                         .is_late = is_late,
+                                         .arg = c,
+                                         .spec = c->job->work->spec};
+    enum qdq_code code = qdqi_variants_try(&r->variants, r->scales, err);
     if (code)
         return code;
-    qdqi_judge_expect(r->judge, h.max_scores * (uint64_t)samples);
-    code = qdqi_group_search(&h, err);
+    for (size_t i = 0; i < r->variants.n_steps; i++)
+        r->bound -= r->variants.steps[i].score.samples;
+    c->n = 0; /* the plan may be another one */
+    return qdqi_candidates_find(c, err);
+}
+
+/* Tries wider activations where layers in float do not reach the goal. They take the place
+   of these layers. */
+static enum qdq_code
+try_wider(struct recipe *r, bool *ret_wider, struct qdq_error *err)
+{
+    struct qdqi_variants *v = &r->variants;
+    const unsigned before = v->changed;
+    v->best = r->groups.best;
+    v->bound = r->bound;
+    enum qdq_code code = qdqi_variants_widen(v, r->scales, err);
+    *ret_wider = v->changed != before;
+    return code;
+}
+
+/* A recipe that goes on: the spec, then layers, then formats. */
+static enum qdq_code
+go_on(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_variants *v = &r->variants;
+    bool is_wider = false;
+    enum qdq_code code = try_variants(r, err);
+    if (code)
+        return code;
+    const struct qdqi_grade start = v->best;
+    const struct qdq_spec *spec = v->spec;
+    const unsigned changed = v->changed;
+    const size_t n = v->n_steps;
+    r->groups.best = start;
+    if (!is_reached(r, &start) && r->candidates.n > 0)
+        code = search_layers(r, &start, err);
+    const struct qdqi_grade best = r->groups.best;
+    if (!code && !is_reached(r, &best) && qdqi_goals_have_bounds(spec))
+        code = try_wider(r, &is_wider, err);
     if (!code)
-        code = report(r, &h, err);
+        code = report(r, n, changed, spec, err);
     if (!code)
-        code = warn_missed(r, &h, err);
-    if (!code && is_late(r))
-        code = qdqi_job_warn_late(r->job, spec->recipe_seconds, "/recipe/max_seconds",
-                                  err);
-    return code ? code : carry_out(r, h.is_float, scales, err);
+        code = warn_missed(r, is_wider ? &v->best : &best, err);
+    return code || is_wider || !r->groups.is_float ? code : carry_out(r, err);
+}
+
+static enum qdq_code
+choose_layers(struct recipe *r, struct qdq_error *err)
+{
+    enum qdq_code code = search_layers(r, NULL, err);
+    if (code || r->groups.n_steps == 0)
+        return code;
+    code = report(r, 0, 0, NULL, err);
+    return code ? code : carry_out(r, err);
+}
+
+static enum qdq_code
+run(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    const int64_t seconds = job->work->spec->recipe_seconds;
+    enum qdq_code code = check_goal(&r->candidates, err);
+    if (!code)
+        code = goes_on(job->work->spec) ? go_on(r, err) : choose_layers(r, err);
+    return code || !is_late(&r->candidates)
+               ? code
+               : qdqi_job_warn_late(job, seconds, "/recipe/max_seconds", err);
+}
+
+static enum qdq_code
+open_judge(struct recipe *r, const struct qdqi_feed_options *options,
+           struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    struct qdqi_judge **judge = &r->candidates.judge;
+    enum qdq_code code = qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, judge, err);
+    return code || isnan(r->candidates.max_latency)
+               ? code
+               : qdqi_judge_measure_latency(*judge, err);
+}
+
+/* Returns whether there is anything to choose. */
+static bool
+has_choice(const struct recipe *r)
+{
+    const struct qdqi_job *job = r->candidates.job;
+    return r->candidates.n > 0 ||
+           (goes_on(job->work->spec) && job->plan->view.n_quantized > 0);
 }
 
 enum qdq_code
 qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
 {
-    struct qdqi_candidates r = {.job = job,
-                                .scales = scales,
-                                .reason = REASON,
-                                .goal_db = goal_of(job->work->spec),
-                                .min_top1 = job->work->spec->recipe_top1_agreement};
+    const struct qdq_spec *spec = job->work->spec;
+    struct recipe r = {.candidates = {.job = job,
+                                      .scales = scales,
+                                      .reason = REASON,
+                                      .goal_db = qdqi_goals_sqnr_db(spec),
+                                      .min_top1 = spec->recipe_top1_agreement,
+                                      .max_size = spec->recipe_size_ratio,
+                                      .max_latency = spec->recipe_latency_ratio},
+                       .scales = scales};
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
     struct qdq_error why = {0};
-    int64_t bound = 0;
-    if (job->work->spec->recipe < QDQ_RECIPE_AUTO)
+    if (spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
     if (!is_judged(job)) /* of a lack of data the plan warns */
-        return has_goal(job->work->spec) && qdqi_recipe_has_data(job)
+        return qdqi_goals_ask_for_accuracy(spec) && qdqi_job_can_judge(job)
                    ? qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged",
                                NULL,
                                "the recipe has a goal, and with formats that have no "
                                "integer kernels nothing is judged")
                    : QDQ_OK;
-    enum qdq_code code = qdqi_candidates_find(&r, err);
-    if (code || r.n == 0 ||
-        (code = qdqi_candidates_samples(job, &options, &bound, err)))
+    enum qdq_code code = qdqi_candidates_find(&r.candidates, err);
+    if (code || !has_choice(&r) ||
+        (code = qdqi_candidates_samples(job, goes_on(spec) ? MORE : 1, &options,
+                                        &r.bound, err)))
         return code;
-    bound *= goes_on(job->work->spec) ? MORE : 1;
-    if (job->work->spec->recipe_seconds)
-        bound = INT64_MAX;
-    code = qdqi_judge_open(job, &options, QDQ_STAGE_RECIPE, &r.judge, &why);
+    if (spec->recipe_seconds)
+        r.bound = INT64_MAX / MORE;
+    code = open_judge(&r, &options, &why);
     if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED)
-        return qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,
+        code = qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,
                          "the recipe chose by the model alone: %s", why.text);
-    if (code)
-        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    code = search(&r, bound, scales, err);
-    qdqi_judge_close(&r.judge);
+    else if (code)
+        qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    else
+        code = run(&r, err);
+    qdqi_judge_close(&r.candidates.judge);
     return code;
 }

@@ -19,11 +19,13 @@ struct pairs {
     const struct qdqi_scales *scales;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    const char **made;         /* by activation: name of its dequantized tensor */
-    const char **made_weights; /* by weight, likewise */
+    const char **made; /* by activation: name of its dequantized tensor */
+    const char *
+        *made_weights; /* by weight, likewise; NULL: its layers read the integers */
     /* name of an activation that all nodes read dequantized -> name of the float
        tensor */
     struct qdqi_map *raw;
+    struct qdqi_map *dynamic; /* name of a tensor -> its struct dynamic */
     struct qdqi_map
         *stems; /* name of a tensor -> the beginning of names made from it */
     size_t n_stems;
@@ -217,7 +219,10 @@ add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
                                                                          : NULL;
     }
     const struct qdqi_node *node = &p->source->graph.nodes[t->producer];
-    const char *raw = new_name(p, t->name, "_QuantizeLinear_Input");
+    const char *raw = qdqi_map_get(p->raw, t->name);
+    if (raw) /* the DequantizeLinear behind a Gather makes it already */
+        return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
+    raw = new_name(p, t->name, "_QuantizeLinear_Input");
     if (!raw || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)raw))
         return NULL;
     for (size_t i = 0; i < node->proto->n_output; i++)
@@ -226,24 +231,31 @@ add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
     return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
 }
 
-/*
- * Adds a weight whose integers are given: scale, zero point, the integers and
- * DequantizeLinear. Returns the name of the dequantized tensor, or NULL when out of
- * memory.
- */
+/* Adds a weight whose integers are given: scale, zero point and the integers. Returns the
+   name of the integers, or NULL when out of memory. */
 static const char *
-add_integers(struct pairs *p, size_t at, const struct quantized *q)
+add_stored(struct pairs *p, const struct quantized *q, struct beside *ret)
 {
-    struct qdqi_edit *e = p->edit;
     enum qdqi_format format = q->params->format;
-    struct beside beside;
     size_t n = 0;
     const char *integers = new_name(p, q->tensor, "_quantized");
     if (!integers || !qdqi_count_elements(q->dims, q->rank, &n) ||
-        !add_beside(p, q, &beside))
+        !add_beside(p, q, ret))
         return NULL;
-    qdqi_edit_add_made(e, integers, qdqi_format_row((int)format)->dtype, q->rank,
+    qdqi_edit_add_made(p->edit, integers, qdqi_format_row((int)format)->dtype, q->rank,
                        q->dims, qdqi_integers_size(format, n), q->params->integers);
+    return integers;
+}
+
+/* Adds such a weight with a DequantizeLinear. Returns the name of the dequantized tensor,
+   or NULL when out of memory. */
+static const char *
+add_integers(struct pairs *p, size_t at, const struct quantized *q)
+{
+    struct beside beside;
+    const char *integers = add_stored(p, q, &beside);
+    if (!integers)
+        return NULL;
     const char *output = new_name(p, q->tensor, "_DequantizeLinear_Output");
     const char *name = new_name(p, q->tensor, "_DequantizeLinear");
     if (!output || !name)
@@ -251,6 +263,164 @@ add_integers(struct pairs *p, size_t at, const struct quantized *q)
     return add_node(p, at, "DequantizeLinear", name, integers, &beside, output,
                     q->params);
 }
+
+static bool
+has_pair_everywhere(const struct pairs *p, const struct qdqi_tensor *t)
+{
+    for (size_t i = 0; i < p->plan->view.n_tensors; i++)
+        if (p->plan->activations[i].tensor == t && p->plan->activations[i].everywhere)
+            return true;
+    return false;
+}
+
+/* Makes what a Gather reads integers, and dequantizes what it makes, whose last axis is
+   that of the scales. */
+static bool
+dequantize_behind(struct pairs *p, size_t i, const struct quantized *q,
+                  const char *integers, const struct beside *beside)
+{
+    const struct qdqi_node *node = &p->source->graph.nodes[i];
+    const struct qdqi_tensor *t = node->outputs[0];
+    const char *inputs[] = {NULL, beside->scale, beside->zero};
+    const char *name = new_name(p, t->name, "_DequantizeLinear"), *makes = t->name;
+    inputs[0] = new_name(p, t->name, "_quantized");
+    if (has_pair_everywhere(p, t)) {
+        makes = new_name(p, t->name, "_QuantizeLinear_Input");
+        if (!makes || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)makes))
+            return false;
+    }
+    if (!inputs[0] || !name)
+        return false;
+    qdqi_edit_set_input(p->edit, i, 0, integers);
+    qdqi_edit_set_output(p->edit, i, 0, inputs[0]);
+    Onnx__NodeProto *dq =
+        qdqi_edit_add_node(p->edit, qdqi_edit_behind(p->source, t), "DequantizeLinear",
+                           name, inputs, 3, makes);
+    if (q->params->axis >= 0)
+        qdqi_edit_add_int(p->edit, dq, "axis", -1);
+    return dq != NULL;
+}
+
+/* Stores a table as integers, whose rows are dequantized when they are gathered. */
+static bool
+add_table(struct pairs *p, size_t row, const struct quantized *q)
+{
+    const struct qdq_plan_view *view = &p->plan->view;
+    struct beside beside;
+    const char *integers = add_stored(p, q, &beside);
+    bool ok = integers != NULL;
+    for (size_t i = 0; ok && i < view->n_layers; i++)
+        if (view->layers[i].weight_input >= 0 && view->layers[i].weight_row == row)
+            ok = dequantize_behind(p, view->layers[i].node, q, integers, &beside);
+    return ok;
+}
+
+/* --- activations that the runtime quantizes ---------------------------------- */
+
+/* What a DynamicQuantizeLinear makes of a tensor. */
+struct dynamic {
+    const char *integers, *scale, *zero;
+};
+
+/* Adds a DynamicQuantizeLinear of a tensor, which all its readers share. */
+static const struct dynamic *
+quantize_dynamically(struct pairs *p, const struct qdqi_tensor *t)
+{
+    struct dynamic *made = qdqi_map_get(p->dynamic, t->name);
+    if (made)
+        return made;
+    made = qdqi_arena_alloc(p->arena, sizeof *made);
+    if (!made || !qdqi_map_put(p->dynamic, t->name, made))
+        return NULL;
+    made->integers = new_name(p, t->name, "_quantized");
+    made->scale = new_name(p, t->name, "_scale");
+    made->zero = new_name(p, t->name, "_zero_point");
+    const char *name = new_name(p, t->name, "_DynamicQuantizeLinear");
+    if (!made->integers || !made->scale || !made->zero || !name)
+        return NULL;
+    Onnx__NodeProto *node =
+        qdqi_edit_add_node(p->edit, qdqi_edit_before_uses(p->source, t),
+                           "DynamicQuantizeLinear", name, &t->name, 1, made->integers);
+    qdqi_edit_add_output(p->edit, node, made->scale);
+    qdqi_edit_add_output(p->edit, node, made->zero);
+    return node ? made : NULL;
+}
+
+/* Adds a node with an output named after a tensor. Returns the output. */
+static const char *
+add_step(struct pairs *p, size_t at, const char *op, const char *tensor,
+         const char *suffix, const char *const *inputs, size_t n, Onnx__NodeProto **ret)
+{
+    const char *output = new_name(p, tensor, suffix);
+    const char *name = output ? qdqi_edit_name(p->edit, output, "_node") : NULL;
+    *ret = name ? qdqi_edit_add_node(p->edit, at, op, name, inputs, n, output) : NULL;
+    return *ret ? output : NULL;
+}
+
+/* Returns the matrix on the right: the stored integers, turned where a Gemm turns its
+   weight. */
+static const char *
+turn_weight(struct pairs *p, size_t at, const struct qdqi_node *node,
+            const char *weight, const char *integers)
+{
+    Onnx__NodeProto *turn;
+    if (!qdqi_node_is(node->proto, "Gemm") || !qdqi_node_int(node->proto, "transB", 0))
+        return integers;
+    return add_step(p, at, "Transpose", weight, "_turned", &integers, 1, &turn);
+}
+
+/*
+ * Multiplies in integers: MatMulInteger of what DynamicQuantizeLinear makes and the
+ * stored weight, and the product of both scales behind a Cast. The layer's own node
+ * becomes the last one of them.
+ */
+static bool
+multiply_dynamically(struct pairs *p, size_t i, const struct quantized *q,
+                     const char *integers, const struct beside *beside)
+{
+    const struct qdqi_node *node = &p->source->graph.nodes[i];
+    const char *out = node->outputs[0]->name;
+    const struct dynamic *x = quantize_dynamically(p, node->inputs[0]);
+    const char *right = turn_weight(p, i, node, q->tensor, integers);
+    Onnx__NodeProto *step;
+    if (!x || !right)
+        return false;
+    const char *sum =
+        add_step(p, i, "MatMulInteger", out, "_MatMulInteger",
+                 (const char *[]){x->integers, right, x->zero, beside->zero}, 4, &step);
+    const char *floats =
+        sum ? add_step(p, i, "Cast", out, "_Cast", &sum, 1, &step) : NULL;
+    qdqi_edit_add_int(p->edit, step, "to", QDQI_FLOAT32);
+    const char *scales = add_step(p, i, "Mul", out, "_scales",
+                                  (const char *[]){x->scale, beside->scale}, 2, &step);
+    if (!floats || !scales)
+        return false;
+    const char *const factors[] = {floats, scales};
+    if (!qdqi_node_is(node->proto, "Gemm") || node->proto->n_input < 3 ||
+        !node->inputs[2]) {
+        qdqi_edit_become(p->edit, i, "Mul", factors);
+        return true;
+    }
+    const char *product = add_step(p, i, "Mul", out, "_Mul", factors, 2, &step);
+    const char *const terms[] = {product, node->inputs[2]->name};
+    qdqi_edit_become(p->edit, i, "Add", terms);
+    return product != NULL;
+}
+
+static bool
+add_dynamic(struct pairs *p, size_t row, const struct quantized *q)
+{
+    const struct qdq_plan_view *view = &p->plan->view;
+    struct beside beside;
+    const char *integers = add_stored(p, q, &beside);
+    bool ok = integers != NULL;
+    for (size_t i = 0; ok && i < view->n_layers; i++)
+        if (view->layers[i].weight_input >= 0 && view->layers[i].weight_row == row)
+            ok = multiply_dynamically(p, view->layers[i].node, q, integers, &beside);
+    return ok;
+}
+
+/* --- pairs of the plan --------------------------------------------------------- */
 
 /* Adds a pair whose QuantizeLinear reads the numbers that the chosen integers stand for,
    in the place of the weight. */
@@ -292,6 +462,11 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
                                 .dims = w->tensor->view.dims,
                                 .params = &p->scales->weights[i]};
     size_t at = qdqi_edit_before_uses(p->source, w->tensor);
+    if (w->is_table) /* a table that stays float stays as it is */
+        return !q.params->integers || add_table(p, i, &q) ? QDQ_OK
+                                                          : qdqi_no_memory(err);
+    if (p->plan->dynamic && q.params->integers)
+        return add_dynamic(p, i, &q) ? QDQ_OK : qdqi_no_memory(err);
     if (q.params->integers)
         p->made_weights[i] = add_integers(p, at, &q);
     else if (q.params->rounded_floats)
@@ -369,7 +544,7 @@ connect_layer(struct pairs *p, const struct qdq_layer *layer)
     for (size_t i = 0; i < layer->n_inputs; i++)
         qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->quantized_inputs[i],
                             p->made[layer->input_rows[i]]);
-    if (layer->weight_input >= 0)
+    if (layer->weight_input >= 0 && p->made_weights[layer->weight_row])
         qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
                             p->made_weights[layer->weight_row]);
 }
@@ -387,18 +562,23 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                       .edit = qdqi_edit_new(source, arena),
                       .arena = arena,
                       .raw = qdqi_map_new(arena),
+                      .dynamic = qdqi_map_new(arena),
                       .stems = qdqi_map_new(arena)};
     p.made = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *p.made);
     p.made_weights =
         qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.made_weights);
     enum qdq_code code = QDQ_OK;
-    if (!p.edit || !p.made || !p.raw || !p.stems || !p.made_weights)
+    if (!p.edit || !p.made || !p.raw || !p.dynamic || !p.stems || !p.made_weights)
         return qdqi_no_memory(err);
+    /* Tables come first: pairs on what their Gather makes stand behind theirs. */
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (plan->weights[i].is_table && (code = pair_weight(&p, i, err)))
+            return code;
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if ((code = pair_activation(&p, i, err)))
             return code;
     for (size_t i = 0; i < plan->view.n_weights; i++)
-        if ((code = pair_weight(&p, i, err)))
+        if (!plan->weights[i].is_table && (code = pair_weight(&p, i, err)))
             return code;
     for (size_t i = 0; i < plan->view.n_layers; i++)
         connect_layer(&p, &plan->view.layers[i]);
@@ -471,215 +651,4 @@ qdqi_insert_sinks(const struct qdq_model *source, const char *op,
         add_sink(source, e, op, tensors[i], i);
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
-}
-
-/* --- fake quantization ---------------------------------------------------- */
-
-struct fakes {
-    const struct qdq_model *source;
-    const struct qdq_plan *plan;
-    const struct qdqi_scales *scales;
-    struct qdqi_edit *edit;
-    struct qdqi_fake_place *places;
-    size_t n;
-    /* name of an activation that is an output of the graph -> name that its maker gives
-       it */
-    struct qdqi_map *raw;
-    const struct qdq_layer **layers; /* by node; NULL: it is no layer */
-};
-
-/* Adds a Cast of the tensor to the type, because FakeQuant supports float32 only.
-   Returns the name of the Cast's output. */
-static const char *
-add_cast(struct fakes *f, size_t at, const char *tensor, enum qdqi_dtype dtype)
-{
-    const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Cast");
-    const char *output = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Cast_Output");
-    Onnx__NodeProto *node =
-        qdqi_edit_add_node(f->edit, at, "Cast", name, &tensor, 1, output);
-    qdqi_edit_add_int(f->edit, node, "to", (int64_t)dtype);
-    return output;
-}
-
-static bool
-is_half(const struct fakes *f, const struct qdqi_fake_place *place)
-{
-    if (place->kind == QDQI_FAKE_BIAS || place->kind == QDQI_FAKE_INT_BIAS)
-        return false;
-    return (place->kind == QDQI_FAKE_WEIGHT
-                ? f->plan->weights[place->planned].tensor->dtype
-                : f->plan->activations[place->planned].dtype) == QDQI_FLOAT16;
-}
-
-/* Adds a FakeQuant at an input of a node. */
-static void
-add_fake(struct fakes *f, size_t node, int input, struct qdqi_fake_place place)
-{
-    const char *given = f->source->graph.nodes[node].inputs[input]->name;
-    const char *raw = qdqi_map_get(f->raw, given), *tensor = raw ? raw : given;
-    place.node = node;
-    place.input = input;
-    bool half = is_half(f, &place);
-    if (half)
-        tensor = add_cast(f, node, tensor, QDQI_FLOAT32);
-    const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant");
-    const char *output = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Output");
-    Onnx__NodeProto *fake =
-        qdqi_edit_add_node(f->edit, node, QDQI_FAKE_QUANT, name, &tensor, 1, output);
-    qdqi_edit_set_domain(fake, (char *)(uintptr_t)QDQI_DOMAIN);
-    qdqi_edit_add_int(f->edit, fake, "slot", (int64_t)f->n);
-    if (half)
-        output = add_cast(f, node, output, QDQI_FLOAT16);
-    qdqi_edit_set_input(f->edit, node, (size_t)input, output);
-    f->places[f->n++] = place;
-}
-
-/* Adds a FakeQuant of the layer's bias if that is stored as integers. Returns whether it
-   is. */
-static bool
-fake_integer_bias(struct fakes *f, size_t i)
-{
-    for (size_t k = 0; f->scales->biases && k < f->plan->n_biases; k++) {
-        const struct qdqi_planned_bias *b = &f->plan->biases[k];
-        if (b->layer != i || !f->scales->biases[k].integers)
-            continue;
-        add_fake(f, f->plan->view.layers[i].node, b->input,
-                 (struct qdqi_fake_place){
-                     .layer = i, .kind = QDQI_FAKE_INT_BIAS, .planned = k});
-        return true;
-    }
-    return false;
-}
-
-static void
-fake_layer(struct fakes *f, size_t i)
-{
-    const struct qdq_layer *layer = &f->plan->view.layers[i];
-    for (size_t k = 0; k < layer->n_inputs; k++)
-        add_fake(f, layer->node, layer->quantized_inputs[k],
-                 (struct qdqi_fake_place){.layer = i,
-                                          .kind = QDQI_FAKE_ACTIVATION,
-                                          .planned = layer->input_rows[k]});
-    if (layer->weight_input >= 0)
-        add_fake(f, layer->node, layer->weight_input,
-                 (struct qdqi_fake_place){.layer = i,
-                                          .kind = QDQI_FAKE_WEIGHT,
-                                          .planned = layer->weight_row});
-    bool whole = fake_integer_bias(f, i);
-    for (size_t k = 0; k < f->scales->n_shifted; k++)
-        if (f->scales->shifted[k].layer == i &&
-            !(whole && f->scales->shifted[k].node == layer->node))
-            add_fake(f, f->scales->shifted[k].node, f->scales->shifted[k].input,
-                     (struct qdqi_fake_place){
-                         .layer = i, .kind = QDQI_FAKE_BIAS, .planned = k});
-}
-
-/* Gives an activation that is an output of the graph another name where it is made, so
-   that a FakeQuant can make the output. */
-static bool
-rename_output(struct fakes *f, const struct qdqi_planned_tensor *planned)
-{
-    const struct qdqi_tensor *t = planned->tensor;
-    if (!planned->everywhere || !t->is_output || t->producer < 0 ||
-        planned->dtype != QDQI_FLOAT32)
-        return true;
-    const struct qdqi_node *node = &f->source->graph.nodes[t->producer];
-    const char *raw = qdqi_edit_name(f->edit, t->name, "_FakeQuant_Input");
-    if (!raw || !qdqi_map_put(f->raw, t->name, (void *)(uintptr_t)raw))
-        return false;
-    for (size_t i = 0; i < node->proto->n_output; i++)
-        if (node->outputs[i] == t)
-            qdqi_edit_set_output(f->edit, (size_t)t->producer, i, raw);
-    return true;
-}
-
-static void
-fake_output(struct fakes *f, size_t row)
-{
-    const struct qdqi_tensor *t = f->plan->activations[row].tensor;
-    const char *raw = qdqi_map_get(f->raw, t->name);
-    if (!raw)
-        return;
-    Onnx__NodeProto *fake = qdqi_edit_add_node(
-        f->edit, qdqi_edit_behind(f->source, t), QDQI_FAKE_QUANT,
-        qdqi_edit_name(f->edit, t->name, "_FakeQuant"), &raw, 1, t->name);
-    qdqi_edit_set_domain(fake, (char *)(uintptr_t)QDQI_DOMAIN);
-    qdqi_edit_add_int(f->edit, fake, "slot", (int64_t)f->n);
-    f->places[f->n++] = (struct qdqi_fake_place){.layer = f->plan->view.n_layers,
-                                                 .kind = QDQI_FAKE_ACTIVATION,
-                                                 .planned = row,
-                                                 .node = (size_t)t->producer,
-                                                 .input = -1};
-}
-
-static bool
-is_planned_edge(const struct qdq_layer *layer, int input)
-{
-    for (size_t i = 0; layer && i < layer->n_inputs; i++)
-        if (layer->quantized_inputs[i] == input)
-            return true;
-    return false;
-}
-
-/* Adds a FakeQuant for each other reader of an activation that all read from its pair. */
-static void
-fake_readers(struct fakes *f, size_t row)
-{
-    const struct qdqi_planned_tensor *planned = &f->plan->activations[row];
-    if (!planned->everywhere)
-        return;
-    for (const struct qdqi_use *use = planned->tensor->uses; use; use = use->next)
-        if (!is_planned_edge(f->layers[use->node], use->input))
-            add_fake(f, use->node, use->input,
-                     (struct qdqi_fake_place){.layer = f->plan->view.n_layers,
-                                              .kind = QDQI_FAKE_ACTIVATION,
-                                              .planned = row});
-    fake_output(f, row);
-}
-
-/* Returns the largest number of places. */
-static size_t
-count_places(const struct fakes *f)
-{
-    const struct qdq_plan_view *plan = &f->plan->view;
-    size_t n = f->scales->n_shifted + f->plan->n_biases;
-    for (size_t i = 0; i < plan->n_layers; i++)
-        n += plan->layers[i].n_inputs + 1;
-    for (size_t i = 0; i < plan->n_tensors; i++) {
-        const struct qdqi_use *use = f->plan->activations[i].tensor->uses;
-        for (n++; use; use = use->next)
-            n++;
-    }
-    return n;
-}
-
-enum qdq_code
-qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,
-                  const struct qdqi_scales *scales, struct qdqi_arena *arena,
-                  struct qdqi_fake_place **ret_places, size_t *ret_n,
-                  const Onnx__ModelProto **ret, struct qdq_error *err)
-{
-    struct fakes f = {.source = source,
-                      .plan = plan,
-                      .scales = scales,
-                      .edit = qdqi_edit_new(source, arena),
-                      .raw = qdqi_map_new(arena)};
-    const struct qdq_plan_view *view = &plan->view;
-    f.places = qdqi_arena_array(arena, count_places(&f), sizeof *f.places);
-    f.layers = qdqi_arena_array(arena, source->graph.n_nodes, sizeof *f.layers);
-    bool ok = f.places && f.layers && f.raw;
-    for (size_t i = 0; ok && i < view->n_layers; i++)
-        f.layers[view->layers[i].node] = &view->layers[i];
-    for (size_t i = 0; ok && i < view->n_tensors; i++)
-        ok = rename_output(&f, &plan->activations[i]);
-    if (!ok)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < view->n_layers; i++)
-        fake_layer(&f, i);
-    for (size_t i = 0; i < view->n_tensors; i++)
-        fake_readers(&f, i);
-    qdqi_edit_import(f.edit, QDQI_DOMAIN, 1);
-    *ret_places = f.places;
-    *ret_n = f.n;
-    return qdqi_edit_finish(f.edit, ret, err);
 }

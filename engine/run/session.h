@@ -41,7 +41,7 @@ struct qdqi_session_options {
     /*
      * True for a session as a user of the runtime opens one: with its default
      * optimizations, so that pairs become integer kernels. The other members are then
-     * 0.
+     * 0, but for `optimized`.
      */
     bool plain;
     /*

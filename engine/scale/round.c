@@ -191,6 +191,8 @@ round_group(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
 {
     const struct qdqi_format_row *format = qdqi_format_row((int)w->format);
     size_t first = group * m->outputs * m->row;
+    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
+                                     .threads = job->engine->threads};
     const struct qdqi_gptq r = {
         .outputs = m->outputs,
         .row = m->row,
@@ -202,11 +204,12 @@ round_group(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
         .lowest = w->is_reduced ? -64 : (int32_t)format->lowest,
         .highest = w->is_reduced ? 64 : (int32_t)format->highest,
         .moment = &m->moments->moments[group],
-        .centred = job->work->spec->bias_correction == QDQ_YES &&
+        .centred = job->work->spec->bias_correction != QDQ_BIASES_NONE &&
                    has_biases(job, w, m->outputs * m->moments->groups),
         .refine = format->bits < 8,
         .own_scales = has_own_scales(m),
         .integers = integers + first,
+        .tasks = &tasks,
     };
     *ret_degenerate = false;
     if (uses_gptq(job->work->spec, format))
@@ -330,7 +333,7 @@ qdqi_correct_biases(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_erro
     const struct qdq_plan_view *plan = &job->plan->view;
     enum qdq_code code = QDQ_OK;
     s->n_shifted = 0;
-    if (!job->moments || job->work->spec->bias_correction != QDQ_YES)
+    if (!job->moments || job->work->spec->bias_correction == QDQ_BIASES_NONE)
         return QDQ_OK;
     s->shifted = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *s->shifted);
     if (!s->shifted)

@@ -112,10 +112,20 @@ count_filled(const struct qdqi_constant *w, const struct qdqi_planned_weight *pl
     return QDQ_OK;
 }
 
-/* The budget that is left for the weights of one model. */
+/* The weights that stay float for one reason. */
+struct kept {
+    const char *why; /* NULL: no weight has come here yet */
+    const char *first;
+    size_t n;
+};
+
+enum { MAX_REASONS = 4 }; /* that stays_float() gives */
+
+/* The budget that is left for the weights of one model, and those that stay float. */
 struct budget {
     int64_t filled;    /* channels of weights that repeat one element */
     uint64_t integers; /* bytes of integers */
+    struct kept kept[MAX_REASONS];
 };
 
 /* Returns the reason why a weight is not stored as integers, or NULL. */
@@ -134,24 +144,54 @@ stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
     return NULL;
 }
 
+static void
+count_kept(struct budget *budget, const char *weight, const char *why)
+{
+    struct kept *row = budget->kept;
+    while (row->why && row->why != why)
+        row++;
+    row->why = why;
+    if (row->n++ == 0)
+        row->first = weight;
+}
+
+/* Warns once for each reason, however many weights there are. */
+static enum qdq_code
+warn_kept(struct qdqi_job *job, const struct budget *budget, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (const struct kept *row = budget->kept;
+         !code && row < budget->kept + MAX_REASONS && row->why; row++)
+        code = row->n == 1
+                   ? qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float",
+                               row->first,
+                               "the weight stays float, behind Q and DQ: %s", row->why)
+                   : qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float",
+                               row->first,
+                               "%zu weights, this one first, stay float, behind Q and "
+                               "DQ; of this one: %s",
+                               row->n, row->why);
+    return code;
+}
+
 /*
  * Quantizes weight i if the spec asks for stored integers. Views and axes can make many
  * weights from a few bytes of a file, so the integers may take no more bytes than the
  * model.
  */
 static enum qdq_code
-choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+choose_storage(const struct qdqi_job *job, struct qdqi_scales *s, size_t i,
                const struct qdqi_constant *c, struct budget *budget,
                struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &job->plan->weights[i];
-    const char *name = w->tensor->name;
     if (job->work->spec->weight_storage != QDQ_STORE_DQ)
         return QDQ_OK;
     const char *why = stays_float(job, w, c, budget);
-    if (why)
-        return qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float", name,
-                         "the weight stays float, behind Q and DQ: %s", why);
+    if (why) {
+        count_kept(budget, w->tensor->name, why);
+        return QDQ_OK;
+    }
     s->weights[i].integers = qdqi_integers_new(job->scratch, c, &s->weights[i]);
     budget->integers -= qdqi_integers_size(w->format, c->n);
     return s->weights[i].integers ? QDQ_OK : qdqi_no_memory(err);
@@ -248,7 +288,8 @@ static enum qdq_code
 scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
 {
     size_t n = job->plan->view.n_weights;
-    struct budget budget = {MAX_FILLED_CHANNELS, qdqi_model_bytes(job->model)};
+    struct budget budget = {.filled = MAX_FILLED_CHANNELS,
+                            .integers = qdqi_model_bytes(job->model)};
     struct qdq_weight_report *weights =
         qdqi_arena_array(job->arena, n, sizeof *weights);
     s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
@@ -272,7 +313,7 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
     }
     job->report->view.weights = weights;
     job->report->view.n_weights = n;
-    return QDQ_OK;
+    return warn_kept(job, &budget, err);
 }
 
 enum qdq_code

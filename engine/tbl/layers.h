@@ -6,6 +6,7 @@
  *   LAYER("Class", "Op", KIND, weight, AXIS, STATE, is, "how the class is recognized")
  *
  *   KIND    WEIGHTED      one data input and a constant weight
+ *           TABLE         the weight is a table whose rows integer inputs select
  *           NON_WEIGHTED  input 0 is data
  *           MOVING        the same, and the operator only moves data
  *           PASS          the same, and all data come out unchanged, perhaps in another

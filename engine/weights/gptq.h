@@ -8,6 +8,7 @@
 #ifndef QDQI_WEIGHTS_GPTQ_H
 #define QDQI_WEIGHTS_GPTQ_H
 
+#include "base/tasks.h"
 #include "number/moment.h"
 #include "qdq/error.h"
 
@@ -27,14 +28,15 @@ struct qdqi_gptq {
     /* Few bits: scales may change, where `own_scales` (no two outputs share one), and
        the integers are refined. */
     bool refine, own_scales;
-    int16_t *integers; /* by element: the result, as it is stored */
+    int16_t *integers;              /* by element: the result, as it is stored */
+    const struct qdqi_tasks *tasks; /* threads; NULL: the calling one does it all */
 };
 
 /* The nearest integers. */
 void qdqi_round_nearest(const struct qdqi_gptq *r);
 
-/* Rounds. *ret_degenerate tells that the moment is not usable; then the integers are the
-   nearest ones. NO_MEMORY. */
+/* Rounds, with the same bits whatever the number of threads. *ret_degenerate tells that
+   the moment is not usable; then the integers are the nearest ones. NO_MEMORY. */
 enum qdq_code qdqi_round_gptq(const struct qdqi_gptq *r, bool *ret_degenerate,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -35,19 +35,14 @@ each_loop(const float *restrict x, const float *restrict scales, uint8_t *restri
         to[i] = (uint8_t)(int32_t)qdqi_quantized(x[i], scales[i], low, high);
 }
 
-QDQI_AVX2 static void
-one_avx2(const float *x, uint8_t *to, size_t n, float scale, float low, float high,
-         int32_t zero_point)
-{
-    one_loop(x, to, n, scale, low, high, zero_point);
-}
-
-QDQI_AVX2 static void
-each_avx2(const float *x, const float *scales, uint8_t *to, size_t n, float low,
-          float high)
-{
-    each_loop(x, scales, to, n, low, high);
-}
+QDQI_VARIANTS(void, one,
+              (const float *x, uint8_t *to, size_t n, float scale, float low,
+               float high, int32_t zero_point),
+              (x, to, n, scale, low, high, zero_point))
+QDQI_VARIANTS(void, each,
+              (const float *x, const float *scales, uint8_t *to, size_t n, float low,
+               float high),
+              (x, scales, to, n, low, high))
 
 /* Quantizes numbers that share a scale, to one byte each. */
 static void
@@ -62,8 +57,8 @@ quantize_run(const struct qdqi_format_row *row, const float *x, size_t n, float 
                                 row->bits, row->fraction_bits, row->min_exponent);
     if (row->fraction_bits > 0)
         return;
-    if (n > 1 && qdqi_has_avx2())
-        one_avx2(x, to, n, scale, low, high, zero_point);
+    if (n > 1)
+        one(x, to, n, scale, low, high, zero_point);
     else
         one_loop(x, to, n, scale, low, high, zero_point);
 }
@@ -73,10 +68,7 @@ static void
 quantize_each(const struct qdqi_format_row *row, const float *x, size_t n,
               const float *scales, uint8_t *to)
 {
-    if (qdqi_has_avx2())
-        each_avx2(x, scales, to, n, row->lowest, row->highest);
-    else
-        each_loop(x, scales, to, n, row->lowest, row->highest);
+    each(x, scales, to, n, row->lowest, row->highest);
 }
 
 /* --- all elements ---------------------------------------------------------- */

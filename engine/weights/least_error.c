@@ -108,15 +108,23 @@ struct best {
 struct extent {
     float scale;
     double low, high;
+    /* the end of what is not clipped, positive or negative; 0: clipping_error() has no
+       bound for the range */
+    double reach;
 };
 
 static struct extent
 extent_of(const struct channel *c, float scale, int32_t zero_point)
 {
+    const float least = 1e-30F; /* above it scales are not raised to a normal number */
     const struct qdqi_format_row *row = qdqi_format_row((int)c->format);
     double high = (double)scale * ((double)row->highest - zero_point);
     double low = (double)scale * ((double)row->lowest - zero_point);
-    return (struct extent){scale, c->symmetric ? -high : low, high};
+    bool bounded = c->symmetric && c->dtype == QDQI_FLOAT32 && scale >= least;
+    return (struct extent){scale, c->symmetric ? -high : low, high,
+                           !bounded      ? 0
+                           : high > -low ? high
+                                         : -low};
 }
 
 static void
@@ -139,18 +147,12 @@ try_share(struct channel *c, const struct extent *e, int share, struct best *bes
  * negative at the lowest integer.
  */
 static double
-clipping_error(const struct channel *c, const struct extent *e, int share)
+clipping_error(const struct extent *e, int share)
 {
-    const float least = 1e-30F; /* above it scales are not raised to a normal number */
-    const struct qdqi_format_row *row = qdqi_format_row((int)c->format);
     double part = (double)share / (COARSE * FINE);
-    double reach = part * (double)e->scale * -(double)row->lowest;
     double rounding = e->high * 1e-6; /* of the ends of the ranges, and more */
-    double clipped =
-        e->high - (reach > e->high * part ? reach : e->high * part) - rounding;
-    if (!c->symmetric || c->dtype != QDQI_FLOAT32 || e->scale < least || clipped <= 0)
-        return 0;
-    return clipped * clipped * 0.999999;
+    double clipped = e->high - e->reach * part - rounding;
+    return e->reach > 0 && clipped > 0 ? clipped * clipped * 0.999999 : 0;
 }
 
 /* Shares that are tried, in this order. */
@@ -195,7 +197,7 @@ try_candidates(struct channel *c, const struct extent *e,
     struct candidates k = {.n = 0};
     double least = best->error;
     for (int share = s->first; share >= s->last; share += s->step) {
-        if (clipping_error(c, e, share) > least)
+        if (clipping_error(e, share) > least)
             break;
         if (share == s->without || share >= COARSE * FINE)
             continue;
@@ -218,7 +220,7 @@ try_shares(struct channel *c, const struct extent *e, const struct qdqi_approxim
         return;
     }
     for (int share = s->first; share >= s->last; share += s->step) {
-        if (clipping_error(c, e, share) > best->error)
+        if (clipping_error(e, share) > best->error)
             break;
         if (share != s->without && share < COARSE * FINE)
             try_share(c, e, share, best);

@@ -4,9 +4,20 @@
 
 #include "number/simd.h"
 
+/* Here and in number/products.c alone, products and sums are fused. */
+#ifdef __clang__
+#pragma clang fp contract(fast)
+#else
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 typedef double doubles4 __attribute__((vector_size(32), aligned(8)));
 
-enum { HIGH = 4 }; /* lines that are updated at once */
+enum {
+    HIGH = 4,   /* lines that are updated at once, */
+    WIDE = 8,   /* and columns of them */
+    PACKED = 8, /* so many columns are packed at once, times WIDE */
+};
 
 struct panel {
     const struct qdqi_update *u;
@@ -25,9 +36,9 @@ update_rest(const struct panel *p, size_t line, size_t n, size_t first)
                 p->to[line * p->stride + i] += p->by[line][r] * p->u->rows[r][i];
 }
 
-/* Updates HIGH lines of 8 columns. */
+/* Updates HIGH lines of 8 columns, of which `packed` has the rows. */
 QDQI_LOOP void
-update_8(const struct panel *p, size_t line, size_t at)
+update_8(const struct panel *p, size_t line, size_t at, const double *packed)
 {
     double *t0 = p->to + line * p->stride + at, *t1 = t0 + p->stride;
     double *t2 = t1 + p->stride, *t3 = t2 + p->stride;
@@ -35,9 +46,9 @@ update_8(const struct panel *p, size_t line, size_t at)
     doubles4 s10 = *(doubles4 *)t1, s11 = *(doubles4 *)(t1 + 4);
     doubles4 s20 = *(doubles4 *)t2, s21 = *(doubles4 *)(t2 + 4);
     doubles4 s30 = *(doubles4 *)t3, s31 = *(doubles4 *)(t3 + 4);
-    for (size_t r = 0; r < p->u->n; r++) {
-        const double *row = p->u->rows[r] + at;
-        doubles4 low = *(const doubles4 *)row, high = *(const doubles4 *)(row + 4);
+    for (size_t r = 0; r < p->u->n; r++, packed += WIDE) {
+        doubles4 low = *(const doubles4 *)packed,
+                 high = *(const doubles4 *)(packed + 4);
         s00 += p->by[line][r] * low;
         s01 += p->by[line][r] * high;
         s10 += p->by[line + 1][r] * low;
@@ -57,16 +68,32 @@ update_8(const struct panel *p, size_t line, size_t at)
     *(doubles4 *)(t3 + 4) = s31;
 }
 
+/* Copies columns `at` to at + n * WIDE - 1 of the rows. Rows lie far apart; what is
+   copied stays in the nearest cache while all lines are updated by it. */
+QDQI_LOOP void
+pack(const struct qdqi_update *u, size_t at, size_t n, double *to)
+{
+    for (size_t r = 0; r < u->n; r++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < WIDE; k++)
+                to[(i * u->n + r) * WIDE + k] = u->rows[r][at + i * WIDE + k];
+}
+
 QDQI_LOOP void
 panel_loop(const struct panel *p, size_t n)
 {
-    size_t line = 0, at = p->u->first;
-    for (; at + 8 <= p->u->end; at += 8)
-        for (line = 0; line + HIGH <= n; line += HIGH)
-            update_8(p, line, at);
-    line = n / HIGH * HIGH;
-    update_rest(p, 0, line, at);
-    update_rest(p, line, n - line, p->u->first);
+    double packed[PACKED * WIDE * QDQI_AT_ONCE] __attribute__((aligned(64)));
+    size_t at = p->u->first, lines = n / HIGH * HIGH;
+    for (size_t columns; at + WIDE <= p->u->end; at += columns * WIDE) {
+        columns = (p->u->end - at) / WIDE;
+        columns = columns < PACKED ? columns : PACKED;
+        pack(p->u, at, columns, packed);
+        for (size_t line = 0; line < lines; line += HIGH)
+            for (size_t i = 0; i < columns; i++)
+                update_8(p, line, at + i * WIDE, packed + i * p->u->n * WIDE);
+    }
+    update_rest(p, 0, lines, at);
+    update_rest(p, lines, n - lines, p->u->first);
 }
 
 QDQI_LOOP void

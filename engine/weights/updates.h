@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 enum {
-    QDQI_PANEL = 32,   /* outputs that are worked on at once */
+    QDQI_PANEL = 64,   /* outputs that are worked on at once */
     QDQI_AT_ONCE = 32, /* rows that are added at once, at most */
 };
 

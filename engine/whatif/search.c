@@ -61,12 +61,12 @@ confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
 {
     struct search *s = arg;
     const struct qdq_search *goal = &s->job->work->spec->search;
-    struct qdqi_score score;
-    enum qdq_code code =
-        qdqi_candidates_score(&s->deployed, is_float, &score.sqnr_db, err);
+    struct qdqi_grade grade;
+    enum qdq_code code = qdqi_candidates_score(&s->deployed, is_float, &grade, err);
     if (code)
         return code;
-    score.top1_agreement = qdqi_judge_agreement(s->deployed.judge);
+    const struct qdqi_score score = {grade.sqnr_db,
+                                     qdqi_judge_agreement(s->deployed.judge)};
     *ret = !(score.sqnr_db < goal->min_sqnr_db) &&
            !(score.top1_agreement < goal->min_top1_agreement);
     if (*ret || !s->confirmed)
@@ -82,8 +82,12 @@ open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error 
     struct qdqi_feed_options options = qdqi_trials_options(s->trials);
     struct qdqi_candidates *d = &s->deployed;
     options.max_samples = s->samples;
-    *d = (struct qdqi_candidates){
-        .job = s->job, .scales = scales, .reason = "search", .min_top1 = NAN};
+    *d = (struct qdqi_candidates){.job = s->job,
+                                  .scales = scales,
+                                  .reason = "search",
+                                  .min_top1 = NAN,
+                                  .max_size = NAN,
+                                  .max_latency = NAN};
     s->last = (struct qdqi_score){NAN, NAN};
     if (!qdqi_deployed_runs(s->job))
         return QDQ_OK;

@@ -7,7 +7,7 @@ import re
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 SAMPLE = re.compile(rf'^({NAME})(?:\{{(.*)\}})? (\S+)$')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\["\\n])*)"(?:,|$)')
-UNITS = ("seconds", "bytes", "jobs", "connections", "info", "ready")
+UNITS = ("seconds", "bytes", "jobs", "connections", "info", "ready", "nodes")
 PARTS = ("_bucket", "_sum", "_count")
 
 

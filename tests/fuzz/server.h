@@ -200,7 +200,8 @@ remove_jobs(void)
     for (size_t i = 0; i < n; i++) {
         (void)jobs_cancel(server.service->jobs, jobs[i].id, &p);
         p = (struct api_problem){0};
-        must(library_job_remove(server.service->library, jobs[i].id, &p), &p);
+        must(library_job_remove(server.service->library, jobs[i].id, STORE_REQUEST, &p),
+             &p);
         store_job_fini(&jobs[i]);
     }
     free(jobs);
@@ -220,7 +221,7 @@ remove_files(void)
              &p);
         if (!any)
             return;
-        must(library_remove(library, kind, id, &p), &p);
+        must(library_remove(library, kind, id, STORE_REQUEST, &p), &p);
     }
 }
 

@@ -67,8 +67,15 @@ class Bucket:
 
     def keys(self, prefix=""):
         """All keys but those that name the database that the blobs belong to."""
-        text = self.curl(f"{self.endpoint}/blobs?list-type=2&prefix={quote(prefix, safe=str())}").stdout.decode()
-        return [key for key in re.findall("<Key>([^<]*)</Key>", text) if "/record/" not in key]
+        keys, after = [], ""
+        while True:
+            text = self.curl(f"{self.endpoint}/blobs?list-type=2&prefix={quote(prefix, safe=str())}"
+                             f"&start-after={quote(after, safe=str())}").stdout.decode()
+            page = re.findall("<Key>([^<]*)</Key>", text)
+            keys += page
+            if not page or "<IsTruncated>true" not in text:
+                return [key for key in keys if "/record/" not in key]
+            after = page[-1]
 
     def read(self, key):
         return self.curl(f"{self.endpoint}/blobs/{key}").stdout

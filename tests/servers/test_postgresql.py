@@ -5,58 +5,27 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
-import registry
 
+from database import Server
 from service import INSTALLED, ROOT, Service, eventually
+from test_metrics import metrics
 
 LEASE = 3
-
-
-class Server:
-    """A cluster of PostgreSQL that can be stopped and started again."""
-
-    def __init__(self, folder):
-        self.programs = Path(registry.program("postgresql"))
-        self.folder, self.port = folder, registry.free_port()
-        self.url = f"postgresql://qdqd@127.0.0.1:{self.port}/qdqd"
-        self.start()
-
-    def answers(self):
-        return subprocess.run([self.programs / "pg_isready", "-q", "-d", self.url],
-                              check=False).returncode == 0
-
-    def start(self):
-        with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [registry.HERE / "postgresql", self.folder, str(self.port)], stdout=log,
-                stderr=log, start_new_session=True)
-        eventually(self.answers, 60)
-
-    def stop(self, how=signal.SIGINT):
-        self.process.send_signal(how)
-        self.process.wait(30)
-
-    def sql(self, text):
-        done = subprocess.run([self.programs / "psql", "-XAtq", "-d", self.url, "-c", text],
-                              capture_output=True, text=True, timeout=60, check=True)
-        return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     one = Server(tmp_path_factory.mktemp("postgresql"))
     yield one
-    one.stop()
+    one.close()
 
 
 @pytest.fixture
 def database(server):
     """An empty record."""
-    for schema in server.sql("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'qdqd%'").split():
-        server.sql(f'DROP SCHEMA "{schema}" CASCADE')
+    server.empty()
     return server
 
 
@@ -65,14 +34,16 @@ def node(database, tmp_path):
     """Makes daemons that share the record and one folder of blobs."""
     made = []
 
-    def make(**settings):
+    def make(arguments=(), environment=None, **settings):
         folder = tmp_path / f"node{len(made)}"
         blobs = tmp_path / "blobs"
         blobs.mkdir(mode=0o700, exist_ok=True)
-        (folder / "state").mkdir(mode=0o700, parents=True)
+        (folder / "state").mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / "state" / "blobs").symlink_to(blobs)
         settings = {"store_url": database.url, "cluster_lease": LEASE, **settings}
-        one = Service(folder, **{f"QDQD_{k.upper()}": str(v) for k, v in settings.items()})
+        one = Service(folder, **{f"QDQD_{k.upper()}": str(v) for k, v in settings.items()},
+                      **(environment or {}))
+        one.arguments = list(arguments)
         made.append(one)
         return one.start()
 
@@ -102,14 +73,15 @@ def test_a_newer_schema_is_refused(node, database):
     one.process = None
 
 
-@pytest.mark.parametrize("program", ["test_store", "test_outbox"])
+@pytest.mark.parametrize("program", ["test_store", "test_outbox", "test_fences"])
 def test_the_store_behaves_as_with_sqlite(database, program):
     """The unit tests of the store, each with a schema of its own."""
     built = ROOT / "build" / "tests" / "unit" / "daemon" / program
     if not built.exists():
         pytest.skip(f"{program} is not built")
-    done = subprocess.run([built], env={**os.environ, "QDQD_TEST_STORE": database.url},
-                          capture_output=True, text=True, timeout=300, check=False)
+    asked = {"QDQD_TEST_STORE": database.url, "QDQD_TEST_PSQL": str(database.programs / "psql")}
+    done = subprocess.run([built], env={**os.environ, **asked}, capture_output=True,
+                          text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -147,6 +119,7 @@ def test_nodes_are_listed(node):
     eventually(lambda: len(nodes(one)) == 2, LEASE)
     first, second = nodes(two)
     assert [x["id"] for x in nodes(one)] == [first["id"], second["id"]]
+    assert metrics(one)["qdqd_nodes"].value() == 2
     assert second["lanes"] == 3 and first["running"] == second["running"] == 0
     assert first["started_at"] < second["started_at"] <= second["seen_at"]
     eventually(lambda: nodes(one)[0]["seen_at"] > first["seen_at"], LEASE)
@@ -196,6 +169,7 @@ def test_a_daemon_that_stood_still_is_too_late(node, database):
                4 * LEASE)
     one.process.send_signal(signal.SIGCONT)
     eventually(lambda: "lease_lost" in one.log.read_text(), 2 * LEASE)
+    assert metrics(one)["qdqd_leases_lost_total"].value(what="job") == 1
     eventually(lambda: one.busy_workers() == [])
     assert database.sql('SELECT state, fence, attempts FROM "qdqd".jobs') == "running|2|0"
     two.running(job)
@@ -214,7 +188,7 @@ def test_a_late_end_is_refused(node, database):
     time.sleep(1)
     row = database.sql('SELECT state, fence, result_model IS NULL, ended_at FROM "qdqd".jobs')
     assert row == "running|2|t|0"
-    assert "lease_lost" not in one.log.read_text()  # no heartbeat has told the daemon
+    assert "end_refused" in one.log.read_text()
 
 
 def test_postgresql_is_restarted(node, database):
@@ -233,9 +207,11 @@ def test_postgresql_is_restarted(node, database):
     one.succeeded(one.submit_glyphs(spec={"calibration": {"method": "minmax"}}))
 
 
-@pytest.mark.parametrize("command", [["--backup", "copy"], ["--check-store"], ["--adopt"]])
+@pytest.mark.parametrize("command", [["--backup", "copy"], ["--restore", "copy"], ["--adopt"],
+                                     ["--blobs", "s3://blobs"]])
 def test_commands_for_sqlite_refuse(command, tmp_path):
     done = subprocess.run([INSTALLED / "sbin" / "qdqd", *command], cwd=tmp_path, text=True,
                           env={**os.environ, "QDQD_STORE_URL": "postgresql://127.0.0.1:1/qdqd"},
                           capture_output=True, timeout=60, check=False)
     assert done.returncode == 2 and "the record is in PostgreSQL" in done.stderr
+    assert "pg_dump is the backup of the record, and the bucket's versioning" in done.stderr

@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_cage \
 	tests/unit/daemon/test_check \
 	tests/unit/daemon/test_derive \
+	tests/unit/daemon/test_fences \
 	tests/unit/daemon/test_gpus \
 	tests/unit/daemon/test_job \
 	tests/unit/daemon/test_library \

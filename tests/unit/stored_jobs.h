@@ -8,12 +8,33 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct store *store;
 static struct api_problem problem;
 
 static char model[] = "sha256:m", data[] = "sha256:d", spec[] = "{}";
+
+/* Where the database's clock counts, makes the time that a call is given count instead, as
+   with SQLite. QDQD_TEST_PSQL is the path of psql. */
+static inline void
+make_clock_settable(const char *url, const char *tenant)
+{
+    const char *psql = getenv("QDQD_TEST_PSQL");
+    char sql[256];
+    int status = -1;
+    snprintf(sql, sizeof sql,
+             "CREATE OR REPLACE FUNCTION \"qdqd-%s\".moment(asked BIGINT)"
+             " RETURNS BIGINT LANGUAGE sql AS 'SELECT asked'",
+             tenant);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl(psql, "psql", "-qXd", url, "-c", sql, (char *)NULL);
+        _exit(127);
+    }
+    ck_assert(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
 
 /* With QDQD_TEST_STORE=postgresql://... the store is a schema of its own there. */
 static inline void
@@ -27,6 +48,8 @@ reopen(void)
     store_close(&store);
     snprintf(tenant, sizeof tenant, "unit-%d", (int)getpid());
     ck_assert_msg(store_open_at(&place, &store, &problem), "%s", problem.detail);
+    if (place.url)
+        make_clock_settable(place.url, tenant);
 }
 
 static inline void

@@ -11,10 +11,12 @@
 #include <stddef.h>
 
 /*
- * Encodes the backend onnxruntime. `path` is the configured path, or NULL. `version` is
- * NULL when the library cannot be loaded; then `problem` says why, else it is NULL.
+ * Encode the backend that runs models, and the one that judges results in a process of its own.
+ * `path` is the configured path, or NULL. `version` is NULL when the library cannot be loaded;
+ * then `problem` says why, else it is NULL.
  */
 char *api_runtime_encode(const char *path, const char *version, const char *problem);
+char *api_judge_encode(const char *path, const char *version, const char *problem);
 
 struct api_gpu {
     int index;           /* CUDA's number of the GPU */
@@ -29,8 +31,8 @@ struct api_gpu {
 char *api_gpu_encode(const struct api_gpu *gpu);
 /* Encodes {"backends","devices"} from the texts above. `module` is used where no GPU
    is configured. */
-char *api_backends_encode(const char *runtime, const char *const *gpus, size_t n,
-                          const char *module);
+char *api_backends_encode(const char *runtime, const char *judge,
+                          const char *const *gpus, size_t n, const char *module);
 /* Encodes the body. `backends` is the text of api_backends_encode(), or NULL while
    it is not known. */
 char *api_version_encode(const char *backends);

@@ -166,7 +166,7 @@ QDQ_API char *qdq_observations_identity(const struct qdq_spec *spec,
                                         const char *model_id, const char *dataset_id);
 
 /* The first bytes of a file of observations. */
-#define QDQ_OBSERVATIONS_MAGIC "QDQOBS1\n"
+#define QDQ_OBSERVATIONS_MAGIC "QDQOBS2\n"
 
 /*
  * Quantizes. On success the output files hold the whole model (not synced) and *ret is

@@ -127,13 +127,20 @@ struct qdq_search_report {
     const struct qdq_search_step *steps;
 };
 
-/* A choice that the recipe judged: the layers that it leaves in float. */
+/* A choice that the recipe judged: what it changes in the spec, and the layers that it
+   leaves in float. */
 struct qdq_recipe_step {
-    const char *step; /* "start", "group", "alone", "float" or "quantized" */
+    /* "start", "group", "alone", "float" or "quantized"; for a change of the spec "method",
+       "C7", "bias_correction", "rounding", "equalize", "smooth" or "activations" */
+    const char *step;
+    unsigned changed;            /* bits of enum qdq_choice */
+    const struct qdq_spec *spec; /* has the changed members */
     size_t n_layers;
     const char *const *layers;
     double sqnr_db; /* of the worst output; -inf: it could not be judged */
-    bool kept;      /* it became the best so far */
+    double size_ratio, latency_ratio; /* to the given model; NaN: not measured */
+    int64_t samples;                  /* that were run for this step */
+    bool kept;                        /* it became the best so far */
 };
 
 struct qdq_recipe_report {
@@ -155,10 +162,10 @@ struct qdq_float_kernel {
     const char *name, *reason;
 };
 
-/* The kernels that onnxruntime chooses for the result on this processor. */
+/* The kernels that the target's runtime chooses for the result on this processor. */
 struct qdq_kernels {
     size_t integer;     /* nodes that compute with integers */
-    size_t conversions; /* QuantizeLinear and DequantizeLinear nodes that remain */
+    size_t conversions; /* nodes that remain of QuantizeLinear and DequantizeLinear */
     size_t n_ops, n_floats;
     /* counts of the integer nodes, sorted by operator */
     const struct qdq_op_count *ops;
@@ -317,6 +324,7 @@ struct qdq_report {
     size_t n_sensitivity;
     const struct qdq_search_report *search;  /* NULL: not asked for */
     const struct qdq_recipe_report *recipe;  /* NULL: nothing was judged */
+    bool recipe_missed;                      /* a goal of the recipe was not reached */
     const struct qdq_refinement *refinement; /* NULL: not asked for */
     const struct qdq_float_report *floats;   /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model by the three members above, one batch each */

@@ -17,6 +17,16 @@ enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU, QDQ_DEVICE_CUDA };
 enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL, QDQ_PER_BLOCK };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
 
+/* Which biases take the mean shift that quantized weights cause. A bias is made for a layer
+   that has none, unless they are to be EXISTING ones. */
+enum qdq_bias_correction {
+    QDQ_BIASES_DEFAULT =
+        -1, /* ALL where weights are not rounded to the nearest integer */
+    QDQ_BIASES_NONE,
+    QDQ_BIASES_ALL,
+    QDQ_BIASES_EXISTING
+};
+
 /* Number formats, generated from the rows of qdq/formats.h. */
 enum qdq_format {
     QDQ_FORMAT_DEFAULT = -1, /* the target's default */
@@ -234,6 +244,19 @@ enum qdq_recipe {
     QDQ_RECIPE_BEST
 };
 
+/* What a recipe BEST may choose besides layers in float; a set of bits. */
+enum qdq_choice {
+    QDQ_CHOICE_METHOD = 1,       /* calibration.method */
+    QDQ_CHOICE_EQUALIZE = 2,     /* equalize */
+    QDQ_CHOICE_SMOOTH = 4,       /* smooth */
+    QDQ_CHOICE_BIASES = 8,       /* bias_correction */
+    QDQ_CHOICE_ROUNDING = 16,    /* weights.rounding */
+    QDQ_CHOICE_C7 = 32,          /* the rule C7 */
+    QDQ_CHOICE_ACTIVATIONS = 64, /* the format of activations */
+    QDQ_CHOICE_SAMPLES = 128,    /* calibration.max_samples */
+    QDQ_CHOICES = 255
+};
+
 struct qdq_target;
 
 struct qdq_spec {
@@ -244,6 +267,8 @@ struct qdq_spec {
     enum qdq_recipe recipe;
     /* goals of the recipe, which is BEST then; NaN: not asked for */
     double recipe_sqnr_db, recipe_top1_agreement;
+    double recipe_size_ratio, recipe_latency_ratio; /* upper bounds, likewise */
+    unsigned open; /* bits of enum qdq_choice: what the spec leaves to a recipe */
     int64_t recipe_seconds; /* takes the place of its bound in inferences; 0: none */
     const struct qdq_layer_entry *layers;
     size_t n_layers;
@@ -265,10 +290,10 @@ struct qdq_spec {
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;
     enum qdq_rounding weight_rounding;
-    /* takes the mean shift that quantized weights cause out of biases; the default is
-       on where weights are not rounded to the nearest integer */
-    enum qdq_tristate bias_correction;
-    bool weight_only; /* only weights are quantized */
+    enum qdq_bias_correction bias_correction;
+    bool weight_only; /* only weights are stored in another format */
+    /* the runtime quantizes activations by the range of each run; weight_only is set, too */
+    bool dynamic;
     /* a format for activations (QDQ_FOR_ACTIVATIONS) */
     enum qdq_format activation_format;
     /* the zero point is 0, or the middle of the format */
@@ -279,6 +304,7 @@ struct qdq_spec {
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: evaluate when there is data */
     int64_t evaluate_samples;   /* 0: all */
+    int64_t evaluate_seconds;   /* after which no more samples run; 0: no bound */
     struct qdq_accept accept;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     int64_t sensitivity_seconds; /* 0: no bound */
@@ -291,7 +317,8 @@ struct qdq_spec {
     bool unmatched_is_error; /* on_unmatched: error */
 };
 
-/* Returns whether the result depends on time: there is a bound in seconds. */
+/* Returns whether the result depends on time: there is a bound in seconds, or the recipe
+   goes by latencies. */
 QDQ_API bool qdq_spec_is_timed(const struct qdq_spec *spec);
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);

@@ -26,6 +26,7 @@ struct qdq_target {
        that can be said of the target */
     const char *runtime;
     bool short_names; /* names of new tensors do not repeat long names of tensors */
+    bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
     const struct qdq_rule *rules; /* by number */
     size_t n_rules;

@@ -12,6 +12,7 @@
 
 #include "layers/kernels.h"
 #include "layers/patterns.h"
+#include "model/constant.h"
 
 #include <string.h>
 
@@ -51,7 +52,10 @@
     RULE(C17, AUTO,                                                                    \
          "A BatchNormalization, or the Add of one constant for each channel, is "      \
          "folded into the Conv, ConvTranspose or Gemm in front of it, which "          \
-         "computes the same then.")
+         "computes the same then.")                                                    \
+    RULE(C18, AUTO,                                                                    \
+         "A large table whose rows a Gather selects is stored as integers, and the "   \
+         "DequantizeLinear stands behind the Gather.")
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
 
@@ -75,7 +79,8 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
 {
     if (spec->recipe < QDQ_RECIPE_AUTO)
         *ret_reason = "the recipe is none";
-    else if (spec->weight_only || !has_integer_kernels(spec->activation_format))
+    else if (!spec->dynamic &&
+             (spec->weight_only || !has_integer_kernels(spec->activation_format)))
         *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
     else {
         *ret_reason = spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto"
@@ -86,10 +91,36 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
 }
 
 static bool
+can_store_tables(const struct qdq_spec *spec)
+{
+    return spec->weight_storage == QDQ_STORE_DQ &&
+           spec->weight_granularity != QDQ_PER_BLOCK &&
+           (spec->weight_format == QDQ_FORMAT_INT8 ||
+            spec->weight_format == QDQ_FORMAT_UINT8);
+}
+
+/* Decides rule C18 by the recipe and by the format of weights. */
+static bool
+decide_tables(const struct qdq_spec *spec, const char **ret_reason)
+{
+    if (spec->recipe < QDQ_RECIPE_AUTO)
+        *ret_reason = "the recipe is none";
+    else if (!can_store_tables(spec))
+        *ret_reason = "the rule is of weights that are stored as integers of 8 bits, "
+                      "without blocks";
+    else {
+        *ret_reason = "the recipe is more than none";
+        return true;
+    }
+    return false;
+}
+
+static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
-    return rule == C7 ? qdqi_saturation_decide(spec, ret_reason)
-                      : decide_gain(spec, ret_reason);
+    return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)
+           : rule == C18 ? decide_tables(spec, ret_reason)
+                         : decide_gain(spec, ret_reason);
 }
 
 /* --- before the plan ------------------------------------------------------- */
@@ -112,6 +143,8 @@ computes(enum qdqi_role role)
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
+    if (cls->is_table)
+        return qdqi_rule_is_on(p, C18);
     return computes(qdqi_kernel_role(cls->support.op)) &&
            !(qdqi_class_is_operand(cls) && p->spec->weight_only);
 }
@@ -123,7 +156,7 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
                size_t rank)
 {
     return strcmp(cls->support.op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
-           p->spec->weight_only;
+           (p->spec->weight_only && !p->spec->dynamic);
 }
 
 /*
@@ -149,15 +182,66 @@ is_half_concat(const struct planner *p, const struct qdq_layer *layer)
             (node->inputs[0] && node->inputs[0]->dtype == QDQI_FLOAT16));
 }
 
+/* A smaller table is not worth a node more. */
+enum { LEAST_TABLE = 1 << 14 };
+
+/* Returns the reason why a table stays floating point, or NULL. */
+static const char *
+table_hindrance(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const int64_t *dims;
+    size_t rank, n = 0;
+    if (!qdqi_rule_is_on(p, C18))
+        return qdqi_input_reason(QDQI_INPUT_CONSTANT);
+    if (!can_store_tables(p->spec))
+        return "a table is stored as integers of 8 bits, without blocks, or not at all";
+    if (!p->selection.choices[layer->node].entry &&
+        (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) ||
+         !qdqi_count_elements(dims, rank, &n) || n < LEAST_TABLE))
+        return "rule:C18, the table is small";
+    return NULL;
+}
+
+/* Returns the reason why the runtime cannot quantize what the layer reads, or NULL. Its
+   kernels multiply a float32 tensor by a matrix on the right. */
+static const char *
+dynamic_hindrance(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const int64_t *dims;
+    size_t rank;
+    bool gemm = qdqi_node_is(node->proto, "Gemm");
+    if (layer->weight_input != 1 || (!gemm && !qdqi_node_is(node->proto, "MatMul")) ||
+        !qdqi_tensor_dims(node->inputs[1], &dims, &rank) || rank != 2)
+        return "the runtime has dynamic kernels for a matrix on the right alone";
+    if (gemm && (!qdqi_gemm_is_unscaled(node->proto) ||
+                 qdqi_node_int(node->proto, "transA", 0)))
+        return "the runtime has no dynamic kernel with alpha, beta or transA";
+    if (!qdqi_input_is_computed(node, 0) || node->inputs[1]->dtype != QDQI_FLOAT32)
+        return "the runtime quantizes computed tensors of float32 alone";
+    return NULL;
+}
+
 static const char *
 hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inputs)
 {
     const struct qdqi_node *node = node_of(p, layer);
+    if (p->graph->classes[layer->node]->is_table)
+        return table_hindrance(p, layer);
+    if (p->spec->dynamic)
+        return dynamic_hindrance(p, layer);
     if (!wants_inputs)
         return NULL;
     if (is_half_concat(p, layer))
         return "the integer kernel of Concat has no 16-bit scales";
     return qdqi_kernel_hindrance(node);
+}
+
+static bool
+weighs(const struct qdq_spec *spec)
+{
+    return qdqi_spec_has_rule(spec, C15);
 }
 
 /* Returns whether the layer is quantized only if its neighbours are: it moves data
@@ -354,6 +438,8 @@ cite(const struct planner *p, struct qdq_layer *layer)
         layer->rules |= qdqi_rule_bit(p, C6);
     if (qdqi_is_product(layer->op) && layer->weight_axis >= 0)
         layer->rules |= qdqi_rule_bit(p, C9);
+    if (layer->weight_input >= 0 && p->graph->classes[layer->node]->is_table)
+        layer->rules |= qdqi_rule_bit(p, C18);
     if (role == QDQI_UNIT && layer->n_outputs > 0)
         layer->rules |= qdqi_rule_bit(p, C13);
     if (role == QDQI_MOVES && layer->n_outputs > 0 &&
@@ -405,6 +491,7 @@ static const struct qdqi_hooks hooks = {
     .is_operand = is_operand,
     .decide_outputs = decide_outputs,
     .complete = complete,
+    .weighs = weighs,
     .follows = follows,
     .cite = cite,
     .check_formats = check_formats,
@@ -421,6 +508,7 @@ const struct qdq_target qdqi_target_onnxruntime = {
     .short_names = true,
     .recipe = QDQ_RECIPE_AUTO,
     .has_kernels = true,
+    .has_dynamic = true,
     .runtime = "onnxruntime",
     .quantizes_constants = true,
     .rules = rules,

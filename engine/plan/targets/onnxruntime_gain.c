@@ -223,11 +223,25 @@ is_between_integers(const struct planner *p, const struct qdq_layer *layer)
     return readers.integer > 0 && readers.other == 0;
 }
 
+/* Estimates what a position of the layer's output gains where the runtime quantizes what
+   the layer reads: it passes over the input twice, and the kernel makes floats. */
+static double
+estimate_dynamic(const struct shape *s)
+{
+    return s->macs * costs.mac - s->inputs * (costs.element + 2 * costs.conversion) -
+           s->outputs * costs.element - 2 * costs.node / s->positions;
+}
+
 /* Returns the reason to leave a layer in floating point, or NULL. */
 static const char *
 reason_against(const struct planner *p, const struct qdq_layer *layer)
 {
     struct shape shape;
+    if (p->spec->dynamic)
+        return qdqi_is_product(layer->op) && read_shape(p, layer, &shape) &&
+                       estimate_dynamic(&shape) <= 0
+                   ? "rule:C15, conversions cost more time than integers gain"
+                   : NULL;
     if (is_passing(p, layer))
         return is_between_integers(p, layer)
                    ? NULL
@@ -262,7 +276,9 @@ qdqi_gain_apply(struct planner *p, int rule)
         for (size_t i = 0; i < p->n_layers; i++) {
             struct qdq_layer *layer = &p->layers[i];
             const char *reason;
-            if (layer->n_inputs == 0 || p->selection.choices[layer->node].entry ||
+            if ((layer->n_inputs == 0 &&
+                 !(p->spec->dynamic && layer->weight_input >= 0)) ||
+                p->selection.choices[layer->node].entry ||
                 !computes(qdqi_kernel_role(layer->op)) ||
                 !(reason = reason_against(p, layer)))
                 continue;

@@ -38,6 +38,9 @@
         V7, AUTO,                                                                      \
         "A layer whose output is squared, as a part of a spectrum is, stays floating " \
         "point.")                                                                      \
+    RULE(V8, AUTO,                                                                     \
+         "A Conv whose groups have one input channel each stays floating point where " \
+         "processors lack VNNI, since its integer kernel is slower there.")            \
     QDQI_SATURATION_RULE(RULE)
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
@@ -58,9 +61,10 @@ is_auto(const struct qdq_spec *spec, const char **ret_reason)
     return spec->recipe >= QDQ_RECIPE_AUTO;
 }
 
-/* Decides rule V4 by the recipe and by the class of processors. */
+/* Decides the rules of kernels that are slow without VNNI, by the recipe and by the class of
+   processors. */
 static bool
-decide_products(const struct qdq_spec *spec, const char **ret_reason)
+decide_slow(const struct qdq_spec *spec, const char **ret_reason)
 {
     const struct qdqi_host_row *host = qdqi_host_row(spec->host);
     if (!is_auto(spec, ret_reason))
@@ -78,7 +82,8 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
-    return rule == V4 ? decide_products(spec, ret_reason) : is_auto(spec, ret_reason);
+    return rule == V4 || rule == V8 ? decide_slow(spec, ret_reason)
+                                    : is_auto(spec, ret_reason);
 }
 
 static bool
@@ -107,6 +112,19 @@ slow_product(const struct planner *p, const struct qdq_layer *layer)
     return qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
 }
 
+/* Returns whether the layer is depthwise: its weight has one input channel. */
+static bool
+slow_groups(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const int64_t *dims;
+    size_t rank;
+    return qdqi_node_is(node->proto, "Conv") && layer->weight_input >= 0 &&
+           qdqi_node_int(node->proto, "group", 1) > 1 &&
+           qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
+           rank > 2 && dims[1] == 1;
+}
+
 static bool
 makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -116,6 +134,7 @@ makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
 static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(V4), slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
+    {QDQI_VETO(V8), slow_groups, false},
     {0},
 };
 
@@ -233,6 +252,7 @@ static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
 static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
+    .fuses_biases = true,
     .is_on = is_on,
     .vetoes = vetoes,
     .hindrance = hindrance,

@@ -306,6 +306,7 @@ check_formats(struct planner *p, struct qdq_error *err)
 static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
+    .fuses_biases = true,
     .run_cases = run_cases,
     .vetoes = vetoes,
     .needs_weight = needs_weight,

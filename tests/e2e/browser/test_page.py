@@ -352,4 +352,4 @@ def test_the_page_needs_no_token(service):
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'; connect-src 'self';" in policy
     assert "unsafe" not in policy and "http" not in policy
-    assert requests.get(one.url + "/v1/jobs", timeout=20).status_code == 401
+    assert requests.get(one.url + "/v1/jobs", timeout=60).status_code == 401

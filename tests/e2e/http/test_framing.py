@@ -26,7 +26,7 @@ def one(tmp_path_factory):
 def exchange(one, data):
     """Sends the bytes and returns all that comes until the daemon closes."""
     host, port = one.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as client:
+    with socket.create_connection((host, int(port)), timeout=60) as client:
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
         seen = b""

@@ -18,7 +18,7 @@ class Connection:
 
     def __init__(self, service):
         host, port = service.url.removeprefix("http://").split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self.socket = socket.create_connection((host, int(port)), timeout=60)
         self.seen = b""
 
     def __enter__(self):
@@ -61,7 +61,7 @@ class Connection:
         return headers
 
     def ended(self):
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         try:
             return not self.socket.recv(1)
         except ConnectionResetError:
@@ -114,16 +114,17 @@ def test_without_expect_it_arrives_nevertheless(small):
 
 
 def test_a_client_that_goes_on_sending_is_cut_off(small):
-    """The daemon closes the connection after 2 s, plus some time for a busy machine."""
+    """The daemon closes the connection after 2 s; the limit of its bytes per second, which would
+    close it too, is checked after http.timeout, 60 s."""
     with Connection(small) as one:
         one.head("POST", "/v1/models", "Content-Length: 99999999")
         one.problem(413, "too_large")
         begin = time.monotonic()
         with pytest.raises(OSError):
-            while time.monotonic() < begin + 20:
+            while time.monotonic() < begin + 60:
                 one.send(b"x")
                 time.sleep(0.05)
-        assert time.monotonic() - begin < 8
+        assert time.monotonic() - begin < 30
 
 
 def test_good_ones_are_continued(small):
@@ -181,7 +182,7 @@ def test_a_mistake_in_the_middle(small):
                 chunk = bytes(100000)
         except OSError:
             pass
-        one.socket.settimeout(20)
+        one.socket.settimeout(60)
         assert sent < 40 << 20
         one.problem(400, "bad_request")
     eventually(lambda: small.temporary_files() == [])

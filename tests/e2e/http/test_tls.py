@@ -55,7 +55,7 @@ def served(port, **options):
     context.verify_mode = ssl.CERT_NONE
     for name, value in options.items():
         setattr(context, name, value)
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as plain:
         with context.wrap_socket(plain, server_hostname="localhost") as one:
             return one.getpeercert(True), one.version()
 
@@ -71,9 +71,9 @@ def test_a_job_by_tls(secure):
     assert answer.status_code == 200 and len(answer.content) > 1000
     assert daemon.get("/healthz").status_code == 200
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(daemon.url + "/healthz", timeout=20)
+        requests.get(daemon.url + "/healthz", timeout=60)
     with pytest.raises(requests.exceptions.ConnectionError):
-        requests.get(daemon.url.replace("https", "http") + "/healthz", timeout=20)
+        requests.get(daemon.url.replace("https", "http") + "/healthz", timeout=60)
 
 
 def test_versions(secure):
@@ -100,7 +100,7 @@ def test_stalled_handshakes(secure):
     for one in many[:30]:
         one.sendall(b"\x16\x03\x01")
     assert requests.get(daemon.url + "/healthz", verify=daemon.http.verify,
-                        timeout=10).status_code == 200
+                        timeout=60).status_code == 200
     eventually(lambda: daemon.get("/v1/jobs").status_code == 200)
     for one in many:
         one.close()
@@ -150,7 +150,7 @@ def ask(one, path="/v1/jobs", *headers):
 
 def unix(path):
     one = socket.socket(socket.AF_UNIX)
-    one.settimeout(20)
+    one.settimeout(60)
     one.connect(str(path))
     return one
 

@@ -171,7 +171,7 @@ def open_streams(service, job, n):
     host, port = service.url.removeprefix("http://").split(":")
     opened = []
     for _ in range(n):
-        one = socket.create_connection((host, int(port)), timeout=20)
+        one = socket.create_connection((host, int(port)), timeout=60)
         one.sendall(f"GET /v1/jobs/{job}/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
                     .encode())
         opened.append(one)

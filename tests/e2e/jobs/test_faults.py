@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from service import DATA, FEW_SAMPLES, INSTALLED, eventually, problem
+from service import DATA, FEW_SAMPLES, INSTALLED, cpu_seconds, eventually, problem
 from test_leftovers import check_blobs
 
 MODEL = DATA / "glyph_resnet.onnx"
@@ -43,11 +43,6 @@ def limit_of(pid, soft, hard):
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def is_idle(pid, seconds=2):
     before = cpu_seconds(pid)
     time.sleep(seconds)
@@ -60,7 +55,7 @@ def crowd(one, n):
     clients = []
     for _ in range(n):
         client = socket.socket()
-        client.settimeout(5)
+        client.settimeout(60)
         clients.append(client)
         client.connect((host, int(port)))
     return clients
@@ -119,7 +114,7 @@ def test_too_few_to_work_with(service, tmp_path):
     one.stop()
     with pytest.raises(AssertionError, match="RLIMIT_NOFILE"):
         start_with(one, 40)
-    assert one.process.wait(10) == 1
+    assert one.process.wait(60) == 1
     one.process = None
 
 
@@ -216,7 +211,7 @@ def test_a_state_folder_that_cannot_be_written(own_disk, service):
     assert run("mount", "-o", "remount,ro", own_disk).returncode == 0
     with pytest.raises(AssertionError, match="Read-only file system"):
         one.start()
-    assert one.process.wait(10) == 1
+    assert one.process.wait(60) == 1
     one.process = None
 
 
@@ -376,7 +371,7 @@ def test_the_database_is_held_for_long(service):
     made = []
     thread = threading.Thread(target=lambda: made.append(one.submit(**body)))
     thread.start()
-    time.sleep(1)
+    time.sleep(0.5)  # of 5 s that it waits
     assert made == []
     other.execute("COMMIT")
     thread.join()
@@ -434,7 +429,7 @@ def test_every_worker_dies(broken_runtime, service):
     assert one.post(f"/v1/jobs/{jobs[-1]}/cancel").status_code == 202
     begin = time.monotonic()
     one.stop()
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 25  # not the 30 s that a job has
     one.start()
     one.succeeded(one.submit_glyphs(spec=SHORT))
     assert one.get("/readyz").status_code == 200

@@ -198,7 +198,7 @@ def test_cancel_ends_the_work_at_once(held, service):
     begin = time.monotonic()
     one.post(f"/v1/jobs/{job}/cancel")
     assert one.ended(job)["state"] == "cancelled"
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30  # of the ten minutes that it would take
     eventually(lambda: worker not in one.workers())
 
 
@@ -327,19 +327,24 @@ def known_version(one):
 
 def test_version_of_backends_and_devices(daemon):
     version = known_version(daemon)
-    runtime, cuda = version["backends"]
+    runtime, openvino, cuda = version["backends"]
     assert runtime["name"] == "onnxruntime" and runtime["version"].count(".") == 2
     assert "onnxruntime" in runtime["path"] and runtime["problem"] is None
+    assert openvino == {"name": "openvino", "version": None, "path": None,
+                        "problem": "OpenVINO is not configured (engine.openvino)"}
     assert cuda["name"] == "cuda" and "gpu.devices" in cuda["problem"]
     assert version["devices"] == [{"device": "cpu", "name": None, "problem": None}]
 
 
 def test_version_without_backends(service):
-    one = service(engine_runtime="/nowhere.so.1", gpu_devices="3,1", gpu_module="/nowhere.so")
+    one = service(engine_runtime="/nowhere.so.1", gpu_devices="3,1", gpu_module="/nowhere.so",
+                  engine_openvino="/nowhere/libopenvino_c.so")
     version = known_version(one)
-    runtime, cuda = version["backends"]
+    runtime, openvino, cuda = version["backends"]
     assert runtime["version"] is None and runtime["path"] == "/nowhere.so.1"
     assert "/nowhere.so.1" in runtime["problem"] and "event=runtime_missing" in one.log.read_text()
+    assert openvino["version"] is None and openvino["path"] == "/nowhere/libopenvino_c.so"
+    assert "ended with status" in openvino["problem"]
     assert cuda["path"] == "/nowhere.so" and "/nowhere.so" in cuda["problem"]
     assert [d["device"] for d in version["devices"]] == ["cpu", "cuda:3", "cuda:1"]
     assert all(d["problem"] and d["name"] is None for d in version["devices"])

@@ -25,6 +25,8 @@ def service(tmp_path):
 def start(service, **environment):
     service.start(**{"QDQD_WORKERS_CAGE": "require", "QDQD_ENGINE_OPENVINO": str(LIBRARY),
                      **environment})
+    # A judging process has told which OpenVINO it is, and has ended.
+    return eventually(lambda: (found := service.get("/version").json())["devices"] and found)
 
 
 def judges(service):
@@ -50,7 +52,11 @@ def codes(report):
 
 
 def test_a_job_is_judged_by_openvino(service):
-    start(service)
+    version = start(service)
+    assert version["backends"][1] == {
+        "name": "openvino", "version": openvino.get_version(), "path": str(LIBRARY),
+        "problem": None}
+    assert not judges(service)
     job = service.submit_glyphs(spec={**SPEC, "profile": {"runs": 3}})
     service.succeeded(job)
     report = service.report(job)
@@ -66,6 +72,19 @@ def test_a_job_is_judged_by_openvino(service):
     [before] = judges(service)
     service.succeeded(service.submit_glyphs(spec={**SPEC, "opset": "auto"}))
     assert judges(service) == [before]
+
+
+def test_one_request_is_judged_too(service):
+    """The answer of POST /v1/quantize is the model; its job has the report."""
+    start(service)
+    answer = service.quantize(MODEL, FEW_SAMPLES, SPEC)
+    assert answer.status_code == 200, answer.text
+    core = openvino.Core()
+    core.compile_model(core.read_model(answer.content), "CPU")
+    [job] = service.get("/v1/jobs").json()["jobs"]
+    report = service.report(job["id"])
+    assert report["evaluation"]["deployed"]["runtime"]["name"] == "openvino"
+    assert report["kernels"]["integer"] > 0
 
 
 def test_every_thread_of_the_judge_is_caged(service):
@@ -128,8 +147,7 @@ def test_a_judge_that_dies_costs_the_figures_alone(service):
     job = service.submit_glyphs(spec={**SPEC, "profile": {"runs": 5000}})
     eventually(lambda: judges(service))
     [judge] = judges(service)
-    eventually(lambda: service.job(job)["progress"]["stage"] == "profile"
-               if service.job(job).get("progress") else False, seconds=60)
+    eventually(lambda: (service.job(job)["progress"] or {}).get("stage") == "profile")
     os.kill(judge, 9)
     service.succeeded(job)
     report = service.report(job)

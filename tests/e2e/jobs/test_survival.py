@@ -131,7 +131,7 @@ def test_sigterm_lets_the_running_job_end(slow, service):
 
 def test_idle_daemon_stops_at_once(daemon):
     daemon.process.terminate()
-    assert daemon.process.wait(10) == 0
+    assert daemon.process.wait(60) == 0
     daemon.process = None
 
 
@@ -149,13 +149,13 @@ def is_accepted(connection):
 def test_who_connected_before_the_stop_is_answered(daemon):
     """A connection that was accepted before SIGTERM still gets its answer."""
     address = daemon.url.removeprefix("http://").split(":")
-    with socket.create_connection((address[0], int(address[1])), timeout=5) as connection:
+    with socket.create_connection((address[0], int(address[1])), timeout=60) as connection:
         eventually(lambda: is_accepted(connection))
         daemon.process.terminate()
         eventually(lambda: "event=stopping" in daemon.log.read_text())
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
-    assert daemon.process.wait(10) == 0
+    assert daemon.process.wait(60) == 0
     daemon.process = None
 
 

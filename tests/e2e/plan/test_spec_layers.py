@@ -143,13 +143,18 @@ def test_layer_support(one):
     assert layer["weight_axis"] == 1 and layer["class"] == "Gemm"
 
 
-@pytest.mark.parametrize("bound", ["max_size_ratio", "max_latency_ratio"])
-def test_a_recipe_names_the_gate_for_size_and_latency(one, bound):
-    spec = {"target": "onnxruntime", "recipe": {"min_sqnr_db": 20, bound: 0.5}}
-    answer = one.post("/v1/plan", json={"model": one.net, "spec": spec})
-    (found,) = problem(answer, 422, "invalid_spec")["errors"]
-    assert found["pointer"] == f"/recipe/{bound}"
-    assert f"accept takes {bound}" in found["detail"]
+@pytest.mark.parametrize("rows, said", [
+    ([{"class": "Gemm", "kind": "weighted", "channel_axis": 1}], []),
+    ([{"class": "Gemm", "kind": "weighted"}], [0]),  # another class with the same pairs
+    ([{"class": "Conv2D", "kind": "weighted"}], [0]),
+    ([{"class": "Relu", "kind": "non_weighted", "quantize_input": False}], [0]),
+    ([{"class": "AveragePool", "kind": "non_weighted", "quantize_input": False},
+      {"class": "Conv2D", "kind": "weighted"}], [1]),
+])
+def test_layer_support_without_effect_is_said(one, rows, said):
+    found = [w["detail"] for w in plan(one, layer_support=rows)["warnings"]
+             if w["code"] == "support_without_effect"]
+    assert [int(text.split("[")[1].split("]")[0]) for text in found] == said
 
 
 # --- the model follows the plan ------------------------------------------------------------

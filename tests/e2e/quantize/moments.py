@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-MAGIC = b"QDQOBS1\n"
+MAGIC = b"QDQOBS2\n"
 WHOLE, BLOCK, WIDE, STEP = 4608, 2304, 64, 16
 
 
@@ -74,70 +74,122 @@ def read(path):
     return found
 
 
-def nearest(w, s, low, high):
-    return np.clip(np.rint(w / s), low, high)
+class Scales:
+    """The scales of rows, [rows, scales], and which one each element has. Integers go from
+    `low` to `high`, [rows, scales]: the zero point is taken off."""
+
+    def __init__(self, scales, of, low, high):
+        self.s, self.of = scales.astype(np.float32).astype(np.float64), of
+        self.low, self.high = (np.broadcast_to(x, scales.shape) for x in (low, high))
+
+    def nearest(self, w, i):
+        """The integers for numbers that stand at element i of the rows."""
+        b = self.of[i]
+        return np.clip(np.rint(w / self.s[:, b]), self.low[:, b], self.high[:, b])
 
 
-def narrow(w, scales, diagonal, low, high):
-    """One scale for each row: the share of it with the least weighted error."""
-    best, least = scales.copy(), np.full(len(w), np.inf)
+def narrow(w, scales, diagonal):
+    """Each scale becomes the share of it with the least weighted error."""
+    most, of, least = scales.s.copy(), scales.of, np.full(scales.s.shape, np.inf)
+    best, belongs = most.copy(), np.eye(most.shape[1])[of]
     for k in range(71):
-        tried = (scales * (1 - 0.01 * k)).astype(np.float32).astype(np.float64)[:, None]
-        error = (diagonal * (w - nearest(w, tried, low, high) * tried) ** 2).sum(axis=1)
+        tried = (most * (1 - 0.01 * k)).astype(np.float32).astype(np.float64)
+        q = np.clip(np.rint(w / tried[:, of]), scales.low[:, of], scales.high[:, of])
+        error = (diagonal * (w - q * tried[:, of]) ** 2) @ belongs
         better = error < least
-        best[better], least[better] = tried[better, 0], error[better]
-    return best
+        best[better], least[better] = tried[better], error[better]
+    scales.s = best
 
 
-def compensate(w, scales, c, low, high):
+def compensate(w, scales, c):
     """GPTQ as its paper has it; w and c in the order of rounding."""
     damped = c + np.eye(len(c)) * 0.01 * np.diag(c).mean()
     upper = np.linalg.cholesky(np.linalg.inv(damped)).T
     w, q = w.copy(), np.zeros_like(w)
     for i in range(len(c)):
-        q[:, i] = nearest(w[:, i], scales, low, high)
-        error = (w[:, i] - q[:, i] * scales) / upper[i, i]
+        q[:, i] = scales.nearest(w[:, i], i)
+        error = (w[:, i] - q[:, i] * scales.s[:, scales.of[i]]) / upper[i, i]
         w[:, i:] -= error[:, None] * upper[i, i:]
     return q
 
 
-def refine(w, scales, q, c, low, high):
-    """Three rounds of least-squares scales and up to five passes of coordinate descent."""
+def fit(scales, b, q, gradient, c):
+    """Least squares for scale b of each row, whose elements have these integers. Returns
+    by how much the scales are less."""
+    product, before = q @ c, scales.s[:, b].copy()
+    bottom = (product * q).sum(axis=1)
+    safe = np.where(bottom > 0, bottom, 1)
+    after = before + np.where(bottom > 0, (q * gradient).sum(axis=1) / safe, 0)
+    after = after.astype(np.float32).astype(np.float64)
+    wild = (after < before / 4) | (after > before * 4)
+    scales.s[:, b] = np.where(wild, before, after)
+    return before - scales.s[:, b]
+
+
+def descend(scales, q, gradient, c, elements, live):
+    """One pass along some elements: each integer goes to where the error is least while
+    the others stay. `gradient` and `c` are those of these elements. Returns which rows
+    moved."""
+    moved = np.zeros(len(q), bool)
+    for k, i in enumerate(elements):
+        if c[k, k] <= 0:
+            continue
+        s = scales.s[:, scales.of[i]]
+        now = scales.nearest(q[:, i] * s + gradient[:, k] / c[k, k], i)
+        now = np.where(live, now, q[:, i])
+        gradient += ((q[:, i] - now) * s)[:, None] * c[k]
+        moved |= now != q[:, i]
+        q[:, i] = now
+    return moved
+
+
+def refine_block(scales, b, q, gradient, c):
+    """Fits scale b and descends along its elements. Returns which rows moved."""
+    own = np.flatnonzero(scales.of == b)
+    own = own[np.argsort(scales.elements[own])]
+    part, before = c[np.ix_(own, own)], q[:, own] * scales.s[:, b:b + 1]
+    near = gradient[:, own].copy()
+    near += (q[:, own] @ part) * fit(scales, b, q[:, own], near, part)[:, None]
+    moved = descend(scales, q, near, part, own, True)
+    gradient += (before - q[:, own] * scales.s[:, b:b + 1]) @ c[own]
+    return moved
+
+
+def refine(w, scales, q, c):
+    """Three rounds of least-squares scales and five passes of coordinate descent, of which
+    the first goes scale by scale where at most 128 elements share one."""
+    n = scales.s.shape[1]
+    gradient = (w - q * scales.s[:, scales.of]) @ c
     for _ in range(3):
-        gradient = (w - q * scales[:, None]) @ c
-        bottom = ((q @ c) * q).sum(axis=1)
-        safe = np.where(bottom > 0, bottom, 1)
-        fitted = np.where(bottom > 0, scales + (q * gradient).sum(axis=1) / safe, scales)
-        fitted = fitted.astype(np.float32).astype(np.float64)
-        fitted = np.where((fitted < scales / 4) | (fitted > scales * 4), scales, fitted)
-        gradient += (q @ c) * (scales - fitted)[:, None]
-        scales = fitted
-        live = np.ones(len(w), bool)
-        for _ in range(5):
-            moved = np.zeros(len(w), bool)
-            for i in np.flatnonzero(np.diag(c) > 0):
-                wanted = q[:, i] * scales + gradient[:, i] / c[i, i]
-                now = np.where(live, nearest(wanted, scales, low, high), q[:, i])
-                step = (q[:, i] - now) * scales
-                gradient += step[:, None] * c[i]
-                moved |= now != q[:, i]
-                q[:, i] = now
-            live &= moved
-    return q, scales
+        live = np.zeros(len(w), bool)
+        few = len(c) / n <= 128
+        for b in range(n):
+            if few:
+                live |= refine_block(scales, b, q, gradient, c)
+            else:
+                own = q * (scales.of == b)
+                gradient += (own @ c) * fit(scales, b, own, gradient, c)[:, None]
+        live |= not few
+        for _ in range(5 - few):
+            live = descend(scales, q, gradient, c, range(len(c)), live)
+    return q
 
 
-def round_rows(w, scales, moment, bits, centred):
-    """The integers of outputs by inputs, and their scales, one for each output."""
+def round_rows(w, scales, of, moment, bits, centred, zero=0):
+    """The integers of outputs by inputs, less their zero points, and the scales that they
+    got. `scales` are [outputs, scales], and of[i] is that of element i."""
     limit = 2 ** (bits - 1) - 1
-    low, high = -limit - 1, limit
     c = moment.blocks[0] - (np.outer(moment.mean, moment.mean) if centred else 0)
     order = np.argsort(-np.diag(c), kind="stable")
+    low, high = (0, 2 * limit + 1) if np.any(zero) else (-limit - 1, limit)
+    made = Scales(scales, of, low - zero, high - zero)
     if bits < 8:
-        scales = narrow(w, scales, np.diag(c), low, high)
+        narrow(w, made, np.diag(c))
     w, c = w[:, order], c[np.ix_(order, order)]
-    q = compensate(w, scales, c, low, high)
+    made.of, made.elements = of[order], order
+    q = compensate(w, made, c)
     if bits < 8:
-        q, scales = refine(w, scales, q, c, low, high)
+        q = refine(w, made, q, c)
     back = np.empty_like(q)
     back[:, order] = q
-    return back, scales
+    return back, made.s

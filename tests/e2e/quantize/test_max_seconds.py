@@ -37,9 +37,17 @@ def is_late(report, pointer, n=1):
 def test_a_search_keeps_the_best_so_far(tmp_path):
     report, _, _ = quantize(tmp_path, evaluate=False, **SEARCH)
     assert is_late(report, "/search/max_seconds")
-    assert report["timings"]["search"] < 5
+    assert report["timings"]["search"] < 25
     found = report["search"]
     assert not found["met"] and len(found["curve"]) == len(found["float_layers"]) + 1
+
+
+def test_an_evaluation_runs_at_least_one_sample(tmp_path):
+    report, _, _ = quantize(tmp_path, target="tensorrt",
+                            evaluate={"samples": 256, "max_seconds": 1})
+    done, late = report["evaluation"]["samples"], is_late(report, "/evaluate/max_seconds")
+    assert late == (done < 256) and done > 0
+    assert report["spec"]["evaluate"] == {"samples": 256, "max_seconds": 1}
 
 
 def test_a_frozen_spec_knows_of_no_time(daemon):
@@ -61,7 +69,7 @@ def test_a_frozen_spec_knows_of_no_time(daemon):
 def test_a_ranking_has_null_for_what_was_not_measured(tmp_path):
     report, _, _ = quantize(tmp_path, evaluate=False, **RANKING)
     assert is_late(report, "/sensitivity/max_seconds")
-    assert report["timings"]["sensitivity"] < 5
+    assert report["timings"]["sensitivity"] < 25
     rows = report["sensitivity"]
     known = [row["sqnr_db_alone"] for row in rows if row["sqnr_db_alone"] is not None]
     assert known == sorted(known) and rows[-1]["gain_db"] is None
@@ -71,7 +79,7 @@ def test_a_ranking_has_null_for_what_was_not_measured(tmp_path):
 def test_ranges_that_were_not_reached_stay(tmp_path):
     report, _, _ = quantize(tmp_path, evaluate=False, **RANGES)
     assert is_late(report, "/calibration/max_seconds")
-    assert report["timings"]["refine"] < 5
+    assert report["timings"]["refine"] < 25
     refined = report["refinement"]
     assert refined["sqnr_db_after"] >= refined["sqnr_db_before"]
     assert refined["adjusted"] < len(report["tensors"])

@@ -77,6 +77,12 @@ def test_it_runs_in_integers(tmp_path, core, images, name, least):
     convolutions = [kernel for kind, kernel in kernels if kind == "Convolution"]
     assert convolutions and all(kernel.endswith("I8") for kernel in convolutions)
     assert "deployed_not_measured" not in codes(report)
+    assert report["kernels"]["ops"]["Convolution"] == len(convolutions)
+    assert report["kernels"]["integer"] == sum(report["kernels"]["ops"].values())
+    floats = {row["name"]: row["reason"] for row in report["kernels"]["floats"]}
+    # A product that OpenVINO joins with the Add behind has the name of that.
+    left = [layer["name"] for layer in report["layers"] if "V8" in layer["rules"]]
+    assert all(floats[name] == "rule:V8" for name in left)
 
 
 @pytest.mark.parametrize("host, products", [("avx2", False), ("vnni", True)])
@@ -87,6 +93,17 @@ def test_products_go_by_the_host(tmp_path, host, products):
             assert bool(layer["quantized_inputs"]) == products, layer["name"]
             assert ("V1" if products else "V4") in layer["rules"]
     assert report["spec"]["rules"]["C7"] == (not products)
+
+
+@pytest.mark.parametrize("host, groups", [("avx2", False), ("vnni", True)])
+def test_depthwise_convolutions_go_by_the_host(tmp_path, host, groups):
+    _, report = quantize(tmp_path, "glyph_mobilenet", host=host, evaluate=False)
+    deep = [layer for layer in report["layers"] if layer["class"] == "DepthwiseConv2D"]
+    assert deep
+    for layer in deep:
+        assert bool(layer["quantized_inputs"]) == groups, layer["name"]
+        assert layer["weight_quantized"] == groups
+        assert ("V1" if groups else "V8") in layer["rules"]
 
 
 def test_blocks_stay_compressed(tmp_path, core, images):

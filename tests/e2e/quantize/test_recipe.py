@@ -36,6 +36,8 @@ def test_the_rules_of_a_recipe(daemon, inputs, spec, recipe, on):
     report, job = effective(daemon, inputs, **spec)
     assert report["spec"]["recipe"] == recipe
     assert [report["spec"]["rules"].get(rule) for rule in RULES] == [on] * 3
+    tables = None if on is None else recipe == "auto"
+    assert report["spec"]["rules"].get("C18") == tables
     frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
     assert frozen["recipe"] == "none"
     assert frozen["rules"] == report["spec"]["rules"]
@@ -159,8 +161,11 @@ def test_a_layer_that_integers_would_wreck_stays_in_float(daemon, harmed):
 def test_a_recipe_with_a_goal(daemon, harmed, recipe):
     job, report, model = done(daemon, harmed, recipe=recipe)
     assert report["spec"]["recipe"] == recipe
-    assert "dense2" in left_by_recipe(report) or recipe == {"min_top1_agreement": 0.9}
     best = [step for step in report["recipe"] if step["kept"]][-1]
+    # smoothing brings 26 dB, and is cheaper than a layer in float
+    if recipe != {"min_top1_agreement": 0.9}:
+        assert best["spec"]["smooth"] == {"alpha": 0.5}
+        assert bool(left_by_recipe(report)) == ("layers" in best["spec"])
     if recipe != {"min_top1_agreement": 0.9}:
         assert best["sqnr_db"] >= (25 if recipe == "best" else 30)
     assert "recipe_goal_missed" not in {w["code"] for w in report["warnings"]}

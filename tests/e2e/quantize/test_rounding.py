@@ -6,10 +6,12 @@ import io
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 import judge
 from service import CALIBRATION, DATA, QUANTIZE
@@ -40,7 +42,8 @@ CHOSEN = list(FIGURES) if os.environ.get("QDQD_ALL_FIGURES") else ["int4"]
 
 def quantize(folder, model="vit", data=CALIBRATION, **spec):
     (folder / "spec.json").write_text(json.dumps({"opset": "auto", **spec}))
-    done = subprocess.run([*QUANTIZE, DATA / f"glyph_{model}.onnx", "--spec", "spec.json",
+    path = model if isinstance(model, Path) else DATA / f"glyph_{model}.onnx"
+    done = subprocess.run([*QUANTIZE, path, "--spec", "spec.json",
                            "--calibration", data, "-o", "out.onnx", "--report",
                            "report.json"], cwd=folder, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=300)
@@ -142,6 +145,57 @@ def test_bias_correction_takes_out_the_mean(tmp_path, small):
         got = judge.run(out, {"input": inputs}).mean(axis=0)
         off.append(float(np.abs(got - want).mean()))
     assert off[1] < off[0] / 2, off
+
+
+@pytest.fixture(scope="module")
+def unbiased(tmp_path_factory):
+    """A Conv, a Gemm and a MatMul without biases, and inputs whose mean is not 0."""
+    random = np.random.default_rng(1)
+    folder = tmp_path_factory.mktemp("unbiased")
+    nodes = [helper.make_node("Conv", ["x", "w1"], ["a"], "conv", pads=[1] * 4),
+             helper.make_node("Relu", ["a"], ["b"], "relu"),
+             helper.make_node("GlobalAveragePool", ["b"], ["c"], "pool"),
+             helper.make_node("Flatten", ["c"], ["d"], "flatten"),
+             helper.make_node("Gemm", ["d", "w2"], ["e"], "gemm", transB=1),
+             helper.make_node("MatMul", ["e", "w3"], ["y"], "matmul")]
+    weights = [numpy_helper.from_array(
+        (random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32), name)
+        for name, shape in (("w1", (16, 8, 3, 3)), ("w2", (24, 16)), ("w3", (24, 20)))]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, ["n", 8, 9, 9])],
+        [helper.make_tensor_value_info("y", 1, ["n", 20])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)],
+                                ir_version=10), folder / "model.onnx")
+    np.savez(folder / "data.npz",
+             x=(random.standard_normal((64, 8, 9, 9)) + 0.5).astype(np.float32))
+    return folder
+
+
+@pytest.mark.parametrize("target, made, gain", [("tensorrt", 3, 6), ("onnxruntime", 2, 2)])
+def test_layers_without_a_bias_get_one(tmp_path, unbiased, target, made, gain):
+    """Where the target computes it at no cost. `existing` leaves them as they are, and the
+    frozen spec repeats either."""
+    spec = {"target": target, "recipe": "none", "activations": "none",
+            "weights": {"dtype": "int4"}}
+    sqnr, files = {}, {}
+    for biases in (False, "existing", True):
+        done, out, report = quantize(tmp_path, unbiased / "model.onnx", unbiased / "data.npz",
+                                     **spec, bias_correction=biases)
+        assert done.returncode == 0, done.stderr
+        onnx.checker.check_model(out)
+        files[biases] = out.read_bytes()
+        report = json.loads(report.read_text())
+        sqnr[biases] = report["evaluation"]["outputs"][0]["sqnr_db"]
+        counts = [w["detail"].split()[0] for w in report["warnings"]
+                  if w["code"] == "biases_made"]
+        assert counts == ([str(made)] if biases is True else [])
+        assert report["spec"].get("bias_correction", False) == biases
+        done, out, _ = quantize(tmp_path, unbiased / "model.onnx", unbiased / "data.npz",
+                                **report["spec"])
+        assert done.returncode == 0, done.stderr
+        assert out.read_bytes() == files[biases]
+    assert sqnr["existing"] == sqnr[False]
+    assert sqnr[True] > sqnr[False] + gain, sqnr
 
 
 def test_target_onnxruntime_stores_corrected_biases(tmp_path, small):

@@ -2,7 +2,7 @@
 """Jobs whose inputs come from a registry."""
 
 import json
-import time
+import threading
 
 import pytest
 
@@ -154,8 +154,10 @@ def test_a_remote_that_fails_is_asked_again(daemon, far):
 
 
 def test_cancelled_while_it_is_fetched(daemon, far):
+    go_on = threading.Event()
+
     def hold(handler, _):
-        time.sleep(1.5)
+        go_on.wait(60)
         return False
 
     far.fault = hold
@@ -165,21 +167,23 @@ def test_cancelled_while_it_is_fetched(daemon, far):
     assert shown["progress"]["stage"] == "fetch" and shown["queue"] is None
     assert daemon.post(f"/v1/jobs/{job['id']}/cancel").status_code == 202
     assert end(daemon, job)["state"] == "cancelled"
+    go_on.set()
 
 
 def test_killed_while_it_fetches(daemon, far):
-    held = []
+    held, go_on = [], threading.Event()
 
     def hold(handler, _):
         if not held:
             held.append(1)
-            time.sleep(1)
+            go_on.wait(60)
         return False
 
     far.fault = hold
     job = submit(daemon, model=CHAMPION)
     eventually(lambda: held)
     daemon.kill()
+    go_on.set()
     daemon.start()
     assert end(daemon, job)["state"] == "succeeded"
 
@@ -196,8 +200,10 @@ def connections_to(port):
 
 
 def test_another_process_than_the_daemon_connects(daemon, far):
+    go_on = threading.Event()
+
     def hold(handler, _):
-        time.sleep(0.5)
+        go_on.wait(60)
         return False
 
     far.fault = hold
@@ -205,4 +211,5 @@ def test_another_process_than_the_daemon_connects(daemon, far):
     there = eventually(lambda: connections_to(far.server_port))
     assert not there & set(open_files(daemon.process.pid))
     far.fault = None
+    go_on.set()
     assert end(daemon, job)["state"] == "succeeded"

@@ -162,7 +162,7 @@ def forged():
     good = standard("msg_f", body)
     yield "another secret", "glyph", standard("msg_f", body, secret=OTHER), body
     yield "late", "glyph", standard("msg_f", body, late=301), body
-    yield "early", "glyph", standard("msg_f", body, late=-310), body
+    yield "early", "glyph", standard("msg_f", body, late=-900), body
     yield "another body", "glyph", good, other
     yield "another id", "glyph", {**good, "webhook-id": "msg_g"}, body
     yield "replayed later", "glyph", {**standard("msg_f", body, late=999),

@@ -239,19 +239,19 @@ def test_a_blob_is_no_model(daemon):
 
 
 def test_retention(service):
-    one = service(retention_files=2)
+    one = service(retention_files=5)
     kept, gone = os.urandom(1000), os.urandom(1000)
     first = put(one, kept).json()
     created, expires = (datetime.fromisoformat(first[k].replace("Z", "+00:00"))
                         for k in ("created_at", "expires_at"))
-    assert (expires - created).total_seconds() == 2
+    assert (expires - created).total_seconds() == 5
     put(one, gone)
 
     def is_renewed_until_the_other_goes():
         assert put(one, kept).status_code == 200
         return head(one, gone) == 404
 
-    eventually(is_renewed_until_the_other_goes)
+    eventually(is_renewed_until_the_other_goes, every=0.1)
     assert one.stored_files() == [digest(kept)[7:]]
     assert "kind=blob" in one.log.read_text()
     eventually(lambda: one.stored_files() == [])

@@ -11,6 +11,7 @@ import pytest
 
 from bucket_fixtures import bucket, daemons, drop_cache, key  # noqa: F401
 from service import CALIBRATION, DATA, FEW_SAMPLES, INSTALLED, eventually, problem
+from test_metrics import metrics
 
 MODEL = DATA / "glyph_resnet.onnx"
 
@@ -175,3 +176,27 @@ def test_a_backup_is_of_the_record(bucket, daemons, tmp_path):
     assert run(daemon, "--restore", tmp_path / "backup").returncode == 0
     daemon.start()
     assert daemon.result(job) == result
+
+
+def test_metrics(bucket, daemons):
+    """What was asked of the bucket, and what its cache had."""
+    daemon = daemons().start()
+    one = daemon.submit_glyphs()
+    daemon.succeeded(one)
+    seen = metrics(daemon)
+    names = bucket.keys(daemon.prefix)
+    size = sum(len(bucket.read(name)) for name in names)
+    assert seen["qdqd_bucket_requests_total"].value(op="put") >= len(names)
+    assert seen["qdqd_bucket_failures_total"].value(op="put") == 0
+    assert seen["qdqd_bucket_seconds_total"].value(op="put") > 0
+    assert seen["qdqd_bucket_sent_bytes_total"].value() == size
+    assert seen["qdqd_bucket_received_bytes_total"].value() == 0
+    assert seen["qdqd_cache_bytes"].value() == size
+    assert seen["qdqd_cache_budget_bytes"].value() == 20 << 30
+    opens = seen["qdqd_cache_opens_total"]
+    assert opens.value(result="hit") > 0 and opens.value(result="miss") == 0
+    drop_cache(daemon)
+    result = daemon.result(one)
+    seen = metrics(daemon)
+    assert seen["qdqd_cache_opens_total"].value(result="miss") == 1
+    assert seen["qdqd_bucket_received_bytes_total"].value() == len(result)

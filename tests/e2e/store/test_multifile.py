@@ -433,7 +433,7 @@ def test_what_a_live_job_needs(held, service):
 
 
 def test_a_model_renews_its_blobs(service):
-    one = service(retention_files=2)
+    one = service(retention_files=5)
     model, files = external_net()
     rows = [("net.onnx", put(one, model)), *((p, put(one, d)) for p, d in files.items())]
     other = put(one, b"used by no model")
@@ -442,7 +442,7 @@ def test_a_model_renews_its_blobs(service):
         assert listed(one, rows).status_code in (200, 201)
         return one.request("HEAD", f"/v1/blobs/{other}").status_code == 404
 
-    eventually(is_renewed_until_the_other_goes)
+    eventually(is_renewed_until_the_other_goes, every=0.1)
     assert one.request("HEAD", f"/v1/blobs/{rows[1][1]}").status_code == 200
     eventually(lambda: one.stored_files() == [])
 

@@ -67,7 +67,7 @@ def test_live_jobs_do_not_expire(held, service):
 
 
 def test_a_job_goes_with_all_that_it_left(service):
-    one = service(retention_jobs=1, retention_files=0)
+    one = service(retention_jobs=4, retention_files=0)
     before = stored(one, "models", MODEL)["id"], stored(one, "datasets", FEW_SAMPLES)["id"]
     kept = one.stored_files()
     job = one.submit(model=before[0], calibration=before[1], spec=SHORT)
@@ -136,7 +136,7 @@ def test_swept_at_the_start(service):
 
 @pytest.mark.parametrize("kind", ["models", "datasets"])
 def test_a_use_begins_the_time_anew(service, kind):
-    one = service(retention_files=2)
+    one = service(retention_files=5)
     path = MODEL if kind == "models" else FEW_SAMPLES
     first = stored(one, kind, path)
     other = stored(one, "models", DATA / "glyph_se.onnx")["id"]
@@ -146,4 +146,4 @@ def test_a_use_begins_the_time_anew(service, kind):
         assert document["created_at"] == first["created_at"], "it went meanwhile"
         return gone(one, f"/v1/models/{other}")
 
-    eventually(is_renewed_until_the_other_goes)
+    eventually(is_renewed_until_the_other_goes, every=0.1)

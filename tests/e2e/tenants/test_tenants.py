@@ -239,7 +239,7 @@ def test_as_long_as_a_tenants_job_may_run(held, service):
 
 def test_what_is_swept_is_logged_with_its_tenant(service):
     """Removal by age and for want of room are both logged with the tenant."""
-    daemon = service(retention_jobs=1, retention_files=2)
+    daemon = service(retention_jobs=4, retention_files=5)
     a = access.tenant(daemon, "a")
     job = job_of(a)
     a.succeeded(job)

@@ -171,7 +171,7 @@ def test_nor_when_the_last_was_revoked(tmp_path):
 def ask(port, host, token=None):
     lines = ["GET /v1/jobs HTTP/1.1", f"Host: {host}", "Connection: close"]
     lines += [f"Authorization: Bearer {token}"] if token else []
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as one:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
         one.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
         return int(one.makefile().readline().split()[1])
 

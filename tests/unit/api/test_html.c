@@ -39,7 +39,8 @@ static const char report[] =
     "[{"
     "\"step\":\"start\",\"spec\":{\"a\":1},\"sqnr_db\":20,\"kept\":true}],\"profile\":{"
     "\"ratio\":0.5,\"ratio_low\":0.4,\"ratio_high\":0.6,\"float\":{\"p50_ms\":2,"
-    "\"p90_ms\":3,\"peak_bytes\":7},\"quantized\":{\"p50_ms\":1},\"operators\":[{"
+    "\"p90_ms\":3,\"peak_bytes\":7},\"quantized\":{\"p50_ms\":1},\"default_float\":{"
+    "\"precision\":\"bf16\",\"p50_ms\":0.5},\"operators\":[{"
     "\"op\":"
     "\"Conv\",\"float_ms\":2,\"quantized_ms\":1}]},\"histograms\":[{\"tensor\":\"x\","
     "\"low\":0,\"high\":4,\"counts\":[3,0,0,1],\"magnitudes\":true,\"range\":[-1,3],"
@@ -87,6 +88,7 @@ static const char *const pieces[] = {
     "y2=\"32\"/></svg><small>|x|</small></td><td class=\"n\">25&nbsp;%</td><td "
     "class=\"n\">21.5</td>",
     "<td>float</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">7</td>",
+    "<td>default_float, bf16</td><td class=\"n\">0.5</td>",
     "<td><code>w</code></td>",
     "<td>load</td><td class=\"n b\">0.25 <svg",
     "<dt>nodes</dt><dd>3</dd>",

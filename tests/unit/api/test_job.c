@@ -342,7 +342,7 @@ static char *
 encode_backends(void)
 {
     return api_backends_encode(
-        "{\"name\":\"onnxruntime\",\"problem\":null}",
+        "{\"name\":\"onnxruntime\",\"problem\":null}", "{\"name\":\"openvino\"}",
         (const char *const[]){"{\"backend\":1,\"device\":2}", "{\"device\":3}"}, 2,
         "/m");
 }
@@ -357,15 +357,20 @@ START_TEST(test_backends)
 {
     expect_json(
         encode_backends(),
-        "{\"backends\":[{\"name\":\"onnxruntime\",\"problem\":null},1],"
+        "{\"backends\":[{\"name\":\"onnxruntime\",\"problem\":null},{\"name\":"
+        "\"openvino\"},1],"
         "\"devices\":[{\"device\":\"cpu\",\"name\":null,\"problem\":null},2,3]}");
     char *runtime = api_runtime_encode("/ort.so", NULL, "not there");
+    char *openvino = api_judge_encode(NULL, "2", NULL);
     expect_json(
-        api_backends_encode(runtime, NULL, 0, "/m"),
+        api_backends_encode(runtime, openvino, NULL, 0, "/m"),
         "{\"backends\":[{\"name\":\"onnxruntime\",\"version\":null,\"path\":"
-        "\"/ort.so\",\"problem\":\"not there\"},{\"name\":\"cuda\",\"version\":"
+        "\"/ort.so\",\"problem\":\"not "
+        "there\"},{\"name\":\"openvino\",\"version\":\"2\","
+        "\"path\":null,\"problem\":null},{\"name\":\"cuda\",\"version\":"
         "null,\"path\":\"/m\",\"problem\":\"no GPU is configured (gpu.devices)\"}],"
         "\"devices\":[{\"device\":\"cpu\",\"name\":null,\"problem\":\"not there\"}]}");
+    free(openvino);
     free(runtime);
     expect_json(encode_gpu(),
                 "{\"backend\":{\"name\":\"cuda\",\"version\":null,\"path\":\"/m.so\","

@@ -149,6 +149,23 @@ START_TEST(test_report)
 }
 END_TEST
 
+/* Where the runtime would run the float model in another precision, that has a row. */
+START_TEST(test_own_precision)
+{
+    static const char own[] =
+        "{\"profile\":{\"ratio\":0.5,\"float\":{\"p50_ms\":4,\"p90_ms\":5},"
+        "\"default_float\":{\"precision\":\"bf16\",\"p50_ms\":1,\"p90_ms\":3},"
+        "\"quantized\":{\"p50_ms\":2,\"p90_ms\":2}}}";
+    char *text = api_report_markdown(own, strlen(own));
+    ck_assert_ptr_nonnull(text);
+    ck_assert_msg(strstr(text, "- precision that the runtime would choose: bf16\n"),
+                  "%s", text);
+    ck_assert_msg(strstr(text, "| 4 | 5 | - |\n| 1 | 3 | - |\n| 2 | 2 | - |\n"), "%s",
+                  text);
+    free(text);
+}
+END_TEST
+
 START_TEST(test_no_memory)
 {
     expect_survives_no_memory(make);
@@ -218,6 +235,7 @@ suite(void)
     Suite *s = suite_create("api/markdown");
     TCase *c = tcase_create("markdown");
     tcase_add_test(c, test_report);
+    tcase_add_test(c, test_own_precision);
     tcase_add_test(c, test_no_memory);
     tcase_add_loop_test(c, test_name, 0, N_ROWS(names));
     tcase_add_loop_test(c, test_other, 0, N_ROWS(others));

@@ -29,6 +29,8 @@ static int64_t now;
 static atomic_int n_gets, n_puts;
 static atomic_bool gone, slow;
 static void (*before_remove)(void);
+static void (*after_put)(const char *key);
+static void (*before_list)(const char *prefix);
 
 static struct object *
 object_of(const char *key)
@@ -74,6 +76,8 @@ put(void *arg, const char *key, int fd, const char *digest, bool *ret_was_there,
         object->modified = now;
     }
     pthread_mutex_unlock(&mutex);
+    if (after_put)
+        after_put(key);
     return true;
 }
 
@@ -128,6 +132,8 @@ list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn vi
     (void)arg;
     if (gone)
         return say_gone(p);
+    if (before_list)
+        before_list(prefix);
     token[0] = '\0';
     *ret_now = now;
     for (size_t i = 0; i < MOST; i++)
@@ -147,8 +153,8 @@ is_reachable(void *arg)
 
 /* --- the library ---------------------------------------------------------- */
 
-static struct bucket bucket = {put,  get,          find, remove_object,
-                               list, is_reachable, NULL, NULL};
+static struct bucket bucket = {put,          get,  find, remove_object, list,
+                               is_reachable, NULL, NULL, NULL};
 static const struct library_place place = {.bucket = &bucket, .tenant = "t"};
 static _Atomic int64_t most_bytes;
 static struct library *library;
@@ -176,6 +182,8 @@ set_up(void)
     gone = slow = false;
     n_gets = n_puts = 0;
     before_remove = NULL;
+    after_put = NULL;
+    before_list = NULL;
     bucket.cache = cache_new(&most_bytes);
     ck_assert_ptr_nonnull(bucket.cache);
     reopen();
@@ -370,7 +378,7 @@ END_TEST
 static void
 remove_row(const char *id)
 {
-    ck_assert(library_remove(library, STORE_BLOB, id, &problem));
+    ck_assert(library_remove(library, STORE_BLOB, id, STORE_REQUEST, &problem));
 }
 
 START_TEST(mark_and_grace)
@@ -450,6 +458,92 @@ START_TEST(removed_while_stored)
 }
 END_TEST
 
+/* Stores an object of another node. */
+static void
+put_other(const char *key)
+{
+    size_t i = 0;
+    while (*objects[i].key)
+        i++;
+    objects[i] = (struct object){.modified = now};
+    snprintf(objects[i].key, sizeof objects[i].key, "%s", key);
+}
+
+/* Ends the removal of another node when it is looked for the third time. */
+static void
+end_removal(const char *prefix)
+{
+    static int n;
+    if (!strstr(prefix, "/removals/") || ++n % 3)
+        return;
+    remove_the_object(); /* and the announcement */
+}
+
+/* However long the other node's removal takes, the object is there afterwards. */
+START_TEST(a_slow_removal_is_waited_for)
+{
+    char id[DIGEST_SIZE], key[BUCKET_KEY], removal[BUCKET_KEY];
+    ck_assert(add("abc", id));
+    key_of(id, key);
+    remove_row(id);
+    sweep(now + GRACE_S);
+    now += GRACE_S;
+    snprintf(removal, sizeof removal, "t/removals/%s", strchr(id, ':') + 1);
+    put_other(removal);
+    before_list = end_removal;
+    ck_assert(add("abc", id));
+    ck_assert(is_there(key) && !is_there(removal));
+}
+END_TEST
+
+/* The announcement of a daemon that died delays nobody. */
+START_TEST(a_stale_removal)
+{
+    char id[DIGEST_SIZE], key[BUCKET_KEY], removal[BUCKET_KEY];
+    ck_assert(add("abc", id));
+    key_of(id, key);
+    remove_row(id);
+    sweep(now + GRACE_S);
+    snprintf(removal, sizeof removal, "t/removals/%s", strchr(id, ':') + 1);
+    put_other(removal);
+    sweep(now + GRACE_S);
+    ck_assert(!is_there(key) && !is_there(removal));
+    ck_assert(add("abc", id));
+    remove_row(id);
+    sweep(now + GRACE_S);
+    put_other(removal);
+    now += GRACE_S;
+    ck_assert(add("abc", id));
+    ck_assert(is_there(key) && !is_there(removal));
+}
+END_TEST
+
+static void
+unmark_by_another_node(const char *key)
+{
+    if (!strstr(key, "/removals/"))
+        return;
+    for (size_t i = 0; i < MOST; i++)
+        if (strstr(objects[i].key, "/marks/"))
+            objects[i].key[0] = '\0';
+}
+
+/* Another node stores the blob when its removal has just been announced. */
+START_TEST(unmarked_after_the_announcement)
+{
+    char id[DIGEST_SIZE], key[BUCKET_KEY];
+    ck_assert(add("abc", id));
+    key_of(id, key);
+    remove_row(id);
+    sweep(now + GRACE_S);
+    after_put = unmark_by_another_node;
+    sweep(now + GRACE_S);
+    ck_assert(is_there(key));
+    for (size_t i = 0; i < MOST; i++)
+        ck_assert(!strstr(objects[i].key, "/removals/"));
+}
+END_TEST
+
 /* A daemon that died between the removal of an object and that of its mark. */
 START_TEST(an_old_mark)
 {
@@ -502,6 +596,9 @@ suite(void)
     tcase_add_test(tc, stored_again_early);
     tcase_add_test(tc, stored_again_late);
     tcase_add_test(tc, removed_while_stored);
+    tcase_add_test(tc, a_slow_removal_is_waited_for);
+    tcase_add_test(tc, a_stale_removal);
+    tcase_add_test(tc, unmarked_after_the_announcement);
     tcase_add_test(tc, an_old_mark);
     tcase_add_test(tc, another_database);
     suite_add_tcase(suite, tc);

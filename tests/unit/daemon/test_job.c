@@ -166,7 +166,7 @@ START_TEST(succeeds)
     ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
     ck_assert(has_result("model") && has_result("report") && has_result("frozen"));
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
-    ck_assert(library_job_remove(library, id, &problem));
+    ck_assert(library_job_remove(library, id, STORE_REQUEST, &problem));
     ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
 }
@@ -222,7 +222,7 @@ START_TEST(rejected)
     ck_assert_str_eq(view.row.error.model, digest);
     job_view_fini(&view);
     ck_assert(has_result("model") && has_result("report") && has_result("frozen"));
-    ck_assert(library_job_remove(library, id, &problem));
+    ck_assert(library_job_remove(library, id, STORE_REQUEST, &problem));
     ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
 }

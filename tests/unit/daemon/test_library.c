@@ -23,7 +23,7 @@ int __wrap_fsync(int fd);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
 
-/* A sync lasts until the awaited number of syncs is under way, or for 5 s. */
+/* A sync lasts until the awaited number of syncs is under way, or for 20 s. */
 static bool
 begin_sync(void)
 {
@@ -31,7 +31,7 @@ begin_sync(void)
     int now = atomic_fetch_add(&at_once, 1) + 1;
     if (now > most_at_once)
         most_at_once = now;
-    for (int i = 0; i < 5000 && most_at_once < waited_for; i++)
+    for (int i = 0; i < 20000 && most_at_once < waited_for; i++)
         nanosleep(&a_while, NULL);
     return atomic_fetch_sub(&failing, 1) != 1;
 }
@@ -183,7 +183,7 @@ START_TEST(deleted)
     ck_assert(keep("a", "first", 100));
     ck_assert(keep("b", "second", 100));
     ck_assert(library_remove(library, _i ? STORE_MODEL : STORE_DATASET,
-                             _i ? model : data, &problem));
+                             _i ? model : data, STORE_REQUEST, &problem));
     ck_assert_int_eq(blobs(), 0);
     ck_assert_str_eq(get("a"), "");
     ck_assert(keep("a", "first", 100));
@@ -344,7 +344,7 @@ END_TEST
    and not for one that another daemon holds. */
 START_TEST(a_lock_of_a_killed_daemon)
 {
-    const struct timespec a_while = {0, 300 * 1000000};
+    const struct timespec a_while = {0, 100 * 1000000};
     struct library *second = NULL;
     struct api_problem why = {0};
     library_close(&library);

@@ -87,10 +87,31 @@ START_TEST(publications)
     ck_assert(end_as("j4", API_JOB_FAILED, API_ACCURACY));
     check_deliveries("j4", "[]");
     struct store_job gone;
-    ck_assert(store_job_remove(store, "j1", &gone, &problem));
+    ck_assert(store_job_remove(store, "j1", STORE_REQUEST, &gone, &problem));
     store_job_fini(&gone);
 }
 END_TEST
+
+/* Ends an attempt at time 10. Returns whether the claim was the last one. */
+static bool
+end_attempt(const struct store_delivery *delivery, enum store_delivery_state state,
+            const char *location, const char *error, int64_t wait_ms)
+{
+    const struct store_attempt made = {state, location, error, 10, wait_ms};
+    bool held;
+    ck_assert_msg(store_delivery_end(store, delivery, &made, &held, &problem), "%s",
+                  problem.detail);
+    return held;
+}
+
+/* Returns how long it is until something is due, at time 10. */
+static int64_t
+waits(void)
+{
+    int64_t ms;
+    ck_assert(store_outbox_wait(store, 10, &ms, &problem));
+    return ms;
+}
 
 static struct store_delivery
 take(const char *id, int64_t now)
@@ -108,14 +129,13 @@ take(const char *id, int64_t now)
    again when it has failed. */
 START_TEST(deliveries)
 {
-    int64_t due;
     char oldest[JOB_ID_SIZE];
     bool any;
-    ck_assert(store_outbox_due(store, &due, &problem) && due == -1);
+    ck_assert_int_eq(waits(), -1);
     add_with("j1", publish, false, NULL, NULL);
     claim("j1");
     ck_assert(end_as("j1", API_JOB_SUCCEEDED, 0));
-    ck_assert(store_outbox_due(store, &due, &problem) && due == 0);
+    ck_assert_int_eq(waits(), 0);
     struct store_delivery first = take("d1-0", 10), second = take("d1-1", 10);
     ck_assert_str_eq(first.job, "j1");
     ck_assert_str_eq(first.remote, "prod");
@@ -123,8 +143,10 @@ START_TEST(deliveries)
     ck_assert_str_eq(second.publication, "{\"remote\":\"far\",\"ref\":\"models:/b\","
                                          "\"tags\":{\"k\":\"v\"}}");
     take(NULL, 10);
-    ck_assert(store_delivery_end(store, first.id, STORE_PENDING, NULL,
-                                 "{\"code\":\"remote_unavailable\"}", 500, &problem));
+    ck_assert(end_attempt(&first, STORE_PENDING, NULL,
+                          "{\"code\":\"remote_unavailable\"}", 490));
+    ck_assert(!end_attempt(&first, STORE_DELIVERED, NULL, NULL, 0));
+    ck_assert_int_eq(waits(), 490);
     take(NULL, 499);
     ck_assert(store_oldest_job(store, INT64_C(1) << 60, 0, oldest, &any, &problem));
     ck_assert(!any);
@@ -141,11 +163,10 @@ START_TEST(deliveries)
     ck_assert(!store_delivery_retry(store, "j2", "d1-1", &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
     problem = (struct api_problem){0};
-    ck_assert(store_delivery_end(store, second.id, STORE_UNDELIVERED, NULL,
-                                 "{\"code\":\"remote_denied\"}", 0, &problem));
+    ck_assert(end_attempt(&second, STORE_UNDELIVERED, NULL,
+                          "{\"code\":\"remote_denied\"}", 0));
     first = take("d1-0", 500);
-    ck_assert(store_delivery_end(store, first.id, STORE_DELIVERED, "models:/a/1", NULL,
-                                 0, &problem));
+    ck_assert(end_attempt(&first, STORE_DELIVERED, "models:/a/1", NULL, 0));
     check_deliveries("j1", "[" ROW("d1-0", "prod", "\"models:/a\"", "null", "delivered",
                                    "2", "\"models:/a/1\"",
                                    "null") "," ROW("d1-1", "far", "\"models:/b\"",
@@ -157,7 +178,7 @@ START_TEST(deliveries)
     store_delivery_fini(&second);
     second = take("d1-1", 20);
     ck_assert_int_eq(second.attempts, 1);
-    ck_assert(store_delivery_unclaim(store, second.id, &problem));
+    ck_assert(store_delivery_unclaim(store, &second, &problem));
     store_delivery_fini(&first);
     store_delivery_fini(&second);
 }
@@ -213,19 +234,28 @@ START_TEST(failed_deliveries)
                                    "d1-0-failed1-all", "d1-0-failed1-ours", NULL};
          *id; id++) {
         struct store_delivery got = take(*id, 0);
-        ck_assert(store_delivery_end(store, got.id, STORE_UNDELIVERED, NULL, "{}", 0,
-                                     &problem));
+        ck_assert(end_attempt(&got, STORE_UNDELIVERED, NULL, "{}", 0));
         store_delivery_fini(&got);
     }
     take(NULL, 0);
 }
 END_TEST
 
+/* Lets the fetch of j1 wait at time 10. Returns whether the claim was the last one. */
+static bool
+wait_for(int charge, int64_t for_ms, int64_t fence)
+{
+    const struct store_fetch_wait wait = {fence, charge, 10, for_ms};
+    bool held;
+    ck_assert(store_fetch_later(store, "j1", &wait, &held, &problem));
+    return held;
+}
+
 /* No lane claims a job before its files are there, and no attempt is lost in a crash. */
 START_TEST(fetches)
 {
     struct store_job job;
-    int64_t due, n;
+    int64_t n;
     bool any, was;
     enum store_added added;
     add_with("j1", NULL, true, NULL, NULL);
@@ -237,8 +267,8 @@ START_TEST(fetches)
     ck_assert_str_eq(job.model, "");
     store_job_fini(&job);
     ck_assert(store_fetch_claim(store, 5, &job, &any, &problem) && !any);
-    ck_assert(store_fetch_later(store, "j1", 1, 50, &problem));
-    ck_assert(store_outbox_due(store, &due, &problem) && due == 50);
+    ck_assert(wait_for(1, 40, 0));
+    ck_assert_int_eq(waits(), 40);
     ck_assert(store_fetch_claim(store, 49, &job, &any, &problem) && !any);
     ck_assert(store_fetch_claim(store, 50, &job, &any, &problem) && any);
     ck_assert_int_eq(job.fetch_attempts, 1);
@@ -280,7 +310,7 @@ START_TEST(cancelled_fetch)
     free(job.model);
     job.model = strdup(model);
     ck_assert(store_fetch_done(store, &job, NULL, &added, &was, &problem) && !was);
-    ck_assert(store_fetch_later(store, "j1", 1, 0, &problem));
+    ck_assert(!wait_for(1, 0, 0));
     store_job_fini(&job);
     ck_assert(store_fetch_claim(store, 50, &job, &any, &problem) && !any);
 }
@@ -299,7 +329,7 @@ START_TEST(fetched)
     ck_assert(store_fetched_get(store, &key, id, &any, &problem) && any);
     ck_assert_str_eq(id, model);
     ck_assert(store_fetched_get(store, &other, id, &any, &problem) && !any);
-    ck_assert(store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert(store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
     ck_assert(store_fetched_get(store, &key, id, &any, &problem) && !any);
 }
 END_TEST

@@ -20,10 +20,10 @@ START_TEST(files)
     ck_assert(store_needs_blob(store, model));
     ck_assert(!store_file_get(store, STORE_DATASET, model, &got, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
-    ck_assert(store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert(store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
     ck_assert(!store_needs_blob(store, model));
     problem = (struct api_problem){0};
-    ck_assert(!store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert(!store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
 }
 END_TEST
@@ -40,9 +40,10 @@ START_TEST(blobs)
     ck_assert(store_file_add(store, STORE_BLOB, &file, &is_new, &problem) && is_new);
     ck_assert(store_file_get(store, STORE_BLOB, model, &got, &problem));
     ck_assert_ptr_null(got.info);
-    ck_assert(store_file_remove(store, STORE_BLOB, model, &problem));
+    ck_assert(store_file_remove(store, STORE_BLOB, model, STORE_REQUEST, &problem));
     ck_assert(store_needs_blob(store, model));
-    ck_assert(store_file_remove(store, STORE_BLOB, "sha256:b", &problem));
+    ck_assert(
+        store_file_remove(store, STORE_BLOB, "sha256:b", STORE_REQUEST, &problem));
     ck_assert(!store_needs_blob(store, "sha256:b"));
 }
 END_TEST
@@ -93,10 +94,11 @@ START_TEST(models_of_several_files)
     ck_assert_str_eq(job.result_files, got.info);
     store_file_fini(&got);
     store_job_fini(&job);
-    ck_assert(store_file_remove(store, STORE_MODEL, "sha256:both", &problem));
+    ck_assert(
+        store_file_remove(store, STORE_MODEL, "sha256:both", STORE_REQUEST, &problem));
     ck_assert_uint_eq(files_of("sha256:both"), 2);
     ck_assert(store_needs_blob(store, "sha256:two"));
-    ck_assert(store_job_remove(store, "j", &job, &problem));
+    ck_assert(store_job_remove(store, "j", STORE_REQUEST, &job, &problem));
     store_job_fini(&job);
     ck_assert_uint_eq(files_of("sha256:both"), 0);
     ck_assert(!store_needs_blob(store, "sha256:two"));
@@ -106,14 +108,14 @@ END_TEST
 START_TEST(in_use)
 {
     add("a", 0, NULL);
-    ck_assert(!store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert(!store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
     ck_assert_int_eq(problem.code, API_IN_USE);
     problem = (struct api_problem){0};
-    ck_assert(!store_file_remove(store, STORE_DATASET, data, &problem));
+    ck_assert(!store_file_remove(store, STORE_DATASET, data, STORE_REQUEST, &problem));
     ck_assert_int_eq(problem.code, API_IN_USE);
     ck_assert(end("a", API_JOB_QUEUED, API_JOB_CANCELLED));
-    ck_assert(store_file_remove(store, STORE_MODEL, model, NULL));
-    ck_assert(store_file_remove(store, STORE_DATASET, data, NULL));
+    ck_assert(store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, NULL));
+    ck_assert(store_file_remove(store, STORE_DATASET, data, STORE_REQUEST, NULL));
 }
 END_TEST
 
@@ -128,7 +130,7 @@ START_TEST(gone)
     for (size_t i = 0; i < 2; i++) {
         problem = (struct api_problem){0};
         add_inputs();
-        ck_assert(store_file_remove(store, kinds[i], ids[i], &problem));
+        ck_assert(store_file_remove(store, kinds[i], ids[i], STORE_REQUEST, &problem));
         ck_assert(!store_job_add(store, &job, &asking, &added, &problem));
         ck_assert_int_eq(problem.code, API_NOT_FOUND);
     }
@@ -269,7 +271,7 @@ START_TEST(result_and_error)
     ck_assert_uint_eq(file.size, 42);
     ck_assert(store_needs_blob(store, "sha256:p"));
     ck_assert(store_needs_blob(store, "sha256:f"));
-    ck_assert(store_job_remove(store, "good", &job, &problem));
+    ck_assert(store_job_remove(store, "good", STORE_REQUEST, &job, &problem));
     ck_assert_str_eq(job.result_model, "sha256:r");
     store_job_fini(&job);
     ck_assert(!store_needs_blob(store, "sha256:r"));
@@ -306,7 +308,7 @@ START_TEST(rejected)
     ck_assert(store_file_get(store, STORE_MODEL, "sha256:r", &file, &problem));
     ck_assert(store_needs_blob(store, "sha256:r") &&
               store_needs_blob(store, "sha256:p"));
-    ck_assert(store_job_remove(store, "a", &job, &problem));
+    ck_assert(store_job_remove(store, "a", STORE_REQUEST, &job, &problem));
     store_job_fini(&job);
     ck_assert(!store_needs_blob(store, "sha256:r"));
 }
@@ -450,7 +452,7 @@ START_TEST(observations_forgotten)
         ck_assert_str_eq(blob, "sha256:1");
     }
     ck_assert(!store_needs_blob(store, "sha256:1"));
-    ck_assert(store_file_remove(store, kinds[_i], ids[_i], &problem));
+    ck_assert(store_file_remove(store, kinds[_i], ids[_i], STORE_REQUEST, &problem));
     ck_assert(!put("a", "sha256:1", 10, 2));
     ck_assert_str_eq(kept("a", 3), "");
 }

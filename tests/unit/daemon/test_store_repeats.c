@@ -65,7 +65,7 @@ START_TEST(answered)
     add("e", 0, NULL);
     reopen();
     /* The result stays for the second job when the first is deleted. */
-    ck_assert(store_job_remove(store, "a", &job, &problem));
+    ck_assert(store_job_remove(store, "a", STORE_REQUEST, &job, &problem));
     store_job_fini(&job);
     ck_assert(store_needs_blob(store, "sha256:r") &&
               store_needs_blob(store, "sha256:p"));
@@ -168,7 +168,7 @@ START_TEST(keys)
     ck_assert_str_eq(id, "a");
     ck_assert_str_eq(asked, "sha256:a");
     ck_assert(end("a", API_JOB_QUEUED, API_JOB_CANCELLED));
-    ck_assert(store_job_remove(store, "a", &job, &problem));
+    ck_assert(store_job_remove(store, "a", STORE_REQUEST, &job, &problem));
     store_job_fini(&job);
     ck_assert(store_job_of_key(store, "k", id, asked, &any, &problem) && !any);
 }
@@ -198,10 +198,10 @@ START_TEST(remove_live)
 {
     struct store_job job;
     add("a", 0, NULL);
-    ck_assert(!store_job_remove(store, "a", &job, &problem));
+    ck_assert(!store_job_remove(store, "a", STORE_REQUEST, &job, &problem));
     ck_assert_int_eq(problem.code, API_IN_USE);
     problem = (struct api_problem){0};
-    ck_assert(!store_job_remove(store, "b", &job, &problem));
+    ck_assert(!store_job_remove(store, "b", STORE_REQUEST, &job, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
     ck_assert_int_eq(state_of("a"), API_JOB_QUEUED);
     claim("a"); /* no transaction was left open */

@@ -225,7 +225,7 @@ START_TEST(blobs_go)
     ck_assert_int_eq(expiry_of(STORE_BLOB, one), start + 30 * DAY);
     sweep_at(start - DAY / 2 + 30 * DAY);
     ck_assert(!has_file(STORE_BLOB, alone) && has_file(STORE_BLOB, one));
-    ck_assert(library_remove(library, STORE_BLOB, two, &problem));
+    ck_assert(library_remove(library, STORE_BLOB, two, STORE_REQUEST, &problem));
     ck_assert(blob_read(library_blobs(library), two, &fd, &problem));
     close(fd);
     sweep_at(start + 30 * DAY);
@@ -271,7 +271,7 @@ START_TEST(result_in_use)
     add_job("uses", result, start);
     sweep_at(start + 1000 * DAY);
     ck_assert(has_job("made") && has_file(STORE_MODEL, result));
-    ck_assert(!store_job_remove(store, "made", &job, &problem));
+    ck_assert(!store_job_remove(store, "made", STORE_REQUEST, &job, &problem));
     ck_assert_int_eq(problem.code, API_IN_USE);
     problem = (struct api_problem){0};
     end_job("uses", API_JOB_FAILED, NULL, start + 1000 * DAY);

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "number/products.h"
+#include "number/simd.h"
 #include "range/patches.h"
 #include "unit.h"
 #include "weights/gptq.h"
@@ -117,22 +118,26 @@ START_TEST(variants_of_the_inner_loop_agree)
 {
     static float a[100 * 64], b[100 * 64], want[64 * 64], got[64 * 64];
     size_t width = (size_t)_i * QDQI_PRODUCTS_STEP;
-    const struct qdqi_products *first = qdqi_products_here(), *v;
+    enum qdqi_simd here = qdqi_simd();
     fill_rows(a, 100, 64, 5);
     fill_rows(b, 100, 64, 9);
     memset(want, 0, sizeof want);
-    first->add(a, b, 100, width, want);
-    for (size_t i = 0; (v = qdqi_products_variant(i)); i++) {
-        if (!v->runs_here())
+    bool fused = qdqi_products_are_fused();
+    qdqi_products_add(a, b, 100 * QDQI_PRODUCTS_STEP, 100, width, want);
+    for (int i = 0; i < QDQI_N_SIMD; i++) {
+        enum qdqi_simd level = (enum qdqi_simd)i;
+        if (!qdqi_simd_runs(level))
             continue;
+        qdqi_simd_use(level);
         memset(got, 0, sizeof got);
-        v->add(a, b, 100, width, got);
+        qdqi_products_add(a, b, 100 * QDQI_PRODUCTS_STEP, 100, width, got);
         for (size_t k = 0; k < width * width; k++)
-            if (v->is_fused == first->is_fused)
-                ck_assert_msg(got[k] == want[k], "%s %zu", v->name, k);
+            if (qdqi_products_are_fused() == fused)
+                ck_assert_msg(got[k] == want[k], "%s %zu", qdqi_simd_name(level), k);
             else
                 ck_assert_double_eq_tol((double)got[k], (double)want[k], 1e-3);
     }
+    qdqi_simd_use(here);
 }
 END_TEST
 
@@ -187,7 +192,7 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
     float image[24];
     struct qdqi_moment m;
     float scratch[QDQI_PATCH_SHARES * 8];
-    struct qdqi_patches p = {convolutions[_i].window, 1, &m, scratch, 0};
+    struct qdqi_patches p = {convolutions[_i].window, 1, &m, scratch, 0, NULL};
     for (int i = 0; i < 24; i++)
         image[i] = (float)i;
     ck_assert(qdqi_moment_init(&m, convolutions[_i].k) && qdqi_moment_begin(&m));
@@ -197,6 +202,78 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
         ck_assert_msg(m.pending[m.tile + i] == convolutions[_i].second[i], "%zu: %g", i,
                       (double)m.pending[m.tile + i]);
     qdqi_moment_fini(&m);
+}
+END_TEST
+
+/* Images that are taken whole by products of shifts. */
+enum { IMAGES = 3 };
+static const struct {
+    size_t channels, height, width;
+} images[] = {{16, 3, 3}, {20, 5, 7}, {70, 6, 4}, {130, 9, 14}};
+
+/* Returns a pixel of the image with zeros around. */
+static float
+pixel(const float *image, size_t i, size_t c, ptrdiff_t y, ptrdiff_t x)
+{
+    ptrdiff_t height = (ptrdiff_t)images[i].height, width = (ptrdiff_t)images[i].width;
+    bool inside = y >= 0 && y < height && x >= 0 && x < width;
+    return inside ? image[((ptrdiff_t)c * height + y) * width + x] : 0;
+}
+
+START_TEST(a_whole_image_gives_the_moment_of_its_patches)
+{
+    size_t channels = images[_i].channels, k = channels * 9;
+    size_t height = images[_i].height, width = images[_i].width;
+    size_t n = height * width, size = channels * n;
+    const int64_t dims[] = {IMAGES, (int64_t)channels, (int64_t)height, (int64_t)width};
+    float *all = calloc(IMAGES * size, sizeof *all);
+    double *want = calloc(k * k, sizeof *want), *got = calloc(k * k, sizeof *got);
+    double *means = calloc(k, sizeof *means);
+    float *patch = calloc(k, sizeof *patch);
+    struct qdqi_moment m;
+    struct qdqi_patches p = {.window = {.axes = 2,
+                                        .kernel = {3, 3},
+                                        .stride = {1, 1},
+                                        .dilation = {1, 1},
+                                        .begin = {1, 1},
+                                        .end = {1, 1}},
+                             .groups = 1,
+                             .moments = &m};
+    size_t got_n;
+    fill_rows(all, 1, IMAGES * size, 21);
+    all[size + 5] = INFINITY; /* the second image is left out */
+    for (size_t image = 0; image < IMAGES; image += 2)
+        for (size_t at = 0; at < n; at++) {
+            for (size_t i = 0; i < k; i++)
+                patch[i] = pixel(all + image * size, (size_t)_i, i / 9,
+                                 (ptrdiff_t)(at / width + i % 9 / 3) - 1,
+                                 (ptrdiff_t)(at % width + i % 3) - 1);
+            for (size_t i = 0; i < k; i++)
+                for (size_t j = 0; j < k; j++)
+                    want[i * k + j] += (double)patch[i] * (double)patch[j];
+            for (size_t i = 0; i < k; i++)
+                means[i] += (double)patch[i];
+        }
+    ck_assert(qdqi_moment_init(&m, k) && qdqi_moment_begin(&m));
+    take(&p, all, 4, dims, 1000, true);
+    ck_assert_ptr_nonnull(p.shifts);
+    ck_assert_uint_eq(m.n_pending, 0);
+    qdqi_patches_finish(&p, share, NULL);
+    qdqi_patches_fini(&p);
+    ck_assert_uint_eq(m.rows, 2 * n);
+    qdqi_moment_matrix(&m, 0, false, got, &got_n);
+    for (size_t i = 0; i < k; i++) {
+        ck_assert_double_eq_tol(m.sums[i], means[i], 1e-3);
+        for (size_t j = 0; j < k; j++)
+            ck_assert_double_eq_tol(got[i * k + j], want[i * k + j] / (double)m.rows,
+                                    1e-4);
+    }
+    qdqi_moment_fini(&m);
+    free(all);
+    free(want);
+    free(got);
+    free(means);
+    free(patch);
 }
 END_TEST
 
@@ -225,7 +302,7 @@ START_TEST(an_input_that_does_not_fit_is_refused)
     const float image[24] = {0};
     struct qdqi_moment m;
     struct qdqi_patches matrix = {.groups = 1, .moments = &m};
-    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, NULL, 0};
+    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, NULL, 0, NULL};
     ck_assert(qdqi_moment_init(&m, 7) && qdqi_moment_begin(&m));
     take(&matrix, image, 4, dims, 1, false);
     take(&convolution, image, 4, dims, 1, false);
@@ -431,6 +508,8 @@ suite(void)
     tcase_add_test(t, a_row_that_is_not_finite_is_left_out);
     tcase_add_loop_test(t, a_patch_is_what_a_convolution_multiplies, 0,
                         (int)(sizeof convolutions / sizeof *convolutions));
+    tcase_add_loop_test(t, a_whole_image_gives_the_moment_of_its_patches, 0,
+                        (int)(sizeof images / sizeof *images));
     tcase_add_test(t, positions_are_spread_and_samples_are_kept_apart);
     tcase_add_test(t, an_input_that_does_not_fit_is_refused);
     tcase_add_loop_test(t, integers_are_those_of_the_paper, 0,

@@ -15,18 +15,24 @@ struct made_up {
     const double *noise; /* by layer */
     size_t n, scores;
     size_t fail_at; /* number of the score that fails; 0: none */
+    /* by layer: what it adds to the excess in float; NULL: there are no bounds */
+    const double *costs;
+    double excess; /* without any layer in float */
 };
 
 static enum qdq_code
-score(void *arg, const bool *is_float, double *ret_db, struct qdq_error *err)
+score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct made_up *m = arg;
     double sum = 0;
     if (++m->scores == m->fail_at)
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
-    for (size_t i = 0; i < m->n; i++)
+    *ret = (struct qdqi_grade){.excess = m->costs ? m->excess : 0};
+    for (size_t i = 0; i < m->n; i++) {
         sum += is_float[i] ? 0 : m->noise[i];
-    *ret_db = -10 * log10(fmin(sum, 1));
+        ret->excess += m->costs && is_float[i] ? m->costs[i] : 0;
+    }
+    ret->sqnr_db = -10 * log10(fmin(sum, 1));
     return QDQ_OK;
 }
 
@@ -92,22 +98,24 @@ make_noise(const struct row *row, double *noise)
 START_TEST(finds_the_layers)
 {
     const struct row *row = &rows[_i];
-    double noise[MOST], judged;
+    double noise[MOST];
     struct made_up m = {.noise = noise, .n = row->n};
     make_noise(row, noise);
     struct qdqi_group_search h = search_for(&m, row->bound, QDQ_OK);
+    struct qdqi_grade again;
     size_t n_float = 0, kept = 0;
     for (size_t i = 0; i < h.n; i++)
         n_float += h.is_float[i];
     for (size_t i = 0; i < h.n_steps; i++)
         kept += h.steps[i].kept;
-    ck_assert_msg(h.sqnr_db >= row->wanted_db, "%s: %g dB", row->name, h.sqnr_db);
+    ck_assert_msg(h.best.sqnr_db >= row->wanted_db, "%s: %g dB", row->name,
+                  h.best.sqnr_db);
     ck_assert_msg(n_float <= row->most_float, "%s: %zu in float", row->name, n_float);
     ck_assert_uint_eq(h.n_steps, m.scores);
     ck_assert_uint_le(h.n_steps, row->bound);
     ck_assert_uint_ge(kept, 1);
-    ck_assert_int_eq(score(&m, h.is_float, &judged, NULL), QDQ_OK);
-    ck_assert_double_eq(judged, h.sqnr_db);
+    ck_assert_int_eq(score(&m, h.is_float, &again, NULL), QDQ_OK);
+    ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
 }
 END_TEST
 
@@ -123,6 +131,95 @@ START_TEST(ends_with_every_error)
         m.fail_at = i;
         search_for(&m, row->bound, QDQ_CANCELLED);
     }
+}
+END_TEST
+
+/* A choice beyond its bounds is not preferred, whatever it brings. */
+static const struct bounded {
+    const char *name;
+    double excess;                   /* of all layers in integers */
+    double noise[6], costs[6];       /* by layer */
+    bool wanted[6];                  /* layers in float at the end */
+    double wanted_db, wanted_excess; /* at least, and at most */
+} bounded[] = {
+    {"both bad layers fit",
+     .5,
+     {.04, 0, .03, 0, 0, 0},
+     {.1, .1, .1, .1, .1, .1},
+     {true, false, true},
+     25,
+     .7},
+    {"the worst one does not fit",
+     .8,
+     {.06, 0, .03, 0, 0, 0},
+     {.4, .1, .1, .1, .1, .1},
+     {false, false, true},
+     12,
+     .9},
+    {"loud layers, one of which does not fit",
+     .8,
+     {.9, 0, .3, 0, 0, 0},
+     {.4, .1, .1, .1, .1, .1},
+     {false, false, true},
+     -1,
+     .9},
+    {"nothing fits",
+     1.1,
+     {.04, 0, 0, 0, 0, 0},
+     {.1, .1, .1, .1, .1, .1},
+     {false},
+     13,
+     1.1},
+    {"a layer that is slow in integers",
+     1.1,
+     {.0001, 0, 0, 0, 0, 0},
+     {.1, .1, -.2, .1, .1, .1},
+     {false, false, true},
+     39,
+     .9},
+    {"a slow layer and a bad one",
+     1.1,
+     {.05, 0, 0, 0, 0, 0},
+     {.05, .1, -.2, .1, .1, .1},
+     {true, false, true},
+     25,
+     .95},
+};
+
+START_TEST(keeps_within_bounds)
+{
+    const struct bounded *row = &bounded[_i];
+    struct made_up m = {
+        .noise = row->noise, .n = 6, .costs = row->costs, .excess = row->excess};
+    struct qdqi_group_search h = search_for(&m, 40, QDQ_OK);
+    for (size_t i = 0; i < 6; i++)
+        ck_assert_msg(h.is_float[i] == row->wanted[i], "%s: layer %zu", row->name, i);
+    ck_assert_msg(h.best.sqnr_db >= row->wanted_db, "%s: %g dB", row->name,
+                  h.best.sqnr_db);
+    ck_assert_msg(h.best.excess <= row->wanted_excess + 1e-9, "%s: %g", row->name,
+                  h.best.excess);
+}
+END_TEST
+
+/* A start that is known is not judged again. */
+START_TEST(takes_a_known_start)
+{
+    static const double costs[MOST] = {0}, noise[] = {.05, 0};
+    const struct qdqi_grade start = {.sqnr_db = 13};
+    struct made_up m = {.noise = noise, .n = 2};
+    struct qdq_error err = {0};
+    struct qdqi_group_search h = {.n = 2,
+                                  .costs = costs,
+                                  .goal_db = 25,
+                                  .enough_db = 25,
+                                  .max_scores = 9,
+                                  .start = &start,
+                                  .arena = arena,
+                                  .arg = &m,
+                                  .score = score};
+    ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    ck_assert(h.is_float[0] && !h.is_float[1]);
+    ck_assert_str_ne(h.steps[0].step, "start");
 }
 END_TEST
 
@@ -147,6 +244,8 @@ suite(void)
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
+    tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
+    tcase_add_test(t, takes_a_known_start);
     tcase_add_loop_test(t, ends_with_every_error, 0, sizeof rows / sizeof *rows);
     return s;
 }

@@ -165,6 +165,31 @@ START_TEST(damaged_files_hold_nothing)
 }
 END_TEST
 
+/* Version 1 has another sum. */
+START_TEST(files_of_version_1_are_read)
+{
+    const bool one[] = {true, false, false, false};
+    static unsigned char bytes[1 << 16];
+    struct qdqi_observers all;
+    uint64_t sum = 0xcbf29ce484222325ULL;
+    int fd = new_file();
+    fill(&all);
+    write_rows(fd, &(const struct qdqi_observations){0}, &all, one);
+    ssize_t size = pread(fd, bytes, sizeof bytes, 0);
+    ck_assert(size > QDQI_OBSERVATIONS_HEAD && size < (ssize_t)sizeof bytes);
+    for (ssize_t i = QDQI_OBSERVATIONS_HEAD; i < size; i++)
+        sum = (sum ^ bytes[i]) * 0x100000001b3ULL;
+    ck_assert_int_eq(pwrite(fd, "QDQOBS1\n", 8, 0), 8);
+    struct qdqi_observations o = read_rows(fd, "me");
+    ck_assert_ptr_null(o.bytes); /* with the sum of version 2 */
+    ck_assert_int_eq(pwrite(fd, &sum, sizeof sum, 16), sizeof sum);
+    o = read_rows(fd, "me");
+    expect_row(&o, &all.rows[0]);
+    qdqi_observations_fini(&o);
+    close(fd);
+}
+END_TEST
+
 /* Sets a moment to numbers that depend on `from`. */
 static void
 fill_moment(struct qdqi_moment *m, size_t k, float from)
@@ -399,6 +424,7 @@ suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, files_give_back_what_was_put_in);
     tcase_add_test(t, damaged_files_hold_nothing);
+    tcase_add_test(t, files_of_version_1_are_read);
     tcase_add_test(t, moments_are_kept_beside_rows);
     tcase_add_loop_test(t, a_moment_that_is_not_finite_makes_a_file_invalid, 0, 2);
     tcase_add_test(t, files_that_cannot_be_written);

@@ -18,12 +18,45 @@ static const struct row {
     {"sigmoid", {"Sigmoid"}, 2, false, false},
     {"sigmoid behind moves", {"Sigmoid", "Identity", "Transpose"}, 3, false, false},
     {"sigmoid in front of a layer", {"Sigmoid", "Relu"}, 2, false, true},
+    {"boxes and scores", {"Sigmoid", "Concat", "Transpose"}, 3, false, false},
+    {"logits of several heads", {"Relu", "Concat"}, 3, false, true},
+    {"features", {"LayerNormalization"}, 3, false, false},
     {"state", {"Relu"}, 3, true, false},
     {"shape of the input with two axes", {"Relu"}, 2, true, true},
     {"no shape", {"Relu"}, 3, false, true},
 };
 
 static struct builder b;
+
+/* A layer normalization that is spelled out divides, and scales and shifts by vectors;
+   logits that a temperature scales do not. */
+static const struct spelled {
+    const char *name;
+    int64_t n; /* elements of the factors */
+    bool may;
+} spelled[] = {{"normalization", 8, false}, {"temperature", 1, true}};
+
+START_TEST(spelled_out)
+{
+    const struct spelled *row = &spelled[_i];
+    static const int64_t dims[] = {2, 1, 8};
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 17);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_shape(&b, 3, dims);
+    builder_weight(&b, "w", 1, &row->n);
+    builder_weight(&b, "v", 1, &row->n);
+    builder_node(&b, "Div", "Div", "x,x", "a");
+    builder_node(&b, "Mul", "Mul", "a,w", "b");
+    builder_node(&b, "Add", "Add", "b,v", "c");
+    builder_output(&b, "c", QDQI_FLOAT32);
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
+    ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
 
 START_TEST(output)
 {
@@ -54,6 +87,7 @@ suite(void)
     Suite *s = suite_create("engine_output_classes");
     TCase *t = tcase_create("outputs");
     tcase_add_loop_test(t, output, 0, sizeof rows / sizeof *rows);
+    tcase_add_loop_test(t, spelled_out, 0, sizeof spelled / sizeof *spelled);
     suite_add_tcase(s, t);
     return s;
 }

@@ -361,6 +361,8 @@ START_TEST(averages_and_histograms_go_together)
                 ck_assert(same(&got, &whole));
                 ck_assert(got.average.min == want.average.min &&
                           got.average.max == want.average.max);
+                if (threads > 1)
+                    continue; /* without a histogram, threads divide nothing else */
                 got = all_of(size, n, batches[b], threads, QDQI_NEEDS_AVERAGE);
                 ck_assert(got.average.max == want.average.max);
             }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "documents/report_recipe.h"
+
+#include "base/json.h"
+#include "spec/values.h"
+
+static json_t *
+encode_name(const void *items, size_t i)
+{
+    return api_json_text(((const char *const *)items)[i]);
+}
+
+/* Adds to an object of the spec what a step of the recipe changes there. */
+static bool
+add_changes(json_t *to, const struct qdq_recipe_step *step)
+{
+    const struct qdq_spec *spec = step->spec;
+    const struct {
+        unsigned choice;
+        const char *name;
+        json_t *value;
+    } rows[] = {
+        {QDQ_CHOICE_METHOD, "calibration",
+         json_pack("{s:s}", "method", spec->calibration.method)},
+        {QDQ_CHOICE_EQUALIZE, "equalize", json_boolean(spec->equalize)},
+        {QDQ_CHOICE_SMOOTH, "smooth", json_pack("{s:f}", "alpha", spec->smooth)},
+        {QDQ_CHOICE_BIASES, "bias_correction",
+         api_encode_bias_correction(spec->bias_correction)},
+        {QDQ_CHOICE_ROUNDING, "weights", json_pack("{s:s}", "rounding", "gptq")},
+        {QDQ_CHOICE_C7, "rules", json_pack("{s:b}", "C7", 0)},
+        {QDQ_CHOICE_ACTIVATIONS, "activations",
+         json_pack("{s:s}", "dtype",
+                   spec->activation_format == QDQ_FORMAT_INT16 ? "int16" : "uint16")},
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (step->changed & rows[i].choice)
+            ok = json_object_set(to, rows[i].name, rows[i].value) == 0 && ok;
+        json_decref(rows[i].value);
+    }
+    return ok;
+}
+
+/* Encodes the members of the spec that a step of the recipe tried. */
+static json_t *
+encode_tried(const struct qdq_recipe_step *step)
+{
+    json_t *to =
+        step->n_layers == 0
+            ? json_object()
+            : json_pack("{s:[{s:o, s:b, s:b}]}", "layers", "name",
+                        api_json_list(step->layers, step->n_layers, encode_name),
+                        "quantize_input", 0, "quantize_weight", 0);
+    if (to && step->changed && !add_changes(to, step)) {
+        json_decref(to);
+        to = NULL;
+    }
+    return to;
+}
+
+static json_t *
+encode_recipe_step(const void *items, size_t i)
+{
+    const struct qdq_recipe_step *step = (const struct qdq_recipe_step *)items + i;
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:b}", "step", step->step, "spec",
+                     encode_tried(step), "sqnr_db", api_json_real(step->sqnr_db),
+                     "size_ratio", api_json_real(step->size_ratio), "latency_ratio",
+                     api_json_real(step->latency_ratio), "samples",
+                     (json_int_t)step->samples, "kept", step->kept);
+}
+
+json_t *
+api_encode_recipe(const struct qdq_recipe_report *recipe)
+{
+    return recipe ? api_json_list(recipe->steps, recipe->n_steps, encode_recipe_step)
+                  : json_null();
+}

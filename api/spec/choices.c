@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a spec leaves to a recipe that goes on: members that it does not name. Its effective
+   spec leaves them out and states the others, because naming one makes another job. */
+#include "config.h"
+#include "spec/members.h"
+#include "spec/values.h"
+
+#include <string.h>
+
+static const struct choice {
+    enum qdq_choice bit;
+    const char *object, *member; /* object NULL: the spec itself */
+} choices[] = {
+    {QDQ_CHOICE_METHOD, "calibration", "method"},
+    {QDQ_CHOICE_METHOD, "calibration", "percentile"},
+    {QDQ_CHOICE_SAMPLES, "calibration", "max_samples"},
+    {QDQ_CHOICE_EQUALIZE, NULL, "equalize"},
+    {QDQ_CHOICE_SMOOTH, NULL, "smooth"},
+    {QDQ_CHOICE_BIASES, NULL, "bias_correction"},
+    {QDQ_CHOICE_ROUNDING, "weights", "rounding"},
+    {QDQ_CHOICE_C7, "rules", "C7"},
+    {QDQ_CHOICE_ACTIVATIONS, "activations", "dtype"},
+    {QDQ_CHOICE_ACTIVATIONS, "activations", "symmetric"},
+};
+
+enum { N_CHOICES = sizeof choices / sizeof *choices };
+
+static json_t *
+object_of(json_t *root, const struct choice *c)
+{
+    return c->object ? json_object_get(root, c->object) : root;
+}
+
+/* Returns whether the member decides something; a rule that is "auto" is left open. */
+static bool
+decides(const struct choice *c, const json_t *value)
+{
+    return value && !(c->bit == QDQ_CHOICE_C7 && json_is_string(value));
+}
+
+void
+api_settle_choices(struct decoder *d)
+{
+    json_t *root = d->to->root;
+    for (size_t i = 0; i < N_CHOICES; i++)
+        if (decides(&choices[i],
+                    json_object_get(object_of(root, &choices[i]), choices[i].member)))
+            d->to->spec.open &= ~(unsigned)choices[i].bit;
+}
+
+/* Sets a member unless it is there. Returns false when out of memory. */
+static bool
+state(json_t *object, const char *member, json_t *value)
+{
+    bool there = json_object_get(object, member);
+    bool ok = value && (there || json_object_set(object, member, value) == 0);
+    json_decref(value);
+    return ok;
+}
+
+/* States what encoders leave out that the spec names. */
+static bool
+state_named(const struct qdq_spec *spec, json_t *root)
+{
+    bool ok = true;
+    if (!(spec->open & QDQ_CHOICE_SMOOTH))
+        ok = state(root, "smooth", json_false()) && ok;
+    if (!(spec->open & QDQ_CHOICE_BIASES))
+        ok = state(root, "bias_correction",
+                   api_encode_bias_correction(spec->bias_correction)) &&
+             ok;
+    if (!(spec->open & QDQ_CHOICE_ROUNDING))
+        ok = state(json_object_get(root, "weights"), "rounding",
+                   json_string("nearest")) &&
+             ok;
+    return ok;
+}
+
+json_t *
+api_leave_open(const struct qdq_spec *spec, json_t *root)
+{
+    if (spec->recipe != QDQ_RECIPE_BEST || !root)
+        return root;
+    for (size_t i = 0; i < N_CHOICES; i++) {
+        json_t *object = object_of(root, &choices[i]);
+        if (spec->open & (unsigned)choices[i].bit)
+            json_object_del(object, choices[i].member);
+        if (choices[i].object && json_is_object(object) &&
+            json_object_size(object) == 0)
+            json_object_del(root, choices[i].object);
+    }
+    if (state_named(spec, root))
+        return root;
+    json_decref(root);
+    return NULL;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Removal of blobs that no row names, where daemons share the record and the blobs are files
+ * in a folder. Another daemon may store the same bytes at any moment: it finds the file, and
+ * adds its row a little later. So a blob without a row gets a mark in the record, and is
+ * removed when the mark is older than the grace period and there is still no row. Whoever
+ * stores a blob takes its mark away before it gives the file its name, and so waits for a
+ * removal that is under way.
+ *
+ * A removal takes the blob's name away before its transaction ends, and the file after that.
+ * A daemon that stood still meanwhile finds that its transaction was ended, and gives the
+ * name back.
+ */
+#include "config.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "library/inner.h"
+#include "library/library_inner.h"
+#include "library/sweep.h"
+#include "store/leader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PARTS_OF_GRACE 8
+#define MOST_BETWEEN_MS (INT64_C(3600) * 1000)
+
+bool
+library_unmark(struct library *library, char (*ids)[DIGEST_SIZE], size_t n,
+               struct api_problem *p)
+{
+    bool ok = true;
+    if (library->bucket || !store_is_shared(library->store))
+        return true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = store_unmark_blob(library->store, ids[i], p);
+    return ok;
+}
+
+/* The name of a blob that is set aside is that of no blob. */
+static void
+aside_name(const char *id, char ret[NAME_SIZE])
+{
+    snprintf(ret, NAME_SIZE, "%.2s/.%s", blob_hex(id), blob_hex(id));
+}
+
+static void
+set_aside(void *arg, const char *id)
+{
+    struct library *library = arg;
+    char name[NAME_SIZE], aside[NAME_SIZE];
+    blob_name(id, name);
+    aside_name(id, aside);
+    (void)renameat(library->blobs->dir, name, library->blobs->dir, aside);
+}
+
+/* Gives the name back, unless somebody has stored the same bytes since. */
+static void
+give_back(struct library *library, const char *id)
+{
+    char name[NAME_SIZE], aside[NAME_SIZE];
+    blob_name(id, name);
+    aside_name(id, aside);
+    if (linkat(library->blobs->dir, aside, library->blobs->dir, name, 0) == 0 ||
+        errno == EEXIST)
+        (void)unlinkat(library->blobs->dir, aside, 0);
+}
+
+static void
+remove_aside(struct library *library, const char *id)
+{
+    struct stat st;
+    char aside[NAME_SIZE];
+    aside_name(id, aside);
+    bool found = fstatat(library->blobs->dir, aside, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (found && unlinkat(library->blobs->dir, aside, 0) == 0)
+        library->blobs->used -= (uint64_t)st.st_size;
+    log_info("leftover_removed", "id=%s tenant=%s", id, library_tenant(library));
+}
+
+struct walk {
+    struct library *library;
+    struct store_blob_sweep sweep;
+    struct api_problem problem;
+};
+
+static void
+sweep_one(void *arg, const char *id)
+{
+    struct walk *walk = arg;
+    struct library *library = walk->library;
+    bool gone = false;
+    if (walk->problem.set || store_needs_blob(library->store, id))
+        return;
+    lock_acquire(&library->lock);
+    bool ok = library_is_incoming(library, id) ||
+              store_sweep_blob(library->store, id, &walk->sweep, &gone, &walk->problem);
+    if (gone && ok)
+        remove_aside(library, id);
+    else if (gone)
+        give_back(library, id);
+    lock_release(&library->lock);
+}
+
+bool
+folder_sweep(struct library *library, int64_t grace, struct api_problem *p)
+{
+    struct walk walk = {.library = library,
+                        .sweep = {clock_wall_ms(), grace, set_aside, library}};
+    int64_t between = grace / PARTS_OF_GRACE;
+    if (library->bucket || !store_is_shared(library->store) ||
+        clock_steady_ms() < library->folder_at)
+        return true;
+    bool ok = blobs_each(library->blobs, sweep_one, &walk, p);
+    library->folder_at =
+        clock_steady_ms() + (between < MOST_BETWEEN_MS ? between : MOST_BETWEEN_MS);
+    if (walk.problem.set)
+        *p = walk.problem;
+    return ok && !walk.problem.set;
+}

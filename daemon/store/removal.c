@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is removed: files and jobs, by a request or by age, and blobs that no row names. */
+#include "config.h"
+#include "store/inner.h"
+#include "store/leader.h"
+
+/* Whether this daemon may remove something, as a part of a transaction. */
+static bool
+may_remove(struct store *store, enum store_remover who, struct api_problem *p)
+{
+    return who != STORE_SWEEP || store_check_leads(store, p);
+}
+
+/* --- files ----------------------------------------------------------------- */
+
+/* Removes the row of a file that no unfinished job needs, as a part of a transaction. */
+static bool
+remove_file(struct store *store, enum store_kind kind, const char *id,
+            struct api_problem *p)
+{
+    bool any = false, used = false;
+    bind_file(store, FILE_LOCK, kind, id);
+    if (!ask(store, FILE_LOCK, &any, NULL, p))
+        return false;
+    bind_file(store, FILE_USED, kind, id);
+    if (!ask(store, FILE_USED, &used, NULL, p))
+        return false;
+    if (used)
+        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                               "a job that has not ended needs %s", id);
+    if (!any)
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "there is no such file");
+    bind_file(store, FILE_REMOVE, kind, id);
+    return run(store, FILE_REMOVE, p);
+}
+
+bool
+store_file_remove(struct store *store, enum store_kind kind, const char *id,
+                  enum store_remover who, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bool ok =
+        run(store, BEGIN, p) &&
+        finish(store, may_remove(store, who, p) && remove_file(store, kind, id, p), p);
+    lock_release(&store->lock);
+    return ok && store_sync(store, p);
+}
+
+/* --- jobs ------------------------------------------------------------------ */
+
+/* Checks whether the job may be removed. */
+static bool
+check_removable(struct store *store, const struct store_job *job, struct api_problem *p)
+{
+    bool used = false;
+    if (!api_job_state_ended(job->state))
+        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                               "the job has not ended; cancel it first");
+    bind_file(store, FILE_USED, STORE_MODEL, job->result_model);
+    return ask(store, FILE_USED, &used, NULL, p) &&
+           (!used || api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                                     "a job that has not ended needs its model"));
+}
+
+bool
+store_job_remove(struct store *store, const char *id, enum store_remover who,
+                 struct store_job *ret, struct api_problem *p)
+{
+    struct store_job job = {0};
+    lock_acquire(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        bind_text(&store->statements[JOB_LOCK], 1, id);
+        ok = may_remove(store, who, p) && run(store, JOB_LOCK, p) &&
+             store_find_job(store, id, &job, p) && check_removable(store, &job, p);
+        bind_text(&store->statements[JOB_REMOVE], 1, id);
+        ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
+    }
+    lock_release(&store->lock);
+    ok = ok && store_sync(store, p);
+    if (ok)
+        *ret = job;
+    else
+        store_job_fini(&job);
+    return ok;
+}
+
+/* --- blobs that no row names ----------------------------------------------- */
+
+/* Takes the mark of a blob away if it is old enough. Nobody who stores these bytes goes on
+   before the transaction has ended. */
+static bool
+take_mark(struct store *store, const char *id, const struct store_blob_sweep *sweep,
+          bool *ret_taken, struct api_problem *p)
+{
+    bind_text(&store->statements[MARK_TAKE], 1, id);
+    bind_int(&store->statements[MARK_TAKE], 2, sweep->now);
+    bind_int(&store->statements[MARK_TAKE], 3, sweep->grace);
+    bool ok = run(store, MARK_TAKE, p);
+    *ret_taken = ok && changes(store) == 1;
+    return ok;
+}
+
+static bool
+add_mark(struct store *store, const char *id, const struct store_blob_sweep *sweep,
+         struct api_problem *p)
+{
+    bind_text(&store->statements[MARK_ADD], 1, id);
+    bind_int(&store->statements[MARK_ADD], 2, sweep->now);
+    return run(store, MARK_ADD, p);
+}
+
+bool
+store_sweep_blob(struct store *store, const char *id,
+                 const struct store_blob_sweep *sweep, bool *ret_gone,
+                 struct api_problem *p)
+{
+    bool taken = false, needed = true;
+    *ret_gone = false;
+    lock_acquire(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        bind_text(&store->statements[BLOB_NEEDED], 1, id);
+        ok = store_check_leads(store, p) && take_mark(store, id, sweep, &taken, p) &&
+             ask(store, BLOB_NEEDED, &needed, NULL, p) &&
+             (taken || needed || add_mark(store, id, sweep, p));
+        *ret_gone = ok && taken && !needed;
+        if (*ret_gone)
+            sweep->set_aside(sweep->arg, id);
+        ok = finish(store, ok, p);
+    }
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_unmark_blob(struct store *store, const char *id, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bind_text(&store->statements[MARK_DROP], 1, id);
+    bool ok = run(store, MARK_DROP, p);
+    lock_release(&store->lock);
+    return ok;
+}

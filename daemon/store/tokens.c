@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store/tokens.h"
+#include "store/inner.h"
+
+bool
+store_tokens_changes(struct store *store, int64_t *ret, struct api_problem *p)
+{
+    *ret = 0;
+    lock_acquire(&store->lock);
+    bool ok = ask(store, TOKEN_CHANGES, NULL, ret, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_tokens_list(struct store *store, bool (*fn)(void *arg, char *line), void *arg,
+                  struct api_problem *p)
+{
+    bool ok = true;
+    int rc = DB_ROW;
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[TOKEN_LIST];
+    while (ok && (rc = step(stmt)) == DB_ROW) {
+        char *line = column_text(stmt, 0, &ok);
+        if (!line)
+            ok = api_problem_no_memory(p);
+        else if (!fn(arg, line))
+            ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                 "a row of the table tokens is no token");
+        free(line);
+    }
+    ok = ok && (rc == DB_DONE || fail(store, p));
+    done(stmt);
+    lock_release(&store->lock);
+    return ok;
+}
+
+/* Runs a bound statement. *ret_did is whether it changed a row. */
+static bool
+change(struct store *store, enum statement s, bool *ret_did, struct api_problem *p)
+{
+    bool ok = run(store, s, p);
+    *ret_did = ok && changes(store) == 1;
+    return ok;
+}
+
+bool
+store_token_add(struct store *store, const struct store_token *token, bool *ret_new,
+                struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[TOKEN_ADD];
+    bind_text(stmt, 1, token->name);
+    bind_text(stmt, 2, token->hash);
+    bind_text(stmt, 3, token->scopes);
+    bind_text(stmt, 4, token->tenant);
+    bind_text(stmt, 5, token->made);
+    bind_text(stmt, 6, token->limits);
+    bool ok = change(store, TOKEN_ADD, ret_new, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_token_limit(struct store *store, const char *name, const char *from,
+                  const char *to, bool *ret_was, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[TOKEN_LIMIT];
+    bind_text(stmt, 1, name);
+    bind_text(stmt, 2, to);
+    bind_text(stmt, 3, from);
+    bool ok = change(store, TOKEN_LIMIT, ret_was, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_token_remove(struct store *store, const char *name, bool *ret_was,
+                   struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bind_text(&store->statements[TOKEN_REMOVE], 1, name);
+    bool ok = change(store, TOKEN_REMOVE, ret_was, p);
+    lock_release(&store->lock);
+    return ok;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "tenants/token_rows.h"
+#include "settings/settings.h"
+#include "store/tokens.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool
+token_rows_open(const struct settings *settings, struct store **ret,
+                struct api_problem *p)
+{
+    const struct store_place place = {
+        .url = settings->store_url,
+        .direct_url = *settings->store_direct_url ? settings->store_direct_url : NULL,
+        .lease_ms = settings->cluster_lease * 1000,
+    };
+    *ret = NULL;
+    return !*settings->store_url || *settings->auth_tokens ||
+           store_open_at(&place, ret, p);
+}
+
+struct list {
+    struct token *items;
+    size_t n;
+};
+
+static bool
+add_line(void *arg, char *line)
+{
+    struct list *list = arg;
+    struct token *grown = realloc(list->items, (list->n + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    list->items = grown;
+    if (!token_parse(line, &grown[list->n]))
+        return false;
+    list->n++;
+    return true;
+}
+
+bool
+token_rows_read(struct store *store, struct token **ret, size_t *ret_n,
+                struct api_problem *p)
+{
+    struct list list = {NULL, 0};
+    *ret = NULL;
+    *ret_n = 0;
+    if (!store_tokens_list(store, add_line, &list, p)) {
+        free(list.items);
+        return false;
+    }
+    *ret = list.items;
+    *ret_n = list.n;
+    return true;
+}
+
+/* Adds the row of a token. */
+static bool
+add_row(struct store *store, const struct token *token, bool *ret_new,
+        struct api_problem *p)
+{
+    char scopes[TOKEN_SCOPES], limits[TOKEN_LIMITS];
+    token_scopes_print(token->scopes, scopes);
+    token_limits_print(&token->limits, limits);
+    const struct store_token row = {.name = token->name,
+                                    .hash = token->hash,
+                                    .scopes = scopes,
+                                    .tenant = *token->tenant ? token->tenant : NULL,
+                                    .made = token->made,
+                                    .limits = *limits ? limits : NULL};
+    return store_token_add(store, &row, ret_new, p);
+}
+
+bool
+token_rows_add(struct store *store, struct token *token, char ret[TOKEN_SIZE],
+               struct api_problem *p)
+{
+    bool is_new;
+    return token_check_limited(token, p) && token_make_secret(token, ret, p) &&
+           add_row(store, token, &is_new, p) &&
+           (is_new ||
+            api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                            "%s: there is a token of this name", token->name));
+}
+
+static bool
+fail_unknown(const char *name, struct api_problem *p)
+{
+    return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                           "%s: there is no token of this name", name);
+}
+
+bool
+token_rows_limit(struct store *store, const char *name,
+                 const struct tenant_limits *limits, struct api_problem *p)
+{
+    struct token *list;
+    size_t n, i = 0;
+    char from[TOKEN_LIMITS], to[TOKEN_LIMITS];
+    bool was = false;
+    if (!token_rows_read(store, &list, &n, p))
+        return false;
+    while (i < n && strcmp(list[i].name, name) != 0)
+        i++;
+    bool ok = i < n || fail_unknown(name, p);
+    if (ok) {
+        token_limits_print(&list[i].limits, from);
+        token_limits_set(&list[i].limits, limits);
+        token_limits_print(&list[i].limits, to);
+        ok = token_check_limited(&list[i], p) &&
+             store_token_limit(store, name, *from ? from : NULL, *to ? to : NULL, &was,
+                               p) &&
+             (was || api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                                     "%s: its limits were changed meanwhile", name));
+    }
+    free(list);
+    return ok;
+}
+
+bool
+token_rows_remove(struct store *store, const char *name, struct api_problem *p)
+{
+    bool was;
+    return store_token_remove(store, name, &was, p) && (was || fail_unknown(name, p));
+}
+
+bool
+token_rows_take_over(struct store *store, const char *path, size_t *ret_n,
+                     struct api_problem *p)
+{
+    struct token *list = NULL;
+    size_t n = 0;
+    int64_t changes;
+    bool there, is_new, ok = store_tokens_changes(store, &changes, p);
+    *ret_n = 0;
+    if (!ok || changes)
+        return ok;
+    ok = token_file_read(path, &list, &n, &there, p);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add_row(store, &list[i], &is_new, p);
+    free(list);
+    *ret_n = n;
+    return ok;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts the kernels that OpenVINO ran for the result, which its profile names. */
+#include "config.h"
+#include "evaluate/traced.h"
+
+#include "evaluate/deployed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* OpenVINO's operators that multiply by a weight. */
+static const char *const products[] = {"Convolution",    "GroupConvolution",
+                                       "Deconvolution",  "GroupDeconvolution",
+                                       "FullyConnected", "MatMul"};
+
+static bool
+is_product(const char *op)
+{
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        if (strcmp(products[i], op) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether a kernel, as "jit_avx2_1x1_I8", computes with integers. */
+static bool
+is_integer(const char *kernel)
+{
+    const char *type = strrchr(kernel, '_');
+    return type && (strcmp(type, "_I8") == 0 || strcmp(type, "_U8") == 0);
+}
+
+/* Reorders change the layout of a tensor and compute nothing. */
+static bool
+counts(const struct qdqi_traced_node *node)
+{
+    return is_integer(node->provider) && strcmp(node->op, "Reorder") != 0;
+}
+
+static int
+compare_ops(const void *a, const void *b)
+{
+    return strcmp(((const struct qdq_op_count *)a)->op,
+                  ((const struct qdq_op_count *)b)->op);
+}
+
+static bool
+add_op(struct qdq_kernels *to, const char *op, struct qdqi_arena *arena)
+{
+    struct qdq_op_count *ops = (struct qdq_op_count *)(uintptr_t)to->ops;
+    size_t i = 0;
+    while (i < to->n_ops && strcmp(ops[i].op, op) != 0)
+        i++;
+    if (i == to->n_ops)
+        ops[to->n_ops++] = (struct qdq_op_count){qdqi_arena_strdup(arena, op), 0};
+    ops[i].count++;
+    return ops[i].op;
+}
+
+/* Returns whether OpenVINO's node stands for a layer: it has the name of the layer's node or of
+   the tensor that it makes, and may add a suffix where it took a bias out. */
+static bool
+is_named(const char *name, const char *wanted)
+{
+    const size_t n = strlen(wanted);
+    return n > 0 && strncmp(name, wanted, n) == 0 &&
+           (name[n] == '\0' || strcmp(name + n, "/WithoutBiases") == 0);
+}
+
+/* Returns the layer's product in floating point among the nodes, or NULL. */
+static const struct qdqi_traced_node *
+find_float(const struct qdqi_job *job, const struct qdq_layer *layer,
+           const struct qdqi_trace *trace)
+{
+    const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+    const struct qdqi_tensor *made = node->proto->n_output ? node->outputs[0] : NULL;
+    for (size_t i = 0; i < trace->n_nodes; i++) {
+        const struct qdqi_traced_node *one = &trace->nodes[i];
+        if (is_product(one->op) && !is_integer(one->provider) &&
+            (is_named(one->name, layer->name) ||
+             (made && is_named(one->name, made->name))))
+            return one;
+    }
+    return NULL;
+}
+
+static enum qdq_code
+list_floats(struct qdqi_job *job, const struct qdqi_trace *trace,
+            struct qdq_kernels *ret, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    struct qdq_float_kernel *rows =
+        qdqi_arena_array(job->arena, plan->n_layers, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (find_float(job, layer, trace))
+            rows[ret->n_floats++] = (struct qdq_float_kernel){
+                layer->name, layer->n_inputs == 0
+                                 ? layer->reason
+                                 : "OpenVINO has no integer kernel for it as it is"};
+    }
+    ret->floats = rows;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *err)
+{
+    struct qdq_kernels *ret = qdqi_arena_alloc(job->arena, sizeof *ret);
+    bool ok = ret && (ret->ops = qdqi_arena_array(job->arena, trace->n_nodes,
+                                                  sizeof *ret->ops)) != NULL;
+    for (size_t i = 0; ok && i < trace->n_nodes; i++) {
+        const struct qdqi_traced_node *node = &trace->nodes[i];
+        ret->conversions += strcmp(node->op, "FakeQuantize") == 0;
+        ret->integer += counts(node);
+        ok = !counts(node) || add_op(ret, node->op, job->arena);
+    }
+    if (!ok)
+        return qdqi_no_memory(err);
+    qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
+    enum qdq_code code = list_floats(job, trace, ret, err);
+    if (!code)
+        job->report->view.kernels = ret;
+    return code;
+}
+
+/* Runs the result once, with its first sample. */
+static enum qdq_code
+trace_result(struct qdqi_job *job, const struct qdq_model *result,
+             struct qdqi_trace *ret, struct qdq_error *err)
+{
+    const struct qdqi_deploy_options options = {0};
+    const struct qdqi_feed_options first = {.batch = 1};
+    const struct qdqi_input *inputs;
+    struct qdqi_feed *feed = NULL;
+    struct qdqi_deploy deploy;
+    int64_t samples;
+    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    if (!code)
+        code = qdqi_feed_open(&job->fixed, job->dataset, &first, &feed, err);
+    if (!code)
+        code = qdqi_feed_next(feed, &inputs, &samples, err);
+    if (!code)
+        code =
+            deploy.ops->trace(deploy.place, result, &options, inputs,
+                              job->original->info.n_inputs, 1, job->scratch, ret, err);
+    qdqi_feed_close(&feed);
+    return code;
+}
+
+enum qdq_code
+qdqi_count_traced(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_external data = {job->work->output_data_name,
+                                      job->work->output_data};
+    const bool split = job->report->view.external_bytes > 0;
+    struct qdq_model *result = NULL;
+    struct qdqi_trace trace = {0};
+    enum qdq_code code =
+        qdq_model_open_files(job->work->output, &data, split, &result, err);
+    if (!code)
+        code = trace_result(job, result, &trace, err);
+    if (!code)
+        code = count(job, &trace, err);
+    qdq_model_free(&result);
+    return code;
+}

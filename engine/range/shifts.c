@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "range/shifts.h"
+
+#include "number/products.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The products that are summed. Those of whole images are moved by (0, 0) to (0, 2), (1,
+ * -2) to (1, 2) and (2, -2) to (2, 2); the rest are transposes of these. Those of an edge
+ * are moved along it by 0 to 2, and those of a corner are not moved.
+ */
+enum {
+    REACH = 2, /* of a shift in one direction */
+    N_IMAGE = REACH + 1 + REACH * (2 * REACH + 1),
+    N_EDGES = 4, /* first row, last row, first column, last column */
+    N_EDGE = REACH + 1,
+    EDGES = N_IMAGE,
+    CORNERS = EDGES + N_EDGES * N_EDGE, /* 2 * whether it is last row + last column */
+    N_PRODUCTS = CORNERS + 4,
+    TAPS = 9,    /* of the kernel */
+    LINES = 256, /* pixels that are added at once, at most */
+    STEP = QDQI_PRODUCTS_STEP,
+};
+
+/* Pixels of all channels: [strip][room][STEP]. */
+struct pixels {
+    float *at;
+    size_t used, room;
+};
+
+struct qdqi_shifts {
+    size_t channels, strips;
+    size_t width, tiles; /* of a tile, and along a side */
+    uint64_t rows;       /* positions */
+    float *sums;         /* [N_PRODUCTS][tiles][tiles][width][width] */
+    /* [N_EDGES + 5][channels]: the pixels of the edges, the corners, and all of them */
+    double *means;
+    struct pixels image, edges[N_EDGES], corners[4];
+};
+
+/* The image that is taken in. */
+struct taken {
+    struct qdqi_shifts *s;
+    const float *image;
+    size_t height, width, pitch;
+    bool *is_finite; /* by strip */
+};
+
+enum { ALL = N_EDGES + 4, N_MEANS };
+
+static size_t
+strips_of(size_t channels)
+{
+    return (channels + STEP - 1) / STEP;
+}
+
+static size_t
+width_of(size_t channels)
+{
+    size_t whole = strips_of(channels) * STEP;
+    return whole < QDQI_PRODUCTS_WIDE ? whole : QDQI_PRODUCTS_WIDE;
+}
+
+static size_t
+tiles_of(size_t channels)
+{
+    return (channels + width_of(channels) - 1) / width_of(channels);
+}
+
+static size_t
+n_sums(size_t channels)
+{
+    size_t side = tiles_of(channels) * width_of(channels);
+    return N_PRODUCTS * side * side;
+}
+
+uint64_t
+qdqi_shifts_bytes(size_t channels)
+{
+    return n_sums(channels) * sizeof(float);
+}
+
+bool
+qdqi_shifts_pay(const struct qdqi_window *w, size_t channels, size_t height,
+                size_t width, size_t wanted)
+{
+    bool same = w->same_upper || w->same_lower;
+    if (w->axes != 2 || channels < STEP || channels > QDQI_MOMENT_WHOLE / TAPS ||
+        height < 3 || width < 3)
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1 ||
+            (!same && (w->begin[i] != 1 || w->end[i] != 1)))
+            return false;
+    /* rows of products for each pair of channels */
+    size_t positions = height * width, pitch = width + REACH;
+    size_t image = pitch * (3 * height + 5 * (height - 1) + 5 * (height - 2));
+    size_t edges = 2 * N_EDGE * (pitch + height + REACH);
+    size_t patches = wanted < positions ? wanted : positions;
+    return image + edges < patches * TAPS * TAPS / 2;
+}
+
+struct qdqi_shifts *
+qdqi_shifts_new(size_t channels)
+{
+    struct qdqi_shifts *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->channels = channels;
+    s->width = width_of(channels);
+    s->tiles = tiles_of(channels);
+    s->strips = s->tiles * s->width / STEP;
+    s->sums = calloc(n_sums(channels), sizeof *s->sums);
+    s->means = calloc(N_MEANS * channels, sizeof *s->means);
+    if (!s->sums || !s->means)
+        qdqi_shifts_free(&s);
+    return s;
+}
+
+void
+qdqi_shifts_free(struct qdqi_shifts **shifts)
+{
+    struct qdqi_shifts *s = *shifts;
+    if (!s)
+        return;
+    free(s->image.at);
+    for (size_t i = 0; i < N_EDGES; i++)
+        free(s->edges[i].at);
+    for (size_t i = 0; i < 4; i++)
+        free(s->corners[i].at);
+    free(s->sums);
+    free(s->means);
+    free(s);
+    *shifts = NULL;
+}
+
+/* --- products --------------------------------------------------------------- */
+
+/* A product of pixels with those `shift` behind them. */
+struct product {
+    const struct pixels *pixels;
+    size_t which, first, n; /* `first`: of the pixels, which are n */
+    ptrdiff_t shift;
+};
+
+struct multiplication {
+    struct qdqi_shifts *s;
+    struct product products[N_PRODUCTS];
+    size_t n;
+};
+
+static float *
+tile_at(const struct qdqi_shifts *s, size_t which, size_t i, size_t j)
+{
+    return s->sums + ((which * s->tiles + i) * s->tiles + j) * s->width * s->width;
+}
+
+/* Adds a row of tiles of one product. Of a product that is not moved, which is symmetric,
+   the tiles below the diagonal stay 0. */
+static void
+multiply_part(void *arg, size_t part)
+{
+    const struct multiplication *m = arg;
+    const struct qdqi_shifts *s = m->s;
+    const struct product *p = &m->products[part / s->tiles];
+    const struct pixels *x = p->pixels;
+    size_t i = part % s->tiles, stride = x->room * STEP, wide = s->width / STEP;
+    for (size_t r = 0, n; r < p->n; r += n) {
+        n = p->n - r < LINES ? p->n - r : LINES;
+        const float *a = x->at + i * wide * stride + (p->first + r) * STEP;
+        for (size_t j = p->shift == 0 ? i : 0; j < s->tiles; j++) {
+            const float *b = x->at + j * wide * stride +
+                             (size_t)((ptrdiff_t)(p->first + r) + p->shift) * STEP;
+            qdqi_products_add(a, b, stride, n, s->width, tile_at(s, p->which, i, j));
+        }
+    }
+}
+
+static void
+multiply(struct multiplication *m, qdqi_share_fn *share, void *arg)
+{
+    if (m->n > 0)
+        share(arg, multiply_part, m->n * m->s->tiles, m);
+    m->n = 0;
+}
+
+static void
+add_product(struct multiplication *m, const struct pixels *pixels, size_t which,
+            size_t n, ptrdiff_t shift)
+{
+    /* Pixel 0 has REACH zeros before it. */
+    m->products[m->n++] = (struct product){pixels, which, REACH, n, shift};
+}
+
+/* Adds the products of the image, which lies in rows `pitch` pixels apart. */
+static void
+multiply_image(struct qdqi_shifts *s, size_t height, size_t pitch, qdqi_share_fn *share,
+               void *arg)
+{
+    struct multiplication m = {.s = s};
+    size_t which = 0;
+    for (ptrdiff_t dy = 0; dy <= REACH; dy++)
+        for (ptrdiff_t dx = dy ? -REACH : 0; dx <= REACH; dx++)
+            add_product(&m, &s->image, which++, (height - (size_t)dy) * pitch,
+                        dy * (ptrdiff_t)pitch + dx);
+    multiply(&m, share, arg);
+}
+
+/* Adds the products of the edges and corners that were put aside. */
+static void
+multiply_edges(struct qdqi_shifts *s, qdqi_share_fn *share, void *arg)
+{
+    struct multiplication m = {.s = s};
+    for (size_t e = 0; e < N_EDGES; e++)
+        for (size_t d = 0; d < N_EDGE && s->edges[e].used > REACH; d++)
+            add_product(&m, &s->edges[e], EDGES + e * N_EDGE + d,
+                        s->edges[e].used - REACH, (ptrdiff_t)d);
+    for (size_t c = 0; c < 4; c++)
+        if (s->corners[c].used > REACH)
+            add_product(&m, &s->corners[c], CORNERS + c, s->corners[c].used - REACH, 0);
+    multiply(&m, share, arg);
+    for (size_t e = 0; e < N_EDGES; e++)
+        s->edges[e].used = 0;
+    for (size_t c = 0; c < 4; c++)
+        s->corners[c].used = 0;
+}
+
+/* --- pixels ------------------------------------------------------------------ */
+
+/* Makes room for so many pixels, and REACH zeros before and behind them. What was there is
+   lost where it did not fit. */
+static bool
+make_room(const struct qdqi_shifts *s, struct pixels *p, size_t n)
+{
+    n += 2 * REACH;
+    if (p->room >= n)
+        return true;
+    free(p->at);
+    *p = (struct pixels){.at = calloc(s->strips * n, STEP * sizeof *p->at)};
+    p->room = p->at ? n : 0;
+    return p->at;
+}
+
+/* Copies a strip of the image's channels, with zeros around, and checks it. */
+static void
+copy_strip(void *arg, size_t strip)
+{
+    struct taken *t = arg;
+    const struct qdqi_shifts *s = t->s;
+    float *to = s->image.at + strip * s->image.room * STEP, zero = 0;
+    size_t first = strip * STEP, plane = t->height * t->width;
+    size_t n = first < s->channels ? s->channels - first : 0;
+    n = n < STEP ? n : STEP;
+    memset(to, 0, (REACH + t->height * t->pitch + REACH) * STEP * sizeof *to);
+    to += REACH * STEP;
+    for (size_t c = 0; c < n; c++)
+        for (size_t y = 0; y < t->height; y++)
+            for (size_t x = 0; x < t->width; x++) {
+                float pixel = t->image[(first + c) * plane + y * t->width + x];
+                to[(y * t->pitch + x) * STEP + c] = pixel;
+                zero += pixel * 0;
+            }
+    t->is_finite[strip] = zero == 0;
+}
+
+/* Appends n pixels of the image, `step` apart, and zeros behind them. */
+static void
+append(const struct qdqi_shifts *s, struct pixels *to, size_t from, size_t step,
+       size_t n)
+{
+    size_t at = to->used ? to->used : REACH;
+    for (size_t strip = 0; strip < s->strips; strip++) {
+        float *row = to->at + (strip * to->room + at) * STEP;
+        const float *pixel =
+            s->image.at + (strip * s->image.room + REACH + from) * STEP;
+        for (size_t i = 0; i < n; i++)
+            memcpy(row + i * STEP, pixel + i * step * STEP, STEP * sizeof *row);
+        memset(row + n * STEP, 0, REACH * STEP * sizeof *row);
+    }
+    to->used = at + n + (n > 1 ? REACH : 0);
+}
+
+static void
+append_edges(const struct taken *t)
+{
+    struct qdqi_shifts *s = t->s;
+    size_t bottom = (t->height - 1) * t->pitch, right = t->width - 1;
+    append(s, &s->edges[0], 0, 1, t->width);
+    append(s, &s->edges[1], bottom, 1, t->width);
+    append(s, &s->edges[2], 0, t->pitch, t->height);
+    append(s, &s->edges[3], right, t->pitch, t->height);
+    for (size_t c = 0; c < 4; c++)
+        append(s, &s->corners[c], (c & 2 ? bottom : 0) + (c & 1 ? right : 0), 1, 1);
+}
+
+/* Returns whether there is room for the edges of one more image. */
+static bool
+have_room(const struct qdqi_shifts *s, size_t height, size_t width)
+{
+    for (size_t e = 0; e < N_EDGES; e++)
+        if (s->edges[e].used + (e < 2 ? width : height) + 2 * REACH > s->edges[e].room)
+            return false;
+    return s->corners[0].used + 2 * REACH < s->corners[0].room;
+}
+
+static bool
+make_all_room(struct qdqi_shifts *s, size_t height, size_t width)
+{
+    bool ok = make_room(s, &s->image, height * (width + REACH));
+    for (size_t e = 0; e < N_EDGES; e++) {
+        size_t n = e < 2 ? width : height;
+        ok = ok && make_room(s, &s->edges[e], n < LINES ? LINES : n);
+    }
+    for (size_t c = 0; c < 4; c++)
+        ok = ok && make_room(s, &s->corners[c], LINES);
+    return ok;
+}
+
+/* --- means -------------------------------------------------------------------- */
+
+static void
+add_means(const struct taken *t)
+{
+    struct qdqi_shifts *s = t->s;
+    size_t bottom = t->height - 1, right = t->width - 1;
+    for (size_t c = 0; c < s->channels; c++) {
+        const float *x = t->image + c * t->height * t->width;
+        double all = 0, edge[N_EDGES] = {0};
+        for (size_t i = 0; i < t->height * t->width; i++)
+            all += (double)x[i];
+        for (size_t i = 0; i < t->width; i++) {
+            edge[0] += (double)x[i];
+            edge[1] += (double)x[bottom * t->width + i];
+        }
+        for (size_t i = 0; i < t->height; i++) {
+            edge[2] += (double)x[i * t->width];
+            edge[3] += (double)x[i * t->width + right];
+        }
+        for (size_t e = 0; e < N_EDGES; e++)
+            s->means[e * s->channels + c] += edge[e];
+        for (size_t k = 0; k < 4; k++)
+            s->means[(N_EDGES + k) * s->channels + c] +=
+                (double)x[(k & 2 ? bottom * t->width : 0) + (k & 1 ? right : 0)];
+        s->means[ALL * s->channels + c] += all;
+    }
+}
+
+bool
+qdqi_shifts_take(struct qdqi_shifts *s, const float *image, size_t height, size_t width,
+                 qdqi_share_fn *share, void *arg)
+{
+    struct taken t = {s, image, height, width, width + REACH, NULL};
+    bool finite = true;
+    if (!have_room(s, height, width)) {
+        multiply_edges(s, share, arg);
+        if (!make_all_room(s, height, width))
+            return false;
+    } else if (!make_room(s, &s->image, height * t.pitch))
+        return false;
+    t.is_finite = calloc(s->strips, sizeof *t.is_finite);
+    if (!t.is_finite)
+        return false;
+    share(arg, copy_strip, s->strips, &t);
+    for (size_t i = 0; i < s->strips; i++)
+        finite = finite && t.is_finite[i];
+    free(t.is_finite);
+    if (!finite)
+        return true;
+    multiply_image(s, height, t.pitch, share, arg);
+    append_edges(&t);
+    add_means(&t);
+    s->rows += height * width;
+    return true;
+}
+
+/* --- the moment ------------------------------------------------------------------ */
+
+/* Returns the sum of products of channels a and b. */
+static double
+sum_at(const struct qdqi_shifts *s, size_t which, bool is_symmetric, size_t a, size_t b)
+{
+    size_t i = a / s->width, j = b / s->width;
+    if (is_symmetric && i > j)
+        return sum_at(s, which, false, b, a);
+    return (double)tile_at(s, which, i, j)[a % s->width * s->width + b % s->width];
+}
+
+/* Returns the sum for channel b moved by `shift`, along an edge or, with dy = 0, a row. */
+static double
+sum_along(const struct qdqi_shifts *s, size_t first, int shift, size_t a, size_t b)
+{
+    return shift < 0 ? sum_at(s, first + (size_t)-shift, false, b, a)
+                     : sum_at(s, first + (size_t)shift, shift == 0, a, b);
+}
+
+static double
+sum_moved(const struct qdqi_shifts *s, int dy, int dx, size_t a, size_t b)
+{
+    if (dy < 0)
+        return sum_moved(s, -dy, -dx, b, a);
+    if (dy == 0)
+        return sum_along(s, 0, dx, a, b);
+    return sum_at(s, (size_t)(N_EDGE + (dy - 1) * (2 * REACH + 1) + REACH + dx), false,
+                  a, b);
+}
+
+/* Returns the edge whose pixels a patch that is `d` off has no centre for: the first row
+   or column for 1, the last for -1. */
+static size_t
+edge_of(int d, size_t first)
+{
+    return first + (d < 0);
+}
+
+/* Returns the sum over all positions of elements (a, tap) and (b, other) of a patch. */
+static double
+patch_sum(const struct qdqi_shifts *s, size_t a, int tap, size_t b, int other)
+{
+    int ay = tap / 3 - 1, ax = tap % 3 - 1, by = other / 3 - 1, bx = other % 3 - 1;
+    double sum = sum_moved(s, by - ay, bx - ax, a, b);
+    bool row = ay != 0 && ay == by, column = ax != 0 && ax == bx;
+    if (row)
+        sum -= sum_along(s, EDGES + edge_of(ay, 0) * N_EDGE, bx - ax, a, b);
+    if (column)
+        sum -= sum_along(s, EDGES + edge_of(ax, 2) * N_EDGE, by - ay, a, b);
+    if (row && column)
+        sum += sum_at(s, (size_t)(CORNERS + 2 * (ay < 0) + (ax < 0)), true, a, b);
+    return sum;
+}
+
+static double
+patch_mean(const struct qdqi_shifts *s, size_t c, int tap)
+{
+    int y = tap / 3 - 1, x = tap % 3 - 1;
+    double sum = s->means[ALL * s->channels + c];
+    if (y)
+        sum -= s->means[edge_of(y, 0) * s->channels + c];
+    if (x)
+        sum -= s->means[edge_of(x, 2) * s->channels + c];
+    if (y && x)
+        sum += s->means[(N_EDGES + (size_t)(2 * (y < 0) + (x < 0))) * s->channels + c];
+    return sum;
+}
+
+struct finishing {
+    struct qdqi_shifts *s;
+    struct qdqi_moment *to;
+};
+
+/* Adds the products of one channel with itself and those behind it. */
+static void
+finish_channel(void *arg, size_t a)
+{
+    const struct finishing *f = arg;
+    const struct qdqi_shifts *s = f->s;
+    for (size_t i = 0; i < TAPS; i++) {
+        f->to->sums[a * TAPS + i] += patch_mean(s, a, (int)i);
+        for (size_t b = a; b < s->channels; b++)
+            for (size_t j = b == a ? i : 0; j < TAPS; j++)
+                *qdqi_moment_product(f->to, a * TAPS + i, b * TAPS + j) +=
+                    (float)patch_sum(s, a, (int)i, b, (int)j);
+    }
+}
+
+void
+qdqi_shifts_finish(struct qdqi_shifts *s, struct qdqi_moment *to, qdqi_share_fn *share,
+                   void *arg)
+{
+    struct finishing f = {s, to};
+    multiply_edges(s, share, arg);
+    share(arg, finish_channel, s->channels, &f);
+    to->rows += s->rows;
+    s->rows = 0;
+    memset(s->sums, 0, n_sums(s->channels) * sizeof *s->sums);
+    memset(s->means, 0, N_MEANS * s->channels * sizeof *s->means);
+}

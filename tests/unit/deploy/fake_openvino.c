@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A C library of OpenVINO without OpenVINO. It loads any model but one that begins with
+ * "refused". A loaded model has the input "x", the output of a run is a copy of it, and the
+ * profile has one node.
+ */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ov_version {
+    const char *build, *description;
+};
+
+struct ov_shape {
+    int64_t rank;
+    int64_t *dims;
+};
+
+struct ov_profiled {
+    int status;
+    int64_t real_us, cpu_us;
+    const char *name, *kernel, *type;
+};
+
+struct ov_profiling_list {
+    struct ov_profiled *rows;
+    size_t n;
+};
+
+struct tensor {
+    int type;
+    struct ov_shape shape;
+    void *data; /* borrowed */
+};
+
+#define FUNCTION(type, name, arguments) \
+    __attribute__((visibility("default"))) type name arguments;
+#include "deploy/openvino_api.h"
+#undef FUNCTION
+
+/* The numbers of types are those of the inputs of the model that has all of them, and one
+   more. */
+enum { FLOAT32 = 1, EXECUTED = 2 };
+
+static int
+give(void **ret, size_t size)
+{
+    *ret = calloc(1, size);
+    return *ret ? 0 : -1;
+}
+
+int
+ov_get_openvino_version(struct ov_version *version)
+{
+    *version = (struct ov_version){"2000.0 (a fake)", "fake"};
+    return 0;
+}
+
+void
+ov_version_free(struct ov_version *version)
+{
+    *version = (struct ov_version){0};
+}
+
+const char *
+ov_get_error_info(int status)
+{
+    return status ? "an error" : "none";
+}
+
+const char *
+ov_get_last_err_msg(void)
+{
+    return "Exception from somewhere:\nthe fake\nrefuses it\n";
+}
+
+void
+ov_free(const char *text)
+{
+    free((void *)(uintptr_t)text);
+}
+
+int
+ov_core_create(void **ret)
+{
+    return give(ret, 1);
+}
+
+void
+ov_core_free(void *core)
+{
+    free(core);
+}
+
+int
+ov_core_get_property(const void *core, const char *device, const char *name, char **ret)
+{
+    (void)core;
+    (void)device;
+    return (*ret = strdup(name)) ? 0 : -1;
+}
+
+int
+ov_core_read_model_from_memory_buffer(const void *core, const char *bytes, size_t size,
+                                      const void *weights, void **ret)
+{
+    static const char refused[] = "refused";
+    const size_t n = sizeof refused - 1;
+    (void)core;
+    (void)weights;
+    return size >= n && memcmp(bytes, refused, n) == 0 ? -1 : give(ret, 1);
+}
+
+int
+ov_core_compile_model(const void *core, const void *model, const char *device, size_t n,
+                      void **ret, ...)
+{
+    (void)core;
+    (void)model;
+    (void)device;
+    (void)n;
+    return give(ret, 1);
+}
+
+void
+ov_model_free(void *model)
+{
+    free(model);
+}
+
+int
+ov_model_const_input_by_name(const void *model, const char *name, void **ret)
+{
+    (void)model;
+    if (give(ret, sizeof(int)))
+        return -1;
+    *(int *)*ret = 1 + (int)strtol(name + 1, NULL, 10);
+    return 0;
+}
+
+int
+ov_model_inputs_size(const void *model, size_t *ret)
+{
+    (void)model;
+    *ret = 1;
+    return 0;
+}
+
+int
+ov_model_outputs_size(const void *model, size_t *ret)
+{
+    (void)model;
+    *ret = 1;
+    return 0;
+}
+
+int
+ov_port_get_element_type(const void *port, int *ret)
+{
+    *ret = *(const int *)port;
+    return 0;
+}
+
+void
+ov_output_const_port_free(void *port)
+{
+    free(port);
+}
+
+int
+ov_compiled_model_create_infer_request(const void *model, void **ret)
+{
+    (void)model;
+    return give(ret, sizeof(struct tensor));
+}
+
+int
+ov_compiled_model_get_property(const void *model, const char *name, char **ret)
+{
+    (void)model;
+    (void)name;
+    return (*ret = strdup("f32")) ? 0 : -1;
+}
+
+void
+ov_compiled_model_free(void *model)
+{
+    free(model);
+}
+
+static int
+copy_tensor(struct tensor *to, const struct tensor *from)
+{
+    size_t size = (size_t)from->shape.rank * sizeof(int64_t);
+    int64_t *dims = malloc(size + 1);
+    if (!dims)
+        return -1;
+    if (size)
+        memcpy(dims, from->shape.dims, size);
+    *to = *from;
+    to->shape.dims = dims;
+    return 0;
+}
+
+int
+ov_infer_request_set_tensor(void *request, const char *name, const void *tensor)
+{
+    struct tensor *to = request;
+    if (strcmp(name, "x") != 0)
+        return -1;
+    free(to->shape.dims);
+    *to = (struct tensor){0};
+    return copy_tensor(to, tensor);
+}
+
+/* Reads the whole input, so that one that is not there any more is noticed. */
+int
+ov_infer_request_infer(void *request)
+{
+    const struct tensor *t = request;
+    const volatile uint8_t *from = t->data;
+    size_t n = 0;
+    ov_tensor_get_size(t, &n);
+    for (size_t i = 0; i < n; i++)
+        (void)from[i];
+    return t->type ? 0 : -1;
+}
+
+int
+ov_infer_request_get_output_tensor_by_index(const void *request, size_t i, void **ret)
+{
+    (void)i;
+    return give(ret, sizeof(struct tensor)) || copy_tensor(*ret, request) ? -1 : 0;
+}
+
+int
+ov_infer_request_get_profiling_info(const void *request, struct ov_profiling_list *ret)
+{
+    static struct ov_profiled row = {EXECUTED, 1500,      1500,
+                                     "node",   "fake_I8", "Identity"};
+    (void)request;
+    *ret = (struct ov_profiling_list){&row, 1};
+    return 0;
+}
+
+void
+ov_profiling_info_list_free(struct ov_profiling_list *list)
+{
+    *list = (struct ov_profiling_list){0};
+}
+
+void
+ov_infer_request_free(void *request)
+{
+    struct tensor *t = request;
+    free(t->shape.dims);
+    free(t);
+}
+
+int
+ov_tensor_create_from_host_ptr(int type, struct ov_shape shape, void *data, void **ret)
+{
+    const struct tensor made = {type, shape, data};
+    return give(ret, sizeof made) || copy_tensor(*ret, &made) ? -1 : 0;
+}
+
+int
+ov_tensor_get_element_type(const void *tensor, int *ret)
+{
+    *ret = ((const struct tensor *)tensor)->type;
+    return 0;
+}
+
+int
+ov_tensor_get_shape(const void *tensor, struct ov_shape *ret)
+{
+    struct tensor copy;
+    if (copy_tensor(&copy, tensor))
+        return -1;
+    *ret = copy.shape;
+    return 0;
+}
+
+int
+ov_tensor_get_size(const void *tensor, size_t *ret)
+{
+    const struct tensor *t = tensor;
+    *ret = 1;
+    for (int64_t i = 0; i < t->shape.rank; i++)
+        *ret *= (size_t)t->shape.dims[i];
+    return 0;
+}
+
+int
+ov_tensor_data(const void *tensor, void **ret)
+{
+    *ret = ((const struct tensor *)tensor)->data;
+    return 0;
+}
+
+void
+ov_tensor_free(void *tensor)
+{
+    struct tensor *t = tensor;
+    free(t->shape.dims);
+    free(t);
+}
+
+int
+ov_shape_free(struct ov_shape *shape)
+{
+    free(shape->dims);
+    *shape = (struct ov_shape){0};
+    return 0;
+}

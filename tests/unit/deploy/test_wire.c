@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages between a process that quantizes and one that judges. Each side reads what the
+ * other one never should send: the messages of an honest conversation with some of their
+ * numbers changed, or cut off. OpenVINO is a library without OpenVINO (fake_openvino.c).
+ */
+#include "config.h"
+#include "qdq/judge.h"
+
+#include "deploy/remote.h"
+#include "deploy/wire.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FAKE "tests/unit/deploy/.libs/libfake_openvino.so"
+
+/* The address sanitizer takes 15 ms for each allocation of gigabytes that a message asks for. */
+#ifdef __SANITIZE_ADDRESS__
+enum { TRIES = 300 };
+#else
+enum { TRIES = 4000 };
+#endif
+enum { ROWS = 2, COLUMNS = 3, MOST = 8192 };
+
+static const int64_t shape[] = {ROWS, COLUMNS};
+static const float values[ROWS * COLUMNS] = {0, 1, 2, 3, 4, 5};
+static const struct qdqi_input input = {.name = "x",
+                                        .dtype = QDQI_FLOAT32,
+                                        .shape = shape,
+                                        .rank = 2,
+                                        .data = values,
+                                        .size = sizeof values};
+static char whole[] = "a model";
+static struct qdqi_mapped file = {.map = (uint8_t *)whole, .size = sizeof whole};
+static const struct qdq_model model = {.files = &file, .n_files = 1};
+static const struct qdqi_deploy_options options = {.threads = 1};
+
+static struct qdq_judge *judge;
+
+static void
+open_fake(void)
+{
+    struct qdq_error err = {0};
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    ck_assert_msg(qdq_judge_open(FAKE, &judge, &err) == QDQ_OK, "%s", err.text);
+}
+
+static void
+close_fake(void)
+{
+    qdq_judge_close(&judge);
+}
+
+static void
+make_pair(int sockets[2])
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+}
+
+/* --- bytes of a conversation ------------------------------------------------ */
+
+struct bytes {
+    uint8_t data[MOST];
+    size_t n;
+};
+
+/* Appends a message, and frees its body. */
+static void
+add(struct bytes *to, enum qdqi_wire_kind kind, struct qdqi_wire *body,
+    const char *attached)
+{
+    int sockets[2];
+    make_pair(sockets);
+    ck_assert(qdqi_wire_send(sockets[0], kind, body, attached,
+                             attached ? strlen(attached) : 0));
+    close(sockets[0]);
+    for (ssize_t got; (got = read(sockets[1], to->data + to->n, MOST - to->n)) > 0;)
+        to->n += (size_t)got;
+    close(sockets[1]);
+    ck_assert_uint_lt(to->n, MOST);
+    qdqi_wire_free(body);
+}
+
+static void
+put_input(struct qdqi_wire *body)
+{
+    qdqi_wire_put(body, 1);
+    qdqi_wire_put_text(body, "x");
+    qdqi_wire_put(body, QDQI_FLOAT32);
+    qdqi_wire_put_bytes(body, shape, sizeof shape);
+    qdqi_wire_put_bytes(body, values, sizeof values);
+}
+
+static void
+put_numbers(struct qdqi_wire *body, const uint64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        qdqi_wire_put(body, numbers[i]);
+}
+
+/* What an honest engine asks. */
+static struct bytes
+questions(void)
+{
+    struct bytes all = {.n = 0};
+    struct qdqi_wire body = {0};
+    add(&all, QDQI_WIRE_VERSION, &body, NULL);
+    put_numbers(&body, (const uint64_t[]){1, 0}, 2);
+    add(&all, QDQI_WIRE_OPEN, &body, "a model");
+    for (int i = 0; i < 2; i++) {
+        qdqi_wire_put(&body, 0);
+        put_input(&body);
+        add(&all, QDQI_WIRE_RUN, &body, NULL);
+    }
+    put_numbers(&body, (const uint64_t[]){1, 1, 2}, 3);
+    put_input(&body);
+    add(&all, QDQI_WIRE_TRACE, &body, "a model");
+    qdqi_wire_put(&body, 0);
+    add(&all, QDQI_WIRE_CLOSE, &body, NULL);
+    return all;
+}
+
+/* What an honest judge answers to use_remote(). */
+static struct bytes
+answers(void)
+{
+    struct bytes all = {.n = 0};
+    struct qdqi_wire body = {0};
+    qdqi_wire_put_text(&body, "2000.0");
+    add(&all, QDQI_WIRE_OK, &body, NULL);
+    qdqi_wire_put(&body, 0);
+    qdqi_wire_put_text(&body, "f32");
+    add(&all, QDQI_WIRE_OK, &body, NULL);
+    qdqi_wire_put_real(&body, 1.5);
+    put_numbers(&body, (const uint64_t[]){1, QDQI_FLOAT32}, 2);
+    qdqi_wire_put_bytes(&body, shape, sizeof shape);
+    qdqi_wire_put_bytes(&body, values, sizeof values);
+    add(&all, QDQI_WIRE_OK, &body, NULL);
+    add(&all, QDQI_WIRE_OK, &body, NULL);
+    qdqi_wire_put(&body, 1);
+    qdqi_wire_put_text(&body, "node");
+    qdqi_wire_put_text(&body, "Identity");
+    qdqi_wire_put_text(&body, "fake_I8");
+    qdqi_wire_put_real(&body, 3);
+    add(&all, QDQI_WIRE_OK, &body, NULL);
+    return all;
+}
+
+/* Numbers that break what does not check them. Sizes of gigabytes are among them, for which
+   there may be memory. */
+static const uint64_t evil[] = {0,
+                                1,
+                                2,
+                                3,
+                                5,
+                                6,
+                                7,
+                                8,
+                                64,
+                                65,
+                                1000,
+                                1001,
+                                4096,
+                                UINT64_C(1) << 31,
+                                UINT64_C(1) << 32,
+                                (UINT64_C(1) << 32) + 1,
+                                UINT64_C(1) << 61,
+                                UINT64_C(1) << 63,
+                                UINT64_MAX,
+                                UINT64_MAX - 7};
+
+/* A generator of its own, so that a failure repeats. */
+static uint32_t
+draw(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Changes up to three numbers or bytes, and cuts one in four off. */
+static void
+spoil(struct bytes *b, uint32_t *state)
+{
+    for (uint32_t i = 0, n = 1 + draw(state) % 3; i < n; i++) {
+        size_t at = draw(state) % b->n;
+        uint64_t value = evil[draw(state) % (sizeof evil / sizeof *evil)];
+        size_t aligned = at / 8 * 8;
+        if (draw(state) % 3 == 0)
+            b->data[at] = (uint8_t)draw(state);
+        else if (aligned + sizeof value <= b->n)
+            memcpy(b->data + aligned, &value, sizeof value);
+    }
+    if (draw(state) % 4 == 0)
+        b->n = draw(state) % b->n;
+}
+
+/* Returns a socket from which these bytes come, and then the end. *ret_other takes what is
+   written. */
+static int
+say(const struct bytes *b, int *ret_other)
+{
+    int sockets[2];
+    make_pair(sockets);
+    ck_assert_int_eq(write(sockets[0], b->data, b->n), (ssize_t)b->n);
+    shutdown(sockets[0], SHUT_WR);
+    *ret_other = sockets[0];
+    return sockets[1];
+}
+
+/* --- both sides ------------------------------------------------------------- */
+
+/* Reads everything of the outputs, and checks that their sizes fit. */
+static void
+check_outputs(const struct qdqi_output *outputs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const volatile uint8_t *data = outputs[i].data;
+        size_t elements = 1;
+        if (outputs[i].dtype == QDQI_UNKNOWN)
+            continue;
+        ck_assert_uint_le(outputs[i].rank, 64);
+        for (size_t k = 0; k < outputs[i].rank; k++)
+            elements *= (size_t)outputs[i].shape[k];
+        ck_assert_uint_eq(elements, outputs[i].n);
+        for (size_t k = 0; k < elements * qdqi_dtype_size((int)outputs[i].dtype); k++)
+            (void)data[k];
+    }
+}
+
+static enum qdq_code
+trace(struct qdqi_remote *remote, struct qdqi_trace *ret, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    enum qdq_code code = qdqi_deploy_remote_openvino.trace(
+        remote, &model, &options, &input, 1, 2, arena, ret, err);
+    for (size_t i = 0; !code && i < ret->n_nodes; i++)
+        ck_assert(strlen(ret->nodes[i].name) + strlen(ret->nodes[i].op) +
+                      strlen(ret->nodes[i].provider) <
+                  MOST);
+    qdqi_arena_free(&arena);
+    return code;
+}
+
+/* Does all that an engine does with a judge. Returns the number of steps that went well, five
+   with an honest one. */
+static int
+use_remote(int socket)
+{
+    const struct qdqi_deploy_ops *ops = &qdqi_deploy_remote_openvino;
+    const struct qdqi_output *outputs;
+    struct qdqi_remote *remote = NULL;
+    struct qdqi_trace traced;
+    struct qdq_error err = {0};
+    void *opened = NULL;
+    size_t n = 0;
+    double ms;
+    int good = 0;
+    if (qdqi_remote_open(socket, &remote, &err))
+        return good;
+    good += strlen(ops->version(remote)) < MOST;
+    if (ops->open(remote, &model, &options, &opened, &err) == QDQ_OK) {
+        good += strlen(ops->precision(opened)) < MOST;
+        if (ops->run(opened, &input, 1, &outputs, &n, &ms, &err) == QDQ_OK) {
+            check_outputs(outputs, n);
+            good++;
+        }
+        ops->close(opened);
+        good++;
+    }
+    good += trace(remote, &traced, &err) == QDQ_OK;
+    qdqi_remote_close(&remote);
+    return good;
+}
+
+static void *
+serve(void *arg)
+{
+    const int *socket = arg;
+    qdq_judge_serve(judge, *socket);
+    close(*socket);
+    return NULL;
+}
+
+/* Runs all steps with the serving side, in a thread of its own. */
+static void
+use_judge(void)
+{
+    pthread_t thread;
+    int sockets[2];
+    make_pair(sockets);
+    ck_assert_int_eq(pthread_create(&thread, NULL, serve, &sockets[1]), 0);
+    ck_assert_int_eq(use_remote(sockets[0]), 5);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+START_TEST(both_sides_understand_each_other)
+{
+    use_judge();
+}
+END_TEST
+
+START_TEST(an_error_is_one_line)
+{
+    const struct qdqi_deploy_ops *ops = &qdqi_deploy_remote_openvino;
+    static char bad[] = "refused";
+    struct qdqi_mapped other = {.map = (uint8_t *)bad, .size = sizeof bad};
+    const struct qdq_model refused = {.files = &other, .n_files = 1};
+    struct qdqi_remote *remote = NULL;
+    struct qdq_error err = {0};
+    pthread_t thread;
+    void *opened;
+    int sockets[2];
+    make_pair(sockets);
+    ck_assert_int_eq(pthread_create(&thread, NULL, serve, &sockets[1]), 0);
+    ck_assert_int_eq(qdqi_remote_open(sockets[0], &remote, &err), QDQ_OK);
+    ck_assert_int_eq(ops->open(remote, &refused, &options, &opened, &err),
+                     QDQ_RUN_FAILED);
+    ck_assert_str_eq(err.text, "OpenVINO cannot read the model: the fake refuses it");
+    qdqi_remote_close(&remote);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
+/* --- a hostile worker -------------------------------------------------------- */
+
+/* Counts the answers that succeeded, and reads the rest. */
+static size_t
+count_good(int socket)
+{
+    struct qdqi_wire answer;
+    enum qdqi_wire_kind kind;
+    void *attached;
+    size_t n, good = 0;
+    while (qdqi_wire_receive(socket, &kind, &answer, &attached, &n)) {
+        good += kind == QDQI_WIRE_OK;
+        qdqi_wire_free(&answer);
+        free(attached);
+    }
+    return good;
+}
+
+static size_t
+ask_judge(const struct bytes *b)
+{
+    int other, socket = say(b, &other);
+    qdq_judge_serve(judge, socket);
+    close(socket);
+    size_t good = count_good(other);
+    close(other);
+    return good;
+}
+
+START_TEST(a_judge_survives_any_worker)
+{
+    const struct bytes honest = questions();
+    uint32_t state = 1;
+    size_t fewest = SIZE_MAX;
+    ck_assert_uint_eq(ask_judge(&honest), 6);
+    for (int i = 0; i < TRIES; i++) {
+        struct bytes b = honest;
+        spoil(&b, &state);
+        size_t good = ask_judge(&b);
+        fewest = good < fewest ? good : fewest;
+    }
+    ck_assert_uint_eq(fewest, 0);
+    use_judge();
+}
+END_TEST
+
+/* A run without its input would read that of the run before, which is gone. */
+START_TEST(a_run_names_each_input_once)
+{
+    for (uint64_t n = 0; n < 3; n++) {
+        struct bytes b = {.n = 0};
+        struct qdqi_wire body = {0};
+        put_numbers(&body, (const uint64_t[]){1, 0}, 2);
+        add(&b, QDQI_WIRE_OPEN, &body, "a model");
+        qdqi_wire_put(&body, 0);
+        put_input(&body);
+        add(&b, QDQI_WIRE_RUN, &body, NULL);
+        put_numbers(&body, (const uint64_t[]){0, n}, 2);
+        for (uint64_t i = 0; i < n; i++) {
+            struct qdqi_wire again = {0};
+            put_input(&again);
+            qdqi_wire_get(&again);
+            /* what follows the count */
+            for (size_t at = again.at; at < again.size; at += 8) {
+                uint64_t word;
+                memcpy(&word, again.data + at, sizeof word);
+                qdqi_wire_put(&body, word);
+            }
+            qdqi_wire_free(&again);
+        }
+        add(&b, QDQI_WIRE_RUN, &body, NULL);
+        ck_assert_uint_eq(ask_judge(&b), n == 1 ? 3 : 2);
+    }
+}
+END_TEST
+
+/* --- a hostile judge --------------------------------------------------------- */
+
+static int
+hear_judge(const struct bytes *b)
+{
+    int other, socket = say(b, &other);
+    int good = use_remote(socket);
+    close(other);
+    return good;
+}
+
+START_TEST(an_engine_survives_any_judge)
+{
+    const struct bytes honest = answers();
+    uint32_t state = 2;
+    int fewest = 5;
+    ck_assert_int_eq(hear_judge(&honest), 5);
+    for (int i = 0; i < TRIES; i++) {
+        struct bytes b = honest;
+        spoil(&b, &state);
+        int good = hear_judge(&b);
+        fewest = good < fewest ? good : fewest;
+    }
+    ck_assert_int_eq(fewest, 0);
+}
+END_TEST
+
+/* A judge that closes its end, or has nothing to say. */
+START_TEST(a_judge_that_is_gone)
+{
+    struct qdqi_remote *remote = NULL;
+    struct qdq_error err = {0};
+    int sockets[2];
+    make_pair(sockets);
+    close(sockets[1]);
+    ck_assert_int_eq(qdqi_remote_open(sockets[0], &remote, &err), QDQ_RUNTIME_MISSING);
+    ck_assert_ptr_null(remote);
+    ck_assert_str_eq(err.text, "the process that judges has ended or does not answer");
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("wire");
+    TCase *t = tcase_create("wire");
+    tcase_add_checked_fixture(t, open_fake, close_fake);
+    tcase_add_test(t, both_sides_understand_each_other);
+    tcase_add_test(t, an_error_is_one_line);
+    tcase_add_test(t, a_judge_survives_any_worker);
+    tcase_add_test(t, a_run_names_each_input_once);
+    tcase_add_test(t, an_engine_survives_any_judge);
+    tcase_add_test(t, a_judge_that_is_gone);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every level of number/simd.h that runs here gives the same bits as the plain one, for
+ * each loop that has variants, at odd addresses and for numbers of elements that fill no
+ * register. A level that does not run here is said to be left out.
+ */
+#include "config.h"
+
+#include "number/fake.h"
+#include "number/float16.h"
+#include "number/half.h"
+#include "number/histogram.h"
+#include "number/minmax.h"
+#include "number/noise.h"
+#include "number/simd.h"
+#include "unit.h"
+#include "weights/integers.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 10007 };
+
+/* The floats begin at an odd address. */
+static unsigned char bytes[MOST * sizeof(float) + 1], others[sizeof bytes];
+static unsigned char *const data = bytes + 1, *const other = others + 1;
+static float floats[MOST], scales[MOST];
+
+/* What a loop writes; zeros behind it. */
+struct result {
+    unsigned char bytes[MOST * sizeof(float) + 1];
+    double sums[2];
+    struct qdqi_extremes extremes;
+    struct qdqi_histogram histogram;
+};
+
+static uint32_t
+draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)(*state >> 32);
+}
+
+/* Fills the arrays with normal numbers of both signs, and with some of those for which
+   formats have rules of their own. */
+static void
+fill(void)
+{
+    static const float rare[] = {0,      -0.0F,  65504,   65520,  1e-8F,
+                                 6e-8F,  0.5F,   1.5F,    2.5F,   -127.5F,
+                                 1e-40F, -1e-6F, 3.4e38F, 2e-38F, 1e5F};
+    uint64_t state = 26;
+    for (size_t i = 0; i < MOST; i++) {
+        double x = ldexp((double)draw(&state) - 0x1p31, -25);
+        float y = (float)(x * 1.25);
+        floats[i] = draw(&state) % 16
+                        ? (float)x
+                        : rare[draw(&state) % (sizeof rare / sizeof *rare)];
+        scales[i] = (float)ldexp(1 + (double)draw(&state) * 0x1p-32, -3);
+        memcpy(data + i * sizeof y, &floats[i], sizeof y);
+        memcpy(other + i * sizeof y, &y, sizeof y);
+    }
+}
+
+/* --- the loops ------------------------------------------------------------ */
+
+static void
+do_extremes(size_t n, struct result *ret)
+{
+    ret->extremes = QDQI_NO_EXTREMES;
+    qdqi_extremes_update(&ret->extremes, data, n);
+}
+
+static void
+do_amax(size_t n, struct result *ret)
+{
+    ret->sums[0] = (double)qdqi_amax(data, n);
+}
+
+static void
+do_columns(size_t n, struct result *ret)
+{
+    float amax[37] = {0};
+    qdqi_amax_columns(data, n / 37, 37, amax);
+    memcpy(ret->bytes, amax, sizeof amax);
+}
+
+static void
+do_bins(size_t n, struct result *ret)
+{
+    qdqi_histogram_init(&ret->histogram);
+    qdqi_histogram_update(&ret->histogram, qdqi_amax(other, n), other, n);
+}
+
+static void
+do_widen(size_t n, struct result *ret)
+{
+    float to[MOST];
+    qdqi_floats_of_halves(to, data, n);
+    memcpy(ret->bytes, to, n * sizeof *to);
+}
+
+static void
+do_halves(size_t n, struct result *ret)
+{
+    uint16_t to[MOST];
+    qdqi_float16_of_floats(to, QDQI_FLOAT16, data, n);
+    memcpy(ret->bytes, to, n * sizeof *to);
+}
+
+static void
+do_bfloats(size_t n, struct result *ret)
+{
+    uint16_t to[MOST];
+    qdqi_float16_of_floats(to, QDQI_BFLOAT16, data, n);
+    memcpy(ret->bytes, to, n * sizeof *to);
+}
+
+/* The sums depend on their order, and on products that are not fused. */
+static void
+do_noise(size_t n, struct result *ret)
+{
+    struct qdqi_noise noise = {0};
+    qdqi_noise_add(&noise, other, scales, n);
+    ret->sums[0] = noise.signal;
+    ret->sums[1] = noise.noise;
+}
+
+static void
+fake(size_t channels, const void *from, size_t n, struct result *ret)
+{
+    const struct qdqi_fake f = {.on = true,
+                                .format = QDQI_TO_INT8,
+                                .scales = scales,
+                                .channels = channels,
+                                .inner = 1};
+    qdqi_fake_quantize(&f, from, ret->bytes + 1, 0, n);
+}
+
+static void
+do_fake(size_t n, struct result *ret)
+{
+    fake(1, data, n, ret);
+}
+
+static void
+do_fake_in_place(size_t n, struct result *ret)
+{
+    memcpy(ret->bytes + 1, data, n * sizeof(float));
+    fake(1, ret->bytes + 1, n, ret);
+}
+
+static void
+do_fake_each(size_t n, struct result *ret)
+{
+    fake(1000, data, n, ret);
+}
+
+struct taker {
+    struct qdqi_sink sink; /* must be first */
+    struct result *ret;
+};
+
+static enum qdq_code
+take(struct qdqi_sink *sink, const void *from, size_t size, struct qdq_error *err)
+{
+    (void)err;
+    memcpy(((struct taker *)sink)->ret->bytes, from, size);
+    return QDQ_OK;
+}
+
+/* Quantizes a weight: with one scale, or with one for each of its columns. */
+static void
+integers(int64_t columns, size_t n, struct result *ret)
+{
+    struct taker to = {{.bytes = take}, ret};
+    struct qdq_error err = {0};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    const size_t piece = 8000; /* as many come at once */
+    const int64_t dims[] = {(int64_t)(n < piece ? n : piece) / columns, columns};
+    const struct qdqi_constant w = {.dtype = QDQI_FLOAT32,
+                                    .rank = 2,
+                                    .dims = dims,
+                                    .n = (size_t)(dims[0] * dims[1]),
+                                    .bytes = (const uint8_t *)floats};
+    struct qdqi_params p = {
+        .format = QDQI_TO_INT8, .axis = 1, .n = (size_t)columns, .scales = scales};
+    const struct qdqi_made *made = qdqi_integers_new(arena, &w, &p);
+    ck_assert_int_eq(made->write(made, &to.sink, &err), QDQ_OK);
+    qdqi_arena_free(&arena);
+}
+
+static void
+do_integers(size_t n, struct result *ret)
+{
+    integers(1, n, ret);
+}
+
+static void
+do_integers_each(size_t n, struct result *ret)
+{
+    integers(37, n, ret);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(size_t n, struct result *ret);
+} loops[] = {
+    {"extremes", do_extremes},
+    {"amax", do_amax},
+    {"columns", do_columns},
+    {"bins", do_bins},
+    {"widen", do_widen},
+    {"halves", do_halves},
+    {"bfloats", do_bfloats},
+    {"noise", do_noise},
+    {"fake", do_fake},
+    {"fake in place", do_fake_in_place},
+    {"fake each", do_fake_each},
+    {"integers", do_integers},
+    {"integers each", do_integers_each},
+};
+
+enum { N_LOOPS = sizeof loops / sizeof *loops };
+
+static const size_t sizes[] = {1, 7, 37, 500, 1031, 7999, MOST};
+
+/* Compares a level with the plain one; the test's number is that of the level and the
+   loop. */
+START_TEST(levels_agree)
+{
+    static struct result want, got;
+    enum qdqi_simd level = (enum qdqi_simd)(_i / N_LOOPS + 1);
+    const char *name = loops[_i % N_LOOPS].name;
+    if (!qdqi_simd_runs(level)) {
+        printf("# %s: %s does not run on this processor, left out\n", name,
+               qdqi_simd_name(level));
+        return;
+    }
+    fill();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        memset(&want, 0, sizeof want);
+        memset(&got, 0, sizeof got);
+        qdqi_simd_use(QDQI_SIMD_PLAIN);
+        loops[_i % N_LOOPS].run(sizes[i], &want);
+        qdqi_simd_use(level);
+        loops[_i % N_LOOPS].run(sizes[i], &got);
+        ck_assert_msg(memcmp(&want, &got, sizeof got) == 0, "%s of %zu with %s", name,
+                      sizes[i], qdqi_simd_name(level));
+    }
+}
+END_TEST
+
+/* The level in use is the highest that runs. */
+START_TEST(the_highest_is_used)
+{
+    enum qdqi_simd used = qdqi_simd();
+    ck_assert(qdqi_simd_runs(used));
+    for (int i = used + 1; i < QDQI_N_SIMD; i++)
+        ck_assert(!qdqi_simd_runs((enum qdqi_simd)i));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine/simd");
+    TCase *t = tcase_create("simd");
+    tcase_add_test(t, the_highest_is_used);
+    tcase_add_loop_test(t, levels_agree, 0, N_LOOPS * (QDQI_N_SIMD - 1));
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
