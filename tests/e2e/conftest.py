@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
 from service import Service
+
+TESTS = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure():
@@ -15,6 +19,31 @@ def pytest_collection_modifyitems(items):
     """Runs files with long tests first, so that short ones fill the gaps at the end."""
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish(session):
+    """Notes the states of the random generators that the modules of the tests have."""
+    import numpy as np
+    session.config.generators = [
+        (one, one.bit_generator.state) for name, module in list(sys.modules.items())
+        if TESTS in Path(getattr(module, "__file__", None) or "/").parents
+        for one in vars(module).values() if isinstance(one, np.random.Generator)]
+
+
+def restart_generators(config):
+    for one, state in config.generators:
+        one.bit_generator.state = state
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    restart_generators(item.config)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request):
+    """Each test draws the same random numbers, whichever tests ran before it in its process."""
+    restart_generators(request.config)
 
 
 @pytest.fixture

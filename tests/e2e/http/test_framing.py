@@ -27,9 +27,12 @@ def exchange(one, data):
     """Sends the bytes and returns all that comes until the daemon closes."""
     host, port = one.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as client:
-        client.sendall(data)
-        client.shutdown(socket.SHUT_WR)
         seen = b""
+        try:
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # The daemon has ended the connection already; its answer can still be read.
         try:
             while piece := client.recv(65536):
                 seen += piece
