@@ -239,7 +239,7 @@ def test_layers_are_compared(tmp_path):
     for layer, tensor in (("conv", "c"), ("fc", "y")):
         real, quantized = (output_of(data, tensor, feed)
                            for data in (source.SerializeToString(), done.bytes))
-        assert figures[layer] == pytest.approx(judge.sqnr_db(real, quantized), abs=0.3)
+        assert figures[layer] == pytest.approx(judge.sqnr_db(real, quantized), abs=0.5)
 
 
 def test_gates(daemon):

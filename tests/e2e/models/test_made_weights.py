@@ -100,4 +100,4 @@ def test_scales(made):
     (quantize,) = pairs.of("v")
     assert judge.attribute(quantize, "axis", None) == axis
     (quantized,) = judge.session(data).run(None, {"x": x})
-    assert judge.sqnr_db(y.astype(np.float64), quantized) > 25
+    assert judge.sqnr_db(y.astype(np.float64), quantized) > 20
