@@ -215,6 +215,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/opsets.h \
 	engine/tbl/types.h \
 	engine/smooth/absorb.c engine/smooth/absorb.h \
+	engine/smooth/magnitudes.c engine/smooth/magnitudes.h \
 	engine/smooth/smooth.c engine/smooth/smooth.h \
 	engine/weights/blocks.c engine/weights/blocks.h \
 	engine/weights/approximate.c engine/weights/approximate.h \

@@ -28,8 +28,9 @@ struct calibration {
     struct qdqi_job *job;
     const struct qdqi_method *method;
     bool *missing; /* by planned activation: whether it has no range */
-    /* by planned activation: whether it has to be observed; a subset of `missing` */
-    bool *wanted;
+    /* by planned activation: whether its observations are needed, and whether the model
+       has to run for them; `wanted` is a subset of `needed` */
+    bool *needed, *wanted;
     size_t n_missing, n_wanted;
     struct qdqi_observers observers;
     struct qdqi_collection moments;
@@ -135,7 +136,7 @@ observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_fee
                                       .feed = feed,
                                       .ahead = c->job->dev,
                                       .observers = &c->observers,
-                                      .moments = &c->moments.all};
+                                      .moments = &c->moments};
     enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
@@ -224,7 +225,9 @@ feed_observers(struct calibration *c, struct qdq_error *err)
         qdqi_moments_finish(&c->moments);
     }
     qdqi_feed_close(&feed);
-    return code || c->n_missing == 0 ? code : qdqi_job_observed(job, &c->all, err);
+    return code || c->n_missing + c->n_wanted == 0
+               ? code
+               : qdqi_job_observed(job, &c->all, err);
 }
 
 /* --- kept observations --------------------------------------------------- */
@@ -276,8 +279,9 @@ observations_of(const struct qdqi_job *job)
 
 /*
  * Restores earlier observations and decides which activations have to be observed. The
- * same samples must be left out for all tensors. Where samples may be skipped, the
- * earlier observations are therefore used only if they have all tensors.
+ * same samples must be left out for all tensors and moments. Where samples may be skipped,
+ * the earlier observations are therefore used only if they have all tensors and, if samples
+ * were skipped, all moments.
  */
 static enum qdq_code
 restore_observations(struct calibration *c, struct qdq_error *err)
@@ -292,18 +296,19 @@ restore_observations(struct calibration *c, struct qdq_error *err)
         return code;
     size_t n = 0, lacking = 0;
     for (size_t i = 0; i < c->observers.n; i++) {
-        n += c->missing[i];
-        lacking += c->missing[i] &&
+        n += c->needed[i];
+        lacking += c->needed[i] &&
                    !qdqi_observations_have(&c->earlier, c->observers.rows[i].tensor);
     }
-    if (skips && lacking > 0) {
+    if (skips && (lacking > 0 || (c->earlier.all.skipped > 0 &&
+                                  !qdqi_moments_are_kept(&c->moments, &c->earlier)))) {
         qdqi_observations_fini(&c->earlier);
         lacking = n;
     }
     for (size_t i = 0; i < c->observers.n; i++) {
-        c->wanted[i] = c->missing[i] && !qdqi_observations_have(
-                                            &c->earlier, c->observers.rows[i].tensor);
-        if (c->missing[i] && !c->wanted[i])
+        c->wanted[i] = c->needed[i] && !qdqi_observations_have(
+                                           &c->earlier, c->observers.rows[i].tensor);
+        if (c->needed[i] && !c->wanted[i])
             qdqi_observations_take(&c->earlier, &c->observers.rows[i]);
     }
     c->n_wanted = lacking;
@@ -468,6 +473,25 @@ calibrate(struct calibration *c, struct qdq_error *err)
     return code || !n_unreached ? code : leave_unreached_in_float(job, err);
 }
 
+/*
+ * Sets `needed` and `wanted`, before it is known what is kept. Moments leave out the samples
+ * in which an observed tensor is not finite, so they need the observers of tensors whose
+ * ranges are given, too.
+ */
+static void
+choose_needed(struct calibration *c)
+{
+    const struct qdqi_job *job = c->job;
+    bool all = c->moments.all.n > 0 &&
+               job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
+        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+        c->needed[i] = c->wanted[i] =
+            c->missing[i] || (all && t->leader == i && !t->is_unit);
+        c->n_wanted += c->wanted[i];
+    }
+}
+
 enum qdq_code
 qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -475,18 +499,18 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
     struct calibration c = {
         .job = job,
         .missing = qdqi_arena_array(job->scratch, n, sizeof *c.missing),
+        .needed = qdqi_arena_array(job->scratch, n, sizeof *c.needed),
         .wanted = qdqi_arena_array(job->scratch, n, sizeof *c.wanted)};
     job->ranges = qdqi_arena_array(job->arena, n, sizeof *job->ranges);
     job->methods = qdqi_arena_array(job->arena, n, sizeof *job->methods);
-    if (!c.missing || !c.wanted || !job->ranges || !job->methods)
+    if (!c.missing || !c.needed || !c.wanted || !job->ranges || !job->methods)
         return qdqi_no_memory(err);
     enum qdq_code code = copy_given_ranges(job, c.missing, &c.n_missing, err);
     if (!code)
         code = qdqi_moments_plan(job, &c.moments, err);
     if (code || (c.n_missing == 0 && c.moments.all.n == 0))
         return code;
-    c.n_wanted = c.n_missing;
-    memcpy(c.wanted, c.missing, n * sizeof *c.wanted);
+    choose_needed(&c);
     if (c.n_missing == 0)
         return calibrate(&c, err);
     while (!c.missing[first])

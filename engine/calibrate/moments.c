@@ -56,8 +56,9 @@ read_window(const Onnx__NodeProto *node, const struct qdqi_tensor *weight,
 struct form {
     struct qdqi_window window;
     size_t groups, k;
-    uint64_t more;   /* bytes besides those of the moments */
-    const char *why; /* there are none; NULL: there are */
+    bool outputs_last; /* axis of the weight's outputs; else they are the first */
+    uint64_t more;     /* bytes besides those of the moments */
+    const char *why;   /* there are none; NULL: there are */
 };
 
 static struct form
@@ -91,13 +92,16 @@ layer_form(const struct qdqi_node *node, const struct qdq_layer *layer)
     if (w->view.rank != 2)
         return (struct form){.why = "its weight is not a matrix"};
     if (qdqi_node_is(node->proto, "MatMul"))
-        return (struct form){.groups = 1, .k = (size_t)w->view.dims[0]};
+        return (struct form){
+            .groups = 1, .k = (size_t)w->view.dims[0], .outputs_last = true};
     if (!qdqi_node_is(node->proto, "Gemm"))
         return (struct form){.why = "moments are known of Conv, Gemm and MatMul"};
     if (qdqi_node_int(node->proto, "transA", 0))
         return (struct form){.why = "it reads its input transposed"};
     bool across = qdqi_node_int(node->proto, "transB", 0);
-    return (struct form){.groups = 1, .k = (size_t)w->view.dims[across ? 1 : 0]};
+    return (struct form){.groups = 1,
+                         .k = (size_t)w->view.dims[across ? 1 : 0],
+                         .outputs_last = !across};
 }
 
 static struct form
@@ -124,6 +128,7 @@ moments_of(struct qdqi_collection *c, const struct qdqi_tensor *weight,
     m->next = job->all_moments;
     job->all_moments = m;
     m->why = f->why;
+    m->outputs_last = f->outputs_last;
     if (!m->why && bytes > ((uint64_t)MAX_MIB << 20) - c->bytes)
         m->why = "the moments of all layers would take more than 1 GiB";
     if (m->why)
@@ -150,7 +155,8 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
         return qdqi_no_memory(err);
     if (m->why)
         return QDQ_OK;
-    if (f.why || f.groups != m->groups || f.k != m->moments->k) {
+    if (f.why || f.groups != m->groups || f.k != m->moments->k ||
+        f.outputs_last != m->outputs_last) {
         m->why = "layers that share it use it in different ways";
         return QDQ_OK;
     }
@@ -201,6 +207,21 @@ set_keys(struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Removes the slots of weights that turned out to have no moments. */
+static void
+drop_unneeded(struct qdqi_collection *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->all.n; i++) {
+        if (c->owners[i]->why)
+            continue;
+        c->tensors[n] = c->tensors[i];
+        c->owners[n] = c->owners[i];
+        c->all.rows[n++] = c->all.rows[i];
+    }
+    c->all.n = n;
+}
+
 static enum qdq_code
 plan_layers(struct qdqi_job *job, struct qdqi_collection *c, struct qdq_error *err)
 {
@@ -218,6 +239,7 @@ plan_layers(struct qdqi_job *job, struct qdqi_collection *c, struct qdq_error *e
     for (size_t i = 0; i < n && !code; i++)
         if (job->plan->view.layers[i].weight_input >= 0)
             code = add_layer(c, &job->plan->view.layers[i], err);
+    drop_unneeded(c);
     return code ? code : set_keys(job, err);
 }
 
@@ -238,6 +260,16 @@ qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
 }
 
 /* --- collecting ----------------------------------------------------------- */
+
+bool
+qdqi_moments_are_kept(const struct qdqi_collection *c,
+                      const struct qdqi_observations *earlier)
+{
+    for (size_t i = 0; i < c->all.n; i++)
+        if (!earlier->bytes || !qdqi_map_get(earlier->moments, c->owners[i]->key))
+            return false;
+    return true;
+}
 
 void
 qdqi_moments_take(struct qdqi_collection *c, const struct qdqi_observations *earlier)
@@ -283,8 +315,28 @@ share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part
 }
 
 void
+qdqi_moments_expect(struct qdqi_collection *c, int64_t samples, bool may_reject)
+{
+    c->all.samples = samples;
+    c->all.holds = may_reject;
+    qdqi_patches_discard_held(&c->all);
+}
+
+enum qdq_code
+qdqi_moments_settle(struct qdqi_collection *c, bool keep, struct qdq_error *err)
+{
+    if (!keep)
+        qdqi_patches_discard_held(&c->all);
+    else if (!qdqi_patches_take_held(&c->all, share, c->job->engine))
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                             "the input of a layer does not fit its weight");
+    return QDQ_OK;
+}
+
+void
 qdqi_moments_finish(struct qdqi_collection *c)
 {
+    qdqi_patches_free_held(&c->all);
     for (size_t i = 0; i < c->all.n; i++) {
         struct qdqi_patches *p = c->all.rows[i];
         if (p->moments->pending)

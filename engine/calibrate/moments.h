@@ -24,6 +24,9 @@ struct qdqi_collection {
 enum qdq_code qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether an earlier calibration kept all of them. */
+bool qdqi_moments_are_kept(const struct qdqi_collection *collection,
+                           const struct qdqi_observations *earlier);
 /* Takes the moments that an earlier calibration kept. Their slots are removed. */
 void qdqi_moments_take(struct qdqi_collection *collection,
                        const struct qdqi_observations *earlier);
@@ -32,6 +35,14 @@ void qdqi_moments_take(struct qdqi_collection *collection,
 enum qdq_code qdqi_moments_begin(struct qdqi_collection *collection, int64_t samples,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_moments_finish(struct qdqi_collection *collection);
+
+/* Must be called before each run, with the number of its samples. If the run may be
+   rejected, its inputs are held until qdqi_moments_settle(), which takes them in or
+   discards them. RUN_FAILED when an input does not fit. */
+void qdqi_moments_expect(struct qdqi_collection *collection, int64_t samples,
+                         bool may_reject);
+enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns the moments that are to be kept, as a list in the job's arena; NULL: none, or
    out of memory. */

@@ -41,7 +41,7 @@ run(struct qdqi_observed_run *w, const struct qdqi_input *inputs, int64_t sample
     *ret = NULL;
     if (!qdqi_observers_begin(w->observers, samples))
         return qdqi_no_memory(err);
-    w->moments->samples = samples;
+    qdqi_moments_expect(w->moments, samples, may_skip(w));
     w->job->inferences++;
     enum qdq_code code = qdqi_session_run(
         w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);
@@ -53,7 +53,7 @@ run(struct qdqi_observed_run *w, const struct qdqi_input *inputs, int64_t sample
         if (!qdqi_extremes_empty(e) && !qdqi_extremes_finite(e))
             *ret = o->tensor;
     }
-    return code;
+    return code ? code : qdqi_moments_settle(w->moments, !*ret, err);
 }
 
 /* Skips samples first … first + n - 1, which cannot be run one by one, or fails with
@@ -86,7 +86,6 @@ run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
          int64_t samples, struct qdq_error *err)
 {
     enum qdq_code code = restore_observers(w, err);
-    w->moments->is_muted = true; /* moments leave out single rows, not samples */
     for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
         code = run(w, qdqi_feed_sample(feed, i), 1, &tensor, err);
@@ -95,7 +94,6 @@ run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
         if (!code)
             qdqi_observers_copy(&w->saved, w->observers);
     }
-    w->moments->is_muted = false;
     return code;
 }
 

@@ -2,13 +2,12 @@
 /*
  * Runs the model with observers and handles samples in which a tensor is not finite.
  * The spec's on_nonfinite decides: either an error that names tensor and sample, or the
- * sample is skipped and nothing of it is left in the accumulators.
+ * sample is skipped and nothing of it is left in the accumulators and the moments.
  */
 #ifndef QDQI_CALIBRATE_NONFINITE_H
 #define QDQI_CALIBRATE_NONFINITE_H
 
-#include "range/observations.h"
-#include "job/job.h"
+#include "calibrate/moments.h"
 
 struct qdqi_observed_run {
     struct qdqi_job *job;
@@ -18,8 +17,8 @@ struct qdqi_observed_run {
     struct qdqi_observers *observers;
     /* The observers before the run. They stay empty unless samples may be skipped. */
     struct qdqi_observers saved;
-    struct qdqi_moments *moments; /* of the session */
-    struct qdqi_observed all;     /* counts of the samples run so far */
+    struct qdqi_collection *moments; /* of the session */
+    struct qdqi_observed all;        /* counts of the samples run so far */
 };
 
 /* Allocates `saved`. The other members are set by the caller and borrowed. */

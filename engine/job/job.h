@@ -60,9 +60,11 @@ struct qdqi_report {
 
 /* The moments of the input of the layers that use one weight. */
 struct qdqi_layer_moments {
-    const char *why; /* there are none; NULL: there are */
-    const char *key; /* in kept observations: names of the weight and of its layers */
-    bool is_kept;    /* they are those of an earlier calibration */
+    const char *why;   /* there are none; NULL: there are */
+    const char *key;   /* in kept observations: names of the weight and of its layers */
+    bool is_kept;      /* they are those of an earlier calibration */
+    bool outputs_last; /* the layers multiply by the weight with its outputs along the
+                          last axis, and not along the first one */
     size_t groups;
     struct qdqi_moment *moments; /* by group */
     struct qdqi_layer_moments *next;

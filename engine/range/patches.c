@@ -4,6 +4,7 @@
 
 #include "range/shifts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Where a convolution stands in its input. */
@@ -212,17 +213,25 @@ take_whole(const struct taking *t)
                                          (size_t)g->in[1], t->share, t->arg);
 }
 
-bool
-qdqi_patches_take(struct qdqi_moments *all, size_t slot,
-                  const struct qdqi_patched *input, qdqi_share_fn *share, void *arg)
+static size_t
+count_elements(const struct qdqi_patched *input)
+{
+    size_t elements = 1;
+    for (size_t i = 0; i < input->rank; i++)
+        elements *= (size_t)input->dims[i];
+    return elements;
+}
+
+static bool
+take(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
+     qdqi_share_fn *share, void *arg)
 {
     struct qdqi_patches *p = all->rows[slot];
     struct geometry g;
     struct taking t = {.patches = p, .share = share, .arg = arg};
-    size_t samples = (size_t)all->samples, elements = 1, positions = 1;
-    for (size_t i = 0; i < input->rank; i++)
-        elements *= (size_t)input->dims[i];
-    if (elements == 0 || all->is_muted)
+    size_t samples = (size_t)all->samples, positions = 1;
+    size_t elements = count_elements(input);
+    if (elements == 0)
         return true;
     bool cut = input->rank > 0 && input->dims[0] == all->samples;
     if (p->window.axes > 0) {
@@ -249,4 +258,102 @@ qdqi_patches_take(struct qdqi_moments *all, size_t slot,
             take_sample(&t);
     }
     return true;
+}
+
+/* --- inputs that are held ------------------------------------------------- */
+
+/* A copy of an input. Its memory is kept for the inputs of later runs. */
+struct qdqi_held {
+    size_t slot, rank;
+    int64_t *dims; /* capacity rank_room */
+    float *data;   /* capacity data_room */
+    size_t rank_room, data_room;
+};
+
+/* Makes room for n elements; false when out of memory. */
+static bool
+reserve(void **data, size_t *room, size_t n, size_t size)
+{
+    void *more = n > *room ? realloc(*data, n * size) : *data;
+    if (n > *room && !more)
+        return false;
+    *data = more;
+    *room = n > *room ? n : *room;
+    return true;
+}
+
+/* Returns the next place for a copy, empty at first; NULL when out of memory. */
+static struct qdqi_held *
+next_held(struct qdqi_moments *all)
+{
+    void *held = all->held;
+    size_t before = all->room, room = before;
+    if (all->n_held == before &&
+        !reserve(&held, &room, before ? 2 * before : 16, sizeof *all->held))
+        return NULL;
+    all->held = held;
+    all->room = room;
+    if (room > before)
+        memset(all->held + before, 0, (room - before) * sizeof *all->held);
+    return &all->held[all->n_held];
+}
+
+static bool
+hold(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input)
+{
+    size_t n = count_elements(input);
+    struct qdqi_held *h = next_held(all);
+    void *dims = h ? h->dims : NULL, *data = h ? h->data : NULL;
+    if (!h || !reserve(&dims, &h->rank_room, input->rank, sizeof *h->dims))
+        return false;
+    h->dims = dims;
+    if (!reserve(&data, &h->data_room, n, sizeof *h->data))
+        return false;
+    h->data = data;
+    h->slot = slot;
+    h->rank = input->rank;
+    if (input->rank)
+        memcpy(h->dims, input->dims, input->rank * sizeof *h->dims);
+    if (n)
+        memcpy(h->data, input->data, n * sizeof *h->data);
+    all->n_held++;
+    return true;
+}
+
+bool
+qdqi_patches_take(struct qdqi_moments *all, size_t slot,
+                  const struct qdqi_patched *input, qdqi_share_fn *share, void *arg)
+{
+    return all->holds ? hold(all, slot, input) : take(all, slot, input, share, arg);
+}
+
+bool
+qdqi_patches_take_held(struct qdqi_moments *all, qdqi_share_fn *share, void *arg)
+{
+    bool ok = true;
+    for (size_t i = 0; i < all->n_held && ok; i++) {
+        const struct qdqi_held *h = &all->held[i];
+        const struct qdqi_patched input = {h->data, h->rank, h->dims};
+        ok = take(all, h->slot, &input, share, arg);
+    }
+    all->n_held = 0;
+    return ok;
+}
+
+void
+qdqi_patches_discard_held(struct qdqi_moments *all)
+{
+    all->n_held = 0;
+}
+
+void
+qdqi_patches_free_held(struct qdqi_moments *all)
+{
+    for (size_t i = 0; i < all->room; i++) {
+        free(all->held[i].dims);
+        free(all->held[i].data);
+    }
+    free(all->held);
+    all->held = NULL;
+    all->n_held = all->room = 0;
 }

@@ -33,15 +33,6 @@ struct qdqi_patches {
         *shifts; /* of samples that were taken whole; NULL: of none yet */
 };
 
-/* Those of a session, by slot of its Moment nodes. */
-struct qdqi_moments {
-    struct qdqi_patches **rows;
-    size_t n;
-    int64_t samples;   /* of the run under way */
-    size_t per_sample; /* positions that are taken of each sample, >= 1 */
-    bool is_muted;     /* inputs are ignored: the samples were taken in before */
-};
-
 /* An input that a run has reached: float32. */
 struct qdqi_patched {
     const float *data;
@@ -49,15 +40,33 @@ struct qdqi_patched {
     const int64_t *dims;
 };
 
+/* Those of a session, by slot of its Moment nodes. */
+struct qdqi_moments {
+    struct qdqi_patches **rows;
+    size_t n;
+    int64_t samples;   /* of the run under way */
+    size_t per_sample; /* positions that are taken of each sample, >= 1 */
+    /* A run's inputs are copied, and taken in when the caller decides to keep them. */
+    bool holds;
+    struct qdqi_held *held; /* in the order of the run; capacity `room` */
+    size_t n_held, room;
+};
+
 /* Calls do_part(part_arg, i) for each i < n; on several threads, if the caller likes. */
 typedef void qdqi_share_fn(void *arg, void (*do_part)(void *part_arg, size_t i),
                            size_t n, void *part_arg);
 
 /* Takes in the rows of an input. Returns false when the input's shape is not one that the
-   window fits. */
+   window fits. While `holds`, the input is only copied; false when out of memory. */
 bool qdqi_patches_take(struct qdqi_moments *all, size_t slot,
                        const struct qdqi_patched *input, qdqi_share_fn *share,
                        void *arg);
+
+/* Takes in the inputs that are held. Returns false as above. */
+bool qdqi_patches_take_held(struct qdqi_moments *all, qdqi_share_fn *share, void *arg);
+/* Discards the inputs that are held. Their memory serves the next run. */
+void qdqi_patches_discard_held(struct qdqi_moments *all);
+void qdqi_patches_free_held(struct qdqi_moments *all);
 
 /* Adds what is still pending to the moments. */
 void qdqi_patches_finish(struct qdqi_patches *patches, qdqi_share_fn *share, void *arg);

@@ -18,10 +18,13 @@ struct qdqi_peaks {
 struct qdqi_all_peaks {
     struct qdqi_peaks *rows;
     size_t n;
+    bool
+        is_nonfinite; /* a tensor since the caller reset this had a NaN or an infinity */
 };
 
-/* Takes in a float32 tensor. Returns false when its shape does not have the channels. */
-bool qdqi_peaks_take(struct qdqi_peaks *peaks, const float *data, size_t rank,
-                     const int64_t *dims);
+/* Takes in a float32 tensor of a slot. Returns false when its shape does not have the
+   channels. */
+bool qdqi_peaks_take(struct qdqi_all_peaks *all, size_t slot, const float *data,
+                     size_t rank, const int64_t *dims);
 
 #endif

@@ -37,7 +37,8 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
     const struct qdqi_patched input = {t.data, rank, dims};
     if (!qdqi_patches_take(k->op->state, k->slot, &input, share, &adding))
         return api->CreateStatus(ORT_INVALID_ARGUMENT,
-                                 "the input of a layer does not fit its weight");
+                                 "the input of a layer does not fit its weight, or "
+                                 "there is no memory for a copy");
     return adding.status;
 }
 

@@ -42,17 +42,6 @@ copy_elements(const struct qdqi_walk *walk, const struct qdqi_constant *c,
     }
 }
 
-/* Returns whether the layers multiply by the weight with its outputs along the last
-   axis (a MatMul, a Gemm) and not along the first one. */
-static bool
-is_input_major(const struct qdqi_job *job, const struct qdqi_planned_weight *w)
-{
-    const struct qdqi_node *node = &job->model->graph.nodes[w->tensor->uses->node];
-    return qdqi_node_is(node->proto, "MatMul") ||
-           (qdqi_node_is(node->proto, "Gemm") &&
-            !qdqi_node_int(node->proto, "transB", 0));
-}
-
 static bool
 open_matrix(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
             const struct qdqi_constant *c, const struct qdqi_params *p,
@@ -65,8 +54,8 @@ open_matrix(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
     *ret = (struct matrix){.moments = moments,
                            .outputs = c->n / k / moments->groups,
                            .k = k,
-                           .row = is_input_major(job, w) ? 1 : k,
-                           .column = is_input_major(job, w) ? c->n / k : 1};
+                           .row = moments->outputs_last ? 1 : k,
+                           .column = moments->outputs_last ? c->n / k : 1};
     ret->elements = calloc(c->n, sizeof *ret->elements);
     ret->scale_of = calloc(c->n, sizeof *ret->scale_of);
     if (!ret->elements || !ret->scale_of || !qdqi_walk_init(&walk, job->scratch, c, p))

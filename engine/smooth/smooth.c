@@ -11,8 +11,8 @@
 #include "smooth/smooth.h"
 
 #include "equalize/rescale.h"
-#include "rewrite/insert.h"
 #include "smooth/absorb.h"
+#include "smooth/magnitudes.h"
 
 #include <math.h>
 
@@ -35,86 +35,6 @@ struct smoothing {
     struct qdqi_rescaled *changes;
     size_t n_changes;
 };
-
-/* --- magnitudes of the activations ---------------------------------------- */
-
-static enum qdq_code
-run_samples(struct smoothing *s, struct qdqi_session *session, struct qdqi_feed *feed,
-            struct qdq_error *err)
-{
-    struct qdqi_job *job = s->job;
-    int64_t done = 0, samples;
-    for (;; done += samples) {
-        const struct qdqi_input *inputs;
-        const struct qdqi_output *outputs;
-        size_t n_outputs;
-        enum qdq_code code = qdqi_job_progress(job, QDQ_STAGE_SMOOTH, (uint64_t)done,
-                                               (uint64_t)qdqi_feed_samples(feed), err);
-        if (code || (code = qdqi_feed_next(feed, &inputs, &samples, err)) ||
-            samples == 0 ||
-            (code = qdqi_session_run(session, inputs, job->model->info.n_inputs,
-                                     &outputs, &n_outputs, err)))
-            return code;
-        job->inferences++;
-    }
-}
-
-/* Opens a session of the model with a Peak node at each activation, and runs it. */
-static enum qdq_code
-run_model(struct smoothing *s, const struct qdqi_tensor *const *tensors,
-          struct qdqi_all_peaks *peaks, struct qdqi_feed *feed, struct qdq_error *err)
-{
-    struct qdqi_job *job = s->job;
-    struct qdqi_session_options options = {.peaks = peaks};
-    struct qdqi_runtime *runtime;
-    struct qdqi_session *session = NULL;
-    const Onnx__ModelProto *proto;
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
-    if (!code)
-        code = qdqi_insert_sinks(job->model, QDQI_PEAK, tensors, peaks->n, job->scratch,
-                                 &proto, err);
-    if (!code)
-        code = qdqi_session_open(runtime, job->model, proto, &options, &session, err);
-    if (!code)
-        code = run_samples(s, session, feed, err);
-    qdqi_session_close(&session);
-    return code;
-}
-
-static enum qdq_code
-observe(struct smoothing *s, struct qdq_error *err)
-{
-    struct qdqi_job *job = s->job;
-    const struct qdqi_feed_options options = {
-        .batch = job->work->spec->calibration.batch,
-        .max_samples = job->work->spec->calibration.max_samples};
-    struct qdqi_arena *arena = job->scratch;
-    const struct qdqi_tensor **tensors = qdqi_arena_array(arena, s->n, sizeof *tensors);
-    struct qdqi_all_peaks peaks = {qdqi_arena_array(arena, s->n, sizeof *peaks.rows),
-                                   0};
-    struct qdqi_feed *feed = NULL;
-    if (!tensors || !peaks.rows)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct qdqi_absorption *a = &s->all[i];
-        if (a->reason)
-            continue;
-        tensors[peaks.n] = a->at;
-        peaks.rows[peaks.n] = s->peaks[i] =
-            (struct qdqi_peaks){a->channels, a->from_end,
-                                qdqi_arena_array(arena, a->channels, sizeof(float))};
-        if (!peaks.rows[peaks.n++].largest)
-            return qdqi_no_memory(err);
-    }
-    if (peaks.n == 0)
-        return QDQ_OK;
-    enum qdq_code code =
-        qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err);
-    if (!code)
-        code = run_model(s, tensors, &peaks, feed, err);
-    qdqi_feed_close(&feed);
-    return code;
-}
 
 /* --- factors -------------------------------------------------------------- */
 
@@ -288,8 +208,8 @@ qdqi_smooth(struct qdqi_job *job, struct qdq_error *err)
     s.peaks = code ? NULL : qdqi_arena_array(job->scratch, s.n, sizeof *s.peaks);
     if (!code && !s.peaks)
         code = qdqi_no_memory(err);
-    if (code || (code = observe(&s, err)) || (code = list_changes(&s, err)) ||
-        (code = fill_rows(&s, err)))
+    if (code || (code = qdqi_magnitudes_observe(job, s.all, s.n, s.peaks, err)) ||
+        (code = list_changes(&s, err)) || (code = fill_rows(&s, err)))
         return code;
     if (s.n_changes == 0)
         return qdqi_warn(&job->warnings, job->arena, err, "nothing_smoothed", NULL,
