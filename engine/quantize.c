@@ -197,6 +197,13 @@ wait_for_id(void *arg)
     return job->model_id = job->work->late_id(job->work->late_id_arg);
 }
 
+/* Returns the number of threads that can do the engine's own work at the same time. */
+static int
+lent_threads(const struct qdqi_job *job)
+{
+    return job->engine->executor ? job->engine->threads : 1;
+}
+
 static enum qdq_code
 write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
              struct qdq_error *err)
@@ -217,7 +224,7 @@ write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
     enum qdq_code code =
         qdqi_model_write_result(job->model, edited, &target, &written, err);
     report->size_after = written.model + written.data;
-    job->stage_threads = tasks.executor ? tasks.threads : 1;
+    job->stage_threads = lent_threads(job);
     job->stage_bytes += report->size_after;
     report->external_bytes = written.data;
     return code;
@@ -356,6 +363,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     case QDQ_STAGE_CALIBRATE:
         return qdqi_calibrate(job, err);
     case QDQ_STAGE_QUANTIZE:
+        if (job->moments) /* rounding by them is shared by several threads */
+            job->stage_threads = lent_threads(job);
         return qdqi_choose_scales(job, scales, err);
     case QDQ_STAGE_REFINE:
         return fit_what_ifs(job, scales, qdqi_refine, err);
@@ -392,21 +401,23 @@ begin_stage(struct qdqi_job *job)
     job->stage_began = qdqi_seconds_now();
     job->stage_threads = 1;
     job->stage_bytes = 0;
-    job->engine->runs = false;
+    if (job->engine->runtime)
+        qdqi_runtime_begin_use(job->engine->runtime);
 }
 
 static struct qdq_stage_use
 end_stage(const struct qdqi_job *job, enum qdq_stage stage)
 {
     struct rusage usage = {0};
-    bool runs = job->engine->runs ||
-                (job->whatif && stage >= QDQ_STAGE_REFINE && stage <= QDQ_STAGE_SEARCH);
+    struct qdqi_run_use run = {0};
+    if (job->engine->runtime)
+        run = qdqi_runtime_use(job->engine->runtime);
     getrusage(RUSAGE_SELF, &usage);
     return (struct qdq_stage_use){
         .name = qdq_stage_name(stage),
         .seconds = qdqi_seconds_now() - job->stage_began,
-        .threads = runs ? job->engine->threads : job->stage_threads,
-        .bytes = job->stage_bytes,
+        .threads = run.threads > job->stage_threads ? run.threads : job->stage_threads,
+        .bytes = job->stage_bytes + run.bytes,
         .peak_bytes = (uint64_t)usage.ru_maxrss * 1024,
     };
 }
@@ -424,6 +435,7 @@ run_stages(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (int i = 0; i < QDQ_N_STAGES; i++) {
         enum qdq_stage stage = (enum qdq_stage)i;
+        const struct qdq_model *before = job->model;
         begin_stage(job);
         enum qdq_code code = qdqi_job_progress(job, stage, 0, 0, err);
         if (!code)
@@ -436,6 +448,8 @@ run_stages(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
             job->first_made_warning = job->warnings.n;
         if (stage == QDQ_STAGE_QUANTIZE)
             job->n_made_warnings = job->warnings.n - job->first_made_warning;
+        if (before && job->model != before)
+            job->stage_bytes += qdqi_model_bytes(job->model);
         uses[i] = end_stage(job, stage);
         timings[i] = (struct qdq_timing){uses[i].name, uses[i].seconds};
     }

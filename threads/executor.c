@@ -8,6 +8,10 @@
 
 enum { MOST = 1024 }; /* threads */
 
+/* Signals that a thread's own instructions cause, which ends the process if they are blocked.
+   A cage answers SIGSYS. */
+static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
+
 struct work {
     size_t n;
     atomic_size_t next;
@@ -35,6 +39,8 @@ run(void *arg, int threads, size_t n, qdq_piece_fn piece, void *piece_arg)
     wanted = wanted < MOST ? wanted : MOST;
     wanted = wanted < n ? wanted : n > 0 ? n - 1 : 0;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++)
+        sigdelset(&all, synchronous[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (started < wanted &&
            pthread_create(&others[started], NULL, do_pieces, &work) == 0)

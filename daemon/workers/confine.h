@@ -16,4 +16,12 @@
  */
 bool confine_process(pid_t parent, rlim_t memory, const char *name);
 
+/*
+ * confine_open_peak() opens, before the cage, the file by which confine_reset_peak() makes the kernel
+ * forget how much memory the process had at most, so that a job does not report the peak of an
+ * earlier one. It returns -1 where there is no such file; confine_reset_peak(-1) does nothing.
+ */
+int confine_open_peak(void);
+void confine_reset_peak(int fd);
+
 #endif

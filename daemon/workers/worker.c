@@ -38,6 +38,7 @@ struct worker {
     long pause_ms;
     bool lost; /* the GPU is lost: no later work of this process can succeed */
     bool gone; /* the daemon does not read messages any more */
+    int peak;  /* for confine_reset_peak() */
     /* About the current job: */
     int64_t reported_at; /* when progress was last reported, in ms */
     int reported_stage;  /* -1 before the first */
@@ -501,6 +502,7 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
     };
     w->reported_stage = -1;
     w->regained_at = w->may_lend_at = 0;
+    confine_reset_peak(w->peak);
     sleep_ms(w->pause_ms);
     return qdq_quantize(w->engine, &work, ret, &err) == QDQ_OK ||
            api_problem_set_engine(problem, &err);
@@ -650,8 +652,10 @@ run_worker(const struct settings *settings, pid_t parent, int device)
                        .cuda_module = options.cuda_module,
                        .device = options.device};
     const struct message ready = {.type = MESSAGE_READY};
-    if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-worker") ||
-        !open_engine(&w, &options) || !enter_cage(&w, settings->workers_cage))
+    if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-worker"))
+        return EXIT_FAILURE;
+    w.peak = confine_open_peak();
+    if (!open_engine(&w, &options) || !enter_cage(&w, settings->workers_cage))
         return EXIT_FAILURE;
     qdq_engine_set_threads(w.engine, count_threads(settings));
     qdq_set_open_temporary(open_temporary, &w);

@@ -78,7 +78,6 @@ qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                     struct qdq_error *err)
 {
     struct qdq_error *why = &engine->no_runtime;
-    engine->runs = true;
     if (!engine->library)
         return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                              "ONNX Runtime is not configured, so no model can be run");

@@ -33,7 +33,6 @@ struct qdq_engine {
     struct qdq_error no_remote; /* why it does not serve this work */
     int threads;
     const struct qdq_executor *executor; /* NULL: none */
-    bool runs; /* a runtime was asked for in the present stage */
     struct qdq_limits limits;
     struct qdq_catalog *catalog;
     char *cuda_module; /* path of the CUDA module; NULL when not configured */

@@ -89,6 +89,7 @@ qdqi_runtime_open(const char *library, int threads, struct qdqi_runtime **ret,
     struct qdqi_runtime *r = calloc(1, sizeof *r);
     if (!r)
         return qdqi_no_memory(err);
+    r->threads = threads;
     enum qdq_code code = load_api(r, library, err);
     if (!code)
         code =
@@ -128,6 +129,18 @@ const char *
 qdqi_runtime_version(const struct qdqi_runtime *r)
 {
     return r->version;
+}
+
+void
+qdqi_runtime_begin_use(struct qdqi_runtime *r)
+{
+    r->use = (struct qdqi_run_use){0};
+}
+
+struct qdqi_run_use
+qdqi_runtime_use(const struct qdqi_runtime *r)
+{
+    return r->use;
 }
 
 enum qdq_code

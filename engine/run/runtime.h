@@ -14,6 +14,8 @@ struct qdqi_runtime {
     const char *version;
     OrtEnv *env;
     OrtMemoryInfo *memory;
+    int threads; /* of all sessions without threads of their own */
+    struct qdqi_run_use use;
 };
 
 /* Converts a status of the runtime to an error and releases it. Returns QDQ_OK for

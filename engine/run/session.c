@@ -40,6 +40,7 @@ struct qdqi_session {
     OrtValue **values;           /* outputs of the last run */
     struct qdqi_output *outputs; /* views of the values */
     struct qdqi_arena *shapes;   /* memory of the last run's output shapes */
+    int threads;                 /* that a run can use */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -232,6 +233,15 @@ out:
     return code;
 }
 
+static void
+add_use(const struct qdqi_session *s, size_t bytes)
+{
+    struct qdqi_run_use *use = &s->runtime->use;
+    use->bytes += bytes;
+    if (s->threads > use->threads)
+        use->threads = s->threads;
+}
+
 static enum qdq_code
 copy_error(const struct qdq_error *why, struct qdq_error *err)
 {
@@ -249,6 +259,9 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
     if (!s)
         return qdqi_no_memory(err);
     s->runtime = runtime;
+    s->threads = options->threads ? options->threads : runtime->threads;
+    for (size_t i = 0; i < model->n_files; i++)
+        add_use(s, model->files[i].size);
     struct qdq_error why = {0};
     if (create(s, model, options, &why) && s->dev)
         (void)!qdqi_device_classify_error(s->dev, &why);
@@ -529,6 +542,8 @@ qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
                  struct qdq_error *err)
 {
     release_values(s);
+    for (size_t i = 0; i < n_inputs; i++)
+        add_use(s, inputs[i].size);
     const char **names = calloc(n_inputs + 1, sizeof *names);
     const OrtValue **values = calloc(n_inputs + 1, sizeof *values);
     s->shapes = qdqi_arena_new();

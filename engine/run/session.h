@@ -26,6 +26,16 @@ enum qdq_code qdqi_runtime_open(const char *library, int threads,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_runtime_close(struct qdqi_runtime **runtime);
 const char *qdqi_runtime_version(const struct qdqi_runtime *runtime);
+
+/* An account of what sessions did since it was begun. */
+struct qdqi_run_use {
+    uint64_t
+        bytes;   /* of the files of models that were loaded, and of inputs that ran */
+    int threads; /* the most that one session could use; 0 when none was used */
+};
+
+void qdqi_runtime_begin_use(struct qdqi_runtime *runtime);
+struct qdqi_run_use qdqi_runtime_use(const struct qdqi_runtime *runtime);
 /* Checks whether models can run on a CUDA device. NO_DEVICE, with the reason. */
 enum qdq_code qdqi_runtime_try_device(const struct qdqi_runtime *runtime, int device,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
