@@ -181,7 +181,8 @@ static void
 take(struct qdqi_patches *p, const float *data, size_t rank, const int64_t *dims,
      size_t per_sample, bool fits)
 {
-    struct qdqi_moments all = {&p, 1, dims[0], per_sample, false};
+    struct qdqi_moments all = {
+        .rows = &p, .n = 1, .samples = dims[0], .per_sample = per_sample};
     const struct qdqi_patched input = {data, rank, dims};
     ck_assert(qdqi_patches_take(&all, 0, &input, share, NULL) == fits);
 }
