@@ -76,6 +76,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/leftovers.c \
 	daemon/library/library.c daemon/library/library.h \
 	daemon/library/library_inner.h \
+	daemon/library/room.c \
 	daemon/library/shared_folder.c \
 	daemon/library/sweep.c daemon/library/sweep.h \
 	daemon/workers/backends.c daemon/workers/backends.h \

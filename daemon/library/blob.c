@@ -16,10 +16,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* stays free for writes that must succeed, above all those of the record */
-#define RESERVE (16u << 20)
-#define MOST_FREE (1u << 30) /* the default reserve of a large disk is at most this */
-
 struct spool {
     struct blobs *blobs;
     int fd;
@@ -84,10 +80,11 @@ size_of(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Counts the bytes of the blobs that exist at the start. */
+/* Counts the bytes of the blobs that exist. */
 static bool
-count_blobs(struct blobs *blobs)
+count_blobs(const struct blobs *blobs, uint64_t *ret)
 {
+    *ret = 0;
     for (unsigned i = 0; i < 256; i++) {
         char name[4];
         snprintf(name, sizeof name, "%02x", i);
@@ -96,9 +93,20 @@ count_blobs(struct blobs *blobs)
             return false;
         for (struct dirent *entry; (entry = readdir(stream));)
             if (entry->d_name[0] != '.')
-                blobs->used += size_of(dirfd(stream), entry->d_name);
+                *ret += size_of(dirfd(stream), entry->d_name);
         closedir(stream);
     }
+    return true;
+}
+
+/* A file that comes or goes meanwhile may be counted wrongly until the next call. */
+bool
+blobs_recount(struct blobs *blobs, struct api_problem *p)
+{
+    uint64_t before = blobs->used, now;
+    if (!count_blobs(blobs, &now))
+        return blobs_fail(p, "reading the blobs' folder");
+    blobs->used += now - before;
     return true;
 }
 
@@ -117,7 +125,8 @@ blobs_open(int dir, struct blobs **ret, struct api_problem *p)
         return api_problem_no_memory(p);
     }
     if (blobs->dir < 0 || blobs->tmp < 0 || blobs->damaged < 0 ||
-        !make_folders(blobs->dir) || !sweep_tmp(blobs->tmp) || !count_blobs(blobs)) {
+        !make_folders(blobs->dir) || !sweep_tmp(blobs->tmp) ||
+        !blobs_recount(blobs, p)) {
         blobs_fail(p, "the state folder");
         blobs_close(&blobs);
         return false;
@@ -196,172 +205,6 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
     return true;
 }
 
-/* --- disk space ---------------------------------------------------------- */
-
-void
-blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
-{
-    blobs->limits.max_bytes = limits->max_bytes;
-    blobs->limits.min_free = limits->min_free;
-    if (blobs->limits.evict != limits->evict || blobs->limits.arg != limits->arg) {
-        blobs->limits.evict = limits->evict;
-        blobs->limits.beside = limits->beside;
-        blobs->limits.sharers = limits->sharers;
-        blobs->limits.arg = limits->arg;
-    }
-}
-
-uint64_t
-blobs_used(struct blobs *blobs)
-{
-    return blobs->used;
-}
-
-/* Returns the stored bytes that count, without spools. Files of a cache do not. */
-static uint64_t
-counted(const struct blobs *blobs)
-{
-    const struct blobs_limits *limits = &blobs->limits;
-    return (blobs->bucket ? 0 : blobs->used) +
-           (limits->beside ? limits->beside(limits->arg) : 0);
-}
-
-/* Returns the bytes of a disk that stay free. */
-static uint64_t
-free_space_floor(const struct blobs *blobs, const struct statvfs *disk)
-{
-    uint64_t least = blobs->limits.min_free;
-    if (!least)
-        least = (uint64_t)disk->f_blocks * disk->f_frsize / 20;
-    if (!blobs->limits.min_free && least > MOST_FREE)
-        least = MOST_FREE;
-    return least < RESERVE ? RESERVE : least;
-}
-
-/* Computes how many bytes the disk lacks if `size` more come. */
-static bool
-find_shortage(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
-{
-    struct statvfs disk;
-    if (fstatvfs(blobs->tmp, &disk))
-        return blobs_fail(p, "asking for the disk's free space");
-    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    uint64_t wanted = free_space_floor(blobs, &disk);
-    wanted = size > UINT64_MAX - wanted ? UINT64_MAX : size + wanted;
-    *ret = wanted > left ? wanted - left : 0;
-    return true;
-}
-
-/* Computes how many bytes would be too many if `size` more came; `p` becomes the
-   DISK_FULL that says so. */
-static bool
-find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
-{
-    uint64_t most = blobs->limits.max_bytes;
-    uint64_t there = most ? counted(blobs) + blobs->spooled : 0;
-    if (!find_shortage(blobs, size, ret, p))
-        return false;
-    if (most && (size > most || there > most - size)) {
-        uint64_t over = size > most ? UINT64_MAX : there - (most - size);
-        *ret = over > *ret ? over : *ret;
-        return api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
-                               "%llu bytes are stored, too many to store %llu more "
-                               "(storage.max_bytes)",
-                               (unsigned long long)there, (unsigned long long)size);
-    }
-    return !*ret ||
-           api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
-                           "too little of the disk is free to store %llu bytes "
-                           "more (storage.min_free)",
-                           (unsigned long long)size);
-}
-
-bool
-blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
-{
-    uint64_t excess;
-    return find_excess(blobs, size, &excess, p);
-}
-
-/*
- * Computes how many bytes are more than an equal share of the disk if `size` more come. The
- * share is of all that is stored and of what is free, to the floor.
- */
-static bool
-find_overuse(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
-{
-    uint64_t used = blobs->used, all = used;
-    unsigned n = 1;
-    struct statvfs disk;
-    if (fstatvfs(blobs->tmp, &disk))
-        return blobs_fail(p, "asking for the disk's free space");
-    if (blobs->limits.sharers)
-        blobs->limits.sharers(blobs->limits.arg, &all, &n);
-    if (!used || !n) /* the others are all that have stored something */
-        n++;
-    uint64_t floor = free_space_floor(blobs, &disk);
-    uint64_t most = all + (uint64_t)disk.f_bavail * disk.f_frsize;
-    uint64_t share = most > floor ? (most - floor) / n : 0;
-    uint64_t wanted = size > UINT64_MAX - used ? UINT64_MAX : used + size;
-    *ret = wanted > share ? wanted - share : 0;
-    return true;
-}
-
-/*
- * Decides what goes when the disk is short: *ret_more is how many bytes should go, at least
- * those that it lacks. Who has more than a share gives back as much again, so that the others
- * find room. *ret_computed: only what can be computed again may go.
- */
-static bool
-divide_shortage(struct blobs *blobs, uint64_t size, uint64_t *ret_more,
-                bool *ret_computed, struct api_problem *p)
-{
-    uint64_t shortage = 0, overuse = 0;
-    *ret_computed = false;
-    if (!find_shortage(blobs, size, &shortage, p) ||
-        (shortage && !find_overuse(blobs, size, &overuse, p)))
-        return false;
-    if (!shortage)
-        return true;
-    *ret_computed = overuse < shortage;
-    uint64_t twice = shortage > UINT64_MAX / 2 ? UINT64_MAX : 2 * shortage;
-    uint64_t more = overuse < twice ? overuse : twice;
-    *ret_more = more > *ret_more ? more : *ret_more;
-    return true;
-}
-
-/*
- * Evicts nothing when the bytes would not fit even then. The space of an evicted file
- * may become free only later (a reader still has it open), so the eviction is counted
- * here and not measured on the disk.
- */
-bool
-blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
-{
-    struct api_problem problem = {0};
-    const struct blobs_limits *limits = &blobs->limits;
-    uint64_t before = counted(blobs), excess = 0;
-    if (blobs->bucket && find_shortage(blobs, size, &excess, &problem)) {
-        (void)cache_evict(blobs->bucket->cache, excess);
-        if (find_shortage(blobs, size, &excess, &problem) && excess)
-            return blobs_has_room(blobs, size,
-                                  p); /* jobs stay: their bytes are elsewhere */
-    }
-    if (find_excess(blobs, size, &excess, &problem))
-        return true;
-    uint64_t more = excess;
-    bool computed = false;
-    if (excess && excess <= before && limits->evict &&
-        (blobs->bucket || divide_shortage(blobs, size, &more, &computed, &problem))) {
-        while (counted(blobs) + more > before && limits->evict(limits->arg, computed))
-            continue;
-        if (counted(blobs) + excess <= before)
-            return blobs_has_room(blobs, size, p);
-    }
-    *p = problem;
-    return false;
-}
-
 /* --- spools --------------------------------------------------------------- */
 
 /* Makes an empty file with a new name for a spool, and returns its descriptor. */
@@ -434,7 +277,7 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
 {
     const struct blobs *blobs = spool->blobs;
     uint64_t most = blobs->limits.max_bytes;
-    if (most && counted(blobs) + blobs->spooled + len > most &&
+    if (most && blobs_counted(blobs) + blobs->spooled + len > most &&
         !blobs_check_room(spool->blobs, len, p))
         return false;
     if (!digest_update(spool->digest, data, len))

@@ -76,6 +76,8 @@ struct blobs_limits {
     _Atomic uint64_t max_bytes; /* of blobs, spools and what counts beside them */
     /* bytes of the disk that stay free; 0: a twentieth of the disk, at most 1 GB */
     _Atomic uint64_t min_free;
+    /* age at which a file or object that no row names is removed */
+    _Atomic int64_t grace_ms;
     /* Removes something that need not be kept, or with `computed` only what can be computed
        again; returns false when nothing is left. NULL: nothing can be removed. Called
        without a lock. */
@@ -83,6 +85,9 @@ struct blobs_limits {
     /* Tells how many bytes all who share the disk have stored, and how many have stored any.
        NULL: nobody shares it. Called without a lock. */
     void (*sharers)(void *arg, uint64_t *ret_used, unsigned *ret_n);
+    /* Returns the bytes of the blobs that rows name, where those alone count, because files
+       that no row names go later. NULL: all files count. */
+    uint64_t (*rows)(void *arg);
     /* Returns the bytes that count beside blobs and spools. NULL: there are none. */
     uint64_t (*beside)(void *arg);
     void *arg;
@@ -91,13 +96,18 @@ struct blobs_limits {
 /* Sets the limits; without a call the disk is the only limit. While other threads
    call, only the numbers may be changed. */
 void blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits);
-/* Returns the bytes of all blobs. */
+/* Returns the bytes of all blobs in the folder. */
 uint64_t blobs_used(struct blobs *blobs);
+/* Returns the stored bytes that count towards the limit, without spools. */
+uint64_t blobs_counted(const struct blobs *blobs);
+/* Counts the files again, because other daemons add and remove some. */
+bool blobs_recount(struct blobs *blobs, struct api_problem *p);
 /* Checks whether there is room for so many more bytes. DISK_FULL, IO. */
 bool blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
 /* Does the same, and evicts to make room. Where the disk is short, what cannot be computed
    again goes only as far as these blobs have more than an equal share of the disk: nobody's
-   files go because others have filled it. The caller must not hold the library's lock. */
+   files go because others have filled it. Where evicted files stay on the disk for the grace
+   period, it evicts what the disk lacks once in that time. The caller must not hold the library's lock. */
 bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
 
 /* --- spools --------------------------------------------------------------- */

@@ -103,7 +103,7 @@ cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
     if (!find_moment(bucket, mark, &marked, &now, p) ||
         !bucket->remove(bucket->arg, mark, p))
         return false;
-    if (marked && (now - marked) * 1000 < blobs->grace_ms / 2)
+    if (marked && (now - marked) * 1000 < blobs->limits.grace_ms / 2)
         return true; /* nobody removes the object yet, and the mark is gone by then */
     return await_removal(blobs, id, p) &&
            bucket->put(bucket->arg, key, fd, id, &was_there, p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `struct blobs` that blob.c and integrity.c share. No other file includes
+/* The parts of `struct blobs` that the files of the blobs share. No other file includes
    this header. */
 #ifndef QDQD_LIBRARY_INNER_H
 #define QDQD_LIBRARY_INNER_H
@@ -35,6 +35,10 @@ struct blobs {
     struct blobs_limits limits;
     atomic_uint_fast64_t next;
     atomic_uint_fast64_t used, spooled; /* bytes of all blobs, and of all spools */
+    /* Bytes that were evicted and that the sweep removes from the disk later, and when the
+       last of them were, by steady clock in ms (room.c). */
+    atomic_uint_fast64_t evicted;
+    _Atomic int64_t evicted_at;
     atomic_uint_fast64_t n_damaged, scrubbed;
     struct scrub scrub;
     /* Called without a lock when a blob was set aside; NULL: nothing. */
@@ -45,7 +49,6 @@ struct blobs {
     /* Where the blobs are kept, and these files are a cache; NULL: the files are the blobs. */
     const struct bucket *bucket;
     char *tenant;              /* the first part of the keys; owned */
-    _Atomic int64_t grace_ms;  /* age of a mark at which its object is removed */
     struct blobs *next_cached; /* guarded by the cache's lock */
 };
 

@@ -23,11 +23,13 @@ struct library {
     char bucket_token[BUCKET_TOKEN];
     int64_t bucket_at;
     bool owns_prefix; /* the objects are known to be this record's */
-    /* The bytes of a library in a bucket, and since when they are known, by steady clock; 0: they
-       have to be counted. */
+    /* The bytes of the blobs that rows name, where those alone count, and since when they are
+       known, by steady clock; 0: they have to be counted. */
     _Atomic int64_t stored_bytes, stored_at;
-    int64_t
-        folder_at; /* steady clock of the next look at the folder, for the same thread */
+    /* Likewise the bytes of the rows, where a database elsewhere has to be asked for them. */
+    _Atomic int64_t record_bytes, record_at;
+    /* steady clock of the next look at the folder and of its next count, for the same thread */
+    int64_t folder_at, count_at;
     bool has_leftovers;        /* only the thread that sweeps uses it */
     struct lock lock;          /* held while rows and blobs change together */
     struct incoming *incoming; /* guarded by lock */

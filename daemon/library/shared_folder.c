@@ -104,18 +104,33 @@ sweep_one(void *arg, const char *id)
     lock_release(&library->lock);
 }
 
+/* Returns whether a look at a folder that daemons share is due; the next one follows after a
+   part of the grace period. */
+static bool
+is_due(const struct library *library, int64_t grace, int64_t *at)
+{
+    int64_t between = grace / PARTS_OF_GRACE, now = clock_steady_ms();
+    if (library->bucket || !store_is_shared(library->store) || now < *at)
+        return false;
+    *at = now + (between < MOST_BETWEEN_MS ? between : MOST_BETWEEN_MS);
+    return true;
+}
+
+bool
+folder_recount(struct library *library, int64_t grace, struct api_problem *p)
+{
+    return !is_due(library, grace, &library->count_at) ||
+           blobs_recount(library->blobs, p);
+}
+
 bool
 folder_sweep(struct library *library, int64_t grace, struct api_problem *p)
 {
     struct walk walk = {.library = library,
                         .sweep = {clock_wall_ms(), grace, set_aside, library}};
-    int64_t between = grace / PARTS_OF_GRACE;
-    if (library->bucket || !store_is_shared(library->store) ||
-        clock_steady_ms() < library->folder_at)
+    if (!is_due(library, grace, &library->folder_at))
         return true;
     bool ok = blobs_each(library->blobs, sweep_one, &walk, p);
-    library->folder_at =
-        clock_steady_ms() + (between < MOST_BETWEEN_MS ? between : MOST_BETWEEN_MS);
     if (walk.problem.set)
         *p = walk.problem;
     return ok && !walk.problem.set;

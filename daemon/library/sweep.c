@@ -89,9 +89,10 @@ remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
 static bool
 remove_observations(struct library *library, bool *ret_any, struct api_problem *p)
 {
-    uint64_t before = blobs_used(library_blobs(library));
+    uint64_t before = blobs_counted(library_blobs(library));
     bool ok = library_observations_trim(library, 0, p);
-    uint64_t after = blobs_used(library_blobs(library));
+    library->stored_at = 0;
+    uint64_t after = blobs_counted(library_blobs(library));
     *ret_any = after < before;
     if (*ret_any)
         log_info("observations_swept", "bytes=%llu tenant=%s reason=room",
@@ -103,23 +104,24 @@ static bool
 evict(void *arg, bool computed)
 {
     struct library *library = arg;
-    library->stored_at = 0;
     struct api_problem problem = {0};
     bool any = false;
     int64_t now = clock_wall_ms();
     bool ok = remove_observations(library, &any, &problem) &&
               (any || computed || remove_job(library, now, 0, &any, &problem)) &&
               (any || computed || remove_file(library, now, 0, &any, &problem));
+    library->stored_at = library->record_at = 0; /* both have to be counted */
     if (!ok)
         sweep_log_failure(library, &problem);
     return ok && any;
 }
 
-/* Returns the bytes of a library in a bucket, as the rows say them. Counting takes some
-   milliseconds, so the number may be a second old. */
+/* Returns the bytes of the blobs, as the rows say them, where those alone count. Counting takes
+   some milliseconds, so the number may be a second old. */
 static uint64_t
-count_stored(struct library *library)
+count_stored(void *arg)
 {
+    struct library *library = arg;
     struct api_problem ignored = {0};
     struct store_counts counts;
     int64_t now = clock_steady_ms(), bytes = 0;
@@ -134,12 +136,20 @@ count_stored(struct library *library)
     return (uint64_t)bytes;
 }
 
+/* Returns the bytes of the rows. A record that is shared is asked at most once a second,
+   because each piece of an upload asks. */
 static uint64_t
 count_record(void *arg)
 {
     struct library *library = arg;
-    uint64_t record = store_record_bytes(library_store(library));
-    return library->bucket ? record + count_stored(library) : record;
+    int64_t now = clock_steady_ms();
+    if (!store_is_shared(library->store))
+        return store_record_bytes(library->store);
+    if (!library->record_at || now - library->record_at >= COUNT_EVERY_MS) {
+        library->record_bytes = (int64_t)store_record_bytes(library->store);
+        library->record_at = now;
+    }
+    return (uint64_t)library->record_bytes;
 }
 
 static void
@@ -153,7 +163,7 @@ count_sharers(void *arg, uint64_t *ret_used, unsigned *ret_n)
 void
 sweep_configure(struct library *library, const struct settings *settings)
 {
-    library->blobs->grace_ms = settings->retention_leftovers * 1000;
+    bool by_rows = library->bucket || store_is_shared(library->store);
     store_set_retention(
         library_store(library),
         &(struct store_retention){.jobs = settings->retention_jobs * 1000,
@@ -162,7 +172,9 @@ sweep_configure(struct library *library, const struct settings *settings)
         library_blobs(library),
         &(struct blobs_limits){.max_bytes = (uint64_t)settings->storage_max_bytes,
                                .min_free = (uint64_t)settings->storage_min_free,
+                               .grace_ms = settings->retention_leftovers * 1000,
                                .evict = evict,
+                               .rows = by_rows ? count_stored : NULL,
                                .beside = count_record,
                                .sharers = count_sharers,
                                .arg = library});
@@ -197,9 +209,10 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
     struct api_problem problem = {0};
     int64_t grace = settings->retention_leftovers * 1000;
     *ret_more = false;
-    bool ok = library_remove_leftovers(library, grace, p);
+    bool ok = library_remove_leftovers(library, grace, p) &&
+              folder_recount(library, grace, p);
     if (library->bucket) {
-        library->blobs->grace_ms = grace;
+        library->blobs->limits.grace_ms = grace;
         (void)cache_evict(library->bucket->cache, 0);
     }
     if (!ok || !store_leads(library_store(library)) ||

@@ -30,6 +30,9 @@ bool bucket_sweep_page(struct library *library, int64_t grace, bool *ret_more,
    folder. */
 bool folder_sweep(struct library *library, int64_t grace, struct api_problem *p);
 
+/* Counts that folder's files again, if it is time to: other daemons add and remove some. */
+bool folder_recount(struct library *library, int64_t grace, struct api_problem *p);
+
 /* Logs that a round failed. */
 void sweep_log_failure(struct library *library, const struct api_problem *problem);
 

@@ -330,6 +330,75 @@ START_TEST(free_disk)
 }
 END_TEST
 
+#define HUGE_BYTES (UINT64_C(1) << 50)
+
+static uint64_t rows_bytes;
+
+static uint64_t
+count_rows(void *arg)
+{
+    (void)arg;
+    return rows_bytes;
+}
+
+static bool
+evict_row(void *arg, bool computed)
+{
+    (void)arg;
+    (void)computed;
+    evictions++;
+    if (rows_bytes < HUGE_BYTES)
+        return false;
+    rows_bytes -= HUGE_BYTES;
+    return true;
+}
+
+/* Files that are evicted stay on the disk for the grace period. Only what the disk lacks is
+   evicted meanwhile, however often room is asked for. */
+START_TEST(files_that_go_later)
+{
+    struct blobs_limits limits = {.min_free = 1,
+                                  .grace_ms = 3600000,
+                                  .evict = evict_row,
+                                  .rows = count_rows,
+                                  .arg = blobs};
+    rows_bytes = 10 * HUGE_BYTES;
+    evictions = 0;
+    blobs_set_limits(blobs, &limits);
+    for (int i = 0; i < 3; i++) {
+        problem = (struct api_problem){0};
+        ck_assert(!blobs_check_room(blobs, 2 * HUGE_BYTES + HUGE_BYTES / 2, &problem));
+        ck_assert_int_eq(problem.code, API_DISK_FULL);
+        ck_assert_int_eq(evictions, 3);
+    }
+    /* When they are gone and the disk is short all the same, others follow. */
+    limits.grace_ms = 0;
+    blobs_set_limits(blobs, &limits);
+    ck_assert(!blobs_check_room(blobs, HUGE_BYTES / 2, &problem));
+    ck_assert_int_eq(evictions, 4);
+}
+END_TEST
+
+/* Where rows count, the limit is theirs. */
+START_TEST(limit_of_rows)
+{
+    commit("abcdefgh"); /* has no row */
+    rows_bytes = 10 * HUGE_BYTES;
+    evictions = 0;
+    blobs_set_limits(blobs, &(struct blobs_limits){.max_bytes = 10 * HUGE_BYTES + 5,
+                                                   .min_free = 1,
+                                                   .grace_ms = 3600000,
+                                                   .evict = evict_row,
+                                                   .rows = count_rows,
+                                                   .arg = blobs});
+    ck_assert(blobs_check_room(blobs, 5, &problem));
+    ck_assert_int_eq(evictions, 0);
+    ck_assert(blobs_check_room(blobs, 6, &problem));
+    ck_assert_int_eq(evictions, 1);
+    ck_assert_uint_eq(rows_bytes, 9 * HUGE_BYTES);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -350,6 +419,8 @@ suite(void)
     tcase_add_test(t, budget_of_spools);
     tcase_add_test(t, budget_of_workers);
     tcase_add_test(t, free_disk);
+    tcase_add_test(t, files_that_go_later);
+    tcase_add_test(t, limit_of_rows);
     suite_add_tcase(s, t);
     return s;
 }
