@@ -34,7 +34,7 @@ engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 # Loops over floats are written to vectorize; -O2 alone does not try hard, and it minds
 # the flags that a comparison may raise, which nobody looks at. Products and sums are not
 # fused, so that all processors compute the same bits.
-engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize $(VECTORIZE_CFLAGS) \
 	-fno-trapping-math -ffp-contract=off
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) \
 	$(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
@@ -310,7 +310,7 @@ engine/cases/library.inc: $(LIBRARY_CASES)
 	done >$@.tmp && \
 	mv $@.tmp $@
 
-# What is installed: the same code, of which only qdq_* is visible.
+# The library that is installed: the same code, of which only qdq_* is visible.
 engine_libqdq_la_SOURCES =
 engine_libqdq_la_LIBADD = engine/libqdqi.la
 engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
