@@ -21,7 +21,7 @@ struct work {
     char run_uri[QDQR_REF], model_uri[QDQR_REF];
     char run_place[QDQR_REF], model_place[QDQR_REF];
     char version[ID];
-    /* Of the source; "" where there is none. */
+    /* The ids of the source; "" where there is none. */
     char source_model[ID], source_place[QDQR_REF];
     struct api_problem *problem;
 };

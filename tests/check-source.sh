@@ -37,6 +37,44 @@ if grep -nHE "(^|[^A-Za-z0-9_>.\"])($banned)[[:space:]]*\(" $(echo "$sources" | 
     failed=1
 fi
 
+# No sentence of a comment begins with "What", "Who" or "Of" in the place of a subject. First
+# the check itself is tried: it must find these sentences, and none of the questions,
+# texts and others beside them.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/bad.c" <<'EOF_C'
+/* Of one. */
+int a; /* It is fine. What is
+          not is two. */
+/*
+ * Fine. "What" and `Of` are fine, and so is the question: What is it?
+ *
+ * - Whatever is three.
+ */
+const char *text = "/* What is fine. */"; // Who is four
+// What-ifs are fine, and
+// Whose is fine; Whoever is five
+EOF_C
+cp "$work/bad.c" "$work/bad.cu"
+printf '"""Of it."""\n\ndef f():\n    """Fine.\n\n    What is two."""\n    x = "# Of"  # Who is three\n' >"$work/bad.py"
+printf -- '-- What is one.\nlocal x = "-- Of" -- it is fine\n' >"$work/bad.lua"
+printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n# Of one.\necho "# What" # Whose is two?\n' >"$work/bad.sh"
+found=$(awk -f tests/comments.awk "$work"/bad.* | awk -F: '{ n[$1]++ } END { for (i in n) print i, n[i] }' |
+    sed "s,^$work/,," | LC_ALL=C sort | tr '\n' ' ')
+if [ "$found" != 'bad.c 5 bad.cu 5 bad.lua 1 bad.py 3 bad.sh 1 ' ]; then
+    awk -f tests/comments.awk "$work"/bad.*
+    echo "tests/comments.awk: found $found"
+    failed=1
+fi
+# shellcheck disable=SC2086 # a list of words
+riddles=$(find $rooms clients examples -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' \
+    -o -name '*.lua' -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \
+    -exec awk -f tests/comments.awk '{}' +)
+if [ -n "$riddles" ]; then
+    echo "$riddles"
+    failed=1
+fi
+
 # A mutex of the daemon has a rank, and its promises are checked.
 if grep -rnE 'pthread_mutex|pthread_rwlock|pthread_cond_(timed)?wait' --include='*.[ch]' daemon |
     grep -v '^daemon/base/lock\.[ch]:'; then

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text of HTML that grows. Whatever a stranger wrote goes through api_markup_text(). After
- * memory has run out nothing more is added, so that only the end has to be checked.
+ * A text of HTML that grows. Texts that come from outside go through api_markup_text(), which
+ * escapes them. After memory has run out nothing more is added, so that only the end has to
+ * be checked.
  */
 #ifndef API_BASE_MARKUP_H
 #define API_BASE_MARKUP_H

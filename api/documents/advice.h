@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to do about a warning: ADVICE(code, "one or two sentences"). A code without a row asks for
- * nothing that its own detail does not say.
+ * The advice about each warning: ADVICE(code, "one or two sentences"). A code without a row
+ * asks for nothing that its own detail does not say.
  */
 ADVICE("target_format",
        "Choose another format of activations, or another inference engine.")

@@ -344,7 +344,7 @@ add_sensitivity(struct api_markup *page, const json_t *report)
     html_begin_section(page, "sensitivity", "Sensitivity");
     html_note(
         page,
-        "What each layer costs at the outputs. The layer with the largest loss by "
+        "The cost of each layer at the outputs. The layer with the largest loss by "
         "itself comes first; the gain is that of leaving it alone in float.");
     html_curve(page, costs, "gain_db", "name", "layers by rank", "gain in dB");
     html_table(page, "Sensitivity", costs, columns, HTML_COLUMNS(columns));
@@ -563,7 +563,8 @@ add_recipe(struct api_markup *page, const json_t *report)
     if (json_array_size(recipe) == 0)
         return;
     html_begin_section(page, "recipe", "Recipe");
-    html_note(page, "What was tried, in this order, and what was kept.");
+    html_note(page,
+              "The steps that were tried, in this order, and those that were kept.");
     html_curve(page, recipe, "sqnr_db", "step", "steps", "SQNR in dB");
     html_begin_table(page, "Recipe", columns, HTML_COLUMNS(columns), false);
     for (size_t i = 0; i < json_array_size(recipe); i++) {

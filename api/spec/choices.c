@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a spec leaves to a recipe that goes on: members that it does not name. Its effective
-   spec leaves them out and states the others, because naming one makes another job. */
+/* The members that a spec leaves to the recipe `best`: those that it does not name. Its
+   effective spec leaves them out and states the others, because naming one makes another
+   job. */
 #include "config.h"
 #include "spec/members.h"
 #include "spec/values.h"

@@ -46,7 +46,7 @@ bool api_check_rules(struct decoder *d);
 /* Checks that the target has the recipe that is asked for, and that no search is asked for,
    too. */
 bool api_check_recipe(struct decoder *d);
-/* Notes what the spec leaves to a recipe that goes on. The second function takes these
+/* Notes what the spec leaves to the recipe `best`. The second function takes these
    members out of an encoded spec with such a recipe and states the others; `root`, which it
    takes and returns, may be NULL, and it returns NULL when out of memory. */
 void api_settle_choices(struct decoder *d);

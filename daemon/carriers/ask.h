@@ -6,8 +6,8 @@
 #include "jobs/job.h"
 #include "workers/process.h"
 
-/* What a thread has. `slot` is that of the job that it fetches for, and `errand` the delivery
-   that it makes. */
+/* The state of a carrier's thread between two pieces of work and during one. `slot` is that
+   of the job that it fetches for, and `errand` that of the delivery that it makes. */
 struct hand {
     struct process process;
     struct job_slot slot;

@@ -189,7 +189,7 @@ store_model(struct input *input, struct api_problem *p)
               model_input_store(service->library, &model, &stored, &is_new, p);
     if (ok)
         memcpy(input->id, stored.id, sizeof input->id);
-    /* What was stored was consumed through the body. */
+    /* Storing the model took ownership of the body's files. */
     input->spools[0] = body.files[BODY_MODEL];
     for (size_t i = 1; i < input->n; i++)
         input->spools[i] = externals[i - 1].file;

@@ -244,7 +244,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
                             .source = source,
                             .publish = asked->publish,
                             .fetching = fetches};
-    /* What follows from inputs that are fetched is derived after the fetch. */
+    /* Facts about inputs that are fetched are derived after the fetch. */
     ok = ok && (fetches || store_derive(api_spec_get(spec->decoded), &job, p)) &&
          has_room_for_texts(service, &job, p) &&
          jobs_submit(service->jobs, &job, asking, id, p);

@@ -208,7 +208,7 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
     return slot;
 }
 
-/* Fills those members with what the daemon that runs the job has told. */
+/* Fills in the progress that the daemon that runs the job has stored. */
 static void
 view_told_progress(const struct store_progress *told, struct job_view *ret)
 {

@@ -159,8 +159,8 @@ void jobs_unwatch(struct jobs *jobs, struct job_watch **watch);
 
 /*
  * Claims the next job that can run into an idle slot, with a GPU when the job wants
- * one. *ret_any is false when there is no such job. Of the threads that share a bell
- * one at a time may call.
+ * one. *ret_any is false when there is no such job. Only one at a time of the threads that
+ * share a bell may call.
  */
 bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
                 bool *ret_any, struct api_problem *p);

@@ -32,7 +32,7 @@ enum bucket_op {
     BUCKET_N_OPS
 };
 
-/* What was asked of the bucket since the start. Any thread counts and reads. */
+/* The requests to the bucket since the start. Any thread counts and reads. */
 struct bucket_figures {
     atomic_int_fast64_t requests[BUCKET_N_OPS]; /* one that was repeated counts once */
     atomic_int_fast64_t failed[BUCKET_N_OPS];   /* of these, without an answer */

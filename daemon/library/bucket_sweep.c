@@ -9,10 +9,10 @@
  *      is announced by another object. If the mark is still the same then, the object is
  *      removed, then the mark, and then the announcement.
  *
- * Whoever stores a blob whose object is there first removes its mark, and then waits until no
- * removal of it is announced; after that it stores the blob again if it is gone. However long
- * the requests of a removal take, either the remover finds no mark, or it is waited for. An
- * announcement that is older than STALE_S is of a daemon that died.
+ * A daemon that stores a blob whose object is there first removes its mark, and then waits
+ * until no removal of it is announced; after that it stores the blob again if it is gone.
+ * However long the requests of a removal take, either the remover finds no mark, or it is
+ * waited for. An announcement that is older than STALE_S is of a daemon that died.
  * An object that is newer than its mark was stored after the removal: only the mark goes.
  */
 #include "config.h"

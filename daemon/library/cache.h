@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The local folders of all tenants as a cache of a bucket. A file is fetched when somebody
- * opens it, and verified before it has a name. Whoever opens a file holds a shared lock of it
- * (flock) with its descriptor, also in a worker, so that no file that is in use is removed.
+ * opens it, and verified before it has a name. Each open descriptor of a file, also one in a
+ * worker, holds a shared lock of it (flock), so that no file that is in use is removed.
  *
  * Any thread may call. A caller holds no lock of the library.
  */

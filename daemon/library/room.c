@@ -164,8 +164,8 @@ find_overuse(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_probl
 
 /*
  * Decides what goes when the disk lacks `shortage` bytes: *ret_more is how many should go, at
- * least those. Who has more than a share gives back as much again, so that the others find
- * room. *ret_computed: only what can be computed again may go.
+ * least those. A tenant with more than a share gives back as much again, so that the others
+ * find room. *ret_computed: only what can be computed again may go.
  */
 static bool
 divide_shortage(struct blobs *blobs, uint64_t size, uint64_t shortage,

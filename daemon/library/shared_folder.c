@@ -3,8 +3,8 @@
  * Removal of blobs that no row names, where daemons share the record and the blobs are files
  * in a folder. Another daemon may store the same bytes at any moment: it finds the file, and
  * adds its row a little later. So a blob without a row gets a mark in the record, and is
- * removed when the mark is older than the grace period and there is still no row. Whoever
- * stores a blob takes its mark away before it gives the file its name, and so waits for a
+ * removed when the mark is older than the grace period and there is still no row. A daemon
+ * that stores a blob removes its mark before it gives the file its name, and so waits for a
  * removal that is under way.
  *
  * A removal takes the blob's name away before its transaction ends, and the file after that.

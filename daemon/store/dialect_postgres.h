@@ -55,7 +55,7 @@
 #define MARK_TAKE_SQL \
     "DELETE FROM @marks WHERE id = ?1 AND marked_at <= " MOMENT("?2") " - ?3"
 #define MARK_DROP_SQL "DELETE FROM @marks WHERE id = ?1"
-/* What only a record that is shared has. */
+/* Statements that only a shared record has. */
 #define SHARED_SQL(sql) sql
 /* A job whose figures depend on the class of processors runs on one of its own. */
 #define RUNS_ON(class) " AND (processor IS NULL OR processor = " class ")"

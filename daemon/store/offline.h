@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands do with a record in PostgreSQL without opening it as a store. The URLs are those
-   without a pooler. Not thread-safe. */
+/* Functions for commands that use a record in PostgreSQL without opening it as a store. The
+   URLs are those without a pooler. Not thread-safe. */
 #ifndef QDQD_STORE_OFFLINE_H
 #define QDQD_STORE_OFFLINE_H
 

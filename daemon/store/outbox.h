@@ -5,8 +5,8 @@
  * by triggers of the database (store/steps.h) in the transaction that ends their job, so
  * that a crash loses none and makes none twice.
  *
- * Whoever claims a fetch or a delivery ends it by one of the calls below; after a crash
- * store_recover() gives it back. Where daemons share the record, a claim has a lease and a
+ * The thread that claims a fetch or a delivery ends it by one of the calls below; after a
+ * crash store_recover() gives it back. Where daemons share the record, a claim has a lease and a
  * number, the fence: a claim that another one has followed changes nothing any more, and
  * the calls say so. Times are milliseconds since 1970 UTC; `now` is ignored there, because
  * the database's clock counts.

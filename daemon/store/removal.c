@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is removed: files and jobs, by a request or by age, and blobs that no row names. */
+/* Removes rows: files and jobs, by a request or by age, and blobs that no row names. */
 #include "config.h"
 #include "store/inner.h"
 #include "store/leader.h"

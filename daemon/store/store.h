@@ -171,7 +171,7 @@ bool store_file_add(struct store *store, enum store_kind kind,
 /* NOT_FOUND. A model that a job made is found too. */
 bool store_file_get(struct store *store, enum store_kind kind, const char *id,
                     struct store_file *ret, struct api_problem *p);
-/* Who removes something: a request or the need of room, or the sweep by age, for which the
+/* The cause of a removal: a request or the need of room, or the sweep by age, for which the
    daemon must lead (store/leader.h). */
 enum store_remover { STORE_REQUEST, STORE_SWEEP };
 /* NOT_FOUND; IN_USE when an unfinished job needs the file; CANCELLED. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Access tokens as rows, where daemons share a record: those of all tenants are in the record
-   of the tenant without a name. What they mean is tenants/tokens.h's. */
+   of the tenant without a name. Their meaning is defined by tenants/tokens.h. */
 #ifndef QDQD_STORE_TOKENS_H
 #define QDQD_STORE_TOKENS_H
 

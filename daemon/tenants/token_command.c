@@ -31,7 +31,7 @@ static const struct option_row option_rows[N_OPTIONS] = {
     [OPTION_CONFIG] = {"config", '\0', "FILE", "The daemon's file of settings."},
     [OPTION_STATE_DIR] = {"state-dir", '\0', "DIR", "The daemon's state folder."},
     [OPTION_SCOPE] = {"scope", '\0', "SCOPE",
-                      "What the token allows: read, submit, admin or metrics. May be "
+                      "A right of the token: read, submit, admin or metrics. May be "
                       "given several times; without it, read and submit."},
     [OPTION_TENANT] = {"tenant", '\0', "TENANT",
                        "The tenant that the token acts for; by default none."},

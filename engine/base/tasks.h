@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Independent pieces of work, done at the same time by the threads that the engine's
-   caller lends it. Whatever their number, results and errors are the same. */
+   caller lends it. Results and errors do not depend on the number of threads. */
 #ifndef QDQI_BASE_TASKS_H
 #define QDQI_BASE_TASKS_H
 
@@ -22,8 +22,8 @@ struct qdqi_tasks {
    When it fails it may be called again. */
 typedef enum qdq_code (*qdqi_task_fn)(void *arg, size_t i, struct qdq_error *err);
 
-/* Does pieces 0 … n - 1, all of them on the calling thread when `tasks` is NULL. Of several
-   errors, that of the first piece is set. */
+/* Does pieces 0 … n - 1, all of them on the calling thread when `tasks` is NULL. When several
+   pieces fail, the error of the first one is set. */
 enum qdq_code qdqi_tasks_run(const struct qdqi_tasks *tasks, size_t n, qdqi_task_fn fn,
                              void *arg, struct qdq_error *err) QDQ_MUST_CHECK;
 

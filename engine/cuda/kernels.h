@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels' launchers, in plain C: each file of kernels implements some. What each
- * computes is defined by the CPU's file that it names.
+ * The kernels' launchers, in plain C: each file of kernels implements some. The result of each
+ * is defined by the CPU's file that it names.
  *
  * Pointers are to device memory unless they say otherwise; elements are aligned to their
  * size and no further. `type` is QDQI_FLOAT32 or QDQI_FLOAT16 (widened to float32 before

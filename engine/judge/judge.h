@@ -29,7 +29,7 @@ void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
                              double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* What a candidate costs. */
+/* The costs of a candidate. */
 struct qdqi_judged_cost {
     uint64_t bytes;       /* of the file as it was written; 0: it was not */
     double latency_ratio; /* of its time to the float model's; NAN: not measured */

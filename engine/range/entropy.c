@@ -15,7 +15,7 @@
  *    puts half of all values) counts as many as bin 1. A bin that is empty in P adds
  *    nothing. If only Q is empty, which is the case for a last bin that has nothing but
  *    the counts from beyond, the divergence is infinite and the candidate is excluded.
- * Of several candidates with the least divergence the largest wins.
+ * The largest of several candidates with the least divergence wins.
  *
  * Let c be the counts, S and z the sum and the number of the filled bins of a level, N
  * the number of all values, B that of the values below the candidate, and c' the counts

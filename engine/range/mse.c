@@ -6,8 +6,8 @@
  * error is integrated over the bin in closed form; the value at the centre is not
  * enough, because a step of the scale may be as narrow as a bin. The candidates are the
  * upper edges of all bins from the 16th on and the largest |x|. The search tries every
- * 16th edge first and then all edges near the best one. Of several candidates with the
- * least error the smallest wins.
+ * 16th edge first and then all edges near the best one. The smallest of several
+ * candidates with the least error wins.
  *
  * F(x) is the integral of the squared error from 0 to x, in units of the scale. Between
  * two neighbouring numbers of the format with distance d it grows by d^3 / 12. From a

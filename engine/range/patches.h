@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a layer's input, which its outputs are computed from: rows of a matrix, or
- * the patches of a convolution. Of each sample a fixed number of positions is taken,
+ * the patches of a convolution. A fixed number of positions of each sample is used,
  * spread evenly over all of them; or all of them, where that is less work (shifts.h).
  */
 #ifndef QDQI_RANGE_PATCHES_H

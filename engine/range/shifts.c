@@ -159,8 +159,8 @@ tile_at(const struct qdqi_shifts *s, size_t which, size_t i, size_t j)
     return s->sums + ((which * s->tiles + i) * s->tiles + j) * s->width * s->width;
 }
 
-/* Adds a row of tiles of one product. Of a product that is not moved, which is symmetric,
-   the tiles below the diagonal stay 0. */
+/* Adds a row of tiles of one product. A product that is not moved is symmetric: its tiles
+   below the diagonal stay 0. */
 static void
 multiply_part(void *arg, size_t part)
 {
@@ -231,8 +231,8 @@ multiply_edges(struct qdqi_shifts *s, qdqi_share_fn *share, void *arg)
 
 /* --- pixels ------------------------------------------------------------------ */
 
-/* Makes room for so many pixels, and REACH zeros before and behind them. What was there is
-   lost where it did not fit. */
+/* Makes room for so many pixels, and REACH zeros before and behind them. Pixels that were
+   there are lost when the buffer has to grow. */
 static bool
 make_room(const struct qdqi_shifts *s, struct pixels *p, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The goals of a recipe: what it reaches for, and whether the result has it. */
+/* The goals of a recipe, and the comparison of the result with them. */
 #ifndef QDQI_RECIPE_GOALS_H
 #define QDQI_RECIPE_GOALS_H
 
@@ -14,7 +14,8 @@ double qdqi_goals_sqnr_db(const struct qdq_spec *spec);
 
 /*
  * Compares the result with the goals and bounds of the recipe, when it was evaluated, its
- * size is known and its latency was measured. What is missed is a warning, and the report says so.
+ * size is known and its latency was measured. Each goal or bound that the result misses is a
+ * warning and a member of the report.
  */
 enum qdq_code qdqi_goals_conclude(struct qdqi_job *job,
                                   struct qdq_error *err) QDQ_MUST_CHECK;

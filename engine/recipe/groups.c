@@ -247,8 +247,8 @@ go_forward(struct state *s, struct qdq_error *err)
 
 /* --- the choice among groups that were measured alone ----------------------- */
 
-/* Halves the loudest groups as long as they have several layers, and half of what is left
-   of the bound remains for the choice. */
+/* Halves the groups with the most noise as long as they have several layers, and half of the
+   bound's rest remains for the choice. */
 static enum qdq_code
 halve_the_loudest(struct state *s, struct qdq_error *err)
 {
@@ -269,8 +269,8 @@ halve_the_loudest(struct state *s, struct qdq_error *err)
     return code;
 }
 
-/* Leaves the loudest group that is still in integers in float, unless there is none.
-   *ret_noise is the noise of the others, added up. */
+/* Leaves the group with the most noise that is still in integers in float, unless there is
+   none. *ret_noise is the noise of the others, added up. */
 static bool
 leave_loudest(struct state *s, double *ret_noise)
 {
@@ -301,9 +301,9 @@ take_back(struct state *s, const struct qdqi_grade *score)
         set_group(s, &s->groups[s->kept[--s->n_kept]], false);
 }
 
-/* Leaves groups in float, the loudest first, until the outputs are good enough. Choices
-   that cannot be, by the noise of what is left, are not judged, unless there are bounds,
-   which each group may exceed. */
+/* Leaves groups in float, the one with the most noise first, until the outputs are good
+   enough. A choice that cannot be good enough, by the noise of the other groups, is not
+   judged, unless there are bounds, which each group may exceed. */
 static enum qdq_code
 choose_by_noise(struct state *s, struct qdq_error *err)
 {

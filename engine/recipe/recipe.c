@@ -21,10 +21,10 @@
    would stay in float otherwise. */
 static const double usable_db = 20;
 
-/* A recipe that goes on may run that many times as many samples. */
+/* The recipe `best` may run that many times as many samples as `auto`. */
 enum { MORE = 4 };
 
-/* Of the calibration's samples one in ASIDE is kept aside to judge by, at most MOST_ASIDE,
+/* One in ASIDE of the calibration's samples is kept aside to judge by, at most MOST_ASIDE,
    where there are LEAST_SAMPLES. */
 enum { ASIDE = 4, MOST_ASIDE = 64, LEAST_SAMPLES = 8 };
 
@@ -46,7 +46,7 @@ has_integer_kernels(enum qdq_format activations)
     return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
 }
 
-/* Returns whether the recipe goes on where `auto` is content. */
+/* Returns whether the recipe continues the search after the point where `auto` stops. */
 static bool
 goes_on(const struct qdq_spec *spec)
 {
@@ -279,7 +279,7 @@ try_wider(struct recipe *r, bool *ret_wider, struct qdq_error *err)
     return code;
 }
 
-/* A recipe that goes on: the spec, then layers, then formats. */
+/* The recipe `best`: tries other members of the spec, then layers in float, then formats. */
 static enum qdq_code
 go_on(struct recipe *r, struct qdq_error *err)
 {

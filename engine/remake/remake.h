@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a job makes of its model before anything is tried: the equalized and the smoothed
- * model, the plan, the ranges and the scales. A recipe makes them again by other specs.
+ * Makes the objects that stand before the first try of a recipe: the equalized and the
+ * smoothed model, the plan, the ranges and the scales. A recipe makes them again by other
+ * specs.
  */
 #ifndef QDQI_REMAKE_REMAKE_H
 #define QDQI_REMAKE_REMAKE_H
@@ -19,8 +20,8 @@ enum qdq_code qdqi_make_plan(struct qdqi_job *job,
 
 /*
  * Makes everything from the prepared model to the scales again, by another spec, which must
- * live as long as job->arena. What is there is not freed: the caller keeps a copy of the job
- * and of its report. The report's members plan, prepared, equalized and smoothed are new,
+ * live as long as job->arena. The old objects are not freed: the caller keeps a copy of the
+ * job and of its report. The report's members plan, prepared, equalized and smoothed are new,
  * or NULL, also after a failure.
  */
 enum qdq_code qdqi_remake(struct qdqi_job *job, const struct qdq_spec *spec,

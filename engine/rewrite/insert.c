@@ -317,7 +317,7 @@ add_table(struct pairs *p, size_t row, const struct quantized *q)
 
 /* --- activations that the runtime quantizes ---------------------------------- */
 
-/* What a DynamicQuantizeLinear makes of a tensor. */
+/* The outputs of a tensor's DynamicQuantizeLinear. */
 struct dynamic {
     const char *integers, *scale, *zero;
 };

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP = QDQI_AT_ONCE }; /* elements that are rounded before the rest is told */
+/* Elements that are rounded before the sums are updated. */
+enum { STEP = QDQI_AT_ONCE };
 
 void
 qdqi_round_nearest(const struct qdqi_gptq *r)

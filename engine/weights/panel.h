@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of compensated rounding share: one block of a layer's moment, and the
+ * Data that the parts of compensated rounding share: one block of a layer's moment, and the
  * outputs that are worked on together. Panels of outputs are independent of each other, so
  * threads may work on different ones at the same time.
  */

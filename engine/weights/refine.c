@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    STEP = QDQI_AT_ONCE, /* elements of a row that are moved before the rest is told */
+    STEP = QDQI_AT_ONCE, /* elements of a row that are moved before an update */
     ROUNDS = 3,          /* of scales and coordinate descent */
     PASSES = 5,          /* of coordinate descent in a round, at most */
     FEW = 128,           /* elements that share a scale */
@@ -46,7 +46,7 @@ compute_gradient(struct qdqi_panel *p)
     }
 }
 
-/* Adds what moved at some places to the sums: where it is little, line by line. */
+/* Adds the moves of some places to the sums: line by line where few places moved. */
 static void
 tell_moved(struct qdqi_panel *p, const struct qdqi_update *u, const size_t *n_moved)
 {

@@ -17,12 +17,12 @@ struct reading {
     struct untar *untar;
     struct digest *digest;
     struct api_problem fault; /* of what the layer has */
-    /* Of a list: */
+    /* Used when files are listed: */
     struct qdqr_source *source;
     FILE *places;
     const char *layer;
     char type;
-    /* Of a pull: */
+    /* Used when a file is pulled: */
     const char *wanted; /* name of the file */
     int fd;
     bool is_in_wanted, was_there;

@@ -3,8 +3,8 @@
 
 Each becomes a job twice: as it is, and with all inputs but the first made constants, so
 that there are weights. Both are quantized as they are by default, with every class of
-the layer support asked for, and for onnxruntime, whose integer kernels then run, too. What
-comes of it has to be
+the layer support asked for, and for onnxruntime, whose integer kernels then run, too. The
+result has to be
 
   ok       a valid model whose outputs are those of the float one, within a tolerance
   refused  with a code that says why

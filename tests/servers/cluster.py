@@ -12,8 +12,8 @@ from service import DATA, ENDED, FEW_SAMPLES, Service, eventually
 LEASE = 3  # seconds
 QUICK = {"random_samples": 2}
 SOME = {"max_samples": 4}
-# What the jobs of clients ask: a model, and how it is calibrated. Jobs that ask the same have
-# the same result, wherever they run.
+# The jobs that clients submit: a model, and how it is calibrated. Equal jobs have the same
+# result, wherever they run.
 ASKED = [(model, calibration) for model in ("glyph_resnet", "glyph_se")
          for calibration in (QUICK, SOME)]
 

@@ -28,7 +28,7 @@ JOBS = int(os.environ.get("QDQD_NODE_JOBS", 60))
 SEED = int(os.environ.get("QDQD_SEED", time.time()))
 GONE = 20 if JOBS >= 300 else 6  # seconds for which the bucket is gone
 
-# What a connection that was refused or reset raises.
+# The exceptions of a connection that was refused or reset.
 BROKEN = (ConnectionError, ChunkedEncodingError)
 
 # Every end of a job, and every change behind it, as the database sees them.

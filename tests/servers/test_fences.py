@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a daemon does after its lease is refused, and no clock but the database's counts."""
+"""Changes that a daemon makes after the end of its lease are refused, and no clock but the
+database's counts."""
 
 import datetime
 import os
@@ -94,7 +95,7 @@ def test_a_delivery_that_another_claim_followed(node, database, far):  # noqa: F
 
 
 def test_a_fetch_that_another_claim_followed(node, database, far):  # noqa: F811
-    """What was fetched is not stored, and neither the fetch nor the job ends."""
+    """The fetched files are not stored, and neither the fetch nor the job ends."""
     one = node(arguments=["--config", far.config], cluster_lease=300)
     far.fault = gate = Gate("model.onnx")
     one.submit(model={"remote": "prod", "ref": "models:/glyph@champion"}, spec=QUICK)

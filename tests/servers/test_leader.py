@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one daemon alone does, and what every daemon knows of the others' jobs."""
+"""The work that one daemon alone does, and the facts that every daemon knows of the others'
+jobs."""
 
 import os
 import signal

@@ -139,7 +139,7 @@ def test_a_whole_state_is_taken_over(state, database, bucket, tmp_path):
             clients[1].succeeded(job)
         key, body, job = one.keyed
         assert clients[0].post("/v1/jobs", json=body, headers=key).json()["id"] == job
-        # What was observed and made before is known.
+        # Observations and results from before are known.
         other = clients[0].succeeded(clients[0].submit_glyphs(spec={
             "calibration": {"method": "percentile"}}))
         assert clients[0].report(other["id"])["calibration"]["inferences"] == 0

@@ -77,7 +77,7 @@ def test_a_large_file_goes_in_parts(remote, server, tmp_path):
 
 
 def test_an_object_of_somebody_else(remote, server, tmp_path, files):
-    """What another client stored is pulled, and a key's own object is never replaced."""
+    """An object that another client stored is pulled, and a key's own object is never replaced."""
     remote = registry.Remote(tmp_path, "s3", f"{server}/models/other", CREDENTIALS)
     curl("--upload-file", tmp_path / "a.onnx", "--header", "x-amz-content-sha256: " +
          hashlib.sha256(files["a.onnx"]).hexdigest(), f"{server}/models/other/a.onnx")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the client sends: files, bytes, and arrays that it writes as files first."""
+"""The data that the client sends: files, bytes, and arrays that it writes as files first."""
 
 from __future__ import annotations
 

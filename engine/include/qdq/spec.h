@@ -244,7 +244,7 @@ enum qdq_recipe {
     QDQ_RECIPE_BEST
 };
 
-/* What a recipe BEST may choose besides layers in float; a set of bits. */
+/* The members that the recipe BEST may choose besides layers in float; a set of bits. */
 enum qdq_choice {
     QDQ_CHOICE_METHOD = 1,       /* calibration.method */
     QDQ_CHOICE_EQUALIZE = 2,     /* equalize */

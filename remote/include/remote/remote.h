@@ -43,7 +43,7 @@ struct qdqr_remote {
     bool allow_private; /* whether loopback and private addresses may be used */
     int64_t timeout;    /* seconds without a byte; 0: a minute */
     int64_t max_bytes;  /* most bytes of a pull; 0: no limit */
-    /* Of mlflow: endpoint, bucket and prefix of its artifacts with the URI s3://, and an AWS
+    /* For mlflow: endpoint, bucket and prefix of its artifacts with the URI s3://, and an AWS
        credentials file's text. Without the latter, signed URLs of that host are used. NULL or
        "": none. */
     const char *artifacts_url, *artifacts_credentials;

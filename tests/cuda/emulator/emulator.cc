@@ -181,7 +181,7 @@ is_lost()
     return last > 0 && launches >= (unsigned long)last;
 }
 
-/* What becomes of a launcher's work on so many elements. */
+/* Returns the result of a launch with so many elements: FINE, or a failure that was asked for. */
 int
 luck(size_t n, const char *limit)
 {
@@ -301,8 +301,8 @@ release_host(void *memory)
 
 /*
  * A stream is a list of what is still to be done, which is done as late as can be: when
- * somebody waits for it, or an event behind it. Who reads without having waited, or
- * overwrites what is still to be copied, gets what is wrong. The default stream, as that
+ * somebody waits for it, or an event behind it. Code that reads without having waited, or
+ * overwrites bytes that are still to be copied, gets wrong bytes. The default stream, as that
  * of the kernels here, does all at once.
  */
 struct event;
@@ -397,7 +397,7 @@ event_record(void *event, void *stream)
     return is_lost() ? LOST : FINE;
 }
 
-/* Whatever stream waits: what is behind the event is done by then. */
+/* Does all work before the event at once, for whichever stream waits. */
 int
 event_await(void *event, void *)
 {

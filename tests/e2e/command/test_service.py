@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""qdq --url: the command as a client of a daemon. What it sends, what it writes, and how it
-goes on after lost connections."""
+"""qdq --url: the command as a client of a daemon. Checks the requests that it sends, the files
+that it writes, and how it continues after lost connections."""
 
 import hashlib
 import json

@@ -242,7 +242,7 @@ def fill(folder):
 
 
 def test_a_full_disk_can_be_cleared(small_disk, service):
-    """Whatever filled it: DELETE makes room, of jobs and of files."""
+    """DELETE makes room, of jobs and of files, on a disk that something else filled."""
     one = start_on(service, small_disk, storage_min_free=1)
     model = one.upload("models", MODEL)
     data = one.upload("datasets", FEW_SAMPLES)

@@ -119,7 +119,7 @@ def ratio_of_onnxruntime(net, result, feed, runs):
 @pytest.mark.alone
 @pytest.mark.parametrize("target", ["tensorrt", "onnxruntime"])
 def test_ratio_is_that_of_onnxruntime(tmp_path, target):
-    """The bound is 5 %. What else the machine does may spoil one measurement of the two, so
+    """The bound is 5 %. Other work of the machine may spoil one measurement of the two, so
     the closest of a few counts."""
     net, data = DATA / "glyph_resnet.onnx", DATA / "calib_256.npz"
     (tmp_path / "spec.json").write_text(json.dumps(

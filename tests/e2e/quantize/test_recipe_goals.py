@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recipe that goes on may choose besides layers in float, and its bounds of size and
-latency."""
+"""The members that the recipe `best` may choose besides layers in float, and its bounds of
+size and latency."""
 
 import io
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs publish, and what webhooks are told."""
+"""The results that jobs publish, and the events that webhooks get."""
 
 import os
 import random

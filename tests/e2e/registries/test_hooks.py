@@ -255,7 +255,7 @@ def test_a_poll_finds_new_versions(daemon, far):
         version("polled", number)
     version("polled-int8", 1, **{"qdqd.job": "j"})
     version("somebody", 1)
-    # Of a model that was never seen the newest version counts, then each.
+    # The newest version of a model that was never seen counts, then each.
     eventually(lambda: resolved() == ["models:/polled/2"])
     version("polled", 3)
     version("polled-too", 1)

@@ -179,7 +179,7 @@ def test_a_backup_is_of_the_record(bucket, daemons, tmp_path):
 
 
 def test_metrics(bucket, daemons):
-    """What was asked of the bucket, and what its cache had."""
+    """The metrics count the requests to the bucket and the hits of its cache."""
     daemon = daemons().start()
     one = daemon.submit_glyphs()
     daemon.succeeded(one)

@@ -227,8 +227,8 @@ SPECS = [
 
 
 def test_the_specs_of_jobs_that_wait(old):
-    """Whatever the stored spec is, each job runs, shows the spec that was sent, and
-    delays no other."""
+    """Each job runs with any stored spec, shows the spec that was sent, and delays no
+    other."""
     state_of_schema(old, 6)
     names = add_waiting(old, [spec for spec, _, _ in SPECS])
     old.start(QDQD_GPU_DEVICES="0", QDQD_GPU_MODULE="/nowhere.so",

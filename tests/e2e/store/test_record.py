@@ -104,7 +104,7 @@ def test_leftovers_have_a_grace_period(service):
 
 
 def test_one_daemon(service):
-    """Whatever files are removed under the first."""
+    """A second daemon is refused also when files are removed under the first."""
     one = service()
     for name in ("lock", "record"):
         (one.state / name).unlink(missing_ok=True)

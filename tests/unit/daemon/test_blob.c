@@ -79,8 +79,8 @@ START_TEST(same_bytes)
 }
 END_TEST
 
-/* Bytes that a worker writes through the descriptor are hashed from the file. What it
-   writes later, through a duplicate that it kept, does not change the spool. */
+/* Bytes that a worker writes through the descriptor are hashed from the file. Bytes
+   that it writes later, through a duplicate that it kept, do not change the spool. */
 START_TEST(file_of_a_worker)
 {
     struct spool *spool;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two daemons share a record, and the first stands still for longer than its leases. What it
- * then writes is refused, each time. With SQLite one daemon has the record: its claims have
+ * Two daemons share a record, and the first stands still for longer than its leases. Each of
+ * its later writes is refused. With SQLite one daemon has the record: its claims have
  * no leases, and whatever was claimed stays its own.
  */
 #include "config.h"

@@ -103,7 +103,7 @@ put_numbers(struct qdqi_wire *body, const uint64_t *numbers, size_t n)
         qdqi_wire_put(body, numbers[i]);
 }
 
-/* What an honest engine asks. */
+/* The requests of an honest engine. */
 static struct bytes
 questions(void)
 {
@@ -125,7 +125,7 @@ questions(void)
     return all;
 }
 
-/* What an honest judge answers to use_remote(). */
+/* The answers of an honest judge to use_remote(). */
 static struct bytes
 answers(void)
 {

@@ -26,7 +26,7 @@ static unsigned char bytes[MOST * sizeof(float) + 1], others[sizeof bytes];
 static unsigned char *const data = bytes + 1, *const other = others + 1;
 static float floats[MOST], scales[MOST];
 
-/* What a loop writes; zeros behind it. */
+/* The results of a loop, with zeros behind them. */
 struct result {
     unsigned char bytes[MOST * sizeof(float) + 1];
     double sums[2];
