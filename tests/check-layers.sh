@@ -200,6 +200,34 @@ order_is_held engine "$engine_order"
 order_is_held api "$api_order"
 order_is_held daemon "$daemon_order"
 
+# --- ARCHITECTURE.md has the same folders in the same order ---------------------------
+# section TITLE: the text below a title of ARCHITECTURE.md.
+section() {
+    awk -v title="## $1" '$0 == title { is_in = 1; next } /^## / { is_in = 0 } is_in' "${2:-$src/ARCHITECTURE.md}"
+}
+# folders: those in the first column of the table on the standard input, in its order.
+folders() {
+    sed -n 's/^| \(`[^|]*\/`\) |.*/\1/p' | tr -d '`,' | tr '\n' ' ' | sed 's,/,,g; s, $,,'
+}
+same_folders() {
+    documented=$(section "$1" | folders)
+    [ "$documented" = "$2" ] || {
+        echo "documented: $documented"
+        echo "in order:   $2"
+        fault "ARCHITECTURE.md, $1: not the folders of the order"
+    }
+}
+# The way of reading a table is tried first.
+printf '## One\n| `x/` | no |\n## Two\n| `a/`, `b/` | of `c/` |\n| `d/` | |\n## Three\n| `e/` | |\n' >"$work/tables.md"
+[ "$(section Two "$work/tables.md" | folders)" = 'a b d' ] || fault 'the tables of ARCHITECTURE.md are misread'
+same_folders "The engine's folders" "$engine_order"
+same_folders "The daemon's rooms" "$daemon_order"
+section "The daemon's rooms" >"$work/rooms.md"
+for file in "$src"/daemon/*.c; do
+    grep -q "\`${file##*/}\`" "$work/rooms.md" ||
+        fault "ARCHITECTURE.md, The daemon's rooms: daemon/${file##*/} is missing"
+done
+
 # --- an illegal include does not compile ---------------------------------------------
 # compiles FLAGS HEADER: succeeds when a part with these flags can include the header.
 compiles() {

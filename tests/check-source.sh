@@ -113,10 +113,13 @@ if [ -n "$guard_faults" ]; then
 fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it, and a runtime of engine/deploy/ may have the same name.
+rooms_of_code='engine api remote threads daemon cli'
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
-    if grep -rnE --include='*.[ch]' "\"$target\"|qdqi_target_$target\b|QDQ_TARGET_" engine api remote daemon cli |
+    # shellcheck disable=SC2086 # a list of words
+    if grep -rnE --include='*.[ch]' --include='*.cu' --include='*.lua' --include='*.js' \
+        "[\"'\`]$target[\"'\`]|qdqi_target_$target\b|QDQ_TARGET_" $rooms_of_code |
         grep -vE '^engine/plan/targets/|^engine/deploy/|encode_backend\(|define QDQI_RUNTIME_NAME'; then
         echo "$target: a target is named outside of its own files"
         failed=1
@@ -132,10 +135,10 @@ done
 # A source file has fewer than 700 lines, and a folder of the rooms holds at most 40 files.
 # Objects that a build inside the sources leaves there do not count.
 # shellcheck disable=SC2086 # a list of words
-too_long=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
+too_long=$(find $rooms clients examples -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
     -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \
     -exec awk 'FNR == 700 { print FILENAME ": has 700 lines or more" }' '{}' +)
-too_full=$(find engine api remote threads daemon cli -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
+too_full=$(find $rooms_of_code -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
     awk '$1 > 40 { print $2 ": has " $1 " files" }')
 if [ -n "$too_long$too_full" ]; then
     printf '%s\n' "$too_long" "$too_full" | grep .
