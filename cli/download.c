@@ -58,8 +58,8 @@ find_bytes(int tar, uint64_t *at)
 
 /* Takes a file out of the tar. `at` moves on to the next header. */
 static bool
-take_file(int tar, uint64_t *at, const struct api_file *file, struct output *to,
-          struct api_problem *problem)
+extract_file(int tar, uint64_t *at, const struct api_file *file, struct output *to,
+             struct api_problem *problem)
 {
     if (!find_bytes(tar, at))
         return api_problem_set(problem, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
@@ -112,8 +112,8 @@ download_files(struct client *client, const struct api_job_facts *job,
                               job->n_files);
     ok = ok && open_beside(out, &job->files[1], &data, problem) &&
          output_open(out->path, &tar, problem) && fetch(client, job, tar.fd, problem) &&
-         take_file(tar.fd, &at, &job->files[0], out, problem) &&
-         take_file(tar.fd, &at, &job->files[1], &data, problem) &&
+         extract_file(tar.fd, &at, &job->files[0], out, problem) &&
+         extract_file(tar.fd, &at, &job->files[1], &data, problem) &&
          output_commit(&data, problem) && output_commit(out, problem);
     output_close(&tar);
     output_close(&data);

@@ -112,7 +112,8 @@ fetch_reports(struct remote_quantization *q, struct api_problem *problem)
 
 /* Writes the result of a job that has ended; the problem is that of the job. */
 static bool
-take_result(struct remote_quantization *q, const char *out, struct api_problem *problem)
+write_result(struct remote_quantization *q, const char *out,
+             struct api_problem *problem)
 {
     bool succeeded = q->job.state == API_JOB_SUCCEEDED;
     bool has_report = succeeded || q->job.error.code == API_ACCURACY;
@@ -162,7 +163,7 @@ service_quantize(const struct options *options, struct api_problem *problem)
     bool ok = out || api_problem_no_memory(problem);
     ok = client_open(options, &q.client, problem) && ok &&
          open_outputs(&q, options, out, problem) && submit(&q, options, problem) &&
-         wait_for_end(&q, problem) && take_result(&q, out, problem);
+         wait_for_end(&q, problem) && write_result(&q, out, problem);
     if (!ok) {
         progress_end(&q.client.progress);
         client_place(problem);

@@ -105,7 +105,7 @@ check_id(struct copy *copy, const char *name, const char *id, const char *found,
 /* Copies a blob from one folder to the other. A blob that exists there was copied in
    an earlier round. */
 static bool
-take_blob(void *arg, const char *id, struct api_problem *p)
+copy_blob(void *arg, const char *id, struct api_problem *p)
 {
     struct copy *copy = arg;
     char name[NAME_SIZE], folder[NAME_SIZE], found[DIGEST_SIZE];
@@ -224,7 +224,7 @@ join(char ret[PATH_MAX], const char *folder, const char *name, struct api_proble
 
 /* Copies the access tokens, if there are some and `to` has none of its own. */
 static bool
-take_tokens(struct copy *copy, struct api_problem *p)
+copy_tokens(struct copy *copy, struct api_problem *p)
 {
     char unused[DIGEST_SIZE];
     uint64_t size;
@@ -243,7 +243,7 @@ typedef bool (*copy_fn)(const char *from, const char *to, bool only_record,
                         struct backup_done *ret, struct api_problem *p);
 
 static bool
-take_tenant(struct copy *copy, const char *name, copy_fn fn, struct api_problem *p)
+copy_tenant(struct copy *copy, const char *name, copy_fn fn, struct api_problem *p)
 {
     char folder[sizeof TENANTS + TENANT_SIZE];
     char from[PATH_MAX], to[PATH_MAX], database[PATH_MAX];
@@ -259,7 +259,7 @@ take_tenant(struct copy *copy, const char *name, copy_fn fn, struct api_problem 
 }
 
 static bool
-take_tenants(struct copy *copy, copy_fn fn, struct api_problem *p)
+copy_tenants(struct copy *copy, copy_fn fn, struct api_problem *p)
 {
     int fd = openat(copy->from, TENANTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -269,7 +269,7 @@ take_tenants(struct copy *copy, copy_fn fn, struct api_problem *p)
     if (!ok)
         fail(p, copy->to_path, TENANTS);
     for (struct dirent *entry; ok && (entry = readdir(stream));)
-        ok = !tenant_is_name(entry->d_name) || take_tenant(copy, entry->d_name, fn, p);
+        ok = !tenant_is_name(entry->d_name) || copy_tenant(copy, entry->d_name, fn, p);
     if (stream)
         closedir(stream);
     else
@@ -285,13 +285,13 @@ take_tenants(struct copy *copy, copy_fn fn, struct api_problem *p)
  * both are copied again, and blobs that were copied stay.
  */
 static bool
-take_all(struct copy *copy, const char *from, const char *to, struct api_problem *p)
+copy_all(struct copy *copy, const char *from, const char *to, struct api_problem *p)
 {
     for (int round = 1; round <= ROUNDS; round++) {
         copy->gone = 0;
         copy->again = round < ROUNDS;
         if (!store_backup_copy(from, to, p) ||
-            !store_backup_each(to, take_blob, copy, p))
+            !store_backup_each(to, copy_blob, copy, p))
             return false;
         if (!copy->gone)
             return true;
@@ -313,9 +313,9 @@ backup_make(const char *state, const char *to, bool only_record,
     bool ok = join(from_database, state, DATABASE, p) &&
               join(to_database, to, DATABASE ".part", p) && begin(&copy, p) &&
               open_empty(to, &copy.to, p) &&
-              take_all(&copy, from_database, to_database, p) &&
-              store_backup_check(to_database, p) && take_tokens(&copy, p) &&
-              take_tenants(&copy, backup_make, p) && seal(&copy, DATABASE ".part", p);
+              copy_all(&copy, from_database, to_database, p) &&
+              store_backup_check(to_database, p) && copy_tokens(&copy, p) &&
+              copy_tenants(&copy, backup_make, p) && seal(&copy, DATABASE ".part", p);
     *ret = copy.done;
     end(&copy);
     return ok;
@@ -350,8 +350,8 @@ backup_restore(const char *from, const char *state, bool only_record,
     bool ok = join(database, state, DATABASE ".part", p) && begin(&copy, p) &&
               open_empty(state, &copy.to, p) && folder_lock(copy.to, state, p) &&
               copy_database(&copy, p) && store_backup_check(database, p) &&
-              store_backup_each(database, take_blob, &copy, p) &&
-              take_tokens(&copy, p) && take_tenants(&copy, backup_restore, p) &&
+              store_backup_each(database, copy_blob, &copy, p) &&
+              copy_tokens(&copy, p) && copy_tenants(&copy, backup_restore, p) &&
               seal(&copy, DATABASE ".part", p);
     *ret = copy.done;
     end(&copy);

@@ -91,12 +91,12 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
 	daemon/jobs/end.c \
-	daemon/jobs/errand.c \
+	daemon/jobs/delivery.c \
 	daemon/jobs/fetch.c \
 	daemon/jobs/gpus.c daemon/jobs/gpus.h \
 	daemon/jobs/inner.h \
 	daemon/jobs/job.c daemon/jobs/job.h \
-	daemon/jobs/paces.c daemon/jobs/paces.h \
+	daemon/jobs/speeds.c daemon/jobs/speeds.h \
 	daemon/jobs/lease.c \
 	daemon/jobs/run.c \
 	daemon/jobs/wait.c \

@@ -217,7 +217,7 @@ struct daemon {
 
 /* Asks the service manager for more time, since its own timeout may be shorter. */
 static void
-tell_stopping(const struct settings *settings)
+notify_stopping(const struct settings *settings)
 {
     char state[64];
     snprintf(state, sizeof state, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
@@ -319,7 +319,7 @@ raise_files(void)
 }
 
 static void
-tell_setting(const char *section, const char *key, bool now)
+log_setting(const char *section, const char *key, bool now)
 {
     if (now)
         log_info("setting_changed", "key=%s.%s", section, key);
@@ -328,7 +328,7 @@ tell_setting(const char *section, const char *key, bool now)
 }
 
 static void
-tell_not_reloaded(const char *detail)
+log_not_reloaded(const char *detail)
 {
     char quoted[LOG_QUOTED];
     log_error("reload_failed", "detail=%s", log_quote(quoted, detail));
@@ -386,15 +386,15 @@ reload(struct daemon *d, const struct arguments *arguments)
     struct remotes *remotes;
     char error[SETTINGS_ERROR];
     if (!load(arguments, &fresh, &remotes, error)) {
-        tell_not_reloaded(error);
+        log_not_reloaded(error);
         return;
     }
     if (tokens_reload(d->tokens, &problem) && server_reload(d->http, &problem)) {
-        tenants_reload(d->tenants, &d->settings, &fresh, tell_setting);
+        tenants_reload(d->tenants, &d->settings, &fresh, log_setting);
         tenants_set_remotes(d->tenants, remotes);
         log_info("reloaded", "signal=%d", SIGHUP);
     } else {
-        tell_not_reloaded(problem.detail);
+        log_not_reloaded(problem.detail);
     }
     settings_fini(&fresh);
     remotes_release(&remotes);
@@ -422,7 +422,7 @@ serve(struct daemon *d, const struct arguments *arguments)
         while ((got = sweeper_run(d->tenants, &d->settings, &signals, &pulse)) ==
                SIGHUP)
             reload(d, arguments);
-        tell_stopping(&d->settings);
+        notify_stopping(&d->settings);
         log_info("stopping", "signal=%d", got);
         drain(d, &signals);
     } else {

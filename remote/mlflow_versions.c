@@ -50,7 +50,7 @@ add_version(struct search *search, const json_t *version)
         json_integer_value(json_object_get(version, "creation_timestamp"));
     search->is_over = search->is_over || created < search->since;
     if (search->is_over || !is_number(number) ||
-        !api_rule_takes(search->models, name) || has_tag(version, PROMPT) ||
+        !api_rule_matches(search->models, name) || has_tag(version, PROMPT) ||
         strcmp(mlflow_text(version, NULL, "status"), "READY") != 0)
         return true;
     struct qdqr_version *grown =

@@ -367,7 +367,7 @@ find_field(char *block, size_t len, const char *name, size_t *ret_len)
 }
 
 static bool
-take_event(struct stream *stream, char *block, size_t len)
+handle_event(struct stream *stream, char *block, size_t len)
 {
     size_t id_len = 0, event_len = 0, data_len = 0;
     char *id = find_field(block, len, "id", &id_len);
@@ -400,7 +400,7 @@ on_body(void *arg, const char *bytes, size_t len)
     text[stream->len] = '\0';
     char *block = text, *end;
     while ((end = strstr(block, "\n\n"))) {
-        if (!take_event(stream, block, (size_t)(end - block)))
+        if (!handle_event(stream, block, (size_t)(end - block)))
             return false;
         block = end + 2;
     }

@@ -10,11 +10,11 @@ enum { SETTLED = 500 }; /* milliseconds of samples after which their speed is tr
 static const double RUNS_TO_EVALUATE = 2;
 
 void
-api_eta_start(struct api_eta *eta, const struct api_pace *earlier)
+api_eta_start(struct api_eta *eta, const struct api_speed *earlier)
 {
     *eta = (struct api_eta){.stage = QDQ_N_STAGES, .left = -1};
     if (earlier)
-        eta->pace = *earlier;
+        eta->speed = *earlier;
 }
 
 /* Notes the time and the samples at which the counting of a stage began. */
@@ -34,20 +34,20 @@ follow_stage(struct api_eta *eta, const struct qdq_progress *progress, int64_t n
 static void
 learn_pace(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
 {
-    double *pace = progress->stage == QDQ_STAGE_CALIBRATE  ? &eta->pace.calibrate
-                   : progress->stage == QDQ_STAGE_EVALUATE ? &eta->pace.evaluate
-                                                           : NULL;
-    if (pace && eta->counts && progress->done > eta->first &&
+    double *speed = progress->stage == QDQ_STAGE_CALIBRATE  ? &eta->speed.calibrate
+                    : progress->stage == QDQ_STAGE_EVALUATE ? &eta->speed.evaluate
+                                                            : NULL;
+    if (speed && eta->counts && progress->done > eta->first &&
         now - eta->began >= SETTLED)
-        *pace =
+        *speed =
             (double)(now - eta->began) / 1000 / (double)(progress->done - eta->first);
 }
 
 /* Returns the seconds that the samples take at a speed; negative: not known. */
 static double
-seconds(uint64_t samples, double pace)
+seconds(uint64_t samples, double speed)
 {
-    return samples == 0 ? 0 : pace > 0 ? (double)samples * pace : -1;
+    return samples == 0 ? 0 : speed > 0 ? (double)samples * speed : -1;
 }
 
 void
@@ -62,11 +62,11 @@ api_eta_update(struct api_eta *eta, const struct qdq_progress *progress, int64_t
     if (progress->stage < QDQ_STAGE_CALIBRATE ||
         (!eta->counts && (evaluates || progress->stage == QDQ_STAGE_CALIBRATE)))
         return;
-    double evaluate = eta->pace.evaluate > 0 ? eta->pace.evaluate
-                                             : RUNS_TO_EVALUATE * eta->pace.calibrate;
+    double evaluate = eta->speed.evaluate > 0 ? eta->speed.evaluate
+                                              : RUNS_TO_EVALUATE * eta->speed.calibrate;
     uint64_t samples =
         progress->total > progress->done ? progress->total - progress->done : 0;
-    double here = seconds(samples, evaluates ? evaluate : eta->pace.calibrate);
+    double here = seconds(samples, evaluates ? evaluate : eta->speed.calibrate);
     double later = seconds(progress->later, evaluate);
     if (here >= 0 && later >= 0 && here + later > 0)
         eta->left = here + later;

@@ -33,7 +33,7 @@ matches(const char *pattern, size_t len, const char *text)
 }
 
 bool
-api_rule_takes(const char *models, const char *name)
+api_rule_matches(const char *models, const char *name)
 {
     static const char space[] = " \t";
     while (*models) {

@@ -81,6 +81,17 @@ lock_assert_held_at(const struct lock *lock, const char *file, int line)
     check_failed(text, file, line);
 }
 
+void
+lock_assert_none_at(enum lock_rank rank, const char *file, int line)
+{
+    char text[64];
+    for (size_t i = 0; i < held.n; i++)
+        if (held.locks[i]->rank == rank) {
+            snprintf(text, sizeof text, "no lock %s is held", names[rank]);
+            check_failed(text, file, line);
+        }
+}
+
 #else
 
 static void

@@ -2,7 +2,7 @@
 /*
  * Mutexes with a rank in the order of locks.h. Builds of developers and with sanitizers
  * check that a thread acquires locks in that order, and that the caller of a function
- * that needs a lock holds it. Every build checks that the thread that releases a lock
+ * that needs a lock holds it, or holds none where the function promises that. Every build checks that the thread that releases a lock
  * has acquired it. A check that fails ends the process; see check.h.
  */
 #ifndef QDQD_BASE_LOCK_H
@@ -50,5 +50,14 @@ void lock_cond_init(pthread_cond_t *cond);
 #define lock_assert_held(lock) ((void)(lock))
 #endif
 void lock_assert_held_at(const struct lock *lock, const char *file, int line);
+
+/* Stands at the beginning of a function whose caller holds no lock of this kind, because the
+   function acquires one or waits for long. */
+#ifdef QDQ_DEVELOPER_CHECKS
+#define lock_assert_none(rank) lock_assert_none_at(rank, __FILE__, __LINE__)
+#else
+#define lock_assert_none(rank) ((void)(rank))
+#endif
+void lock_assert_none_at(enum lock_rank rank, const char *file, int line);
 
 #endif

@@ -13,52 +13,53 @@
 #define MOST_ASKED_S 3600 /* a remote cannot ask for a longer wait */
 
 void
-ask_init(struct hand *hand, const struct settings *settings, struct metrics *metrics)
+ask_init(struct carrier_work *work, const struct settings *settings,
+         struct metrics *metrics)
 {
-    process_init(&hand->process, settings, metrics);
-    hand->process.role = "carrier";
-    hand->slot.process = &hand->process;
-    hand->errand.process = &hand->process;
-    hand->slot.device = GPUS_NONE;
+    process_init(&work->process, settings, metrics);
+    work->process.role = "carrier";
+    work->slot.process = &work->process;
+    work->delivery.process = &work->process;
+    work->slot.device = GPUS_NONE;
 }
 
 void
-ask_fini(struct hand *hand)
+ask_fini(struct carrier_work *work)
 {
-    process_fini(&hand->process);
+    process_fini(&work->process);
 }
 
 bool
-ask_start(struct hand *hand, struct api_problem *p)
+ask_start(struct carrier_work *work, struct api_problem *p)
 {
-    hand->retry_after = 0;
-    switch (process_start(&hand->process, GPUS_NONE, p)) {
+    work->retry_after = 0;
+    switch (process_start(&work->process, GPUS_NONE, p)) {
     case PROCESS_RUNS:
         return true;
     case PROCESS_FAILED:
         return false;
     default:
-        process_end(&hand->process, true, NULL);
+        process_end(&work->process, true, NULL);
         return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
                                "the carrier process ended before its work");
     }
 }
 
 void
-ask_end(struct hand *hand)
+ask_end(struct carrier_work *work)
 {
-    process_end(&hand->process, false, NULL);
+    process_end(&work->process, false, NULL);
 }
 
 static bool
-fail_dead(struct hand *hand, struct api_problem *p)
+fail_dead(struct carrier_work *work, struct api_problem *p)
 {
     char how[64] = "is gone";
     bool killed;
-    lock_acquire(&hand->process.lock);
-    killed = hand->process.killed;
-    lock_release(&hand->process.lock);
-    process_end(&hand->process, true, how);
+    lock_acquire(&work->process.lock);
+    killed = work->process.killed;
+    lock_release(&work->process.lock);
+    process_end(&work->process, true, how);
     if (killed)
         return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
                                "the carrier process was stopped");
@@ -68,20 +69,20 @@ fail_dead(struct hand *hand, struct api_problem *p)
 
 /* Handles a message that is no answer. Returns false when it must not come. */
 static bool
-handle_event(struct hand *hand, const struct message *message)
+handle_event(struct carrier_work *work, const struct message *message)
 {
     switch (message->type) {
     case MESSAGE_NOTE:
-        process_note(&hand->process, message);
+        process_note(&work->process, message);
         return true;
     case MESSAGE_CARRIED:
-        if (*hand->slot.id)
-            jobs_fetch_progress(hand->service->jobs, &hand->slot,
+        if (*work->slot.id)
+            jobs_fetch_progress(work->service->jobs, &work->slot,
                                 message->body.carried.done,
                                 message->body.carried.total);
         return true;
     case MESSAGE_RETRY_AFTER:
-        hand->retry_after = message->body.retry.seconds;
+        work->retry_after = message->body.retry.seconds;
         return true;
     default:
         return false;
@@ -89,25 +90,25 @@ handle_event(struct hand *hand, const struct message *message)
 }
 
 bool
-ask_carrier(struct hand *hand, const struct message *request, enum message_type wanted,
-            struct message *ret, struct api_problem *p)
+ask_carrier(struct carrier_work *work, const struct message *request,
+            enum message_type wanted, struct message *ret, struct api_problem *p)
 {
-    if (!message_send(hand->process.socket, SEND_MS, request))
-        return fail_dead(hand, p);
+    if (!message_send(work->process.socket, SEND_MS, request))
+        return fail_dead(work, p);
     for (;;) {
         struct message message;
         enum message_got got =
-            message_receive(hand->process.socket, CHECK_MS, SEND_MS, &message);
-        process_relay(&hand->process);
+            message_receive(work->process.socket, CHECK_MS, SEND_MS, &message);
+        process_relay(&work->process);
         if (got == MESSAGE_TIMEOUT)
             continue;
         if (got != MESSAGE_GOT)
-            return fail_dead(hand, p);
+            return fail_dead(work, p);
         if (message.type == wanted) {
             *ret = message;
             return true;
         }
-        bool goes_on = handle_event(hand, &message);
+        bool goes_on = handle_event(work, &message);
         if (message.type == MESSAGE_FAILED && p && !p->set) {
             *p = message.body.failed;
             p->set = true;
@@ -116,7 +117,7 @@ ask_carrier(struct hand *hand, const struct message *request, enum message_type 
         if (message.type == MESSAGE_FAILED)
             return false;
         if (!goes_on)
-            return fail_dead(hand, p);
+            return fail_dead(work, p);
     }
 }
 
@@ -127,9 +128,9 @@ ask_may_retry(enum api_code code)
 }
 
 int64_t
-ask_wait_ms(const struct hand *hand, int64_t attempts)
+ask_wait_ms(const struct carrier_work *work, int64_t attempts)
 {
-    int64_t ms = FIRST_WAIT_MS, asked = hand->retry_after;
+    int64_t ms = FIRST_WAIT_MS, asked = work->retry_after;
     unsigned short random = 0;
     for (int64_t i = 1; i < attempts && ms < MOST_WAIT_MS; i++)
         ms *= 2;

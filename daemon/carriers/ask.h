@@ -7,36 +7,36 @@
 #include "workers/process.h"
 
 /* The state of a carrier's thread between two pieces of work and during one. `slot` is that
-   of the job that it fetches for, and `errand` that of the delivery that it makes. */
-struct hand {
+   of the job that it fetches for, and `delivery` that of the delivery that it makes. */
+struct carrier_work {
     struct process process;
     struct job_slot slot;
-    struct job_errand errand;
+    struct delivery_slot delivery;
     const struct service *service;
     int64_t retry_after; /* seconds that the remote asked to wait; 0: it said nothing */
 };
 
-/* Prepares a hand, which starts no process yet; `metrics` may be NULL. */
-void ask_init(struct hand *hand, const struct settings *settings,
+/* Prepares `work`, which starts no process yet; `metrics` may be NULL. */
+void ask_init(struct carrier_work *work, const struct settings *settings,
               struct metrics *metrics);
-/* Frees what the hand has, when its process has ended. */
-void ask_fini(struct hand *hand);
+/* Frees the members of `work`, whose process has ended. */
+void ask_fini(struct carrier_work *work);
 
 /* Starts the process of the next piece of work. */
-bool ask_start(struct hand *hand, struct api_problem *p);
+bool ask_start(struct carrier_work *work, struct api_problem *p);
 /*
  * Sends a message and waits for an answer of type `wanted`, which the caller ends. Fails
  * with the carrier's problem, or REMOTE_UNAVAILABLE when the process died. CANCELLED when
  * it was killed.
  */
-bool ask_carrier(struct hand *hand, const struct message *request,
+bool ask_carrier(struct carrier_work *work, const struct message *request,
                  enum message_type wanted, struct message *ret, struct api_problem *p);
-void ask_end(struct hand *hand);
+void ask_end(struct carrier_work *work);
 
 /* Returns whether another attempt may succeed. */
 bool ask_may_retry(enum api_code code);
 /* Returns the milliseconds until the next attempt after `attempts` of them: exponential
    backoff with jitter, or what the remote asked for. */
-int64_t ask_wait_ms(const struct hand *hand, int64_t attempts);
+int64_t ask_wait_ms(const struct carrier_work *work, int64_t attempts);
 
 #endif

@@ -41,7 +41,7 @@ struct bucket_pool {
     struct remote remote; /* texts are owned by `url`, or those of the settings */
     char *url;
     struct lock lock;
-    pthread_cond_t work, ended;
+    pthread_cond_t queued, ended;
     /* guarded by lock: */
     struct task *first, **last;
     bool closing;
@@ -51,7 +51,7 @@ struct bucket_pool {
     size_t n;
     struct thread {
         struct bucket_pool *pool;
-        struct hand hand;
+        struct carrier_work work;
         bool has_bucket; /* its process has opened the bucket */
         pthread_t id;
     } threads[N_THREADS];
@@ -134,17 +134,17 @@ static bool
 open_process(struct thread *thread, struct api_problem *p)
 {
     struct message request = {.type = MESSAGE_BUCKET}, answer = {0};
-    if (thread->has_bucket && thread->hand.process.socket >= 0)
+    if (thread->has_bucket && thread->work.process.socket >= 0)
         return true;
     thread->has_bucket = false;
-    bool ok = ask_start(&thread->hand, p) &&
+    bool ok = ask_start(&thread->work, p) &&
               remote_fds_open(&thread->pool->remote, &request.body.bucket.remote,
                               &request, p) &&
-              ask_carrier(&thread->hand, &request, MESSAGE_RESULT, &answer, p);
+              ask_carrier(&thread->work, &request, MESSAGE_RESULT, &answer, p);
     message_fini(&request);
     message_fini(&answer);
     if (!ok)
-        ask_end(&thread->hand);
+        ask_end(&thread->work);
     thread->has_bucket = ok;
     return ok;
 }
@@ -157,7 +157,7 @@ attempt(struct thread *thread, struct task *task)
     struct message answer = {0};
     task->problem = (struct api_problem){0};
     bool ok = open_process(thread, &task->problem) &&
-              ask_carrier(&thread->hand, &task->request, MESSAGE_RESULT, &answer,
+              ask_carrier(&thread->work, &task->request, MESSAGE_RESULT, &answer,
                           &task->problem);
     if (ok) {
         task->answer = (struct words){answer.text, answer.text_len, 0};
@@ -165,7 +165,7 @@ attempt(struct thread *thread, struct task *task)
     }
     message_fini(&answer);
     if (!ok && task->problem.code != API_REMOTE_NOT_FOUND) {
-        ask_end(&thread->hand);
+        ask_end(&thread->work);
         thread->has_bucket = false;
     }
     return ok;
@@ -272,7 +272,7 @@ run(void *arg)
         if (probes)
             pool->asked_at = clock_steady_ms();
         if (!task && !probes) {
-            lock_wait_until(&pool->lock, &pool->work, probe_due(pool));
+            lock_wait_until(&pool->lock, &pool->queued, probe_due(pool));
             continue;
         }
         lock_release(&pool->lock);
@@ -287,7 +287,7 @@ run(void *arg)
         }
     }
     lock_release(&pool->lock);
-    ask_end(&thread->hand);
+    ask_end(&thread->work);
     return NULL;
 }
 
@@ -332,12 +332,14 @@ count(struct bucket_pool *pool, const struct task *task, int64_t us)
 static bool
 ask(struct bucket_pool *pool, struct task *task, struct api_problem *p)
 {
+    lock_assert_none(LOCK_LIBRARY);
+    lock_assert_none(LOCK_STORE);
     int64_t began = clock_steady_us();
     lock_acquire(&pool->lock);
     if (!pool->closing) {
         *pool->last = task;
         pool->last = &task->next;
-        pthread_cond_signal(&pool->work);
+        pthread_cond_signal(&pool->queued);
         while (!task->done)
             lock_wait(&pool->lock, &pool->ended);
     }
@@ -357,8 +359,8 @@ make_task(enum message_object_op op, const char *key)
 
 /* Asks and reads whether the object was there. */
 static bool
-ask_there(struct bucket_pool *pool, struct task *task, bool *ret_there,
-          struct api_problem *p)
+ask_presence(struct bucket_pool *pool, struct task *task, bool *ret_there,
+             struct api_problem *p)
 {
     long long there = 0;
     bool ok = ask(pool, task, p);
@@ -384,7 +386,7 @@ put(void *arg, const char *key, int fd, const char *digest, bool *ret_was_there,
     struct task task = make_task(MESSAGE_OBJECT_PUT, key);
     snprintf(task.request.body.object.digest, DIGEST_SIZE, "%s", digest);
     task.request.fds[task.request.n_fds++] = fd;
-    bool ok = ask_there(arg, &task, ret_was_there, p);
+    bool ok = ask_presence(arg, &task, ret_was_there, p);
     if (ok && !*ret_was_there)
         count_bytes(fd, &((struct bucket_pool *)arg)->figures.sent);
     return ok;
@@ -396,7 +398,7 @@ get(void *arg, const char *key, int fd, struct api_problem *p)
     struct task task = make_task(MESSAGE_OBJECT_GET, key);
     bool there;
     task.request.fds[task.request.n_fds++] = fd;
-    bool ok = ask_there(arg, &task, &there, p);
+    bool ok = ask_presence(arg, &task, &there, p);
     if (ok)
         count_bytes(fd, &((struct bucket_pool *)arg)->figures.received);
     return ok;
@@ -406,7 +408,7 @@ static bool
 find(void *arg, const char *key, bool *ret_there, struct api_problem *p)
 {
     struct task task = make_task(MESSAGE_OBJECT_FIND, key);
-    return ask_there(arg, &task, ret_there, p);
+    return ask_presence(arg, &task, ret_there, p);
 }
 
 static bool
@@ -414,7 +416,7 @@ remove_object(void *arg, const char *key, struct api_problem *p)
 {
     struct task task = make_task(MESSAGE_OBJECT_REMOVE, key);
     bool there;
-    return ask_there(arg, &task, &there, p);
+    return ask_presence(arg, &task, &there, p);
 }
 
 static bool
@@ -464,10 +466,10 @@ start_threads(struct bucket_pool *pool, struct api_problem *p)
     while (!rc && pool->n < N_THREADS) {
         struct thread *thread = &pool->threads[pool->n];
         thread->pool = pool;
-        ask_init(&thread->hand, pool->settings, NULL);
+        ask_init(&thread->work, pool->settings, NULL);
         rc = pthread_create(&thread->id, NULL, run, thread);
         if (rc)
-            ask_fini(&thread->hand);
+            ask_fini(&thread->work);
         else
             pool->n++;
     }
@@ -489,7 +491,7 @@ bucket_open(const struct settings *settings, struct bucket_pool **ret,
     pool->last = &pool->first;
     pool->reachable = true;
     lock_init(&pool->lock, LOCK_BUCKET);
-    lock_cond_init(&pool->work);
+    lock_cond_init(&pool->queued);
     lock_cond_init(&pool->ended);
     pool->calls = (struct bucket){put,          get,  find, remove_object, list,
                                   is_reachable, pool, NULL, &pool->figures};
@@ -518,7 +520,7 @@ bucket_stop(struct bucket_pool *pool)
     for (struct task *task; (task = take_task(pool));)
         task->done = true;
     pthread_cond_broadcast(&pool->ended);
-    pthread_cond_broadcast(&pool->work);
+    pthread_cond_broadcast(&pool->queued);
     lock_release(&pool->lock);
 }
 
@@ -531,10 +533,10 @@ bucket_close(struct bucket_pool **pool)
     bucket_stop(old);
     for (size_t i = 0; i < old->n; i++) {
         pthread_join(old->threads[i].id, NULL);
-        ask_fini(&old->threads[i].hand);
+        ask_fini(&old->threads[i].work);
     }
     cache_free(&old->calls.cache);
-    pthread_cond_destroy(&old->work);
+    pthread_cond_destroy(&old->queued);
     pthread_cond_destroy(&old->ended);
     lock_fini(&old->lock);
     free(old->url);

@@ -25,7 +25,7 @@ struct carriers {
     size_t n;
     struct thread {
         struct carriers *carriers;
-        struct hand hand;
+        struct carrier_work work;
         pthread_t id;
     } threads[N_THREADS];
 };
@@ -51,14 +51,14 @@ log_failure(struct look *look, const struct api_problem *problem)
 static bool
 fetch(struct look *look, const struct service *service)
 {
-    struct hand *hand = &look->thread->hand;
+    struct carrier_work *work = &look->thread->work;
     struct store_job job;
     struct api_problem problem = {0};
     bool any;
-    if (!jobs_fetch_claim(service->jobs, &hand->slot, &job, &any, &problem))
+    if (!jobs_fetch_claim(service->jobs, &work->slot, &job, &any, &problem))
         log_failure(look, &problem);
     else if (any) {
-        fetch_inputs(hand, &job);
+        fetch_inputs(work, &job);
         store_job_fini(&job);
         return true;
     }
@@ -71,12 +71,12 @@ deliver(struct look *look, const struct service *service)
     struct store_delivery delivery;
     struct api_problem problem = {0};
     bool any;
-    struct hand *hand = &look->thread->hand;
-    if (!jobs_delivery_claim(service->jobs, &hand->errand, &delivery, &any, &problem))
+    struct carrier_work *work = &look->thread->work;
+    if (!jobs_delivery_claim(service->jobs, &work->delivery, &delivery, &any, &problem))
         log_failure(look, &problem);
     else if (any) {
-        deliver_one(hand, &delivery);
-        jobs_delivery_leave(service->jobs, &hand->errand);
+        deliver_one(work, &delivery);
+        jobs_delivery_leave(service->jobs, &work->delivery);
         store_delivery_fini(&delivery);
         return true;
     }
@@ -94,7 +94,7 @@ look_at(void *arg, const struct service *service)
         atomic_load(&look->thread->carriers->closing) ||
         (look->round == 1) != (at >= look->first))
         return;
-    look->thread->hand.service = service;
+    look->thread->work.service = service;
     look->did = fetch(look, service) || deliver(look, service);
     if (look->did)
         return;
@@ -107,12 +107,12 @@ look_at(void *arg, const struct service *service)
 
 /* Does one piece of work, of the tenant whose turn it is. Returns how long to wait, in ms. */
 static int64_t
-work(struct thread *thread)
+run_next(struct thread *thread)
 {
     struct carriers *carriers = thread->carriers;
     struct look look = {.thread = thread, .wait = -1};
     int64_t poll_ms;
-    if (poll_one(carriers->polls, carriers->tenants, &thread->hand, &poll_ms))
+    if (poll_one(carriers->polls, carriers->tenants, &thread->work, &poll_ms))
         return 0;
     tenants_each(carriers->tenants, look_at, &look);
     look.first = look.at ? atomic_fetch_add(&carriers->turn, 1) % look.at : 0;
@@ -136,10 +136,10 @@ run(void *arg)
     struct thread *thread = arg;
     struct bell *bell = thread->carriers->bell;
     while (!atomic_load(&thread->carriers->closing)) {
-        uint64_t heard = bell_heard_errand(bell);
-        int64_t ms = work(thread);
+        uint64_t heard = bell_heard_carriers(bell);
+        int64_t ms = run_next(thread);
         if (ms > 0 && !atomic_load(&thread->carriers->closing))
-            bell_wait_errand(bell, heard, clock_steady_ms() + ms);
+            bell_wait_carriers(bell, heard, clock_steady_ms() + ms);
     }
     return NULL;
 }
@@ -162,10 +162,10 @@ carriers_open(struct tenants *tenants, const struct settings *settings,
     while (!rc && carriers->n < N_THREADS) {
         struct thread *thread = &carriers->threads[carriers->n];
         thread->carriers = carriers;
-        ask_init(&thread->hand, settings, tenants_metrics(tenants));
+        ask_init(&thread->work, settings, tenants_metrics(tenants));
         rc = pthread_create(&thread->id, NULL, run, thread);
         if (rc)
-            ask_fini(&thread->hand);
+            ask_fini(&thread->work);
         else
             carriers->n++;
     }
@@ -185,18 +185,18 @@ carriers_close(struct carriers **carriers)
     if (!old)
         return;
     atomic_store(&old->closing, true);
-    bell_ring_errand(old->bell);
+    bell_ring_carriers(old->bell);
     for (size_t i = 0; i < old->n; i++) {
         /* A process that is started after this is killed by the next turn. */
         const struct timespec a_moment = {0, 20 * 1000000};
         struct thread *thread = &old->threads[i];
         struct timespec until;
         do {
-            process_kill(&thread->hand.process);
+            process_kill(&thread->work.process);
             nanosleep(&a_moment, NULL);
             clock_gettime(CLOCK_REALTIME, &until);
         } while (pthread_timedjoin_np(thread->id, NULL, &until) != 0);
-        ask_fini(&thread->hand);
+        ask_fini(&thread->work);
     }
     polls_free(&old->polls);
     free(old);

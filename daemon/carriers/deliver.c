@@ -200,13 +200,13 @@ decode_publication(const char *json, struct api_publication **ret,
 }
 
 static bool
-publish(struct hand *hand, const struct remote *remote,
+publish(struct carrier_work *work, const struct remote *remote,
         const struct store_delivery *delivery, const struct store_job *job,
         char **ret_location, struct api_problem *p)
 {
     struct message message = {.type = MESSAGE_PUBLISH}, answer = {0};
     struct message_publish *body = &message.body.publish;
-    struct parcel parcel = {hand->service->library, job, &message, {0}, NULL};
+    struct parcel parcel = {work->service->library, job, &message, {0}, NULL};
     struct api_publication *publication = NULL;
     char *source = NULL;
     bool ok = decode_publication(delivery->publication, &publication, p) &&
@@ -222,9 +222,9 @@ publish(struct hand *hand, const struct remote *remote,
         snprintf(body->source, sizeof body->source, "%s", source ? source : "");
         message.text = parcel.list.text;
         message.text_len = parcel.list.len;
-        ok = jobs_delivery_is_held(hand->service->jobs, &hand->errand, p) &&
-             ask_start(hand, p) &&
-             ask_carrier(hand, &message, MESSAGE_RESULT, &answer, p);
+        ok = jobs_delivery_is_held(work->service->jobs, &work->delivery, p) &&
+             ask_start(work, p) &&
+             ask_carrier(work, &message, MESSAGE_RESULT, &answer, p);
         message.text = NULL;
     }
     if (ok) {
@@ -244,15 +244,15 @@ publish(struct hand *hand, const struct remote *remote,
 /* --- an event -------------------------------------------------------------- */
 
 static bool
-tell(struct hand *hand, const struct remote *remote,
-     const struct store_delivery *delivery, struct store_job *row,
-     struct api_problem *p)
+deliver_event(struct carrier_work *work, const struct remote *remote,
+              const struct store_delivery *delivery, struct store_job *row,
+              struct api_problem *p)
 {
     struct message message = {.type = MESSAGE_DELIVER}, answer = {0};
     struct message_deliver *body = &message.body.deliver;
     struct job_view view;
-    if (!store_job_texts(library_store(hand->service->library), row, p) ||
-        !jobs_view(hand->service->jobs, row, &view, p))
+    if (!store_job_texts(library_store(work->service->library), row, p) ||
+        !jobs_view(work->service->jobs, row, &view, p))
         return false;
     struct api_job job = show_job(&view);
     char *shown = api_job_encode(&job);
@@ -267,9 +267,9 @@ tell(struct hand *hand, const struct remote *remote,
         body->timestamp = clock_wall_ms() / 1000;
         message.text = event;
         message.text_len = strlen(event);
-        ok = jobs_delivery_is_held(hand->service->jobs, &hand->errand, p) &&
-             ask_start(hand, p) &&
-             ask_carrier(hand, &message, MESSAGE_RESULT, &answer, p);
+        ok = jobs_delivery_is_held(work->service->jobs, &work->delivery, p) &&
+             ask_start(work, p) &&
+             ask_carrier(work, &message, MESSAGE_RESULT, &answer, p);
         message.text = NULL;
     }
     message_fini(&answer);
@@ -281,31 +281,31 @@ tell(struct hand *hand, const struct remote *remote,
 /* --- one delivery ---------------------------------------------------------- */
 
 static bool
-attempt(struct hand *hand, const struct store_delivery *delivery, char **ret_location,
-        struct api_problem *p)
+attempt(struct carrier_work *work, const struct store_delivery *delivery,
+        char **ret_location, struct api_problem *p)
 {
     struct store_job job = {0};
-    struct remotes *remotes = tenants_remotes(hand->service->tenants);
+    struct remotes *remotes = tenants_remotes(work->service->tenants);
     const struct remote *remote = remotes_find(remotes, delivery->remote);
     bool ok =
         remote || api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
                                   "there is no remote %s any more", delivery->remote);
     ok = ok &&
-         store_job_get(library_store(hand->service->library), delivery->job, &job, p) &&
-         (delivery->event ? tell(hand, remote, delivery, &job, p)
-                          : publish(hand, remote, delivery, &job, ret_location, p));
-    ask_end(hand);
+         store_job_get(library_store(work->service->library), delivery->job, &job, p) &&
+         (delivery->event ? deliver_event(work, remote, delivery, &job, p)
+                          : publish(work, remote, delivery, &job, ret_location, p));
+    ask_end(work);
     store_job_fini(&job);
     remotes_release(&remotes);
     return ok;
 }
 
 static void
-log_outcome(const struct hand *hand, const struct store_delivery *delivery,
+log_outcome(const struct carrier_work *work, const struct store_delivery *delivery,
             enum store_delivery_state state, const struct api_problem *problem)
 {
     char quoted[LOG_QUOTED];
-    const char *tenant = *hand->service->tenant ? hand->service->tenant : "-";
+    const char *tenant = *work->service->tenant ? work->service->tenant : "-";
     if (state == STORE_DELIVERED)
         log_info("delivered", "delivery=%s job=%s tenant=%s remote=%s attempt=%lld",
                  delivery->id, delivery->job, tenant, delivery->remote,
@@ -320,17 +320,17 @@ log_outcome(const struct hand *hand, const struct store_delivery *delivery,
 }
 
 void
-deliver_one(struct hand *hand, const struct store_delivery *delivery)
+deliver_one(struct carrier_work *work, const struct store_delivery *delivery)
 {
-    struct store *store = library_store(hand->service->library);
+    struct store *store = library_store(work->service->library);
     struct api_problem problem = {0}, store_problem = {0};
     char *location = NULL, *error = NULL, quoted[LOG_QUOTED];
     struct store_attempt made = {.state = STORE_DELIVERED};
     bool held = true;
-    if (!attempt(hand, delivery, &location, &problem)) {
+    if (!attempt(work, delivery, &location, &problem)) {
         bool again = ask_may_retry(problem.code) && delivery->attempts < MOST_ATTEMPTS;
         made.state = again ? STORE_PENDING : STORE_UNDELIVERED;
-        made.wait_ms = again ? ask_wait_ms(hand, delivery->attempts) : 0;
+        made.wait_ms = again ? ask_wait_ms(work, delivery->attempts) : 0;
         error = api_problem_encode(&problem);
     }
     made.location = location;
@@ -343,12 +343,12 @@ deliver_one(struct hand *hand, const struct store_delivery *delivery)
     if (!ok)
         log_error("store_failed", "detail=%s", log_quote(quoted, store_problem.detail));
     if (ok && !held) {
-        jobs_delivery_refused(hand->service->jobs, &hand->errand);
+        jobs_delivery_refused(work->service->jobs, &work->delivery);
     } else if (!stopped) {
-        metrics_add(hand->service->metrics, &metric_deliveries, made.state, 1);
-        log_outcome(hand, delivery, made.state, &problem);
+        metrics_add(work->service->metrics, &metric_deliveries, made.state, 1);
+        log_outcome(work, delivery, made.state, &problem);
         /* A failed delivery may be told of, and another attempt has a time. */
-        jobs_tell_carriers(hand->service->jobs);
+        jobs_wake_carriers(work->service->jobs);
     }
     free(location);
     free(error);

@@ -7,6 +7,6 @@
 #include "store/outbox.h"
 
 /* Makes one attempt of a claimed delivery and records how it ended. */
-void deliver_one(struct hand *hand, const struct store_delivery *delivery);
+void deliver_one(struct carrier_work *work, const struct store_delivery *delivery);
 
 #endif

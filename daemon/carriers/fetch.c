@@ -25,7 +25,7 @@ struct offered {
 
 /* One input while it is fetched. */
 struct input {
-    struct hand *hand;
+    struct carrier_work *work;
     enum api_input which;
     const struct api_place *place;
     struct message answer; /* SOURCE */
@@ -103,9 +103,9 @@ choose_files(struct input *input, struct words *list, struct api_problem *p)
 static bool
 resolve(struct input *input, struct api_problem *p)
 {
-    struct hand *hand = input->hand;
+    struct carrier_work *work = input->work;
     struct message request = {.type = MESSAGE_FETCH};
-    struct remotes *remotes = tenants_remotes(hand->service->tenants);
+    struct remotes *remotes = tenants_remotes(work->service->tenants);
     const struct remote *remote = remotes_find(remotes, input->place->remote);
     bool ok = remote ||
               api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
@@ -114,10 +114,10 @@ resolve(struct input *input, struct api_problem *p)
     snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",
              input->place->ref);
     remotes_release(&remotes);
-    ok = ok && ask_start(hand, p);
-    if (ok && jobs_is_unwanted(hand->service->jobs, &hand->slot))
+    ok = ok && ask_start(work, p);
+    if (ok && jobs_is_unwanted(work->service->jobs, &work->slot))
         ok = api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL, "not wanted");
-    ok = ok && ask_carrier(hand, &request, MESSAGE_SOURCE, &input->answer, p);
+    ok = ok && ask_carrier(work, &request, MESSAGE_SOURCE, &input->answer, p);
     message_fini(&request);
     if (!ok)
         return false;
@@ -154,11 +154,11 @@ pull_files(struct input *input, struct api_problem *p)
 {
     struct words numbers = {0};
     struct message pull = {.type = MESSAGE_PULL}, answer = {0};
-    struct blobs *blobs = library_blobs(input->hand->service->library);
+    struct blobs *blobs = library_blobs(input->work->service->library);
     bool ok = open_spools(input, blobs, &pull, &numbers, p);
     pull.text = numbers.text;
     pull.text_len = numbers.len;
-    ok = ok && ask_carrier(input->hand, &pull, MESSAGE_RESULT, &answer, p);
+    ok = ok && ask_carrier(input->work, &pull, MESSAGE_RESULT, &answer, p);
     message_fini(&answer);
     words_fini(&numbers);
     for (size_t i = 0; ok && i < input->n; i++)
@@ -169,7 +169,7 @@ pull_files(struct input *input, struct api_problem *p)
 static bool
 store_model(struct input *input, struct api_problem *p)
 {
-    const struct service *service = input->hand->service;
+    const struct service *service = input->work->service;
     struct body_external externals[MESSAGE_MAX_FILES];
     struct body body = {.files[BODY_MODEL] = input->spools[0],
                         .n_externals = input->n - 1,
@@ -201,7 +201,7 @@ store_model(struct input *input, struct api_problem *p)
 static bool
 store_dataset(struct input *input, struct api_problem *p)
 {
-    const struct service *service = input->hand->service;
+    const struct service *service = input->work->service;
     struct store_file stored = {0};
     char *info = NULL;
     bool is_new;
@@ -222,7 +222,7 @@ static bool
 find_fetched(struct input *input, const struct store_fetched *key, bool *ret_any,
              struct api_problem *p)
 {
-    struct store *store = library_store(input->hand->service->library);
+    struct store *store = library_store(input->work->service->library);
     *ret_any = false;
     return !*input->digest || store_fetched_get(store, key, input->id, ret_any, p);
 }
@@ -233,14 +233,14 @@ static bool
 fetch_input(struct input *input, const char *source, char **ret_source,
             struct api_problem *p)
 {
-    struct store *store = library_store(input->hand->service->library);
+    struct store *store = library_store(input->work->service->library);
     bool any = false;
     bool ok = resolve(input, p);
     const struct store_fetched key = {input->place->remote, input->resolved,
                                       input->digest, kinds[input->which]};
     ok = ok && find_fetched(input, &key, &any, p) && (any || pull_files(input, p));
-    ask_end(input->hand);
-    ok = ok && jobs_is_held(input->hand->service->jobs, &input->hand->slot, p);
+    ask_end(input->work);
+    ok = ok && jobs_is_held(input->work->service->jobs, &input->work->slot, p);
     if (ok && !any) {
         ok = input->which == API_INPUT_MODEL ? store_model(input, p)
                                              : store_dataset(input, p);
@@ -269,7 +269,7 @@ replace(char **text, char *by)
 
 /* Fetches all inputs of the job and puts them into it. */
 static bool
-fetch_all(struct hand *hand, struct store_job *job, struct api_problem *p)
+fetch_all(struct carrier_work *work, struct store_job *job, struct api_problem *p)
 {
     struct api_place places[API_N_INPUTS];
     char **const ids[API_N_INPUTS] = {&job->model, &job->calibration};
@@ -283,7 +283,7 @@ fetch_all(struct hand *hand, struct store_job *job, struct api_problem *p)
             ok = api_problem_no_memory(p);
             break;
         }
-        input->hand = hand;
+        input->work = work;
         input->which = (enum api_input)i;
         input->place = &places[i];
         ok = fetch_input(input, job->source, &source, p);
@@ -322,9 +322,9 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
 }
 
 void
-fetch_inputs(struct hand *hand, const struct store_job *job)
+fetch_inputs(struct carrier_work *work, const struct store_job *job)
 {
-    struct jobs *jobs = hand->service->jobs;
+    struct jobs *jobs = work->service->jobs;
     struct store_job fetched = *job;
     struct api_problem problem = {0};
     char identity[DIGEST_SIZE];
@@ -334,18 +334,18 @@ fetch_inputs(struct hand *hand, const struct store_job *job)
     bool ok = (fetched.model && fetched.source &&
                (fetched.calibration || !job->calibration)) ||
               api_problem_no_memory(&problem);
-    ok = ok && fetch_all(hand, &fetched, &problem) &&
-         derive(hand->service, &fetched, identity, &problem);
-    ask_end(hand);
+    ok = ok && fetch_all(work, &fetched, &problem) &&
+         derive(work->service, &fetched, identity, &problem);
+    ask_end(work);
     if (ok)
-        jobs_fetch_done(jobs, &hand->slot, &fetched, *identity ? identity : NULL);
+        jobs_fetch_done(jobs, &work->slot, &fetched, *identity ? identity : NULL);
     else if (problem.code == API_CANCELLED)
-        jobs_fetch_later(jobs, &hand->slot, 0, 0);
+        jobs_fetch_later(jobs, &work->slot, 0, 0);
     else if (ask_may_retry(problem.code) && job->fetch_attempts + 1 < MOST_ATTEMPTS)
-        jobs_fetch_later(jobs, &hand->slot, 1,
-                         ask_wait_ms(hand, job->fetch_attempts + 1));
+        jobs_fetch_later(jobs, &work->slot, 1,
+                         ask_wait_ms(work, job->fetch_attempts + 1));
     else
-        jobs_fetch_fail(jobs, &hand->slot, &problem);
+        jobs_fetch_fail(jobs, &work->slot, &problem);
     free(fetched.model);
     free(fetched.calibration);
     free(fetched.source);

@@ -5,8 +5,8 @@
 
 #include "carriers/ask.h"
 
-/* Fetches what the job that was claimed into the hand's slot lacks, checks it like an
-   upload, and stores it; then ends the fetch in one of the ways of jobs/job.h. */
-void fetch_inputs(struct hand *hand, const struct store_job *job);
+/* Fetches the inputs that the job in the slot of `work` lacks, checks them like an
+   upload, and stores them; then ends the fetch in one of the ways of jobs/job.h. */
+void fetch_inputs(struct carrier_work *work, const struct store_job *job);
 
 #endif

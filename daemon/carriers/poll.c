@@ -62,6 +62,7 @@ polls_free(struct polls **polls)
 static struct state *
 state_of(struct polls *polls, const char *name)
 {
+    lock_assert_held(&polls->lock);
     for (size_t i = 0; i < polls->n; i++)
         if (strcmp(polls->states[i].name, name) == 0)
             return &polls->states[i];
@@ -185,11 +186,12 @@ follow(struct tenants *tenants, const struct hook *hook, const struct found *fou
 /* Follows the versions of one model, of which the list has `n`. Where the hook has seen none
    of the model, only the newest counts. */
 static bool
-follow_model(struct tenants *tenants, struct hand *hand, const struct hook *hook,
-             const struct found *list, size_t n, struct api_problem *p)
+follow_model(struct tenants *tenants, struct carrier_work *work,
+             const struct hook *hook, const struct found *list, size_t n,
+             struct api_problem *p)
 {
     int64_t first;
-    bool ok = store_hooked_first(library_store(hand->service->library),
+    bool ok = store_hooked_first(library_store(work->service->library),
                                  hook->section.name, list->name, &first, p);
     while (n && first < 0 && list[n - 1].is_ours)
         n--;
@@ -201,7 +203,7 @@ follow_model(struct tenants *tenants, struct hand *hand, const struct hook *hook
 
 /* Asks the remote for versions that were created since then. */
 static bool
-ask_remote(struct tenants *tenants, struct hand *hand, const struct hook *hook,
+ask_remote(struct tenants *tenants, struct carrier_work *work, const struct hook *hook,
            int64_t since, struct message *ret, struct api_problem *p)
 {
     struct message request = {.type = MESSAGE_NEWS, .body.news.since = since};
@@ -214,30 +216,30 @@ ask_remote(struct tenants *tenants, struct hand *hand, const struct hook *hook,
     if (ok) {
         request.text = hook->models;
         request.text_len = strlen(hook->models);
-        ok = ask_start(hand, p) && ask_carrier(hand, &request, MESSAGE_RESULT, ret, p);
+        ok = ask_start(work, p) && ask_carrier(work, &request, MESSAGE_RESULT, ret, p);
         request.text = NULL;
     }
-    ask_end(hand);
+    ask_end(work);
     message_fini(&request);
     return ok;
 }
 
 /* Asks for one hook. *since becomes the time from which the next question asks. */
 static bool
-poll_hook(struct tenants *tenants, struct hand *hand, const struct hook *hook,
+poll_hook(struct tenants *tenants, struct carrier_work *work, const struct hook *hook,
           int64_t *since, struct api_problem *p)
 {
     struct message answer = {0};
     struct found *list = NULL;
     size_t n = 0, end;
-    bool ok = tenants_get(tenants, hook->tenant, true, &hand->service, p) &&
-              ask_remote(tenants, hand, hook, *since, &answer, p) &&
+    bool ok = tenants_get(tenants, hook->tenant, true, &work->service, p) &&
+              ask_remote(tenants, work, hook, *since, &answer, p) &&
               (list = read_answer(&answer, &n, p));
     for (size_t i = 0; ok && i < n; i = end) {
         for (end = i; end < n && !strcmp(list[end].name, list[i].name); end++)
             if (list[end].created - OVERLAP_MS > *since)
                 *since = list[end].created - OVERLAP_MS;
-        ok = follow_model(tenants, hand, hook, list + i, end - i, p);
+        ok = follow_model(tenants, work, hook, list + i, end - i, p);
     }
     free(list);
     message_fini(&answer);
@@ -245,7 +247,7 @@ poll_hook(struct tenants *tenants, struct hand *hand, const struct hook *hook,
 }
 
 bool
-poll_one(struct polls *polls, struct tenants *tenants, struct hand *hand,
+poll_one(struct polls *polls, struct tenants *tenants, struct carrier_work *work,
          int64_t *ret_ms)
 {
     struct api_problem problem = {0};
@@ -254,14 +256,14 @@ poll_one(struct polls *polls, struct tenants *tenants, struct hand *hand,
     struct remotes *remotes = tenants_remotes(tenants);
     const struct hook *hook = claim(polls, remotes, &since, ret_ms);
     if (hook) {
-        bool ok = poll_hook(tenants, hand, hook, &since, &problem);
+        bool ok = poll_hook(tenants, work, hook, &since, &problem);
         bool stopped = !ok && problem.code == API_CANCELLED;
         metrics_add(tenants_metrics(tenants), &metric_polls, !ok, !stopped);
         if (!ok && !stopped)
             log_error("hook_poll_failed", "hook=%s code=%s detail=%s",
                       hook->section.name, api_problem_slug(problem.code),
                       log_quote(quoted, problem.detail));
-        release(polls, hook, ok ? since : -1, hand->retry_after);
+        release(polls, hook, ok ? since : -1, work->retry_after);
     }
     remotes_release(&remotes);
     return hook;

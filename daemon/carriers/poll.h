@@ -16,7 +16,7 @@ void polls_free(struct polls **polls);
  * does so. Returns whether a hook was due; if none was, *ret_ms is the time until one is, -1:
  * never.
  */
-bool poll_one(struct polls *polls, struct tenants *tenants, struct hand *hand,
+bool poll_one(struct polls *polls, struct tenants *tenants, struct carrier_work *work,
               int64_t *ret_ms);
 
 #endif

@@ -28,7 +28,7 @@ struct events {
     struct jobs *jobs;
     struct job_watch *watch;
     char id[JOB_ID_SIZE];
-    int64_t told; /* id of the last event that was sent; 0: none */
+    int64_t last_sent; /* id of the last event that was sent; 0: none */
     bool changed; /* the job may have changed since it was last read from the store */
     bool running, over;
     const char *stage; /* the progress that was sent last */
@@ -78,11 +78,11 @@ add_changes(struct events *events, const struct job_view *view)
     job.omits = job.omits_spec || job.omits_labels;
     bool ended = api_job_state_ended(job.state), ok = true;
     int64_t change = view->row.changes;
-    if (events->told == change)
+    if (events->last_sent == change)
         return true;
-    for (int64_t i = events->told; ok && i && ++i < change;)
+    for (int64_t i = events->last_sent; ok && i && ++i < change;)
         ok = add_past(events, &job, i);
-    events->told = change;
+    events->last_sent = change;
     return ok &&
            add_event(events, ended ? "end" : "state", change, api_job_encode(&job));
 }
@@ -97,7 +97,7 @@ add_progress(struct events *events, const struct job_view *view)
     events->stage = view->stage;
     events->done = view->done;
     events->total = view->total;
-    return add_event(events, "progress", events->told, api_progress_encode(&job));
+    return add_event(events, "progress", events->last_sent, api_progress_encode(&job));
 }
 
 /* --- the stream ----------------------------------------------------------- */
@@ -212,7 +212,7 @@ make_events(const struct request *request, const struct job_view *view,
     int64_t third = service->settings->http_timeout * 1000 / 3;
     events->jobs = service->jobs;
     memcpy(events->id, view->row.id, sizeof events->id);
-    events->told = last_event_id(request);
+    events->last_sent = last_event_id(request);
     events->changed = true;
     events->quiet_since = clock_steady_ms();
     events->max_quiet = third < MAX_QUIET_MS ? third : MAX_QUIET_MS;

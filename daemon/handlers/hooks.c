@@ -237,7 +237,7 @@ follow(struct request *request, const struct hook *hook, struct api_problem *p)
     bool is_mlflow = strcmp(hook->signature, "mlflow") == 0;
     if (!api_news_decode(body->data ? body->data : "", body->len, &news, &any, p))
         return FAILED;
-    bool is_wanted = any && !news.is_ours && api_rule_takes(hook->models, news.name);
+    bool is_wanted = any && !news.is_ours && api_rule_matches(hook->models, news.name);
     const struct hook_news told = {
         news.name, news.version,
         request_header(request,

@@ -508,7 +508,7 @@ handle_delivery_retry(struct request *request)
         reply_problem(request, &problem);
         return;
     }
-    jobs_tell_carriers(service->jobs);
+    jobs_wake_carriers(service->jobs);
     reply_job(request, 202, &view);
     job_view_fini(&view);
 }

@@ -272,7 +272,7 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
 }
 
 bool
-body_take(struct body *body, const char *data, size_t len, struct api_problem *p)
+body_receive(struct body *body, const char *data, size_t len, struct api_problem *p)
 {
     body->received += len;
     if (body->received > body->limit)

@@ -68,7 +68,8 @@ struct body {
 bool body_begin(struct body *body, enum api_body kind, struct blobs *blobs,
                 uint64_t limit, struct MHD_Connection *connection,
                 const char *content_type, struct api_problem *p);
-bool body_take(struct body *body, const char *data, size_t len, struct api_problem *p);
+bool body_receive(struct body *body, const char *data, size_t len,
+                  struct api_problem *p);
 /* Ends the body: fills files and job. DIGEST_MISMATCH, and errors in the body. */
 bool body_finish(struct body *body, struct api_problem *p);
 /* Replaces what the request has of the budget for large texts by `bytes`. BUSY. */

@@ -121,7 +121,7 @@ static enum MHD_Result
 receive_body(struct request *request, const char *data, size_t len)
 {
     if (!request->problem.set) {
-        if (!body_take(&request->body, data, len, &request->problem)) {
+        if (!body_receive(&request->body, data, len, &request->problem)) {
             request->body.received = 0;
             request->drop_until = clock_steady_ms() + DROP_MS;
         }

@@ -8,8 +8,8 @@ bell_init(struct bell *bell, const char *devices)
     gpus_init(&bell->gpus, devices);
     lock_init(&bell->lock, LOCK_BELL);
     pthread_cond_init(&bell->cond, NULL);
-    lock_cond_init(&bell->errand);
-    bell->rung = bell->errands = 0;
+    lock_cond_init(&bell->carriers);
+    bell->rung = bell->carrier_rings = 0;
 }
 
 void
@@ -17,7 +17,7 @@ bell_fini(struct bell *bell)
 {
     gpus_fini(&bell->gpus);
     pthread_cond_destroy(&bell->cond);
-    pthread_cond_destroy(&bell->errand);
+    pthread_cond_destroy(&bell->carriers);
     lock_fini(&bell->lock);
 }
 
@@ -49,29 +49,29 @@ bell_wait(struct bell *bell, uint64_t heard)
 }
 
 void
-bell_ring_errand(struct bell *bell)
+bell_ring_carriers(struct bell *bell)
 {
     lock_acquire(&bell->lock);
-    bell->errands++;
-    pthread_cond_broadcast(&bell->errand);
+    bell->carrier_rings++;
+    pthread_cond_broadcast(&bell->carriers);
     lock_release(&bell->lock);
 }
 
 uint64_t
-bell_heard_errand(struct bell *bell)
+bell_heard_carriers(struct bell *bell)
 {
     lock_acquire(&bell->lock);
-    uint64_t errands = bell->errands;
+    uint64_t carrier_rings = bell->carrier_rings;
     lock_release(&bell->lock);
-    return errands;
+    return carrier_rings;
 }
 
 void
-bell_wait_errand(struct bell *bell, uint64_t heard, int64_t deadline_ms)
+bell_wait_carriers(struct bell *bell, uint64_t heard, int64_t deadline_ms)
 {
     lock_acquire(&bell->lock);
-    while (bell->errands == heard &&
-           lock_wait_until(&bell->lock, &bell->errand, deadline_ms))
+    while (bell->carrier_rings == heard &&
+           lock_wait_until(&bell->lock, &bell->carriers, deadline_ms))
         continue;
     lock_release(&bell->lock);
 }

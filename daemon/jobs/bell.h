@@ -16,8 +16,8 @@
 struct bell {
     struct lock lock;
     pthread_cond_t cond;
-    pthread_cond_t errand;
-    uint64_t rung, errands; /* guarded by lock */
+    pthread_cond_t carriers;
+    uint64_t rung, carrier_rings; /* guarded by lock */
     struct gpus gpus;
 };
 
@@ -32,8 +32,8 @@ uint64_t bell_heard(struct bell *bell);
 void bell_wait(struct bell *bell, uint64_t heard);
 
 /* The same for the carriers. They wait until `deadline_ms` of clock_steady_ms() at most. */
-void bell_ring_errand(struct bell *bell);
-uint64_t bell_heard_errand(struct bell *bell);
-void bell_wait_errand(struct bell *bell, uint64_t heard, int64_t deadline_ms);
+void bell_ring_carriers(struct bell *bell);
+uint64_t bell_heard_carriers(struct bell *bell);
+void bell_wait_carriers(struct bell *bell, uint64_t heard, int64_t deadline_ms);
 
 #endif

@@ -26,7 +26,7 @@ notify_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
     lock_assert_held(&jobs->lock);
     jobs_wake(jobs, ended->joined ? NULL : id);
-    bell_ring_errand(jobs->bell);
+    bell_ring_carriers(jobs->bell);
     if (ended->joined)
         bell_ring(jobs->bell);
 }
@@ -53,7 +53,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
                            &ended, p);
     struct job_slot *slot = jobs_find_slot(jobs, id);
     if (ok && ended.was && slot)
-        jobs_give_up(slot);
+        jobs_give_up(jobs, slot);
     if (ok && ended.was)
         notify_ended(jobs, id, &ended);
     lock_release(&jobs->lock);
@@ -109,7 +109,7 @@ release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended 
         log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
     lock_acquire(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
-    paces_add(&jobs->paces, slot->model, &slot->eta.pace);
+    speeds_add(&jobs->speeds, slot->model, &slot->eta.speed);
     if (slot->device != GPUS_NONE) {
         gpus_give_back(&jobs->bell->gpus, slot->device);
         bell_ring(jobs->bell);

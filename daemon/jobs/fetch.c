@@ -74,7 +74,7 @@ leave(struct jobs *jobs, struct job_slot *slot)
     jobs_wake(jobs, id);
     lock_release(&jobs->lock);
     bell_ring(jobs->bell);
-    bell_ring_errand(jobs->bell);
+    bell_ring_carriers(jobs->bell);
     store_hint(jobs->store);
 }
 
@@ -152,7 +152,7 @@ jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge, int64_t w
 }
 
 void
-jobs_tell_carriers(struct jobs *jobs)
+jobs_wake_carriers(struct jobs *jobs)
 {
-    bell_ring_errand(jobs->bell);
+    bell_ring_carriers(jobs->bell);
 }

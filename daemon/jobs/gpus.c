@@ -42,7 +42,7 @@ index_of(const struct gpus *gpus, int device)
 }
 
 int
-gpus_take(struct gpus *gpus)
+gpus_claim(struct gpus *gpus)
 {
     int device = GPUS_NONE;
     int64_t now = clock_steady_ms();
@@ -77,7 +77,7 @@ gpus_give_back(struct gpus *gpus, int device)
 }
 
 bool
-gpus_are_taken(struct gpus *gpus)
+gpus_are_claimed(struct gpus *gpus)
 {
     bool taken = gpus->n > 0;
     lock_acquire(&gpus->lock);

@@ -46,14 +46,14 @@ void gpus_fini(struct gpus *gpus);
 
 /* Claims a device that is free and that a new job may have. The device belongs to
    the caller from then on. Returns GPUS_NONE when there is none. */
-int gpus_take(struct gpus *gpus);
+int gpus_claim(struct gpus *gpus);
 /* Confirms a claim: a job was found for the device, which ends the offer to new
    jobs. */
 void gpus_keep(struct gpus *gpus, int device);
 /* Releases a device. Does nothing for GPUS_NONE. */
 void gpus_give_back(struct gpus *gpus, int device);
 /* Returns whether there are devices and none of them is free. */
-bool gpus_are_taken(struct gpus *gpus);
+bool gpus_are_claimed(struct gpus *gpus);
 
 /* Records that a job waits for a device and that an idle lane would run it. Holds
    until a device is claimed or lent. */

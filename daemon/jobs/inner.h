@@ -6,7 +6,7 @@
 
 #include "base/lock.h"
 #include "jobs/job.h"
-#include "jobs/paces.h"
+#include "jobs/speeds.h"
 #include "store/hints.h"
 
 /* A thread that waits for a job's end, or a watcher of a job's state. A waiter lives
@@ -29,10 +29,10 @@ struct jobs {
     struct lock lock;
     /* guarded by lock: */
     struct job_slot *slots;
-    struct job_errand *errands;
+    struct delivery_slot *deliveries;
     struct waiter *waiters;
     bool draining, stopping;
-    struct paces paces;
+    struct speeds speeds;
 };
 
 /* --- for callers that hold the lock --------------------------------------- */
@@ -46,7 +46,8 @@ void jobs_notify(struct jobs *jobs, const char *id);
 void jobs_wake(struct jobs *jobs, const char *id);
 /* Counts a job that ended as failed, with or without the lock. */
 void jobs_count_failed(struct jobs *jobs, const struct api_problem *problem);
-/* Marks the slot's job as unwanted and kills its worker process. */
-void jobs_give_up(struct job_slot *slot);
+/* Marks the slot's job as unwanted and kills its worker process. The caller holds the
+   lock. */
+void jobs_give_up(struct jobs *jobs, struct job_slot *slot);
 
 #endif

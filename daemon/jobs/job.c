@@ -74,8 +74,9 @@ jobs_find_slot(struct jobs *jobs, const char *id)
 }
 
 void
-jobs_give_up(struct job_slot *slot)
+jobs_give_up(struct jobs *jobs, struct job_slot *slot)
 {
+    lock_assert_held(&jobs->lock);
     slot->unwanted = true;
     process_kill(slot->process);
 }
@@ -177,7 +178,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
         if (ok && !known && added == STORE_QUEUED)
             bell_ring(jobs->bell);
         if (ok && !known && (job.fetching || added == STORE_ANSWERED))
-            bell_ring_errand(jobs->bell);
+            bell_ring_carriers(jobs->bell);
     }
     lock_release(&jobs->lock);
     /* An earlier job with the same key may not be durable yet either. */
@@ -210,7 +211,7 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
 
 /* Fills in the progress that the daemon that runs the job has stored. */
 static void
-view_told_progress(const struct store_progress *told, struct job_view *ret)
+view_stored_progress(const struct store_progress *told, struct job_view *ret)
 {
     for (int i = 0; i < QDQ_N_STAGES; i++)
         if (strcmp(told->stage, qdq_stage_name((enum qdq_stage)i)) == 0)
@@ -229,10 +230,10 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
         !store_job_position(jobs->store, row->id, &view.position, p))
         return false;
     view.waits_for_gpu = row->state == API_JOB_QUEUED && !row->waits_for &&
-                         gpus_are_taken(&jobs->bell->gpus) && row->wants_gpu;
+                         gpus_are_claimed(&jobs->bell->gpus) && row->wants_gpu;
     if ((row->state == API_JOB_RUNNING || row->fetching) &&
         !jobs_view_progress(jobs, row->id, &view))
-        view_told_progress(&row->progress, &view);
+        view_stored_progress(&row->progress, &view);
     if (row->fetching) {
         view.stage = "fetch";
         view.eta_s = -1;
@@ -287,6 +288,6 @@ jobs_stop(struct jobs *jobs)
     lock_acquire(&jobs->lock);
     jobs->stopping = true;
     for (struct job_slot *slot = jobs->slots; slot; slot = slot->next)
-        jobs_give_up(slot);
+        jobs_give_up(jobs, slot);
     lock_release(&jobs->lock);
 }

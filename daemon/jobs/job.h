@@ -27,7 +27,7 @@
  *
  * The record is the store: a state is true when it is committed, and whoever comes too
  * late (a lane whose job was cancelled meanwhile) is told that nothing was changed.
- * Beside it stands what need not survive: progress, the pace of earlier runs, and who
+ * Beside it stands what need not survive: progress, the speed of earlier runs, and who
  * waits for what.
  *
  * Any thread may call. The order of locks: base/locks.h.
@@ -81,14 +81,14 @@ struct job_slot {
 
 /* A carrier's entry in the list of deliveries under way. Guarded by the lock of `jobs`
    while it is in the list. */
-struct job_errand {
+struct delivery_slot {
     /* the process that delivers; set by the carrier before its thread starts */
     struct process *process;
     char id[DELIVERY_ID_SIZE]; /* the delivery; "" when the carrier is idle */
     int64_t fence;             /* the claim (store_delivery.fence) */
     int64_t renewed_at; /* steady clock, in ms; when its lease began at the latest */
     bool lapsed;        /* the lease was lost: another daemon may have the delivery */
-    struct job_errand *next;
+    struct delivery_slot *next;
 };
 
 /* Opens the jobs of a library and puts those back into the queue that ran when an
@@ -215,21 +215,21 @@ void jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
 /* Tries again in `wait_ms`; `charge` is added to the attempts. */
 void jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge,
                       int64_t wait_ms);
-/* Claims the delivery that is due first into an idle errand. *ret_any is false when there
+/* Claims the delivery that is due first into an idle slot. *ret_any is false when there
    is none. The delivery ends by store/outbox.h, before jobs_delivery_leave(). */
-bool jobs_delivery_claim(struct jobs *jobs, struct job_errand *errand,
+bool jobs_delivery_claim(struct jobs *jobs, struct delivery_slot *delivery,
                          struct store_delivery *ret, bool *ret_any,
                          struct api_problem *p);
-/* Asks the record whether the claim is still the errand's, before bytes leave this machine.
+/* Asks the record whether the claim is still valid, before bytes leave this machine.
    CANCELLED: it is not. */
-bool jobs_delivery_is_held(struct jobs *jobs, struct job_errand *errand,
+bool jobs_delivery_is_held(struct jobs *jobs, struct delivery_slot *delivery,
                            struct api_problem *p);
-/* Logs that a write of the errand came too late. */
-void jobs_delivery_refused(struct jobs *jobs, const struct job_errand *errand);
-/* Leaves the errand idle. */
-void jobs_delivery_leave(struct jobs *jobs, struct job_errand *errand);
-/* Tells the carriers that there may be something to deliver. */
-void jobs_tell_carriers(struct jobs *jobs);
+/* Logs that a change of the delivery came too late. */
+void jobs_delivery_refused(struct jobs *jobs, const struct delivery_slot *delivery);
+/* Leaves the slot idle. */
+void jobs_delivery_leave(struct jobs *jobs, struct delivery_slot *delivery);
+/* Wakes the carriers, because there may be something to deliver. */
+void jobs_wake_carriers(struct jobs *jobs);
 
 /* --- where daemons share a record ------------------------------------------ */
 

@@ -20,7 +20,7 @@ enum { MOST_CLAIMS = 512 };
 struct claim {
     char id[DELIVERY_ID_SIZE];
     int64_t fence;
-    bool is_errand;
+    bool is_delivery;
     struct store_progress progress; /* of a job */
 };
 
@@ -41,11 +41,11 @@ claim_of(struct jobs *jobs, const struct job_slot *slot)
 
 /* Does the same with a delivery. */
 static struct claim
-claim_of_errand(struct jobs *jobs, const struct job_errand *errand)
+claim_of_delivery(struct jobs *jobs, const struct delivery_slot *delivery)
 {
     lock_assert_held(&jobs->lock);
-    struct claim claim = {.fence = errand->fence, .is_errand = true};
-    snprintf(claim.id, sizeof claim.id, "%s", errand->id);
+    struct claim claim = {.fence = delivery->fence, .is_delivery = true};
+    snprintf(claim.id, sizeof claim.id, "%s", delivery->id);
     return claim;
 }
 
@@ -59,30 +59,30 @@ lapse(struct jobs *jobs, struct job_slot *slot)
         metrics_add(jobs->metrics, &metric_lapsed, 0, 1);
     }
     slot->lapsed = true;
-    jobs_give_up(slot);
+    jobs_give_up(jobs, slot);
 }
 
 /* Does the same with a delivery. */
 static void
-lapse_errand(struct jobs *jobs, struct job_errand *errand)
+lapse_delivery(struct jobs *jobs, struct delivery_slot *delivery)
 {
     lock_assert_held(&jobs->lock);
-    if (!errand->lapsed) {
-        log_info("lease_lost", "delivery=%s tenant=%s", errand->id, jobs->tenant);
+    if (!delivery->lapsed) {
+        log_info("lease_lost", "delivery=%s tenant=%s", delivery->id, jobs->tenant);
         metrics_add(jobs->metrics, &metric_lapsed, 1, 1);
     }
-    errand->lapsed = true;
-    process_kill(errand->process);
+    delivery->lapsed = true;
+    process_kill(delivery->process);
 }
 
-static struct job_errand *
-find_errand(struct jobs *jobs, const char *id)
+static struct delivery_slot *
+find_delivery(struct jobs *jobs, const char *id)
 {
     lock_assert_held(&jobs->lock);
-    struct job_errand *errand = jobs->errands;
-    while (errand && strcmp(errand->id, id) != 0)
-        errand = errand->next;
-    return errand;
+    struct delivery_slot *delivery = jobs->deliveries;
+    while (delivery && strcmp(delivery->id, id) != 0)
+        delivery = delivery->next;
+    return delivery;
 }
 
 /* Notes the outcome of a renewal that began at `begun`. The caller holds the lock. */
@@ -90,17 +90,18 @@ static void
 note_renewal(struct jobs *jobs, const struct claim *claim, int64_t begun, bool held)
 {
     lock_assert_held(&jobs->lock);
-    struct job_slot *slot = claim->is_errand ? NULL : jobs_find_slot(jobs, claim->id);
-    struct job_errand *errand = claim->is_errand ? find_errand(jobs, claim->id) : NULL;
+    struct job_slot *slot = claim->is_delivery ? NULL : jobs_find_slot(jobs, claim->id);
+    struct delivery_slot *delivery =
+        claim->is_delivery ? find_delivery(jobs, claim->id) : NULL;
     if (slot && slot->fence == claim->fence) {
         slot->renewed_at = begun;
         if (!held)
             lapse(jobs, slot);
     }
-    if (errand && errand->fence == claim->fence) {
-        errand->renewed_at = begun;
+    if (delivery && delivery->fence == claim->fence) {
+        delivery->renewed_at = begun;
         if (!held)
-            lapse_errand(jobs, errand);
+            lapse_delivery(jobs, delivery);
     }
 }
 
@@ -111,10 +112,10 @@ renew(struct jobs *jobs, const struct claim *claim, bool *ret_held,
       struct api_problem *p)
 {
     int64_t begun = clock_steady_ms();
-    bool ok = claim->is_errand ? store_delivery_renew(jobs->store, claim->id,
-                                                      claim->fence, ret_held, p)
-                               : store_job_renew(jobs->store, claim->id, claim->fence,
-                                                 &claim->progress, ret_held, p);
+    bool ok = claim->is_delivery ? store_delivery_renew(jobs->store, claim->id,
+                                                        claim->fence, ret_held, p)
+                                 : store_job_renew(jobs->store, claim->id, claim->fence,
+                                                   &claim->progress, ret_held, p);
     lock_acquire(&jobs->lock);
     if (ok)
         note_renewal(jobs, claim, begun, *ret_held);
@@ -131,9 +132,9 @@ list_claims(struct jobs *jobs, struct claim claims[MOST_CLAIMS])
     for (struct job_slot *slot = jobs->slots; slot && n < MOST_CLAIMS;
          slot = slot->next)
         claims[n++] = claim_of(jobs, slot);
-    for (struct job_errand *errand = jobs->errands; errand && n < MOST_CLAIMS;
-         errand = errand->next)
-        claims[n++] = claim_of_errand(jobs, errand);
+    for (struct delivery_slot *delivery = jobs->deliveries; delivery && n < MOST_CLAIMS;
+         delivery = delivery->next)
+        claims[n++] = claim_of_delivery(jobs, delivery);
     lock_release(&jobs->lock);
     return n;
 }
@@ -158,7 +159,7 @@ jobs_renew(struct jobs *jobs)
         bell_ring(jobs->bell);
     }
     /* Fetches and deliveries may wait again, or another daemon may have too many. */
-    bell_ring_errand(jobs->bell);
+    bell_ring_carriers(jobs->bell);
 }
 
 void
@@ -169,9 +170,10 @@ jobs_check_leases(struct jobs *jobs, int64_t lease_ms)
     for (struct job_slot *slot = jobs->slots; slot; slot = slot->next)
         if (slot->lapsed || slot->renewed_at < last)
             lapse(jobs, slot);
-    for (struct job_errand *errand = jobs->errands; errand; errand = errand->next)
-        if (errand->lapsed || errand->renewed_at < last)
-            lapse_errand(jobs, errand);
+    for (struct delivery_slot *delivery = jobs->deliveries; delivery;
+         delivery = delivery->next)
+        if (delivery->lapsed || delivery->renewed_at < last)
+            lapse_delivery(jobs, delivery);
     lock_release(&jobs->lock);
 }
 
@@ -203,12 +205,12 @@ jobs_is_held(struct jobs *jobs, struct job_slot *slot, struct api_problem *p)
 }
 
 bool
-jobs_delivery_is_held(struct jobs *jobs, struct job_errand *errand,
+jobs_delivery_is_held(struct jobs *jobs, struct delivery_slot *delivery,
                       struct api_problem *p)
 {
     lock_acquire(&jobs->lock);
-    bool lapsed = errand->lapsed;
-    const struct claim claim = claim_of_errand(jobs, errand);
+    bool lapsed = delivery->lapsed;
+    const struct claim claim = claim_of_delivery(jobs, delivery);
     lock_release(&jobs->lock);
     return check_claim(jobs, &claim, lapsed, p);
 }

@@ -31,7 +31,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
 {
     bool ok = true;
     struct gpus *gpus = &jobs->bell->gpus;
-    int device = gpus_take(gpus);
+    int device = gpus_claim(gpus);
     int64_t begun = clock_steady_ms();
     *ret_any = false;
     QDQD_CHECK(!*slot->id);
@@ -56,7 +56,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         slot->next = jobs->slots;
         jobs->slots = slot;
         snprintf(slot->model, sizeof slot->model, "%s", ret->model);
-        api_eta_start(&slot->eta, paces_of(&jobs->paces, slot->model));
+        api_eta_start(&slot->eta, speeds_find(&jobs->speeds, slot->model));
         jobs_notify(jobs, slot->id);
     }
     lock_release(&jobs->lock);

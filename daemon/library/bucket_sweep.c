@@ -94,6 +94,7 @@ await_removal(struct blobs *blobs, const char *id, struct api_problem *p)
 bool
 cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
 {
+    lock_assert_none(LOCK_LIBRARY);
     const struct bucket *bucket = blobs->bucket;
     char key[BUCKET_KEY], mark[BUCKET_KEY];
     int64_t marked, now;

@@ -220,6 +220,7 @@ cache_count_hit(struct cache *cache)
 uint64_t
 cache_evict(struct cache *cache, uint64_t bytes)
 {
+    lock_assert_none(LOCK_LIBRARY);
     struct collecting collecting = {0};
     struct api_problem ignored = {0};
     uint64_t most = (uint64_t)*cache->max_bytes, gone = 0;
@@ -275,6 +276,7 @@ bool
 cache_upload(struct blobs *blobs, struct spool **const *spools, size_t n,
              struct api_problem *p)
 {
+    lock_assert_none(LOCK_LIBRARY);
     for (size_t i = 0; i < n; i++)
         if (!upload(blobs, *spools[i], p))
             return false;
@@ -380,6 +382,7 @@ get(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
 bool
 cache_fetch(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
 {
+    lock_assert_none(LOCK_LIBRARY);
     struct cache *cache = blobs->bucket->cache;
     struct fetch fetch = {.blobs = blobs, .id = id};
     cache->misses++;

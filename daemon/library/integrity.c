@@ -56,6 +56,7 @@ is_in_table(struct blobs *blobs, const char *id, const struct stat *st)
 bool
 blobs_is_verified(struct blobs *blobs, const char *id)
 {
+    lock_assert_held(&blobs->naming);
     char name[NAME_SIZE];
     struct stat st;
     blob_name(id, name);
@@ -66,6 +67,7 @@ blobs_is_verified(struct blobs *blobs, const char *id)
 void
 blobs_set_verified(struct blobs *blobs, const char *id, int fd)
 {
+    lock_assert_held(&blobs->naming);
     struct stat st;
     if (fstat(fd, &st) == 0)
         *slot_of(blobs, id) = describe(id, &st);

@@ -188,7 +188,7 @@ differs(struct settings *a, struct settings *b, const struct setting_row *row)
 
 void
 settings_apply(struct settings *settings, const struct settings *fresh,
-               settings_tell_fn tell)
+               settings_change_fn on_change)
 {
     /* Every thread can read it, because no member of it is ever written. */
     struct settings values = *fresh;
@@ -198,7 +198,7 @@ settings_apply(struct settings *settings, const struct settings *fresh,
             continue;
         if (row->reload == NOW)
             *setting_number(settings, row) = *setting_number(&values, row);
-        if (tell)
-            tell(row->section, row->key, row->reload == NOW);
+        if (on_change)
+            on_change(row->section, row->key, row->reload == NOW);
     }
 }

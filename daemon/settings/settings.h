@@ -53,12 +53,12 @@ void settings_fini(struct settings *settings);
 
 /*
  * Applies the settings of `fresh` that can change while the daemon runs, and calls
- * `tell`, unless it is NULL, with each setting that differs. `now` is whether the new
+ * `on_change`, unless it is NULL, with each setting that differs. `now` is whether the new
  * value holds from now on, or only after the next start. One thread at a time may call.
  */
-typedef void (*settings_tell_fn)(const char *section, const char *key, bool now);
+typedef void (*settings_change_fn)(const char *section, const char *key, bool now);
 void settings_apply(struct settings *settings, const struct settings *fresh,
-                    settings_tell_fn tell);
+                    settings_change_fn on_change);
 
 /*
  * Makes the environment of a worker process: the daemon's own, with the variables of

@@ -132,7 +132,8 @@ store_model_add(struct store *store, const struct store_file *file,
 
 /* Appends the statement's current row. */
 static bool
-take_model_file(struct stmt *stmt, struct store_model_files *to, struct api_problem *p)
+append_model_file(struct stmt *stmt, struct store_model_files *to,
+                  struct api_problem *p)
 {
     struct store_model_file file = {.size = (uint64_t)column_int(stmt, 2)};
     bool ok = true;
@@ -160,7 +161,7 @@ store_model_files(struct store *store, const char *id, struct store_model_files 
     struct stmt *stmt = &store->statements[MODEL_FILES];
     bind_text(stmt, 1, id);
     while ((rc = step(stmt)) == DB_ROW && ok)
-        ok = take_model_file(stmt, &files, p);
+        ok = append_model_file(stmt, &files, p);
     ok = ok && (rc == DB_DONE || fail(store, p));
     done(stmt);
     lock_release(&store->lock);

@@ -76,7 +76,7 @@ connect_again(struct hint_listener *listener)
 
 /* Takes all hints that have come. */
 static bool
-take_hints(struct hint_listener *listener)
+read_hints(struct hint_listener *listener)
 {
     bool any = false;
     PGnotify *one;
@@ -101,5 +101,5 @@ hint_listener_wait(struct hint_listener *listener, int64_t ms)
         return false;
     }
     struct pollfd fd = {.fd = PQsocket(listener->conn), .events = POLLIN};
-    return poll(&fd, 1, (int)ms) > 0 && take_hints(listener);
+    return poll(&fd, 1, (int)ms) > 0 && read_hints(listener);
 }

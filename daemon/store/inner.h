@@ -16,6 +16,7 @@
 struct stmt {
     struct db *db;
     enum statement name;
+    const struct lock *lock; /* the store's; held while it is used */
 };
 
 struct store {
@@ -46,12 +47,14 @@ expires(int64_t kept_from, int64_t retention)
 static inline void
 bind_text(struct stmt *stmt, int i, const char *text)
 {
+    lock_assert_held(stmt->lock);
     stmt->db->class->bind_text(stmt->db, stmt->name, i, text);
 }
 
 static inline void
 bind_int(struct stmt *stmt, int i, int64_t value)
 {
+    lock_assert_held(stmt->lock);
     stmt->db->class->bind_int(stmt->db, stmt->name, i, value);
 }
 
@@ -59,12 +62,14 @@ bind_int(struct stmt *stmt, int i, int64_t value)
 static inline int
 step(struct stmt *stmt)
 {
+    lock_assert_held(stmt->lock);
     return stmt->db->class->step(stmt->db, stmt->name);
 }
 
 static inline int64_t
 column_int(struct stmt *stmt, int i)
 {
+    lock_assert_held(stmt->lock);
     return stmt->db->class->column_int(stmt->db, stmt->name, i);
 }
 
@@ -72,6 +77,7 @@ column_int(struct stmt *stmt, int i)
 static inline const char *
 borrow_text(struct stmt *stmt, int i)
 {
+    lock_assert_held(stmt->lock);
     return stmt->db->class->column_text(stmt->db, stmt->name, i);
 }
 
@@ -79,6 +85,7 @@ borrow_text(struct stmt *stmt, int i)
 static inline int64_t
 changes(struct store *store)
 {
+    lock_assert_held(&store->lock);
     return store->db->class->changes(store->db);
 }
 
@@ -86,6 +93,7 @@ changes(struct store *store)
 static inline void
 done(struct stmt *stmt)
 {
+    lock_assert_held(stmt->lock);
     stmt->db->class->done(stmt->db, stmt->name);
 }
 

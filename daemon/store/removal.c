@@ -91,8 +91,8 @@ store_job_remove(struct store *store, const char *id, enum store_remover who,
 /* Takes the mark of a blob away if it is old enough. Nobody who stores these bytes goes on
    before the transaction has ended. */
 static bool
-take_mark(struct store *store, const char *id, const struct store_blob_sweep *sweep,
-          bool *ret_taken, struct api_problem *p)
+remove_mark(struct store *store, const char *id, const struct store_blob_sweep *sweep,
+            bool *ret_taken, struct api_problem *p)
 {
     bind_text(&store->statements[MARK_TAKE], 1, id);
     bind_int(&store->statements[MARK_TAKE], 2, sweep->now);
@@ -122,7 +122,7 @@ store_sweep_blob(struct store *store, const char *id,
     bool ok = run(store, BEGIN, p);
     if (ok) {
         bind_text(&store->statements[BLOB_NEEDED], 1, id);
-        ok = store_check_leads(store, p) && take_mark(store, id, sweep, &taken, p) &&
+        ok = store_check_leads(store, p) && remove_mark(store, id, sweep, &taken, p) &&
              ask(store, BLOB_NEEDED, &needed, NULL, p) &&
              (taken || needed || add_mark(store, id, sweep, p));
         *ret_gone = ok && taken && !needed;

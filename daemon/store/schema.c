@@ -136,7 +136,7 @@ store_schema_version(sqlite3 *db, int *ret, struct api_problem *p)
 
 /* Runs all steps in one transaction. */
 static bool
-take_steps(sqlite3 *db, int version, struct api_problem *p)
+run_steps(sqlite3 *db, int version, struct api_problem *p)
 {
     char set_version[48];
     snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d",
@@ -163,6 +163,5 @@ store_schema_bring(struct sqlite3 *db, const char *path, struct api_problem *p)
     if (!store_schema_version(db, &version, p))
         return false;
     return version == SCHEMA_VERSION ||
-           ((!version || keep_copy(db, path, version, p)) &&
-            take_steps(db, version, p));
+           ((!version || keep_copy(db, path, version, p)) && run_steps(db, version, p));
 }

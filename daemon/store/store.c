@@ -25,7 +25,8 @@ store_open_at(const struct store_place *place, struct store **ret,
     store->lease_ms = place->lease_ms;
     store->hints = place->url && place->direct_url;
     for (int i = 0; i < N_STATEMENTS; i++)
-        store->statements[i] = (struct stmt){store->db, (enum statement)i};
+        store->statements[i] =
+            (struct stmt){store->db, (enum statement)i, &store->lock};
     *ret = store;
     return true;
 }

@@ -84,10 +84,10 @@ look(void *arg, const struct service *service)
 
 /* Renews this daemon's row in the list of nodes. */
 static void
-tell(const struct keeper *keeper)
+renew_node(const struct keeper *keeper)
 {
     struct api_problem problem = {0};
-    if (!node_tell(keeper->tenants, LEASES_KEPT * keeper->lease_ms, &problem))
+    if (!node_renew(keeper->tenants, LEASES_KEPT * keeper->lease_ms, &problem))
         log_failure(&problem);
 }
 
@@ -113,7 +113,7 @@ keep(void *arg)
             due = clock_steady_ms() + keeper->lease_ms / 3;
             tenants_each(keeper->tenants, renew_leases, keeper);
             tenants_each(keeper->tenants, lead, keeper);
-            tell(keeper);
+            renew_node(keeper);
         }
         tenants_each(keeper->tenants, look, keeper);
         nanosleep(&tick, NULL);

@@ -70,7 +70,7 @@ describe(struct tenants *tenants, struct api_node *ret, struct store **ret_store
 }
 
 bool
-node_tell(struct tenants *tenants, int64_t keep_ms, struct api_problem *p)
+node_renew(struct tenants *tenants, int64_t keep_ms, struct api_problem *p)
 {
     struct api_node node;
     struct store *store;

@@ -13,7 +13,7 @@ bool node_begin(struct api_problem *p);
 /* Returns that id. */
 const char *node_id(void);
 /* Renews this daemon's row in a record that is shared; it is kept for `keep_ms`. */
-bool node_tell(struct tenants *tenants, int64_t keep_ms, struct api_problem *p);
+bool node_renew(struct tenants *tenants, int64_t keep_ms, struct api_problem *p);
 /* Removes this daemon's row from a record that is shared. */
 bool node_leave(struct tenants *tenants, struct api_problem *p);
 /* Lists the daemons that share the record; this one alone where none can. free() frees the

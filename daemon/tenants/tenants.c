@@ -368,7 +368,7 @@ tenants_set_remotes(struct tenants *tenants, struct remotes *remotes)
         set_webhooks(tenants, t);
     lock_release(&tenants->lock);
     remotes_release(&old);
-    bell_ring_errand(&tenants->bell);
+    bell_ring_carriers(&tenants->bell);
 }
 
 struct remotes *
@@ -474,10 +474,10 @@ refit(struct tenants *tenants, const struct settings *settings)
    either the old settings or the new ones. */
 void
 tenants_reload(struct tenants *tenants, struct settings *settings,
-               const struct settings *fresh, settings_tell_fn tell)
+               const struct settings *fresh, settings_change_fn on_change)
 {
     lock_acquire(&tenants->lock);
-    settings_apply(settings, fresh, tell);
+    settings_apply(settings, fresh, on_change);
     refit(tenants, fresh);
     lock_release(&tenants->lock);
 }

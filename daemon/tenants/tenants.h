@@ -85,7 +85,7 @@ void tenants_each(struct tenants *tenants,
  * settings of each tenant.
  */
 void tenants_reload(struct tenants *tenants, struct settings *settings,
-                    const struct settings *fresh, settings_tell_fn tell);
+                    const struct settings *fresh, settings_change_fn on_change);
 
 /* Waits for a job and claims it into an idle slot. *ret_service is the service of
    its tenant. Returns false when no more jobs will be claimed. */

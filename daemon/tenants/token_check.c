@@ -36,7 +36,7 @@ struct tokens {
 
 /* Passes the limits of the tokens to the tenants. The caller holds the lock. */
 static bool
-tell_limits(struct tokens *tokens, struct api_problem *p)
+pass_limits(struct tokens *tokens, struct api_problem *p)
 {
     lock_assert_held(&tokens->lock);
     struct tenant_own *own =
@@ -94,7 +94,7 @@ take(struct tokens *tokens, bool ok, struct token *list, size_t n,
     tokens->list = ok ? list : NULL;
     tokens->n = ok ? n : 0;
     /* the old limits stay while the tokens cannot be read */
-    return ok && tell_limits(tokens, p);
+    return ok && pass_limits(tokens, p);
 }
 
 /* Reads the rows if they have changed since they were read; asks that now and then. The
@@ -188,7 +188,7 @@ tokens_open_set(const struct settings *settings, struct tokens **ret,
     size_t n = 0;
     if (!tokens_path(settings, path, p) || !token_rows_open(settings, &store, p))
         return false;
-    if (store && !token_rows_take_over(store, path, &n, p)) {
+    if (store && !token_rows_import(store, path, &n, p)) {
         store_close(&store);
         return false;
     }
@@ -202,7 +202,7 @@ tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_problem *
 {
     lock_acquire(&tokens->lock);
     tokens->tenants = tenants;
-    bool ok = tell_limits(tokens, p);
+    bool ok = pass_limits(tokens, p);
     lock_release(&tokens->lock);
     return ok;
 }

@@ -127,8 +127,8 @@ token_rows_remove(struct store *store, const char *name, struct api_problem *p)
 }
 
 bool
-token_rows_take_over(struct store *store, const char *path, size_t *ret_n,
-                     struct api_problem *p)
+token_rows_import(struct store *store, const char *path, size_t *ret_n,
+                  struct api_problem *p)
 {
     struct token *list = NULL;
     size_t n = 0;

@@ -21,7 +21,7 @@ bool token_rows_limit(struct store *store, const char *name,
 bool token_rows_remove(struct store *store, const char *name, struct api_problem *p);
 /* Adds the tokens of a file to a record that never had one, so that a daemon whose record
    moves is not open to everybody. *ret_n is their number. */
-bool token_rows_take_over(struct store *store, const char *path, size_t *ret_n,
-                          struct api_problem *p);
+bool token_rows_import(struct store *store, const char *path, size_t *ret_n,
+                       struct api_problem *p);
 
 #endif

@@ -91,7 +91,7 @@ enter_cage(const char *setting)
 
 /* Tells which OpenVINO it is. */
 static bool
-tell_runtime(const struct qdq_judge *judge, const char *library)
+send_runtime(const struct qdq_judge *judge, const char *library)
 {
     char *text = api_judge_encode(library, qdq_judge_version(judge), NULL);
     const struct message result = {
@@ -114,7 +114,7 @@ serve(struct qdq_judge *judge, const char *library)
         if (known)
             qdq_judge_serve(judge, request.fds[0]);
         else if (request.type == MESSAGE_RUNTIME)
-            known = tell_runtime(judge, library);
+            known = send_runtime(judge, library);
         message_fini(&request);
         if (!known)
             return EXIT_FAILURE;

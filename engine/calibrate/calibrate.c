@@ -217,7 +217,7 @@ feed_observers(struct calibration *c, struct qdq_error *err)
         runs ? qdqi_engine_runtime(job->engine, &runtime, err) : QDQ_OK;
     if (!code &&
         !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
-        code = qdqi_job_take_warnings(job, feed, err);
+        code = qdqi_job_add_warnings(job, feed, err);
     if (!code && runs)
         code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed), err);
     if (!code && runs) {
@@ -309,12 +309,12 @@ restore_observations(struct calibration *c, struct qdq_error *err)
         c->wanted[i] = c->needed[i] && !qdqi_observations_have(
                                            &c->earlier, c->observers.rows[i].tensor);
         if (c->needed[i] && !c->wanted[i])
-            qdqi_observations_take(&c->earlier, &c->observers.rows[i]);
+            qdqi_observations_restore(&c->earlier, &c->observers.rows[i]);
     }
     c->n_wanted = lacking;
     c->all = c->earlier.all;
     job->reused = n - lacking;
-    qdqi_moments_take(&c->moments, &c->earlier);
+    qdqi_moments_reuse(&c->moments, &c->earlier);
     return QDQ_OK;
 }
 

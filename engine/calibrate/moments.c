@@ -272,14 +272,14 @@ qdqi_moments_are_kept(const struct qdqi_collection *c,
 }
 
 void
-qdqi_moments_take(struct qdqi_collection *c, const struct qdqi_observations *earlier)
+qdqi_moments_reuse(struct qdqi_collection *c, const struct qdqi_observations *earlier)
 {
     size_t n = 0;
     for (size_t i = 0; i < c->all.n; i++) {
         struct qdqi_layer_moments *m = c->owners[i];
         if (!m->is_kept)
-            m->is_kept =
-                qdqi_observations_take_moments(earlier, m->key, m->groups, m->moments);
+            m->is_kept = qdqi_observations_restore_moments(earlier, m->key, m->groups,
+                                                           m->moments);
         if (m->is_kept)
             continue;
         c->tensors[n] = c->tensors[i];

@@ -28,8 +28,8 @@ enum qdq_code qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *re
 bool qdqi_moments_are_kept(const struct qdqi_collection *collection,
                            const struct qdqi_observations *earlier);
 /* Takes the moments that an earlier calibration kept. Their slots are removed. */
-void qdqi_moments_take(struct qdqi_collection *collection,
-                       const struct qdqi_observations *earlier);
+void qdqi_moments_reuse(struct qdqi_collection *collection,
+                        const struct qdqi_observations *earlier);
 
 /* Allocates what the runs over so many samples need, and frees it after them. */
 enum qdq_code qdqi_moments_begin(struct qdqi_collection *collection, int64_t samples,

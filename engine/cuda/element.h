@@ -129,7 +129,7 @@ qdqi_cuda_larger(double a, double b)
 }
 
 QDQI_BOTH void
-qdqi_error_sums_take(struct qdqi_error_sums *s, float f, float q)
+qdqi_error_sums_add(struct qdqi_error_sums *s, float f, float q)
 {
     double a = (double)f, b = (double)q, e = a - b;
     s->signal += a * a;

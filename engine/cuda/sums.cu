@@ -84,11 +84,11 @@ __launch_bounds__(THREADS)
         qdqi_vector<T> b = vector_at(q + i * WIDTH, aligned);
 #pragma unroll
         for (int j = 0; j < WIDTH; j++)
-            qdqi_error_sums_take(&s, qdqi_load(a.at[j]), qdqi_load(b.at[j]));
+            qdqi_error_sums_add(&s, qdqi_load(a.at[j]), qdqi_load(b.at[j]));
     }
     if (qdqi_thread() < tail) {
         size_t i = n - tail + qdqi_thread();
-        qdqi_error_sums_take(&s, qdqi_load(f[i]), qdqi_load(q[i]));
+        qdqi_error_sums_add(&s, qdqi_load(f[i]), qdqi_load(q[i]));
     }
     s = merge_block(s);
     if (threadIdx.x == 0)

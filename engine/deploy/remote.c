@@ -36,7 +36,7 @@ fail_gone(struct qdq_error *err)
 
 /* Fails with the error that the process answered. */
 static enum qdq_code
-fail_told(struct qdqi_wire *answer, struct qdq_error *err)
+fail_as_answered(struct qdqi_wire *answer, struct qdq_error *err)
 {
     const bool no_memory = qdqi_wire_get(answer) == QDQ_NO_MEMORY;
     return qdq_error_set(err, no_memory ? QDQ_NO_MEMORY : QDQ_RUN_FAILED,
@@ -64,7 +64,7 @@ ask(const struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *bod
         return QDQ_OK;
     enum qdq_code code = full                             ? qdqi_no_memory(err)
                          : !ok || got != QDQI_WIRE_FAILED ? fail_gone(err)
-                                                          : fail_told(ret, err);
+                                                          : fail_as_answered(ret, err);
     qdqi_wire_free(ret);
     return code;
 }

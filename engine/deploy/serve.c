@@ -232,7 +232,7 @@ trace_model(struct call *c, struct qdq_error *err)
 }
 
 static enum qdq_code
-tell_version(struct call *c, struct qdq_error *err)
+answer_version(struct call *c, struct qdq_error *err)
 {
     (void)err;
     qdqi_wire_put_text(&c->answer, qdq_judge_version(c->judge));
@@ -240,9 +240,9 @@ tell_version(struct call *c, struct qdq_error *err)
 }
 
 static enum qdq_code (*const handlers[])(struct call *, struct qdq_error *) = {
-    [QDQI_WIRE_OPEN] = open_model,      [QDQI_WIRE_RUN] = run_model,
-    [QDQI_WIRE_CLOSE] = close_model,    [QDQI_WIRE_TRACE] = trace_model,
-    [QDQI_WIRE_VERSION] = tell_version,
+    [QDQI_WIRE_OPEN] = open_model,        [QDQI_WIRE_RUN] = run_model,
+    [QDQI_WIRE_CLOSE] = close_model,      [QDQI_WIRE_TRACE] = trace_model,
+    [QDQI_WIRE_VERSION] = answer_version,
 };
 
 /* Answers a request. Returns false when the other side is gone. */

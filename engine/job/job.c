@@ -31,8 +31,8 @@ qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
 }
 
 enum qdq_code
-qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
-                       struct qdq_error *err)
+qdqi_job_add_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
+                      struct qdq_error *err)
 {
     const struct qdq_warning *rows;
     size_t n = qdqi_feed_warnings(feed, &rows);

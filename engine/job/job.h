@@ -198,7 +198,7 @@ enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Adds the warnings of a feed to the job's. */
-enum qdq_code qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
-                                     struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_job_add_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

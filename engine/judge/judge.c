@@ -66,7 +66,7 @@ keep(struct qdqi_judge *j, const struct qdqi_output *outputs, size_t n,
 }
 
 static enum qdq_code
-tell(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
+report_progress(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
 {
     j->done += (uint64_t)samples;
     if (j->stage == QDQ_N_STAGES)
@@ -95,7 +95,7 @@ run_float(struct qdqi_judge *j, struct qdq_error *err)
             (code = keep(j, outputs, n, err)))
             break;
         j->samples += samples;
-        code = tell(j, samples, err);
+        code = report_progress(j, samples, err);
     }
     qdqi_session_close(&session);
     return code;
@@ -282,7 +282,7 @@ run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
             break;
         compare(j, run, outputs, n, samples);
         j->cost.samples += samples;
-        code = tell(j, samples, err);
+        code = report_progress(j, samples, err);
     }
     return code;
 }

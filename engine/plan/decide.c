@@ -84,8 +84,8 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
 /* Sets the layer's weight. Returns the reason why the layer cannot have one, or
    NULL. */
 static const char *
-take_weight(const struct planner *p, const struct qdqi_class *cls,
-            const struct qdqi_node *node, struct qdq_layer *layer)
+decide_weight(const struct planner *p, const struct qdqi_class *cls,
+              const struct qdqi_node *node, struct qdq_layer *layer)
 {
     int w = qdqi_weight_input(cls, node);
     if (qdqi_layer_is_paired(p->graph, node, w))
@@ -132,9 +132,9 @@ qdqi_is_indexed(const struct qdq_layer_entry *entry, int i)
  * floating point.
  */
 static const char *
-take_inputs(const struct planner *p, const struct qdqi_class *cls,
-            const struct qdqi_node *node, const struct wish *wish, int *inputs,
-            struct qdq_layer *layer)
+decide_inputs(const struct planner *p, const struct qdqi_class *cls,
+              const struct qdqi_node *node, const struct wish *wish, int *inputs,
+              struct qdq_layer *layer)
 {
     enum qdqi_input_kind hindrance = QDQI_INPUT_NO_DATA;
     size_t n_data = 0, n_paired = 0, n = 0;
@@ -162,20 +162,20 @@ take_inputs(const struct planner *p, const struct qdqi_class *cls,
 /* Decides about a layer for which there is a wish. Returns the reason why it is left
    alone, or NULL. */
 static const char *
-take_layer(const struct planner *p, const struct qdqi_class *cls,
-           const struct qdqi_node *node, const struct wish *wish, int *inputs,
-           struct qdq_layer *layer)
+decide_layer(const struct planner *p, const struct qdqi_class *cls,
+             const struct qdqi_node *node, const struct wish *wish, int *inputs,
+             struct qdq_layer *layer)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     const char *why = NULL;
     if (cls->kind == QDQ_WEIGHTED && wish->weight)
-        why = take_weight(p, cls, node, layer);
+        why = decide_weight(p, cls, node, layer);
     if (why && hooks->needs_weight && !hooks->needs_weight(p, layer) && wish->input)
         why = NULL;
     if (!why && hooks->hindrance)
         why = hooks->hindrance(p, layer, wish->input);
     if (!why && !(cls->is_table && layer->weight))
-        why = take_inputs(p, cls, node, wish, inputs, layer);
+        why = decide_inputs(p, cls, node, wish, inputs, layer);
     if (why) {
         layer->weight_input = layer->weight_axis = -1;
         layer->weight = NULL;
@@ -236,8 +236,8 @@ warn_left_alone(struct planner *p, const struct qdq_layer *layer,
 
 /* Adds to the layer's reason the inputs that have a pair of the model's own. */
 static enum qdq_code
-tell_paired(struct planner *p, const struct qdqi_node *node, struct qdq_layer *layer,
-            struct qdq_error *err)
+note_paired_inputs(struct planner *p, const struct qdqi_node *node,
+                   struct qdq_layer *layer, struct qdq_error *err)
 {
     const char *list = NULL;
     for (int i = 0; (size_t)i < node->proto->n_input; i++) {
@@ -277,12 +277,12 @@ qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
         qdqi_arena_array(p->plan->arena, node->proto->n_input, sizeof *inputs);
     if (!inputs)
         return qdqi_no_memory(err);
-    const char *why = take_layer(p, cls, node, &wish, inputs, layer);
+    const char *why = decide_layer(p, cls, node, &wish, inputs, layer);
     if (!why) {
         qdqi_rules_apply(p, layer);
-        return tell_paired(p, node, layer, err);
+        return note_paired_inputs(p, node, layer, err);
     }
     layer->reason = why;
     code = warn_left_alone(p, layer, &wish, why, err);
-    return code ? code : tell_paired(p, node, layer, err);
+    return code ? code : note_paired_inputs(p, node, layer, err);
 }

@@ -285,15 +285,15 @@ qdqi_float16_warn(const struct qdqi_float16_nodes *nodes,
                   struct qdqi_warnings *warnings, struct qdqi_arena *arena,
                   struct qdq_error *err)
 {
-    const char *told[MAX_REASONS];
+    const char *listed[MAX_REASONS];
     size_t n = 0, k;
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < nodes->n_kept && !code && n < MAX_REASONS; i++) {
-        for (k = 0; k < n && strcmp(told[k], nodes->kept[i].reason) != 0; k++)
+        for (k = 0; k < n && strcmp(listed[k], nodes->kept[i].reason) != 0; k++)
             ;
         if (k < n)
             continue;
-        told[n++] = nodes->kept[i].reason;
+        listed[n++] = nodes->kept[i].reason;
         code = warn_of(nodes, i, warnings, arena, err);
     }
     return code;

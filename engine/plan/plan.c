@@ -378,7 +378,7 @@ warn_nested(struct planner *p, struct qdq_error *err)
 
 /* Copies the warnings of the model's preparation, which come first. */
 static enum qdq_code
-take_warnings(struct planner *p, struct qdq_error *err)
+copy_warnings(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < p->model->warnings.n && !code; i++) {
@@ -394,7 +394,7 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     enum qdq_code code;
-    if ((code = take_warnings(p, err)) || (code = check_not_quantized(p, err)) ||
+    if ((code = copy_warnings(p, err)) || (code = check_not_quantized(p, err)) ||
         (code = select_entries(p, err)))
         return code;
     p->per_channel = p->spec->weight_granularity != QDQ_PER_TENSOR &&

@@ -208,7 +208,7 @@ is_inference(const struct qdqi_node *node)
 }
 
 static bool
-take_norm(const struct folding *f, const struct qdqi_node *node, struct layer *layer)
+read_norm(const struct folding *f, const struct qdqi_node *node, struct layer *layer)
 {
     const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "epsilon");
     struct qdqi_constant scale, offset, mean, variance;
@@ -242,7 +242,7 @@ lies_along_channels(const struct qdqi_constant *c, size_t rank, size_t from_end,
 }
 
 static bool
-take_bias(const struct folding *f, const struct qdqi_node *node, int input,
+read_bias(const struct folding *f, const struct qdqi_node *node, int input,
           struct layer *layer)
 {
     const bool gemm = qdqi_node_is(f->model->graph.nodes[layer->node].proto, "Gemm");
@@ -266,10 +266,10 @@ follow(const struct folding *f, struct layer *layer)
     while (taken && (use = reader_of(f, layer))) {
         const struct qdqi_node *node = &f->model->graph.nodes[use->node];
         if (qdqi_node_is(node->proto, "BatchNormalization") && use->input == 0)
-            taken = take_norm(f, node, layer);
+            taken = read_norm(f, node, layer);
         else
             taken = qdqi_node_is(node->proto, "Add") &&
-                    take_bias(f, node, use->input, layer);
+                    read_bias(f, node, use->input, layer);
         if (taken)
             layer->folded[layer->n_folded++] = use->node;
     }

@@ -472,7 +472,7 @@ qdqi_observations_have(const struct qdqi_observations *o, const char *tensor)
 }
 
 void
-qdqi_observations_take(const struct qdqi_observations *o, struct qdqi_observer *to)
+qdqi_observations_restore(const struct qdqi_observations *o, struct qdqi_observer *to)
 {
     const unsigned char *begin = qdqi_map_get(o->rows, to->tensor);
     struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
@@ -488,8 +488,8 @@ qdqi_observations_take(const struct qdqi_observations *o, struct qdqi_observer *
 }
 
 bool
-qdqi_observations_take_moments(const struct qdqi_observations *o, const char *key,
-                               size_t groups, struct qdqi_moment *to)
+qdqi_observations_restore_moments(const struct qdqi_observations *o, const char *key,
+                                  size_t groups, struct qdqi_moment *to)
 {
     const unsigned char *begin = o->bytes ? qdqi_map_get(o->moments, key) : NULL;
     uint32_t n, k;

@@ -101,14 +101,14 @@ bool qdqi_observations_have(const struct qdqi_observations *observations,
                             const char *tensor);
 /* Fills an observer with the observations of its tensor. The observer must have
    accumulators for QDQI_NEEDS_ALL. */
-void qdqi_observations_take(const struct qdqi_observations *observations,
-                            struct qdqi_observer *to);
+void qdqi_observations_restore(const struct qdqi_observations *observations,
+                               struct qdqi_observer *to);
 
 /* Fills in the moments, which are initialized, of so many groups. Returns false when there
    are none of this key and shape. */
-bool qdqi_observations_take_moments(const struct qdqi_observations *observations,
-                                    const char *key, size_t groups,
-                                    struct qdqi_moment *to);
+bool qdqi_observations_restore_moments(const struct qdqi_observations *observations,
+                                       const char *key, size_t groups,
+                                       struct qdqi_moment *to);
 
 /* Writes a file with the rows of `earlier` and the new ones. IO. */
 enum qdq_code qdqi_observations_write(int fd, const char *identity,

@@ -32,7 +32,7 @@ accumulator_init(struct qdqi_accumulator *a, unsigned needs, struct qdqi_arena *
 /* Adds a piece of float32 data. A NaN or an infinity stays in the extremes and has
    no bin. */
 static struct qdqi_extremes
-take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
+add_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
     struct qdqi_extremes piece = QDQI_NO_EXTREMES;
     qdqi_extremes_update(&piece, data, n);
@@ -44,7 +44,7 @@ take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 
 /* Adds float16 data, which it converts to float32 piece by piece. */
 static struct qdqi_extremes
-take_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
+add_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
     enum { HALVES = 1 << 12 };
     struct qdqi_extremes taken = QDQI_NO_EXTREMES;
@@ -52,7 +52,7 @@ take_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
     for (size_t m; n > 0; n -= m, data += m * sizeof(uint16_t)) {
         m = n < HALVES ? n : HALVES;
         qdqi_floats_of_halves(floats, data, m);
-        struct qdqi_extremes piece = take_piece(a, (const unsigned char *)floats, m);
+        struct qdqi_extremes piece = add_piece(a, (const unsigned char *)floats, m);
         qdqi_extremes_merge(&taken, &piece);
     }
     return taken;
@@ -60,17 +60,18 @@ take_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 
 /* Adds elements `at` … end - 1 and returns their extremes. */
 static struct qdqi_extremes
-take(struct qdqi_accumulator *a, const struct qdqi_reached *r, size_t at, size_t end)
+add_elements(struct qdqi_accumulator *a, const struct qdqi_reached *r, size_t at,
+             size_t end)
 {
     const unsigned char *data =
         (const unsigned char *)r->data + at * qdqi_dtype_size(r->dtype);
     size_t n = end - at;
     if (r->dtype == QDQI_FLOAT16)
-        return take_halves(a, data, n);
+        return add_halves(a, data, n);
     struct qdqi_extremes taken = QDQI_NO_EXTREMES;
     for (size_t m; n > 0; n -= m, data += m * sizeof(float)) {
         m = n < PIECE ? n : PIECE;
-        struct qdqi_extremes piece = take_piece(a, data, m);
+        struct qdqi_extremes piece = add_piece(a, data, m);
         qdqi_extremes_merge(&taken, &piece);
     }
     return taken;
@@ -219,13 +220,13 @@ goes_on(const struct qdqi_reached *r, size_t i)
 /* Adds part i and stores the extremes of each of its samples. The rest of a sample
    that began in an earlier part is stored separately. */
 static void
-take_samples(const struct qdqi_reached *r, size_t i, struct qdqi_accumulator *a)
+add_samples(const struct qdqi_reached *r, size_t i, struct qdqi_accumulator *a)
 {
     size_t at = begin_of(r, i), end = begin_of(r, i + 1), size = r->n / r->samples;
     while (at < end) {
         size_t k = at / size, stop = (k + 1) * size < end ? (k + 1) * size : end;
         struct qdqi_extremes *to = at % size ? &r->parts[i].rest : &r->each[k];
-        *to = take(a, r, at, stop);
+        *to = add_elements(a, r, at, stop);
         at = stop;
     }
 }
@@ -235,15 +236,15 @@ qdqi_reached_part(const struct qdqi_reached *r, size_t i)
 {
     struct qdqi_accumulator *a = r->n_parts > 1 ? &r->parts[i].all : &r->observer->all;
     if (r->each && r->n > 0)
-        take_samples(r, i, a);
+        add_samples(r, i, a);
     else
-        (void)take(a, r, begin_of(r, i), begin_of(r, i + 1));
+        (void)add_elements(a, r, begin_of(r, i), begin_of(r, i + 1));
 }
 
 /* Completes the extremes of samples that cross parts, and updates the average in the
    order of the samples. */
 static void
-take_averages(const struct qdqi_reached *r)
+update_averages(const struct qdqi_reached *r)
 {
     for (size_t i = 1; i < r->n_parts; i++)
         if (goes_on(r, i))
@@ -258,6 +259,6 @@ qdqi_reached_end(const struct qdqi_reached *r)
     for (size_t i = 0; r->n_parts > 1 && i < r->n_parts; i++)
         collect(&r->observer->all, &r->parts[i].all);
     if (r->each && r->n > 0)
-        take_averages(r);
+        update_averages(r);
     r->observer->runs++;
 }

@@ -169,7 +169,7 @@ enum { ROWS_OF_A_SHARE = 1 << 14 }; /* elements that are worth a thread's while 
 /* Takes the wanted positions. Each has one of as many equal intervals, and the place in
    the interval changes from sample to sample (van der Corput's sequence). */
 static void
-take_sample(struct taking *t)
+add_sample(struct taking *t)
 {
     struct qdqi_patches *p = t->patches;
     double bit = 0.5;
@@ -199,7 +199,7 @@ take_sample(struct taking *t)
 /* Takes all positions of the sample by products of the image with itself, if that is less
    work than the wanted ones. */
 static bool
-take_whole(const struct taking *t)
+add_whole(const struct taking *t)
 {
     struct qdqi_patches *p = t->patches;
     const struct geometry *g = t->geometry;
@@ -209,8 +209,8 @@ take_whole(const struct taking *t)
         return false;
     if (!p->shifts)
         p->shifts = qdqi_shifts_new(g->channels);
-    return p->shifts && qdqi_shifts_take(p->shifts, t->sample, (size_t)g->in[0],
-                                         (size_t)g->in[1], t->share, t->arg);
+    return p->shifts && qdqi_shifts_add(p->shifts, t->sample, (size_t)g->in[0],
+                                        (size_t)g->in[1], t->share, t->arg);
 }
 
 static size_t
@@ -254,8 +254,8 @@ take(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
         t.sample = input->data + i * (elements / samples);
         t.n = positions;
         t.wanted = wanted;
-        if (!take_whole(&t))
-            take_sample(&t);
+        if (!add_whole(&t))
+            add_sample(&t);
     }
     return true;
 }
@@ -321,8 +321,8 @@ hold(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input)
 }
 
 bool
-qdqi_patches_take(struct qdqi_moments *all, size_t slot,
-                  const struct qdqi_patched *input, qdqi_share_fn *share, void *arg)
+qdqi_patches_add(struct qdqi_moments *all, size_t slot,
+                 const struct qdqi_patched *input, qdqi_share_fn *share, void *arg)
 {
     return all->holds ? hold(all, slot, input) : take(all, slot, input, share, arg);
 }

@@ -58,9 +58,9 @@ typedef void qdqi_share_fn(void *arg, void (*do_part)(void *part_arg, size_t i),
 
 /* Takes in the rows of an input. Returns false when the input's shape is not one that the
    window fits. While `holds`, the input is only copied; false when out of memory. */
-bool qdqi_patches_take(struct qdqi_moments *all, size_t slot,
-                       const struct qdqi_patched *input, qdqi_share_fn *share,
-                       void *arg);
+bool qdqi_patches_add(struct qdqi_moments *all, size_t slot,
+                      const struct qdqi_patched *input, qdqi_share_fn *share,
+                      void *arg);
 
 /* Takes in the inputs that are held. Returns false as above. */
 bool qdqi_patches_take_held(struct qdqi_moments *all, qdqi_share_fn *share, void *arg);

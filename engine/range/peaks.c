@@ -15,8 +15,8 @@ larger(float a, float value, bool *is_nonfinite)
 }
 
 bool
-qdqi_peaks_take(struct qdqi_all_peaks *all, size_t slot, const float *data, size_t rank,
-                const int64_t *dims)
+qdqi_peaks_add(struct qdqi_all_peaks *all, size_t slot, const float *data, size_t rank,
+               const int64_t *dims)
 {
     struct qdqi_peaks *p = &all->rows[slot];
     size_t outer = 1, inner = 1;

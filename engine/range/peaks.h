@@ -24,7 +24,7 @@ struct qdqi_all_peaks {
 
 /* Takes in a float32 tensor of a slot. Returns false when its shape does not have the
    channels. */
-bool qdqi_peaks_take(struct qdqi_all_peaks *all, size_t slot, const float *data,
-                     size_t rank, const int64_t *dims);
+bool qdqi_peaks_add(struct qdqi_all_peaks *all, size_t slot, const float *data,
+                    size_t rank, const int64_t *dims);
 
 #endif

@@ -350,8 +350,8 @@ add_means(const struct taken *t)
 }
 
 bool
-qdqi_shifts_take(struct qdqi_shifts *s, const float *image, size_t height, size_t width,
-                 qdqi_share_fn *share, void *arg)
+qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t width,
+                qdqi_share_fn *share, void *arg)
 {
     struct taken t = {s, image, height, width, width + REACH, NULL};
     bool finite = true;

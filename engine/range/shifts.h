@@ -33,8 +33,8 @@ void qdqi_shifts_free(struct qdqi_shifts **shifts);
 
 /* Takes in an image, [channels][height][width]. One with a NaN or an infinity is left
    out. Returns false when out of memory; the image is not taken in then. */
-bool qdqi_shifts_take(struct qdqi_shifts *s, const float *image, size_t height,
-                      size_t width, qdqi_share_fn *share, void *arg);
+bool qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height,
+                     size_t width, qdqi_share_fn *share, void *arg);
 
 /* Adds what was taken in to the moment of the patches, and forgets it. */
 void qdqi_shifts_finish(struct qdqi_shifts *s, struct qdqi_moment *to,

@@ -137,8 +137,8 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
 /* Adds what the trials showed. `all` is the SQNR of the choice on the samples of the
    evaluation; NAN: it does not mend the result there. */
 static enum qdq_code
-tell(struct qdqi_candidates *c, const struct qdqi_group_search *h, double all,
-     struct text *t, struct qdq_error *err)
+add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h, double all,
+            struct text *t, struct qdq_error *err)
 {
     const char *const *names = NULL;
     size_t n = 0;
@@ -225,7 +225,7 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
         code = confirm(c, h.is_float, goal_db, &all, err);
         c->goal_db = h.best.sqnr_db + more_db;
     }
-    return code ? code : tell(c, &h, all, t, err);
+    return code ? code : add_outcome(c, &h, all, t, err);
 }
 
 /* Tries layers in float, and adds what that shows to the text. */

@@ -250,7 +250,7 @@ go_forward(struct state *s, struct qdq_error *err)
 /* Halves the groups with the most noise as long as they have several layers, and half of the
    bound's rest remains for the choice. */
 static enum qdq_code
-halve_the_loudest(struct state *s, struct qdq_error *err)
+halve_noisiest(struct state *s, struct qdq_error *err)
 {
     const double share = noise_of(s->h->goal_db) / (double)s->h->n;
     size_t reserve = scores_left(s) / 2;
@@ -272,7 +272,7 @@ halve_the_loudest(struct state *s, struct qdq_error *err)
 /* Leaves the group with the most noise that is still in integers in float, unless there is
    none. *ret_noise is the noise of the others, added up. */
 static bool
-leave_loudest(struct state *s, double *ret_noise)
+leave_noisiest_in_float(struct state *s, double *ret_noise)
 {
     size_t best = s->n_groups;
     double noise = 0;
@@ -309,13 +309,13 @@ choose_by_noise(struct state *s, struct qdq_error *err)
 {
     struct qdqi_group_search *h = s->h;
     const double target = 2 * noise_of(h->goal_db);
-    enum qdq_code code = halve_the_loudest(s, err);
+    enum qdq_code code = halve_noisiest(s, err);
     bool *best = qdqi_arena_array(h->arena, h->n + 1, sizeof *best);
     if (!best)
         return qdqi_no_memory(err);
     double noise;
     while (!code && !is_good_enough(s) && scores_left(s) > 0 &&
-           leave_loudest(s, &noise)) {
+           leave_noisiest_in_float(s, &noise)) {
         struct qdqi_grade score;
         if (h->best.excess == 0 && noise > target && s->n_kept < s->n_groups &&
             scores_left(s) < s->n_groups)

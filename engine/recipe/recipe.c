@@ -46,9 +46,9 @@ has_integer_kernels(enum qdq_format activations)
     return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
 }
 
-/* Returns whether the recipe continues the search after the point where `auto` stops. */
+/* Returns whether the recipe is `best` or has goals: it searches on where `auto` stops. */
 static bool
-goes_on(const struct qdq_spec *spec)
+is_best(const struct qdq_spec *spec)
 {
     return spec->recipe == QDQ_RECIPE_BEST;
 }
@@ -77,7 +77,7 @@ keep_aside(const struct qdqi_job *job, struct qdq_spec *spec)
 enum qdq_code
 qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
 {
-    if (!goes_on(spec) || !is_judged(job))
+    if (!is_best(spec) || !is_judged(job))
         return QDQ_OK;
     keep_aside(job, spec);
     if (qdqi_keeps_observations(job->work))
@@ -216,7 +216,7 @@ static enum qdq_code
 search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error *err)
 {
     struct qdqi_candidates *c = &r->candidates;
-    const bool more = goes_on(c->job->work->spec);
+    const bool more = is_best(c->job->work->spec);
     const size_t tries = QDQI_CANDIDATES * (size_t)(more ? MORE : 1);
     const int64_t samples = qdqi_judge_samples(c->judge);
     const int64_t most = samples > 0 ? r->bound / samples - 1 : 0;
@@ -281,7 +281,7 @@ try_wider(struct recipe *r, bool *ret_wider, struct qdq_error *err)
 
 /* The recipe `best`: tries other members of the spec, then layers in float, then formats. */
 static enum qdq_code
-go_on(struct recipe *r, struct qdq_error *err)
+run_best(struct recipe *r, struct qdq_error *err)
 {
     struct qdqi_variants *v = &r->variants;
     bool is_wider = false;
@@ -322,7 +322,7 @@ run(struct recipe *r, struct qdq_error *err)
     const int64_t seconds = job->work->spec->recipe_seconds;
     enum qdq_code code = check_goal(&r->candidates, err);
     if (!code)
-        code = goes_on(job->work->spec) ? go_on(r, err) : choose_layers(r, err);
+        code = is_best(job->work->spec) ? run_best(r, err) : choose_layers(r, err);
     return code || !is_late(&r->candidates)
                ? code
                : qdqi_job_warn_late(job, seconds, "/recipe/max_seconds", err);
@@ -346,7 +346,7 @@ has_choice(const struct recipe *r)
 {
     const struct qdqi_job *job = r->candidates.job;
     return r->candidates.n > 0 ||
-           (goes_on(job->work->spec) && job->plan->view.n_quantized > 0);
+           (is_best(job->work->spec) && job->plan->view.n_quantized > 0);
 }
 
 enum qdq_code
@@ -374,7 +374,7 @@ qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
                    : QDQ_OK;
     enum qdq_code code = qdqi_candidates_find(&r.candidates, err);
     if (code || !has_choice(&r) ||
-        (code = qdqi_candidates_samples(job, goes_on(spec) ? MORE : 1, &options,
+        (code = qdqi_candidates_samples(job, is_best(spec) ? MORE : 1, &options,
                                         &r.bound, err)))
         return code;
     if (spec->recipe_seconds)

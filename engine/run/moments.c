@@ -35,7 +35,7 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
     if (status || (status = qdqi_op_input_dims(k, context, 0, dims, MAX_RANK, &rank)))
         return status;
     const struct qdqi_patched input = {t.data, rank, dims};
-    if (!qdqi_patches_take(k->op->state, k->slot, &input, share, &adding))
+    if (!qdqi_patches_add(k->op->state, k->slot, &input, share, &adding))
         return api->CreateStatus(ORT_INVALID_ARGUMENT,
                                  "the input of a layer does not fit its weight, or "
                                  "there is no memory for a copy");

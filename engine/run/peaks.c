@@ -18,7 +18,7 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
     OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
     if (status || (status = qdqi_op_input_dims(k, context, 0, dims, MAX_RANK, &rank)))
         return status;
-    if (!qdqi_peaks_take(all, k->slot, t.data, rank, dims))
+    if (!qdqi_peaks_add(all, k->slot, t.data, rank, dims))
         return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
                                         "the input of a layer does not fit its weight");
     return NULL;

@@ -33,8 +33,8 @@ qdqi_load_local(struct qdqi_panel *p, size_t i, size_t end)
 }
 
 void
-qdqi_tell_local(struct qdqi_panel *p, size_t line, const double *row, size_t k,
-                size_t n)
+qdqi_add_to_local(struct qdqi_panel *p, size_t line, const double *row, size_t k,
+                  size_t n)
 {
     for (size_t j = k + 1; j < n; j++)
         p->local[line][j] += row[j] * p->by[line][k];
@@ -67,7 +67,7 @@ round_panel(struct qdqi_panel *p)
                 double w = (double)r->weight[at];
                 r->integers[at] = qdqi_nearest_at(r, at, w + p->local[line][k - i]);
                 p->by[line][k - i] = w - qdqi_value_at(r, at);
-                qdqi_tell_local(p, line, b->factor + k * b->ld + i, k - i, end - i);
+                qdqi_add_to_local(p, line, b->factor + k * b->ld + i, k - i, end - i);
             }
         struct qdqi_update u = qdqi_update_by(b, b->factor, i, end);
         u.first = end;

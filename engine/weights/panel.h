@@ -94,8 +94,8 @@ void qdqi_load_local(struct qdqi_panel *p, size_t i, size_t end);
 
 /* Adds an error to the local sums of the places behind k, of those from the first of n
    on. `row` has the matrix's elements at these. */
-void qdqi_tell_local(struct qdqi_panel *p, size_t line, const double *row, size_t k,
-                     size_t n);
+void qdqi_add_to_local(struct qdqi_panel *p, size_t line, const double *row, size_t k,
+                       size_t n);
 
 /* Returns an update by rows i to end - 1 of a matrix of the block. */
 struct qdqi_update qdqi_update_by(const struct qdqi_moment_block *b,

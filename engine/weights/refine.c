@@ -48,7 +48,7 @@ compute_gradient(struct qdqi_panel *p)
 
 /* Adds the moves of some places to the sums: line by line where few places moved. */
 static void
-tell_moved(struct qdqi_panel *p, const struct qdqi_update *u, const size_t *n_moved)
+add_moved(struct qdqi_panel *p, const struct qdqi_update *u, const size_t *n_moved)
 {
     size_t total = 0;
     for (size_t line = 0; line < p->n; line++)
@@ -100,12 +100,12 @@ descend(struct qdqi_panel *p, bool *live)
                 if (change == 0)
                     continue;
                 p->by[line][k - i] = change;
-                qdqi_tell_local(p, line, b->c + k * b->ld + i, k - i, end - i);
+                qdqi_add_to_local(p, line, b->c + k * b->ld + i, k - i, end - i);
                 n_moved[line]++;
                 total[line]++;
             }
         const struct qdqi_update u = qdqi_update_by(b, b->c, i, end);
-        tell_moved(p, &u, n_moved);
+        add_moved(p, &u, n_moved);
     }
     for (size_t line = 0; line < p->n; line++)
         any |= live[line] = total[line] > 0;

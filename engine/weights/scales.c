@@ -100,7 +100,7 @@ struct ranges {
 
 /* Adds n elements that share scale i. */
 static void
-take_run(struct ranges *r, size_t i, const float *x, size_t n)
+add_run(struct ranges *r, size_t i, const float *x, size_t n)
 {
     float low = r->low[i], high = r->high[i];
     bool finite = true;
@@ -117,7 +117,7 @@ take_run(struct ranges *r, size_t i, const float *x, size_t n)
 
 /* Adds n elements that have a scale each. */
 static void
-take_each(struct ranges *r, size_t first, const float *x, size_t n)
+add_each(struct ranges *r, size_t first, const float *x, size_t n)
 {
     float *restrict low = r->low + first, *restrict high = r->high + first;
     bool finite = true;
@@ -133,16 +133,16 @@ take_each(struct ranges *r, size_t first, const float *x, size_t n)
 
 /* Adds n elements of the last step, from index `first` on. */
 static void
-take_piece(struct ranges *r, const struct qdqi_step *step, size_t scale, size_t first,
-           const float *piece, size_t n)
+add_piece(struct ranges *r, const struct qdqi_step *step, size_t scale, size_t first,
+          const float *piece, size_t n)
 {
     if (step->block == 1 && step->scales == 1) {
-        take_each(r, scale + first, piece, n);
+        add_each(r, scale + first, piece, n);
         return;
     }
     for (size_t i = 0, run; i < n; i += run) {
         run = qdqi_step_run(step, first + i, n - i);
-        take_run(r, scale + (first + i) / step->block * step->scales, piece + i, run);
+        add_run(r, scale + (first + i) / step->block * step->scales, piece + i, run);
     }
 }
 
@@ -152,7 +152,7 @@ find_fill(const struct qdqi_constant *w, struct ranges *r)
     float x;
     qdqi_load_floats(&x, w->dtype, w->bytes, 1);
     for (size_t i = 0; i < r->n; i++)
-        take_run(r, i, &x, 1);
+        add_run(r, i, &x, 1);
 }
 
 static void
@@ -171,7 +171,7 @@ find_ends(const struct qdqi_constant *w, const struct qdqi_walk *walk, struct ra
                                  1);
             if (step->elements == 1)
                 qdqi_load_floats(piece, w->dtype, w->bytes + (element + i) * size, n);
-            take_piece(r, step, scale, i, piece, n);
+            add_piece(r, step, scale, i, piece, n);
         }
     }
 }

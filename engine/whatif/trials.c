@@ -112,8 +112,8 @@ is_full(const struct qdqi_trials *t)
 /* --- opening -------------------------------------------------------------- */
 
 static enum qdq_code
-take_run(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t samples,
-         struct qdq_error *err)
+run_batch(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t samples,
+          struct qdq_error *err)
 {
     struct qdqi_trial *trial = &t->runs[t->n_runs++];
     const struct qdqi_output *outputs;
@@ -128,7 +128,7 @@ take_run(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t samples
 }
 
 static enum qdq_code
-take_runs(struct qdqi_trials *t, struct qdq_error *err)
+run_batches(struct qdqi_trials *t, struct qdq_error *err)
 {
     struct qdqi_job *job = t->w->job;
     const struct qdqi_input *inputs;
@@ -139,7 +139,7 @@ take_runs(struct qdqi_trials *t, struct qdq_error *err)
             return code;
         if (is_full(t))
             break;
-        if ((code = take_run(t, inputs, samples, err)))
+        if ((code = run_batch(t, inputs, samples, err)))
             return code;
         if (t->n_runs == 1)
             qdqi_parts_expect(&t->w->parts, &t->runs[0].memo,
@@ -179,7 +179,7 @@ open_trials(struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
     for (size_t i = 0; i < t->n_outputs; i++)
         t->compared[i] = true;
     qdqi_whatif_switch_off(t->w);
-    code = take_runs(t, err);
+    code = run_batches(t, err);
     return code ? code : check_compared(t, pointer, err);
 }
 

@@ -35,7 +35,7 @@ struct blob {
 /* --- blobs ---------------------------------------------------------------- */
 
 static bool
-is_blob_there(struct work *work, const struct blob *blob, bool *ret)
+has_blob(struct work *work, const struct blob *blob, bool *ret)
 {
     struct http_request request = {.method = "HEAD"};
     struct http_answer answer;
@@ -83,7 +83,7 @@ put_blob(struct work *work, const struct blob *blob)
         .method = "PUT", .headers = {"Content-Type: application/octet-stream"}};
     struct http_answer answer;
     bool is_there = false;
-    if (!is_blob_there(work, blob, &is_there) ||
+    if (!has_blob(work, blob, &is_there) ||
         (!is_there && !begin_upload(work, blob, request.url)))
         return false;
     if (is_there || !*request.url) {

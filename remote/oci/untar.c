@@ -107,7 +107,7 @@ read_pax(struct untar *untar)
 
 /* A member that describes the next one is whole. */
 static void
-take_extra(struct untar *untar)
+parse_extra(struct untar *untar)
 {
     untar->extra[untar->extra_len] = '\0';
     if (untar->kind == 'x')
@@ -175,7 +175,7 @@ read_member(struct untar *untar, const char *bytes, size_t len, bool *ret_ok,
         memcpy(untar->extra + untar->extra_len, bytes, n);
         untar->extra_len += n;
         if (!untar->left)
-            take_extra(untar);
+            parse_extra(untar);
     } else if (untar->kind == '0' && untar->calls.on_bytes) {
         *ret_ok = untar->calls.on_bytes(untar->calls.arg, bytes, n, problem);
     }

@@ -1,7 +1,7 @@
 # These programs compare kernels with the CPU's arithmetic on a device, and are skipped
 # without one. They are built everywhere, because they load the module when they run.
-# test_device_memory needs no device: it uses the emulator's module.
-EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulator \
+# test_device_memory and test_staging need no device: they use the emulator's module.
+EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulated.h tests/cuda/emulator \
 	tests/cuda/quantize.py tests/cuda/serve.py
 check_PROGRAMS += \
 	tests/cuda/test_device \
@@ -10,10 +10,11 @@ check_PROGRAMS += \
 	tests/cuda/test_histogram \
 	tests/cuda/test_large \
 	tests/cuda/test_device_memory \
+	tests/cuda/test_staging \
 	tests/cuda/test_sums
 
-# The emulator's module, for check-kernels.sh, test_device_memory and tests/e2e/gpu. Without a C++
-# compiler there is none, and these tests say so.
+# The emulator's module, for check-kernels.sh, the programs above and tests/e2e/gpu. Without a
+# C++ compiler there is none, and these tests say so.
 EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu sums.cu) \
 	$(wildcard $(addprefix $(srcdir)/engine/,cuda/*.h number/*.h include/qdq/*.h)) \
 	$(wildcard $(srcdir)/tests/cuda/emulator/*)

@@ -7,11 +7,9 @@
 #include "config.h"
 
 #include "job/job.h"
+#include "emulated.h"
 #include "run/device_memory.h"
-#include "run/staging.h"
-#include "unit.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +23,6 @@
 #define FAKED "EMULATED_CUDA_FAKED"
 #define BYTES "EMULATED_CUDA_BYTES"
 #define SUMMED "EMULATED_CUDA_SUMMED"
-
-static const char *module;
 
 /* --- jobs ----------------------------------------------------------------- */
 
@@ -90,16 +86,6 @@ make_damaged(int sample)
         ck_assert_int_eq(write(fd, &x, sizeof x), sizeof x);
     }
     return fd;
-}
-
-/* Returns the bytes of device memory in use. */
-static size_t
-in_use(void)
-{
-    size_t (*count)(void);
-    *(void **)&count = dlsym(dlopen(module, RTLD_NOW), "emulated_cuda_in_use");
-    ck_assert_ptr_nonnull(count);
-    return count();
 }
 
 /* Another job, which gets the device each time that it wants it. */
@@ -402,116 +388,6 @@ START_TEST(an_evaluation_that_is_too_large_is_halved)
 }
 END_TEST
 
-/* --- inputs sent ahead ---------------------------------------------------- */
-
-static struct qdqi_cuda *cuda;
-static struct qdqi_device device;
-static struct qdqi_staging *staging;
-
-static void
-open_staging(void)
-{
-    struct qdq_error err = {0};
-    ck_assert_int_eq(qdqi_cuda_open(module, &cuda, &err), QDQ_OK);
-    device = (struct qdqi_device){cuda, 0, false};
-    ck_assert_int_eq(qdqi_staging_open(&device, &staging, &err), QDQ_OK);
-}
-
-static void
-close_staging(void)
-{
-    qdqi_staging_close(&staging);
-    ck_assert_uint_eq(in_use(), 0);
-    qdqi_cuda_close(&cuda);
-}
-
-/* Uploads n floats that count up from `first`, and one integer. Then overwrites both
-   buffers, because the upload must have copied them. */
-static enum qdq_code
-put(size_t n, float first, struct qdq_error *err)
-{
-    float floats[64];
-    int64_t integer = (int64_t)first, shape[2] = {1, (int64_t)n};
-    for (size_t i = 0; i < n; i++)
-        floats[i] = first + (float)i;
-    const struct qdqi_input inputs[] = {
-        {"x", QDQI_FLOAT32, 2, shape, floats, n * sizeof *floats},
-        {"k", QDQI_INT64, 0, NULL, &integer, sizeof integer}};
-    enum qdq_code code = qdqi_staging_upload(staging, inputs, 2, err);
-    memset(floats, 0xff, sizeof floats);
-    shape[1] = integer = -1;
-    return code;
-}
-
-static void
-take(size_t n, float first)
-{
-    struct qdq_error err = {0};
-    const struct qdqi_input *inputs;
-    ck_assert_int_eq(qdqi_staging_next(staging, &inputs, &err), QDQ_OK);
-    ck_assert(qdqi_staging_owns(staging, inputs));
-    ck_assert_int_eq(inputs[0].shape[0], 1);
-    ck_assert_int_eq(inputs[0].shape[1], (int64_t)n);
-    for (size_t i = 0; i < n; i++)
-        ck_assert_float_eq(((const float *)inputs[0].data)[i], first + (float)i);
-    ck_assert_int_eq(*(const int64_t *)inputs[1].data, (int64_t)first);
-    ck_assert_uint_eq((uintptr_t)inputs[1].data % 256, 0);
-}
-
-START_TEST(inputs_are_sent_ahead)
-{
-    struct qdq_error err = {0};
-    ck_assert_int_eq(put(64, 0, &err), QDQ_OK);
-    ck_assert_int_eq(put(64, 100, &err), QDQ_OK);
-    size_t bytes = in_use();
-    for (int i = 0; i < 5; i++) {
-        take(64, (float)i * 100);
-        ck_assert_int_eq(put(i < 4 ? 64 : 3, (float)(i + 2) * 100, &err), QDQ_OK);
-        /* nothing is allocated again */
-        ck_assert_uint_eq(in_use(), bytes);
-    }
-    take(64, 500);
-    take(3, 600);
-}
-END_TEST
-
-START_TEST(larger_inputs_get_more_room)
-{
-    struct qdq_error err = {0};
-    ck_assert_int_eq(put(2, 0, &err), QDQ_OK);
-    take(2, 0);
-    size_t bytes = in_use();
-    ck_assert_int_eq(put(64, 100, &err), QDQ_OK);
-    ck_assert_int_eq(put(64, 200, &err), QDQ_OK);
-    take(64, 100);
-    take(64, 200);
-    ck_assert_uint_gt(in_use(), bytes);
-}
-END_TEST
-
-START_TEST(inputs_that_were_sent_are_used_once)
-{
-    struct qdq_error err = {0};
-    const struct qdqi_input *inputs;
-    ck_assert_int_eq(qdqi_staging_next(staging, &inputs, &err), QDQ_INTERNAL);
-    ck_assert_int_eq(put(1, 0, &err), QDQ_OK);
-    ck_assert_int_eq(put(1, 1, &err), QDQ_OK);
-    ck_assert_int_eq(put(1, 2, &err), QDQ_INTERNAL);
-    take(1, 0);
-    take(1, 1);
-}
-END_TEST
-
-START_TEST(sending_without_device_memory_fails)
-{
-    struct qdq_error err = {0};
-    setenv(BYTES, "700", 1);
-    ck_assert_int_eq(put(64, 0, &err), QDQ_OK);
-    ck_assert_int_eq(put(64, 0, &err), QDQ_DEVICE_MEMORY);
-    unsetenv(BYTES);
-}
-END_TEST
-
 /* --- turns with another job ----------------------------------------------- */
 
 START_TEST(a_job_continues_when_a_lent_device_is_back)
@@ -670,29 +546,11 @@ suite(void)
     tcase_add_loop_test(t, an_evaluation_gives_the_same_figures, 0, 2);
     tcase_add_test(t, an_evaluation_that_is_too_large_is_halved);
     suite_add_tcase(s, t);
-    TCase *ahead = tcase_create("ahead");
-    tcase_add_checked_fixture(ahead, open_staging, close_staging);
-    tcase_add_test(ahead, inputs_are_sent_ahead);
-    tcase_add_test(ahead, larger_inputs_get_more_room);
-    tcase_add_test(ahead, inputs_that_were_sent_are_used_once);
-    tcase_add_test(ahead, sending_without_device_memory_fails);
-    suite_add_tcase(s, ahead);
     return s;
 }
 
 int
 main(void)
 {
-    const char *text =
-        "the module of the emulator is not here (tests/check-kernels.sh)";
-    module = getenv("QDQ_CUDA_EMULATED");
-    if (!module) {
-        if (getenv("CK_TAP_LOG_FILE_NAME"))
-            printf("1..0 # SKIP %s\n", text);
-        else
-            printf("skipped: %s\n", text);
-        return getenv("CK_TAP_LOG_FILE_NAME") ? EXIT_SUCCESS : 77;
-    }
-    unit_begin();
-    return unit_run(suite(), CK_NOFORK);
+    return run_emulated(suite);
 }

@@ -207,7 +207,7 @@ enum { BLOCK = 512, SIZE_AT = 124, SIZE_LEN = 12, SUM_AT = 148, SUM_LEN = 8 };
 
 /* Returns the size in a header, written in octal digits; 0 when there is none. */
 static size_t
-told_size(const uint8_t *head)
+announced_size(const uint8_t *head)
 {
     size_t n = 0;
     for (int i = 0; i < SIZE_LEN && head[SIZE_AT + i] >= '0' && head[SIZE_AT + i] < '8';
@@ -230,7 +230,7 @@ mend_sums(uint8_t *tar, size_t size)
             return;
         snprintf(digits, sizeof digits, "%06o", sum);
         memcpy(head + SUM_AT, digits, sizeof digits);
-        size_t blocks = 1 + (told_size(head) + BLOCK - 1) / BLOCK;
+        size_t blocks = 1 + (announced_size(head) + BLOCK - 1) / BLOCK;
         if (blocks > (size - at) / BLOCK)
             return;
         at += blocks * BLOCK;

@@ -81,7 +81,7 @@ take_all(const struct qdqi_observations *o, struct qdqi_observers *to, bool *ret
         ret[i] = qdqi_observations_have(o, tensors[i]);
         if (!ret[i])
             continue;
-        qdqi_observations_take(o, &to->rows[i]);
+        qdqi_observations_restore(o, &to->rows[i]);
         expect_ranges(&to->rows[i]);
     }
 }

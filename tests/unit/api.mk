@@ -1,6 +1,7 @@
 # Unit programs of api.
 EXTRA_DIST += tests/unit/api.h tests/unit/api_spec.h
 check_PROGRAMS += \
+	tests/unit/api/test_catalog \
 	tests/unit/api/test_client \
 	tests/unit/api/test_compare \
 	tests/unit/api/test_eta \

@@ -1,5 +1,5 @@
 # Unit programs of daemon.
-EXTRA_DIST += tests/unit/daemon.h tests/unit/stored_jobs.h
+EXTRA_DIST += tests/unit/daemon.h tests/unit/running_jobs.h tests/unit/stored_jobs.h
 check_PROGRAMS += \
 	tests/unit/daemon/test_blob \
 	tests/unit/daemon/test_bundle \
@@ -10,6 +10,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_fences \
 	tests/unit/daemon/test_gpus \
 	tests/unit/daemon/test_job \
+	tests/unit/daemon/test_job_gpus \
 	tests/unit/daemon/test_library \
 	tests/unit/daemon/test_listen \
 	tests/unit/daemon/test_log \

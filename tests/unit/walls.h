@@ -76,7 +76,7 @@ open_missing(void)
 }
 
 static int
-stat_there(void)
+stat_existing(void)
 {
     struct stat st;
     return result_of(fstatat(folder, "there", &st, 0));
@@ -104,14 +104,14 @@ lstat_call(void)
 }
 
 static int
-statx_there(void)
+statx_existing(void)
 {
     struct statx st;
     return result_of(statx(folder, "there", 0, STATX_SIZE, &st));
 }
 
 static int
-access_there(void)
+access_existing(void)
 {
     return result_of(faccessat(folder, "there", F_OK, 0));
 }
@@ -383,12 +383,12 @@ static const struct {
     {"open a file without a name", open_nameless, EACCES, false, false},
     {"list a folder", list_folder, EACCES, false, false},
     {"open what is not there", open_missing, EACCES, true, true},
-    {"fstatat", stat_there, EACCES, true, true},
+    {"fstatat", stat_existing, EACCES, true, true},
     {"fstatat of what is not there", stat_missing, EACCES, true, true},
     {"stat", stat_call, EPERM, false, false},
     {"lstat", lstat_call, EPERM, false, false},
-    {"statx", statx_there, EPERM, true, false},
-    {"faccessat", access_there, EPERM, true, false},
+    {"statx", statx_existing, EPERM, true, false},
+    {"faccessat", access_existing, EPERM, true, false},
     {"access", access_root, EPERM, true, false},
     {"readlink", read_link, EPERM, true, false},
     {"statfs", stat_file_system, EPERM, false, false},

@@ -13,13 +13,13 @@
 #include "qdq/quantize.h"
 
 /* The seconds that one sample takes in a stage; 0 where that is not known. */
-struct api_pace {
+struct api_speed {
     double calibrate, evaluate;
 };
 
 struct api_eta {
     /* the speed of this run, or of an earlier one until this one is known */
-    struct api_pace pace;
+    struct api_speed speed;
     enum qdq_stage stage; /* QDQ_N_STAGES before the first stage */
     bool counts;          /* the stage has reported its number of samples */
     uint64_t first;       /* samples that were done at that first report */
@@ -29,7 +29,7 @@ struct api_eta {
 };
 
 /* Begins a run. `earlier` is NULL when no earlier run is known. */
-void api_eta_start(struct api_eta *eta, const struct api_pace *earlier);
+void api_eta_start(struct api_eta *eta, const struct api_speed *earlier);
 void api_eta_update(struct api_eta *eta, const struct qdq_progress *progress,
                     int64_t now);
 /* Returns the seconds left, rounded up, or -1 while they are not known. */

@@ -129,7 +129,7 @@ struct api_rule {
 
 /* Returns whether a list of patterns with commas between, in which * stands for any text,
    has one for the name. */
-bool api_rule_takes(const char *models, const char *name);
+bool api_rule_matches(const char *models, const char *name);
 /* Encodes the request for the job without its spec, a body of POST /v1/jobs. The caller
    frees it; NULL when out of memory. */
 char *api_rule_encode(const struct api_rule *rule, const char *name,

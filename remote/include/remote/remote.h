@@ -120,7 +120,7 @@ bool qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *sourc
 
 /* A question for versions of models. Texts are borrowed. */
 struct qdqr_question {
-    const char *models;     /* patterns of names, as api_rule_takes() reads them */
+    const char *models;     /* patterns of names, as api_rule_matches() reads them */
     const char *tag_prefix; /* see is_tagged */
     int64_t since; /* ms since 1970: versions that were created before are left out */
 };

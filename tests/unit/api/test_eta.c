@@ -41,7 +41,7 @@ START_TEST(first_run)
     ck_assert_int_eq(left_at(19200, QDQ_STAGE_EVALUATE, 0, 0, 0), -1);
     ck_assert_int_eq(left_at(20000, QDQ_STAGE_EVALUATE, 0, 50, 0), 10);
     ck_assert_int_eq(left_at(21000, QDQ_STAGE_EVALUATE, 10, 50, 0), 4);
-    ck_assert(eta.pace.evaluate == 0.1 && eta.pace.calibrate == 0.1);
+    ck_assert(eta.speed.evaluate == 0.1 && eta.speed.calibrate == 0.1);
 }
 END_TEST
 
@@ -49,7 +49,7 @@ END_TEST
    has its own. */
 START_TEST(later_run)
 {
-    const struct api_pace earlier = {0.5, 0.25};
+    const struct api_speed earlier = {0.5, 0.25};
     api_eta_start(&eta, &earlier);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_PLAN, 0, 0, 8), -1);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, 10, 8), 5 + 2);
@@ -73,7 +73,7 @@ END_TEST
 /* Counts that no real run reports break nothing. */
 START_TEST(odd_counts)
 {
-    api_eta_start(&eta, &(struct api_pace){1e300, 1e300});
+    api_eta_start(&eta, &(struct api_speed){1e300, 1e300});
     ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, UINT64_MAX, UINT64_MAX), -1);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 9, 3, 0), -1);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_EVALUATE, 9, 3, 0), -1);

@@ -169,7 +169,7 @@ static const struct {
 
 START_TEST(takes_names)
 {
-    ck_assert_msg(api_rule_takes(patterns[_i].models, patterns[_i].name) ==
+    ck_assert_msg(api_rule_matches(patterns[_i].models, patterns[_i].name) ==
                       patterns[_i].takes,
                   "row %d", _i);
 }

@@ -42,7 +42,7 @@ object_of(const char *key)
 }
 
 static bool
-is_there(const char *key)
+has_object(const char *key)
 {
     pthread_mutex_lock(&mutex);
     bool there = object_of(key);
@@ -103,7 +103,7 @@ static bool
 find(void *arg, const char *key, bool *ret_there, struct api_problem *p)
 {
     (void)arg;
-    *ret_there = is_there(key);
+    *ret_there = has_object(key);
     return !gone || say_gone(p);
 }
 
@@ -263,7 +263,7 @@ START_TEST(rows_follow_bytes)
     gone = false;
     ck_assert(add("a", id));
     key_of(id, key);
-    ck_assert(is_there(key));
+    ck_assert(has_object(key));
     ck_assert(store_needs_blob(library_store(library), id));
 }
 END_TEST
@@ -388,15 +388,15 @@ START_TEST(mark_and_grace)
     key_of(id, key);
     mark_of(id, mark);
     sweep(now + 10 * GRACE_S);
-    ck_assert(is_there(key) && !is_there(mark));
+    ck_assert(has_object(key) && !has_object(mark));
     remove_row(id);
-    ck_assert(is_there(key));
+    ck_assert(has_object(key));
     sweep(now);
-    ck_assert(is_there(key) && is_there(mark));
+    ck_assert(has_object(key) && has_object(mark));
     sweep(now + GRACE_S - 1);
-    ck_assert(is_there(key) && is_there(mark));
+    ck_assert(has_object(key) && has_object(mark));
     sweep(now + 1);
-    ck_assert(!is_there(key) && !is_there(mark));
+    ck_assert(!has_object(key) && !has_object(mark));
 }
 END_TEST
 
@@ -410,12 +410,12 @@ store_again(int64_t late)
     mark_of(id, mark);
     remove_row(id);
     sweep(now + GRACE_S);
-    ck_assert(is_there(mark));
+    ck_assert(has_object(mark));
     now += late;
     ck_assert(add("abc", id));
-    ck_assert(is_there(key) && !is_there(mark));
+    ck_assert(has_object(key) && !has_object(mark));
     sweep(now + 3 * GRACE_S);
-    ck_assert(is_there(key) && !is_there(mark));
+    ck_assert(has_object(key) && !has_object(mark));
 }
 
 START_TEST(stored_again_early)
@@ -452,7 +452,7 @@ START_TEST(removed_while_stored)
     now += GRACE_S;
     before_remove = remove_the_object;
     ck_assert(add("abc", id));
-    ck_assert(is_there(key));
+    ck_assert(has_object(key));
     cache_evict(bucket.cache, 1);
     ck_assert(reads(id, "abc"));
 }
@@ -492,7 +492,7 @@ START_TEST(a_slow_removal_is_waited_for)
     put_other(removal);
     before_list = end_removal;
     ck_assert(add("abc", id));
-    ck_assert(is_there(key) && !is_there(removal));
+    ck_assert(has_object(key) && !has_object(removal));
 }
 END_TEST
 
@@ -507,14 +507,14 @@ START_TEST(a_stale_removal)
     snprintf(removal, sizeof removal, "t/removals/%s", strchr(id, ':') + 1);
     put_other(removal);
     sweep(now + GRACE_S);
-    ck_assert(!is_there(key) && !is_there(removal));
+    ck_assert(!has_object(key) && !has_object(removal));
     ck_assert(add("abc", id));
     remove_row(id);
     sweep(now + GRACE_S);
     put_other(removal);
     now += GRACE_S;
     ck_assert(add("abc", id));
-    ck_assert(is_there(key) && !is_there(removal));
+    ck_assert(has_object(key) && !has_object(removal));
 }
 END_TEST
 
@@ -538,7 +538,7 @@ START_TEST(unmarked_after_the_announcement)
     sweep(now + GRACE_S);
     after_put = unmark_by_another_node;
     sweep(now + GRACE_S);
-    ck_assert(is_there(key));
+    ck_assert(has_object(key));
     for (size_t i = 0; i < MOST; i++)
         ck_assert(!strstr(objects[i].key, "/removals/"));
 }
@@ -553,11 +553,11 @@ START_TEST(an_old_mark)
     mark_of(id, mark);
     remove_row(id);
     sweep(now + GRACE_S);
-    ck_assert(is_there(mark));
+    ck_assert(has_object(mark));
     object_of(key)->modified =
         now + GRACE_S; /* stored after that removal, without a row yet */
     sweep(now + GRACE_S);
-    ck_assert(is_there(key) && !is_there(mark));
+    ck_assert(has_object(key) && !has_object(mark));
 }
 END_TEST
 
@@ -574,7 +574,7 @@ START_TEST(another_database)
         bool more;
         now += 2 * GRACE_S;
         ck_assert(sweep_round(library, &settings, 0, &more, &problem));
-        ck_assert(is_there(key));
+        ck_assert(has_object(key));
     }
 }
 END_TEST

@@ -127,8 +127,8 @@ static const struct {
     {open_to_read},     {open_by_folder}, {open_to_write},       {list_folder},
     {change_mode},      {tcp_socket},     {unix_socket},         {fork_process},
     {signal_parent},    {kill_parent},    {write_code},          {make_code},
-    {stat_there},       {stat_call},      {lstat_call},          {statx_there},
-    {access_there},     {access_root},    {read_link},           {stat_file_system},
+    {stat_existing},    {stat_call},      {lstat_call},          {statx_existing},
+    {access_existing},  {access_root},    {read_link},           {stat_file_system},
     {list_names},       {send_signals},   {choose_signal},       {change_flags},
     {lock_file},        {share_memory},   {grow_stack},          {open_nameless},
     {make_memory_file}, {slow_parent},    {read_limit_of_parent}};

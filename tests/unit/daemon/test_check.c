@@ -89,6 +89,31 @@ calls_with_lock(void)
 }
 
 static void
+needs_no_lock(void)
+{
+    lock_assert_none(LOCK_JOBS);
+}
+
+static void
+calls_with_a_lock_of_the_kind(void)
+{
+    lock_acquire(&other_jobs);
+    lock_acquire(&store);
+    needs_no_lock();
+}
+
+static void
+calls_with_a_lock_of_another_kind(void)
+{
+    needs_no_lock();
+    lock_acquire(&jobs);
+    lock_release(&jobs);
+    lock_acquire(&store);
+    needs_no_lock();
+    lock_release(&store);
+}
+
+static void
 acquires_out_of_order(void)
 {
     lock_acquire(&store);
@@ -171,6 +196,8 @@ static const struct {
     {calls_without_lock, "\"lock jobs is held\""},
     {calls_after_release, "\"lock jobs is held\""},
     {calls_with_lock, NULL},
+    {calls_with_a_lock_of_the_kind, "\"no lock jobs is held\""},
+    {calls_with_a_lock_of_another_kind, NULL},
     {acquires_out_of_order, "\"lock jobs is acquired while store is held\""},
     {acquires_two_of_a_kind, "\"lock jobs is acquired while jobs is held\""},
     {acquires_twice, "\"lock jobs is acquired while jobs is held\""},

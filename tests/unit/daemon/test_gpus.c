@@ -10,7 +10,7 @@ static void
 set_up(void)
 {
     gpus_init(&gpus, "3");
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
 
 static void
@@ -23,7 +23,7 @@ START_TEST(a_gpu_that_nobody_wants_is_not_lent)
 {
     ck_assert(!gpus_is_wanted(&gpus, 3));
     gpus_give_back(&gpus, 3);
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
 END_TEST
 
@@ -34,14 +34,14 @@ START_TEST(a_gpu_is_lent_for_one_job)
     ck_assert(gpus_is_wanted(&gpus, 3));
     gpus_lend(&gpus, 3, &a);
     ck_assert(!gpus_regain(&gpus, &a));
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
     gpus_keep(&gpus, 3);
     ck_assert(!gpus_regain(&gpus, &a));
     ck_assert(gpus_is_wanted(&gpus, 3)); /* the job that lent it wants it */
     gpus_give_back(&gpus, 3);
-    ck_assert_int_eq(gpus_take(&gpus), GPUS_NONE);
+    ck_assert_int_eq(gpus_claim(&gpus), GPUS_NONE);
     ck_assert(gpus_regain(&gpus, &a));
-    ck_assert(gpus_are_taken(&gpus));
+    ck_assert(gpus_are_claimed(&gpus));
     ck_assert(!gpus_is_wanted(&gpus, 3));
 }
 END_TEST
@@ -52,10 +52,10 @@ START_TEST(a_claim_given_back_leaves_the_offer)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
     gpus_give_back(&gpus, 3);
     ck_assert(!gpus_regain(&gpus, &a));
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
 END_TEST
 
@@ -66,7 +66,7 @@ START_TEST(an_offer_without_a_claim_expires)
     int64_t until = gpus.offered[0];
     ck_assert_int_gt(until, 0);
     gpus.offered[0] = 1; /* long ago */
-    ck_assert_int_eq(gpus_take(&gpus), GPUS_NONE);
+    ck_assert_int_eq(gpus_claim(&gpus), GPUS_NONE);
     ck_assert(gpus_regain(&gpus, &a));
 }
 END_TEST
@@ -76,7 +76,7 @@ START_TEST(two_long_jobs_take_turns)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
     gpus_keep(&gpus, 3);
     for (int i = 0; i < 3; i++) {
         ck_assert(gpus_is_wanted(&gpus, 3));
@@ -95,12 +95,12 @@ START_TEST(a_job_that_ended_has_no_turn)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
     gpus_keep(&gpus, 3);
     gpus_forgo(&gpus, &a);
     ck_assert(!gpus_is_wanted(&gpus, 3));
     gpus_give_back(&gpus, 3);
-    ck_assert_int_eq(gpus_take(&gpus), 3);
+    ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
 END_TEST
 
@@ -109,16 +109,16 @@ START_TEST(each_device_has_its_turns)
 {
     struct gpus two;
     gpus_init(&two, "0,5");
-    ck_assert_int_eq(gpus_take(&two), 0);
-    ck_assert_int_eq(gpus_take(&two), 5);
+    ck_assert_int_eq(gpus_claim(&two), 0);
+    ck_assert_int_eq(gpus_claim(&two), 5);
     gpus_want(&two);
     gpus_lend(&two, 5, &a);
     ck_assert(!gpus_is_wanted(&two, 0));
     ck_assert(gpus_is_wanted(&two, 5));
     gpus_give_back(&two, 0);
-    ck_assert_int_eq(gpus_take(&two), 0);
+    ck_assert_int_eq(gpus_claim(&two), 0);
     gpus_keep(&two, 0);
-    ck_assert_int_eq(gpus_take(&two), 5);
+    ck_assert_int_eq(gpus_claim(&two), 5);
     gpus_fini(&two);
 }
 END_TEST
@@ -129,7 +129,7 @@ START_TEST(without_devices_nothing_is_wanted)
     gpus_init(&none, "");
     gpus_want(&none);
     ck_assert(!gpus_is_wanted(&none, 0));
-    ck_assert_int_eq(gpus_take(&none), GPUS_NONE);
+    ck_assert_int_eq(gpus_claim(&none), GPUS_NONE);
     gpus_fini(&none);
 }
 END_TEST

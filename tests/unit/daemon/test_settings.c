@@ -221,13 +221,14 @@ END_TEST
 
 /* --- changes while it runs ------------------------------------------------ */
 
-static char told[256];
+static char changes[256];
 
 static void
-tell(const char *section, const char *key, bool now)
+note_change(const char *section, const char *key, bool now)
 {
-    size_t len = strlen(told);
-    snprintf(told + len, sizeof told - len, "%s.%s%s ", section, key, now ? "" : "!");
+    size_t len = strlen(changes);
+    snprintf(changes + len, sizeof changes - len, "%s.%s%s ", section, key,
+             now ? "" : "!");
 }
 
 START_TEST(applies)
@@ -238,9 +239,9 @@ START_TEST(applies)
         {"queue.max", "7"}, {"workers.count", "3"}, {"workers.cage", "off"}};
     ck_assert(settings_load(NULL, NULL, 0, NULL, &settings, error));
     ck_assert(settings_load(NULL, flags, 3, NULL, &fresh, error));
-    *told = '\0';
-    settings_apply(&settings, &fresh, tell);
-    ck_assert_str_eq(told, "queue.max workers.count! workers.cage! ");
+    *changes = '\0';
+    settings_apply(&settings, &fresh, note_change);
+    ck_assert_str_eq(changes, "queue.max workers.count! workers.cage! ");
     ck_assert_int_eq(settings.queue_max, 7);
     ck_assert_int_eq(settings.workers_count, 1);
     ck_assert_str_eq(settings.workers_cage, "auto");

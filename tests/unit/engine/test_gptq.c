@@ -184,7 +184,7 @@ take(struct qdqi_patches *p, const float *data, size_t rank, const int64_t *dims
     struct qdqi_moments all = {
         .rows = &p, .n = 1, .samples = dims[0], .per_sample = per_sample};
     const struct qdqi_patched input = {data, rank, dims};
-    ck_assert(qdqi_patches_take(&all, 0, &input, share, NULL) == fits);
+    ck_assert(qdqi_patches_add(&all, 0, &input, share, NULL) == fits);
 }
 
 START_TEST(a_patch_is_what_a_convolution_multiplies)

@@ -174,7 +174,7 @@ START_TEST(sums_are_those_of_the_metrics)
     for (int i = 0; i < N; i++) {
         f[i] = (float)(i * 37 % 255 - 127);
         q[i] = f[i] + (float)(i % 7 - 3);
-        qdqi_error_sums_take(&parts[i % 3], f[i], q[i]);
+        qdqi_error_sums_add(&parts[i % 3], f[i], q[i]);
     }
     for (int i = 0; i < 3; i++)
         qdqi_error_sums_merge(&s, &parts[i]);
@@ -190,10 +190,10 @@ END_TEST
 START_TEST(the_largest_error_keeps_a_nan)
 {
     struct qdqi_error_sums s = {0}, other = {0};
-    qdqi_error_sums_take(&s, 1, -2);
+    qdqi_error_sums_add(&s, 1, -2);
     ck_assert_double_eq(s.max_abs_error, 3);
-    qdqi_error_sums_take(&s, NAN, 0);
-    qdqi_error_sums_take(&s, 9, 0);
+    qdqi_error_sums_add(&s, NAN, 0);
+    qdqi_error_sums_add(&s, 9, 0);
     ck_assert(isnan(s.max_abs_error));
     qdqi_error_sums_merge(&s, &other);
     ck_assert(isnan(s.max_abs_error));

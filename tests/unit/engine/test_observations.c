@@ -91,7 +91,7 @@ expect_row(const struct qdqi_observations *o, const struct qdqi_observer *want)
     struct qdqi_observers got;
     ck_assert(qdqi_observers_init(&got, name, 1, QDQI_NEEDS_ALL, 1, arena));
     ck_assert(qdqi_observations_have(o, want->tensor));
-    qdqi_observations_take(o, &got.rows[0]);
+    qdqi_observations_restore(o, &got.rows[0]);
     ck_assert(same(&got.rows[0], want));
     ck_assert(got.rows[0].average.min == want->average.min &&
               got.rows[0].average.max == want->average.max &&
@@ -225,7 +225,7 @@ START_TEST(moments_are_kept_beside_rows)
     int fd = new_file(), next = new_file(), last = new_file();
     write_rows(fd, &(const struct qdqi_observations){0}, &from, all);
     struct qdqi_observations o = read_rows(fd, "me"); /* as an older version wrote it */
-    ck_assert(!qdqi_observations_take_moments(&o, "w\na", 2, two));
+    ck_assert(!qdqi_observations_restore_moments(&o, "w\na", 2, two));
     write_moments(next, &o, "w\na", 2, two);
     qdqi_observations_fini(&o);
     o = read_rows(next, "me");
@@ -234,10 +234,10 @@ START_TEST(moments_are_kept_beside_rows)
     o = read_rows(last, "me");
     expect_row(&o, &from.rows[0]);
     ck_assert(qdqi_moment_init(&got[0], 70) && qdqi_moment_init(&got[1], 70));
-    ck_assert(!qdqi_observations_take_moments(&o, "w\nb", 2, got));
-    ck_assert(!qdqi_observations_take_moments(&o, "w\na", 1, got));
-    ck_assert(!qdqi_observations_take_moments(&o, "v\nb", 1, got));
-    ck_assert(qdqi_observations_take_moments(&o, "w\na", 2, got));
+    ck_assert(!qdqi_observations_restore_moments(&o, "w\nb", 2, got));
+    ck_assert(!qdqi_observations_restore_moments(&o, "w\na", 1, got));
+    ck_assert(!qdqi_observations_restore_moments(&o, "v\nb", 1, got));
+    ck_assert(qdqi_observations_restore_moments(&o, "w\na", 2, got));
     for (size_t g = 0; g < 2; g++) {
         ck_assert(got[g].rows == 7 && !memcmp(got[g].sums, two[g].sums, 70 * 8) &&
                   !memcmp(got[g].products, two[g].products,

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring of the measured speeds of recent model runs. Not thread-safe: the caller
    holds a lock. */
-#ifndef QDQD_JOBS_PACES_H
-#define QDQD_JOBS_PACES_H
+#ifndef QDQD_JOBS_SPEEDS_H
+#define QDQD_JOBS_SPEEDS_H
 
 #include "api/digest.h"
 #include "api/eta.h"
 
-enum { PACES_MOST = 64 };
+enum { SPEEDS_MOST = 64 };
 
-struct paces {
+struct speeds {
     struct {
         char model[DIGEST_SIZE]; /* id of the model; "": the row is empty */
-        struct api_pace pace;
-    } rows[PACES_MOST]; /* a ring whose oldest row is at `next` */
+        struct api_speed speed;
+    } rows[SPEEDS_MOST]; /* a ring whose oldest row is at `next` */
     size_t next;
 };
 
 /* Finds the speed of a model by its digest. Returns NULL when it is not known. */
-const struct api_pace *paces_of(const struct paces *paces, const char *model);
+const struct api_speed *speeds_find(const struct speeds *speeds, const char *model);
 /* Adds the speed of a run. Ignores a run in which nothing was measured. */
-void paces_add(struct paces *paces, const char *model, const struct api_pace *pace);
+void speeds_add(struct speeds *speeds, const char *model,
+                const struct api_speed *speed);
 
 #endif
