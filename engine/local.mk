@@ -103,6 +103,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/job/histograms.c engine/job/histograms.h \
 	engine/job/job.c engine/job/job.h \
 	engine/job/report.c engine/job/runtimes.c \
+	engine/layers/bias.c engine/layers/bias.h \
 	engine/layers/classes.c engine/layers/classes.h \
 	engine/layers/kernels.c engine/layers/kernels.h \
 	engine/layers/layers.c engine/layers/layers.h \
@@ -204,6 +205,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/session.c engine/run/session.h \
 	engine/run/staging.c engine/run/staging.h \
 	engine/scale/bias.c engine/scale/bias.h \
+	engine/scale/correct.c engine/scale/correct.h \
+	engine/scale/matrix.c engine/scale/matrix.h \
 	engine/scale/precision.c engine/scale/precision.h \
 	engine/scale/round.c engine/scale/round.h \
 	engine/scale/scale.c engine/scale/scale.h \

@@ -60,7 +60,16 @@ ADVICE("deployed_not_measured", "Test the model in the runtime that will run it.
 ADVICE("deploy_float",
        "Deploy the float model, unless the size of the file or exactness decides.")
 ADVICE("rounded_to_nearest",
-       "Give calibration data: rounding needs what the layers see.")
+       "Nothing, if the verdict is good; else give the layer another weights.dtype, or "
+       "leave it in float. The detail says what rounding lacks.")
+ADVICE(
+    "biases_made",
+    "Nothing: the target computes them at no cost. Set bias_correction to \"existing\" "
+    "to leave these layers as they are.")
+ADVICE(
+    "bias_uncorrected",
+    "Nothing, if the verdict is good; else leave the layer in float. The detail says "
+    "what its bias lacks.")
 ADVICE("moment_in_blocks",
        "Nothing: it costs a part of a decibel, and the exact way much memory and time.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")

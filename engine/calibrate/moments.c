@@ -253,7 +253,9 @@ qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
     enum qdq_code code = plan_layers(job, ret, err);
     if (!code && ret->all.n > 0 && !job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
-                             "/weights/rounding",
+                             job->work->spec->weight_rounding == QDQ_ROUND_NEAREST
+                                 ? "/bias_correction"
+                                 : "/weights/rounding",
                              "rounding and the correction of biases need calibration "
                              "data, and there is none");
     return code;

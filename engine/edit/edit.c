@@ -240,6 +240,14 @@ qdqi_edit_put_input(struct qdqi_edit *e, size_t node, size_t i, const char *tens
     qdqi_edit_set_input(e, node, i, tensor);
 }
 
+void
+qdqi_edit_drop_last_input(struct qdqi_edit *e, size_t node)
+{
+    Onnx__NodeProto *copy = e ? qdqi_edit_change_node(e, node) : NULL;
+    if (copy && copy->n_input > 0) /* others read it by the source's indices */
+        copy->input[--copy->n_input] = (char *)(uintptr_t) "";
+}
+
 /* Replaces node i by one of an operator that has n inputs. */
 static void
 replace_node(struct qdqi_edit *e, size_t i, const char *op, const char *const *inputs,

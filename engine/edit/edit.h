@@ -65,6 +65,9 @@ void qdqi_edit_become(struct qdqi_edit *edit, size_t node, const char *op,
 void qdqi_edit_put_input(struct qdqi_edit *edit, size_t node, size_t i,
                          const char *tensor);
 
+/* Removes the last input of node `node` of the source, which is optional. */
+void qdqi_edit_drop_last_input(struct qdqi_edit *edit, size_t node);
+
 /* Removes node `node`, and makes the node `into` make the first output of it. */
 void qdqi_edit_absorb(struct qdqi_edit *edit, size_t node, size_t into);
 

@@ -116,6 +116,9 @@ struct qdq_model {
     /* the model it was derived from, when this model owns that */
     struct qdq_model *base;
     struct qdqi_warnings warnings; /* warnings of the preparation, in the arena */
+    /* the biases of zeros that the preparation gave to layers: keys are their tensors; NULL:
+       none */
+    const struct qdqi_map *made_biases;
 };
 
 /* Returns the size in bytes of all files of the model. */

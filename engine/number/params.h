@@ -51,12 +51,22 @@ struct qdqi_shifted_bias {
     const float *values;
 };
 
+/* A bias that was made for a layer whose weight stays float. */
+struct qdqi_idle_bias {
+    size_t layer; /* node that makes what the bias is added to */
+    size_t node;  /* reads it as input `input`: the layer, or an Add behind it */
+    int input;
+    const char *tensor;
+};
+
 /* The parameters of all tensors of a plan, in the plan's order. */
 struct qdqi_scales {
     struct qdqi_params *activations, *weights;
     struct qdqi_bias *biases;
     struct qdqi_shifted_bias *shifted;
     size_t n_shifted;
+    struct qdqi_idle_bias *idle; /* are left out of the result */
+    size_t n_idle;
 };
 
 /* Returns the zero point of scale i. */

@@ -3,13 +3,15 @@
  * Bias correction adds the mean error of a layer's output to the layer's bias. This step
  * gives a bias of zeros to each Conv and Gemm that has none, and, for a target that computes
  * a MatMul and the Add of a constant behind it in one kernel, such an Add to each MatMul. The
- * model computes the same.
+ * model computes the same. The plan does not exist yet: the biases of layers whose weights
+ * stay float are left out of the result (scale/correct.c).
  */
 #include "config.h"
 #include "prepare/make_biases.h"
 
 #include "edit/edit.h"
-#include "model/constant.h"
+#include "base/map.h"
+#include "layers/bias.h"
 #include "plan/target.h"
 
 #include <string.h>
@@ -21,8 +23,8 @@ struct making {
     struct qdqi_arena *arena;
     struct qdqi_edit *edit;
     bool fuses_matmul;
-    size_t n_made;
-    const char *first; /* the first layer that gets a bias */
+    struct qdqi_map *made; /* names of the biases */
+    bool any;
 };
 
 /* Returns the number of outputs of a layer whose weight is a float32 constant; 0 for any
@@ -49,25 +51,17 @@ count_outputs(const struct making *m, const struct qdqi_node *node)
                : 0;
 }
 
-/* Returns whether the output of a MatMul is read by the Add of a constant alone. */
+/* Returns whether a layer has a bias. The constant that is added behind a MatMul is one if
+   it has a number for each output: a scalar or a table of positions is none, and gets
+   another Add before it. */
 static bool
-has_add(const struct making *m, const struct qdqi_node *node)
+has_bias(const struct making *m, const struct qdqi_node *node, size_t outputs)
 {
-    const struct qdqi_use *use = node->outputs[0]->uses;
-    if (!use || use->next)
-        return false;
-    const struct qdqi_node *add = &m->model->graph.nodes[use->node];
-    const struct qdqi_tensor *other =
-        qdqi_node_is(add->proto, "Add") ? add->inputs[1 - use->input] : NULL;
-    return other && other->is_fixed;
-}
-
-static bool
-has_bias(const struct making *m, const struct qdqi_node *node)
-{
+    const struct qdqi_bias_place place = qdqi_bias_find(m->model, node);
+    struct qdqi_constant bias;
     return qdqi_node_is(node->proto, "MatMul")
-               ? has_add(m, node)
-               : node->proto->n_input > BIAS && node->inputs[BIAS];
+               ? qdqi_bias_read(m->model, &place, outputs, &bias)
+               : place.tensor != NULL;
 }
 
 /* The Add makes the tensor that the MatMul made, so that names of tensors stay. */
@@ -89,7 +83,7 @@ make_bias(struct making *m, size_t i, struct qdq_error *err)
 {
     const struct qdqi_node *node = &m->model->graph.nodes[i];
     const size_t n = count_outputs(m, node);
-    if (n == 0 || has_bias(m, node))
+    if (n == 0 || has_bias(m, node, n))
         return QDQ_OK;
     const char *name = qdqi_edit_name(m->edit, node->inputs[WEIGHT]->name, "_bias");
     float *zeros = qdqi_arena_array(m->arena, n, sizeof *zeros);
@@ -102,10 +96,8 @@ make_bias(struct making *m, size_t i, struct qdq_error *err)
         add_behind(m, i, name);
     else
         qdqi_edit_put_input(m->edit, i, BIAS, name);
-    if (!m->first)
-        m->first = node->name;
-    m->n_made++;
-    return QDQ_OK;
+    m->any = true;
+    return qdqi_map_put(m->made, name, m->made) ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -118,15 +110,12 @@ make_biases(struct making *m, struct qdqi_preparing *p, struct qdq_model **ret,
     for (size_t i = 0; i < graph->n_nodes && !code; i++)
         if (!graph->scopes[graph->nodes[i].scope].is_opaque)
             code = make_bias(m, i, err);
-    if (code || !m->first || (code = qdqi_edit_finish(m->edit, &edited.proto, err)))
+    if (code || !m->any || (code = qdqi_edit_finish(m->edit, &edited.proto, err)))
         return code;
     edited.bulks = qdqi_edit_bulks(m->edit);
-    if ((code = qdqi_model_derive(p->model, &edited, &m->arena, ret, err)))
-        return code;
-    return qdqi_warn(&p->warnings, p->arena, err, "biases_made", m->first,
-                     "%zu layers without a bias, this one first, have one that takes "
-                     "the mean of the errors of their weights",
-                     m->n_made);
+    if (!(code = qdqi_model_derive(p->model, &edited, &m->arena, ret, err)))
+        (*ret)->made_biases = m->made;
+    return code;
 }
 
 enum qdq_code
@@ -141,7 +130,9 @@ qdqi_step_make_biases(struct qdqi_preparing *p, struct qdq_model **ret,
                        .arena = qdqi_arena_new(),
                        .fuses_matmul = spec.target->hooks->fuses_biases};
     m.edit = m.arena ? qdqi_edit_new(p->model, m.arena) : NULL;
-    enum qdq_code code = m.edit ? make_biases(&m, p, ret, err) : qdqi_no_memory(err);
+    m.made = m.arena ? qdqi_map_new(m.arena) : NULL;
+    enum qdq_code code =
+        m.edit && m.made ? make_biases(&m, p, ret, err) : qdqi_no_memory(err);
     qdqi_arena_free(&m.arena);
     return code;
 }

@@ -537,6 +537,17 @@ shift_bias(struct pairs *p, const struct qdqi_shifted_bias *b, struct qdq_error 
     return QDQ_OK;
 }
 
+/* Leaves out a bias that was made and takes nothing. */
+static void
+drop_bias(const struct pairs *p, const struct qdqi_idle_bias *b)
+{
+    if (b->node == b->layer)
+        qdqi_edit_drop_last_input(p->edit, b->node);
+    else
+        qdqi_edit_absorb(p->edit, b->node, b->layer);
+    qdqi_edit_drop_unused(p->edit, b->tensor);
+}
+
 /* Makes the layer's planned edges read the dequantized tensors. */
 static void
 connect_layer(struct pairs *p, const struct qdq_layer *layer)
@@ -599,6 +610,8 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
             qdqi_edit_drop_unused(p.edit, plan->biases[i].tensor->name);
     for (size_t i = 0; i < scales->n_shifted; i++)
         qdqi_edit_drop_unused(p.edit, scales->shifted[i].tensor);
+    for (size_t i = 0; i < scales->n_idle; i++)
+        drop_bias(&p, &scales->idle[i]);
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);

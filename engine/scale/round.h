@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds weights by the moments of their layers' inputs, and takes the mean of the errors
-   out of biases. */
+/* Rounds weights by the moments of their layers' inputs. */
 #ifndef QDQI_SCALE_ROUND_H
 #define QDQI_SCALE_ROUND_H
 
@@ -18,8 +17,9 @@ enum qdq_code qdqi_round_weight(struct qdqi_job *job,
                                 struct qdqi_params *params,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Fills in scales->shifted. All weights must have their integers. NO_MEMORY. */
-enum qdq_code qdqi_correct_biases(struct qdqi_job *job, struct qdqi_scales *scales,
-                                  struct qdq_error *err) QDQ_MUST_CHECK;
+/* Returns why a weight cannot be rounded by moments, or NULL. */
+const char *qdqi_cannot_round(const struct qdqi_job *job,
+                              const struct qdqi_planned_weight *weight,
+                              const struct qdqi_constant *elements);
 
 #endif

@@ -11,6 +11,7 @@
 #include "weights/walk.h"
 #include "scale/bias.h"
 #include "scale/precision.h"
+#include "scale/correct.h"
 #include "scale/round.h"
 
 #include <float.h>

@@ -135,22 +135,28 @@ divide_columns(struct step *s, const struct qdqi_tasks *tasks, struct qdq_error 
 }
 
 enum qdq_code
-qdqi_factorize(struct qdqi_moment_block *b, const struct qdqi_tasks *tasks, bool *ret,
-               struct qdq_error *err)
+qdqi_factorize(struct qdqi_moment_block *b, const struct qdqi_tasks *tasks,
+               const char **ret_why, struct qdq_error *err)
 {
     struct step s = {.b = b};
     double mean = 0;
     for (size_t i = 0; i < b->n; i++)
         mean += b->c[i * b->ld + i] / (double)b->n;
-    *ret = mean > 0 && isfinite(mean);
-    if (!*ret)
+    *ret_why = NULL;
+    if (!isfinite(mean))
+        *ret_why = "the moment of its layer's input is not finite";
+    else if (mean <= 0)
+        *ret_why = "the input of its layer was always the same";
+    if (*ret_why)
         return QDQ_OK;
     s.damping = DAMPING * mean;
     enum qdq_code code = qdqi_tasks_run(tasks, panels(b->n), copy_panel, &s, err);
     for (s.end = b->n; s.end > 0 && !code; s.end = s.first) {
         s.first = s.end > STEP ? s.end - STEP : 0;
-        if (!(*ret = factorize_diagonal(&s)))
+        if (!factorize_diagonal(&s)) {
+            *ret_why = "the moment of its layer's input is not positive definite";
             return QDQ_OK;
+        }
         code = qdqi_tasks_run(tasks, panels(s.first), solve_panel, &s, err);
         if (!code)
             code = qdqi_tasks_run(tasks, panels(s.first), subtract_panel, &s, err);

@@ -264,9 +264,9 @@ release(struct rounding *t)
         free(all[i]);
 }
 
-/* Sets *ret_degenerate to whether a block's moment is not usable. */
+/* Sets *ret_why to the reason why a block's moment is not usable. */
 static enum qdq_code
-round_blocks(struct rounding *t, bool *ret_degenerate, struct qdq_error *err)
+round_blocks(struct rounding *t, const char **ret_why, struct qdq_error *err)
 {
     struct qdqi_moment_block *b = &t->block;
     const struct qdqi_gptq *r = b->r;
@@ -276,28 +276,24 @@ round_blocks(struct rounding *t, bool *ret_degenerate, struct qdq_error *err)
     if (r->refine && r->own_scales)
         code = qdqi_narrow_scales(r, t->diagonal, &b->shared, err);
     for (size_t i = 0; i * r->moment->block < r->moment->k && !code; i++) {
-        bool usable = false;
         code = load_block(b, i, t->diagonal, t->ranks, err);
         if (!code)
-            code = qdqi_factorize(b, r->tasks, &usable, err);
-        if (!code && !usable) {
-            *ret_degenerate = true;
-            return QDQ_OK;
-        }
-        if (!code)
-            code = qdqi_tasks_run(r->tasks, panels, do_panel, b, err);
+            code = qdqi_factorize(b, r->tasks, ret_why, err);
+        if (code || *ret_why)
+            return code;
+        code = qdqi_tasks_run(r->tasks, panels, do_panel, b, err);
     }
     return code;
 }
 
 enum qdq_code
-qdqi_round_gptq(const struct qdqi_gptq *r, bool *ret_degenerate, struct qdq_error *err)
+qdqi_round_gptq(const struct qdqi_gptq *r, const char **ret_why, struct qdq_error *err)
 {
     struct rounding t = {.block.r = r};
-    *ret_degenerate = false;
+    *ret_why = NULL;
     enum qdq_code code =
-        allocate(&t) ? round_blocks(&t, ret_degenerate, err) : qdqi_no_memory(err);
-    if (!code && *ret_degenerate)
+        allocate(&t) ? round_blocks(&t, ret_why, err) : qdqi_no_memory(err);
+    if (!code && *ret_why)
         qdqi_round_nearest(r);
     release(&t);
     return code;

@@ -35,9 +35,9 @@ struct qdqi_gptq {
 /* The nearest integers. */
 void qdqi_round_nearest(const struct qdqi_gptq *r);
 
-/* Rounds, with the same bits whatever the number of threads. *ret_degenerate tells that
-   the moment is not usable; then the integers are the nearest ones. NO_MEMORY. */
-enum qdq_code qdqi_round_gptq(const struct qdqi_gptq *r, bool *ret_degenerate,
+/* Rounds, with the same bits whatever the number of threads. *ret_why is NULL, or the reason
+   why the moment is not usable; then the integers are the nearest ones. NO_MEMORY. */
+enum qdq_code qdqi_round_gptq(const struct qdqi_gptq *r, const char **ret_why,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -104,10 +104,10 @@ struct qdqi_update qdqi_update_by(const struct qdqi_moment_block *b,
 /* --- the parts ------------------------------------------------------------ */
 
 /* factor.c: writes to b->factor the upper triangular R with C + damping = R R^T, from the
-   last columns to the first, each column divided by its diagonal. *ret tells whether the
-   matrix is positive definite. */
+   last columns to the first, each column divided by its diagonal. *ret_why is NULL, or
+   the reason why that is impossible. */
 enum qdq_code qdqi_factorize(struct qdqi_moment_block *b,
-                             const struct qdqi_tasks *tasks, bool *ret,
+                             const struct qdqi_tasks *tasks, const char **ret_why,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* refine.c: gives each scale the share of it with which sum C_kk (w - q)^2 is least;

@@ -447,12 +447,12 @@ START_TEST(integers_are_those_of_the_paper)
 {
     static struct layer l;
     static int wanted[OUTPUTS * K];
-    bool degenerate;
+    const char *why;
     make_layer(&l, layers[_i].block, layers[_i].limit);
     l.r.centred = layers[_i].centred;
     round_as_the_paper(&l, wanted);
-    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
-    ck_assert(!degenerate);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &why, NULL), QDQ_OK);
+    ck_assert_ptr_null(why);
     for (size_t i = 0; i < OUTPUTS * K; i++)
         ck_assert_int_eq(l.integers[i], wanted[i]);
     qdqi_moment_fini(&l.moment);
@@ -462,16 +462,16 @@ END_TEST
 START_TEST(each_step_has_less_error)
 {
     static struct layer l;
-    bool degenerate;
+    const char *why;
     make_layer(&l, layers[_i].block, layers[_i].limit);
     l.r.centred = layers[_i].centred;
     qdqi_round_nearest(&l.r);
     double nearest = error_of(&l);
-    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &why, NULL), QDQ_OK);
     double compensated = error_of(&l);
     ck_assert_double_lt(compensated, nearest / 2);
     l.r.refine = true;
-    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &why, NULL), QDQ_OK);
     if (layers[_i].limit < 127)
         ck_assert_double_lt(error_of(&l), compensated);
     for (size_t i = 0; i < OUTPUTS * K; i++)
@@ -485,14 +485,32 @@ START_TEST(an_input_without_variation_is_rounded_to_the_nearest)
     static struct layer l;
     static float rows[3 * K];
     static int16_t nearest[OUTPUTS * K];
-    bool degenerate;
+    const char *why;
     make_layer(&l, 0, 127);
     qdqi_round_nearest(&l.r);
     memcpy(nearest, l.integers, sizeof nearest);
     qdqi_moment_fini(&l.moment);
     make_moment(&l.moment, rows, 3, K);
-    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
-    ck_assert(degenerate);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &why, NULL), QDQ_OK);
+    ck_assert_str_eq(why, "the input of its layer was always the same");
+    ck_assert_int_eq(memcmp(nearest, l.integers, sizeof nearest), 0);
+    qdqi_moment_fini(&l.moment);
+}
+END_TEST
+
+START_TEST(a_moment_that_is_not_positive_definite_says_so)
+{
+    static struct layer l;
+    static int16_t nearest[OUTPUTS * K];
+    const char *why;
+    make_layer(&l, 0, 127);
+    qdqi_round_nearest(&l.r);
+    memcpy(nearest, l.integers, sizeof nearest);
+    *qdqi_moment_product(&l.moment, 0, 1) =
+        100 *
+        (*qdqi_moment_product(&l.moment, 0, 0) + *qdqi_moment_product(&l.moment, 1, 1));
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &why, NULL), QDQ_OK);
+    ck_assert_ptr_nonnull(strstr(why, "not positive definite"));
     ck_assert_int_eq(memcmp(nearest, l.integers, sizeof nearest), 0);
     qdqi_moment_fini(&l.moment);
 }
@@ -518,6 +536,7 @@ suite(void)
     tcase_add_loop_test(t, each_step_has_less_error, 0,
                         (int)(sizeof layers / sizeof *layers));
     tcase_add_test(t, an_input_without_variation_is_rounded_to_the_nearest);
+    tcase_add_test(t, a_moment_that_is_not_positive_definite_says_so);
     suite_add_tcase(s, t);
     return s;
 }
