@@ -505,8 +505,8 @@ move_record(const struct settings *settings, const char *url, struct api_problem
     struct migrated_record done;
     if (!migrate_record(settings, url, &done, p))
         return false;
-    printf("the record: %llu rows, %llu tenants\n", (unsigned long long)done.rows,
-           (unsigned long long)done.tenants);
+    printf("the record: %zu access tokens, %llu rows, %llu tenants\n", done.tokens,
+           (unsigned long long)done.rows, (unsigned long long)done.tenants);
     return true;
 }
 

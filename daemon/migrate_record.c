@@ -4,6 +4,7 @@
 #include "folders.h"
 #include "library/folder.h"
 #include "store/offline.h"
+#include "tenants/token_rows.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -43,9 +44,12 @@ migrate_record(const struct settings *settings, const char *url,
                struct migrated_record *ret, struct api_problem *p)
 {
     struct migration migration = {.done = ret, .state = -1};
+    char tokens[TOKEN_PATH];
     *ret = (struct migrated_record){0};
-    bool ok = transfer_open(url, &migration.transfer, p) &&
+    bool ok = tokens_path(settings, tokens, p) &&
+              transfer_open(url, &migration.transfer, p) &&
               folders_each(settings->state_dir, copy_folder, &migration, p) &&
+              token_rows_transfer(migration.transfer, tokens, &ret->tokens, p) &&
               transfer_commit(migration.transfer, p);
     transfer_close(&migration.transfer);
     if (migration.state >= 0)

@@ -15,6 +15,7 @@
 #define CHUNK (64 << 10) /* bytes of rows that are sent at once */
 #define ASK_MS 600000    /* a large record takes a while */
 #define PAGE "10000"     /* rows that are read at once */
+#define UNNAMED "qdqd"   /* the schema of the tenant without a name */
 
 struct transfer {
     PGconn *conn;
@@ -296,6 +297,61 @@ transfer_record(struct transfer *transfer, const char *path, const char *tenant,
     return ok;
 }
 
+/* --- access tokens --------------------------------------------------------- */
+
+/* Adds a text, or that there is none, and what separates it from the next one. */
+static bool
+add_word(struct text *text, const char *word, const char *separator)
+{
+    return (word ? add_value(text, word, strlen(word)) : text_add(text, "\\N", 2)) &&
+           text_add(text, separator, 1);
+}
+
+static bool
+add_token(struct text *text, const struct store_token *token)
+{
+    return add_word(text, token->name, "\t") && add_word(text, token->hash, "\t") &&
+           add_word(text, token->scopes, "\t") && add_word(text, token->tenant, "\t") &&
+           add_word(text, token->made, "\t") && add_word(text, token->limits, "\n");
+}
+
+/* Sends the rows of tokens. */
+static bool
+copy_tokens(struct transfer *transfer, const struct store_token *tokens, size_t n,
+            struct api_problem *p)
+{
+    struct text text = {0};
+    bool ok = execute(
+        transfer, UNNAMED,
+        "COPY @tokens(name, hash, scopes, tenant, made, limits) FROM STDIN", NULL, p);
+    if (!ok)
+        return false;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add_token(&text, &tokens[i]) || api_problem_no_memory(p);
+    if (ok && text.len)
+        ok = PQputCopyData(transfer->conn, text.bytes, (int)text.len) == 1 ||
+             fail(transfer, UNNAMED, p);
+    ok = end_copy(transfer, UNNAMED, ok, p);
+    free(text.bytes);
+    return ok;
+}
+
+bool
+transfer_tokens(struct transfer *transfer, const struct store_token *tokens, size_t n,
+                struct api_problem *p)
+{
+    int64_t first;
+    return execute(transfer, UNNAMED,
+                   "UPDATE @token_changes SET changes = 1 WHERE changes = 0"
+                   " RETURNING changes",
+                   &first, p) &&
+           (first || api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                                     "store.url: the schema " UNNAMED
+                                     " has or had access tokens already; nothing was "
+                                     "copied")) &&
+           copy_tokens(transfer, tokens, n, p);
+}
+
 /* --- all of them ----------------------------------------------------------- */
 
 bool
@@ -311,7 +367,7 @@ transfer_open(const char *url, struct transfer **ret, struct api_problem *p)
                                failure.text);
     /* A copy takes as long as it takes. */
     PQsetnonblocking((*ret)->conn, 0);
-    return execute(*ret, "qdqd",
+    return execute(*ret, UNNAMED,
                    "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0;"
                    " SET LOCAL statement_timeout = 0",
                    NULL, p);
@@ -320,7 +376,7 @@ transfer_open(const char *url, struct transfer **ret, struct api_problem *p)
 bool
 transfer_commit(struct transfer *transfer, struct api_problem *p)
 {
-    return execute(transfer, "qdqd", "COMMIT", NULL, p);
+    return execute(transfer, UNNAMED, "COMMIT", NULL, p);
 }
 
 void

@@ -4,7 +4,7 @@
 #ifndef QDQD_STORE_OFFLINE_H
 #define QDQD_STORE_OFFLINE_H
 
-#include "api/problem.h"
+#include "store/tokens.h"
 
 /*
  * Records of SQLite go to PostgreSQL, all of them in one transaction: a transfer that is
@@ -23,6 +23,12 @@ bool transfer_open(const char *url, struct transfer **ret, struct api_problem *p
  */
 bool transfer_record(struct transfer *transfer, const char *path, const char *tenant,
                      uint64_t *ret_rows, struct api_problem *p);
+/*
+ * Adds access tokens to the schema of the tenant without a name, whose record was transferred
+ * before. From then on requests need a token, also where n is 0. IN_USE: it had some before.
+ */
+bool transfer_tokens(struct transfer *transfer, const struct store_token *tokens,
+                     size_t n, struct api_problem *p);
 /* Makes it all durable. */
 bool transfer_commit(struct transfer *transfer, struct api_problem *p);
 /* Ends the connection; what was not committed is not there. */

@@ -65,6 +65,16 @@ transfer_record(struct transfer *transfer, const char *path, const char *tenant,
 }
 
 bool
+transfer_tokens(struct transfer *transfer, const struct store_token *tokens, size_t n,
+                struct api_problem *p)
+{
+    (void)transfer;
+    (void)tokens;
+    (void)n;
+    return refuse(p);
+}
+
+bool
 transfer_commit(struct transfer *transfer, struct api_problem *p)
 {
     (void)transfer;

@@ -341,6 +341,9 @@ STATEMENT(TOKEN_ADD,
 STATEMENT(TOKEN_LIMIT, SHARED_SQL("UPDATE @tokens SET limits = ?2 WHERE name = ?1"
                                   " AND limits IS NOT DISTINCT FROM ?3"))
 STATEMENT(TOKEN_REMOVE, SHARED_SQL("DELETE FROM @tokens WHERE name = ?1"))
+/* Changes a row unless there was a token. Others who ask this wait for the transaction. */
+STATEMENT(TOKENS_BEGIN,
+          SHARED_SQL("UPDATE @token_changes SET changes = 1 WHERE changes = 0"))
 
 /* --- store/hints.c; PostgreSQL alone ---------------------------------------- */
 

@@ -45,11 +45,12 @@ change(struct store *store, enum statement s, bool *ret_did, struct api_problem 
     return ok;
 }
 
-bool
-store_token_add(struct store *store, const struct store_token *token, bool *ret_new,
-                struct api_problem *p)
+/* Adds a token. The caller holds the lock. */
+static bool
+add(struct store *store, const struct store_token *token, bool *ret_new,
+    struct api_problem *p)
 {
-    lock_acquire(&store->lock);
+    lock_assert_held(&store->lock);
     struct stmt *stmt = &store->statements[TOKEN_ADD];
     bind_text(stmt, 1, token->name);
     bind_text(stmt, 2, token->hash);
@@ -57,7 +58,33 @@ store_token_add(struct store *store, const struct store_token *token, bool *ret_
     bind_text(stmt, 4, token->tenant);
     bind_text(stmt, 5, token->made);
     bind_text(stmt, 6, token->limits);
-    bool ok = change(store, TOKEN_ADD, ret_new, p);
+    return change(store, TOKEN_ADD, ret_new, p);
+}
+
+bool
+store_token_add(struct store *store, const struct store_token *token, bool *ret_new,
+                struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bool ok = add(store, token, ret_new, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_tokens_import(struct store *store, const struct store_token *tokens, size_t n,
+                    bool *ret_did, struct api_problem *p)
+{
+    bool is_new;
+    *ret_did = false;
+    lock_acquire(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        ok = change(store, TOKENS_BEGIN, ret_did, p);
+        for (size_t i = 0; ok && *ret_did && i < n; i++)
+            ok = add(store, &tokens[i], &is_new, p);
+        ok = finish(store, ok, p);
+    }
     lock_release(&store->lock);
     return ok;
 }

@@ -22,6 +22,10 @@ bool store_token_add(struct store *store, const struct store_token *token,
 /* Changes a token's limits. *ret_was is false when there is none with the limits `from`. */
 bool store_token_limit(struct store *store, const char *name, const char *from,
                        const char *to, bool *ret_was, struct api_problem *p);
+/* Adds tokens, all or none, to a record that never had one. From then on it had one, also where
+   n is 0. *ret_did is false where it had one before; then nothing is added. */
+bool store_tokens_import(struct store *store, const struct store_token *tokens,
+                         size_t n, bool *ret_did, struct api_problem *p);
 bool store_token_remove(struct store *store, const char *name, bool *ret_was,
                         struct api_problem *p);
 

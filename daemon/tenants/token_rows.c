@@ -2,6 +2,7 @@
 #include "config.h"
 #include "tenants/token_rows.h"
 #include "settings/settings.h"
+#include "store/offline.h"
 #include "store/tokens.h"
 
 #include <stdlib.h>
@@ -56,20 +57,31 @@ token_rows_read(struct store *store, struct token **ret, size_t *ret_n,
     return true;
 }
 
-/* Adds the row of a token. */
+/* The texts that a row has in the place of a token's numbers. */
+struct texts {
+    char scopes[TOKEN_SCOPES], limits[TOKEN_LIMITS];
+};
+
+/* Returns the row of a token, which borrows from the token and from `texts`. */
+static struct store_token
+row_of(const struct token *token, struct texts *texts)
+{
+    token_scopes_print(token->scopes, texts->scopes);
+    token_limits_print(&token->limits, texts->limits);
+    return (struct store_token){.name = token->name,
+                                .hash = token->hash,
+                                .scopes = texts->scopes,
+                                .tenant = *token->tenant ? token->tenant : NULL,
+                                .made = token->made,
+                                .limits = *texts->limits ? texts->limits : NULL};
+}
+
 static bool
 add_row(struct store *store, const struct token *token, bool *ret_new,
         struct api_problem *p)
 {
-    char scopes[TOKEN_SCOPES], limits[TOKEN_LIMITS];
-    token_scopes_print(token->scopes, scopes);
-    token_limits_print(&token->limits, limits);
-    const struct store_token row = {.name = token->name,
-                                    .hash = token->hash,
-                                    .scopes = scopes,
-                                    .tenant = *token->tenant ? token->tenant : NULL,
-                                    .made = token->made,
-                                    .limits = *limits ? limits : NULL};
+    struct texts texts;
+    const struct store_token row = row_of(token, &texts);
     return store_token_add(store, &row, ret_new, p);
 }
 
@@ -126,21 +138,68 @@ token_rows_remove(struct store *store, const char *name, struct api_problem *p)
     return store_token_remove(store, name, &was, p) && (was || fail_unknown(name, p));
 }
 
+/* --- the tokens of a file --------------------------------------------------- */
+
+/* The tokens of a file and their rows. */
+struct file_rows {
+    struct token *tokens;
+    struct texts *texts;
+    struct store_token *rows;
+    size_t n;
+    bool there; /* the file exists */
+};
+
+static void
+file_rows_fini(struct file_rows *rows)
+{
+    free(rows->tokens);
+    free(rows->texts);
+    free(rows->rows);
+}
+
+/* Must be followed by file_rows_fini(), also after an error. */
+static bool
+file_rows_read(struct file_rows *ret, const char *path, struct api_problem *p)
+{
+    *ret = (struct file_rows){0};
+    if (!token_file_read(path, &ret->tokens, &ret->n, &ret->there, p))
+        return false;
+    ret->texts = calloc(ret->n + 1, sizeof *ret->texts);
+    ret->rows = calloc(ret->n + 1, sizeof *ret->rows);
+    if (!ret->texts || !ret->rows)
+        return api_problem_no_memory(p);
+    for (size_t i = 0; i < ret->n; i++)
+        ret->rows[i] = row_of(&ret->tokens[i], &ret->texts[i]);
+    return true;
+}
+
 bool
 token_rows_import(struct store *store, const char *path, size_t *ret_n,
                   struct api_problem *p)
 {
-    struct token *list = NULL;
-    size_t n = 0;
+    struct file_rows file;
     int64_t changes;
-    bool there, is_new, ok = store_tokens_changes(store, &changes, p);
+    bool did = false;
     *ret_n = 0;
-    if (!ok || changes)
-        return ok;
-    ok = token_file_read(path, &list, &n, &there, p);
-    for (size_t i = 0; ok && i < n; i++)
-        ok = add_row(store, &list[i], &is_new, p);
-    free(list);
-    *ret_n = n;
+    if (!store_tokens_changes(store, &changes, p))
+        return false;
+    if (changes)
+        return true;
+    bool ok = file_rows_read(&file, path, p) &&
+              (!file.there || store_tokens_import(store, file.rows, file.n, &did, p));
+    *ret_n = ok && did ? file.n : 0;
+    file_rows_fini(&file);
+    return ok;
+}
+
+bool
+token_rows_transfer(struct transfer *transfer, const char *path, size_t *ret_n,
+                    struct api_problem *p)
+{
+    struct file_rows file;
+    bool ok = file_rows_read(&file, path, p) &&
+              (!file.there || transfer_tokens(transfer, file.rows, file.n, p));
+    *ret_n = ok ? file.n : 0;
+    file_rows_fini(&file);
     return ok;
 }

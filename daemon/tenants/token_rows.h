@@ -7,6 +7,7 @@
 #include "tenants/tokens.h"
 
 struct store;
+struct transfer;
 
 /* Opens the record that has the tokens; *ret is NULL where they are in a file: with SQLite,
    and where the setting auth.tokens names one. */
@@ -19,9 +20,13 @@ bool token_rows_add(struct store *store, struct token *token, char ret[TOKEN_SIZ
 bool token_rows_limit(struct store *store, const char *name,
                       const struct tenant_limits *limits, struct api_problem *p);
 bool token_rows_remove(struct store *store, const char *name, struct api_problem *p);
-/* Adds the tokens of a file to a record that never had one, so that a daemon whose record
-   moves is not open to everybody. *ret_n is their number. */
+/* Adds the tokens of a file, all or none, to a record that never had one, so that a daemon whose
+   record moves is not open to everybody; not even where the file has no tokens any more. *ret_n
+   is their number. */
 bool token_rows_import(struct store *store, const char *path, size_t *ret_n,
                        struct api_problem *p);
+/* The same as a part of a transfer of all records. IN_USE: the database had tokens before. */
+bool token_rows_transfer(struct transfer *transfer, const char *path, size_t *ret_n,
+                         struct api_problem *p);
 
 #endif

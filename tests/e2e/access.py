@@ -2,6 +2,7 @@
 """Access tokens of a daemon under test, and clients that use them."""
 
 import copy
+import os
 import subprocess
 
 import requests
@@ -9,8 +10,13 @@ import requests
 from service import INSTALLED
 
 
+# Settings of `qdqd token` for a state folder, where the tokens are not in it (on_postgresql.py).
+ELSEWHERE = {}
+
+
 def command(state, *words):
     return subprocess.run([INSTALLED / "sbin" / "qdqd", "token", *words, "--state-dir", state],
+                          env={**os.environ, **ELSEWHERE.get(state, {})},
                           capture_output=True, text=True, timeout=60)
 
 

@@ -239,3 +239,26 @@ def test_a_file_of_tokens_is_taken_over(node, database, tmp_path):  # noqa: F811
     two = node(auth_tokens=named)
     assert status(two, key) == 200 and status(one, key) == 401
     assert row(database, "count(*)", "tokens") == "1"
+
+
+REFUSE = """
+CREATE FUNCTION "qdqd".refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.name = 'second' THEN RAISE EXCEPTION 'not now'; END IF; RETURN NEW; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON "qdqd".tokens
+  FOR EACH ROW EXECUTE FUNCTION "qdqd".refuse();
+"""
+
+
+def test_tokens_are_taken_over_together(node, database):  # noqa: F811
+    """When the second of three tokens cannot be added, the next start adds all of them."""
+    one = node()
+    one.stop()
+    database.sql(REFUSE)
+    keys = [token(database, "add", name, QDQD_STORE_URL="", QDQD_STATE_DIR=str(one.state))
+            for name in ("first", "second", "third")]
+    with pytest.raises(AssertionError, match="not now"):
+        one.start()
+    one.process.wait()
+    database.sql('DROP TRIGGER refuse ON "qdqd".tokens')
+    one.start()
+    assert [status(one, key) for key in [*keys, None]] == [200, 200, 200, 401]

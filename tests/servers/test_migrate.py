@@ -65,7 +65,7 @@ def state(tmp_path):
     one.arguments = ["--config", folder / "qdqd.conf"]
     one.start()
     clients = [access.client(one, access.add(one.state, "operator", "--scope", "admin"))]
-    clients += [access.tenant(one, name) for name in ("first", "second")]
+    clients += [access.tenant(one, "first"), access.tenant(one, "second", "--queue", "7")]
     for client in clients:
         client.succeeded(client.submit_glyphs(labels=LABELS))
         client.succeeded(client.submit_glyphs(spec={"calibration": {"method": "minmax"}}))
@@ -90,6 +90,13 @@ def state(tmp_path):
 def take_over(one, database, bucket, prefix):
     return [INSTALLED / "sbin" / "qdqd", "--state-dir", one.state, "--migrate-to", database.url,
             "--blobs", f"s3://blobs/{prefix}"], bucket.settings(prefix)
+
+
+def listed(state, **environment):
+    """Returns the access tokens, sorted, with their limits."""
+    done = subprocess.run([INSTALLED / "sbin" / "qdqd", "token", "list", "--state-dir", state],
+                          env=environment, capture_output=True, text=True, timeout=60, check=True)
+    return sorted(done.stdout.splitlines())
 
 
 def check(one, database, bucket, prefix):
@@ -119,14 +126,13 @@ def test_a_whole_state_is_taken_over(state, database, bucket, tmp_path):
     assert found.returncode == 0 and " 0 missing, 0 without a row" in found.stdout, found
     again = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
     assert again.returncode == 1 and "already; nothing was copied" in again.stderr
-    # Another machine, with the settings and the tokens of the first.
+    # Another machine, with the settings of the first.
     new = Service(tmp_path / "new", QDQD_STORE_URL=database.url, **bucket.settings(prefix))
     new.arguments = one.arguments
-    new.state.mkdir(parents=True, mode=0o700)
-    (new.state / "tokens").write_bytes((one.state / "tokens").read_bytes())
-    (new.state / "tokens").chmod(0o600)
     new.start()
     try:
+        assert listed(new.state, QDQD_STORE_URL=database.url) == listed(one.state)
+        assert new.http.get(f"{new.url}/v1/jobs").status_code == 401
         for client, was in zip(clients, before):
             client.url = new.url
             now = seen(client, one.waiting)
@@ -163,6 +169,54 @@ def test_a_database_with_rows_is_refused(state, database, bucket, tmp_path):
     assert database.sql('SELECT count(*) FROM "qdqd".jobs') == "0"
 
 
+@pytest.fixture
+def stopped(tmp_path):
+    """A state folder that a daemon has made, with access tokens that a test adds to it."""
+    one = Service(tmp_path / "old").start()
+    one.stop()
+    return one.state
+
+
+def test_tokens_are_in_the_transaction(stopped, database):
+    """A token that the database refuses leaves neither the others nor rows."""
+    for name in ("one", "two", "three"):
+        access.add(stopped, name)
+    tokens = stopped / "tokens"
+    lines = tokens.read_text()
+    tokens.write_text(lines + lines.splitlines()[-1] + "\n")  # the same name twice
+    done = run(stopped, "--migrate-to", database.url)
+    assert done.returncode == 1 and "duplicate key" in done.stderr, done
+    assert database.sql('SELECT count(*) FROM "qdqd".tokens') == "0"
+    assert database.sql('SELECT changes FROM "qdqd".token_changes') == "0"
+    tokens.write_text(lines)
+    done = run(stopped, "--migrate-to", database.url)
+    assert done.stdout == "the record: 3 access tokens, 0 rows, 1 tenants\n", done
+    assert len(listed(stopped, QDQD_STORE_URL=database.url)) == 3
+
+
+def test_tokens_of_the_database_stay(stopped, database):
+    """A database that has had tokens is refused, as one that has rows is."""
+    access.add(stopped, "mine")
+    subprocess.run([INSTALLED / "sbin" / "qdqd", "token", "add", "other"], check=True,
+                   env={"QDQD_STORE_URL": database.url}, capture_output=True, timeout=60)
+    done = run(stopped, "--migrate-to", database.url)
+    assert done.returncode == 1 and "has or had access tokens already" in done.stderr, done
+    assert database.sql('SELECT name FROM "qdqd".tokens') == "other"
+
+
+def test_a_file_without_tokens_keeps_the_door_closed(stopped, database, tmp_path):
+    """Once there was a token requests need one, also after the last one was revoked."""
+    access.add(stopped, "gone")
+    assert access.command(stopped, "revoke", "gone").returncode == 0
+    assert run(stopped, "--migrate-to", database.url).returncode == 0
+    new = Service(tmp_path / "new", QDQD_STORE_URL=database.url)
+    new.begin()
+    try:
+        assert new.http.get(f"{new.url}/v1/jobs").status_code == 401
+    finally:
+        new.stop()
+
+
 def test_a_daemon_uses_the_folder(database, tmp_path):
     one = Service(tmp_path).start()
     try:
@@ -185,6 +239,7 @@ def test_faults_of_a_record_in_postgresql(database, bucket, tmp_path):
     """A row whose object is gone, and an object without a row, also of a tenant."""
     prefix = f"{tmp_path.name}/faults"
     one = Service(tmp_path / "node", QDQD_STORE_URL=database.url, **bucket.settings(prefix)).start()
+    access.ELSEWHERE[one.state] = {"QDQD_STORE_URL": database.url}
     try:
         operator = access.client(one, access.add(one.state, "operator", "--scope", "admin"))
         tenant = access.tenant(one, "first")
