@@ -9,10 +9,12 @@
  *      is announced by another object. If the mark is still the same then, the object is
  *      removed, then the mark, and then the announcement.
  *
- * A daemon that stores a blob whose object is there first removes its mark, and then waits
- * until no removal of it is announced; after that it stores the blob again if it is gone.
- * However long the requests of a removal take, either the remover finds no mark, or it is
- * waited for. An announcement that is older than STALE_S is of a daemon that died.
+ * A daemon that stores a blob whose object is there first removes its mark, if there is one, and
+ * then waits until no removal of it is announced; after that it stores the blob again if it is gone.
+ * Without a mark it does the same: the mark may have gone with the object just now, or with an
+ * upload that did not want to wait. However long the requests of a removal take, either the
+ * remover finds no mark, or it is waited for. An announcement that is older than STALE_S is of a
+ * daemon that died.
  * An object that is newer than its mark was stored after the removal: only the mark goes.
  */
 #include "config.h"
@@ -92,22 +94,18 @@ await_removal(struct blobs *blobs, const char *id, struct api_problem *p)
 }
 
 bool
-cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
+cache_keep(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
 {
     lock_assert_none(LOCK_LIBRARY);
     const struct bucket *bucket = blobs->bucket;
     char key[BUCKET_KEY], mark[BUCKET_KEY];
-    int64_t marked, now;
-    bool was_there;
+    bool marked, there, was_there;
     cache_key(blobs, id, key);
     cache_mark_key(blobs, id, mark);
-    if (!find_moment(bucket, mark, &marked, &now, p) ||
-        !bucket->remove(bucket->arg, mark, p))
-        return false;
-    if (marked && (now - marked) * 1000 < blobs->limits.grace_ms / 2)
-        return true; /* nobody removes the object yet, and the mark is gone by then */
-    return await_removal(blobs, id, p) &&
-           bucket->put(bucket->arg, key, fd, id, &was_there, p);
+    return bucket->find(bucket->arg, mark, &marked, p) &&
+           (!marked || bucket->remove(bucket->arg, mark, p)) &&
+           await_removal(blobs, id, p) && bucket->find(bucket->arg, key, &there, p) &&
+           (there || bucket->put(bucket->arg, key, fd, id, &was_there, p));
 }
 
 /* --- the sweep ------------------------------------------------------------ */
@@ -223,6 +221,14 @@ announce(struct library *library, const char *removal, bool *ret_ours,
            (now - since <= STALE_S || bucket->remove(bucket->arg, removal, p));
 }
 
+/* Returns whether the announcement of a removal that began then may soon count as stale: the
+   daemon has stood still, or the bucket is slow. */
+static bool
+is_late(int64_t began)
+{
+    return clock_steady_ms() - began > STALE_S * 1000 / 4;
+}
+
 /* Removes the object of a mark, if there is still this mark, unless the blob is needed by now;
    then the mark. The removal is announced. */
 static bool
@@ -237,11 +243,14 @@ remove_announced(struct library *library, const struct listed *one,
     if (!find_moment(bucket, key, &stored, &now, p) ||
         !find_moment(bucket, mark, &marked, &now, p))
         return false;
-    if (marked != one->modified || clock_steady_ms() - began > STALE_S * 1000 / 4)
+    if (marked != one->modified || is_late(began))
         return true;
     if (stored && stored <= marked && !is_needed(library, one->id)) {
-        if (!store_still_leads(library->store, p) ||
-            !bucket->remove(bucket->arg, key, p))
+        if (!store_still_leads(library->store, p))
+            return false;
+        if (is_late(began))
+            return true;
+        if (!bucket->remove(bucket->arg, key, p))
             return false;
         blob_remove(library->blobs, one->id);
         log_info("leftover_removed", "id=%s tenant=%s", one->id,

@@ -250,26 +250,19 @@ cache_evict(struct cache *cache, uint64_t bytes)
 
 /* --- upload --------------------------------------------------------------- */
 
-/* Stores one file. A mark says that the object may be removed soon, and a note of damage that
-   it has other bytes: then it is stored anew. */
+/* Stores one file. A note of damage says that the object has other bytes: then it is stored anew. */
 static bool
 upload(struct blobs *blobs, struct spool *spool, struct api_problem *p)
 {
     const struct bucket *bucket = blobs->bucket;
     const char *id = spool_id(spool);
-    char key[BUCKET_KEY], mark[BUCKET_KEY];
-    bool was_there = false, marked = false;
+    char key[BUCKET_KEY];
+    bool was_there = false;
     cache_key(blobs, id, key);
-    cache_mark_key(blobs, id, mark);
     if (blobs_is_set_aside(blobs, id) && !bucket->remove(bucket->arg, key, p))
         return false;
-    if (!bucket->put(bucket->arg, key, spool_fd(spool), id, &was_there, p))
-        return false;
-    if (!was_there)
-        return true;
-    if (!bucket->find(bucket->arg, mark, &marked, p))
-        return false;
-    return !marked || cache_unmark(blobs, id, spool_fd(spool), p);
+    return bucket->put(bucket->arg, key, spool_fd(spool), id, &was_there, p) &&
+           (!was_there || cache_keep(blobs, id, spool_fd(spool), p));
 }
 
 bool

@@ -32,8 +32,9 @@ void cache_removal_key(const struct blobs *blobs, const char *id, char ret[BUCKE
 /* Stores finished spools in the bucket. UNAVAILABLE. */
 bool cache_upload(struct blobs *blobs, struct spool **const *spools, size_t n,
                   struct api_problem *p);
-/* Stores a file whose object is there and has a mark (bucket_sweep.c), so that it stays. */
-bool cache_unmark(struct blobs *blobs, const char *id, int fd, struct api_problem *p);
+/* Makes sure that the object of a file, which was there, stays (bucket_sweep.c): takes its mark
+   away, waits for a removal of it, and stores it again where it is gone. */
+bool cache_keep(struct blobs *blobs, const char *id, int fd, struct api_problem *p);
 /* Fetches a blob that has no file, and opens it. NOT_FOUND, DAMAGED, UNAVAILABLE, DISK_FULL. */
 bool cache_fetch(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 /* Notes that an open file of the cache is used now. */
