@@ -506,7 +506,7 @@ START_TEST(a_slow_removal_without_a_mark)
     put_other(removal);
     before_list = end_removal;
     ck_assert(add("abc", id));
-    ck_assert(is_there(key) && !is_there(removal));
+    ck_assert(has_object(key) && !has_object(removal));
 }
 END_TEST
 
@@ -527,7 +527,7 @@ START_TEST(removed_before_the_mark_is_looked_for)
     remove_row(id);
     after_put = remove_what_was_put;
     ck_assert(add("abc", id));
-    ck_assert(is_there(key));
+    ck_assert(has_object(key));
 }
 END_TEST
 
