@@ -43,13 +43,26 @@ static const char *const elementwise[] = {"Relu",     "LeakyRelu", "PRelu",
 static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
                                     "GlobalAveragePool", NULL};
 
+/* By a scalar as their input 1. */
+static const char *const scalings[] = {"Mul", "Div", NULL};
+
 bool
 qdqi_passes_factor(const struct qdq_model *model, const struct qdqi_node *node,
                    size_t rank)
 {
     return qdqi_node_is_one_of(node->proto, elementwise) ||
            (qdqi_node_is(node->proto, "Clip") && is_unbounded(model, node)) ||
-           (qdqi_node_is_one_of(node->proto, pools) && rank > 2);
+           (qdqi_node_is_one_of(node->proto, pools) && rank > 2) ||
+           (qdqi_node_is_one_of(node->proto, scalings) && node->proto->n_input == 2 &&
+            qdqi_is_scalar(model, node->inputs[1]));
+}
+
+bool
+qdqi_is_scalar(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    struct qdqi_constant c;
+    return t && t->is_fixed && !qdqi_constant_read(model, t, &c, NULL) && c.n == 1 &&
+           c.rank <= 1 && !qdqi_constant_is_overridable(model, t);
 }
 
 bool

@@ -3,6 +3,7 @@
 #include "smooth/absorb.h"
 
 #include "base/map.h"
+#include "equalize/axis.h"
 #include "equalize/pass.h"
 
 /* The state of a walk from an activation back to what makes it. */
@@ -10,9 +11,8 @@ struct walk {
     const struct qdq_model *model;
     struct qdqi_arena *arena;
     struct qdqi_absorption *a;
-    const struct qdqi_tensor *at; /* the tensor that the walk has reached */
-    size_t
-        rank; /* rank of the activation; 0: not known, and channels are the last axis */
+    const struct qdqi_tensor *at;  /* the tensor that the walk has reached */
+    struct qdqi_channel_axis axis; /* of that tensor */
 };
 
 /* Sets the reason; returns false, for use in `return`. */
@@ -59,13 +59,21 @@ add_reader(struct walk *w, const struct qdqi_use *use)
         return reject(w, "a layer reads it transposed");
     size_t rank = rank_of(node), channels = reader->weight.n_in;
     if (w->a->n_readers > 0 &&
-        (channels != w->a->channels || (rank > 2) != (w->rank > 2)))
+        (channels != w->a->channels || (rank > 2) != (w->axis.rank > 2)))
         return reject(w, "layers read different axes of it");
-    w->rank = rank > w->rank ? rank : w->rank;
+    w->axis.rank = rank > w->axis.rank ? rank : w->axis.rank;
+    w->axis.is_last = w->axis.rank <= 2;
     w->a->channels = channels;
     reader->node = use->node;
     w->a->n_readers++;
     return true;
+}
+
+/* Returns the axis of the channels, counted from the end: 1 is the last. */
+static size_t
+from_end(const struct walk *w)
+{
+    return w->axis.is_last ? 1 : w->axis.rank - 1;
 }
 
 static bool
@@ -80,7 +88,7 @@ add_readers(struct walk *w)
     for (const struct qdqi_use *use = w->a->at->uses; use; use = use->next)
         if (!add_reader(w, use))
             return false;
-    w->a->from_end = w->rank > 1 ? w->rank - 1 : 1;
+    w->a->from_end = from_end(w);
     return true;
 }
 
@@ -98,15 +106,15 @@ static const struct {
 enum { N_NORMS = sizeof norms / sizeof *norms };
 
 static bool
-add_constant(struct walk *w, const struct qdqi_tensor *t, size_t from_end)
+add_constant(struct walk *w, const struct qdqi_tensor *t, size_t axis_from_end)
 {
     struct qdqi_absorption *a = w->a;
     struct qdqi_constant *c = &a->constants[a->n_constants];
     if (a->n_constants == QDQI_MAX_ABSORBING)
         return reject(w, "more constants are added to it than are followed");
     const char *why = qdqi_weight_check(w->model, t, c);
-    if (!why && (!qdqi_is_per_channel(c, from_end, a->channels) ||
-                 (w->rank && c->rank > w->rank)))
+    if (!why && (!qdqi_is_per_channel(c, axis_from_end, a->channels) ||
+                 (w->axis.rank && c->rank > w->axis.rank)))
         why = "not one value for each channel";
     if (why)
         return reject(
@@ -124,7 +132,7 @@ end_at_layer(struct walk *w, const struct qdqi_node *node)
     if (why)
         reject(w, qdqi_arena_printf(w->arena, "the weight of the layer before it is %s",
                                     why));
-    else if (is_conv(node) != (w->rank > 2) ||
+    else if (is_conv(node) == w->axis.is_last ||
              w->a->maker_weight.n_out != w->a->channels)
         reject(w, "the layer before it has other channels");
     else if (!has_bias || add_constant(w, node->inputs[2], 1))
@@ -135,9 +143,9 @@ static void
 end_at_norm(struct walk *w, const struct qdqi_node *node, bool is_last_axis)
 {
     int64_t axis = qdqi_node_int(node->proto, "axis", -1);
-    if ((is_last_axis ? w->rank > 2 : w->rank < 2) ||
-        (is_last_axis && axis != -1 &&
-         (w->rank == 0 || axis != (int64_t)w->rank - 1)) ||
+    size_t rank = w->axis.rank;
+    if ((is_last_axis ? !w->axis.is_last : w->axis.is_last && rank != 2) ||
+        (is_last_axis && axis != -1 && (rank == 0 || axis != (int64_t)rank - 1)) ||
         qdqi_node_int(node->proto, "training_mode", 0)) {
         reject(w, "the normalization before it has other channels");
         return;
@@ -181,6 +189,7 @@ step(struct walk *w)
         return reject(w, "it is an input of the model");
     const struct qdqi_node *node = &w->model->graph.nodes[w->at->producer];
     bool sums = qdqi_node_is(node->proto, "Add");
+    int input = variable_input(node);
     if (node->outputs[0] != w->at || node->scope != w->at->scope)
         return reject(w, "no layer before it can take factors in");
     if (qdqi_weight_has(node)) {
@@ -192,13 +201,15 @@ step(struct walk *w)
             end_at_norm(w, node, norms[i].is_last_axis);
             return false;
         }
-    if (sums || qdqi_node_is(node->proto, "Mul")) {
-        int input = variable_input(node);
-        if (input >= 0)
-            return add_constant(w, node->inputs[!input], w->a->from_end) && sums &&
-                   go_on(w, node, input);
-    } else if (qdqi_passes_factor(w->model, node, w->rank))
+    if (qdqi_passes_factor(w->model, node, w->axis.is_last ? 2 : w->axis.rank) ||
+        qdqi_channel_axis_back(w->model, node, w->a->channels, &w->axis))
         return go_on(w, node, 0);
+    if (input >= 0 && qdqi_node_is(node->proto, "Mul") &&
+        qdqi_is_scalar(w->model, node->inputs[!input]))
+        return go_on(w, node, input);
+    if (input >= 0 && (sums || qdqi_node_is(node->proto, "Mul")))
+        return add_constant(w, node->inputs[!input], from_end(w)) && sums &&
+               go_on(w, node, input);
     return reject(w, qdqi_arena_printf(w->arena, "%s makes it", node->proto->op_type));
 }
 

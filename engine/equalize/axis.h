@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The axis of the channels of a tensor, followed back through the operators that choose,
+ * average or move elements and leave each channel whole: ReduceMean, ReduceSum, ReduceMax,
+ * ReduceMin, Gather, Slice, Reshape and Transpose. A factor of a channel of their input is
+ * one of the same channel of their output.
+ */
+#ifndef QDQI_EQUALIZE_AXIS_H
+#define QDQI_EQUALIZE_AXIS_H
+
+#include "model/constant.h"
+
+/* Channels are the last axis, or axis 1. */
+struct qdqi_channel_axis {
+    size_t rank; /* of the tensor; 0: not known, and channels are the last axis */
+    bool is_last;
+};
+
+/* Returns whether the node is one of these and leaves the `channels` of its output whole.
+   The axis is then that of its input 0. */
+bool qdqi_channel_axis_back(const struct qdq_model *model, const struct qdqi_node *node,
+                            size_t channels, struct qdqi_channel_axis *axis);
+
+#endif
