@@ -57,6 +57,9 @@ ADVICE("unmatched", "Compare the name in the spec with the names of the layers."
 ADVICE("evaluation_skipped",
        "The accuracy is not known: test the model on your own data.")
 ADVICE("deployed_not_measured", "Test the model in the runtime that will run it.")
+ADVICE("outputs_not_judged",
+       "Compare what becomes of these outputs on your own data; end the model in front "
+       "of the node that selects.")
 ADVICE("deploy_float",
        "Deploy the float model, unless the size of the file or exactness decides.")
 ADVICE("rounded_to_nearest",

@@ -195,6 +195,12 @@ static const struct html_column output_columns[] = {
     {"same top 1", "top1_agreement", HTML_NUMBER},
 };
 
+static const struct html_column unjudged_columns[] = {
+    {"", "kind", HTML_NAME},
+    {"name", "name", HTML_NAME},
+    {"reason", "reason", HTML_NAME},
+};
+
 static void
 add_outputs(struct api_markup *page, const json_t *report)
 {
@@ -218,6 +224,11 @@ add_outputs(struct api_markup *page, const json_t *report)
         api_markup_add(page, ".</p>\n");
         html_table(page, "Outputs as deployed", member(deployed, "outputs"),
                    output_columns, HTML_COLUMNS(output_columns));
+    }
+    if (json_array_size(member(evaluation, "not_judged")) > 0) {
+        api_markup_add(page, "<h3>Not judged</h3>\n");
+        html_table(page, "Not judged", member(evaluation, "not_judged"),
+                   unjudged_columns, HTML_COLUMNS(unjudged_columns));
     }
     html_end_section(page);
 }

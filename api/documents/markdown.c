@@ -282,6 +282,11 @@ add_evaluation(struct text *text, const json_t *report)
         {"largest error", "max_abs_error", true},
         {"same top 1", "top1_agreement", true},
     };
+    static const struct column unjudged[] = {
+        {"", "kind", false},
+        {"name", "name", false},
+        {"reason", "reason", false},
+    };
     const json_t *evaluation = json_object_get(report, "evaluation");
     const json_t *samples = json_object_get(evaluation, "samples");
     add_gates(text, report);
@@ -295,6 +300,8 @@ add_evaluation(struct text *text, const json_t *report)
         add_value(text, samples);
         add_plain(text, ". No SQNR: both are equal.\n");
     }
+    add_table(text, "Not judged", json_object_get(evaluation, "not_judged"), unjudged,
+              N_COLUMNS(unjudged));
     add_worst_layers(text, json_object_get(evaluation, "layers"));
 }
 

@@ -295,16 +295,28 @@ encode_deployed(const struct qdq_deployed *deployed)
 }
 
 static json_t *
+encode_unjudged(const void *items, size_t i)
+{
+    const struct qdq_unjudged *row = (const struct qdq_unjudged *)items + i;
+    return json_pack("{s:s, s:o, s:o}", "kind", row->is_layer ? "layer" : "output",
+                     "name", api_json_text(row->name), "reason",
+                     api_json_text(row->reason));
+}
+
+static json_t *
 encode_evaluation(const struct qdq_report *report)
 {
     if (report->evaluated_samples == 0)
         return json_null();
     return json_pack(
-        "{s:I, s:o, s:o, s:o, s:o}", "samples", (json_int_t)report->evaluated_samples,
-        "outputs", api_json_list(report->outputs, report->n_outputs, encode_output),
-        "deployed", encode_deployed(report->deployed), "layers",
+        "{s:I, s:o, s:o, s:o, s:o, s:o}", "samples",
+        (json_int_t)report->evaluated_samples, "outputs",
+        api_json_list(report->outputs, report->n_outputs, encode_output), "deployed",
+        encode_deployed(report->deployed), "layers",
         api_json_list(report->layer_errors, report->n_layer_errors, encode_layer_error),
-        "missed", encode_missed(report));
+        "not_judged",
+        api_json_list(report->unjudged, report->n_unjudged, encode_unjudged), "missed",
+        encode_missed(report));
 }
 
 static json_t *

@@ -79,6 +79,16 @@ is_floating(const char *dtype)
     return strncmp(dtype, "float", 5) == 0 || strcmp(dtype, "bfloat16") == 0;
 }
 
+static bool
+is_compared(const char *dtype)
+{
+    static const char *const types[] = {"float32", "float16", "float64"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(dtype, types[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Writes the pointer of an output's gate; RFC 6901 escapes two characters. */
 static void
 point_at(char *to, size_t size, const char *output)
@@ -128,7 +138,7 @@ check_named(const struct qdq_spec *spec, const struct qdq_model_info *model,
                      "accept.outputs names an output that the model lacks");
 }
 
-/* Checks that each output with a bound is float32 or float16, as far as the model
+/* Checks that each output with a bound is of a type that is compared, as far as the model
    says. *ret_any is whether there is such an output. */
 static enum qdq_code
 check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
@@ -142,12 +152,11 @@ check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
             (*output->dtype && !is_floating(output->dtype)))
             continue;
         *ret_any = true;
-        if (*output->dtype && strcmp(output->dtype, "float32") != 0 &&
-            strcmp(output->dtype, "float16") != 0)
+        if (*output->dtype && !is_compared(output->dtype))
             return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/accept",
                                  "output '%.128s' is %s, and this version compares "
-                                 "float32 and float16; a gate of its own that is "
-                                 "empty leaves it out",
+                                 "float32, float16 and float64; a gate of its own that "
+                                 "is empty leaves it out",
                                  output->name, output->dtype);
     }
     return QDQ_OK;

@@ -19,8 +19,11 @@
 struct judged {
     struct qdqi_metrics *metrics; /* by output */
     bool *measured;               /* by output: compared in some run */
-    bool *differs;                /* by output: could not be compared in some run */
+    const char **why; /* by output: why it could not be compared in some run, or NULL */
 };
+
+static const char other_size[] =
+    "it has other numbers of elements in float and quantized";
 
 struct evaluation {
     struct qdqi_job *job;
@@ -39,6 +42,7 @@ struct evaluation {
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
+    const char *no_twin; /* why layers are not compared at all, or NULL */
     struct judged literal, deployed;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
@@ -78,17 +82,39 @@ is_compared(enum qdqi_dtype dtype)
     return dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT16;
 }
 
+static bool
+is_quantized(const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 || layer->weight_input >= 0;
+}
+
+/* Returns the reason why the output of a quantized layer cannot be compared, or NULL. */
+static const char *
+hindrance_of(const struct evaluation *e, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
+    const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
+    if (!f)
+        return "it has no first output";
+    if (f->scope > 0)
+        return "it is in a nested graph";
+    if (f->is_fixed)
+        return "its output is a constant";
+    if (!is_compared(f->dtype))
+        return "its output is neither float32 nor float16";
+    const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
+    return q && q->producer >= 0 && is_compared(q->dtype)
+               ? NULL
+               : "the quantized model has no such tensor of float32 or float16";
+}
+
 /* Returns the output of a layer if it can be compared, or NULL. */
 static const char *
 comparable(const struct evaluation *e, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
-    const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
-    bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
-    if (!quantized || !f || f->is_fixed || !is_compared(f->dtype) || f->scope > 0)
+    if (!is_quantized(layer) || hindrance_of(e, layer))
         return NULL;
-    const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
-    return q && q->producer >= 0 && is_compared(q->dtype) ? f->name : NULL;
+    return e->job->model->graph.nodes[layer->node].outputs[0]->name;
 }
 
 /* Warns about quantized layers in nested graphs: they show only in the outputs of
@@ -102,8 +128,8 @@ warn_nested(const struct evaluation *e, struct qdq_error *err)
     size_t n = 0;
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
-        if (quantized && job->model->graph.nodes[layer->node].scope > 0 && n++ == 0)
+        if (is_quantized(layer) && job->model->graph.nodes[layer->node].scope > 0 &&
+            n++ == 0)
             first = layer->name;
     }
     if (n == 0)
@@ -184,6 +210,7 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
         return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                     : QDQ_OK;
     e->comparisons.n = 0;
+    e->no_twin = "the two models could not be run as halves of one graph";
     return qdqi_warn(&e->job->warnings, e->job->arena, err, "layers_not_compared", NULL,
                      "float and quantized layers were not compared: %s", why.text);
 }
@@ -259,15 +286,26 @@ is_known_and_not_float(enum qdqi_dtype dtype)
     return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
 }
 
+/* Returns the reason why an output of one run cannot be compared, or NULL. */
+static const char *
+difference_of(const struct qdqi_output *f, const struct qdqi_output *q)
+{
+    if (is_known_and_not_float(f->dtype))
+        return "it holds no floating-point numbers";
+    if (f->dtype != QDQI_FLOAT32 || q->dtype != QDQI_FLOAT32)
+        return "it is of a type that is not compared";
+    return f->n == q->n ? NULL : other_size;
+}
+
 /* Adds the outputs of one run to the figures. */
 static void
 compare_outputs(struct judged *to, const struct qdqi_output *f,
                 const struct qdqi_output *q, size_t n, int64_t samples)
 {
     for (size_t i = 0; i < n; i++) {
-        if (f[i].dtype != QDQI_FLOAT32 || q[i].dtype != QDQI_FLOAT32 ||
-            f[i].n != q[i].n) {
-            to->differs[i] = true;
+        const char *why = difference_of(&f[i], &q[i]);
+        if (why) {
+            to->why[i] = why;
             continue;
         }
         size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
@@ -371,6 +409,64 @@ report_layers(struct evaluation *e, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Reports the outputs and the quantized layers that have no figures, each with its
+   reason. */
+static enum qdq_code
+report_unjudged(const struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct judged *outputs = e->plain.ops ? &e->deployed : &e->literal;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_model_info *info = &job->model->info;
+    struct qdq_unjudged *rows =
+        qdqi_arena_array(job->arena, info->n_outputs + plan->n_layers, sizeof *rows);
+    size_t n = 0, at = 0;
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < info->n_outputs; i++)
+        if (outputs->why[i])
+            rows[n++] =
+                (struct qdq_unjudged){false, info->outputs[i].name, outputs->why[i]};
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        const char *why = !is_quantized(layer) ? NULL
+                          : e->no_twin         ? e->no_twin
+                                               : hindrance_of(e, layer);
+        if (is_quantized(layer) && !why) {
+            const struct qdqi_comparison *row = &e->comparisons.rows[at++];
+            why = row->differs     ? other_size
+                  : row->runs == 0 ? "no sample reaches it"
+                                   : NULL;
+        }
+        if (why)
+            rows[n++] = (struct qdq_unjudged){true, layer->name, why};
+    }
+    job->report->view.unjudged = rows;
+    job->report->view.n_unjudged = n;
+    return QDQ_OK;
+}
+
+/* Warns about outputs, or about layers, whose sizes differ: it counts them and names the
+   first. */
+static enum qdq_code
+warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
+           const char *noun, struct qdq_error *err)
+{
+    const struct qdq_report *r = &e->job->report->view;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_unjudged; i++)
+        if (r->unjudged[i].is_layer == of_layers &&
+            r->unjudged[i].reason == other_size && n++ == 0)
+            first = r->unjudged[i].name;
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&e->job->warnings, e->job->arena, err, code, first,
+                     "%s with another number of elements when quantized, because it "
+                     "depends on values, are not judged: %zu, this one first",
+                     noun, n);
+}
+
 /* Computes the figures of all outputs that were compared in every run. */
 static enum qdq_code
 finish(const struct evaluation *e, const struct judged *from,
@@ -383,7 +479,7 @@ finish(const struct evaluation *e, const struct judged *from,
         return qdqi_no_memory(err);
     *ret_n = 0;
     for (size_t i = 0; i < info->n_outputs; i++) {
-        if (!from->measured[i] || from->differs[i])
+        if (!from->measured[i] || from->why[i])
             continue;
         struct qdq_output_report *output = &outputs[(*ret_n)++];
         qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
@@ -408,7 +504,10 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
                          (code = qdqi_deployed_report(job, deployed, n, err))))
         return code;
     job->not_float = e->not_float;
-    return QDQ_OK;
+    if ((code = report_unjudged(e, err)) ||
+        (code = warn_sizes(e, false, "outputs_not_judged", "outputs", err)))
+        return code;
+    return warn_sizes(e, true, "layers_not_compared", "layers", err);
 }
 
 static bool
@@ -416,8 +515,8 @@ judged_init(struct judged *j, struct qdqi_arena *arena, size_t n)
 {
     j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
     j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
-    j->differs = qdqi_arena_array(arena, n, sizeof *j->differs);
-    return j->metrics && j->measured && j->differs;
+    j->why = qdqi_arena_array(arena, n, sizeof *j->why);
+    return j->metrics && j->measured && j->why;
 }
 
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller

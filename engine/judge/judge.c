@@ -38,6 +38,8 @@ struct qdqi_judge {
     size_t n_outputs, n_runs;
     struct kept *outputs; /* by run and output */
     struct qdqi_metrics *metrics;
+    bool *differs; /* by output: its size differs in a run of this candidate */
+    bool *skips; /* by output: it did in that of another one, judged by other outputs */
     size_t bytes;
     int64_t samples;
     uint64_t done, total;
@@ -119,7 +121,9 @@ open_judge(struct qdqi_judge *j, struct qdq_error *err)
         qdqi_arena_array(j->arena, (size_t)qdqi_feed_runs(j->feed) * j->n_outputs + 1,
                          sizeof *j->outputs);
     j->metrics = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->metrics);
-    if (!j->outputs || !j->metrics)
+    j->differs = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->differs);
+    j->skips = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->skips);
+    if (!j->outputs || !j->metrics || !j->differs || !j->skips)
         return qdqi_no_memory(err);
     j->fd = qdqi_file_open_temporary();
     if (j->fd < 0)
@@ -227,10 +231,30 @@ compare(struct qdqi_judge *j, size_t run, const struct qdqi_output *outputs, siz
         int64_t samples)
 {
     const struct kept *f = j->outputs + run * j->n_outputs;
-    for (size_t i = 0; i < n && i < j->n_outputs; i++)
-        if (f[i].data && outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f[i].n)
+    for (size_t i = 0; i < n && i < j->n_outputs; i++) {
+        if (!f[i].data || outputs[i].dtype != QDQI_FLOAT32)
+            continue;
+        if (outputs[i].n == f[i].n)
             qdqi_metrics_update(&j->metrics[i], f[i].data, outputs[i].data, f[i].n,
                                 samples, f[i].last);
+        else
+            j->differs[i] = true;
+    }
+}
+
+/* Leaves the outputs whose sizes differ out, of this candidate and of later ones, so that
+   the same outputs judge all. Returns false if none is left to judge by. */
+static bool
+leave_out_differing(struct qdqi_judge *j)
+{
+    bool any = false, differs = false;
+    for (size_t i = 0; i < j->n_outputs; i++) {
+        differs = differs || j->differs[i];
+        any = any || (j->metrics[i].samples > 0 && !j->differs[i] && !j->skips[i]);
+    }
+    for (size_t i = 0; any && i < j->n_outputs; i++)
+        j->skips[i] = j->skips[i] || j->differs[i];
+    return any || !differs;
 }
 
 static double
@@ -239,8 +263,10 @@ worst_output(struct qdqi_judge *j)
     double worst = INFINITY;
     struct qdq_output_report figures;
     j->top1 = j->agreement = NAN;
+    if (!leave_out_differing(j))
+        return -INFINITY;
     for (size_t i = 0; i < j->n_outputs; i++) {
-        if (j->metrics[i].samples == 0)
+        if (j->metrics[i].samples == 0 || j->skips[i])
             continue;
         qdqi_metrics_finish(&j->metrics[i], NULL, &figures);
         if (isnan(figures.sqnr_db))
@@ -295,6 +321,7 @@ qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *r
     struct qdqi_deployed_model candidate = {0};
     struct qdq_error why = {0};
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
+    memset(j->differs, 0, j->n_outputs * sizeof *j->differs);
     j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
     enum qdq_code code = write_candidate(j, scales, &why);
     if (!code)

@@ -24,8 +24,10 @@ int64_t qdqi_judge_samples(const struct qdqi_judge *judge);
 /* Sets the number of samples that are expected to run, for reports of progress. */
 void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
 
-/* Judges the job's present plan: *ret_db is the SQNR of the worst float32 output. It is
-   -INFINITY for a candidate that the runtime cannot run. */
+/* Judges the job's present plan: *ret_db is the SQNR of the worst float32 output. An output
+   whose number of elements differs from that of the float model is left out from then on.
+   *ret_db is -INFINITY for a candidate that the runtime cannot run, and for one that has no
+   other output. */
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
                              double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
 

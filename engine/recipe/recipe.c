@@ -190,6 +190,21 @@ warn_missed(const struct recipe *r, const struct qdqi_grade *best,
         (long long)qdqi_judge_samples(c->judge), best->sqnr_db);
 }
 
+/* Warns when no choice could be compared with the float model. */
+static enum qdq_code
+warn_unjudged(const struct recipe *r, const struct qdqi_grade *best,
+              struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    if (best->sqnr_db != -INFINITY)
+        return QDQ_OK;
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "recipe_not_judged", NULL,
+        "the recipe chose by the model alone: no result that it tried runs "
+        "and has an output that is finite and has as many elements as the "
+        "float model's");
+}
+
 /* Returns an error if the goal is about a figure that no output has. */
 static enum qdq_code
 check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
@@ -302,6 +317,8 @@ run_best(struct recipe *r, struct qdq_error *err)
         code = report(r, n, changed, spec, err);
     if (!code)
         code = warn_missed(r, is_wider ? &v->best : &best, err);
+    if (!code)
+        code = warn_unjudged(r, is_wider ? &v->best : &best, err);
     return code || is_wider || !r->groups.is_float ? code : carry_out(r, err);
 }
 
@@ -312,6 +329,8 @@ choose_layers(struct recipe *r, struct qdq_error *err)
     if (code || r->groups.n_steps == 0)
         return code;
     code = report(r, 0, 0, NULL, err);
+    if (!code)
+        code = warn_unjudged(r, &r->groups.best, err);
     return code ? code : carry_out(r, err);
 }
 

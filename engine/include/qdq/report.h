@@ -65,6 +65,12 @@ struct qdq_layer_error {
     double sqnr_db;
 };
 
+/* An output of the model, or a quantized layer, that has no figures. */
+struct qdq_unjudged {
+    bool is_layer;
+    const char *name, *reason;
+};
+
 /* A bound of spec.accept, with the figure that was measured. */
 struct qdq_gate_report {
     const char *output;  /* NULL: the bound is about the whole model */
@@ -313,6 +319,9 @@ struct qdq_report {
     /* In the plan's order; layers that no sample reached are left out. */
     const struct qdq_layer_error *layer_errors;
     size_t n_layer_errors;
+    /* outputs and quantized layers without figures, in the order of the model */
+    const struct qdq_unjudged *unjudged;
+    size_t n_unjudged;
     size_t n_equalization;
     /* one row for each layer with a weight */
     const struct qdq_equalization *equalization;
