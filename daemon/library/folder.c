@@ -17,6 +17,7 @@
 
 enum { LOCK_MS = 2000 };
 
+#define BLOBS "blobs"
 #define RECORD "record"
 #define RECORD_SIZE 9 /* eight hex digits and a line feed */
 
@@ -42,6 +43,14 @@ is_empty(int dir)
     return empty;
 }
 
+/* Returns whether a daemon has used the folder, whose record may be elsewhere. */
+static bool
+is_used(int dir)
+{
+    return faccessat(dir, FOLDER_DATABASE, F_OK, 0) == 0 ||
+           faccessat(dir, BLOBS, F_OK, 0) == 0;
+}
+
 /* Closes the state folder to other users when it was made with another mode. A
    folder that holds foreign files is left unchanged: it may be the wrong folder. */
 static bool
@@ -52,7 +61,7 @@ restrict_permissions(int dir, const char *path, struct api_problem *p)
         return fail(p, path, "looking at the state folder");
     if ((st.st_mode & 077) == 0)
         return true;
-    if (faccessat(dir, FOLDER_DATABASE, F_OK, 0) && !is_empty(dir)) {
+    if (!is_used(dir) && !is_empty(dir)) {
         log_info("state_folder_open", "mode=%03o", (unsigned)st.st_mode & 0777);
         return true;
     }
