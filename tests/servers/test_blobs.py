@@ -3,10 +3,14 @@
 
 import hashlib
 import random
+import subprocess
 import threading
 import time
 
+import pytest
+
 from bucket_fixtures import bucket, daemons, drop_cache, key  # noqa: F401
+from relay import Relay
 from service import DATA, eventually, problem
 
 MODEL = DATA / "glyph_resnet.onnx"
@@ -95,6 +99,80 @@ def test_the_bucket_hangs(bucket, daemons):
         bucket.pause(False)
     eventually(lambda: daemon.http.get(daemon.url + "/readyz").status_code == 200, 20, 0.1)
     assert daemon.upload("models", DATA / "glyph_se.onnx")
+
+
+@pytest.fixture
+def relay(bucket):
+    one = Relay(bucket.port)
+    yield one
+    one.close()
+
+
+def test_a_conflict_is_tried_again(bucket, daemons, relay):
+    """The bucket's status 409 is that of two uploads of a key at once."""
+    daemon = daemons(QDQD_BLOBS_ENDPOINT=relay.endpoint).start()
+    path, told = f"/blobs/{daemon.prefix}/_/", []
+
+    def conflict(method, url):
+        if method == "PUT" and url.startswith(path) and "record" not in url and len(told) < 2:
+            told.append(url)
+            return 409, b"<Error><Code>ConditionalRequestConflict</Code></Error>"
+        return None
+
+    relay.before = conflict
+    model = daemon.upload("models", MODEL)
+    assert told == 2 * [path + model.split(":")[1]]
+    assert bucket.keys(daemon.prefix) == [key(daemon, model)]
+    drop_cache(daemon)
+    assert daemon.get(f"/v1/models/{model}/info").status_code == 200
+
+
+def test_conflicts_without_an_end(bucket, daemons, relay):
+    """The client gets 503 and may try again; nothing names what was not stored."""
+    daemon = daemons(QDQD_BLOBS_ENDPOINT=relay.endpoint).start()
+    relay.before = lambda method, url: (409, b"") if method == "PUT" else None
+    answer = daemon.post("/v1/models", data=MODEL.read_bytes())
+    problem(answer, 503, "unavailable")
+    assert answer.headers["Retry-After"]
+    digest = hashlib.sha256(MODEL.read_bytes()).hexdigest()
+    problem(daemon.get(f"/v1/models/sha256:{digest}"), 404, "not_found")
+    relay.before = lambda method, url: None
+    assert daemon.upload("models", MODEL)
+
+
+def test_the_disk_of_the_cache_is_full(bucket, daemons, tmp_path):
+    """Cached files go, the oldest first; rows, objects and jobs stay, and files are fetched again."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no disk of one's own: {done.stderr.strip()}")
+    daemon = daemons()
+    daemon.state = folder / "state"
+    try:
+        daemon.start()
+        job = daemon.submit_glyphs()
+        daemon.succeeded(job)
+        result, rows = daemon.result(job), len(bucket.keys(daemon.prefix))
+        blobs = []
+        for seed in range(6):  # 48 MB, on a disk that has less
+            data = random.Random(seed).randbytes(8 << 20)
+            blobs.append(hashlib.sha256(data).hexdigest())
+            answer = daemon.http.put(f"{daemon.url}/v1/blobs/sha256:{blobs[-1]}", data=data)
+            assert answer.status_code == 201, answer.text
+        assert "cache_evicted" in daemon.log.read_text()
+        assert set(daemon.stored_files()) < {one.split("/")[-1]
+                                             for one in bucket.keys(daemon.prefix)}
+        assert len(bucket.keys(daemon.prefix)) == rows + len(blobs)
+        assert daemon.job(job)["state"] == "succeeded" and daemon.result(job) == result
+        for blob in blobs:
+            answer = daemon.http.head(f"{daemon.url}/v1/blobs/sha256:{blob}")
+            assert answer.status_code == 200
+        daemon.succeeded(daemon.submit_glyphs("glyph_se"))
+    finally:
+        daemon.stop()
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_other_credentials(bucket, daemons):

@@ -73,7 +73,7 @@ def test_a_newer_schema_is_refused(node, database):
     one.process = None
 
 
-@pytest.mark.parametrize("program", ["test_store", "test_outbox", "test_fences"])
+@pytest.mark.parametrize("program", ["test_store", "test_store_repeats", "test_outbox", "test_fences"])
 def test_the_store_behaves_as_with_sqlite(database, program):
     """The unit tests of the store, each with a schema of its own."""
     built = ROOT / "build" / "tests" / "unit" / "daemon" / program
@@ -205,6 +205,41 @@ def test_postgresql_is_restarted(node, database):
     eventually(lambda: one.http.get(one.url + "/readyz", timeout=30).status_code == 200)
     assert one.job(job)["state"] == "succeeded"
     one.succeeded(one.submit_glyphs(spec={"calibration": {"method": "minmax"}}))
+
+
+def job_row(database):
+    return database.sql('SELECT state, fence, attempts FROM "qdqd".jobs')
+
+
+def test_postgresql_is_gone_for_less_than_the_lease(node, database):
+    """The job goes on: its worker, its claim and its progress stay."""
+    one = node(cluster_lease=60)
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"), spec=LONG)
+    workers = one.running(job)
+    eventually(lambda: database.sql('SELECT done > 0 FROM "qdqd".jobs') == "t")
+    database.stop()
+    eventually(lambda: one.http.get(one.url + "/readyz", timeout=30).status_code == 503)
+    database.start()
+    done, until = database.rows('SELECT done, lease_until FROM "qdqd".jobs')[0]
+    eventually(lambda: one.http.get(one.url + "/readyz", timeout=30).status_code == 200)
+    eventually(lambda: database.sql(f'SELECT done > {done} AND lease_until > {until}'
+                                    ' FROM "qdqd".jobs') == "t")
+    assert one.busy_workers() == workers and job_row(database) == "running|1|0"
+    assert "lease_lost" not in one.log.read_text()
+
+
+def test_postgresql_is_gone_for_more_than_the_lease(node, database):
+    """The worker is ended while PostgreSQL is gone; the job runs again when it is back, and that
+    does not count as an attempt."""
+    one = node()
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"), spec=LONG)
+    one.running(job)
+    database.stop()
+    eventually(lambda: one.busy_workers() == [], 10 * LEASE)
+    assert "lease_lost" in one.log.read_text()
+    database.start()
+    eventually(lambda: job_row(database) == "running|2|0", 60)
+    one.running(job)
 
 
 @pytest.mark.parametrize("command", [["--backup", "copy"], ["--restore", "copy"], ["--adopt"],

@@ -11,6 +11,8 @@ import pytest
 from standardwebhooks import Webhook
 
 import nets
+from bucket import Bucket
+from database import Server
 from far import SECRET, Far
 from service import INSTALLED, Service, eventually
 
@@ -41,7 +43,7 @@ def traced(tmp_path):
     program.chmod(0o755)
     daemon = Service(tmp_path)
     daemon.arguments = ["--config", tmp_path / "qdqd.conf"]
-    daemon.start(program=program)
+    daemon.program = program
     yield daemon, far
     far.close()
 
@@ -68,9 +70,8 @@ def connections(calls, daemon):
     return own, others
 
 
-def test_the_daemon_does_not_connect(traced, tmp_path):
-    daemon, far = traced
-    pid = daemon.process.pid
+def use_remotes(daemon, far):
+    """Fetches, publishes, tells, polls and is told of models, and stops the daemon."""
     model = daemon.upload("models", nets.block_net())
     to = [{"remote": "prod", "ref": "models:/a-int8"}]
     fetched = daemon.post("/v1/jobs", json={"model": "prod:models:/glyph/1", "publish": to,
@@ -99,8 +100,37 @@ def test_the_daemon_does_not_connect(traced, tmp_path):
     eventually(all_delivered, seconds=120)
     assert far.versions["polled-int8"] and far.versions["a-int8"] and far.events()
     daemon.stop()
+
+
+def test_the_daemon_does_not_connect(traced, tmp_path):
+    daemon, far = traced
+    daemon.start(program=daemon.program)
+    pid = daemon.process.pid
+    use_remotes(daemon, far)
     own, others = connections((tmp_path / "calls").read_text(), pid)
     assert own == []
     # The trace does show connections: those of carriers, and no other process's.
     assert len(others) >= 8 and all("--carrier" in (by or "") for _, by in others), others
     print(f"{len(others)} connections of carriers, none of the daemon")
+
+
+def test_the_daemon_connects_to_postgresql_alone(traced, tmp_path):
+    """With store.url and a bucket, which is the carriers' too."""
+    daemon, far = traced
+    bucket = Bucket(tmp_path)
+    (tmp_path / "postgresql").mkdir()
+    server = Server(tmp_path / "postgresql")
+    try:
+        bucket.start()
+        daemon.environment = {"QDQD_STORE_URL": server.url, "QDQD_STORE_DIRECT_URL": server.url,
+                              **bucket.settings()}
+        daemon.start(program=daemon.program)
+        pid = daemon.process.pid
+        use_remotes(daemon, far)
+    finally:
+        server.close()
+        bucket.stop()
+    own, others = connections((tmp_path / "calls").read_text(), pid)
+    assert own and all(f"sin_port=htons({server.port})" in call for call, _ in own), own
+    to_bucket = [call for call, _ in others if f"sin_port=htons({bucket.port})" in call]
+    assert len(to_bucket) >= 1 and all("--carrier" in (by or "") for _, by in others), others
