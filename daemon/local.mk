@@ -100,6 +100,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/jobs/lease.c \
 	daemon/jobs/run.c \
 	daemon/jobs/wait.c \
+	daemon/tenants/inner.h \
 	daemon/tenants/keeper.c daemon/tenants/keeper.h \
 	daemon/tenants/node.c daemon/tenants/node.h \
 	daemon/tenants/service.h \
@@ -109,6 +110,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/tenants/token_command.c \
 	daemon/tenants/token_rows.c daemon/tenants/token_rows.h \
 	daemon/tenants/tokens.c daemon/tenants/tokens.h \
+	daemon/tenants/turns.c \
 	daemon/pool/judging.c daemon/pool/judging.h \
 	daemon/pool/lane.c daemon/pool/lane.h \
 	daemon/pool/model_fds.c daemon/pool/model_fds.h \

@@ -16,6 +16,7 @@ LOCK(STORE_LOG, "store_log") /* the amount of a database's log that is on the di
 LOCK(NAMING, "naming")       /* the names of blobs and their number of bytes */
 LOCK(BELL, "bell")           /* the number of notifications of the lanes */
 LOCK(GPUS, "gpus")           /* the devices that are leased to jobs */
+LOCK(LEASES, "leases")       /* the leases of a tenant's running jobs and deliveries */
 LOCK(PROCESS, "process")     /* a worker's process id */
 LOCK(SHORT_WORK, "short_work") /* the short work that waits */
 LOCK(BUCKET, "bucket")         /* the requests to the bucket that wait */

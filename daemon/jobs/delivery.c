@@ -15,17 +15,18 @@ jobs_delivery_claim(struct jobs *jobs, struct delivery_slot *delivery,
     int64_t begun = clock_steady_ms();
     QDQD_CHECK(!*delivery->id);
     bool ok = store_delivery_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
+    if (!ok || !*ret_any)
+        return ok;
+    memcpy(delivery->id, ret->id, sizeof delivery->id);
+    delivery->fence = ret->fence;
+    delivery->lease = (struct job_lease){.renewed_at = begun};
     lock_acquire(&jobs->lock);
-    if (ok && *ret_any) {
-        memcpy(delivery->id, ret->id, sizeof delivery->id);
-        delivery->fence = ret->fence;
-        delivery->renewed_at = begun;
-        delivery->lapsed = false;
-        delivery->next = jobs->deliveries;
-        jobs->deliveries = delivery;
-    }
+    lock_acquire(&jobs->leases);
+    delivery->next = jobs->deliveries;
+    jobs->deliveries = delivery;
+    lock_release(&jobs->leases);
     lock_release(&jobs->lock);
-    return ok;
+    return true;
 }
 
 void
@@ -38,12 +39,14 @@ void
 jobs_delivery_leave(struct jobs *jobs, struct delivery_slot *delivery)
 {
     lock_acquire(&jobs->lock);
+    lock_acquire(&jobs->leases);
     struct delivery_slot **at = &jobs->deliveries;
     while (*at != delivery) {
         QDQD_CHECK(*at);
         at = &(*at)->next;
     }
     *at = delivery->next;
-    delivery->id[0] = '\0';
+    lock_release(&jobs->leases);
     lock_release(&jobs->lock);
+    delivery->id[0] = '\0';
 }

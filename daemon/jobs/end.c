@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ways in which a job ends, or goes back to the queue. */
 #include "config.h"
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/inner.h"
@@ -86,18 +85,6 @@ wait_for_store(struct jobs *jobs, const struct api_problem *problem)
     return !jobs_is_draining(jobs);
 }
 
-static void
-remove_slot(struct jobs *jobs, struct job_slot *slot)
-{
-    lock_assert_held(&jobs->lock);
-    struct job_slot **at = &jobs->slots;
-    while (*at != slot) {
-        QDQD_CHECK(*at);
-        at = &(*at)->next;
-    }
-    *at = slot->next;
-}
-
 /* Empties the slot after its job has ended or was queued again. Waits until that is
    durable, then notifies the job's waiters and the other lanes. */
 static void
@@ -118,11 +105,10 @@ release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended 
     if (slot->lends)
         gpus_forgo(&jobs->bell->gpus, &slot->turn);
     slot->lends = false;
-    slot->id[0] = '\0';
+    jobs_remove_slot(jobs, slot);
     slot->unwanted = false;
     slot->stage = NULL;
     slot->done = slot->total = 0;
-    remove_slot(jobs, slot);
     notify_ended(jobs, id, ended);
     lock_release(&jobs->lock);
     store_hint(jobs->store);
@@ -248,7 +234,7 @@ jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
           const char *how)
 {
     lock_acquire(&jobs->lock);
-    bool is_blameless = jobs->stopping || slot->lapsed;
+    bool is_blameless = jobs->stopping || jobs_has_lapsed(jobs, &slot->lease);
     lock_release(&jobs->lock);
     if (is_blameless) {
         requeue(jobs, slot, 0);

@@ -28,15 +28,10 @@ jobs_fetch_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret
     if (!jobs->draining)
         ok = store_fetch_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
     if (ok && *ret_any) {
-        memcpy(slot->id, ret->id, sizeof slot->id);
-        slot->fence = ret->fence;
-        slot->renewed_at = begun;
-        slot->lapsed = false;
         slot->device = GPUS_NONE;
         slot->stage = "fetch";
         slot->done = slot->total = 0;
-        slot->next = jobs->slots;
-        jobs->slots = slot;
+        jobs_add_slot(jobs, slot, ret, begun);
     }
     lock_release(&jobs->lock);
     if (ok && *ret_any)
@@ -62,13 +57,7 @@ leave(struct jobs *jobs, struct job_slot *slot)
     char id[JOB_ID_SIZE];
     lock_acquire(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
-    struct job_slot **at = &jobs->slots;
-    while (*at != slot) {
-        QDQD_CHECK(*at);
-        at = &(*at)->next;
-    }
-    *at = slot->next;
-    slot->id[0] = '\0';
+    jobs_remove_slot(jobs, slot);
     slot->stage = NULL;
     slot->unwanted = false;
     jobs_wake(jobs, id);

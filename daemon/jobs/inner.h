@@ -27,9 +27,12 @@ struct jobs {
     struct metrics *metrics; /* NULL: nothing is counted */
     struct bell *bell;       /* rung when a job was queued or draining began */
     struct lock lock;
-    /* guarded by lock: */
+    /* Held while a lease is looked at, and never while the record is asked. */
+    struct lock leases;
+    /* Changed with both locks held, so that one of them is enough to look. */
     struct job_slot *slots;
     struct delivery_slot *deliveries;
+    /* guarded by lock: */
     struct waiter *waiters;
     bool draining, stopping;
     struct speeds speeds;
@@ -37,7 +40,8 @@ struct jobs {
 
 /* --- for callers that hold the lock --------------------------------------- */
 
-/* Returns the slot of a running job, or NULL when the job does not run. */
+/* Returns the slot of a running job, or NULL when the job does not run. The lock of leases is
+   enough. */
 struct job_slot *jobs_find_slot(struct jobs *jobs, const char *id);
 /* Notifies the watchers of `id` that its state has changed; NULL: the watchers of
    all jobs. */
@@ -49,5 +53,13 @@ void jobs_count_failed(struct jobs *jobs, const struct api_problem *problem);
 /* Marks the slot's job as unwanted and kills its worker process. The caller holds the
    lock. */
 void jobs_give_up(struct jobs *jobs, struct job_slot *slot);
+/* Adds an idle slot to the list of jobs that run, with a claim that began at `begun` of the
+   steady clock. */
+void jobs_add_slot(struct jobs *jobs, struct job_slot *slot,
+                   const struct store_job *job, int64_t begun);
+/* Returns whether a claim was given up, with or without the lock. */
+bool jobs_has_lapsed(struct jobs *jobs, const struct job_lease *lease);
+/* Takes a slot off the list, and leaves it idle. */
+void jobs_remove_slot(struct jobs *jobs, struct job_slot *slot);
 
 #endif

@@ -38,6 +38,7 @@ jobs_open(struct library *library, const struct settings *settings, struct bell 
     jobs->bell = bell;
     jobs->tenant = "-";
     lock_init(&jobs->lock, LOCK_JOBS);
+    lock_init(&jobs->leases, LOCK_LEASES);
     if (recovered)
         log_info("jobs_recovered", "n=%lld", (long long)recovered);
     *ret = jobs;
@@ -56,6 +57,7 @@ jobs_close(struct jobs **jobs)
 {
     if (!*jobs)
         return;
+    lock_fini(&(*jobs)->leases);
     lock_fini(&(*jobs)->lock);
     free(*jobs);
     *jobs = NULL;
@@ -66,7 +68,6 @@ jobs_close(struct jobs **jobs)
 struct job_slot *
 jobs_find_slot(struct jobs *jobs, const char *id)
 {
-    lock_assert_held(&jobs->lock);
     struct job_slot *slot = jobs->slots;
     while (slot && strcmp(slot->id, id) != 0)
         slot = slot->next;

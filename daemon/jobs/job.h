@@ -59,8 +59,14 @@ struct job_view {
         waits_for_gpu;
 };
 
+/* The lease of a claim, guarded by the lock of leases while the claim is in its list. */
+struct job_lease {
+    int64_t renewed_at; /* steady clock, in ms; when the lease began at the latest */
+    bool lapsed;        /* the claim is given up: another daemon may have it */
+};
+
 /* A lane's entry in the list of running jobs. Guarded by the lock of `jobs` while it
-   is in the list. */
+   is in the list; `process`, `id` and `fence` do not change meanwhile. */
 struct job_slot {
     /* the worker that runs the job; set by the lane before its thread starts */
     struct process *process;
@@ -69,9 +75,8 @@ struct job_slot {
     bool lends;            /* the job has lent its GPU and waits to get it back */
     struct gpus_turn turn; /* its place among the jobs that lent a GPU */
     int64_t fence;         /* the claim (store_job.fence) */
-    int64_t renewed_at;    /* steady clock, in ms; when its lease began at the latest */
-    bool lapsed;           /* the lease was lost: another daemon may have the job */
-    bool unwanted;         /* the job was cancelled, or the daemon is stopping */
+    struct job_lease lease;
+    bool unwanted; /* the job was cancelled, or the daemon is stopping */
     const char *stage;
     uint64_t done, total;
     struct api_eta eta;
@@ -79,15 +84,14 @@ struct job_slot {
     struct job_slot *next;
 };
 
-/* A carrier's entry in the list of deliveries under way. Guarded by the lock of `jobs`
-   while it is in the list. */
+/* A carrier's entry in the list of deliveries under way, which does not change while it is in
+   the list, but for its lease. */
 struct delivery_slot {
     /* the process that delivers; set by the carrier before its thread starts */
     struct process *process;
     char id[DELIVERY_ID_SIZE]; /* the delivery; "" when the carrier is idle */
     int64_t fence;             /* the claim (store_delivery.fence) */
-    int64_t renewed_at; /* steady clock, in ms; when its lease began at the latest */
-    bool lapsed;        /* the lease was lost: another daemon may have the delivery */
+    struct job_lease lease;
     struct delivery_slot *next;
 };
 
@@ -234,9 +238,11 @@ void jobs_wake_carriers(struct jobs *jobs);
 /* --- where daemons share a record ------------------------------------------ */
 
 /* Renews the leases of running jobs and deliveries, and gives those up that were cancelled by another
-   daemon, or whose lease was lost. Requeues jobs of daemons that are gone. */
+   daemon, or whose lease was lost. Requeues jobs of daemons that are gone. Stops when the record
+   does not answer. */
 void jobs_renew(struct jobs *jobs);
-/* Gives up the jobs and deliveries whose lease is about to end because it could not be renewed. */
+/* Gives up the jobs and deliveries whose lease is about to end because it could not be renewed.
+   Waits neither for the record nor for a thread that waits for it. */
 void jobs_check_leases(struct jobs *jobs, int64_t lease_ms);
 /* Returns the number of jobs that this daemon runs, or whose inputs it fetches. */
 int64_t jobs_count_running(struct jobs *jobs);

@@ -49,12 +49,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     if (ok && !*ret_any && device == GPUS_NONE)
         ok = ask_for_gpu(jobs, p);
     if (ok && *ret_any) {
-        memcpy(slot->id, ret->id, sizeof slot->id);
-        slot->fence = ret->fence;
-        slot->renewed_at = begun;
-        slot->lapsed = false;
-        slot->next = jobs->slots;
-        jobs->slots = slot;
+        jobs_add_slot(jobs, slot, ret, begun);
         snprintf(slot->model, sizeof slot->model, "%s", ret->model);
         api_eta_start(&slot->eta, speeds_find(&jobs->speeds, slot->model));
         jobs_notify(jobs, slot->id);
@@ -82,7 +77,7 @@ bool
 jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot)
 {
     lock_acquire(&jobs->lock);
-    bool unwanted = slot->unwanted;
+    bool unwanted = slot->unwanted || jobs_has_lapsed(jobs, &slot->lease);
     lock_release(&jobs->lock);
     return unwanted;
 }

@@ -57,6 +57,10 @@ struct db {
     const struct db_class *class;
 };
 
+/* Returns for how long a statement of this thread may wait; 0: as long as others
+   (store_wait_at_most()). */
+int64_t db_longest_wait(void);
+
 /* Opens the file at `path`. `lock` is the store's. */
 bool db_open_sqlite(const char *path, struct lock *lock, struct db **ret,
                     struct api_problem *p);

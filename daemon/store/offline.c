@@ -284,7 +284,7 @@ transfer_record(struct transfer *transfer, const char *path, const char *tenant,
     uint32_t number;
     int64_t bytes = 0;
     if (!prepare_file(path, &number, p) || !postgres_schema_name(tenant, schema, p) ||
-        !postgres_schema_bring(transfer->url, schema, p))
+        !postgres_schema_bring(transfer->url, schema, false, p))
         return false;
     bool ok = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                               NULL) == SQLITE_OK ||

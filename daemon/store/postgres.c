@@ -159,7 +159,9 @@ ask_once(struct postgres *postgres, struct query *query, bool is_begin)
         .types = query->types,
         .values = query->values,
     };
-    query->result = postgres_ask(postgres->conn, &sent, ANSWER_MS, &postgres->failure);
+    int64_t most = db_longest_wait();
+    int64_t ms = most && most < ANSWER_MS ? most : ANSWER_MS;
+    query->result = postgres_ask(postgres->conn, &sent, ms, &postgres->failure);
     if (query->result)
         return true;
     if (postgres->failure.lost)
@@ -272,7 +274,7 @@ open_schema(struct postgres *postgres, const struct store_place *place,
     if (!(postgres->url = strdup(place->url)))
         return api_problem_no_memory(p);
     if (!postgres_schema_name(place->tenant, postgres->schema, p) ||
-        !postgres_schema_bring(direct, postgres->schema, p))
+        !postgres_schema_bring(direct, postgres->schema, place->brief, p))
         return false;
     for (int i = 0; i < N_STATEMENTS; i++)
         if (!(postgres->queries[i].sql =

@@ -38,8 +38,9 @@ bool postgres_schema_name(const char *tenant, char ret[POSTGRES_SCHEMA],
 /* Returns a copy of the SQL with the schema where it has marks, and with PostgreSQL's
    names of parameters. The caller frees it. NULL: out of memory. */
 char *postgres_translate(const char *sql, const char *schema);
-/* Brings the schema to this version: one node does so, and the others wait. Fails when the
-   schema is of a later version. */
-bool postgres_schema_bring(const char *url, const char *schema, struct api_problem *p);
+/* Brings the schema to this version: one node does so, and the others wait, but not for long
+   where `brief`. Fails when the schema is of a later version. */
+bool postgres_schema_bring(const char *url, const char *schema, bool brief,
+                           struct api_problem *p);
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIGRATE_MS 600000
+#define ANSWER_MS 4000
+#define MIGRATE_MS 600000 /* for one step, and for the daemon that takes them */
 
 static const char *const steps[] = {
 #define STEP(sql) sql,
@@ -61,10 +62,10 @@ fail(const struct postgres_failure *failure, const char *schema, struct api_prob
                            "store.url: the schema %s: %s", schema, failure->text);
 }
 
-/* Runs SQL with marks. *ret, unless NULL, is the number in the first row; without a row
-   it stays. */
+/* Runs SQL with marks within `ms`. *ret, unless NULL, is the number in the first row; without
+   a row it stays. */
 static bool
-execute(PGconn *conn, const char *schema, const char *sql, int64_t *ret,
+execute(PGconn *conn, const char *schema, const char *sql, int64_t ms, int64_t *ret,
         struct api_problem *p)
 {
     struct postgres_failure failure;
@@ -72,7 +73,7 @@ execute(PGconn *conn, const char *schema, const char *sql, int64_t *ret,
     if (!text)
         return api_problem_no_memory(p);
     PGresult *result = postgres_ask(
-        conn, &(struct postgres_query){.sql = text, .n = -1}, MIGRATE_MS, &failure);
+        conn, &(struct postgres_query){.sql = text, .n = -1}, ms, &failure);
     free(text);
     if (!result)
         return fail(&failure, schema, p);
@@ -93,8 +94,9 @@ read_version(PGconn *conn, const char *schema, int64_t *ret, struct api_problem 
              " AND tablename = 'version'",
              schema);
     *ret = 0;
-    return execute(conn, schema, sql, &any, p) &&
-           (!any || execute(conn, schema, "SELECT version FROM @version", ret, p)) &&
+    return execute(conn, schema, sql, ANSWER_MS, &any, p) &&
+           (!any ||
+            execute(conn, schema, "SELECT version FROM @version", ANSWER_MS, ret, p)) &&
            (*ret <= SCHEMA_VERSION ||
             api_problem_set(
                 p, API_IO, QDQ_AT_NOTHING, NULL,
@@ -103,14 +105,14 @@ read_version(PGconn *conn, const char *schema, int64_t *ret, struct api_problem 
                 schema, (long long)*ret, SCHEMA_VERSION));
 }
 
-/* Takes the steps that are missing, in one transaction. */
+/* Takes the steps that are missing, in one transaction; each may take `ms`. */
 static bool
-migrate(PGconn *conn, const char *schema, struct api_problem *p)
+migrate(PGconn *conn, const char *schema, int64_t ms, struct api_problem *p)
 {
     int64_t version = 0;
     char sql[512];
     if (!execute(conn, schema,
-                 "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('qdqd', 0))",
+                 "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('qdqd', 0))", ms,
                  NULL, p) ||
         !read_version(conn, schema, &version, p))
         return false;
@@ -121,16 +123,17 @@ migrate(PGconn *conn, const char *schema, struct api_problem *p)
         "INSERT INTO @version VALUES(0, 1 +"
         " (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT %% 2147483646)",
         schema);
-    bool ok = version > 0 || execute(conn, schema, sql, NULL, p);
+    bool ok = version > 0 || execute(conn, schema, sql, ms, NULL, p);
     for (int64_t i = version; ok && i < SCHEMA_VERSION; i++)
-        ok = execute(conn, schema, steps[i], NULL, p);
+        ok = execute(conn, schema, steps[i], ms, NULL, p);
     snprintf(sql, sizeof sql, "UPDATE @version SET version = %d; COMMIT",
              SCHEMA_VERSION);
-    return ok && execute(conn, schema, sql, NULL, p);
+    return ok && execute(conn, schema, sql, ms, NULL, p);
 }
 
 bool
-postgres_schema_bring(const char *url, const char *schema, struct api_problem *p)
+postgres_schema_bring(const char *url, const char *schema, bool brief,
+                      struct api_problem *p)
 {
     struct postgres_failure failure;
     int64_t version;
@@ -138,7 +141,8 @@ postgres_schema_bring(const char *url, const char *schema, struct api_problem *p
     if (!conn)
         return fail(&failure, schema, p);
     bool ok = read_version(conn, schema, &version, p) &&
-              (version == SCHEMA_VERSION || migrate(conn, schema, p));
+              (version == SCHEMA_VERSION ||
+               migrate(conn, schema, brief ? ANSWER_MS : MIGRATE_MS, p));
     PQfinish(conn);
     return ok;
 }

@@ -9,6 +9,20 @@ _Static_assert(API_MAX_LISTED == 4096, "the limit in columns.h");
 
 /* --- opening -------------------------------------------------------------- */
 
+static _Thread_local int64_t longest_wait;
+
+void
+store_wait_at_most(int64_t ms)
+{
+    longest_wait = ms;
+}
+
+int64_t
+db_longest_wait(void)
+{
+    return longest_wait;
+}
+
 bool
 store_open_at(const struct store_place *place, struct store **ret,
               struct api_problem *p)

@@ -146,10 +146,14 @@ struct store_place {
     const char *direct_url;
     const char *tenant; /* the tenant's name; NULL or "": the one without a name */
     int64_t lease_ms;   /* how long a claim of a job lasts without a heartbeat */
+    bool
+        brief; /* a request waits: not for long for a daemon that migrates, or for an answer */
 };
 /* Opens a record and makes it when it is absent. */
 bool store_open_at(const struct store_place *place, struct store **ret,
                    struct api_problem *p);
+/* Bounds for how long each statement of this thread waits for a record that is shared. */
+void store_wait_at_most(int64_t ms);
 /* Returns whether other daemons may use the record at the same time. */
 bool store_is_shared(const struct store *store);
 /* Opens the database file at `path` and creates it when it is absent. */

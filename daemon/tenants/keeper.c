@@ -19,15 +19,16 @@
 #include <time.h>
 
 enum { TICK_MS = 250, LEASES_KEPT = 4 /* before a silent node's row is removed */ };
+enum { N_THREADS = 3 };
 
 struct keeper {
     struct tenants *tenants;
     int64_t lease_ms;
-    pthread_t thread;
-    /* listens for hints and finds tenants, which may take long */
-    pthread_t watching;
+    struct {
+        pthread_t id;
+        bool runs;
+    } threads[N_THREADS];
     struct hint_listener *listener; /* NULL: there are no hints */
-    bool watches;
     atomic_bool closing;
 };
 
@@ -44,9 +45,8 @@ check_leases(void *arg, const struct service *service)
 static void
 renew_leases(void *arg, const struct service *service)
 {
-    const struct keeper *keeper = arg;
+    (void)arg;
     jobs_renew(service->jobs);
-    jobs_check_leases(service->jobs, keeper->lease_ms);
 }
 
 static void
@@ -100,32 +100,49 @@ find_tenants(const struct keeper *keeper)
         log_failure(&problem);
 }
 
-/* Renews at a third of the lease; between, looks for what other daemons have changed. */
-static void *
-keep(void *arg)
+static void
+wait_a_tick(void)
 {
     const struct timespec tick = {0, TICK_MS * 1000000};
+    nanosleep(&tick, NULL);
+}
+
+/* Ends what has no lease any more. This thread never waits for the record. */
+static void *
+check(void *arg)
+{
     struct keeper *keeper = arg;
-    int64_t due = 0;
     while (!atomic_load(&keeper->closing)) {
         tenants_each(keeper->tenants, check_leases, keeper);
-        if (clock_steady_ms() >= due) {
-            due = clock_steady_ms() + keeper->lease_ms / 3;
-            tenants_each(keeper->tenants, renew_leases, keeper);
-            tenants_each(keeper->tenants, lead, keeper);
-            renew_node(keeper);
-        }
-        tenants_each(keeper->tenants, look, keeper);
-        nanosleep(&tick, NULL);
+        wait_a_tick();
     }
     return NULL;
 }
 
-/* Looks as soon as there is a hint. */
+/* Renews at a third of the lease. A record that does not answer keeps the other tenants
+   waiting, each statement for a part of the lease at most. */
+static void *
+keep(void *arg)
+{
+    struct keeper *keeper = arg;
+    int64_t due = 0;
+    store_wait_at_most(keeper->lease_ms / 5);
+    while (!atomic_load(&keeper->closing)) {
+        if (clock_steady_ms() >= due) {
+            due = clock_steady_ms() + keeper->lease_ms / 3;
+            tenants_each(keeper->tenants, renew_leases, NULL);
+            tenants_each(keeper->tenants, lead, keeper);
+            renew_node(keeper);
+        }
+        wait_a_tick();
+    }
+    return NULL;
+}
+
+/* Finds tenants, and looks for what other daemons have changed, as soon as there is a hint. */
 static void *
 watch(void *arg)
 {
-    const struct timespec tick = {0, TICK_MS * 1000000};
     struct keeper *keeper = arg;
     int64_t due = 0;
     while (!atomic_load(&keeper->closing)) {
@@ -133,12 +150,11 @@ watch(void *arg)
             due = clock_steady_ms() + keeper->lease_ms / 3;
             find_tenants(keeper);
         }
-        if (!keeper->listener) {
-            nanosleep(&tick, NULL);
-        } else if (hint_listener_wait(keeper->listener, TICK_MS)) {
+        tenants_each(keeper->tenants, look, keeper);
+        if (!keeper->listener)
+            wait_a_tick();
+        else if (hint_listener_wait(keeper->listener, TICK_MS))
             metrics_add(tenants_metrics(keeper->tenants), &metric_hints, 0, 1);
-            tenants_each(keeper->tenants, look, keeper);
-        }
     }
     return NULL;
 }
@@ -147,10 +163,25 @@ static void
 end_threads(struct keeper *keeper)
 {
     atomic_store(&keeper->closing, true);
-    pthread_join(keeper->thread, NULL);
-    if (keeper->watches)
-        pthread_join(keeper->watching, NULL);
+    for (int i = 0; i < N_THREADS; i++)
+        if (keeper->threads[i].runs)
+            pthread_join(keeper->threads[i].id, NULL);
     hint_listener_free(&keeper->listener);
+}
+
+static bool
+start_threads(struct keeper *keeper, struct api_problem *p)
+{
+    static void *(*const run[N_THREADS])(void *) = {check, keep, watch};
+    int rc = 0;
+    for (int i = 0; !rc && i < N_THREADS; i++) {
+        rc = pthread_create(&keeper->threads[i].id, NULL, run[i], keeper);
+        keeper->threads[i].runs = !rc;
+    }
+    if (rc)
+        end_threads(keeper);
+    return !rc || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                  "starting a thread: %s", strerror(rc));
 }
 
 bool
@@ -167,18 +198,9 @@ keeper_open(struct tenants *tenants, const struct settings *settings,
     keeper->lease_ms = settings->cluster_lease * 1000;
     if (*settings->store_direct_url)
         keeper->listener = hint_listener_new(settings->store_direct_url);
-    int rc = pthread_create(&keeper->thread, NULL, keep, keeper);
-    if (!rc) {
-        rc = pthread_create(&keeper->watching, NULL, watch, keeper);
-        keeper->watches = !rc;
-        if (rc)
-            end_threads(keeper);
-    }
-    if (rc) {
-        hint_listener_free(&keeper->listener);
+    if (!start_threads(keeper, p)) {
         free(keeper);
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "starting a thread: %s",
-                               strerror(rc));
+        return false;
     }
     *ret = keeper;
     return true;

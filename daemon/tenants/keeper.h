@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that keeps the leases of this daemon's jobs and its row in the list of nodes,
+/* The threads that keep the leases of this daemon's jobs and its row in the list of nodes,
    where the record is shared. */
 #ifndef QDQD_TENANTS_KEEPER_H
 #define QDQD_TENANTS_KEEPER_H
@@ -10,10 +10,10 @@ struct keeper;
 struct settings;
 struct tenants;
 
-/* Starts the thread. *ret is NULL when the record is not shared. */
+/* Starts them. *ret is NULL when the record is not shared. */
 bool keeper_open(struct tenants *tenants, const struct settings *settings,
                  struct keeper **ret, struct api_problem *p);
-/* Ends the thread. Called when no job runs any more. */
+/* Ends them. Called when no job runs any more. */
 void keeper_close(struct keeper **keeper);
 
 #endif

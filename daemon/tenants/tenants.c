@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "tenants/tenants.h"
+#include "tenants/inner.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define FOLDER "tenants"
 
@@ -38,39 +38,6 @@ METRIC(build_info, GAUGE, "qdqd_build_info", &build_labels, ONE,
        "The versions of daemon and engine; always 1.");
 METRIC(start_time, GAUGE, "qdqd_start_time_seconds", &metric_unlabelled, SECONDS,
        "Time of the daemon's start, since 1970.");
-
-struct tenant {
-    char name[TENANT_SIZE];
-    /* the settings with this tenant's limits; the texts are borrowed */
-    struct settings settings;
-    struct service service;
-    struct pool_share share;
-    struct library *library;
-    struct jobs *jobs;
-    /* guarded by `turns`: */
-    uint64_t served; /* number of the turn in which its last job was claimed */
-    uint64_t looked; /* number of the last look at its queue */
-    struct tenant *next;
-};
-
-struct tenants {
-    const struct settings *settings;
-    const struct bucket *bucket; /* NULL: blobs are files */
-    struct metrics *metrics;
-    struct backends *backends;
-    struct bell bell;
-    char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
-    struct lock turns;   /* held while a job is claimed; acquired before `lock` */
-    uint64_t turn, look; /* guarded by turns */
-    struct lock lock;
-    /* guarded by lock: */
-    struct tenant *first, **last;
-    struct pool *pool;
-    bool draining;
-    struct tenant_own *own; /* the tenants' own limits */
-    size_t n_own;
-    struct remotes *remotes; /* shared */
-};
 
 bool
 tenant_is_name(const char *name)
@@ -91,15 +58,13 @@ close_tenant(struct tenant *tenant)
     free(tenant);
 }
 
-/* Returns the tenant after `tenant`, or the first one for NULL. Tenants are only
-   ever added at the end. */
 static struct tenant *
-after(struct tenants *tenants, const struct tenant *tenant)
+find(struct tenants *tenants, const char *name)
 {
-    lock_acquire(&tenants->lock);
-    struct tenant *next = tenant ? tenant->next : tenants->first;
-    lock_release(&tenants->lock);
-    return next;
+    struct tenant *tenant = NULL;
+    while ((tenant = tenants_after(tenants, tenant)) && strcmp(tenant->name, name) != 0)
+        continue;
+    return tenant;
 }
 
 /* Counts what all tenants have stored on the disk. */
@@ -108,7 +73,7 @@ count_sharers(void *arg, uint64_t *ret_used, unsigned *ret_n)
 {
     uint64_t used = 0;
     unsigned n = 0;
-    for (struct tenant *t = NULL; (t = after(arg, t));) {
+    for (struct tenant *t = NULL; (t = tenants_after(arg, t));) {
         uint64_t own = blobs_used(library_blobs(t->library));
         used += own;
         n += own > 0;
@@ -166,7 +131,8 @@ make_folder(const char *path, struct api_problem *p)
 }
 
 static bool
-open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem *p)
+open_library(struct tenants *tenants, struct tenant *tenant, bool brief,
+             struct api_problem *p)
 {
     char path[PATH_MAX];
     const char *state = tenants->settings->state_dir;
@@ -185,6 +151,7 @@ open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem 
         .direct_url = *settings->store_direct_url ? settings->store_direct_url : NULL,
         .tenant = tenant->name,
         .lease_ms = settings->cluster_lease * 1000,
+        .brief = brief,
     };
     const struct library_place place = {.record = *settings->store_url ? &record : NULL,
                                         .bucket = tenants->bucket,
@@ -192,19 +159,17 @@ open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem 
     return library_open_at(path, &place, &tenant->library, p);
 }
 
-/* Tells a tenant's database which webhooks the tenant's jobs are told to. The caller holds
-   the lock. */
+/* Tells a tenant's database which webhooks the tenant's jobs are told to. */
 static void
-set_webhooks(const struct tenants *tenants, const struct tenant *tenant)
+set_webhooks(const struct remotes *remotes, const struct tenant *tenant)
 {
-    lock_assert_held(&tenants->lock);
     struct store_webhook list[MOST_WEBHOOKS];
     struct webhook_texts texts[MOST_WEBHOOKS];
     struct api_problem problem = {0};
     char quoted[LOG_QUOTED];
     size_t n = 0;
-    for (const struct remote *r = remotes_first(tenants->remotes);
-         r && n < MOST_WEBHOOKS; r = remotes_next(r)) {
+    for (const struct remote *r = remotes_first(remotes); r && n < MOST_WEBHOOKS;
+         r = remotes_next(r)) {
         if (strcmp(r->kind, "webhook") != 0 || !remote_allows(r, tenant->name, "admin"))
             continue;
         webhook_split(r, &texts[n]);
@@ -220,31 +185,35 @@ set_webhooks(const struct tenants *tenants, const struct tenant *tenant)
         log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
 }
 
-/* Opens a tenant and adds it to the list. The caller holds the lock. */
-static bool
-open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
-            struct api_problem *p)
+/* Tells it the newest webhooks, whichever thread tells it others at the same time. */
+static void
+update_webhooks(struct tenants *tenants, struct tenant *tenant)
 {
-    lock_assert_held(&tenants->lock);
-    struct tenant *tenant = calloc(1, sizeof *tenant);
-    if (!tenant)
-        return api_problem_no_memory(p);
-    snprintf(tenant->name, sizeof tenant->name, "%s", name);
-    tenant->settings = settings_of(tenants, name, tenants->settings);
-    bool ok = open_library(tenants, tenant, p);
-    if (ok) {
-        library_set_tenant(tenant->library, tenant->name);
-        library_set_sharers(tenant->library, count_sharers, tenants);
-        sweep_configure(tenant->library, &tenant->settings);
-        ok = library_observations_trim(tenant->library,
-                                       tenant->settings.cache_observations, p) &&
-             jobs_open(tenant->library, &tenant->settings, &tenants->bell,
-                       &tenant->jobs, p);
+    struct remotes *told = NULL, *newest;
+    while ((newest = tenants_remotes(tenants)) != told) {
+        set_webhooks(newest, tenant);
+        remotes_release(&told);
+        told = newest;
     }
-    if (!ok) {
-        close_tenant(tenant);
+    remotes_release(&newest);
+    remotes_release(&told);
+}
+
+/* Opens a tenant's library and its jobs. */
+static bool
+open_parts(struct tenants *tenants, struct tenant *tenant, bool brief,
+           struct api_problem *p)
+{
+    if (!open_library(tenants, tenant, brief, p))
         return false;
-    }
+    library_set_tenant(tenant->library, tenant->name);
+    library_set_sharers(tenant->library, count_sharers, tenants);
+    sweep_configure(tenant->library, &tenant->settings);
+    if (!library_observations_trim(tenant->library, tenant->settings.cache_observations,
+                                   p) ||
+        !jobs_open(tenant->library, &tenant->settings, &tenants->bell, &tenant->jobs,
+                   p))
+        return false;
     jobs_name(tenant->jobs, tenant->name, tenants->metrics);
     tenant->service = (struct service){.tenant = tenant->name,
                                        .tenants = tenants,
@@ -253,18 +222,108 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
                                        .settings = &tenant->settings,
                                        .library = tenant->library,
                                        .jobs = tenant->jobs,
-                                       .pool = tenants->pool,
                                        .share = &tenant->share};
     memcpy(tenant->service.scripts, tenants->scripts, DIGEST_SIZE);
     memcpy(tenant->service.runtime, tenants->runtime, RUNTIME_SIZE);
+    return true;
+}
+
+/* Adds a tenant to the list, with what was set while it was opened. */
+static void
+add(struct tenants *tenants, struct tenant *tenant)
+{
+    lock_acquire(&tenants->lock);
+    tenant->settings = settings_of(tenants, tenant->name, tenants->settings);
+    sweep_configure(tenant->library, &tenant->settings);
+    tenant->service.pool = tenants->pool;
     if (tenants->draining)
         jobs_drain(tenant->jobs);
-    if (tenants->remotes)
-        set_webhooks(tenants, tenant);
     *tenants->last = tenant;
     tenants->last = &tenant->next;
+    lock_release(&tenants->lock);
+}
+
+/* Opens a tenant and adds it to the list. The lock is not held meanwhile: a database may let
+   wait. */
+static bool
+open_tenant(struct tenants *tenants, const char *name, bool brief, struct tenant **ret,
+            struct api_problem *p)
+{
+    struct tenant *tenant = calloc(1, sizeof *tenant);
+    if (!tenant)
+        return api_problem_no_memory(p);
+    snprintf(tenant->name, sizeof tenant->name, "%s", name);
+    lock_acquire(&tenants->lock);
+    tenant->settings = settings_of(tenants, name, tenants->settings);
+    lock_release(&tenants->lock);
+    if (!open_parts(tenants, tenant, brief, p)) {
+        close_tenant(tenant);
+        return false;
+    }
+    update_webhooks(tenants, tenant);
+    add(tenants, tenant);
+    update_webhooks(tenants, tenant); /* others may have been set meanwhile */
     *ret = tenant;
     return true;
+}
+
+static bool
+is_opening(struct tenants *tenants, const char *name)
+{
+    lock_assert_held(&tenants->lock);
+    for (const struct opening *one = tenants->opening; one; one = one->next)
+        if (!strcmp(one->name, name))
+            return true;
+    return false;
+}
+
+/* Finds a tenant that another thread is opening, once that has opened it. */
+static bool
+wait_until_opened(struct tenants *tenants, const char *name, struct tenant **ret,
+                  struct api_problem *p)
+{
+    lock_assert_held(&tenants->lock);
+    while (is_opening(tenants, name))
+        lock_wait(&tenants->lock, &tenants->opened);
+    *ret = find(tenants, name);
+    return *ret || api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                                   "the tenant's record cannot be opened");
+}
+
+static void
+end_opening(struct tenants *tenants, const struct opening *opening)
+{
+    lock_acquire(&tenants->lock);
+    struct opening **at = &tenants->opening;
+    while (*at != opening) {
+        QDQD_CHECK(*at);
+        at = &(*at)->next;
+    }
+    *at = opening->next;
+    pthread_cond_broadcast(&tenants->opened);
+    lock_release(&tenants->lock);
+}
+
+/* Opens a tenant that is not in the list; one thread does so for each name. */
+static bool
+open_once(struct tenants *tenants, const char *name, struct tenant **ret,
+          struct api_problem *p)
+{
+    struct opening opening = {.name = name};
+    lock_acquire(&tenants->lock);
+    bool waits = is_opening(tenants, name), brief = tenants->serves;
+    bool ok = !waits || wait_until_opened(tenants, name, ret, p);
+    bool opens = !waits && !(*ret = find(tenants, name));
+    if (opens) {
+        opening.next = tenants->opening;
+        tenants->opening = &opening;
+    }
+    lock_release(&tenants->lock);
+    if (opens) {
+        ok = open_tenant(tenants, name, brief, ret, p);
+        end_opening(tenants, &opening);
+    }
+    return ok;
 }
 
 /* --- all of them ---------------------------------------------------------- */
@@ -328,6 +387,7 @@ tenants_open(const struct settings *settings, const struct bucket *bucket,
     tenants->last = &tenants->first;
     lock_init(&tenants->turns, LOCK_TURNS);
     lock_init(&tenants->lock, LOCK_TENANTS);
+    pthread_cond_init(&tenants->opened, NULL);
     bell_init(&tenants->bell, settings->gpu_devices);
     runtime_identity(settings->engine_runtime, settings->engine_openvino,
                      tenants->runtime);
@@ -344,6 +404,7 @@ tenants_open(const struct settings *settings, const struct bucket *bucket,
         tenants_close(&tenants);
         return false;
     }
+    tenants->serves = true;
     *ret = tenants;
     return true;
 }
@@ -364,10 +425,10 @@ tenants_set_remotes(struct tenants *tenants, struct remotes *remotes)
     lock_acquire(&tenants->lock);
     struct remotes *old = tenants->remotes;
     tenants->remotes = remotes_hold(remotes);
-    for (struct tenant *t = tenants->first; t; t = t->next)
-        set_webhooks(tenants, t);
     lock_release(&tenants->lock);
     remotes_release(&old);
+    for (struct tenant *t = NULL; (t = tenants_after(tenants, t));)
+        update_webhooks(tenants, t);
     bell_ring_carriers(&tenants->bell);
 }
 
@@ -426,6 +487,7 @@ tenants_close(struct tenants **tenants)
     metrics_free(&old->metrics);
     backends_free(&old->backends);
     bell_fini(&old->bell);
+    pthread_cond_destroy(&old->opened);
     lock_fini(&old->lock);
     lock_fini(&old->turns);
     free(old);
@@ -436,12 +498,8 @@ bool
 tenants_get(struct tenants *tenants, const char *name, bool make,
             const struct service **ret, struct api_problem *p)
 {
-    lock_acquire(&tenants->lock);
-    struct tenant *tenant = tenants->first;
-    while (tenant && strcmp(tenant->name, name) != 0)
-        tenant = tenant->next;
-    bool ok = tenant || (make && open_tenant(tenants, name, &tenant, p));
-    lock_release(&tenants->lock);
+    struct tenant *tenant = find(tenants, name);
+    bool ok = tenant || (make && open_once(tenants, name, &tenant, p));
     if (ok)
         *ret = &tenant->service;
     else if (!make)
@@ -454,7 +512,7 @@ void
 tenants_each(struct tenants *tenants,
              void (*fn)(void *arg, const struct service *service), void *arg)
 {
-    for (struct tenant *t = NULL; (t = after(tenants, t));)
+    for (struct tenant *t = NULL; (t = tenants_after(tenants, t));)
         fn(arg, &t->service);
 }
 
@@ -491,95 +549,6 @@ tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n)
     tenants->n_own = n;
     refit(tenants, tenants->settings);
     lock_release(&tenants->lock);
-}
-
-/* --- turns ---------------------------------------------------------------- */
-
-/* Returns the tenant that was served longest ago, among those whose queue was not
-   looked at in this round. */
-static struct tenant *
-choose(struct tenants *tenants)
-{
-    lock_assert_held(&tenants->turns);
-    struct tenant *best = NULL;
-    for (struct tenant *t = NULL; (t = after(tenants, t));)
-        if (t->looked != tenants->look && (!best || t->served < best->served))
-            best = t;
-    return best;
-}
-
-struct hindrance {
-    bool failed; /* a queue cannot be read or written (a full disk) */
-    bool paused; /* a tenant's workers have died, and its work waits */
-};
-
-bool
-pool_share_is_paused(struct pool_share *share)
-{
-    int64_t until = atomic_load(&share->paused_until);
-    return until && clock_steady_ms() < until;
-}
-
-/*
- * Claims the next job. *ret is NULL when there is none; *ret_why then says whose queue
- * could not be asked: the other tenants are served all the same.
- */
-static void
-claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret,
-      struct store_job *ret_job, struct hindrance *ret_why)
-{
-    char quoted[LOG_QUOTED];
-    bool any = false;
-    *ret = NULL;
-    *ret_why = (struct hindrance){false, false};
-    lock_acquire(&tenants->turns);
-    tenants->look++;
-    for (struct tenant *t; !any && (t = choose(tenants));) {
-        struct api_problem problem = {0};
-        t->looked = tenants->look;
-        if (pool_share_is_paused(&t->share)) {
-            ret_why->paused = true;
-            continue;
-        }
-        if (!jobs_claim(t->jobs, slot, ret_job, &any, &problem)) {
-            ret_why->failed = true;
-            log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
-        }
-        if (any) {
-            t->served = ++tenants->turn;
-            *ret = &t->service;
-        }
-    }
-    lock_release(&tenants->turns);
-}
-
-static bool
-is_draining(struct tenants *tenants)
-{
-    lock_acquire(&tenants->lock);
-    bool draining = tenants->draining;
-    lock_release(&tenants->lock);
-    return draining;
-}
-
-bool
-tenants_claim(struct tenants *tenants, struct job_slot *slot,
-              const struct service **ret_service, struct store_job *ret)
-{
-    const struct timespec a_while = {1, 0}, a_moment = {0, 50 * 1000000};
-    for (;;) {
-        struct hindrance why;
-        uint64_t heard = bell_heard(&tenants->bell);
-        if (is_draining(tenants))
-            return false;
-        claim(tenants, slot, ret_service, ret, &why);
-        if (*ret_service)
-            return true;
-        if (why.failed || why.paused)
-            nanosleep(why.paused ? &a_moment : &a_while, NULL);
-        else
-            bell_wait(&tenants->bell, heard);
-    }
 }
 
 /* --- the end -------------------------------------------------------------- */

@@ -140,6 +140,9 @@ def test_a_job_is_cancelled_elsewhere(node, database):
     assert two.request("POST", f"/v1/jobs/{job}/cancel").status_code in (200, 202, 204)
     assert two.job(job)["state"] == "cancelled"
     eventually(lambda: one.busy_workers() == [], 2 * LEASE)
+    assert f"cancelled_elsewhere job={job}" in one.log.read_text()
+    assert metrics(one)["qdqd_leases_lost_total"].value(what="job") == 0
+    assert "lease_lost" not in one.log.read_text()
 
 
 def test_the_job_of_a_killed_daemon_is_run_by_another(node, database):
