@@ -16,6 +16,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/openapi.h api/http/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
 	api/base/problem_json.c \
+	api/include/api/grow.h api/base/grow.c \
 	api/include/api/remote.h api/documents/remote.c api/documents/publication.c api/documents/hook.c \
 	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
 	api/documents/report_recipe.c api/documents/report_recipe.h \

@@ -8,6 +8,7 @@
 #include "library/folder.h"
 #include "store/backup.h"
 #include "store/offline.h"
+#include "api/grow.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,22 +22,18 @@
 /* A sorted list of ids. */
 struct ids {
     char (*items)[DIGEST_SIZE];
-    size_t n, space;
+    size_t n;
     bool failed;
 };
 
 static void
 ids_add(struct ids *ids, const char *id)
 {
-    if (ids->n == ids->space) {
-        size_t space = ids->space ? 2 * ids->space : 256;
-        void *items = realloc(ids->items, space * DIGEST_SIZE);
-        ids->failed = ids->failed || !items;
-        if (!items)
-            return;
-        ids->items = items;
-        ids->space = space;
-    }
+    void *items = api_grow(ids->items, ids->n, 1, DIGEST_SIZE);
+    ids->failed = ids->failed || !items;
+    if (!items)
+        return;
+    ids->items = items;
     snprintf(ids->items[ids->n++], DIGEST_SIZE, "%s", id);
 }
 

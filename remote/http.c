@@ -2,6 +2,7 @@
 #include "config.h"
 #include "http.h"
 #include "address.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ keep_in_memory(struct sink *sink, const char *bytes, size_t len)
         answer->is_too_large = true;
         return 0;
     }
-    char *body = realloc(answer->body, answer->len + len + 1);
+    char *body = api_grow(answer->body, answer->len, len + 1, 1);
     if (!body)
         return 0;
     memcpy(body + answer->len, bytes, len);

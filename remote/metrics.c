@@ -2,6 +2,7 @@
 /* The figures of a report as metrics of a run. */
 #include "config.h"
 #include "remote/remote.h"
+#include "api/grow.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -18,8 +19,7 @@ struct qdqr_metrics {
 static bool
 add_metric(struct qdqr_metrics *metrics, const char *name, double value)
 {
-    struct qdqr_metric *list =
-        reallocarray(metrics->list, metrics->n + 1, sizeof *list);
+    struct qdqr_metric *list = api_grow(metrics->list, metrics->n, 1, sizeof *list);
     if (!list)
         return false;
     metrics->list = list;

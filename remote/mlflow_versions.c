@@ -4,6 +4,7 @@
 #include "mlflow_api.h"
 #include "mlflow_versions.h"
 #include "api/remote.h"
+#include "api/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ add_version(struct search *search, const json_t *version)
         strcmp(mlflow_text(version, NULL, "status"), "READY") != 0)
         return true;
     struct qdqr_version *grown =
-        realloc(search->list, (search->n + 1) * sizeof *search->list);
+        api_grow(search->list, search->n, 1, sizeof *search->list);
     if (!grown)
         return api_problem_no_memory(search->problem);
     search->list = grown;

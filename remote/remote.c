@@ -2,6 +2,7 @@
 /* The public calls: they find the kind's row, open a handle and call the row. */
 #include "config.h"
 #include "kind.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -148,7 +149,7 @@ source_add(struct qdqr_source *source, const char *name, int64_t size,
         return api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
                                "the ref has more than %d files", MOST_FILES);
     struct qdqr_file *files =
-        reallocarray(source->files, source->n_files + 1, sizeof *files);
+        api_grow(source->files, source->n_files, 1, sizeof *files);
     if (!files)
         return api_problem_no_memory(problem);
     source->files = files;

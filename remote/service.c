@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "remote/service.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -390,7 +391,7 @@ on_body(void *arg, const char *bytes, size_t len)
 {
     struct stream *stream = arg;
     char *text = stream->len + len < MOST_EVENT
-                     ? realloc(stream->text, stream->len + len + 1)
+                     ? api_grow(stream->text, stream->len, len + 1, 1)
                      : NULL;
     if (!text)
         return api_problem_no_memory(stream->problem);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "base/markup.h"
+#include "api/grow.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,15 +11,12 @@
 static void
 add(struct api_markup *markup, const char *piece, size_t len)
 {
-    if (markup->len + len + 1 > markup->capacity) {
-        size_t capacity = 2 * (markup->len + len) + 256;
-        char *grown = markup->failed ? NULL : realloc(markup->data, capacity);
-        markup->failed = !grown;
-        if (!grown)
-            return;
-        markup->data = grown;
-        markup->capacity = capacity;
-    }
+    char *grown =
+        markup->failed ? NULL : api_grow(markup->data, markup->len, len + 1, 1);
+    markup->failed = !grown;
+    if (!grown)
+        return;
+    markup->data = grown;
     memcpy(markup->data + markup->len, piece, len);
     markup->len += len;
     markup->data[markup->len] = '\0';

@@ -15,7 +15,7 @@
 
 struct api_markup {
     char *data; /* the caller frees it; NULL at first */
-    size_t len, capacity;
+    size_t len;
     bool failed; /* memory has run out */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "documents/client.h"
+#include "api/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,14 +42,10 @@ api_document_free(struct api_document **document)
 void *
 api_document_alloc(struct api_document *document, size_t n, size_t size)
 {
-    if (document->n_blocks == document->room) {
-        size_t room = document->room ? 2 * document->room : API_DOCUMENT_BLOCKS;
-        void **blocks = reallocarray(document->blocks, room, sizeof *blocks);
-        if (!blocks)
-            return NULL;
-        document->blocks = blocks;
-        document->room = room;
-    }
+    void **blocks = api_grow(document->blocks, document->n_blocks, 1, sizeof *blocks);
+    if (!blocks)
+        return NULL;
+    document->blocks = blocks;
     void *block = calloc(n ? n : 1, size);
     if (block)
         document->blocks[document->n_blocks++] = block;

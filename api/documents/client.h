@@ -6,12 +6,10 @@
 #include "api/client.h"
 #include "base/json.h"
 
-enum { API_DOCUMENT_BLOCKS = 64 };
-
 struct api_document {
     json_t *json;
     void **blocks; /* owned */
-    size_t n_blocks, room;
+    size_t n_blocks;
 };
 
 /* Returns zeroed memory that belongs to the document, at least one element; NULL when out of

@@ -3,6 +3,7 @@
    tables). */
 #include "config.h"
 #include "api/report.h"
+#include "api/grow.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -17,22 +18,18 @@ enum { WORST_LAYERS = 10 };
 
 struct text {
     char *data;
-    size_t len, capacity;
+    size_t len;
     bool failed; /* memory has run out, and nothing more is added */
 };
 
 static void
 add(struct text *text, const char *piece, size_t len)
 {
-    if (text->len + len + 1 > text->capacity) {
-        size_t capacity = 2 * (text->len + len) + 256;
-        char *grown = text->failed ? NULL : realloc(text->data, capacity);
-        text->failed = !grown;
-        if (!grown)
-            return;
-        text->data = grown;
-        text->capacity = capacity;
-    }
+    char *grown = text->failed ? NULL : api_grow(text->data, text->len, len + 1, 1);
+    text->failed = !grown;
+    if (!grown)
+        return;
+    text->data = grown;
     memcpy(text->data + text->len, piece, len);
     text->len += len;
     text->data[text->len] = '\0';

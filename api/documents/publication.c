@@ -3,6 +3,7 @@
 #include "config.h"
 #include "api/remote.h"
 #include "base/json.h"
+#include "api/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -114,7 +115,7 @@ add_figure(struct figures *figures, const char *name, const char *output, double
     for (char *c = text; *c; c++)
         if (!strchr(fits, *c))
             *c = '_';
-    struct api_figure *grown = realloc(figures->list, (figures->n + 1) * sizeof *grown);
+    struct api_figure *grown = api_grow(figures->list, figures->n, 1, sizeof *grown);
     if (!grown)
         return api_problem_no_memory(problem);
     figures->list = grown;

@@ -5,6 +5,7 @@
 #include "carriers/carry.h"
 #include "remote/bucket.h"
 #include "workers/worker.h"
+#include "api/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ list_page(struct qdqr_bucket *bucket, const struct message *request, struct word
               ((words_add(ret, token) && words_add_number(ret, now)) ||
                api_problem_no_memory(p));
     if (ok && objects.len) {
-        char *text = realloc(ret->text, ret->len + objects.len + 1);
+        char *text = api_grow(ret->text, ret->len, objects.len, 1);
         ok = text || api_problem_no_memory(p);
         if (ok) {
             memcpy(text + ret->len, objects.text, objects.len);

@@ -9,6 +9,7 @@
 #include "store/hooked.h"
 #include "tenants/tenants.h"
 #include "watch/metrics.h"
+#include "api/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ state_of(struct polls *polls, const char *name)
     for (size_t i = 0; i < polls->n; i++)
         if (strcmp(polls->states[i].name, name) == 0)
             return &polls->states[i];
-    struct state *grown = realloc(polls->states, (polls->n + 1) * sizeof *grown);
+    struct state *grown = api_grow(polls->states, polls->n, 1, sizeof *grown);
     if (!grown)
         return NULL;
     polls->states = grown;
@@ -151,7 +152,7 @@ read_answer(const struct message *answer, size_t *ret_n, struct api_problem *p)
     while ((one.name = words_next(&words)) && (one.version = words_next(&words)) &&
            words_next_number(&words, &one.created) &&
            words_next_number(&words, &one.is_ours)) {
-        struct found *grown = realloc(list, (n + 1) * sizeof *list);
+        struct found *grown = api_grow(list, n, 1, sizeof *list);
         if (!grown) {
             free(list);
             api_problem_no_memory(p);

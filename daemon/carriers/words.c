@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "carriers/words.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ bool
 words_add(struct words *words, const char *word)
 {
     size_t size = strlen(word) + 1;
-    char *grown = realloc(words->text, words->len + size);
+    char *grown = api_grow(words->text, words->len, size, 1);
     if (!grown)
         return false;
     memcpy(grown + words->len, word, size);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "handlers/handlers.h"
 #include "settings/settings.h"
+#include "api/grow.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ add_event(struct events *events, const char *name, int64_t id, char *data)
 {
     static const char form[] = "id: %lld\nevent: %s\ndata: %s\n\n";
     size_t room = data ? sizeof form + strlen(name) + strlen(data) + 20 : 0;
-    char *grown = data ? realloc(events->text, events->len + room) : NULL;
+    char *grown = data ? api_grow(events->text, events->len, room, 1) : NULL;
     if (grown) {
         events->text = grown;
         events->len += (size_t)snprintf(grown + events->len, room, form, (long long)id,
@@ -146,7 +147,7 @@ wait_for_change(struct events *events, int socket)
         events->changed = fds[0].revents;
         return !fds[1].revents;
     }
-    char *grown = realloc(events->text, sizeof comment);
+    char *grown = api_grow(events->text, 0, sizeof comment, 1);
     if (!grown)
         return false;
     memcpy(grown, comment, sizeof comment);

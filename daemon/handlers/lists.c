@@ -7,6 +7,7 @@
 #include "tenants/node.h"
 #include "tenants/tenants.h"
 #include "tenants/tokens.h"
+#include "api/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,21 +181,17 @@ struct list {
     bool is_begun; /* a job was written */
     bool is_over;
     char *text; /* bytes to send, from `at` to `len` */
-    size_t at, len, capacity;
+    size_t at, len;
 };
 
 static bool
 append(struct list *list, const char *text, struct api_problem *p)
 {
     size_t len = strlen(text);
-    if (list->len + len + 1 > list->capacity) {
-        size_t capacity = 2 * (list->len + len) + 256;
-        char *grown = realloc(list->text, capacity);
-        if (!grown)
-            return api_problem_no_memory(p);
-        list->text = grown;
-        list->capacity = capacity;
-    }
+    char *grown = api_grow(list->text, list->len, len + 1, 1);
+    if (!grown)
+        return api_problem_no_memory(p);
+    list->text = grown;
     memcpy(list->text + list->len, text, len + 1);
     list->len += len;
     return true;
@@ -345,7 +342,7 @@ count_tenant(void *arg, const struct service *service)
     struct api_tenant *grown = NULL;
     if (!census->problem.set &&
         store_count(library_store(service->library), &counts, &census->problem) &&
-        !(grown = realloc(census->list, (census->n + 1) * sizeof *grown)))
+        !(grown = api_grow(census->list, census->n, 1, sizeof *grown)))
         api_problem_no_memory(&census->problem);
     if (!grown)
         return;

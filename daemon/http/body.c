@@ -2,6 +2,7 @@
 #include "config.h"
 #include "http/body.h"
 #include "base/budget.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -118,7 +119,7 @@ add_external(struct body *body, const char *name, struct api_problem *p)
         return api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/external",
                                "a model has at most %d files beside its own",
                                API_MAX_EXTERNAL);
-    struct body_external *grown = realloc(body->externals, (n + 1) * sizeof *grown);
+    struct body_external *grown = api_grow(body->externals, n, 1, sizeof *grown);
     if (!grown)
         return api_problem_no_memory(p);
     body->externals = grown;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "http/request.h"
+#include "api/grow.h"
 
 #include <ctype.h>
 #include <microhttpd.h>
@@ -41,7 +42,7 @@ join_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *va
     if (strcasecmp(name, list->name) != 0)
         return MHD_YES;
     size_t len = strlen(value);
-    char *grown = realloc(list->text, list->len + len + 2);
+    char *grown = api_grow(list->text, list->len, len + 2, 1);
     list->full = !grown;
     if (!grown)
         return MHD_NO;

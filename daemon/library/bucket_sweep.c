@@ -25,6 +25,7 @@
 #include "library/library_inner.h"
 #include "library/sweep.h"
 #include "store/leader.h"
+#include "api/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ cache_keep(struct blobs *blobs, const char *id, int fd, struct api_problem *p)
 /* A page of the list. Its objects are looked at after the list was read. */
 struct page {
     struct library *library;
-    size_t n, space;
+    size_t n;
     struct listed {
         char id[DIGEST_SIZE];
         bool is_mark;
@@ -136,15 +137,11 @@ add_listed(void *arg, const struct bucket_object *object)
              name + (is_mark ? strlen(MARKS) : 0));
     if (!digest_is_id(one.id))
         return;
-    if (page->n == page->space) {
-        size_t space = page->space ? 2 * page->space : 256;
-        struct listed *items = realloc(page->items, space * sizeof *items);
-        page->failed = page->failed || !items;
-        if (!items)
-            return;
-        page->items = items;
-        page->space = space;
-    }
+    struct listed *items = api_grow(page->items, page->n, 1, sizeof *items);
+    page->failed = page->failed || !items;
+    if (!items)
+        return;
+    page->items = items;
     page->items[page->n++] = one;
 }
 

@@ -3,6 +3,7 @@
 #include "library/cache.h"
 #include "base/log.h"
 #include "library/inner.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,7 +116,7 @@ struct entry {
 
 struct entries {
     struct entry *items;
-    size_t n, space;
+    size_t n;
 };
 
 static void
@@ -124,14 +125,10 @@ add_entry(struct entries *entries, struct blobs *blobs, const char *id)
     struct stat st;
     char name[NAME_SIZE];
     blob_name(id, name);
-    if (entries->n == entries->space) {
-        size_t space = entries->space ? 2 * entries->space : 64;
-        struct entry *items = realloc(entries->items, space * sizeof *items);
-        if (!items)
-            return;
-        entries->items = items;
-        entries->space = space;
-    }
+    struct entry *items = api_grow(entries->items, entries->n, 1, sizeof *items);
+    if (!items)
+        return;
+    entries->items = items;
     if (fstatat(blobs->dir, name, &st, AT_SYMLINK_NOFOLLOW))
         return;
     struct entry *entry = &entries->items[entries->n++];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/model_fds.h"
+#include "api/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@ model_fds_name(struct model_fds *files, const char *name, struct api_problem *p)
 {
     const char *text = name ? name : "";
     size_t size = strlen(text) + 1;
-    char *grown = realloc(files->names, files->names_len + size);
+    char *grown = api_grow(files->names, files->names_len, size, 1);
     if (!grown)
         return api_problem_no_memory(p);
     memcpy(grown + files->names_len, text, size);

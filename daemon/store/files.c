@@ -2,6 +2,7 @@
 /* The store's files, and the queries for what may be removed. */
 #include "config.h"
 #include "store/inner.h"
+#include "api/grow.h"
 
 /* --- files ---------------------------------------------------------------- */
 
@@ -137,8 +138,7 @@ append_model_file(struct stmt *stmt, struct store_model_files *to,
 {
     struct store_model_file file = {.size = (uint64_t)column_int(stmt, 2)};
     bool ok = true;
-    struct store_model_file *grown =
-        realloc(to->items, (to->n + 1) * sizeof *to->items);
+    struct store_model_file *grown = api_grow(to->items, to->n, 1, sizeof *to->items);
     if (!grown)
         return api_problem_no_memory(p);
     to->items = grown;

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "store/leader.h"
 #include "store/inner.h"
+#include "api/grow.h"
 
 bool
 store_lead(struct store *store, const char *node, struct api_problem *p)
@@ -75,7 +76,7 @@ store_each_tenant(struct store *store, void (*fn)(void *arg, const char *name),
     lock_acquire(&store->lock);
     struct stmt *stmt = &store->statements[TENANT_LIST];
     while (ok && (rc = step(stmt)) == DB_ROW) {
-        char **grown = realloc(names, (n + 1) * sizeof *names);
+        char **grown = api_grow(names, n, 1, sizeof *names);
         if (grown)
             names = grown;
         ok = grown && (names[n] = column_text(stmt, 0, &ok));

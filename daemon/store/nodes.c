@@ -3,6 +3,7 @@
 #include "store/nodes.h"
 #include "store/derive.h"
 #include "store/inner.h"
+#include "api/grow.h"
 
 bool
 store_node_seen(struct store *store, const struct api_node *node, int64_t age_ms,
@@ -38,7 +39,7 @@ store_node_gone(struct store *store, const char *id, struct api_problem *p)
 static bool
 add_node(struct stmt *stmt, struct api_node **list, size_t *n, struct api_problem *p)
 {
-    struct api_node *grown = realloc(*list, (*n + 1) * sizeof *grown);
+    struct api_node *grown = api_grow(*list, *n, 1, sizeof *grown);
     if (!grown)
         return api_problem_no_memory(p);
     *list = grown;

@@ -4,6 +4,7 @@
 #include "store/backup.h"
 #include "store/postgres.h"
 #include "store/store.h"
+#include "api/grow.h"
 
 #include <limits.h>
 #include <sqlite3.h>
@@ -25,7 +26,7 @@ struct transfer {
 /* A row of a table while it is written as COPY wants it. */
 struct text {
     char *bytes;
-    size_t len, space;
+    size_t len;
 };
 
 static bool
@@ -69,14 +70,10 @@ execute(struct transfer *transfer, const char *schema, const char *sql, int64_t 
 static bool
 text_add(struct text *text, const char *bytes, size_t n)
 {
-    if (text->len + n + 1 > text->space) {
-        size_t space = 2 * text->space + n + 256;
-        char *grown = realloc(text->bytes, space);
-        if (!grown)
-            return false;
-        text->bytes = grown;
-        text->space = space;
-    }
+    char *grown = api_grow(text->bytes, text->len, n + 1, 1);
+    if (!grown)
+        return false;
+    text->bytes = grown;
     memcpy(text->bytes + text->len, bytes, n);
     text->len += n;
     text->bytes[text->len] = '\0';

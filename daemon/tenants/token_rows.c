@@ -4,6 +4,7 @@
 #include "settings/settings.h"
 #include "store/offline.h"
 #include "store/tokens.h"
+#include "api/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static bool
 add_line(void *arg, char *line)
 {
     struct list *list = arg;
-    struct token *grown = realloc(list->items, (list->n + 1) * sizeof *grown);
+    struct token *grown = api_grow(list->items, list->n, 1, sizeof *grown);
     if (!grown)
         return false;
     list->items = grown;

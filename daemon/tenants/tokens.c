@@ -2,6 +2,7 @@
 #include "config.h"
 #include "tenants/tokens.h"
 #include "settings/settings.h"
+#include "api/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,7 +232,7 @@ read_lines(FILE *file, const char *path, struct token **list, size_t *n,
         if (line[0] == '#' || (whole && !len))
             continue;
         struct token *grown =
-            *n < MOST_TOKENS ? realloc(*list, (*n + 1) * sizeof **list) : NULL;
+            *n < MOST_TOKENS ? api_grow(*list, *n, 1, sizeof **list) : NULL;
         if (!grown)
             return *n < MOST_TOKENS ? api_problem_no_memory(p)
                                     : fail(p, path, "too many tokens");
@@ -409,7 +410,7 @@ append(struct edit *edit, const struct token *token, struct api_problem *p)
 {
     if (find(edit->list, edit->n, token->name))
         return fail(p, token->name, "there is a token of this name");
-    struct token *grown = realloc(edit->list, (edit->n + 1) * sizeof *grown);
+    struct token *grown = api_grow(edit->list, edit->n, 1, sizeof *grown);
     if (!grown)
         return api_problem_no_memory(p);
     edit->list = grown;

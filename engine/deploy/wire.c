@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "deploy/wire.h"
+#include "base/arena.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,16 +34,12 @@ extend(struct qdqi_wire *w, size_t size)
     w->failed = w->failed || whole < size || wanted < whole;
     if (w->failed)
         return NULL;
-    if (wanted > w->capacity) {
-        size_t capacity = wanted + wanted / 2 + 256;
-        uint8_t *data = realloc(w->data, capacity);
-        if (!data) {
-            w->failed = true;
-            return NULL;
-        }
-        w->data = data;
-        w->capacity = capacity;
+    uint8_t *data = qdqi_grow(w->data, &w->capacity, wanted, 1);
+    if (!data) {
+        w->failed = true;
+        return NULL;
     }
+    w->data = data;
     uint8_t *to = w->data + w->size;
     memset(to + size, 0, whole - size);
     w->size = wanted;
