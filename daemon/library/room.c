@@ -212,6 +212,7 @@ evict(struct blobs *blobs, uint64_t size, const struct excess *excess,
 bool
 blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 {
+    lock_assert_none(LOCK_LIBRARY);
     struct api_problem problem = {0};
     struct excess excess;
     uint64_t shortage = 0;
