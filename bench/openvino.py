@@ -133,7 +133,7 @@ class Judge:
                 "task": float(self.task(made)), "latency": self.latency(request),
                 "seconds": run.seconds, "mib": run.anonymous / MIB, **more}
 
-    def told(self, report, path, calibration):
+    def excess(self, report, path, calibration):
         """Returns the SQNR that the report has, less that of OpenVINO from Python."""
         deployed = (report["evaluation"] or {}).get("deployed")
         if not deployed:
@@ -161,7 +161,7 @@ def ours(judge, model, calibration, folder):
         report = json.loads((folder / "report.json").read_text())
         rules = {rule["id"]: rule["on"] for rule in report["rules"]}
         yield judge.figures(by, out, run, report=report,
-                            said=judge.told(report, out, calibration))
+                            said=judge.excess(report, out, calibration))
 
 
 def peers(judge, model, calibration, folder):

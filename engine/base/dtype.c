@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* A number without a row has NULL for its texts. */
 static const struct {
     const char *name;
     size_t bits;
@@ -18,7 +19,8 @@ static const struct {
 const char *
 qdqi_dtype_name(int dtype)
 {
-    return dtype > 0 && dtype < QDQI_N_DTYPES ? dtypes[dtype].name : "";
+    const char *name = dtype > 0 && dtype < QDQI_N_DTYPES ? dtypes[dtype].name : NULL;
+    return name ? name : "";
 }
 
 size_t
@@ -37,7 +39,7 @@ enum qdqi_dtype
 qdqi_dtype_of_npy(const char *kind)
 {
     for (int i = 1; i < QDQI_N_DTYPES; i++)
-        if (*dtypes[i].npy && strcmp(dtypes[i].npy, kind) == 0)
+        if (dtypes[i].npy && *dtypes[i].npy && strcmp(dtypes[i].npy, kind) == 0)
             return (enum qdqi_dtype)i;
     return QDQI_UNKNOWN;
 }

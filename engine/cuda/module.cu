@@ -72,7 +72,7 @@ text(int status)
 /* Returns the status of a call and clears it, because the runtime would report it
    again to the next launch. */
 int
-told(cudaError_t status)
+clear_status(cudaError_t status)
 {
     if (status != cudaSuccess)
         cudaGetLastError();
@@ -85,13 +85,13 @@ int
 versions(int *driver, int *built)
 {
     *built = CUDART_VERSION;
-    return told(cudaDriverGetVersion(driver));
+    return clear_status(cudaDriverGetVersion(driver));
 }
 
 int
 count(int *n)
 {
-    return told(cudaGetDeviceCount(n));
+    return clear_status(cudaGetDeviceCount(n));
 }
 
 int
@@ -100,7 +100,7 @@ describe(int device, struct qdqi_cuda_device *ret)
     struct cudaDeviceProp p;
     cudaError_t status = cudaGetDeviceProperties(&p, device);
     if (status != cudaSuccess)
-        return told(status);
+        return clear_status(status);
     *ret = qdqi_cuda_device{};
     snprintf(ret->name, sizeof ret->name, "%.*s", (int)sizeof ret->name - 1, p.name);
     ret->major = p.major;
@@ -114,7 +114,7 @@ int
 use(int device)
 {
     cudaError_t status = cudaSetDevice(device);
-    return told(status != cudaSuccess ? status : cudaFree(NULL));
+    return clear_status(status != cudaSuccess ? status : cudaFree(NULL));
 }
 
 /* --- memory ----------------------------------------------------------------- */
@@ -122,46 +122,46 @@ use(int device)
 int
 alloc(size_t bytes, void **ret)
 {
-    return told(cudaMalloc(ret, bytes));
+    return clear_status(cudaMalloc(ret, bytes));
 }
 
 int
 release(void *memory)
 {
-    return told(cudaFree(memory));
+    return clear_status(cudaFree(memory));
 }
 
 int
 alloc_host(size_t bytes, void **ret)
 {
-    return told(cudaHostAlloc(ret, bytes, cudaHostAllocDefault));
+    return clear_status(cudaHostAlloc(ret, bytes, cudaHostAllocDefault));
 }
 
 int
 release_host(void *memory)
 {
-    return told(cudaFreeHost(memory));
+    return clear_status(cudaFreeHost(memory));
 }
 
 int
 upload(void *device, const void *host, size_t bytes, void *stream)
 {
-    return told(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
-                                (cudaStream_t)stream));
+    return clear_status(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
+                                        (cudaStream_t)stream));
 }
 
 int
 download(void *host, const void *device, size_t bytes, void *stream)
 {
-    return told(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost,
-                                (cudaStream_t)stream));
+    return clear_status(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost,
+                                        (cudaStream_t)stream));
 }
 
 int
 copy(void *to, const void *from, size_t bytes, void *stream)
 {
-    return told(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
-                                (cudaStream_t)stream));
+    return clear_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                                        (cudaStream_t)stream));
 }
 
 /* --- streams ---------------------------------------------------------------- */
@@ -169,49 +169,51 @@ copy(void *to, const void *from, size_t bytes, void *stream)
 int
 stream_open(void **ret)
 {
-    return told(cudaStreamCreateWithFlags((cudaStream_t *)ret, cudaStreamNonBlocking));
+    return clear_status(
+        cudaStreamCreateWithFlags((cudaStream_t *)ret, cudaStreamNonBlocking));
 }
 
 int
 stream_close(void *stream)
 {
-    return told(cudaStreamDestroy((cudaStream_t)stream));
+    return clear_status(cudaStreamDestroy((cudaStream_t)stream));
 }
 
 int
 stream_wait(void *stream)
 {
-    return told(cudaStreamSynchronize((cudaStream_t)stream));
+    return clear_status(cudaStreamSynchronize((cudaStream_t)stream));
 }
 
 int
 event_open(void **ret)
 {
-    return told(cudaEventCreate((cudaEvent_t *)ret));
+    return clear_status(cudaEventCreate((cudaEvent_t *)ret));
 }
 
 int
 event_close(void *event)
 {
-    return told(cudaEventDestroy((cudaEvent_t)event));
+    return clear_status(cudaEventDestroy((cudaEvent_t)event));
 }
 
 int
 event_record(void *event, void *stream)
 {
-    return told(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
+    return clear_status(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
 }
 
 int
 event_await(void *event, void *stream)
 {
-    return told(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+    return clear_status(
+        cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
 }
 
 int
 event_wait(void *event)
 {
-    return told(cudaEventSynchronize((cudaEvent_t)event));
+    return clear_status(cudaEventSynchronize((cudaEvent_t)event));
 }
 
 int
@@ -223,7 +225,7 @@ event_seconds(void *from, void *to, double *ret)
         status =
             cudaEventElapsedTime(&milliseconds, (cudaEvent_t)from, (cudaEvent_t)to);
     *ret = (double)milliseconds / 1000;
-    return told(status);
+    return clear_status(status);
 }
 
 const struct qdqi_cuda_api api = {

@@ -5,7 +5,8 @@
  * `onnx` is the value of TensorProto.DataType (ONNX 1.19; Debian 12's schema ends
  * before the float8 types, so the table is ours). `bits` is the size of one element, or
  * 0 if elements have no fixed size; several elements of fewer than 8 bits share a byte.
- * `npy` is NumPy's kind and size, or "" if NumPy's format has no such type.
+ * `npy` is NumPy's kind and size, or "" if NumPy's format has no such type. The rows stand in
+ * the order of `onnx`, which may leave numbers out.
  */
 DTYPE(FLOAT32, 1, "float32", 32, "f4")
 DTYPE(UINT8, 2, "uint8", 8, "u1")

@@ -75,7 +75,7 @@ def operations():
                 yield f"{method} {path}", operation
 
 
-def told():
+def documented():
     """Returns the error codes in the document, with their statuses."""
     found = {}
     for _, operation in operations():
@@ -90,7 +90,7 @@ def told():
 
 
 def test_each_error_stands_where_it_can_come(daemon):
-    statuses = told()
+    statuses = documented()
     for error in daemon.get("/v1/errors").json()["errors"]:
         if error["code"].startswith("remote_") and error["code"] not in statuses:
             continue  # an error of the command alone

@@ -19,7 +19,7 @@ def members_of(header, struct):
             if part.strip()}
 
 
-def told():
+def documented():
     return {name for cell in re.findall(r"^\| (`[^|]*`) \|", TEXT, re.MULTILINE)
             for name in re.findall(r"`(\w+)`", cell)}
 
@@ -37,4 +37,4 @@ def test_every_member_is_told():
     hooks = members_of("plan/target.h", "qdqi_hooks")
     assert {"name", "storage", "n_rules"} <= members
     assert {"is_on", "cite", "lints", "vetoes", "complete"} <= hooks
-    assert members | hooks == told()
+    assert members | hooks == documented()

@@ -108,7 +108,7 @@ BAD = {
 UNTOLD = ["a space in a path"]
 
 
-def tells_of_all():
+def is_older_library():
     """Returns whether the library, which the daemon loads too, is older than 1.0."""
     version = ctypes.CDLL("libmicrohttpd.so.12").MHD_get_version
     version.restype = ctypes.c_char_p
@@ -121,7 +121,7 @@ def test_ambiguous(one, name):
     assert statuses(seen) == [400], seen
     head, body = seen.split(b"\r\n\r\n", 1)
     assert re.search(rb"(?i)\r\nconnection: close\b", head), seen
-    if name in UNTOLD and not tells_of_all():
+    if name in UNTOLD and not is_older_library():
         return
     assert b"application/problem+json" in head, seen
     assert json.loads(body)["code"] == "bad_request"
@@ -176,7 +176,7 @@ STRICT = {
 }
 
 
-@pytest.mark.skipif(tells_of_all(), reason="versions before 1.0 cannot be told to refuse")
+@pytest.mark.skipif(is_older_library(), reason="versions before 1.0 cannot be told to refuse")
 @pytest.mark.parametrize("name", STRICT)
 def test_refused_from_version_1_on(one, name):
     seen = exchange(one, STRICT[name] + SMUGGLED)

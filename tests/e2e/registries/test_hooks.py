@@ -81,7 +81,7 @@ def mlflow(identity, body, late=0, secret=RAW):
             "Content-Type": "application/json"}
 
 
-def tell(daemon, hook, headers, body):
+def post_event(daemon, hook, headers, body):
     return daemon.post(f"/v1/hooks/{hook}", data=body.encode(), headers=headers)
 
 
@@ -99,7 +99,7 @@ def delivered(daemon, job, tenant=""):
 
 def test_a_message_becomes_a_version(daemon, far):
     body = news()
-    answer = tell(daemon, "glyph", standard("msg_1", body), body)
+    answer = post_event(daemon, "glyph", standard("msg_1", body), body)
     assert answer.status_code == 202, answer.text
     job = delivered(daemon, answer.json()["id"])
     assert job["source"]["model"]["resolved"] == "models:/glyph/1"
@@ -110,22 +110,22 @@ def test_a_message_becomes_a_version(daemon, far):
     # Publishing makes the registry tell of it, and that is ignored.
     ours = {tag["key"]: tag["value"] for tag in far.versions["glyph-int8"][0]["tags"]}
     body = news("glyph-int8", "1", **ours)
-    answer = tell(daemon, "glyph", standard("msg_2", body), body)
+    answer = post_event(daemon, "glyph", standard("msg_2", body), body)
     assert (answer.status_code, answer.json()) == (200, {"status": "ignored"})
 
 
 def test_the_same_id_makes_one_job(daemon):
     body = news("glyph", 1)
     headers = standard("msg_again", body)
-    first = tell(daemon, "glyph", headers, body)
+    first = post_event(daemon, "glyph", headers, body)
     before = len(jobs(daemon))
     delivered(daemon, first.json()["id"])
-    again = tell(daemon, "glyph", headers, body)
-    later = tell(daemon, "glyph", standard("msg_again", body, late=-30), body)
+    again = post_event(daemon, "glyph", headers, body)
+    later = post_event(daemon, "glyph", standard("msg_again", body, late=-30), body)
     assert {one.json()["id"] for one in (first, again, later)} == {first.json()["id"]}
     assert len(jobs(daemon)) == before
     other = news("glyph", 2)
-    problem(tell(daemon, "glyph", standard("msg_again", other), other), 422,
+    problem(post_event(daemon, "glyph", standard("msg_again", other), other), 422,
             "idempotency_mismatch")
 
 
@@ -133,13 +133,13 @@ def test_the_form_of_mlflow(daemon, far):
     body = json.dumps({"entity": "model_version", "action": "created", "data": {
         "name": "glyph", "version": "1", "source": "models:/m-0", "run_id": None, "tags": {},
         "description": None}})
-    answer = tell(daemon, "flow", mlflow("d-1", body), body)
+    answer = post_event(daemon, "flow", mlflow("d-1", body), body)
     assert answer.status_code == 202, answer.text
     assert delivered(daemon, answer.json()["id"])["labels"] == {"hook": "flow"}
     tags = [{"key": "qdqd.job", "value": "j"}]
     ours = json.dumps({"entity": "model_version", "action": "created",
                        "data": {"name": "glyph", "version": "1", "tags": tags}})
-    assert tell(daemon, "flow", mlflow("d-2", ours), ours).json() == {"status": "ignored"}
+    assert post_event(daemon, "flow", mlflow("d-2", ours), ours).json() == {"status": "ignored"}
 
 
 IGNORED = [news("somebody's"), news("Glyph"), news(" glyph"), json.dumps({"type": "ping"}), "{}",
@@ -151,7 +151,7 @@ IGNORED = [news("somebody's"), news("Glyph"), news(" glyph"), json.dumps({"type"
 @pytest.mark.parametrize("body", IGNORED)
 def test_what_the_rule_does_not_take_is_ignored(daemon, far, body):
     before = len(jobs(daemon))
-    answer = tell(daemon, "glyph", standard(f"msg_i{IGNORED.index(body)}", body), body)
+    answer = post_event(daemon, "glyph", standard(f"msg_i{IGNORED.index(body)}", body), body)
     assert (answer.status_code, answer.json()) == (200, {"status": "ignored"}), answer.text
     assert len(jobs(daemon)) == before
     assert {path.rsplit("/", 2)[1] for path in far.paths()} <= {"model-versions"}  # of polls
@@ -190,10 +190,10 @@ def test_a_forged_message_leaves_no_trace_but_a_metric(daemon, far, name):
         return int(text.split('qdqd_hook_messages_total{how="refused"} ')[1].split("\n")[0])
 
     before, log, count = jobs(daemon), daemon.log.stat().st_size, refused()
-    answer = tell(daemon, hook.replace("..", "%2e%2e"), headers, body)
+    answer = post_event(daemon, hook.replace("..", "%2e%2e"), headers, body)
     first = problem(answer, 401, "signature_invalid")
     assert answer.headers["WWW-Authenticate"] == "Signature"
-    assert first["detail"] == problem(tell(daemon, "nobody", {}, "{}"), 401,
+    assert first["detail"] == problem(post_event(daemon, "nobody", {}, "{}"), 401,
                                       "signature_invalid")["detail"]
     assert refused() == count + 2
     assert [one["id"] for one in jobs(daemon)] == [one["id"] for one in before]
@@ -204,21 +204,21 @@ def test_a_forged_message_leaves_no_trace_but_a_metric(daemon, far, name):
 
 def test_a_rule_whose_data_is_not_stored(daemon):
     body = news()
-    problem(tell(daemon, "lacking", standard("msg_1", body), body), 404, "not_found")
+    problem(post_event(daemon, "lacking", standard("msg_1", body), body), 404, "not_found")
 
 
 def test_a_message_that_cannot_be_read(daemon):
-    problem(tell(daemon, "glyph", standard("msg_b", "{"), "{"), 400, "invalid_json")
+    problem(post_event(daemon, "glyph", standard("msg_b", "{"), "{"), 400, "invalid_json")
     for i, name in enumerate(["glyph/../x", "glyph:1", "glyph%2f"]):
         body = news(name)
-        problem(tell(daemon, "glyph", standard(f"msg_b{i}", body), body), 400, "bad_request")
+        problem(post_event(daemon, "glyph", standard(f"msg_b{i}", body), body), 400, "bad_request")
     body = " " * (256 << 10) + news()
-    problem(tell(daemon, "glyph", standard("msg_l", body), body), 413, "too_large")
+    problem(post_event(daemon, "glyph", standard("msg_l", body), body), 413, "too_large")
 
 
 def test_the_job_is_the_tenants(daemon):
     body = news()
-    answer = tell(daemon, "theirs", standard("msg_t", body), body)
+    answer = post_event(daemon, "theirs", standard("msg_t", body), body)
     assert answer.status_code == 202
     delivered(daemon, answer.json()["id"], "acme")
     assert daemon.get(f"/v1/jobs/{answer.json()['id']}").status_code == 404
@@ -231,9 +231,9 @@ def test_a_message_needs_no_token(daemon):
         body = news()
         problem(daemon.get("/v1/jobs"), 401, "unauthorized")
         good = standard("msg_without", body)
-        assert tell(daemon, "glyph", good, body).status_code == 202
+        assert post_event(daemon, "glyph", good, body).status_code == 202
         forged = {"Authorization": f"Bearer {token}"}
-        problem(tell(daemon, "glyph", forged, body), 401, "signature_invalid")
+        problem(post_event(daemon, "glyph", forged, body), 401, "signature_invalid")
     finally:
         (daemon.state / "tokens").unlink()
         daemon.stop()

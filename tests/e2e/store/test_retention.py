@@ -25,14 +25,14 @@ def stored(one, kind, path):
     return answer.json()
 
 
-def is_there(one, path):
+def exists(one, path):
     status = one.request("HEAD", path).status_code
     assert status in (200, 404)
     return status == 200
 
 
 def gone(one, path):
-    return not is_there(one, path)
+    return not exists(one, path)
 
 
 def test_what_is_seen_of_it(daemon):
@@ -79,7 +79,7 @@ def test_a_job_goes_with_all_that_it_left(service):
     assert one.get("/v1/jobs").json()["jobs"] == []
     # The model's observations stay with it.
     eventually(lambda: len(set(one.stored_files()) - set(kept)) <= 1)
-    assert is_there(one, f"/v1/models/{before[0]}")
+    assert exists(one, f"/v1/models/{before[0]}")
     one.submit(model=before[0], calibration=before[1], spec=SHORT)
 
 
@@ -92,7 +92,7 @@ def test_files_go_unless_a_job_lives(held, service):
     model = one.job(job)["model"]
     other = stored(one, "models", DATA / "glyph_se.onnx")["id"]
     eventually(lambda: gone(one, f"/v1/models/{other}"))
-    assert is_there(one, f"/v1/models/{model}")
+    assert exists(one, f"/v1/models/{model}")
     one.post(f"/v1/jobs/{job}/cancel")
     eventually(lambda: gone(one, f"/v1/models/{model}"))
     eventually(lambda: one.stored_files() == [])
