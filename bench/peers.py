@@ -105,6 +105,16 @@ def static(model, data, samples, out, operators="same", method="MinMax"):
     return time.monotonic() - start
 
 
+def blocks(model, block, out):
+    """Runs MatMulNBitsQuantizer: symmetric int4 in blocks. It needs the package onnx-ir."""
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+    start = time.monotonic()
+    quantizer = MatMulNBitsQuantizer(model, bits=4, block_size=int(block), is_symmetric=True)
+    quantizer.process()
+    quantizer.model.save_model_to_file(out, True)
+    return time.monotonic() - start
+
+
 if __name__ == "__main__":
-    work = {f.__name__: f for f in (insert, infer, infer_on, static)}[sys.argv[1]]
+    work = {f.__name__: f for f in (insert, infer, infer_on, static, blocks)}[sys.argv[1]]
     print(json.dumps({"seconds": work(*sys.argv[2:])}))
