@@ -106,12 +106,75 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* Layers of each kind that has moments: in groups, by products of the image with itself,
+   and with biases that are made. */
+static int
+rounded_model(struct builder *b)
+{
+    builder_init(b, 21);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_shape(b, 4, (const int64_t[]){1, 4, 4, 4});
+    builder_weight(b, "w", 4, (const int64_t[]){4, 2, 1, 1});
+    builder_weight(b, "w2", 4, (const int64_t[]){2, 4, 3, 3});
+    builder_weight(b, "w3", 2, (const int64_t[]){2, 3});
+    Onnx__NodeProto *groups = builder_node(b, "Conv", "conv1", "x,w", "a");
+    builder_int(b, groups, "group", 2);
+    builder_node(b, "Relu", "relu", "a", "r");
+    builder_node(b, "Conv", "conv2", "r,w2", "c");
+    builder_node(b, "MatMul", "product", "c,w3", "y");
+    builder_output(b, "y", QDQI_FLOAT32);
+    return builder_file(b);
+}
+
+START_TEST(every_allocation_of_rounding_may_fail)
+{
+    struct builder b;
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.calibration.random_samples = 2;
+    spec.calibration.on_nonfinite = QDQ_NONFINITE_SKIP; /* inputs are held */
+    spec.device = QDQ_DEVICE_CPU;
+    spec.evaluate = QDQ_NO;
+    spec.weight_rounding = QDQ_ROUND_GPTQ;
+    spec.weight_format = QDQ_FORMAT_INT4;
+    int fd = rounded_model(&b);
+    long n = 0, made_good = 0;
+    bool over = false;
+    while (!over && n < 10000) {
+        n += fault_stride();
+        struct qdq_report *report = NULL;
+        struct qdq_error err = {0};
+        fail_at = n;
+        enum qdq_code code = quantize(fd, &spec, &report, &err);
+        bool reached = fail_at == 0;
+        fail_at = 0;
+        bool expected = reached
+                            ? code == QDQ_NO_MEMORY || code == QDQ_RUN_FAILED || report
+                            : code == QDQ_OK;
+        made_good += reached && code == QDQ_OK;
+        ck_assert_msg(expected, "allocation %ld: code %d, %s", n, code, err.text);
+        ck_assert_int_eq(report != NULL, code == QDQ_OK);
+        if (report)
+            ck_assert_uint_eq(report->n_weights, 3);
+        qdq_report_free(&report);
+        over = !reached;
+    }
+    ck_assert_int_gt(n, 100);
+    ck_assert_int_lt(made_good * fault_stride() * 10, n);
+    ck_assert_int_lt(n, 10000);
+    close(fd);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
     Suite *s = suite_create("whatif_memory");
     TCase *t = tcase_create("fault");
     suite_add_tcase(s, t);
+    if (!module)
+        tcase_add_test(t, every_allocation_of_rounding_may_fail);
     tcase_add_loop_test(t, every_allocation_may_fail, module ? 1 : 0, module ? 2 : 1);
     return s;
 }

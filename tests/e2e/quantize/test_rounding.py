@@ -61,12 +61,24 @@ def test_sqnr_that_compensated_rounding_reaches(tmp_path, name, model):
     done, out, _ = quantize(tmp_path, model, evaluate=False,
                             **with_rounding(spec, "gptq"))
     assert done.returncode == 0, done.stderr
+    assert sqnr_of(out, model) >= least[MODELS.index(model)]
+
+
+def sqnr_of(out, model):
+    """SQNR in dB over the logits of the 1,000 test images."""
     images = np.load(DATA / "test_1000.npz")["images"].astype(np.float32) / 255
     want = judge.run(DATA / f"glyph_{model}.onnx", {"input": images})
-    got = judge.run(out, {"input": images}, integers=False)
-    noise = ((want - got).astype(np.float64) ** 2).sum()
-    sqnr = 10 * np.log10((want.astype(np.float64) ** 2).sum() / noise)
-    assert sqnr >= least[MODELS.index(model)], sqnr
+    return judge.sqnr_db(want, judge.run(out, {"input": images}, integers=False))
+
+
+@pytest.mark.parametrize("dtype, least", [("int8", 33.6), ("int4", 24.4)])
+def test_channels_of_different_size_are_equalized_and_rounded(tmp_path, dtype, least):
+    done, out, report = quantize(tmp_path, "resnet_skewed", evaluate=False, equalize=True,
+                                 weights={"dtype": dtype, "rounding": "gptq"})
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(report.read_text())["equalization"]
+    assert any(row["reason"] == "equalized" for row in rows)
+    assert sqnr_of(out, "resnet_skewed") >= least
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +99,38 @@ def test_a_what_if_has_the_numbers_that_are_written(tmp_path, small):
     assert report["search"]["float_layers"] == []
     found = report["search"]["curve"][0]["sqnr_db"]
     assert abs(found - report["evaluation"]["outputs"][0]["sqnr_db"]) < 0.05
+
+
+def test_sensitivity_sees_the_rounded_weights(tmp_path, small):
+    """Each layer alone does less harm with integers that make up for each other's errors."""
+    alone = {}
+    for rounding in ("nearest", "gptq"):
+        done, _, report = quantize(tmp_path, data=small, evaluate=False,
+                                   sensitivity={"samples": 32}, **ALONE,
+                                   **with_rounding(INT4, rounding))
+        assert done.returncode == 0, done.stderr
+        rows = json.loads(report.read_text())["sensitivity"]
+        alone[rounding] = {row["name"]: row["sqnr_db_alone"] for row in rows}
+    assert alone["nearest"].keys() == alone["gptq"].keys()
+    gains = [alone["gptq"][name] - db for name, db in alone["nearest"].items()]
+    assert len(gains) > 10 and np.median(gains) > 3 and min(gains) > -1, gains
+
+
+def test_auto_without_bias_correction_is_gptq_or_nothing(tmp_path, small):
+    """For 8 bits nothing is left of `auto`; for 4 bits it is gptq, and biases stay."""
+    made = {}
+    for bits, rounding in ((8, "nearest"), (8, "auto"), (4, "auto"), (4, "gptq")):
+        done, out, _ = quantize(tmp_path, data=small, evaluate=False, bias_correction=False,
+                                **with_rounding({"weights": {"dtype": f"int{bits}"}},
+                                                rounding))
+        assert done.returncode == 0, done.stderr
+        constants = onnx.load(out).graph.initializer
+        assert not any(t.name.endswith("_corrected") for t in constants)
+        made[bits, rounding] = integers(out)
+    for bits, other in ((8, "nearest"), (4, "gptq")):
+        ours, theirs = made[bits, "auto"], made[bits, other]
+        assert ours.keys() == theirs.keys() and len(ours) > 10
+        assert all((q == theirs[name]).all() for name, q in ours.items())
 
 
 def test_a_frozen_spec_repeats_the_bytes(tmp_path, small):
