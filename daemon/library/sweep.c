@@ -197,6 +197,7 @@ sweep_led(struct library *library, const struct settings *settings, int64_t now,
             ok = remove_file(library, now, settings->retention_files * 1000, &files, p);
     }
     ok = ok && folder_sweep(library, grace, p) &&
+         store_fold_counts(library->store, p) &&
          bucket_sweep_page(library, grace, &pages, p);
     *ret_more = ok && (jobs || files || pages);
     return ok;

@@ -135,6 +135,20 @@ sql_observations_key(sqlite3_context *context, int n, sqlite3_value **values)
     api_spec_free(&spec);
 }
 
+/* NULL as well for a job of another class, because no daemon of that one is known. */
+static void
+sql_processor(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    struct api_spec *spec = decode(context, text_of(values[0]));
+    if (!spec)
+        return;
+    const char *class = processor_of(api_spec_get(spec), text_of(values[1]));
+    if (class && !strcmp(class, store_own_processor()))
+        sqlite3_result_text(context, class, -1, SQLITE_TRANSIENT);
+    api_spec_free(&spec);
+}
+
 bool
 store_derive_functions(sqlite3 *db)
 {
@@ -144,5 +158,7 @@ store_derive_functions(sqlite3 *db)
            !sqlite3_create_function(db, "wants_gpu", 2, flags, NULL, sql_wants_gpu,
                                     NULL, NULL) &&
            !sqlite3_create_function(db, "observations_key", 3, flags, NULL,
-                                    sql_observations_key, NULL, NULL);
+                                    sql_observations_key, NULL, NULL) &&
+           !sqlite3_create_function(db, "processor", 2, flags, NULL, sql_processor,
+                                    NULL, NULL);
 }

@@ -21,12 +21,14 @@ bool store_derive(const struct qdq_spec *spec, struct store_job *job,
                   struct api_problem *p);
 
 /*
- * The same facts as functions for SQL, for the migration step that added the columns:
+ * The same facts as functions for SQL, for steps that add columns, and for a new record:
  *
  *     effective_spec(spec)                       a spec that cannot be decoded stays as
  *                                                it is: the worker names its mistake
  *     wants_gpu(spec, calibration)               0 or 1; 0 where it cannot be decoded
  *     observations_key(spec, model, calibration) a digest or NULL
+ *     processor(spec, calibration)               this machine's class, where the job has
+ *                                                to run on it; else NULL
  */
 bool store_derive_functions(struct sqlite3 *db);
 

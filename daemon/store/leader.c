@@ -55,6 +55,17 @@ store_check_leads(struct store *store, struct api_problem *p)
 }
 
 bool
+store_fold_counts(struct store *store, struct api_problem *p)
+{
+    bool ok = true;
+    lock_acquire(&store->lock);
+    if (store_is_shared(store))
+        ok = run(store, RECORD_FOLD, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
 store_still_leads(struct store *store, struct api_problem *p)
 {
     lock_acquire(&store->lock);

@@ -41,4 +41,7 @@ bool store_unmark_blob(struct store *store, const char *id, struct api_problem *
 bool store_each_tenant(struct store *store, void (*fn)(void *arg, const char *name),
                        void *arg, struct api_problem *p);
 
+/* Adds up what connections have counted of the bytes of jobs, so that their rows stay few. */
+bool store_fold_counts(struct store *store, struct api_problem *p);
+
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "store/offline.h"
 #include "store/backup.h"
+#include "store/derive.h"
 #include "store/postgres.h"
 #include "store/store.h"
 #include "api/grow.h"
@@ -184,12 +185,19 @@ list_columns(struct transfer *transfer, const char *schema, sqlite3 *db,
     return ok;
 }
 
+/* The column of jobs that only a shared record has. A job whose inputs are not fetched yet gets
+   it with them. */
+#define PROCESSOR                                                      \
+    ", CASE WHEN state IN ('queued', 'running') AND fetching = 0 THEN" \
+    " processor(coalesce(effective_spec, spec), calibration) END"
+
 /* Copies a table as it is: no trigger counts or dates its rows anew. */
 static bool
 copy_table(struct transfer *transfer, const char *schema, sqlite3 *db,
            const char *table, uint64_t *ret_rows, struct api_problem *p)
 {
     char columns[SQL_SIZE / 2], sql[SQL_SIZE];
+    bool is_jobs = !strcmp(table, "jobs");
     sqlite3_stmt *stmt = NULL;
     int64_t any = 0;
     snprintf(sql, sizeof sql, "ALTER TABLE @%s DISABLE TRIGGER USER", table);
@@ -205,11 +213,13 @@ copy_table(struct transfer *transfer, const char *schema, sqlite3 *db,
             schema, table);
     ok = ok && list_columns(transfer, schema, db, table, columns, sizeof columns, p);
     if (ok) {
-        snprintf(sql, sizeof sql, "SELECT %s FROM %s", columns, table);
+        snprintf(sql, sizeof sql, "SELECT %s%s FROM %s", columns,
+                 is_jobs ? PROCESSOR : "", table);
         ok = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK ||
              fail_source(db, table, p);
     }
-    snprintf(sql, sizeof sql, "COPY @%s(%s) FROM STDIN", table, columns);
+    snprintf(sql, sizeof sql, "COPY @%s(%s%s) FROM STDIN", table, columns,
+             is_jobs ? ", processor" : "");
     if (ok && execute(transfer, schema, sql, NULL, p)) {
         ok = send_rows(transfer, schema, stmt, ret_rows, p);
         ok = end_copy(transfer, schema, ok, p);
@@ -284,8 +294,10 @@ transfer_record(struct transfer *transfer, const char *path, const char *tenant,
         !postgres_schema_bring(transfer->url, schema, false, p))
         return false;
     bool ok = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                              NULL) == SQLITE_OK ||
-              fail_source(db, path, p);
+                              NULL) == SQLITE_OK &&
+              store_derive_functions(db);
+    if (!ok)
+        fail_source(db, path, p);
     for (size_t i = 0; ok && i < sizeof tables / sizeof *tables; i++)
         ok = copy_table(transfer, schema, db, tables[i], ret_rows, p);
     ok = ok && read_bytes(db, path, &bytes, p) &&

@@ -6,7 +6,7 @@
  *
  * The record's clock is the database's: `clock` is a view. Rows that all transactions would
  * change are avoided, because other nodes wait for them: the bytes of jobs' rows have a row
- * for each connection, and the time at which a file was used last is right to a second.
+ * for each connection, which the leader adds up, and the time at which a file was used last is right to a second.
  */
 #define NOW_MS "(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT"
 /* clang-format off */
@@ -189,6 +189,8 @@ STEP("CREATE TABLE @tokens("
 /* The class of processors of a daemon, and that on which a job has to run; NULL: any. */
 STEP("ALTER TABLE @jobs ADD COLUMN processor TEXT;"
      "ALTER TABLE @nodes ADD COLUMN processor TEXT;")
+/* A claim is known by its fence. */
+STEP("ALTER TABLE @jobs DROP COLUMN lease_owner;")
 #undef NOW_MS
 #undef TEXT_BYTES
 #undef JOB_BYTES

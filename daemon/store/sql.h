@@ -326,6 +326,16 @@ STATEMENT(MARK_ADD, MARK_ADD_SQL)
 STATEMENT(MARK_TAKE, MARK_TAKE_SQL)
 STATEMENT(MARK_DROP, MARK_DROP_SQL)
 STATEMENT(TENANT_LIST, TENANT_LIST_SQL)
+/* Adds the bytes that ended connections have counted to one row. A connection whose row goes
+   begins another one. */
+STATEMENT(RECORD_FOLD,
+          SHARED_SQL("WITH gone AS (DELETE FROM @record_parts WHERE connection IN"
+                     " (SELECT connection FROM @record_parts WHERE connection != 0"
+                     " AND (SELECT count(*) FROM @record_parts) > 64"
+                     " FOR UPDATE SKIP LOCKED) RETURNING bytes)"
+                     " INSERT INTO @record_parts AS part SELECT 0, sum(bytes)"
+                     " FROM gone HAVING count(*) > 0 ON CONFLICT(connection)"
+                     " DO UPDATE SET bytes = part.bytes + excluded.bytes"))
 
 /* --- store/tokens.c; PostgreSQL alone --------------------------------------- */
 

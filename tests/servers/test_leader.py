@@ -262,3 +262,18 @@ def test_tokens_are_taken_over_together(node, database):  # noqa: F811
     database.sql('DROP TRIGGER refuse ON "qdqd".tokens')
     one.start()
     assert [status(one, key) for key in [*keys, None]] == [200, 200, 200, 401]
+
+
+def test_counts_of_connections_are_added_up(node, database):  # noqa: F811
+    """Each connection of PostgreSQL counts the bytes of jobs in a row of its own."""
+    one = node(retention_leftovers=3)
+    database.sql('INSERT INTO "qdqd".record_parts SELECT n, 10 FROM generate_series(9000001,'
+                 ' 9000100) AS n')
+    one.succeeded(one.submit(model=one.upload("models", MODEL), spec=QUICK))
+    eventually(lambda: int(row(database, "count(*)", "record_parts")) < 64, 60)
+    counted = int(row(database, "bytes", "record"))
+    assert counted > 2000 and row(database, "bytes >= 1000", "record_parts"
+                                  " WHERE connection = 0") == "t"
+    job = one.get("/v1/jobs").json()["jobs"][0]["id"]
+    assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
+    assert row(database, "bytes", "record") == "1000"

@@ -3,6 +3,7 @@
 killed at random moments, QDQD_KILLS (5) times."""
 
 import os
+import platform
 import random
 import subprocess
 import time
@@ -257,3 +258,19 @@ def test_faults_of_a_record_in_postgresql(database, bucket, tmp_path):
         assert kept not in found.stdout
     finally:
         one.stop()
+
+
+def test_waiting_jobs_keep_their_class(database, tmp_path):
+    """A job with a profile waits for a processor of this class, as if it had come later."""
+    (tmp_path / "old").mkdir()
+    one = Service(tmp_path / "old", QDQD_WORKERS_COUNT="1").start()
+    runs = one.submit(model=one.upload("models", DATA / "glyph_resnet.onnx"),
+                      spec={"calibration": {"random_samples": 20_000_000}, "evaluate": False})
+    one.running(runs)
+    timed = one.submit_glyphs(spec={"profile": {"runs": 2}})
+    other = "vnni" if platform.machine() == "aarch64" else "arm"
+    far = one.submit_glyphs(spec={"profile": {"runs": 2}, "host": other})
+    one.kill()
+    assert run(one.state, "--migrate-to", database.url).returncode == 0
+    rows = dict(database.rows('SELECT id, processor FROM "qdqd".jobs'))
+    assert rows[runs] == rows[far] == "" and rows[timed] in ("avx2", "vnni", "arm")
