@@ -148,6 +148,7 @@ static const struct qdq_deployed deployed = {"A CPU", "onnxruntime", "1.31.1", 1
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
                                                       {"conv1", INFINITY}};
 
+static const struct qdq_unjudged unjudged[] = {{true, "conv1", "it reads a text"}};
 static const struct qdq_gate_report gates[] = {
     {"log/its", "cosine", "min_cosine", false, true, 0.5, 0.75, NULL, true},
     {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL, false},
@@ -195,6 +196,8 @@ make_report(const struct qdq_spec *spec)
         .deployed = &deployed,
         .layer_errors = layer_errors,
         .n_layer_errors = 2,
+        .unjudged = unjudged,
+        .n_unjudged = 1,
         .n_gates = 3,
         .gates = gates,
         .verdict = "poor",
@@ -272,6 +275,8 @@ START_TEST(test_report)
                         "]},"
                         "\"layers\":[{\"name\":\"conv0\","
                         "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
+                        "\"not_judged\":[{\"kind\":\"layer\",\"name\":\"conv1\","
+                        "\"reason\":\"it reads a text\"}],"
                         "\"missed\":[{\"output\":\"log/its\","
                         "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
                         "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
