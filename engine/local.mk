@@ -285,22 +285,14 @@ engine/range/methods.inc: $(srcdir)/engine/local.mk
 	done >$@.tmp && \
 	mv $@.tmp $@
 
-# The library's insertion cases, sorted by name; docs/adding-a-case.md. Each becomes a row
-# CASE("name", "info", "script"): the script line by line, with what C would read escaped,
-# and what stands between the [[ and ]] of its info.
-LIBRARY_CASES = \
-	engine/cases/batchnorm.lua \
-	engine/cases/efficientnet.lua \
-	engine/cases/inception.lua \
-	engine/cases/maxpool.lua \
-	engine/cases/mobilenet.lua \
-	engine/cases/residual.lua \
-	engine/cases/resnet_v1.lua \
-	engine/cases/resnet_v2.lua
+# The library's insertion cases: all scripts of the folder, sorted by name;
+# docs/adding-a-case.md. Each becomes a row CASE("name", "info", "script"): the script line by
+# line, with what C would read escaped, and what stands between the [[ and ]] of its info.
+LIBRARY_CASES = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/engine/cases/*.lua)))
 EXTRA_DIST += $(LIBRARY_CASES)
 BUILT_SOURCES += engine/cases/library.inc
 CLEANFILES += engine/cases/library.inc
-engine/cases/library.inc: $(LIBRARY_CASES)
+engine/cases/library.inc: $(LIBRARY_CASES) $(srcdir)/engine/cases
 	$(AM_V_GEN)$(MKDIR_P) engine/cases && \
 	for file in $(LIBRARY_CASES); do \
 		script="$(top_srcdir)/$$file" && \
