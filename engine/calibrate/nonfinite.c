@@ -89,6 +89,7 @@ run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
     for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
         code = run(w, qdqi_feed_sample(feed, i), 1, &tensor, err);
+        code = qdqi_name_samples(first + i, 1, code, err);
         if (!code && tensor)
             code = skip_or_fail(w, tensor, first + i, 1, err);
         if (!code)
@@ -137,7 +138,7 @@ qdqi_observed_run_run(struct qdqi_observed_run *w, const struct qdqi_input *inpu
     w->all.samples += samples;
     enum qdq_code code = run(w, inputs, samples, &tensor, err);
     if (code || !tensor)
-        return code;
+        return qdqi_name_samples(first, samples, code, err);
     return w->ahead ? find_nonfinite_in_past_batch(w, tensor, first, samples, err)
                     : find_nonfinite(w, w->feed, tensor, first, samples, err);
 }

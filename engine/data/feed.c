@@ -523,6 +523,28 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
     return QDQ_OK;
 }
 
+enum qdq_code
+qdqi_name_samples(int64_t first, int64_t n, enum qdq_code code, struct qdq_error *err)
+{
+    if (code != QDQ_RUN_FAILED || !err)
+        return code;
+    const struct qdq_error why = *err;
+    *err = (struct qdq_error){0};
+    return n > 1 ? qdq_error_set(err, code, why.kind, why.where,
+                                 "samples %lld to %lld: %s", (long long)first,
+                                 (long long)(first + n - 1), why.text)
+                 : qdq_error_set(err, code, why.kind, why.where, "sample %lld: %s",
+                                 (long long)first, why.text);
+}
+
+enum qdq_code
+qdqi_feed_name_samples(const struct qdqi_feed *feed, enum qdq_code code,
+                       struct qdq_error *err)
+{
+    return qdqi_name_samples(feed->first + feed->done - feed->in_run, feed->in_run,
+                             code, err);
+}
+
 const struct qdqi_input *
 qdqi_feed_sample(struct qdqi_feed *feed, int64_t i)
 {

@@ -73,6 +73,14 @@ enum qdq_code qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **r
                              int64_t *ret_samples,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Puts the samples of the last run in front of the text of an error
+   that says that the model did not run (RUN_FAILED). Returns the code. */
+enum qdq_code qdqi_feed_name_samples(const struct qdqi_feed *feed, enum qdq_code code,
+                                     struct qdq_error *err);
+/* Does the same for n samples from `first` on. */
+enum qdq_code qdqi_name_samples(int64_t first, int64_t n, enum qdq_code code,
+                                struct qdq_error *err);
+
 /* Returns sample i of the last run as a run of its own; NULL where no run can take
    fewer samples than the last one. */
 const struct qdqi_input *qdqi_feed_sample(struct qdqi_feed *feed, int64_t i);

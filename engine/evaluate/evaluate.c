@@ -334,6 +334,7 @@ compare_deployed(struct evaluation *e, const struct qdqi_input *inputs,
         return QDQ_OK;
     }
     qdqi_deployed_model_close(&e->plain);
+    code = qdqi_feed_name_samples(e->feed, code, &why);
     return code == QDQ_NO_MEMORY ? qdqi_no_memory(err)
                                  : qdqi_deployed_warn(e->job, why.text, err);
 }
@@ -346,7 +347,7 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     size_t n;
     enum qdq_code code = run_both(e, inputs, &f, &q, &n, err);
     if (code)
-        return code;
+        return qdqi_feed_name_samples(e->feed, code, err);
     for (size_t i = 0; i < n; i++)
         e->not_float[i] = is_known_and_not_float(f[i].dtype);
     compare_outputs(&e->literal, f, q, n, samples);

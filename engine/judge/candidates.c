@@ -195,8 +195,9 @@ qdqi_candidates_samples(const struct qdqi_job *job, int64_t times,
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < FEWEST ? FEWEST : wanted;
     wanted = wanted > all ? all : wanted;
-    wanted = fresh > 0 && wanted > fresh ? fresh : wanted;
-    options->first = fresh > 0 ? first : all - wanted;
+    const bool enough = fresh >= FEWEST || fresh >= wanted;
+    wanted = enough && wanted > fresh ? fresh : wanted;
+    options->first = enough ? first : all - wanted;
     options->max_samples = wanted;
     return QDQ_OK;
 }

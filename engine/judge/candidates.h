@@ -56,8 +56,8 @@ enum qdq_code qdqi_candidates_score(void *arg, const bool *is_float,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * Chooses the samples that candidates are judged by: those that calibration did not read,
- * or its last ones. *ret_bound is twice the inferences of calibration and evaluation,
+ * Chooses the samples that candidates are judged by: those that calibration did not read;
+ * where these are too few to judge by, its last ones, too. *ret_bound is twice the inferences of calibration and evaluation,
  * `times` over; a bound that is counted in inferences does not depend on the time.
  */
 enum qdq_code qdqi_candidates_samples(const struct qdqi_job *job, int64_t times,

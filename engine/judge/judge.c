@@ -91,10 +91,15 @@ run_float(struct qdqi_judge *j, struct qdq_error *err)
         j->runtime, job->original, job->original->proto, &options, &session, err);
     while (!code) {
         if ((code = qdqi_feed_next(j->feed, &inputs, &samples, err)) || samples == 0 ||
-            (j->n_runs > 0 && j->bytes + j->bytes / j->n_runs > MAX_KEPT) ||
-            (code = qdqi_session_run(session, inputs, job->model->info.n_inputs,
-                                     &outputs, &n, err)) ||
-            (code = keep(j, outputs, n, err)))
+            (j->n_runs > 0 && j->bytes + j->bytes / j->n_runs > MAX_KEPT))
+            break;
+        code = qdqi_session_run(session, inputs, job->model->info.n_inputs, &outputs,
+                                &n, err);
+        if (code) {
+            code = qdqi_feed_name_samples(j->feed, code, err);
+            break;
+        }
+        if ((code = keep(j, outputs, n, err)))
             break;
         j->samples += samples;
         code = report_progress(j, samples, err);

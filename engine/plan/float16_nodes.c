@@ -145,8 +145,9 @@ tensor_reason(const struct deciding *d, const struct qdqi_tensor *t)
         return "the type of a tensor is not known";
     if (t->dtype != QDQI_FLOAT32)
         return "";
-    if (qdqi_map_get(d->beyond, t->name))
-        return "a range is beyond the type's";
+    const char *why = qdqi_map_get(d->beyond, t->name);
+    if (why)
+        return why;
     if (!t->constant && t->producer < 0 && !t->is_input) /* a sparse constant */
         return found[NOT_READ];
     return t->constant ? constant_reason(d, t) : "";

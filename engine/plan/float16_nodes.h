@@ -47,8 +47,8 @@ struct qdqi_float16_nodes {
 };
 
 /*
- * Chooses the nodes. `beyond` has the names of tensors that are known to leave the
- * type's range. The function stores its findings about constants in `seen`; a second
+ * Chooses the nodes. `beyond` maps the names of tensors that are known to leave the
+ * type's range to the reason. The function stores its findings about constants in `seen`; a second
  * call with the same model and the same `seen` does not read these constants again.
  * INVALID_MODEL, NO_MEMORY.
  */

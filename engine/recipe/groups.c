@@ -89,8 +89,9 @@ judge(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_erro
     return code;
 }
 
+/* Returns whether the best score is good enough, `is_float` being the choice that has it. */
 static bool
-is_good_enough(const struct state *s)
+is_enough(const struct state *s, const bool *is_float)
 {
     double cost = 0;
     if (!qdqi_group_fits(&s->h->best))
@@ -98,8 +99,14 @@ is_good_enough(const struct state *s)
     if (s->h->best.sqnr_db >= s->h->goal_db)
         return true;
     for (size_t i = 0; i < s->h->n; i++)
-        cost += s->h->is_float[i] ? s->h->costs[i] : 0;
+        cost += is_float[i] ? s->h->costs[i] : 0;
     return s->h->best.sqnr_db >= s->h->enough_db && 2 * cost >= s->total;
+}
+
+static bool
+is_good_enough(const struct state *s)
+{
+    return is_enough(s, s->h->is_float);
 }
 
 static void
@@ -314,7 +321,7 @@ choose_by_noise(struct state *s, struct qdq_error *err)
     if (!best)
         return qdqi_no_memory(err);
     double noise;
-    while (!code && !is_good_enough(s) && scores_left(s) > 0 &&
+    while (!code && !is_enough(s, best) && scores_left(s) > 0 &&
            leave_noisiest_in_float(s, &noise)) {
         struct qdqi_grade score;
         if (h->best.excess == 0 && noise > target && s->n_kept < s->n_groups &&
@@ -329,7 +336,7 @@ choose_by_noise(struct state *s, struct qdq_error *err)
             mark_kept(s);
         }
     }
-    if (!code && !is_good_enough(s))
+    if (!code)
         memcpy(h->is_float, best, h->n * sizeof *best);
     return code;
 }

@@ -259,8 +259,8 @@ try_change(struct qdqi_variants *v, struct kept *kept, const struct change *chan
     if (!spec)
         return qdqi_no_memory(err);
     *spec = *v->spec;
-    if (!(spec->open & change->choice) || (v->changed & change->choice) ||
-        samples > v->bound || v->is_late(v->arg) || !change->make(job, spec))
+    if (!(spec->open & change->choice) || samples > v->bound || v->is_late(v->arg) ||
+        !change->make(job, spec))
         return QDQ_OK;
     enum qdq_code code = choose_file(v, kept, spec, &fd, err);
     if (code || (code = try_spec(v, spec, fd, &step.score, err)))
@@ -286,6 +286,7 @@ remake_with_warnings(struct qdqi_job *job, const struct qdq_spec *spec,
         if (i == first) {
             if ((code = qdqi_remake(job, spec, scales, err)))
                 break;
+            job->n_made_warnings = job->warnings.n - first;
             i = later;
             if (i >= old.n)
                 break;
@@ -296,8 +297,10 @@ remake_with_warnings(struct qdqi_job *job, const struct qdq_spec *spec,
         if (!code)
             job->warnings.rows[job->warnings.n - 1].rule = w->rule;
     }
-    if (!code && first >= old.n)
-        code = qdqi_remake(job, spec, scales, err);
+    if (code || first < old.n)
+        return code;
+    code = qdqi_remake(job, spec, scales, err);
+    job->n_made_warnings = job->warnings.n - first;
     return code;
 }
 

@@ -4,25 +4,29 @@
 #include "config.h"
 #include "scale/precision.h"
 
+#include "model/constant.h"
 #include "number/float16.h"
 #include "rewrite/to_float16.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- ranges --------------------------------------------------------------- */
+
+static const char beyond_range[] = "a range is beyond the type's";
 
 static bool
 note_beyond(struct qdqi_map *to, const char *tensor, double min, double max,
             double largest)
 {
     return fmax(fabs(min), fabs(max)) <= largest ||
-           qdqi_map_put(to, tensor, (void *)(uintptr_t)tensor);
+           qdqi_map_put(to, tensor, (void *)(uintptr_t)beyond_range);
 }
 
 /*
- * Returns the tensors whose ranges exceed those of the type: ranges that the spec
- * gives, for planned tensors or others, and ranges that calibration found. NULL when
- * out of memory.
+ * Returns the tensors whose ranges exceed those of the type, each with that reason: ranges
+ * that the spec gives, for planned tensors or others, and ranges that calibration found.
+ * NULL when out of memory.
  */
 static struct qdqi_map *
 find_beyond(const struct qdqi_job *job, enum qdqi_dtype dtype)
@@ -100,6 +104,93 @@ round_all(struct qdqi_job *job, struct qdqi_scales *scales)
     return is_float16;
 }
 
+/* --- biases --------------------------------------------------------------- */
+
+/*
+ * ONNX Runtime makes integers of the constant bias of a layer whose activation and weight
+ * have pairs, with the product of their scales for a scale, and computes them in the type
+ * of the scales. Such an integer must not be beyond float16, of which the mean error of a
+ * weight may take a little.
+ */
+static const double largest_bias = 60000;
+
+static bool
+is_too_wide(const struct qdqi_constant *bias, const struct qdqi_params *x,
+            const struct qdqi_params *w)
+{
+    for (size_t i = 0; i < bias->n; i++) {
+        uint16_t bits;
+        float value, scale;
+        memcpy(&value, bias->bytes + i * sizeof value, sizeof value);
+        scale = qdqi_float16_scale(QDQI_FLOAT16, x->scales[0], 0) *
+                qdqi_float16_scale(QDQI_FLOAT16, w->scales[w->n > 1 ? i : 0], 0);
+        qdqi_float16_of_floats(&bits, QDQI_FLOAT16, &scale, 1);
+        if (fabs((double)value) >
+            largest_bias * (double)qdqi_float16_widened(QDQI_FLOAT16, bits))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the row of the activation in the plan, or QDQI_NONE. */
+static size_t
+find_activation(const struct qdq_plan *plan, const struct qdqi_tensor *t)
+{
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if (plan->activations[i].tensor == t)
+            return i;
+    return QDQI_NONE;
+}
+
+/* Returns whether the plan stores the bias of layer i as int32, whose scales stay float32. */
+static bool
+has_planned_bias(const struct qdq_plan *plan, size_t i)
+{
+    for (size_t k = 0; k < plan->n_biases; k++)
+        if (plan->biases[k].layer == i)
+            return true;
+    return false;
+}
+
+/* Returns whether the layer's bias would become integers beyond float16. */
+static bool
+has_wide_bias(const struct qdqi_job *job, const struct qdqi_scales *scales,
+              const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", NULL};
+    const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+    struct qdqi_constant bias;
+    if (layer->weight_input != 1 || !qdqi_node_is_one_of(node->proto, ops) ||
+        node->proto->n_input < 3 || !node->inputs[2] || !node->inputs[2]->constant ||
+        node->inputs[2]->dtype != QDQI_FLOAT32)
+        return false;
+    const size_t activation = find_activation(job->plan, node->inputs[0]);
+    const struct qdqi_params *w = &scales->weights[layer->weight_row];
+    return activation != QDQI_NONE &&
+           !qdqi_stored_read(job->model, node->inputs[2]->constant,
+                             node->inputs[2]->name, &bias, NULL) &&
+           w->block == 0 && (w->n == 1 || w->n == bias.n) &&
+           is_too_wide(&bias, &scales->activations[activation], w);
+}
+
+/* Notes such biases, so that the layers that read them stay float32. */
+static bool
+note_wide_biases(const struct qdqi_job *job, const struct qdqi_scales *scales,
+                 struct qdqi_map *to)
+{
+    static const char why[] =
+        "ONNX Runtime makes integers of its bias that are beyond the type's range";
+    const struct qdq_plan_view *plan = &job->plan->view;
+    bool ok = true;
+    for (size_t i = 0; ok && i < plan->n_layers; i++)
+        if (!has_planned_bias(job->plan, i) &&
+            has_wide_bias(job, scales, &plan->layers[i]))
+            ok = qdqi_map_put(
+                to, job->model->graph.nodes[plan->layers[i].node].inputs[2]->name,
+                (void *)(uintptr_t)why);
+    return ok;
+}
+
 enum qdq_code
 qdqi_choose_float16(struct qdqi_job *job, struct qdqi_scales *scales,
                     struct qdq_error *err)
@@ -111,7 +202,8 @@ qdqi_choose_float16(struct qdqi_job *job, struct qdqi_scales *scales,
         job->float16_constants = qdqi_map_new(job->scratch);
     struct qdqi_map *beyond = find_beyond(job, dtype);
     struct qdq_float_report *report = qdqi_arena_alloc(job->arena, sizeof *report);
-    if (!job->float16_constants || !beyond || !report)
+    if (!job->float16_constants || !beyond || !report ||
+        (dtype == QDQI_FLOAT16 && !note_wide_biases(job, scales, beyond)))
         return qdqi_no_memory(err);
     enum qdq_code code =
         qdqi_float16_choose_nodes(job->model, dtype, beyond, job->float16_constants,

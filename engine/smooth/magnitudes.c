@@ -61,7 +61,7 @@ run_batch(struct observing *o, const struct qdqi_input *inputs, int64_t samples,
     bool rejected;
     enum qdq_code code = run(o, inputs, &rejected, err);
     if (code || !rejected || samples < 2 || !qdqi_feed_sample(o->feed, 0))
-        return code;
+        return qdqi_feed_name_samples(o->feed, code, err);
     for (int64_t i = 0; i < samples && !code; i++)
         code = run(o, qdqi_feed_sample(o->feed, i), &rejected, err);
     return code;

@@ -124,7 +124,8 @@ run_batch(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t sample
     if (!code)
         code = qdqi_whatif_step(t->w, &trial->memo, true, inputs, samples, &outputs, &n,
                                 err);
-    return code ? code : keep_outputs(t, trial, outputs, err);
+    return code ? qdqi_feed_name_samples(t->feed, code, err)
+                : keep_outputs(t, trial, outputs, err);
 }
 
 static enum qdq_code

@@ -8,6 +8,7 @@ import subprocess
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper
 
@@ -172,6 +173,23 @@ def test_constants_beyond_range_stay(tmp_path):
     # bfloat16 can represent both.
     done, _ = made(tmp_path, source, "bfloat16", calibration={"ranges": {"x": [-4, 4]}})
     assert kept(done) == {}
+
+
+@pytest.mark.parametrize("bias, wide", [(1.6, True), (0.1, False)])
+def test_a_layer_whose_bias_float16_cannot_hold_as_integers_stays(tmp_path, bias, wide):
+    """ONNX Runtime makes integers of the bias with the product of the scales, 2e-6 here, and
+    computes them in the scales' type."""
+    source = net("[conv] c = Conv <pads = [1, 1, 1, 1]> (x, small, b) [next] y = Conv (c, k)",
+                 small=np.full((4, 3, 3, 3), 0.0254), b=np.full(4, bias),
+                 k=RANDOM.standard_normal((4, 4, 1, 1)))
+    images = np.clip(X, -1.27, 1.27)
+    done, model = made(tmp_path, source, calibration={"ranges": {"x": [-1.27, 1.27]}})
+    assert list(kept(done)) == (["conv"] if wide else [])
+    if wide:
+        assert "integers of its bias" in kept(done)["conv"]
+    real, got = (onnxruntime.InferenceSession(m.SerializeToString()).run(None, {"x": images})[0]
+                 for m in (source, model))
+    assert judge.sqnr_db(real, got) > 30
 
 
 def test_ranges_beyond_it_stay(tmp_path):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs and layers without figures are named with their reason; the others judge."""
+"""Outputs and layers without figures are named with their reason, and so is a sample that does
+not run; the others judge."""
 
 import json
 import subprocess
@@ -124,3 +125,26 @@ def test_a_gate_for_float64(tmp_path):
     assert done.returncode == 0, done.stderr
     [gate] = report["gates"]
     assert gate["met"] and gate["output"] == "y"
+
+
+@pytest.mark.parametrize("spec, named", [
+    ({}, "sample 11: "),
+    ({"target": "onnxruntime", "smooth": True}, "sample 11: "),
+    ({"calibration": {"batch": 4}}, "samples 8 to 11: "),
+    ({"calibration": {"max_samples": 8}, "evaluate": {"samples": 8}}, "sample 11: "),
+    ({"calibration": {"max_samples": 8}, "evaluate": {"samples": 8},
+      "sensitivity": {"samples": 8}}, "sample 11: ")])
+def test_a_sample_that_does_not_run_is_named(tmp_path, spec, named):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], "fc"),
+             helper.make_node("Gather", ["t", "i"], ["b"], "row"),
+             helper.make_node("Add", ["a", "b"], ["y"], "add")]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", WIDTH])]
+    rows = np.zeros(16, np.int64)
+    rows[11] = 9
+    done, _ = quantize(tmp_path, nodes, outputs,
+                       {"w": rng.normal(size=(WIDTH, WIDTH)).astype(np.float32),
+                        "t": rng.normal(size=(4, WIDTH)).astype(np.float32)},
+                       {"x": rng.normal(size=(16, WIDTH)).astype(np.float32), "i": rows},
+                       **spec)
+    assert done.returncode == 1 and "run_failed" in done.stderr
+    assert named in done.stderr

@@ -202,6 +202,33 @@ START_TEST(keeps_within_bounds)
 END_TEST
 
 /* A start that is known is not judged again. */
+/* Layer 1, which is half of all, is not judged in float, as that is not good enough yet;
+   the choice in front of it is what was judged. */
+START_TEST(ends_with_the_judged_choice)
+{
+    enum { N = 10 };
+    double noise[N], costs[N];
+    struct made_up m = {.noise = noise, .n = N};
+    struct qdq_error err = {0};
+    struct qdqi_grade again;
+    for (size_t i = 0; i < N; i++) {
+        noise[i] = i == 0 ? 1 : i == 1 ? 1e-3 : 8.7e-4;
+        costs[i] = i == 1 ? 100 : 1;
+    }
+    struct qdqi_group_search h = {.n = N,
+                                  .costs = costs,
+                                  .goal_db = 25,
+                                  .enough_db = 20,
+                                  .max_scores = 2 * N + 1,
+                                  .arena = arena,
+                                  .arg = &m,
+                                  .score = score};
+    ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    ck_assert_int_eq(score(&m, h.is_float, &again, &err), QDQ_OK);
+    ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
+}
+END_TEST
+
 START_TEST(takes_a_known_start)
 {
     static const double costs[MOST] = {0}, noise[] = {.05, 0};
@@ -246,6 +273,7 @@ suite(void)
     tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
     tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
     tcase_add_test(t, takes_a_known_start);
+    tcase_add_test(t, ends_with_the_judged_choice);
     tcase_add_loop_test(t, ends_with_every_error, 0, sizeof rows / sizeof *rows);
     return s;
 }
