@@ -16,22 +16,33 @@ enum { OUTPUT_BYTES = 3 * 8, NODE_BYTES = 3 * 16 + 8, MOST_TEXT = 256 };
 
 struct qdqi_remote {
     int socket;
+    bool gone;           /* nothing can be asked before qdqi_remote_renew() */
+    uint64_t generation; /* number of processes before this one */
     char *version;
 };
 
 struct remote_model {
     struct qdqi_remote *remote;
-    uint64_t id;
+    uint64_t generation, id; /* the process that has the model, and its number there */
     char *precision;
     struct qdqi_wire answer; /* of the last run; the outputs borrow from it */
     struct qdqi_output *outputs;
 };
 
 static enum qdq_code
-fail_gone(struct qdq_error *err)
+fail_ended(struct qdq_error *err)
 {
-    return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+    return qdq_error_set(err, QDQ_JUDGE_GONE, QDQ_AT_NOTHING, NULL,
                          "the process that judges has ended or does not answer");
+}
+
+/* Fails because nobody answers, or because an answer is not one of the protocol, after which
+   no other one can be trusted. */
+static enum qdq_code
+fail_gone(struct qdqi_remote *r, struct qdq_error *err)
+{
+    r->gone = true;
+    return fail_ended(err);
 }
 
 /* Fails with the error that the process answered. */
@@ -46,7 +57,7 @@ fail_as_answered(struct qdqi_wire *answer, struct qdq_error *err)
 /* Sends a request, whose body it frees, and receives the answer, which the caller frees after
    a success. */
 static enum qdq_code
-ask(const struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
+ask(struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
     const struct qdqi_model_bytes *attached, struct qdqi_wire *ret,
     struct qdq_error *err)
 {
@@ -55,7 +66,8 @@ ask(const struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *bod
     size_t n;
     const bool full = body->failed;
     *ret = (struct qdqi_wire){0};
-    bool ok = qdqi_wire_send(r->socket, kind, body, attached ? attached->data : NULL,
+    bool ok = !r->gone &&
+              qdqi_wire_send(r->socket, kind, body, attached ? attached->data : NULL,
                              attached ? attached->size : 0);
     qdqi_wire_free(body);
     ok = ok && qdqi_wire_receive(r->socket, &got, ret, &ignored, &n);
@@ -63,36 +75,68 @@ ask(const struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *bod
     if (ok && got == QDQI_WIRE_OK)
         return QDQ_OK;
     enum qdq_code code = full                             ? qdqi_no_memory(err)
-                         : !ok || got != QDQI_WIRE_FAILED ? fail_gone(err)
+                         : !ok || got != QDQI_WIRE_FAILED ? fail_gone(r, err)
                                                           : fail_as_answered(ret, err);
     qdqi_wire_free(ret);
     return code;
+}
+
+/* Asks a process for its version, and keeps it. RUNTIME_MISSING when nobody answers. */
+static enum qdq_code
+learn_version(struct qdqi_remote *r, struct qdq_error *err)
+{
+    struct qdqi_wire body = {0}, answer = {0};
+    struct qdq_error why = {0};
+    char *version = NULL;
+    enum qdq_code code = ask(r, QDQI_WIRE_VERSION, &body, NULL, &answer, &why);
+    if (!code && !(version = strndup(qdqi_wire_get_text(&answer), MOST_TEXT)))
+        code = qdqi_no_memory(&why);
+    if (!code && answer.failed)
+        code = fail_gone(r, &why);
+    qdqi_wire_free(&answer);
+    if (code) {
+        free(version);
+        return qdq_error_set(err, code == QDQ_NO_MEMORY ? code : QDQ_RUNTIME_MISSING,
+                             QDQ_AT_NOTHING, NULL, "%s", why.text);
+    }
+    free(r->version);
+    r->version = version;
+    return QDQ_OK;
 }
 
 enum qdq_code
 qdqi_remote_open(int socket, struct qdqi_remote **ret, struct qdq_error *err)
 {
     struct qdqi_remote *r = calloc(1, sizeof *r);
-    struct qdqi_wire body = {0}, answer = {0};
-    struct qdq_error why = {0};
     if (!r) {
         close(socket);
         return qdqi_no_memory(err);
     }
     r->socket = socket;
-    enum qdq_code code = ask(r, QDQI_WIRE_VERSION, &body, NULL, &answer, &why);
-    if (!code && !(r->version = strndup(qdqi_wire_get_text(&answer), MOST_TEXT)))
-        code = qdqi_no_memory(&why);
-    if (!code && answer.failed)
-        code = fail_gone(&why);
-    qdqi_wire_free(&answer);
-    if (!code) {
+    enum qdq_code code = learn_version(r, err);
+    if (code)
+        qdqi_remote_close(&r);
+    else
         *ret = r;
-        return QDQ_OK;
-    }
-    qdqi_remote_close(&r);
-    return qdq_error_set(err, code == QDQ_NO_MEMORY ? code : QDQ_RUNTIME_MISSING,
-                         QDQ_AT_NOTHING, NULL, "%s", why.text);
+    return code;
+}
+
+bool
+qdqi_remote_is_gone(const struct qdqi_remote *r)
+{
+    return r->gone;
+}
+
+enum qdq_code
+qdqi_remote_renew(struct qdqi_remote *r, int socket, struct qdq_error *err)
+{
+    close(r->socket);
+    r->socket = socket;
+    r->generation++;
+    r->gone = false;
+    enum qdq_code code = learn_version(r, err);
+    r->gone = r->gone || code;
+    return code;
 }
 
 void
@@ -137,9 +181,9 @@ put_inputs(struct qdqi_wire *body, const struct qdqi_input *inputs, size_t n)
 
 /* Sends a request with a whole model. */
 static enum qdq_code
-ask_with_model(const struct qdqi_remote *r, enum qdqi_wire_kind kind,
-               struct qdqi_wire *body, const struct qdq_model *model,
-               struct qdqi_wire *ret, struct qdq_error *err)
+ask_with_model(struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
+               const struct qdq_model *model, struct qdqi_wire *ret,
+               struct qdq_error *err)
 {
     struct qdqi_whole whole;
     enum qdq_code code = qdqi_whole_open(model, &whole, err);
@@ -166,6 +210,7 @@ open_model(void *place, const struct qdq_model *model,
     struct remote_model *m = calloc(1, sizeof *m);
     if (m)
         *m = (struct remote_model){.remote = r,
+                                   .generation = r->generation,
                                    .id = qdqi_wire_get(&answer),
                                    .precision =
                                        strndup(qdqi_wire_get_text(&answer), MOST_TEXT)};
@@ -175,7 +220,7 @@ open_model(void *place, const struct qdq_model *model,
         if (m)
             free(m->precision);
         free(m);
-        return broken ? fail_gone(err) : qdqi_no_memory(err);
+        return broken ? fail_gone(r, err) : qdqi_no_memory(err);
     }
     *ret = m;
     return QDQ_OK;
@@ -189,15 +234,24 @@ release_outputs(struct remote_model *m)
     m->outputs = NULL;
 }
 
+/* Returns whether the process that has the model is still there. */
+static bool
+is_there(const struct remote_model *m)
+{
+    return !m->remote->gone && m->generation == m->remote->generation;
+}
+
 static void
 close_model(void *model)
 {
     struct remote_model *m = model;
     struct qdqi_wire body = {0}, answer = {0};
     struct qdq_error ignored = {0};
-    qdqi_wire_put(&body, m->id);
-    (void)!ask(m->remote, QDQI_WIRE_CLOSE, &body, NULL, &answer, &ignored);
-    qdqi_wire_free(&answer);
+    if (is_there(m)) {
+        qdqi_wire_put(&body, m->id);
+        (void)!ask(m->remote, QDQI_WIRE_CLOSE, &body, NULL, &answer, &ignored);
+        qdqi_wire_free(&answer);
+    }
     release_outputs(m);
     free(m->precision);
     free(m);
@@ -238,13 +292,13 @@ get_outputs(struct remote_model *m, const struct qdqi_output **ret, size_t *ret_
     *ret_ms = qdqi_wire_get_real(&m->answer);
     size_t n = qdqi_wire_get_count(&m->answer, OUTPUT_BYTES);
     if (m->answer.failed)
-        return fail_gone(err);
+        return fail_gone(m->remote, err);
     m->outputs = calloc(n + 1, sizeof *m->outputs);
     if (!m->outputs)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
         if (!get_output(&m->answer, &m->outputs[i]))
-            return fail_gone(err);
+            return fail_gone(m->remote, err);
     *ret = m->outputs;
     *ret_n = n;
     return QDQ_OK;
@@ -258,6 +312,8 @@ run_model(void *model, const struct qdqi_input *inputs, size_t n_inputs,
     struct remote_model *m = model;
     struct qdqi_wire body = {0};
     release_outputs(m);
+    if (!is_there(m))
+        return fail_ended(err);
     qdqi_wire_put(&body, m->id);
     put_inputs(&body, inputs, n_inputs);
     enum qdq_code code = ask(m->remote, QDQI_WIRE_RUN, &body, NULL, &m->answer, err);
@@ -267,12 +323,12 @@ run_model(void *model, const struct qdqi_input *inputs, size_t n_inputs,
 /* --- the time of nodes ---------------------------------------------------- */
 
 static enum qdq_code
-get_nodes(struct qdqi_wire *from, struct qdqi_arena *arena, struct qdqi_trace *ret,
-          struct qdq_error *err)
+get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *arena,
+          struct qdqi_trace *ret, struct qdq_error *err)
 {
     size_t n = qdqi_wire_get_count(from, NODE_BYTES);
     if (from->failed)
-        return fail_gone(err);
+        return fail_gone(r, err);
     ret->nodes = qdqi_arena_array(arena, n, sizeof *ret->nodes);
     if (!ret->nodes)
         return qdqi_no_memory(err);
@@ -286,7 +342,7 @@ get_nodes(struct qdqi_wire *from, struct qdqi_arena *arena, struct qdqi_trace *r
             return qdqi_no_memory(err);
     }
     ret->n_nodes = n;
-    return from->failed ? fail_gone(err) : QDQ_OK;
+    return from->failed ? fail_gone(r, err) : QDQ_OK;
 }
 
 static enum qdq_code
@@ -304,7 +360,7 @@ trace_model(void *place, const struct qdq_model *model,
         ask_with_model(place, QDQI_WIRE_TRACE, &body, model, &answer, err);
     if (code)
         return code;
-    code = get_nodes(&answer, arena, ret, err);
+    code = get_nodes(place, &answer, arena, ret, err);
     qdqi_wire_free(&answer);
     return code;
 }

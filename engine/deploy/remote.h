@@ -11,6 +11,13 @@ struct qdqi_remote;
    serves it. */
 enum qdq_code qdqi_remote_open(int socket, struct qdqi_remote **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* Returns whether the process has ended, or answered what is not of the protocol: calls fail with
+   JUDGE_GONE from then on. */
+bool qdqi_remote_is_gone(const struct qdqi_remote *remote);
+/* Goes on with another process, which lacks the models of the one before: their runs fail with
+   JUDGE_GONE, and they are still to be closed. Takes ownership of the socket. RUNTIME_MISSING. */
+enum qdq_code qdqi_remote_renew(struct qdqi_remote *remote, int socket,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_remote_close(struct qdqi_remote **remote);
 
 /* OpenVINO in another process; its place is a struct qdqi_remote. */

@@ -6,6 +6,7 @@
 #include "evaluate/kernels.h"
 #include "qdq/targets.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,25 +52,60 @@ qdqi_deployed_runs(const struct qdqi_job *job)
            qdqi_deployed_runtime(job, &deploy, &missing) == QDQ_OK;
 }
 
-/* ONNX Runtime says itself what it cannot load, when the model is calibrated. */
-enum qdq_code
-qdqi_deployed_check(const struct qdqi_job *job, struct qdq_error *err)
+/* Opens a model in the target's runtime, once more where the process that judges has ended. */
+static enum qdq_code
+open_model(struct qdqi_job *job, const struct qdq_model *model,
+           struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     const struct qdqi_deploy_options options = {0};
+    enum qdq_code code = QDQ_JUDGE_GONE;
+    struct qdq_error why = {0};
+    for (int i = 0; code == QDQ_JUDGE_GONE && i < 2; i++) {
+        struct qdqi_deploy deploy;
+        why = (struct qdq_error){0};
+        code = qdqi_deployed_runtime(job, &deploy, &why);
+        if (!code)
+            code = qdqi_deploy_counted(job, &deploy, model, &options, ret, &why);
+    }
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
+}
+
+/* Returns whether an error costs the figures as deployed alone: it says nothing about the
+   model. */
+static bool
+costs_figures(enum qdq_code code)
+{
+    return code == QDQ_RUNTIME_MISSING || code == QDQ_JUDGE_GONE ||
+           code == QDQ_UNSUPPORTED;
+}
+
+/* Returns whether the job runs a model in the target's runtime. */
+static bool
+runs_models(const struct qdq_spec *spec)
+{
+    return spec->evaluate != QDQ_NO || spec->recipe >= QDQ_RECIPE_AUTO ||
+           spec->profile.runs > 0 || !isnan(spec->search.min_sqnr_db) ||
+           !isnan(spec->search.min_top1_agreement);
+}
+
+/* ONNX Runtime says itself what it cannot load, when the model is calibrated. */
+enum qdq_code
+qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
+{
     const char *runtime = job->work->spec->target->runtime;
     struct qdqi_deployed_model model = {0};
     struct qdqi_deploy deploy;
     struct qdq_error why = {0};
     if (!runtime || strcmp(runtime, QDQI_RUNTIME_NAME) == 0 ||
-        qdqi_deployed_runtime(job, &deploy, &why))
+        !runs_models(job->work->spec) || qdqi_deployed_runtime(job, &deploy, &why))
         return QDQ_OK;
-    enum qdq_code code =
-        qdqi_deploy_model(&deploy, job->original, &options, &model, &why);
+    enum qdq_code code = open_model(job, job->original, &model, &why);
     qdqi_deployed_model_close(&model);
-    if (code == QDQ_NO_MEMORY)
-        return qdqi_no_memory(err);
+    if (!code || costs_figures(code))
+        return QDQ_OK;
     return code != QDQ_RUN_FAILED
-               ? QDQ_OK
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                "%s cannot load the model that was given: %s",
                                deploy.ops->title, why.text);
@@ -81,23 +117,17 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
 {
     const struct qdq_target *target = job->work->spec->target;
     struct qdq_error why = {0};
-    struct qdqi_deploy deploy;
     char text[160];
     *ret = (struct qdqi_deployed_model){0};
     if (!target->runtime)
         return QDQ_OK;
     if (is_hindered(job, text, sizeof text))
         return qdqi_deployed_warn(job, text, err);
-    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, &why);
-    if (code == QDQ_RUNTIME_MISSING)
+    enum qdq_code code = open_model(job, quantized, ret, &why);
+    if (costs_figures(code))
         return qdqi_deployed_warn(job, why.text, err);
-    if (!code)
-        code = qdqi_deploy_counted(job, &deploy, quantized,
-                                   &(struct qdqi_deploy_options){0}, ret, &why);
-    if (code == QDQ_NO_MEMORY)
-        return qdqi_no_memory(err);
-    if (code == QDQ_UNSUPPORTED)
-        return qdqi_deployed_warn(job, why.text, err);
+    if (code && code != QDQ_RUN_FAILED)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                 "the result is valid, and the runtime of target %s "
                                 "cannot load it: %s",

@@ -16,16 +16,16 @@ bool qdqi_deployed_runs(const struct qdqi_job *job);
 enum qdq_code qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Checks that the target's runtime, where it is there, can load the model that was given.
-   CANNOT_LOAD, NO_MEMORY. */
-enum qdq_code qdqi_deployed_check(const struct qdqi_job *job,
+/* Checks that the target's runtime, where it is there and the job has it run anything, can load
+   the model that was given.
+   CANNOT_LOAD, IO, NO_MEMORY. */
+enum qdq_code qdqi_deployed_check(struct qdqi_job *job,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * Opens the quantized model in the runtime of the target. ret->ops is NULL where the
- * target's kernels do not run here. A target whose kernels could run on another processor, or a
- * model that the runtime cannot load, adds the warning deployed_not_measured.
- * NO_MEMORY.
+ * target's kernels do not run here, or where no process judges any more; the warning
+ * deployed_not_measured says so. CANNOT_LOAD, IO, NO_MEMORY.
  */
 enum qdq_code qdqi_deployed_open(struct qdqi_job *job,
                                  const struct qdq_model *quantized,

@@ -31,6 +31,7 @@ struct qdq_engine {
     void *judge_arg;
     struct qdqi_remote *remote; /* that process; NULL until the work needs it */
     struct qdq_error no_remote; /* why it does not serve this work */
+    bool renewed; /* it ended in this work, and another one has taken its place */
     int threads;
     const struct qdq_executor *executor; /* NULL: none */
     struct qdq_limits limits;
@@ -149,8 +150,8 @@ enum qdq_code qdqi_job_warn_late(struct qdqi_job *job, int64_t seconds,
 enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* runtimes.c: returns the runtime of that name, which is opened on the first call.
-   RUNTIME_MISSING. */
+/* runtimes.c: returns the runtime of that name, which is opened on the first call. A process that
+   judges and has ended is replaced once in a job. RUNTIME_MISSING. */
 enum qdq_code qdqi_engine_deploy(struct qdq_engine *engine, const char *name,
                                  struct qdqi_deploy *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;

@@ -26,19 +26,32 @@ open_onnxruntime(struct qdq_engine *engine, struct qdqi_deploy *ret,
     return code;
 }
 
+/* Reaches a process that judges, which takes the place of one that has ended. */
+static void
+reach_judge(struct qdq_engine *engine, struct qdq_error *why)
+{
+    char text[256] = "";
+    int fd = engine->connect_judge(engine->judge_arg, text, sizeof text);
+    if (fd < 0)
+        qdq_error_set(why, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL, "%s", text);
+    else if (engine->remote)
+        (void)!qdqi_remote_renew(engine->remote, fd, why);
+    else
+        (void)!qdqi_remote_open(fd, &engine->remote, why);
+}
+
 /* Reaches OpenVINO in the process that judges. */
 static enum qdq_code
 open_remote(struct qdq_engine *engine, struct qdqi_deploy *ret, struct qdq_error *err)
 {
     struct qdq_error *why = &engine->no_remote;
-    if (!engine->remote && !why->code) {
-        char text[256] = "";
-        int fd = engine->connect_judge(engine->judge_arg, text, sizeof text);
-        if (fd < 0)
-            qdq_error_set(why, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL, "%s", text);
-        else
-            (void)!qdqi_remote_open(fd, &engine->remote, why);
-    }
+    const bool gone = engine->remote && qdqi_remote_is_gone(engine->remote);
+    if (gone && engine->renewed && !why->code)
+        qdq_error_set(why, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                      "the process that judges ended, and so did the one in its place");
+    if ((gone || !engine->remote) && !why->code)
+        reach_judge(engine, why);
+    engine->renewed = engine->renewed || gone;
     *ret = (struct qdqi_deploy){&qdqi_deploy_remote_openvino, engine->remote};
     return repeat_error(why, err);
 }
@@ -83,6 +96,7 @@ qdqi_engine_release_judge(struct qdq_engine *engine)
 {
     qdqi_remote_close(&engine->remote);
     engine->no_remote = (struct qdq_error){0};
+    engine->renewed = false;
 }
 
 void

@@ -30,7 +30,8 @@ struct qdqi_judge {
     struct qdqi_feed_options options;
     struct qdqi_feed *feed;
     enum qdq_stage stage;
-    bool plain;
+    bool plain;             /* it judges as deployed; else by the literal arithmetic */
+    const char *lost;       /* why it does not any more; NULL: it does, or never did */
     double top1, agreement; /* as last judged */
     struct qdqi_judged_cost cost;
     struct qdqi_pace *pace; /* NULL: latencies are not asked for */
@@ -196,7 +197,14 @@ qdqi_judge_samples(const struct qdqi_judge *j)
 enum qdq_code
 qdqi_judge_measure_latency(struct qdqi_judge *j, struct qdq_error *err)
 {
-    return j->pace ? QDQ_OK : qdqi_pace_open(j->job, &j->pace, err);
+    struct qdq_error why = {0};
+    if (j->pace)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_pace_open(j->job, &j->pace, &why);
+    if (code == QDQ_JUDGE_GONE)
+        return qdqi_pace_open(j->job, &j->pace, err);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
 }
 
 struct qdqi_judged_cost
@@ -209,6 +217,17 @@ void
 qdqi_judge_expect(struct qdqi_judge *j, uint64_t samples)
 {
     j->total = j->done + samples;
+}
+
+enum qdq_code
+qdqi_judge_conclude(const struct qdqi_judge *j, struct qdq_error *err)
+{
+    return !j->lost ? QDQ_OK
+                    : qdqi_warn(&j->job->warnings, j->job->arena, err,
+                                "judged_literally", NULL,
+                                "some candidates were compared by the literal "
+                                "arithmetic, and not as deployed: %s",
+                                j->lost);
 }
 
 /* --- a candidate ----------------------------------------------------------- */
@@ -318,26 +337,66 @@ run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
     return code;
 }
 
+/* Judges the candidate that was written. */
+static enum qdq_code
+judge_once(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_error *err)
+{
+    struct qdqi_deployed_model candidate = {0};
+    memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
+    memset(j->differs, 0, j->n_outputs * sizeof *j->differs);
+    j->cost.samples = 0;
+    enum qdq_code code = open_candidate(j, model, &candidate, err);
+    if (!code)
+        code = run_candidate(j, &candidate, err);
+    if (!code && j->pace)
+        code = qdqi_pace_measure(j->pace, model, &j->cost.latency_ratio, err);
+    qdqi_deployed_model_close(&candidate);
+    return code;
+}
+
+/* Judges the candidate by another process in the place of one that is gone. */
+static enum qdq_code
+judge_again(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_error *err)
+{
+    const bool paced = j->pace != NULL;
+    qdqi_pace_close(&j->pace);
+    enum qdq_code code = paced ? qdqi_pace_open(j->job, &j->pace, err) : QDQ_OK;
+    return code ? code : judge_once(j, model, err);
+}
+
+/* Judges the candidate as deployed, or else by the literal arithmetic from now on. */
+static enum qdq_code
+judge_anyhow(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_error *err)
+{
+    struct qdq_error first = {0}, second = {0};
+    enum qdq_code code = judge_once(j, model, &first);
+    const struct qdq_error *why = &first;
+    if (code == QDQ_JUDGE_GONE) {
+        code = judge_again(j, model, &second);
+        why = &second;
+    }
+    if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && j->plain)) {
+        j->plain = false;
+        qdqi_pace_close(&j->pace);
+        j->lost = qdqi_arena_strdup(j->arena, why->text);
+        return j->lost ? judge_once(j, model, err) : qdqi_no_memory(err);
+    }
+    return code ? qdq_error_set(err, code, why->kind, why->where, "%s", why->text)
+                : QDQ_OK;
+}
+
 enum qdq_code
 qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *ret_db,
                struct qdq_error *err)
 {
     struct qdq_model *model = NULL;
-    struct qdqi_deployed_model candidate = {0};
     struct qdq_error why = {0};
-    memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
-    memset(j->differs, 0, j->n_outputs * sizeof *j->differs);
     j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
     enum qdq_code code = write_candidate(j, scales, &why);
     if (!code)
         code = qdq_model_open(j->fd, &model, &why);
     if (!code)
-        code = open_candidate(j, model, &candidate, &why);
-    if (!code)
-        code = run_candidate(j, &candidate, &why);
-    if (!code && j->pace)
-        code = qdqi_pace_measure(j->pace, model, &j->cost.latency_ratio, &why);
-    qdqi_deployed_model_close(&candidate);
+        code = judge_anyhow(j, model, &why);
     qdq_model_free(&model);
     *ret_db = code ? -INFINITY : worst_output(j);
     return code && code != QDQ_RUN_FAILED

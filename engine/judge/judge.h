@@ -27,7 +27,8 @@ void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
 /* Judges the job's present plan: *ret_db is the SQNR of the worst float32 output. An output
    whose number of elements differs from that of the float model is left out from then on.
    *ret_db is -INFINITY for a candidate that the runtime cannot run, and for one that has no
-   other output. */
+   other output. A process that judges and has ended is replaced once in a job; without another
+   one the literal arithmetic judges from then on. */
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
                              double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
 
@@ -38,7 +39,11 @@ struct qdqi_judged_cost {
     int64_t samples;      /* that were run to judge it */
 };
 
-/* Asks for latencies of all candidates from now on. RUNTIME_MISSING, RUN_FAILED. */
+/* Warns where the literal arithmetic took over from a runtime that was lost. */
+enum qdq_code qdqi_judge_conclude(const struct qdqi_judge *judge,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Asks for latencies of all candidates from now on. RUNTIME_MISSING, RUN_FAILED, JUDGE_GONE. */
 enum qdq_code qdqi_judge_measure_latency(struct qdqi_judge *judge,
                                          struct qdq_error *err) QDQ_MUST_CHECK;
 

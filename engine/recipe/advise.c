@@ -239,6 +239,8 @@ explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
     if (code || (code = open_judge(c, &options, &none, err)) || none)
         return code;
     code = search_and_confirm(c, bound, t, err);
+    if (!code)
+        code = qdqi_judge_conclude(c->judge, err);
     qdqi_judge_close(&c->judge);
     return code;
 }

@@ -342,6 +342,8 @@ run(struct recipe *r, struct qdq_error *err)
     enum qdq_code code = check_goal(&r->candidates, err);
     if (!code)
         code = is_best(job->work->spec) ? run_best(r, err) : choose_layers(r, err);
+    if (!code)
+        code = qdqi_judge_conclude(r->candidates.judge, err);
     return code || !is_late(&r->candidates)
                ? code
                : qdqi_job_warn_late(job, seconds, "/recipe/max_seconds", err);
@@ -399,7 +401,7 @@ qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
     if (spec->recipe_seconds)
         r.bound = INT64_MAX / MORE;
     code = open_judge(&r, &options, &why);
-    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED)
+    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED || code == QDQ_JUDGE_GONE)
         code = qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,
                          "the recipe chose by the model alone: %s", why.text);
     else if (code)

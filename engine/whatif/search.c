@@ -222,6 +222,8 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
                                         .is_late = is_late,
                                         .expect = expect};
     code = qdqi_greedy_search(&greedy, err);
+    if (!code && s.deployed.judge)
+        code = qdqi_judge_conclude(s.deployed.judge, err);
     qdqi_judge_close(&s.deployed.judge);
     if (!code && s.was_late)
         code = qdqi_job_warn_late(job, spec->search.max_seconds, "/search/max_seconds",

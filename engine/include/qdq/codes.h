@@ -37,6 +37,8 @@ QDQ_CODE(CANNOT_LOAD, "target_cannot_load",
          "the runtime of the target cannot load the model or the result")
 QDQ_CODE(RUNTIME_MISSING, "runtime_missing",
          "the ONNX Runtime library is not there, so no model can be run")
+QDQ_CODE(JUDGE_GONE, "judge_gone",
+         "the process that runs results as deployed ended, also when started again")
 QDQ_CODE(NO_DEVICE, "no_device",
          "a GPU was asked for and none can be used: no module, runtime or device")
 QDQ_CODE(NO_DRIVER, "no_driver", "a GPU was asked for, and its driver is not installed")

@@ -157,6 +157,23 @@ def test_a_judge_that_dies_costs_the_figures_alone(service):
     assert judges(service) and judges(service) != [judge]
 
 
+def test_judges_that_die_again_and_again_cost_the_figures_alone(service):
+    """Each is killed as soon as it is seen, at whatever it does: the job succeeds all the same."""
+    start(service)
+    job = service.submit_glyphs(spec={**SPEC, "recipe": {"min_sqnr_db": 60}})
+    killed = set()
+    while service.job(job)["state"] in ("queued", "running"):
+        for judge in set(judges(service)) - killed:
+            os.kill(judge, 9)
+            killed.add(judge)
+    service.succeeded(job)
+    assert killed and len(killed) <= 2  # no job starts a third one
+    report = service.report(job)
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > 30
+    measured = report["evaluation"]["deployed"] is not None
+    assert measured == ("deployed_not_measured" not in codes(report))
+
+
 def test_a_cancelled_job_ends_its_judge(service):
     start(service)
     job = service.submit_glyphs(spec={**SPEC, "profile": {"runs": 5000}})

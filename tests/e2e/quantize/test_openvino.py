@@ -237,3 +237,13 @@ def test_a_model_that_openvino_refuses(tmp_path):
     assert done.returncode == 1
     assert "target_cannot_load" in done.stderr and "StringNormalizer" in done.stderr
     assert not (tmp_path / "q.onnx").exists()
+
+
+def test_what_openvino_does_not_run_it_does_not_load(tmp_path):
+    """A job that runs nothing by OpenVINO is not refused for what OpenVINO cannot load."""
+    onnx.save(unloadable(), tmp_path / "m.onnx")
+    done = run_qdq(tmp_path, tmp_path / "m.onnx",
+                   {"calibration": {"ranges": {"x": [-1, 1]}}, "evaluate": False,
+                    "recipe": "none"})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "q.onnx").exists()

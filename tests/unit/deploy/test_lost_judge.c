@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Quantizes with a judge in another thread, whose connection breaks at chosen moments, as if its
+ * process ended. OpenVINO is a library without OpenVINO (fake_openvino.c), so that only ONNX
+ * Runtime is needed; without it the program says so and is skipped.
+ */
+#include "config.h"
+#include "qdq/judge.h"
+
+#include "builder.h"
+#include "data_files.h"
+#include "qdq/quantize.h"
+#include "qdq/targets.h"
+#include "run/session.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#define FAKE "tests/unit/deploy/.libs/libfake_openvino.so"
+
+enum { SAMPLES = 24, WIDTH = 8, FOREVER = 1000000, MOST_JUDGES = 4 };
+
+/* --- a judge whose connection breaks ---------------------------------------- */
+
+static struct {
+    struct qdq_judge *judge;
+    pthread_t thread;
+    int socket;             /* its end; -1: none was asked for */
+    int lives[MOST_JUDGES]; /* models and runs that each connection bears */
+    int work;               /* that the present one has borne */
+    int n;                  /* connections that were asked for */
+} it;
+
+/* Called on the thread that serves. */
+static void
+on_work(void)
+{
+    if (it.work++ == it.lives[it.n - 1])
+        shutdown(it.socket, SHUT_RDWR);
+}
+
+static void *
+serve(void *arg)
+{
+    (void)arg;
+    qdq_judge_serve(it.judge, it.socket);
+    return NULL;
+}
+
+static void
+end_serving(void)
+{
+    if (it.socket < 0)
+        return;
+    pthread_join(it.thread, NULL);
+    close(it.socket);
+    it.socket = -1;
+}
+
+static int
+connect_judge(void *arg, char *why, size_t size)
+{
+    int sockets[2];
+    (void)arg;
+    (void)why;
+    (void)size;
+    end_serving();
+    ck_assert_int_lt(it.n, MOST_JUDGES);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    it.socket = sockets[1];
+    it.work = 0;
+    it.n++;
+    ck_assert_int_eq(pthread_create(&it.thread, NULL, serve, NULL), 0);
+    return sockets[0];
+}
+
+/* Makes the judge, whose connections bear so much work each. Returns the fake library. */
+static void *
+open_fake(const int lives[MOST_JUDGES])
+{
+    struct qdq_error err = {0};
+    void *library = dlopen(FAKE, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    it.socket = -1;
+    it.n = 0;
+    memcpy(it.lives, lives, sizeof it.lives);
+    ck_assert_msg(qdq_judge_open(FAKE, &it.judge, &err) == QDQ_OK, "%s", err.text);
+    *(void (**)(void))dlsym(library, "fake_openvino_on_work") = on_work;
+    return library;
+}
+
+/* --- a job -------------------------------------------------------------------- */
+
+/* A model of two products, whose output has the shape of its input. */
+static int
+two_products(void)
+{
+    struct builder b;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_shape(&b, 2, (const int64_t[]){1, WIDTH});
+    builder_output(&b, "y", QDQI_FLOAT32);
+    builder_weight(&b, "w", 2, (const int64_t[]){WIDTH, WIDTH});
+    builder_weight(&b, "v", 2, (const int64_t[]){WIDTH, WIDTH});
+    builder_node(&b, "MatMul", "first", "x,w", "h");
+    builder_node(&b, "MatMul", "second", "h,v", "y");
+    int fd = builder_file(&b);
+    builder_fini(&b);
+    return fd;
+}
+
+static int
+samples(void)
+{
+    float data[SAMPLES * WIDTH];
+    for (int i = 0; i < SAMPLES * WIDTH; i++)
+        data[i] = (float)(i % 11) / 5 - 1;
+    struct bytes b = npy_c("<f4", "(24, 8)", data, sizeof data);
+    return file_of(&b);
+}
+
+static struct qdq_spec
+openvino_spec(void)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.target = qdq_target_find("openvino");
+    return spec;
+}
+
+/* Quantizes with a judge whose connections bear so much work each. */
+static struct qdq_report *
+quantize(const struct qdq_spec *spec, const int lives[MOST_JUDGES])
+{
+    const struct qdq_engine_options options = {.threads = 1,
+                                               .runtime = QDQ_ORT_LIBRARY};
+    struct qdq_engine *engine = NULL;
+    struct qdq_report *report = NULL;
+    struct qdq_error err = {0};
+    const struct qdq_work work = {.model = two_products(),
+                                  .model_id = "sha256:00",
+                                  .dataset = samples(),
+                                  .output_data = -1,
+                                  .observations = -1,
+                                  .spec = spec,
+                                  .output = memfd_create("result", MFD_CLOEXEC)};
+    void *fake = open_fake(lives);
+    ck_assert_int_eq(qdq_engine_open(&options, &engine, &err), QDQ_OK);
+    qdq_engine_set_judge(engine, connect_judge, NULL);
+    enum qdq_code code = qdq_quantize(engine, &work, &report, &err);
+    ck_assert_msg(code == QDQ_OK, "%s: %s", qdq_code_slug(code), err.text);
+    qdq_engine_close(&engine);
+    end_serving();
+    qdq_judge_close(&it.judge);
+    dlclose(fake);
+    close(work.model);
+    close(work.dataset);
+    close(work.output);
+    return report;
+}
+
+static const struct qdq_warning *
+find_warning(const struct qdq_report *report, const char *code)
+{
+    for (size_t i = 0; i < report->n_warnings; i++)
+        if (strcmp(report->warnings[i].code, code) == 0)
+            return &report->warnings[i];
+    return NULL;
+}
+
+static const int unbroken[MOST_JUDGES] = {FOREVER};
+
+/* --- tests -------------------------------------------------------------------- */
+
+START_TEST(a_judge_that_lives)
+{
+    const struct qdq_spec spec = openvino_spec();
+    struct qdq_report *report = quantize(&spec, unbroken);
+    ck_assert_ptr_nonnull(report->deployed);
+    ck_assert_ptr_nonnull(report->recipe);
+    ck_assert_uint_gt(report->recipe->n_steps, 1);
+    ck_assert_ptr_null(find_warning(report, "deployed_not_measured"));
+    ck_assert_ptr_null(find_warning(report, "judged_literally"));
+    ck_assert_int_eq(it.n, 1);
+    qdq_report_free(&report);
+}
+END_TEST
+
+/* Whenever the first judge ends before the result is run, another one takes its place, and the
+   recipe is the same. */
+START_TEST(one_loss_costs_nothing)
+{
+    const struct qdq_spec spec = openvino_spec();
+    const int lives[MOST_JUDGES] = {_i, FOREVER};
+    struct qdq_report *whole = quantize(&spec, unbroken);
+    struct qdq_report *report = quantize(&spec, lives);
+    ck_assert_int_eq(it.n, 2);
+    ck_assert_ptr_nonnull(report->deployed);
+    ck_assert_ptr_null(find_warning(report, "judged_literally"));
+    ck_assert_uint_eq(report->recipe->n_steps, whole->recipe->n_steps);
+    for (size_t i = 0; i < whole->recipe->n_steps; i++)
+        ck_assert_double_eq(report->recipe->steps[i].sqnr_db,
+                            whole->recipe->steps[i].sqnr_db);
+    qdq_report_free(&whole);
+    qdq_report_free(&report);
+}
+END_TEST
+
+/* A second loss costs the figures as deployed, and no job. */
+START_TEST(two_losses_cost_the_figures)
+{
+    const struct qdq_spec spec = openvino_spec();
+    const int lives[MOST_JUDGES] = {_i, 0};
+    struct qdq_report *report = quantize(&spec, lives);
+    ck_assert_int_eq(it.n, 2);
+    ck_assert_ptr_null(report->deployed);
+    ck_assert_uint_gt(report->n_outputs, 0);
+    const struct qdq_warning *why = find_warning(report, "deployed_not_measured");
+    ck_assert_ptr_nonnull(why);
+    ck_assert_ptr_nonnull(strstr(why->detail, "the process that judges"));
+    qdq_report_free(&report);
+}
+END_TEST
+
+/* The recipe goes on by the literal arithmetic, and says so. */
+START_TEST(a_recipe_goes_on)
+{
+    struct qdq_spec spec = openvino_spec();
+    const int lives[MOST_JUDGES] = {2, 0};
+    spec.evaluate = QDQ_NO;
+    struct qdq_report *report = quantize(&spec, lives);
+    ck_assert_ptr_nonnull(report->recipe);
+    ck_assert_double_gt(report->recipe->steps[0].sqnr_db, 20);
+    const struct qdq_warning *why = find_warning(report, "judged_literally");
+    ck_assert_ptr_nonnull(why);
+    ck_assert_ptr_nonnull(strstr(why->detail, "the process that judges"));
+    qdq_report_free(&report);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("lost_judge");
+    TCase *t = tcase_create("lost_judge");
+    tcase_add_test(t, a_judge_that_lives);
+    tcase_add_loop_test(t, one_loss_costs_nothing, 0, 4);
+    tcase_add_loop_test(t, two_losses_cost_the_figures, 0, 4);
+    tcase_add_test(t, a_recipe_goes_on);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int
+main(void)
+{
+    struct qdqi_runtime *runtime = NULL;
+    struct qdq_error err = {0};
+    if (qdqi_runtime_open(QDQ_ORT_LIBRARY, 1, &runtime, &err)) {
+        printf("1..0 # SKIP %s\n", err.text);
+        return 0;
+    }
+    qdqi_runtime_close(&runtime);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    unit_begin();
+    return unit_run(suite(), CK_NOFORK);
+}
