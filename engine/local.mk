@@ -68,8 +68,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/cuda/element.h \
 	engine/cuda/kernels.h \
 	engine/deploy/deploy.c engine/deploy/deploy.h \
-	engine/deploy/onnxruntime.c \
+	engine/deploy/kernel_names.h \
+	engine/deploy/onnxruntime.c engine/deploy/onnxruntime_kernels.c \
 	engine/deploy/openvino.c engine/deploy/openvino.h engine/deploy/openvino_api.h \
+	engine/deploy/openvino_kernels.c \
 	engine/deploy/remote.c engine/deploy/remote.h \
 	engine/deploy/serve.c \
 	engine/deploy/whole.c engine/deploy/whole.h \

@@ -7,6 +7,7 @@
 #ifndef QDQI_DEPLOY_DEPLOY_H
 #define QDQI_DEPLOY_DEPLOY_H
 
+#include "deploy/kernel_names.h"
 #include "model/model.h"
 #include "run/session.h"
 #include "run/trace.h"
@@ -17,8 +18,9 @@ struct qdqi_deploy_options {
     /* True if layers in floating point have the precision that the runtime chooses by
        itself; else it is float32. */
     bool own_precision;
-    bool literal; /* ONNX Runtime: pairs are computed in floating point, never fused */
-    /* ONNX Runtime: path to which open() writes the model as it is run; NULL: it does not */
+    /* Where the runtime calibrates: pairs are computed in floating point, never fused. */
+    bool literal;
+    /* Where the runtime writes: path of the model as it is run; NULL: open() writes none. */
     const char *optimized;
 };
 
@@ -30,6 +32,10 @@ struct qdqi_deploy_options {
 struct qdqi_deploy_ops {
     const char *name;  /* in reports and in the rows of targets */
     const char *title; /* as people call it */
+    const struct qdqi_kernel_names *kernels;
+    bool calibrates; /* the engine calibrates by it, which finds what it cannot load */
+    bool writes;     /* open() can write the model as it is run */
+    bool chooses_precision; /* open() heeds own_precision; else floats are float32 */
     /* Returns the version; borrowed from the place. */
     const char *(*version)(void *place);
     /* Opens a model, which must outlive *ret. */

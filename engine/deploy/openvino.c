@@ -662,6 +662,8 @@ trace_model(void *place, const struct qdq_model *model,
 const struct qdqi_deploy_ops qdqi_deploy_openvino = {
     .name = "openvino",
     .title = "OpenVINO",
+    .kernels = &qdqi_openvino_kernels,
+    .chooses_precision = true,
     .version = version,
     .open = open_model,
     .run = run_loaded,

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum qdq_code
 qdqi_deployed_warn(struct qdqi_job *job, const char *why, struct qdq_error *err)
@@ -89,16 +88,14 @@ runs_models(const struct qdq_spec *spec)
            !isnan(spec->search.min_top1_agreement);
 }
 
-/* ONNX Runtime says itself what it cannot load, when the model is calibrated. */
 enum qdq_code
 qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
 {
-    const char *runtime = job->work->spec->target->runtime;
+    const struct qdqi_deploy_ops *ops =
+        qdqi_deploy_ops_find(job->work->spec->target->runtime);
     struct qdqi_deployed_model model = {0};
-    struct qdqi_deploy deploy;
     struct qdq_error why = {0};
-    if (!runtime || strcmp(runtime, QDQI_RUNTIME_NAME) == 0 ||
-        !runs_models(job->work->spec) || qdqi_deployed_runtime(job, &deploy, &why))
+    if (!ops || ops->calibrates || !runs_models(job->work->spec))
         return QDQ_OK;
     enum qdq_code code = open_model(job, job->original, &model, &why);
     qdqi_deployed_model_close(&model);
@@ -108,7 +105,7 @@ qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                "%s cannot load the model that was given: %s",
-                               deploy.ops->title, why.text);
+                               ops->title, why.text);
 }
 
 enum qdq_code

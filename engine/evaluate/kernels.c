@@ -7,6 +7,7 @@
 #include "evaluate/kernels.h"
 
 #include "data/file.h"
+#include "evaluate/deployed.h"
 #include "evaluate/traced.h"
 #include "layers/kernels.h"
 #include "qdq/targets.h"
@@ -23,29 +24,6 @@ static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
 /* A result up to this size is loaded for its kernels alone. A larger one is not, because
    the runtime makes its own copy of the weights in another order. */
 static const uint64_t MAX_UNASKED = UINT64_C(1) << 24;
-
-/* Operators that compute with integers. Operators whose name begins with QLinear do
-   so, too. */
-static const char *const integer_ops[] = {
-    "QGemm",        "MatMulIntegerToFloat",     "MatMulInteger",       "ConvInteger",
-    "MatMulNBits",  "DynamicQuantizeMatMul",    "DynamicQuantizeLSTM", "QAttention",
-    "QOrderedGelu", "QEmbedLayerNormalization",
-};
-
-static bool
-is_integer(const char *op)
-{
-    for (size_t i = 0; i < sizeof integer_ops / sizeof *integer_ops; i++)
-        if (strcmp(integer_ops[i], op) == 0)
-            return true;
-    return strncmp(op, "QLinear", 7) == 0;
-}
-
-static bool
-is_conversion(const char *op)
-{
-    return strcmp(op, "QuantizeLinear") == 0 || strcmp(op, "DequantizeLinear") == 0;
-}
 
 /* --- the optimized model -------------------------------------------------- */
 
@@ -96,7 +74,7 @@ qdqi_deploy_counted(struct qdqi_job *job, const struct qdqi_deploy *deploy,
 {
     struct qdqi_deploy_options own = *options;
     struct qdq_error ignored = {0};
-    if (are_counted(job) && deploy->ops == &qdqi_deploy_onnxruntime &&
+    if (are_counted(job) && deploy->ops->writes &&
         !deploy_to_file(job, deploy, model, &own, ret, &ignored))
         return QDQ_OK;
     return qdqi_deploy_model(deploy, model, &own, ret, err);
@@ -111,10 +89,9 @@ write_optimized(struct qdqi_job *job, int *ret, struct qdq_error *err)
     const bool split = job->report->view.external_bytes > 0;
     struct qdqi_deploy_options options = {0};
     struct qdq_model *model = NULL;
-    struct qdqi_runtime *runtime = NULL;
+    struct qdqi_deploy deploy;
     struct qdqi_deployed_model loaded = {0};
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
-    const struct qdqi_deploy deploy = {&qdqi_deploy_onnxruntime, runtime};
+    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
     if (!code)
         code = qdq_model_open_files(job->work->output, &data, split, &model, err);
     if (!code)
@@ -138,6 +115,7 @@ open_optimized(struct qdqi_job *job, struct qdq_model **ret, struct qdq_error *e
 struct counting {
     struct qdqi_job *job;
     const struct qdq_model *optimized;
+    const struct qdqi_kernel_names *names;
     struct qdqi_map *floats; /* names of the nodes that compute in floating point */
     struct qdqi_map *paired; /* names of the tensors with a Q/DQ pair */
     struct qdqi_map *raw; /* names of the layers that read tensors without their pair */
@@ -163,9 +141,10 @@ count_ops(struct counting *c, struct qdq_error *err)
     for (size_t i = 0; i < info->n_ops; i++) {
         const char *op = strrchr(info->ops[i].op, ':');
         op = op ? op + 1 : info->ops[i].op;
-        if (is_conversion(op))
+        const struct qdqi_traced_node node = {.name = "", .op = op, .provider = ""};
+        if (c->names->is_conversion(&node))
             c->ret->conversions += info->ops[i].count;
-        if (!is_integer(op))
+        if (!c->names->is_integer(&node))
             continue;
         c->ret->integer += info->ops[i].count;
         ops[c->ret->n_ops] =
@@ -178,30 +157,24 @@ count_ops(struct counting *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/*
- * Collects the names of the nodes that compute in floating point. When ONNX Runtime
- * changes the layout of a node it adds "_nchwc" or "_token_N" to its name; the name
- * without the suffix is collected, too.
- */
+/* Collects the names of the nodes that compute in floating point, as the runtime has them and as
+   the model has them. */
 static enum qdq_code
 note_floats(struct counting *c, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &c->optimized->graph;
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        const Onnx__NodeProto *node = graph->nodes[i].proto;
-        if (is_integer(node->op_type) || !node->name || !*node->name)
+        const Onnx__NodeProto *proto = graph->nodes[i].proto;
+        const struct qdqi_traced_node node = {
+            .name = proto->name, .op = proto->op_type, .provider = ""};
+        if (!node.name || !*node.name || !c->names->is_float_layer(&node))
             continue;
-        char *name = qdqi_arena_strdup(c->job->scratch, node->name);
-        if (!name)
+        char *name = qdqi_arena_strdup(c->job->scratch, node.name);
+        char *own = qdqi_arena_strdup(c->job->scratch, node.name);
+        if (!name || !own)
             return qdqi_no_memory(err);
-        char *suffix = strstr(name, "_nchwc");
-        if (!suffix)
-            suffix = strstr(name, "_token_");
-        if (!qdqi_map_put(c->floats, name, name))
-            return qdqi_no_memory(err);
-        if (suffix)
-            *suffix = '\0';
-        if (suffix && !qdqi_map_put(c->floats, name, name))
+        own[c->names->own_length(own)] = '\0';
+        if (!qdqi_map_put(c->floats, name, name) || !qdqi_map_put(c->floats, own, own))
             return qdqi_no_memory(err);
     }
     return QDQ_OK;
@@ -257,7 +230,7 @@ why_float(const struct counting *c, const struct qdq_layer *layer)
         return "there are integer kernels of float32 models alone";
     if (qdqi_node_is(node->proto, "Gemm") && !qdqi_gemm_is_unscaled(node->proto))
         return "alpha or beta is not 1";
-    return "onnxruntime has no integer kernel for it as it is";
+    return c->names->why_none;
 }
 
 static enum qdq_code
@@ -297,8 +270,11 @@ note_plan(struct counting *c, struct qdq_error *err)
 static enum qdq_code
 count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error *err)
 {
+    const struct qdqi_kernel_names *names =
+        qdqi_deploy_ops_find(job->work->spec->target->runtime)->kernels;
     struct counting c = {.job = job,
                          .optimized = optimized,
+                         .names = names,
                          .floats = qdqi_map_new(job->scratch),
                          .paired = qdqi_map_new(job->scratch),
                          .raw = qdqi_map_new(job->scratch),

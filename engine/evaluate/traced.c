@@ -1,41 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the kernels that OpenVINO ran for the result, which its profile names. */
+/* Counts the kernels that ran for the result, by a runtime whose profile names them. */
 #include "config.h"
 #include "evaluate/traced.h"
 
 #include "evaluate/deployed.h"
+#include "qdq/targets.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* OpenVINO's operators that multiply by a weight. */
-static const char *const products[] = {"Convolution",    "GroupConvolution",
-                                       "Deconvolution",  "GroupDeconvolution",
-                                       "FullyConnected", "MatMul"};
-
-static bool
-is_product(const char *op)
-{
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-        if (strcmp(products[i], op) == 0)
-            return true;
-    return false;
-}
-
-/* Returns whether a kernel, as "jit_avx2_1x1_I8", computes with integers. */
-static bool
-is_integer(const char *kernel)
-{
-    const char *type = strrchr(kernel, '_');
-    return type && (strcmp(type, "_I8") == 0 || strcmp(type, "_U8") == 0);
-}
-
-/* Reorders change the layout of a tensor and compute nothing. */
-static bool
-counts(const struct qdqi_traced_node *node)
-{
-    return is_integer(node->provider) && strcmp(node->op, "Reorder") != 0;
-}
 
 static int
 compare_ops(const void *a, const void *b)
@@ -57,36 +29,36 @@ add_op(struct qdq_kernels *to, const char *op, struct qdqi_arena *arena)
     return ops[i].op;
 }
 
-/* Returns whether OpenVINO's node stands for a layer: it has the name of the layer's node or of
-   the tensor that it makes, and may add a suffix where it took a bias out. */
+/* Returns whether a node has the name of a layer's node or of the tensor that it makes. */
 static bool
-is_named(const char *name, const char *wanted)
+is_named(const struct qdqi_kernel_names *names, const char *name, const char *wanted)
 {
     const size_t n = strlen(wanted);
     return n > 0 && strncmp(name, wanted, n) == 0 &&
-           (name[n] == '\0' || strcmp(name + n, "/WithoutBiases") == 0);
+           (name[n] == '\0' || names->own_length(name) == n);
 }
 
-/* Returns the layer's product in floating point among the nodes, or NULL. */
-static const struct qdqi_traced_node *
-find_float(const struct qdqi_job *job, const struct qdq_layer *layer,
-           const struct qdqi_trace *trace)
+/* Returns whether one of the nodes is the layer in floating point. */
+static bool
+runs_in_float(const struct qdqi_job *job, const struct qdqi_kernel_names *names,
+              const struct qdq_layer *layer, const struct qdqi_trace *trace)
 {
     const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
     const struct qdqi_tensor *made = node->proto->n_output ? node->outputs[0] : NULL;
     for (size_t i = 0; i < trace->n_nodes; i++) {
         const struct qdqi_traced_node *one = &trace->nodes[i];
-        if (is_product(one->op) && !is_integer(one->provider) &&
-            (is_named(one->name, layer->name) ||
-             (made && is_named(one->name, made->name))))
-            return one;
+        if (names->is_float_layer(one) &&
+            (is_named(names, one->name, layer->name) ||
+             (made && is_named(names, one->name, made->name))))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 static enum qdq_code
-list_floats(struct qdqi_job *job, const struct qdqi_trace *trace,
-            struct qdq_kernels *ret, struct qdq_error *err)
+list_floats(struct qdqi_job *job, const struct qdqi_kernel_names *names,
+            const struct qdqi_trace *trace, struct qdq_kernels *ret,
+            struct qdq_error *err)
 {
     const struct qdq_plan_view *plan = &job->plan->view;
     struct qdq_float_kernel *rows =
@@ -95,11 +67,9 @@ list_floats(struct qdqi_job *job, const struct qdqi_trace *trace,
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (find_float(job, layer, trace))
+        if (runs_in_float(job, names, layer, trace))
             rows[ret->n_floats++] = (struct qdq_float_kernel){
-                layer->name, layer->n_inputs == 0
-                                 ? layer->reason
-                                 : "OpenVINO has no integer kernel for it as it is"};
+                layer->name, layer->n_inputs == 0 ? layer->reason : names->why_none};
     }
     ret->floats = rows;
     return QDQ_OK;
@@ -108,19 +78,22 @@ list_floats(struct qdqi_job *job, const struct qdqi_trace *trace,
 static enum qdq_code
 count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *err)
 {
+    const struct qdqi_kernel_names *names =
+        qdqi_deploy_ops_find(job->work->spec->target->runtime)->kernels;
     struct qdq_kernels *ret = qdqi_arena_alloc(job->arena, sizeof *ret);
     bool ok = ret && (ret->ops = qdqi_arena_array(job->arena, trace->n_nodes,
                                                   sizeof *ret->ops)) != NULL;
     for (size_t i = 0; ok && i < trace->n_nodes; i++) {
         const struct qdqi_traced_node *node = &trace->nodes[i];
-        ret->conversions += strcmp(node->op, "FakeQuantize") == 0;
-        ret->integer += counts(node);
-        ok = !counts(node) || add_op(ret, node->op, job->arena);
+        const bool integer = names->is_integer(node);
+        ret->conversions += names->is_conversion(node);
+        ret->integer += integer;
+        ok = !integer || add_op(ret, node->op, job->arena);
     }
     if (!ok)
         return qdqi_no_memory(err);
     qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
-    enum qdq_code code = list_floats(job, trace, ret, err);
+    enum qdq_code code = list_floats(job, names, trace, ret, err);
     if (!code)
         job->report->view.kernels = ret;
     return code;

@@ -156,6 +156,15 @@ enum qdq_code qdqi_engine_deploy(struct qdq_engine *engine, const char *name,
                                  struct qdqi_deploy *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* runtimes.c: returns the runtime that calibrates, which also computes pairs literally.
+   RUNTIME_MISSING. */
+enum qdq_code qdqi_engine_deploy_literal(struct qdq_engine *engine,
+                                         struct qdqi_deploy *ret,
+                                         struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* runtimes.c: returns the functions of the runtime of that name without opening it, or NULL. */
+const struct qdqi_deploy_ops *qdqi_deploy_ops_find(const char *name);
+
 /* runtimes.c: ends the use of the process that judges, at the end of the work. */
 void qdqi_engine_release_judge(struct qdq_engine *engine);
 

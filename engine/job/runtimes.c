@@ -72,23 +72,39 @@ open_openvino(struct qdq_engine *engine, struct qdqi_deploy *ret, struct qdq_err
 }
 
 static const struct {
-    const char *const *name;
+    const struct qdqi_deploy_ops *ops;
     enum qdq_code (*open)(struct qdq_engine *engine, struct qdqi_deploy *ret,
                           struct qdq_error *err);
 } rows[] = {
-    {&qdqi_deploy_onnxruntime.name, open_onnxruntime},
-    {&qdqi_deploy_openvino.name, open_openvino},
+    {&qdqi_deploy_onnxruntime, open_onnxruntime},
+    {&qdqi_deploy_openvino, open_openvino},
 };
+
+const struct qdqi_deploy_ops *
+qdqi_deploy_ops_find(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].ops->name, name) == 0)
+            return rows[i].ops;
+    return NULL;
+}
 
 enum qdq_code
 qdqi_engine_deploy(struct qdq_engine *engine, const char *name, struct qdqi_deploy *ret,
                    struct qdq_error *err)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(*rows[i].name, name) == 0)
+        if (strcmp(rows[i].ops->name, name) == 0)
             return rows[i].open(engine, ret, err);
     return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
                          "there is no runtime '%s'", name);
+}
+
+enum qdq_code
+qdqi_engine_deploy_literal(struct qdq_engine *engine, struct qdqi_deploy *ret,
+                           struct qdq_error *err)
+{
+    return open_onnxruntime(engine, ret, err);
 }
 
 void

@@ -308,10 +308,11 @@ static enum qdq_code
 open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
                struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
-    struct qdqi_deploy deploy = {&qdqi_deploy_onnxruntime, j->runtime};
+    struct qdqi_deploy deploy;
     const struct qdqi_deploy_options options = {.literal = !j->plain};
-    enum qdq_code code =
-        j->plain ? qdqi_deployed_runtime(j->job, &deploy, err) : QDQ_OK;
+    enum qdq_code code = j->plain
+                             ? qdqi_deployed_runtime(j->job, &deploy, err)
+                             : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
     return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
 }
 

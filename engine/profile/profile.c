@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -39,27 +40,52 @@ set_latency(struct qdq_latency *to, double *ms, size_t n)
 }
 
 /*
- * Sets the ratio of the medians, and the interval that contains the median of the ratios
- * by turns with 95 % confidence, by the normal approximation of the binomial ranks. The
- * interval is widened where the ratio of the medians lies outside.
+ * Sets *ret_low and *ret_high to the interval that contains the median of the ratios by turns
+ * with 95 % confidence, by the normal approximation of the binomial ranks. The interval is
+ * widened where the ratio of the medians lies outside. `ratios` is scratch memory.
  */
 static void
-set_ratio(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES],
-          double *ratios)
+find_interval(const double *above, const double *below, size_t n, double ratio,
+              double *ratios, double *ret_low, double *ret_high)
 {
-    size_t n = (size_t)profile->runs;
-    double half = 0.98 * sqrt((double)n), middle = (double)n / 2;
+    const double half = 0.98 * sqrt((double)n), middle = (double)n / 2;
     for (size_t i = 0; i < n; i++)
-        ratios[i] = ms[QDQ_SIDE_QUANTIZED][i] / ms[QDQ_SIDE_FLOAT][i];
+        ratios[i] = above[i] / below[i];
     qsort(ratios, n, sizeof *ratios, compare_doubles);
-    for (int side = 0; side < QDQ_N_SIDES; side++)
-        set_latency(&profile->sides[side], ms[side], n);
     size_t low = middle - half > 1 ? (size_t)(middle - half) - 1 : 0;
     size_t high = (size_t)(middle + half);
-    profile->ratio = profile->sides[QDQ_SIDE_QUANTIZED].p50_ms /
-                     profile->sides[QDQ_SIDE_FLOAT].p50_ms;
-    profile->ratio_low = fmin(ratios[low], profile->ratio);
-    profile->ratio_high = fmax(ratios[high < n ? high : n - 1], profile->ratio);
+    *ret_low = fmin(ratios[low], ratio);
+    *ret_high = fmax(ratios[high < n ? high : n - 1], ratio);
+}
+
+static double
+median(const double *ms, size_t n, double *scratch)
+{
+    memcpy(scratch, ms, n * sizeof *ms);
+    qsort(scratch, n, sizeof *scratch, compare_doubles);
+    return quantile(scratch, n, 0.5);
+}
+
+/* Sets the ratios and the latencies, for which the times by turns are sorted. */
+static void
+set_figures(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES], int sides,
+            double *scratch)
+{
+    const size_t n = (size_t)profile->runs;
+    const double *q = ms[QDQ_SIDE_QUANTIZED];
+    const double q_ms = median(q, n, scratch);
+    double ignored;
+    profile->ratio = q_ms / median(ms[QDQ_SIDE_FLOAT], n, scratch);
+    find_interval(q, ms[QDQ_SIDE_FLOAT], n, profile->ratio, scratch,
+                  &profile->ratio_low, &profile->ratio_high);
+    if (sides > QDQI_SIDE_DEFAULT) {
+        const double *own = ms[QDQI_SIDE_DEFAULT];
+        find_interval(q, own, n, q_ms / median(own, n, scratch), scratch,
+                      &profile->default_ratio_low, &ignored);
+        set_latency(&profile->default_float, ms[QDQI_SIDE_DEFAULT], n);
+    }
+    for (int side = 0; side < QDQ_N_SIDES; side++)
+        set_latency(&profile->sides[side], ms[side], n);
 }
 
 static enum qdq_code
@@ -87,9 +113,7 @@ time_turns(struct qdqi_job *job, struct qdqi_sides *sides, struct qdq_profile *p
         if (code)
             return code;
     }
-    set_ratio(profile, ms, ratios);
-    if (sides->n > QDQI_SIDE_DEFAULT)
-        set_latency(&profile->default_float, ms[QDQI_SIDE_DEFAULT], n);
+    set_figures(profile, ms, sides->n, ratios);
     return QDQ_OK;
 }
 
@@ -108,7 +132,7 @@ name_runtime(struct qdqi_job *job, const struct qdqi_sides *sides,
 {
     const struct qdqi_deploy *deploy = &sides->deploy;
     const struct qdqi_deployed_model *own = &sides->models[QDQI_SIDE_DEFAULT];
-    ret->runtime = deploy->ops->title;
+    ret->runtime = deploy->ops->name;
     ret->version = qdqi_arena_strdup(job->arena, deploy->ops->version(deploy->place));
     if (own->ops)
         ret->default_precision =
@@ -154,7 +178,7 @@ warn_slower(struct qdqi_job *job, const struct qdq_profile *profile,
         profile->sides[QDQ_SIDE_FLOAT].p50_ms);
 }
 
-/* Warns where the float model is at least as fast with the precision that the runtime
+/* Warns where the float model is faster, and not by chance, with the precision that the runtime
    chooses by itself, so that it is the one to deploy. */
 static enum qdq_code
 warn_float(struct qdqi_job *job, const struct qdq_profile *profile,
@@ -162,15 +186,15 @@ warn_float(struct qdqi_job *job, const struct qdq_profile *profile,
 {
     const double own = profile->default_float.p50_ms;
     const double quantized = profile->sides[QDQ_SIDE_QUANTIZED].p50_ms;
-    if (!profile->default_precision || own > quantized)
+    if (!profile->default_precision || profile->default_ratio_low <= 1)
         return QDQ_OK;
     return qdqi_warn(
         &job->warnings, job->arena, err, "deploy_float", NULL,
         "by default %s runs the float model in %s here, in %.3g ms, and the quantized "
         "model takes %.3g ms: deploy the float model, unless its size or its exactness "
         "in %s matters",
-        profile->runtime, profile->default_precision, own, quantized,
-        profile->default_precision);
+        qdqi_deploy_ops_find(profile->runtime)->title, profile->default_precision, own,
+        quantized, profile->default_precision);
 }
 
 /* Estimates by the counted kernels, where no latency is asked for. A plan that has weighed

@@ -40,18 +40,20 @@ open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
                              err);
 }
 
-/* Opens the runtime of the target, or else ONNX Runtime. */
+/* Opens the runtime of the target, or else the one that calibrates. */
 static enum qdq_code
 open_runtime(struct qdqi_sides *s, struct qdq_error *err)
 {
-    static const char other[] = QDQI_RUNTIME_NAME;
+    struct qdq_engine *engine = s->job->engine;
     const char *name = s->job->work->spec->target->runtime;
-    enum qdq_code code =
-        qdqi_engine_deploy(s->job->engine, name ? name : other, &s->deploy, err);
-    if (code != QDQ_RUNTIME_MISSING || !name || strcmp(name, other) == 0)
-        return code;
-    *err = (struct qdq_error){0};
-    return qdqi_engine_deploy(s->job->engine, other, &s->deploy, err);
+    struct qdq_error why = {0};
+    enum qdq_code code = QDQ_RUNTIME_MISSING;
+    if (name)
+        code = qdqi_engine_deploy(engine, name, &s->deploy, &why);
+    if (code == QDQ_RUNTIME_MISSING)
+        return qdqi_engine_deploy_literal(engine, &s->deploy, err);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
 }
 
 /* Opens the float model with the runtime's own precision, where that is another one. */
@@ -59,9 +61,11 @@ static enum qdq_code
 open_default(struct qdqi_sides *s, struct qdq_error *err)
 {
     struct qdqi_deployed_model *model = &s->models[QDQI_SIDE_DEFAULT];
-    enum qdq_code code = open_side(s, QDQI_SIDE_DEFAULT, err);
     s->n = QDQI_SIDE_DEFAULT;
-    if (code)
+    enum qdq_code code = s->deploy.ops->chooses_precision
+                             ? open_side(s, QDQI_SIDE_DEFAULT, err)
+                             : QDQ_OK;
+    if (code || !s->deploy.ops->chooses_precision)
         return code;
     if (strcmp(model->ops->precision(model->model), "f32") == 0)
         qdqi_deployed_model_close(model);

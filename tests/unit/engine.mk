@@ -1,5 +1,5 @@
 # Unit programs of the engine (without engine/data).
-EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
+EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/engine/test_cases \
 	tests/unit/engine/test_catalog \
@@ -35,12 +35,14 @@ check_PROGRAMS += \
 	tests/unit/engine/test_weights
 
 # The judging process and its messages, with a library in OpenVINO's place.
-check_PROGRAMS += tests/unit/deploy/test_lost_judge tests/unit/deploy/test_wire
+check_PROGRAMS += tests/unit/deploy/test_lost_judge tests/unit/deploy/test_own_precision \
+	tests/unit/deploy/test_wire
 check_LTLIBRARIES += tests/unit/deploy/libfake_openvino.la
 tests_unit_deploy_libfake_openvino_la_SOURCES = tests/unit/deploy/fake_openvino.c
 tests_unit_deploy_libfake_openvino_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-rpath $(abs_builddir)
 EXTRA_tests_unit_deploy_test_lost_judge_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
+EXTRA_tests_unit_deploy_test_own_precision_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 EXTRA_tests_unit_deploy_test_wire_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 
 # This program has one target more than the library: it is built with its own list of targets.

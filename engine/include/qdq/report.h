@@ -218,13 +218,15 @@ struct qdq_node_time {
 /* The latency of the given and of the quantized model, which ran by turns. */
 struct qdq_profile {
     const char *processor;
-    const char *runtime, *version; /* what ran the models, as people call it */
+    const char *runtime, *version; /* what ran the models, as the rows of targets name it */
     int64_t runs, threads, batch;  /* batch: samples in a run */
     struct qdq_latency sides[QDQ_N_SIDES];
     /* the float model with the precision that the runtime chooses by itself, and that
        precision; NULL where it is float32, as it is for `sides` */
     struct qdq_latency default_float;
     const char *default_precision;
+    /* the quantized model's time to that of default_float is larger with 95 % confidence */
+    double default_ratio_low;
     double ratio; /* of the medians: quantized / float */
     /* contains the median ratio with 95 % confidence */
     double ratio_low, ratio_high;

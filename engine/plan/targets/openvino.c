@@ -217,8 +217,9 @@ runs_activations(enum qdq_format format)
     return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
 }
 
+/* Returns whether OpenVINO keeps weights of the format compressed until it multiplies. */
 static bool
-runs_weights(enum qdq_format format)
+keeps_weights(enum qdq_format format)
 {
     return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8 ||
            format == QDQ_FORMAT_INT4 || format == QDQ_FORMAT_UINT4;
@@ -233,6 +234,22 @@ warn_format(struct planner *p, const char *what, struct qdq_error *err)
                      what);
 }
 
+/* Behind quantized activations weights of int8 alone are multiplied as integers. */
+static enum qdq_code
+check_weights(struct planner *p, struct qdq_error *err)
+{
+    const enum qdq_format format = p->spec->weight_format;
+    if (p->spec->weight_only)
+        return keeps_weights(format) ? QDQ_OK : warn_format(p, "weights", err);
+    if (format == QDQ_FORMAT_INT8)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                     "OpenVINO's CPU plugin multiplies weights of int8 alone with "
+                     "quantized activations, and computes those of this format in "
+                     "float32: choose int8%s",
+                     keeps_weights(format) ? ", or \"activations\": \"none\"" : "");
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -240,9 +257,7 @@ check_formats(struct planner *p, struct qdq_error *err)
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
     if (!code && !spec->weight_only && !runs_activations(spec->activation_format))
         code = warn_format(p, "activations", err);
-    if (!code && !runs_weights(spec->weight_format))
-        code = warn_format(p, "weights", err);
-    return code;
+    return code ? code : check_weights(p, err);
 }
 
 /* --- the row -------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 import base64
 import contextlib
 import json
+from pathlib import Path
 
 import onnx
 import pytest
@@ -80,6 +81,11 @@ def give(page, *paths):
                       len(paths))
 
 
+def choose_target(page, name):
+    page.run("const t = document.querySelector('#target'); t.value = arguments[0];"
+             " t.dispatchEvent(new Event('change'))", name)
+
+
 def start(page, files, spec):
     """Gives a model and data, writes the spec and runs the job; returns its id."""
     go(page, "new")
@@ -125,6 +131,31 @@ def follow_a_job(page, daemon, files):
         page.call("POST", "/frame", {"id": None})
 
 
+def test_a_job_for_openvino(browser, service, files):
+    openvino = pytest.importorskip("openvino")
+    [library] = (Path(openvino.__file__).parent / "libs").glob("libopenvino_c.so.*")
+    daemon = service(engine_openvino=library)
+    with visit(browser, daemon) as page:
+        go(page, "new")
+        give(page, files / "block.onnx", files / "samples.npz")
+        choose_target(page, "openvino")
+        page.until(SUMMARY)
+        page.click("#view button.main")
+        page.until("location.hash.startsWith('#/job/')")
+        job = page.run("return location.hash").split("/")[-1]
+        page.until(f"{STATE} === 'succeeded'")
+        page.until("document.querySelector('iframe')")
+        frame = page.find("iframe")
+        page.call("POST", "/frame", {"id": {webdriver.ELEMENT: frame}})
+        try:
+            page.until("document.body.textContent.includes(arguments[0])",
+                       f"openvino {openvino.get_version()}")
+        finally:
+            page.call("POST", "/frame", {"id": None})
+    assert daemon.job(job)["spec"]["target"] == "openvino"
+    assert daemon.report(job)["evaluation"]["deployed"]["runtime"]["name"] == "openvino"
+
+
 @pytest.mark.shares_daemon
 def test_it_shows_the_plan_and_errors_while_one_types(page, files):
     go(page, "new")
@@ -141,8 +172,7 @@ def test_it_shows_the_plan_and_errors_while_one_types(page, files):
     put_spec(page, '{"mode": "partial", "layers": [{"name": "stem/conv"}]}')
     page.until(f"{SUMMARY}.startsWith('1 of 12 layers')")
     assert page.run(f"return {ERRORS}") == ""
-    page.run("const t = document.querySelector('#target'); t.value = 'onnxruntime';"
-             "t.dispatchEvent(new Event('change'))")
+    choose_target(page, "onnxruntime")
     assert json.loads(page.run(f"return {SPEC}.value"))["target"] == "onnxruntime"
 
 

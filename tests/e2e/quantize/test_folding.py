@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rule C17 of the target onnxruntime: a BatchNormalization or a bias is folded into the layer
+"""Rules C17 of the target onnxruntime and V5 of openvino: a BatchNormalization or a bias is folded into the layer
 in front of it. With rule C15 these small layers stay floating point, so what comes back is the
 folded model alone: it computes what the source does, up to rounding."""
 
@@ -120,3 +120,9 @@ def test_it_stays_where_it_cannot_be_folded(tmp_path, text, left):
 def test_it_stays_where_the_spec_says_so(tmp_path, more):
     text = CONV % f"[conv] h = Conv (x, w) [norm] y = {NORM}"
     check(tmp_path, text, ["Conv", "BatchNormalization"], False, **more)
+
+
+@pytest.mark.parametrize("on, left", [(True, ["Conv"]), (False, ["Conv", "BatchNormalization"])])
+def test_rule_v5_does_it_for_openvino(tmp_path, on, left):
+    check(tmp_path, CONV % f"h = Conv (x, w) y = {NORM}", left, on, target="openvino",
+          rules={"V5": on}, mode="partial")

@@ -49,11 +49,18 @@ enum { FLOAT32 = 1, EXECUTED = 2 };
 /* The precision that it chooses by itself for layers in floating point. */
 __attribute__((visibility("default"))) extern const char *fake_openvino_own;
 const char *fake_openvino_own = "f32";
-/* Called before a model is loaded, and before each run; NULL: not. */
-__attribute__((visibility("default"))) extern void (*fake_openvino_on_work)(void);
-void (*fake_openvino_on_work)(void);
+/* Called before each run, with the precision of the model, and before one is loaded, with NULL. */
+__attribute__((visibility("default"))) extern void (*fake_openvino_on_work)(
+    const char *precision);
+void (*fake_openvino_on_work)(const char *precision);
 
 struct compiled {
+    const char *precision;
+};
+
+/* A request is its input, which is also its output. */
+struct request {
+    struct tensor tensor; /* must be first */
     const char *precision;
 };
 
@@ -135,7 +142,7 @@ ov_core_compile_model(const void *core, const void *model, const char *device, s
     (void)model;
     (void)device;
     if (fake_openvino_on_work)
-        fake_openvino_on_work();
+        fake_openvino_on_work(NULL);
     if (give(ret, sizeof(struct compiled)))
         return -1;
     ((struct compiled *)*ret)->precision =
@@ -191,8 +198,10 @@ ov_output_const_port_free(void *port)
 int
 ov_compiled_model_create_infer_request(const void *model, void **ret)
 {
-    (void)model;
-    return give(ret, sizeof(struct tensor));
+    if (give(ret, sizeof(struct request)))
+        return -1;
+    ((struct request *)*ret)->precision = ((const struct compiled *)model)->precision;
+    return 0;
 }
 
 int
@@ -241,7 +250,7 @@ ov_infer_request_infer(void *request)
     const volatile uint8_t *from = t->data;
     size_t n = 0;
     if (fake_openvino_on_work)
-        fake_openvino_on_work();
+        fake_openvino_on_work(((const struct request *)request)->precision);
     ov_tensor_get_size(t, &n);
     for (size_t i = 0; i < n; i++)
         (void)from[i];

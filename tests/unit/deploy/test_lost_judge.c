@@ -7,11 +7,7 @@
 #include "config.h"
 #include "qdq/judge.h"
 
-#include "builder.h"
-#include "data_files.h"
-#include "qdq/quantize.h"
-#include "qdq/targets.h"
-#include "run/session.h"
+#include "deploy/fake_job.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -19,9 +15,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#define FAKE "tests/unit/deploy/.libs/libfake_openvino.so"
-
-enum { SAMPLES = 24, WIDTH = 8, FOREVER = 1000000, MOST_JUDGES = 4 };
+enum { FOREVER = 1000000, MOST_JUDGES = 4 };
 
 /* --- a judge whose connection breaks ---------------------------------------- */
 
@@ -36,8 +30,9 @@ static struct {
 
 /* Called on the thread that serves. */
 static void
-on_work(void)
+on_work(const char *precision)
 {
+    (void)precision;
     if (it.work++ == it.lives[it.n - 1])
         shutdown(it.socket, SHUT_RDWR);
 }
@@ -88,48 +83,11 @@ open_fake(const int lives[MOST_JUDGES])
     it.n = 0;
     memcpy(it.lives, lives, sizeof it.lives);
     ck_assert_msg(qdq_judge_open(FAKE, &it.judge, &err) == QDQ_OK, "%s", err.text);
-    *(void (**)(void))dlsym(library, "fake_openvino_on_work") = on_work;
+    *(void (**)(const char *))dlsym(library, "fake_openvino_on_work") = on_work;
     return library;
 }
 
 /* --- a job -------------------------------------------------------------------- */
-
-/* A model of two products, whose output has the shape of its input. */
-static int
-two_products(void)
-{
-    struct builder b;
-    builder_init(&b, 13);
-    builder_input(&b, "x", QDQI_FLOAT32);
-    builder_shape(&b, 2, (const int64_t[]){1, WIDTH});
-    builder_output(&b, "y", QDQI_FLOAT32);
-    builder_weight(&b, "w", 2, (const int64_t[]){WIDTH, WIDTH});
-    builder_weight(&b, "v", 2, (const int64_t[]){WIDTH, WIDTH});
-    builder_node(&b, "MatMul", "first", "x,w", "h");
-    builder_node(&b, "MatMul", "second", "h,v", "y");
-    int fd = builder_file(&b);
-    builder_fini(&b);
-    return fd;
-}
-
-static int
-samples(void)
-{
-    float data[SAMPLES * WIDTH];
-    for (int i = 0; i < SAMPLES * WIDTH; i++)
-        data[i] = (float)(i % 11) / 5 - 1;
-    struct bytes b = npy_c("<f4", "(24, 8)", data, sizeof data);
-    return file_of(&b);
-}
-
-static struct qdq_spec
-openvino_spec(void)
-{
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
-    spec.target = qdq_target_find("openvino");
-    return spec;
-}
 
 /* Quantizes with a judge whose connections bear so much work each. */
 static struct qdq_report *
@@ -160,15 +118,6 @@ quantize(const struct qdq_spec *spec, const int lives[MOST_JUDGES])
     close(work.dataset);
     close(work.output);
     return report;
-}
-
-static const struct qdq_warning *
-find_warning(const struct qdq_report *report, const char *code)
-{
-    for (size_t i = 0; i < report->n_warnings; i++)
-        if (strcmp(report->warnings[i].code, code) == 0)
-            return &report->warnings[i];
-    return NULL;
 }
 
 static const int unbroken[MOST_JUDGES] = {FOREVER};
@@ -257,14 +206,6 @@ suite(void)
 int
 main(void)
 {
-    struct qdqi_runtime *runtime = NULL;
-    struct qdq_error err = {0};
-    if (qdqi_runtime_open(QDQ_ORT_LIBRARY, 1, &runtime, &err)) {
-        printf("1..0 # SKIP %s\n", err.text);
-        return 0;
-    }
-    qdqi_runtime_close(&runtime);
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    unit_begin();
-    return unit_run(suite(), CK_NOFORK);
+    return run_with_onnx_runtime(suite);
 }

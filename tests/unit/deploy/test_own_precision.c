@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The profile of a processor where OpenVINO computes floats in bfloat16 by itself: a library that
+ * says so (fake_openvino.c) and takes its time with one precision or the other. A wait is so much
+ * longer than what it is compared with that a busy machine changes nothing.
+ */
+#include "config.h"
+
+#include "deploy/fake_job.h"
+
+#include <dlfcn.h>
+#include <time.h>
+
+static const char *slow; /* the precision whose runs wait; NULL: none */
+
+static void
+on_work(const char *precision)
+{
+    const struct timespec wait = {.tv_nsec = 20000000};
+    if (precision && slow && strcmp(precision, slow) == 0)
+        nanosleep(&wait, NULL);
+}
+
+/* Quantizes where OpenVINO's own precision is `own`. */
+static struct qdq_report *
+quantize(const char *own)
+{
+    const struct qdq_engine_options options = {
+        .threads = 1, .runtime = QDQ_ORT_LIBRARY, .openvino = FAKE};
+    struct qdq_engine *engine = NULL;
+    struct qdq_report *report = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec = openvino_spec();
+    spec.profile.runs = 12;
+    spec.recipe = QDQ_RECIPE_NONE;
+    spec.evaluate = QDQ_NO;
+    const struct qdq_work work = {.model = two_products(),
+                                  .model_id = "sha256:00",
+                                  .dataset = samples(),
+                                  .output_data = -1,
+                                  .observations = -1,
+                                  .spec = &spec,
+                                  .output = memfd_create("result", MFD_CLOEXEC)};
+    void *library = dlopen(FAKE, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    *(const char **)dlsym(library, "fake_openvino_own") = own;
+    *(void (**)(const char *))dlsym(library, "fake_openvino_on_work") = on_work;
+    ck_assert_int_eq(qdq_engine_open(&options, &engine, &err), QDQ_OK);
+    enum qdq_code code = qdq_quantize(engine, &work, &report, &err);
+    ck_assert_msg(code == QDQ_OK, "%s: %s", qdq_code_slug(code), err.text);
+    qdq_engine_close(&engine);
+    dlclose(library);
+    close(work.model);
+    close(work.dataset);
+    close(work.output);
+    ck_assert_ptr_nonnull(report->profile);
+    ck_assert_str_eq(report->profile->runtime, "openvino");
+    return report;
+}
+
+START_TEST(float32_has_no_other_figures)
+{
+    slow = NULL;
+    struct qdq_report *report = quantize("f32");
+    ck_assert_ptr_null(report->profile->default_precision);
+    ck_assert_ptr_null(find_warning(report, "deploy_float"));
+    qdq_report_free(&report);
+}
+END_TEST
+
+START_TEST(a_faster_float_model_is_the_one_to_deploy)
+{
+    slow = "f32";
+    struct qdq_report *report = quantize("bf16");
+    const struct qdq_profile *profile = report->profile;
+    ck_assert_str_eq(profile->default_precision, "bf16");
+    ck_assert_double_gt(profile->default_float.p50_ms, 0);
+    ck_assert_double_lt(profile->default_float.p50_ms,
+                        profile->sides[QDQ_SIDE_QUANTIZED].p50_ms);
+    const struct qdq_warning *warning = find_warning(report, "deploy_float");
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_ptr_nonnull(
+        strstr(warning->detail, "OpenVINO runs the float model in bf16"));
+    qdq_report_free(&report);
+}
+END_TEST
+
+START_TEST(a_slower_float_model_is_not)
+{
+    slow = "bf16";
+    struct qdq_report *report = quantize("bf16");
+    ck_assert_str_eq(report->profile->default_precision, "bf16");
+    ck_assert_double_ge(report->profile->default_float.p50_ms, 20);
+    ck_assert_ptr_null(find_warning(report, "deploy_float"));
+    qdq_report_free(&report);
+}
+END_TEST
+
+/* Two models whose times differ by chance alone: the median of one is the smaller one, and that
+   is no reason. */
+START_TEST(chance_is_no_reason)
+{
+    slow = NULL;
+    for (int i = 0; i < 5; i++) {
+        struct qdq_report *report = quantize("bf16");
+        const bool warned = find_warning(report, "deploy_float") != NULL;
+        ck_assert_int_eq(warned, report->profile->default_ratio_low > 1);
+        ck_assert_double_le(report->profile->default_ratio_low,
+                            report->profile->sides[QDQ_SIDE_QUANTIZED].p50_ms /
+                                report->profile->default_float.p50_ms);
+        qdq_report_free(&report);
+    }
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("own_precision");
+    TCase *t = tcase_create("own_precision");
+    tcase_add_test(t, float32_has_no_other_figures);
+    tcase_add_test(t, a_faster_float_model_is_the_one_to_deploy);
+    tcase_add_test(t, a_slower_float_model_is_not);
+    tcase_add_test(t, chance_is_no_reason);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int
+main(void)
+{
+    return run_with_onnx_runtime(suite);
+}
