@@ -218,8 +218,9 @@ struct qdq_node_time {
 /* The latency of the given and of the quantized model, which ran by turns. */
 struct qdq_profile {
     const char *processor;
-    const char *runtime, *version; /* what ran the models, as the rows of targets name it */
-    int64_t runs, threads, batch;  /* batch: samples in a run */
+    const char *runtime,
+        *version; /* what ran the models, as the rows of targets name it */
+    int64_t runs, threads, batch; /* batch: samples in a run */
     struct qdq_latency sides[QDQ_N_SIDES];
     /* the float model with the precision that the runtime chooses by itself, and that
        precision; NULL where it is float32, as it is for `sides` */

@@ -125,4 +125,5 @@ def test_it_stays_where_the_spec_says_so(tmp_path, more):
 @pytest.mark.parametrize("on, left", [(True, ["Conv"]), (False, ["Conv", "BatchNormalization"])])
 def test_rule_v5_does_it_for_openvino(tmp_path, on, left):
     check(tmp_path, CONV % f"h = Conv (x, w) y = {NORM}", left, on, target="openvino",
-          rules={"V5": on}, mode="partial")
+          rules={"V5": on}, layers=[{"class": "Conv2D", "quantize_input": False,
+                                     "quantize_weight": False}])

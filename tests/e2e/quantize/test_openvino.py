@@ -204,7 +204,7 @@ def test_without_the_library(tmp_path, missing):
 
 
 def test_the_build_has_found_the_library(tmp_path):
-    """What tools/build configures by default is the OpenVINO of build/venv, with whose Python
+    """The default that tools/build configures is the OpenVINO of build/venv, with whose Python
     these tests run."""
     spec = {"target": "openvino", "calibration": {"max_samples": 16}, "evaluate": {"samples": 4}}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
