@@ -4,7 +4,7 @@
 
 #include "number/simd.h"
 
-/* Here and in weights/updates.c alone, products and sums are fused. */
+/* Products and sums are fused, as number/simd.h says. */
 #ifdef __clang__
 #pragma clang fp contract(fast)
 #else

@@ -3,10 +3,15 @@
  * Support for loops that the compiler vectorizes, with AVX2 or AVX-512 if the processor has
  * it. Such a loop is an inline function NAME_loop. QDQI_VARIANTS() compiles it once for each
  * row of one table of levels and makes the function NAME, which calls the variant of the
- * level in use. All variants give the same bits: products and sums are never fused
+ * level in use. All variants give the same bits: products and sums are not fused
  * (-ffp-contract=off), and the compiler does not change the order of sums. (target_clones
  * is not used because its resolvers run before the runtimes of the sanitizers are
  * initialized.)
+ *
+ * number/products.c, weights/updates.c and weights/approximate.c fuse them, which is twice as
+ * fast and more exact. There the levels from AVX2 on give the same bits, and the plain level of
+ * x86-64, which has no fused instruction, rounds each product besides: a sum of n products
+ * may differ by n times 2^-53 (2^-24 in float32) of the sum of their magnitudes.
  */
 #ifndef QDQI_NUMBER_SIMD_H
 #define QDQI_NUMBER_SIMD_H

@@ -4,7 +4,7 @@
 
 #include "number/simd.h"
 
-/* Here and in number/products.c alone, products and sums are fused. */
+/* Products and sums are fused, as number/simd.h says. */
 #ifdef __clang__
 #pragma clang fp contract(fast)
 #else
@@ -166,6 +166,11 @@ line_avx2(const struct qdqi_update *u, const double *by, double *to)
 {
     line_loop(u, by, to);
 }
+#else
+#define panel_avx512 panel_plain
+#define panel_avx2 panel_plain
+#define line_avx512 line_plain
+#define line_avx2 line_plain
 #endif
 
 static void
@@ -174,36 +179,27 @@ panel_plain(const struct panel *p, size_t n)
     panel_loop(p, n);
 }
 
+static void
+line_plain(const struct qdqi_update *u, const double *by, double *to)
+{
+    line_loop(u, by, to);
+}
+
 void
 qdqi_update_panel(const struct qdqi_update *u, double by[][QDQI_AT_ONCE],
                   size_t n_outputs, double *to, size_t stride)
 {
+    static void (*const variants[QDQI_N_SIMD])(const struct panel *p, size_t n) = {
+        panel_plain, panel_avx2, panel_avx512};
     const struct panel p = {u, by, to, stride};
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512f")) {
-        panel_avx512(&p, n_outputs);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        panel_avx2(&p, n_outputs);
-        return;
-    }
-#endif
-    panel_plain(&p, n_outputs);
+    variants[qdqi_simd()](&p, n_outputs);
 }
 
 void
 qdqi_update_line(const struct qdqi_update *u, const double *by, double *to)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512f")) {
-        line_avx512(u, by, to);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        line_avx2(u, by, to);
-        return;
-    }
-#endif
-    line_loop(u, by, to);
+    static void (*const variants[QDQI_N_SIMD])(const struct qdqi_update *u,
+                                               const double *by, double *to) = {
+        line_plain, line_avx2, line_avx512};
+    variants[qdqi_simd()](u, by, to);
 }
