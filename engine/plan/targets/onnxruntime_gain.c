@@ -33,6 +33,10 @@ static const struct {
    Conv's output, and rows of a MatMul's. */
 enum { CONV_POSITIONS = 256, ROWS = 64 };
 
+/* The least share of what integers could gain in all layers that the layers which gain have
+   to gain together; a smaller one is lost in the noise of a measurement. */
+static const double least_share = 0.05;
+
 /* The most layers that move data which are followed from a tensor. */
 enum { FAR = 32 };
 
@@ -266,9 +270,51 @@ leave(const struct planner *p, struct qdq_layer *layer, int rule, const char *re
     layer->rules = qdqi_rule_bit(p, rule);
 }
 
+static bool
+may_leave(const struct planner *p, const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 && !p->selection.choices[layer->node].entry &&
+           computes(qdqi_kernel_role(layer->op));
+}
+
+/* Returns what the multiplications of all layers that may be computed in integers could
+   gain. */
+static double
+most_gain(const struct planner *p)
+{
+    double sum = 0;
+    struct shape s;
+    for (size_t i = 0; i < p->n_layers; i++)
+        if (qdqi_is_product(p->layers[i].op) && read_shape(p, &p->layers[i], &s))
+            sum += s.macs * costs.mac * s.positions;
+    return sum;
+}
+
+/* Leaves all layers in floating point where they gain next to nothing together. A layer
+   that an entry selects stays, and those around it. */
+static void
+leave_small_gain(struct planner *p, int rule, double most)
+{
+    double sum = 0;
+    struct shape s;
+    for (size_t i = 0; i < p->n_layers; i++) {
+        const struct qdq_layer *layer = &p->layers[i];
+        if (layer->n_inputs > 0 && p->selection.choices[layer->node].entry)
+            return;
+        if (layer->n_inputs > 0 && qdqi_is_product(layer->op) &&
+            read_shape(p, layer, &s))
+            sum += estimate(p, layer, &s) * s.positions;
+    }
+    for (size_t i = 0; sum < least_share * most && i < p->n_layers; i++)
+        if (may_leave(p, &p->layers[i]))
+            leave(p, &p->layers[i], rule,
+                  "rule:C15, integers gain next to nothing of the model's time");
+}
+
 void
 qdqi_gain_apply(struct planner *p, int rule)
 {
+    const double most = most_gain(p);
     bool changed = true;
     /* Each layer that is left may take away what its neighbours gain. */
     while (changed) {
@@ -286,4 +332,6 @@ qdqi_gain_apply(struct planner *p, int rule)
             changed = true;
         }
     }
+    if (!p->spec->dynamic)
+        leave_small_gain(p, rule, most);
 }
