@@ -41,9 +41,15 @@
     RULE(V8, AUTO,                                                                     \
          "A Conv whose groups have one input channel each stays floating point where " \
          "processors lack VNNI, since its integer kernel is slower there.")            \
+    RULE(V9, AUTO,                                                                     \
+         "A Conv whose groups have one input channel each, and whose kernel has more " \
+         "than nine elements, stays floating point, since its integer kernel is "      \
+         "slower.")                                                                    \
     QDQI_SATURATION_RULE(RULE)
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
+
+enum { MOST_ELEMENTS = 9 }; /* of a depthwise kernel that is faster with integers */
 
 static const struct qdqi_node *
 node_of(const struct planner *p, const struct qdq_layer *layer)
@@ -82,6 +88,10 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
+    if (rule == V9 && spec->weight_only) {
+        *ret_reason = "activations stay floating point";
+        return false;
+    }
     return rule == V4 || rule == V8 ? decide_slow(spec, ret_reason)
                                     : is_auto(spec, ret_reason);
 }
@@ -125,6 +135,21 @@ slow_groups(const struct planner *p, const struct qdq_layer *layer)
            rank > 2 && dims[1] == 1;
 }
 
+/* Returns whether the layer is depthwise with more than 3 x 3 elements for each channel. */
+static bool
+slow_window(const struct planner *p, const struct qdq_layer *layer)
+{
+    const int64_t *dims;
+    size_t rank;
+    int64_t n = 1;
+    if (!slow_groups(p, layer) ||
+        !qdqi_tensor_dims(node_of(p, layer)->inputs[layer->weight_input], &dims, &rank))
+        return false;
+    for (size_t i = 2; i < rank && n <= MOST_ELEMENTS; i++)
+        n *= dims[i] <= MOST_ELEMENTS ? dims[i] : MOST_ELEMENTS + 1;
+    return n > MOST_ELEMENTS;
+}
+
 static bool
 makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -135,6 +160,7 @@ static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(V4), slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
     {QDQI_VETO(V8), slow_groups, false},
+    {QDQI_VETO(V9), slow_window, false},
     {0},
 };
 
