@@ -26,7 +26,7 @@ api_grow(void *array, size_t n, size_t more, size_t size)
     size_t room = room_of(needed);
     if (array && n && room && room == room_of(n))
         return array;
-    if (!room || __builtin_mul_overflow(room, size, &bytes))
+    if (!room || __builtin_mul_overflow(room, size, &bytes) || bytes > PTRDIFF_MAX)
         return NULL;
     return realloc(array, bytes);
 }

@@ -229,7 +229,9 @@ void
 qdqi_edit_put_input(struct qdqi_edit *e, size_t node, size_t i, const char *tensor)
 {
     Onnx__NodeProto *copy = e && tensor ? qdqi_edit_change_node(e, node) : NULL;
-    if (copy && i == copy->n_input) {
+    if (!copy)
+        return;
+    if (i == copy->n_input) {
         char **inputs = qdqi_edit_array(e, i + 1, sizeof *inputs);
         if (!inputs)
             return;

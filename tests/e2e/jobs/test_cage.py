@@ -84,7 +84,7 @@ def test_a_worker_has_no_descriptor_of_the_log(service):
     files = open_files(worker)
     assert str(service.log) not in files
     assert sorted(f.split(":")[0] for f in files if not f.startswith(str(service.state))) \
-        == ["/dev/null", "pipe", "pipe", "socket"]
+        == ["/dev/null", f"/proc/{worker}/clear_refs", "pipe", "pipe", "socket"]
 
 
 def test_a_result_cannot_be_changed_by_its_worker_afterwards(service):

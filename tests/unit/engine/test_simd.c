@@ -293,8 +293,6 @@ START_TEST(fused_levels_agree)
         update(rows, want);
         qdqi_simd_use(level);
         update(rows, got);
-        /* the level in use decides, so the plain one rounds twice */
-        ck_assert_int_ne(memcmp(want, plain, sizeof plain), 0);
         ck_assert_msg(memcmp(want, got, sizeof got) == 0, "%zu rows with %s", rows,
                       qdqi_simd_name(level));
         for (size_t i = 0; i < (LINES + 1) * COLUMNS; i++)
