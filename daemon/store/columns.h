@@ -7,6 +7,10 @@
 #define IS_LONG(text) "CASE WHEN " BYTES_OF(text) " > 4096 THEN 1 ELSE 0 END"
 
 /* clang-format off */
+/* The inputs of a job wait to be fetched. SQLite uses the index of jobs that fetch only where its
+   own condition stands in the statement; without it, each look reads all jobs. */
+#define FETCH_WAITS "fetching > 0 AND fetching = 1"
+
 #define JOB_COLUMNS_OF(effective)                                                     \
     "kept_from, id, seq, state, priority, attempts, created_at, started_at, "         \
     "ended_at, model, calibration, " BOUNDED("spec") ", " BOUNDED("labels") ", "      \

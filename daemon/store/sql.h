@@ -232,7 +232,7 @@ STATEMENT(IDENTIFY, "SELECT " DATABASE_NUMBER)
 /* clang-format off */
 STATEMENT(FETCH_CLAIM,
           "UPDATE @jobs SET fetching = 2" LEASE("?2") UNTOLD
-          " WHERE seq = (SELECT seq FROM @jobs WHERE fetching = 1"
+          " WHERE seq = (SELECT seq FROM @jobs WHERE " FETCH_WAITS
           " AND fetch_due <= " MOMENT("?1")
           " ORDER BY priority DESC, fetch_due, seq LIMIT 1" SKIP_LOCKED ")"
           " RETURNING " CLAIMED_COLUMNS)
@@ -286,7 +286,7 @@ STATEMENT(DELIVERY_RETRY, "UPDATE @deliveries SET state = 'pending', attempts = 
 /* clang-format off */
 STATEMENT(OUTBOX_WAIT,
           "SELECT min(due) - " MOMENT("?1") " FROM"
-          " (SELECT min(fetch_due) AS due FROM @jobs WHERE fetching = 1"
+          " (SELECT min(fetch_due) AS due FROM @jobs WHERE " FETCH_WAITS
           " UNION ALL SELECT min(due_at) FROM @deliveries"
           " WHERE state = 'pending' AND claimed = 0) AS waiting"
           " HAVING min(due) IS NOT NULL")
