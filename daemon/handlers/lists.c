@@ -3,6 +3,7 @@
    all), tenants, nodes and remotes. */
 #include "config.h"
 #include "handlers/handlers.h"
+#include "library/sweep.h"
 #include "settings/remotes.h"
 #include "tenants/node.h"
 #include "tenants/tenants.h"
@@ -348,13 +349,12 @@ count_tenant(void *arg, const struct service *service)
         return;
     census->list = grown;
     struct api_tenant *tenant = &grown[census->n++];
-    *tenant = (struct api_tenant){
-        .name = service->tenant,
-        .bytes = (int64_t)(blobs_used(library_blobs(service->library)) +
-                           store_record_bytes(library_store(service->library))),
-        .queue = limits->queue_max,
-        .max_bytes = limits->storage_max_bytes,
-        .job_timeout = limits->workers_job_timeout};
+    *tenant =
+        (struct api_tenant){.name = service->tenant,
+                            .bytes = (int64_t)sweep_counted(service->library, &counts),
+                            .queue = limits->queue_max,
+                            .max_bytes = limits->storage_max_bytes,
+                            .job_timeout = limits->workers_job_timeout};
     memcpy(tenant->jobs, counts.jobs, sizeof tenant->jobs);
 }
 

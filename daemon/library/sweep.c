@@ -116,6 +116,31 @@ evict(void *arg, bool computed)
     return ok && any;
 }
 
+/* Returns whether the blobs that rows name count, and not the files in the folder. */
+static bool
+counts_by_rows(const struct library *library)
+{
+    return library->bucket || store_is_shared(library->store);
+}
+
+/* Returns the bytes of the blobs that rows name. */
+static int64_t
+bytes_of_blobs(const struct store_counts *counts)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < STORE_ROWS_BYTES; i++)
+        bytes += counts->bytes[i];
+    return bytes;
+}
+
+uint64_t
+sweep_counted(const struct library *library, const struct store_counts *counts)
+{
+    uint64_t blobs = counts_by_rows(library) ? (uint64_t)bytes_of_blobs(counts)
+                                             : blobs_used(library->blobs);
+    return blobs + (uint64_t)counts->bytes[STORE_ROWS_BYTES];
+}
+
 /* Returns the bytes of the blobs, as the rows say them, where those alone count. Counting takes
    some milliseconds, so the number may be a second old. */
 static uint64_t
@@ -124,16 +149,14 @@ count_stored(void *arg)
     struct library *library = arg;
     struct api_problem ignored = {0};
     struct store_counts counts;
-    int64_t now = clock_steady_ms(), bytes = 0;
+    int64_t now = clock_steady_ms();
     if (library->stored_at && now - library->stored_at < COUNT_EVERY_MS)
         return (uint64_t)library->stored_bytes;
     if (!store_count(library->store, &counts, &ignored))
         return (uint64_t)library->stored_bytes;
-    for (size_t i = 0; i + 1 < sizeof counts.bytes / sizeof *counts.bytes; i++)
-        bytes += counts.bytes[i]; /* all but the last, which are the rows */
-    library->stored_bytes = bytes;
+    library->stored_bytes = bytes_of_blobs(&counts);
     library->stored_at = now;
-    return (uint64_t)bytes;
+    return (uint64_t)library->stored_bytes;
 }
 
 /* Returns the bytes of the rows. A record that is shared is asked at most once a second,
@@ -163,7 +186,6 @@ count_sharers(void *arg, uint64_t *ret_used, unsigned *ret_n)
 void
 sweep_configure(struct library *library, const struct settings *settings)
 {
-    bool by_rows = library->bucket || store_is_shared(library->store);
     store_set_retention(
         library_store(library),
         &(struct store_retention){.jobs = settings->retention_jobs * 1000,
@@ -174,7 +196,7 @@ sweep_configure(struct library *library, const struct settings *settings)
                                .min_free = (uint64_t)settings->storage_min_free,
                                .grace_ms = settings->retention_leftovers * 1000,
                                .evict = evict,
-                               .rows = by_rows ? count_stored : NULL,
+                               .rows = counts_by_rows(library) ? count_stored : NULL,
                                .beside = count_record,
                                .sharers = count_sharers,
                                .arg = library});

@@ -33,6 +33,12 @@ bool folder_sweep(struct library *library, int64_t grace, struct api_problem *p)
 /* Counts that folder's files again, if it is time to: other daemons add and remove some. */
 bool folder_recount(struct library *library, int64_t grace, struct api_problem *p);
 
+/* Returns the stored bytes that count towards the limit, those of the rows included. `counts` are
+   the store's. Where the record is shared, or the blobs are in a bucket, what the rows name
+   counts, and not the files in the folder. */
+uint64_t sweep_counted(const struct library *library,
+                       const struct store_counts *counts);
+
 /* Logs that a round failed. */
 void sweep_log_failure(struct library *library, const struct api_problem *problem);
 

@@ -316,6 +316,7 @@ bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
 bool store_count_queued(struct store *store, int64_t *ret, struct api_problem *p);
 /* Counts the queued jobs that wait for a lane. */
 bool store_queue_length(struct store *store, int64_t *ret, struct api_problem *p);
+#define STORE_ROWS_BYTES 5 /* the place of the rows' bytes in store_counts.bytes */
 /* The figures of a store that are monitored. */
 struct store_counts {
     int64_t jobs[API_N_JOB_STATES];
@@ -324,7 +325,7 @@ struct store_counts {
        is empty */
     int64_t oldest;
     /* Bytes of models, datasets, blobs, results, observations and the jobs' rows. */
-    int64_t bytes[6];
+    int64_t bytes[STORE_ROWS_BYTES + 1];
 };
 bool store_count(struct store *store, struct store_counts *ret, struct api_problem *p);
 /* Returns the bytes of the jobs' rows, or 0 when they cannot be read. */

@@ -37,3 +37,20 @@ def test_a_daemon_counts_what_another_removed(node, database, tmp_path):  # noqa
     assert two.request("DELETE", f"/v1/datasets/{stored}").status_code == 204
     eventually(lambda: f"leftover_removed id={stored}" in one.log.read_text(), 60)
     eventually(lambda: used(two) < MIB, 60)
+
+
+def bytes_of_the_tenant(daemon):
+    [tenant] = daemon.get("/v1/tenants").json()["tenants"]
+    return tenant["bytes"]
+
+
+def test_what_the_rows_name_counts(node, tmp_path):  # noqa: F811
+    """Each daemon says the same bytes of a tenant, whatever files are in its folder."""
+    daemons = [node(), node()]
+    stored = daemons[0].upload("datasets", data_of(tmp_path, 1, MIB))
+    before = bytes_of_the_tenant(daemons[0])
+    assert MIB < before < 1.1 * MIB
+    assert bytes_of_the_tenant(daemons[1]) == before
+    assert daemons[1].request("DELETE", f"/v1/datasets/{stored}").status_code == 204
+    assert daemons[0].stored_files() == [stored.removeprefix("sha256:")]  # for a day
+    assert [bytes_of_the_tenant(one) for one in daemons] == [0, 0]
