@@ -82,6 +82,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/edit/tensors.c \
 	engine/edit/unused.c \
 	engine/equalize/axis.c engine/equalize/axis.h \
+	engine/equalize/labels.c engine/equalize/labels.h \
+	engine/equalize/values.c engine/equalize/values.h \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \

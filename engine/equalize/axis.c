@@ -4,26 +4,17 @@
 
 #include <string.h>
 
-enum { MAX_AXES = 16 };
-
-/* Axes that are named by an attribute or an input. */
-struct axes {
-    int64_t list[MAX_AXES];
-    size_t n;
-};
-
-/* Returns false when they are missing or not constant. */
-static bool
-read_axes(const struct qdq_model *model, const struct qdqi_node *node, size_t input,
-          struct axes *ret)
+bool
+qdqi_axes_read(const struct qdq_model *model, const struct qdqi_node *node,
+               size_t input, struct qdqi_axes *ret)
 {
     const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "axes");
     if (!a)
         return node->proto->n_input > input && node->inputs[input] &&
-               qdqi_constant_ints(model, node->inputs[input], ret->list, MAX_AXES,
+               qdqi_constant_ints(model, node->inputs[input], ret->list, QDQI_MAX_AXES,
                                   &ret->n) &&
                ret->n > 0;
-    if (a->n_ints == 0 || a->n_ints > MAX_AXES)
+    if (a->n_ints == 0 || a->n_ints > QDQI_MAX_AXES)
         return false;
     memcpy(ret->list, a->ints, a->n_ints * sizeof *ret->list);
     ret->n = a->n_ints;
@@ -33,7 +24,7 @@ read_axes(const struct qdq_model *model, const struct qdqi_node *node, size_t in
 /* Returns whether `axis` of a tensor of that rank is one of them. An axis that is counted
    from the other end may be, if the rank is not known. */
 static bool
-has_axis(const struct axes *axes, size_t axis, size_t rank)
+has_axis(const struct qdqi_axes *axes, size_t axis, size_t rank)
 {
     for (size_t i = 0; i < axes->n; i++) {
         int64_t a = axes->list[i];
@@ -70,8 +61,8 @@ reduce_back(const struct qdq_model *model, const struct qdqi_node *node,
             struct qdqi_channel_axis *axis)
 {
     bool keeps = qdqi_node_int(node->proto, "keepdims", 1);
-    struct axes axes;
-    if (!read_axes(model, node, 1, &axes))
+    struct qdqi_axes axes;
+    if (!qdqi_axes_read(model, node, 1, &axes))
         return false;
     if (axis->rank == 0)
         return !has_axis(&axes, 0, 0);
@@ -105,8 +96,8 @@ static bool
 slice_back(const struct qdq_model *model, const struct qdqi_node *node,
            const struct qdqi_channel_axis *axis)
 {
-    struct axes axes;
-    return read_axes(model, node, 3, &axes) &&
+    struct qdqi_axes axes;
+    return qdqi_axes_read(model, node, 3, &axes) &&
            !has_axis(&axes, axis->rank ? index_of(axis) : 0, axis->rank);
 }
 
@@ -116,9 +107,10 @@ static bool
 reshape_back(const struct qdq_model *model, const struct qdqi_node *node,
              size_t channels, struct qdqi_channel_axis *axis)
 {
-    struct axes shape;
+    struct qdqi_axes shape;
     if (!axis->is_last || !node->inputs[1] ||
-        !qdqi_constant_ints(model, node->inputs[1], shape.list, MAX_AXES, &shape.n) ||
+        !qdqi_constant_ints(model, node->inputs[1], shape.list, QDQI_MAX_AXES,
+                            &shape.n) ||
         shape.n == 0 || shape.list[shape.n - 1] != (int64_t)channels)
         return false;
     axis->rank = 0;

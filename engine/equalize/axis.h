@@ -10,6 +10,19 @@
 
 #include "model/constant.h"
 
+enum { QDQI_MAX_AXES = 16 };
+
+/* Axes that are named by an attribute or an input, or the sizes of a shape. */
+struct qdqi_axes {
+    int64_t list[QDQI_MAX_AXES];
+    size_t n;
+};
+
+/* Reads the attribute `axes`, or the input in its place. Returns false when there is none, or
+   when it is not constant. */
+bool qdqi_axes_read(const struct qdq_model *model, const struct qdqi_node *node,
+                    size_t input, struct qdqi_axes *ret);
+
 /* Channels are the last axis, or axis 1. */
 struct qdqi_channel_axis {
     size_t rank; /* of the tensor; 0: not known, and channels are the last axis */

@@ -6,6 +6,8 @@
 #include "equalize/axis.h"
 #include "equalize/pass.h"
 
+#include <string.h>
+
 /* The state of a walk from an activation back to what makes it. */
 struct walk {
     const struct qdq_model *model;
@@ -139,6 +141,28 @@ end_at_layer(struct walk *w, const struct qdqi_node *node)
         w->a->maker = (size_t)(node - w->model->graph.nodes);
 }
 
+/* Ends at the layer that makes the values of attention, whose product with probabilities
+   the walk has reached. */
+static void
+end_at_values(struct walk *w)
+{
+    struct qdqi_absorption *a = w->a;
+    struct qdqi_values v;
+    const char *why = w->axis.is_last && a->n_constants == 0
+                          ? qdqi_values_find(w->model, a->at, a->channels, w->arena, &v)
+                          : "MatMul makes it";
+    if (why) {
+        reject(w, why);
+        return;
+    }
+    a->maker = v.maker;
+    a->maker_weight = v.weight;
+    a->outputs = v.outputs;
+    a->n_constants = v.n_constants;
+    memcpy(a->constants, v.constants, sizeof a->constants);
+    memcpy(a->tensors, v.tensors, sizeof a->tensors);
+}
+
 static void
 end_at_norm(struct walk *w, const struct qdqi_node *node, bool is_last_axis)
 {
@@ -167,6 +191,15 @@ variable_input(const struct qdqi_node *node)
     return node->inputs[0]->is_fixed;
 }
 
+/* Returns whether a node multiplies two computed matrices. */
+static bool
+multiplies_activations(const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "MatMul") && node->proto->n_input == 2 &&
+           node->inputs[0] && node->inputs[1] && !node->inputs[0]->is_fixed &&
+           !node->inputs[1]->is_fixed;
+}
+
 /* Goes on with an input of the node, which only the node may read. */
 static bool
 go_on(struct walk *w, const struct qdqi_node *node, int input)
@@ -192,6 +225,10 @@ step(struct walk *w)
     int input = variable_input(node);
     if (node->outputs[0] != w->at || node->scope != w->at->scope)
         return reject(w, "no layer before it can take factors in");
+    if (multiplies_activations(node)) {
+        end_at_values(w);
+        return false;
+    }
     if (qdqi_weight_has(node)) {
         end_at_layer(w, node);
         return false;
@@ -243,6 +280,15 @@ activation_of(const struct qdqi_graph *graph, const struct qdqi_node *node)
     return node->inputs[0];
 }
 
+/* Leaves the activation alone when an earlier one changes the same layer's outputs. */
+static void
+check_maker(struct qdqi_absorption *all, struct qdqi_absorption *a)
+{
+    for (struct qdqi_absorption *earlier = all; a->outputs && earlier < a; earlier++)
+        if (!a->reason && !earlier->reason && earlier->maker == a->maker)
+            a->reason = "another activation comes from the same layer";
+}
+
 enum qdq_code
 qdqi_absorptions_find(const struct qdq_model *model, struct qdqi_arena *arena,
                       struct qdqi_absorption **ret, size_t *ret_n,
@@ -264,6 +310,7 @@ qdqi_absorptions_find(const struct qdq_model *model, struct qdqi_arena *arena,
         if (!qdqi_map_put(seen, t->name, a))
             return qdqi_no_memory(err);
         follow(&(struct walk){.model = model, .arena = arena, .a = a});
+        check_maker(all, a);
     }
     return qdqi_arena_exhausted(arena) ? qdqi_no_memory(err) : QDQ_OK;
 }

@@ -4,14 +4,12 @@
  * model's function: the layers that read the activation have their weights multiplied by
  * the factors, and what makes the activation takes the divisors in: the weight of a layer,
  * the scale and the bias of a normalization, the constant of a Mul, and constants that are
- * added on the way.
+ * added on the way. Behind attention that layer is the one that makes the values.
  */
 #ifndef QDQI_SMOOTH_ABSORB_H
 #define QDQI_SMOOTH_ABSORB_H
 
-#include "equalize/weight.h"
-
-enum { QDQI_MAX_ABSORBING = 6 };
+#include "equalize/values.h"
 
 /* A layer that reads the activation as its input 0. */
 struct qdqi_reader {
@@ -28,7 +26,10 @@ struct qdqi_absorption {
     /* the layer whose output channels are divided; n_nodes when there is none */
     size_t maker;
     struct qdqi_weight maker_weight;
-    /* constants that are divided, each with one element for each channel */
+    /* by channel: the output of that layer; NULL: they are in the same order */
+    const uint32_t *outputs;
+    /* constants that are divided, each with one element for each channel, or for each output
+       of that layer where there are `outputs` */
     size_t n_constants;
     struct qdqi_constant constants[QDQI_MAX_ABSORBING];
     const struct qdqi_tensor *tensors[QDQI_MAX_ABSORBING];

@@ -124,7 +124,7 @@ static enum qdq_code
 add_changes(struct smoothing *s, size_t i, struct qdq_error *err)
 {
     const struct qdqi_absorption *a = &s->all[i];
-    struct layer_factors *layer;
+    struct layer_factors *layer = NULL;
     for (size_t r = 0; r < a->n_readers; r++) {
         if (!(layer = factors_of(s, a->readers[r].node, &a->readers[r].weight)))
             return qdqi_no_memory(err);
@@ -135,11 +135,11 @@ add_changes(struct smoothing *s, size_t i, struct qdq_error *err)
         if (!(layer = factors_of(s, a->maker, &a->maker_weight)))
             return qdqi_no_memory(err);
         for (size_t c = 0; c < a->channels; c++)
-            layer->out[c] = s->divisors[i][c];
+            layer->out[a->outputs ? a->outputs[c] : c] = s->divisors[i][c];
     }
     for (size_t k = 0; k < a->n_constants; k++)
-        s->changes[s->n_changes++] =
-            qdqi_rescaled_bias(a->tensors[k], &a->constants[k], s->divisors[i]);
+        s->changes[s->n_changes++] = qdqi_rescaled_bias(
+            a->tensors[k], &a->constants[k], a->outputs ? layer->out : s->divisors[i]);
     return QDQ_OK;
 }
 
