@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the statements that daemons send to PostgreSQL: of a job, of an upload, and while nothing
-happens. Counts do not depend on the machine's load, but for the polls of a job that takes longer.
+"""Counts the statements that daemons send to PostgreSQL: of a job, of an upload, while nothing
+happens, and while clients wait. Counts do not depend on the machine's load, but for the polls of a job that takes longer.
 
     build/venv/bin/python bench/statements.py [JOBS]
 
@@ -13,7 +13,10 @@ import re
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import requests
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "servers")]
@@ -23,6 +26,7 @@ from service import DATA, FEW_SAMPLES, Service  # noqa: E402
 
 LEASE = 15  # seconds, the default
 IDLE = 2 * LEASE
+WAITERS = 20
 LINE = re.compile(r"LOG:  (?:statement|execute <unnamed>): (\w+)(.*)")
 TABLE = re.compile(r'"qdqd[^"]*"\.(\w+)')
 WRITES = ("INSERT", "UPDATE", "DELETE")
@@ -122,6 +126,24 @@ def measure(server, one, jobs):
     found, at = statements(server, at)
     show(f"a job that a client submits and waits for, {took / jobs:.2f} s, idle statements included",
          found, jobs, wal())
+    wait_for_one(server, one, {**asked, "spec": {**asked["spec"], "calibration": {
+        "random_samples": 20_000_000}}, "calibration": None}, wal)
+
+
+def wait_for_one(server, one, asked, wal):
+    """Counts what clients cost that wait for a job which runs on."""
+    job = one.submit(**asked)
+    one.running(job)
+    with ThreadPoolExecutor(WAITERS) as pool:
+        for _ in range(WAITERS):
+            pool.submit(requests.get, f"{one.url}/v1/jobs/{job}?wait=60", timeout=90)
+        time.sleep(2)
+        wal()
+        _, at = statements(server, 0)
+        time.sleep(LEASE)
+        found, _ = statements(server, at)
+        show(f"a second in which {WAITERS} clients wait for a job that runs on", found, LEASE, wal())
+        one.post(f"/v1/jobs/{job}/cancel")
 
 
 main()

@@ -16,6 +16,10 @@ struct waiter {
     pthread_cond_t cond;
     bool woken;
     int event; /* a watcher's eventfd; -1 for a thread that waits */
+    /* Where daemons share the record: the job's version at the last look; "": there was none.
+       `looked_at`: the look that is under way is at this waiter's job, too. */
+    char version[sizeof((struct store_glance *)0)->version];
+    bool looked_at;
     struct waiter *next;
 };
 

@@ -246,7 +246,8 @@ void jobs_renew(struct jobs *jobs);
 void jobs_check_leases(struct jobs *jobs, int64_t lease_ms);
 /* Returns the number of jobs that this daemon runs, or whose inputs it fetches. */
 int64_t jobs_count_running(struct jobs *jobs);
-/* Wakes lanes and waiters, because another daemon may have changed a job. */
+/* Looks at what other daemons may have changed: wakes who waits for a job that has changed, and the
+   lanes when a job waits for one. */
 void jobs_look(struct jobs *jobs);
 
 /* --- the end -------------------------------------------------------------- */

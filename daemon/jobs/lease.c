@@ -304,17 +304,3 @@ jobs_count_running(struct jobs *jobs)
     lock_release(&jobs->leases);
     return n;
 }
-
-void
-jobs_look(struct jobs *jobs)
-{
-    struct api_problem ignored = {0};
-    int64_t waiting = 0;
-    lock_acquire(&jobs->lock);
-    bool waited_for = jobs->waiters;
-    if (waited_for)
-        jobs_wake(jobs, NULL);
-    lock_release(&jobs->lock);
-    if (store_queue_length(jobs->store, &waiting, &ignored) && waiting)
-        bell_ring(jobs->bell);
-}

@@ -33,16 +33,24 @@ jobs_notify(struct jobs *jobs, const char *id)
             eventfd_write(w->event, 1);
 }
 
+/* Notifies a watcher, or wakes a thread that waits. */
+static void
+wake(struct waiter *waiter)
+{
+    if (waiter->event >= 0)
+        eventfd_write(waiter->event, 1);
+    waiter->woken = true;
+    if (waiter->event < 0)
+        pthread_cond_signal(&waiter->cond);
+}
+
 void
 jobs_wake(struct jobs *jobs, const char *id)
 {
-    jobs_notify(jobs, id);
-    for (struct waiter *w = jobs->waiters; w; w = w->next) {
-        if (w->event >= 0 || !concerns(w, id))
-            continue;
-        w->woken = true;
-        pthread_cond_signal(&w->cond);
-    }
+    lock_assert_held(&jobs->lock);
+    for (struct waiter *w = jobs->waiters; w; w = w->next)
+        if (concerns(w, id))
+            wake(w);
 }
 
 static void
@@ -162,4 +170,96 @@ jobs_unwatch(struct jobs *jobs, struct job_watch **watch)
     close((*watch)->waiter.event);
     free(*watch);
     *watch = NULL;
+}
+
+/* --- where daemons share a record ----------------------------------------- */
+
+/* Returns whether a job could have this id, which a client has sent. */
+static bool
+may_be_id(const char *id)
+{
+    return id[strspn(id, "j0123456789abcdef")] == '\0';
+}
+
+/* Lists the ids of all jobs that are waited for, separated by commas. free() frees the list; NULL:
+   out of memory. */
+static char *
+list_waited(struct jobs *jobs)
+{
+    size_t room = 1, at = 0;
+    lock_acquire(&jobs->lock);
+    for (const struct waiter *w = jobs->waiters; w; w = w->next)
+        room += strlen(w->id) + 1;
+    char *ids = calloc(room, 1);
+    for (struct waiter *w = jobs->waiters; ids && w; w = w->next) {
+        w->looked_at = may_be_id(w->id);
+        if (!w->looked_at)
+            continue;
+        at += (size_t)snprintf(ids + at, room - at, "%s%s", at ? "," : "", w->id);
+    }
+    lock_release(&jobs->lock);
+    return ids;
+}
+
+static int
+compare_with_glance(const void *id, const void *glance)
+{
+    return strcmp(id, ((const struct store_glance *)glance)->id);
+}
+
+/* Returns whether a job has changed since the last look, for a thread that waits for its end only
+   in its state, which is the version's first word. */
+static bool
+has_changed(const struct waiter *waiter, const char *version)
+{
+    size_t len = waiter->event < 0 ? strcspn(version, " ") + 1 : sizeof waiter->version;
+    return strncmp(waiter->version, version, len) != 0;
+}
+
+/* Wakes who waits for a job that has changed since the last look at it, or that has gone. A waiter
+   that came during this look waits for the next one: its job may have been read before or after. */
+static void
+wake_changed(struct jobs *jobs, const struct store_glance *seen, size_t n)
+{
+    lock_acquire(&jobs->lock);
+    for (struct waiter *w = jobs->waiters; w; w = w->next) {
+        if (!w->looked_at)
+            continue;
+        w->looked_at = false;
+        const struct store_glance *now =
+            n ? bsearch(w->id, seen, n, sizeof *seen, compare_with_glance) : NULL;
+        const char *version = now ? now->version : "gone";
+        if (!has_changed(w, version))
+            continue;
+        snprintf(w->version, sizeof w->version, "%s", version);
+        wake(w);
+    }
+    lock_release(&jobs->lock);
+}
+
+/* Wakes everybody, who learns why the record does not answer. */
+static void
+wake_all(struct jobs *jobs)
+{
+    lock_acquire(&jobs->lock);
+    jobs_wake(jobs, NULL);
+    lock_release(&jobs->lock);
+}
+
+void
+jobs_look(struct jobs *jobs)
+{
+    struct api_problem ignored = {0};
+    struct store_glance *seen = NULL;
+    size_t n = 0;
+    bool queued = false;
+    char *ids = list_waited(jobs);
+    if (ids && store_look(jobs->store, ids, &queued, &seen, &n, &ignored))
+        wake_changed(jobs, seen, n);
+    else
+        wake_all(jobs);
+    free(seen);
+    free(ids);
+    if (queued)
+        bell_ring(jobs->bell);
 }

@@ -1,15 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/hints.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "store/inner.h"
 #include "store/postgres.h"
+#include "api/grow.h"
 
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define AGAIN_MS 1000 /* between two attempts to connect */
 #define ANSWER_MS 4000
+
+/* --- looks ----------------------------------------------------------------- */
+
+static int
+compare_glances(const void *a, const void *b)
+{
+    const struct store_glance *one = a, *other = b;
+    return strcmp(one->id, other->id);
+}
+
+static bool
+add_glance(struct stmt *stmt, struct store_glance **list, size_t *n,
+           struct api_problem *p)
+{
+    struct store_glance *grown = api_grow(*list, *n, 1, sizeof *grown);
+    if (!grown)
+        return api_problem_no_memory(p);
+    *list = grown;
+    column_chars(stmt, 0, grown[*n].id, sizeof grown->id);
+    column_chars(stmt, 1, grown[*n].version, sizeof grown->version);
+    ++*n;
+    return true;
+}
+
+bool
+store_look(struct store *store, const char *ids, bool *ret_queued,
+           struct store_glance **ret, size_t *ret_n, struct api_problem *p)
+{
+    bool ok = true;
+    int rc = DB_ROW;
+    struct store_glance *list = NULL;
+    size_t n = 0;
+    QDQD_CHECK(store_is_shared(store));
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[LOOK];
+    bind_text(stmt, 1, ids);
+    while (ok && (rc = step(stmt)) == DB_ROW)
+        ok = add_glance(stmt, &list, &n, p);
+    ok = ok && (rc == DB_DONE || fail(store, p));
+    done(stmt);
+    lock_release(&store->lock);
+    *ret = NULL;
+    *ret_n = 0;
+    if (!ok) {
+        free(list);
+        return false;
+    }
+    qsort(list, n, sizeof *list, compare_glances);
+    /* The first row is about the queue; it has no id. */
+    *ret_queued = n && *list[0].version;
+    if (n)
+        memmove(list, list + 1, --n * sizeof *list);
+    *ret = list;
+    *ret_n = n;
+    return true;
+}
+
+/* --- hints ----------------------------------------------------------------- */
 
 void
 store_hint(struct store *store)

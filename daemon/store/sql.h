@@ -357,4 +357,11 @@ STATEMENT(TOKENS_BEGIN,
 
 /* --- store/hints.c; PostgreSQL alone ---------------------------------------- */
 
+/* The first row says whether a job waits for a lane; the others are jobs that are waited for. */
+STATEMENT(LOOK,
+          SHARED_SQL("SELECT '' AS id, CASE WHEN EXISTS (SELECT 1 FROM @jobs"
+                     " WHERE state = 'queued' AND waits_for IS NULL AND fetching = 0)"
+                     " THEN 'queued' END UNION ALL SELECT id, changes || ' ' ||"
+                     " coalesce(stage, '') || ' ' || done || ' ' || total FROM @jobs"
+                     " WHERE id = ANY(string_to_array(?1, ','))"))
 STATEMENT(HINT, SHARED_SQL("NOTIFY qdqd"))

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import requests
 
 import nets
 from service import INSTALLED, ROOT, eventually
@@ -119,6 +121,35 @@ def test_progress_and_events_elsewhere(node):  # noqa: F811
         assert any(line == "event: progress" for line in lines)
         assert two.request("POST", f"/v1/jobs/{job}/cancel").status_code in (200, 202, 204)
         assert any(line == "event: end" for line in lines)
+
+
+def logged_since(database, begin, words):
+    """Counts the statements that PostgreSQL has logged since an offset, which have these words."""
+    log = (database.folder / "server.log").read_bytes()[begin:].decode()
+    return sum(words in line for line in log.splitlines())
+
+
+def test_a_look_is_one_statement(node, database):  # noqa: F811
+    """However many clients wait, a daemon asks for all their jobs at once, and for one of them only
+    when its state has changed. All learn of the end on the daemon that does not run the job."""
+    one = node(workers_count=1)
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"), spec=LONG)
+    one.running(job)
+    two = node(workers_count=1)
+    with ThreadPoolExecutor(20) as pool:
+        ended = [pool.submit(lambda: requests.get(f"{two.url}/v1/jobs/{job}?wait=60", timeout=90))
+                 for _ in range(20)]
+        time.sleep(2)
+        database.sql("ALTER SYSTEM SET log_statement = 'all'")
+        database.sql("SELECT pg_reload_conf()")
+        begin = (database.folder / "server.log").stat().st_size
+        eventually(lambda: logged_since(database, begin, "string_to_array") >= 40, 60)
+        reads = logged_since(database, begin, 'FROM "qdqd".jobs WHERE id = $1')
+        database.sql("ALTER SYSTEM RESET log_statement")
+        database.sql("SELECT pg_reload_conf()")
+        assert one.request("POST", f"/v1/jobs/{job}/cancel").status_code in (200, 202, 204)
+        assert {answer.result().json()["state"] for answer in ended} == {"cancelled"}
+    assert reads == 0  # the job runs on; a heartbeat with its progress is no end
 
 
 def listeners(database):  # noqa: F811
