@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import processors
 from service import Service
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -88,6 +89,18 @@ def daemon(request, common, tmp_path_factory):
     if common[0].process.poll() is not None:
         common.clear()
         pytest.fail("the daemon ended by itself")
+
+
+@pytest.fixture(scope="session")
+def older_processor(tmp_path_factory):
+    """Returns variables of the environment with which a process (qdq, a daemon, a Python with
+    onnxruntime) and its children find a processor without VNNI and AVX-512, whose 8-bit sums
+    saturate. Skips where that is impossible. `processors.py avx2 COMMAND…` runs any command so,
+    a whole pytest included."""
+    try:
+        return processors.environment("avx2", tmp_path_factory.mktemp("processors"))
+    except processors.Unavailable as why:
+        pytest.skip(f"no older processor: {why}")
 
 
 @pytest.fixture

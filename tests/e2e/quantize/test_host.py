@@ -4,6 +4,10 @@ specs of the version that knew neither."""
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,7 +16,7 @@ from onnx import numpy_helper
 
 import judge
 from block_daemon import daemon, inputs  # noqa: F401, fixtures
-from service import DATA, problem
+from service import DATA, Service, problem
 
 OLD = DATA / "frozen_0.1"
 HERE = "avx2" if judge.saturates() else "vnni"
@@ -71,6 +75,23 @@ def test_auto_is_the_class_of_this_processor(daemon, inputs):
     again = daemon.submit(model=inputs["model"], spec=frozen)
     daemon.succeeded(again)
     assert daemon.get(f"/v1/jobs/{again}/model").content == made
+
+
+def test_an_older_processor_on_this_machine(older_processor, tmp_path):
+    """A daemon with its workers, and a Python with onnxruntime, find a processor without VNNI."""
+    said = subprocess.run([sys.executable, "-c", "import judge; print(judge.saturates())"],
+                          cwd=Path(judge.__file__).parent, env={**os.environ, **older_processor},
+                          capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "True"
+    older = Service(tmp_path / "older", **older_processor).start()
+    try:
+        job = older.submit_glyphs(spec={"target": "onnxruntime", "recipe": "none"})
+        older.succeeded(job)
+        report = older.report(job)
+        assert report["host"]["name"] == "avx2" and report["evaluation"]["deployed"]
+        assert report["spec"]["rules"]["C7"]
+    finally:
+        older.stop()
 
 
 def test_a_host_is_part_of_the_identity(daemon, inputs):
