@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members that a spec leaves to the recipe `best`: those that it does not name. Its
-   effective spec leaves them out and states the others, because naming one makes another
-   job. */
+/* The members that a spec leaves to a recipe: those that it does not name. The recipe `auto`
+   only chooses how many samples to calibrate with. The effective spec leaves these members out and
+   states the others, because naming one makes another job. */
 #include "config.h"
 #include "spec/members.h"
 #include "spec/values.h"
@@ -77,20 +77,31 @@ state_named(const struct qdq_spec *spec, json_t *root)
     return ok;
 }
 
+/* Returns what a spec leaves to its recipe. */
+static unsigned
+open_choices(const struct qdq_spec *spec)
+{
+    const bool is_best = spec->recipe == QDQ_RECIPE_BEST;
+    const bool is_auto = spec->recipe == QDQ_RECIPE_AUTO;
+    return spec->open & (is_best   ? (unsigned)QDQ_CHOICES
+                         : is_auto ? (unsigned)QDQ_CHOICE_SAMPLES
+                                   : 0U);
+}
+
 json_t *
 api_leave_open(const struct qdq_spec *spec, json_t *root)
 {
-    if (spec->recipe != QDQ_RECIPE_BEST || !root)
+    if (spec->recipe < QDQ_RECIPE_AUTO || !root)
         return root;
     for (size_t i = 0; i < N_CHOICES; i++) {
         json_t *object = object_of(root, &choices[i]);
-        if (spec->open & (unsigned)choices[i].bit)
+        if (open_choices(spec) & (unsigned)choices[i].bit)
             json_object_del(object, choices[i].member);
         if (choices[i].object && json_is_object(object) &&
             json_object_size(object) == 0)
             json_object_del(root, choices[i].object);
     }
-    if (state_named(spec, root))
+    if (spec->recipe == QDQ_RECIPE_AUTO || state_named(spec, root))
         return root;
     json_decref(root);
     return NULL;

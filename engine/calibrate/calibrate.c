@@ -431,11 +431,14 @@ leave_unreached_in_float(struct qdqi_job *job, struct qdq_error *err)
               : qdqi_no_memory(err);
 }
 
-/* Returns the observations that the report has, whatever the method needs. */
+/* Returns the observations that the report has and that a recipe begins with, whatever the
+   method needs. */
 static unsigned
-needs_of_report(const struct qdqi_job *job)
+other_needs(const struct qdqi_job *job)
 {
-    return job->work->histograms ? QDQI_NEEDS_HISTOGRAM : 0;
+    return job->work->histograms || job->work->spec->recipe >= QDQ_RECIPE_AUTO
+               ? QDQI_NEEDS_HISTOGRAM
+               : 0;
 }
 
 static enum qdq_code
@@ -451,7 +454,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
                              "/calibration/method", "there is no method '%s'", name);
     if (!qdqi_observers_init(
             &c->observers, job->plan->view.tensors, job->plan->view.n_tensors,
-            kept ? QDQI_NEEDS_ALL : c->method->needs | needs_of_report(job),
+            kept ? QDQI_NEEDS_ALL : c->method->needs | other_needs(job),
             (size_t)job->engine->threads, job->scratch))
         return qdqi_no_memory(err);
     enum qdqi_dtype *dtypes =

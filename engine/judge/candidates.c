@@ -5,6 +5,7 @@
 #include "model/view.h"
 #include "model/write.h"
 #include "plan/target.h"
+#include "range/outline.h"
 #include "replan/replan.h"
 #include "scale/scale.h"
 
@@ -43,19 +44,56 @@ cost_of(const struct qdqi_job *job, const struct qdq_layer *layer)
     return n;
 }
 
+/* Returns the observers of the calibration by the names of their tensors; NULL when out of
+   memory. */
+static struct qdqi_map *
+index_observers(const struct qdqi_job *job)
+{
+    struct qdqi_map *map = qdqi_map_new(job->scratch);
+    for (size_t i = 0; map && job->observers && i < job->observers->n; i++) {
+        struct qdqi_observer *row = &job->observers->rows[i];
+        if (!qdqi_map_put(map, row->tensor, row))
+            return NULL;
+    }
+    return map;
+}
+
+/* Returns the noise of some of the planned tensors by themselves, in parts of their signal. */
+static double
+noise_of(const struct qdqi_job *job, const struct qdqi_map *observers,
+         const size_t *rows, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t leader = job->plan->activations[rows[i]].leader;
+        const struct qdqi_planned_tensor *t = &job->plan->activations[leader];
+        const struct qdqi_range_use use = {&job->work->spec->calibration, t->format,
+                                           t->symmetric};
+        const struct qdqi_observer *o =
+            qdqi_map_get(observers, job->plan->view.tensors[leader]);
+        sum += o ? qdqi_outline_noise(o, &use, &job->ranges[leader]) : 0;
+    }
+    return sum;
+}
+
 enum qdq_code
 qdqi_candidates_find(struct qdqi_candidates *r, struct qdq_error *err)
 {
     const struct qdq_plan_view *plan = &r->job->plan->view;
     r->names = qdqi_arena_array(r->job->arena, plan->n_layers + 1, sizeof *r->names);
     r->costs = qdqi_arena_array(r->job->scratch, plan->n_layers + 1, sizeof *r->costs);
-    if (!r->names || !r->costs)
+    r->noise = qdqi_arena_array(r->job->scratch, plan->n_layers + 1, sizeof *r->noise);
+    const struct qdqi_map *observers = index_observers(r->job);
+    if (!r->names || !r->costs || !r->noise || !observers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (!may_stay_float(r, layer))
             continue;
         r->costs[r->n] = cost_of(r->job, layer);
+        r->noise[r->n] =
+            noise_of(r->job, observers, layer->input_rows, layer->n_inputs) +
+            noise_of(r->job, observers, layer->output_rows, layer->n_outputs);
         r->names[r->n] = qdqi_arena_strdup(r->job->arena, layer->name);
         if (!r->names[r->n++])
             return qdqi_no_memory(err);

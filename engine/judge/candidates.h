@@ -26,6 +26,9 @@ struct qdqi_candidates {
     /* Filled in by qdqi_candidates_find(): */
     const char **names; /* by layer that may stay in float */
     double *costs;      /* likewise: an estimate of its multiplications */
+    /* likewise: the noise of its quantized tensors as a part of their signal, by the
+       histograms of the calibration; 0 where there are none */
+    double *noise;
     size_t n;
 };
 

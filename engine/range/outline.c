@@ -62,6 +62,28 @@ join_bins(const struct qdqi_histogram *h, size_t most, bool mirrored,
     return true;
 }
 
+/* Returns the sum of the squared errors of all values, in bins. */
+static double
+noise_of(const struct qdqi_observer *observer, const struct qdqi_range_use *use,
+         const struct qdqi_range *range)
+{
+    const double width = qdqi_histogram_width(observer->all.histogram);
+    const double t = fmin(fmax(-range->min, range->max),
+                          (double)qdqi_extremes_amax(&observer->all.extremes));
+    return t > 0 ? qdqi_mse_error(observer, use, t / width) : 0;
+}
+
+double
+qdqi_outline_noise(const struct qdqi_observer *observer,
+                   const struct qdqi_range_use *use, const struct qdqi_range *range)
+{
+    const struct qdqi_histogram *h = observer->all.histogram;
+    if (!h || qdqi_extremes_empty(&observer->all.extremes) ||
+        qdqi_histogram_used(h) == 0)
+        return 0;
+    return noise_of(observer, use, range) / power(h);
+}
+
 bool
 qdqi_outline(const struct qdqi_observer *observer, const struct qdqi_range_use *use,
              const struct qdqi_range *range, size_t most, struct qdqi_arena *arena,
@@ -70,9 +92,7 @@ qdqi_outline(const struct qdqi_observer *observer, const struct qdqi_range_use *
     const struct qdqi_histogram *h = observer->all.histogram;
     const struct qdqi_range seen = qdqi_range_seen(observer);
     double width = qdqi_histogram_width(h);
-    double t = fmin(fmax(-range->min, range->max),
-                    (double)qdqi_extremes_amax(&observer->all.extremes));
-    double noise = t > 0 ? qdqi_mse_error(observer, use, t / width) : 0;
+    double noise = noise_of(observer, use, range);
     *ret = (struct qdq_histogram_report){
         .tensor = observer->tensor,
         .magnitudes = seen.min < 0 && seen.max > 0,

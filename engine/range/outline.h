@@ -18,4 +18,10 @@ bool qdqi_outline(const struct qdqi_observer *observer,
                   size_t most, struct qdqi_arena *arena,
                   struct qdq_histogram_report *ret);
 
+/* Returns the noise that quantization with this range adds to an observer's tensor, as a part
+   of the power of its values; 0 when it has no histogram or saw nothing but zeros. */
+double qdqi_outline_noise(const struct qdqi_observer *observer,
+                          const struct qdqi_range_use *use,
+                          const struct qdqi_range *range);
+
 #endif

@@ -120,6 +120,7 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
     int64_t most = samples > 0 ? bound / 2 / samples - 1 : 0;
     *h = (struct qdqi_group_search){.n = c->n,
                                     .costs = c->costs,
+                                    .noise = c->noise,
                                     .goal_db = c->goal_db,
                                     .enough_db = c->goal_db,
                                     .max_scores = most > QDQI_CANDIDATES

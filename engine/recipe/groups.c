@@ -109,6 +109,12 @@ is_good_enough(const struct state *s)
     return is_enough(s, s->h->is_float);
 }
 
+static bool
+meets_goal(const struct state *s, const struct qdqi_grade *score)
+{
+    return qdqi_group_fits(score) && score->sqnr_db >= s->h->goal_db;
+}
+
 static void
 set_all(struct state *s, bool is_float)
 {
@@ -157,6 +163,63 @@ measure(struct state *s, struct group *g, struct qdq_error *err)
     return code;
 }
 
+/* Leaves a group in float if the choice is better then. */
+static enum qdq_code
+take(struct state *s, size_t i, struct qdq_error *err)
+{
+    struct group *g = &s->groups[i];
+    struct qdqi_group_search *h = s->h;
+    struct qdqi_grade score = g->score;
+    enum qdq_code code = QDQ_OK;
+    set_group(s, g, true);
+    if (g->round != s->n_kept)
+        code = judge(s, "float", &score, err);
+    if (code)
+        return code;
+    g->done = true;
+    if (!qdqi_group_is_better(&score, &h->best)) {
+        set_group(s, g, false);
+        return QDQ_OK;
+    }
+    h->best = score;
+    s->kept[s->n_kept++] = i;
+    mark_kept(s);
+    return QDQ_OK;
+}
+
+/* Returns the noise that the tensors of a group have by themselves. */
+static double
+own_noise(const struct state *s, const struct group *g)
+{
+    double sum = 0;
+    for (size_t i = g->first; s->h->noise && i < g->first + g->n; i++)
+        sum += s->h->noise[i];
+    return sum;
+}
+
+/* Makes n groups of neighbours, in the order in which they are measured: the one with the
+   most noise of its own first, and the first ones of the graph where it is the same. */
+static void
+make_groups(struct state *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t first = s->h->n * i / n, end = s->h->n * (i + 1) / n, at = i;
+        struct group g = {.first = first, .n = end - first};
+        for (; at > 0 && own_noise(s, &s->groups[at - 1]) < own_noise(s, &g); at--)
+            s->groups[at] = s->groups[at - 1];
+        s->groups[at] = g;
+    }
+}
+
+/* Returns whether a group is one layer whose staying in float makes the outputs good, and
+   costs at most half of all. */
+static bool
+is_one_enough(const struct state *s, const struct group *g)
+{
+    return !s->alone && g->n == 1 && meets_goal(s, &g->score) &&
+           2 * s->h->costs[g->first] <= s->total;
+}
+
 static enum qdq_code
 measure_first_groups(struct state *s, struct qdq_error *err)
 {
@@ -164,10 +227,11 @@ measure_first_groups(struct state *s, struct qdq_error *err)
     enum qdq_code code = QDQ_OK;
     n = n < 1 ? 1 : n;
     n = n < s->h->n ? n : s->h->n;
+    make_groups(s, n);
     for (size_t i = 0; !code && i < n && scores_left(s) > 0; i++) {
-        size_t first = s->h->n * i / n, end = s->h->n * (i + 1) / n;
-        s->groups[s->n_groups] = (struct group){.first = first, .n = end - first};
         code = measure(s, &s->groups[s->n_groups++], err);
+        if (!code && is_one_enough(s, &s->groups[i]))
+            return take(s, i, err);
     }
     return code;
 }
@@ -208,30 +272,6 @@ best_group(const struct state *s)
 }
 
 /* --- the choice ------------------------------------------------------------ */
-
-/* Leaves a group in float if the choice is better then. */
-static enum qdq_code
-take(struct state *s, size_t i, struct qdq_error *err)
-{
-    struct group *g = &s->groups[i];
-    struct qdqi_group_search *h = s->h;
-    struct qdqi_grade score = g->score;
-    enum qdq_code code = QDQ_OK;
-    set_group(s, g, true);
-    if (g->round != s->n_kept)
-        code = judge(s, "float", &score, err);
-    if (code)
-        return code;
-    g->done = true;
-    if (!qdqi_group_is_better(&score, &h->best)) {
-        set_group(s, g, false);
-        return QDQ_OK;
-    }
-    h->best = score;
-    s->kept[s->n_kept++] = i;
-    mark_kept(s);
-    return QDQ_OK;
-}
 
 static enum qdq_code
 go_forward(struct state *s, struct qdq_error *err)
@@ -342,12 +382,6 @@ choose_by_noise(struct state *s, struct qdq_error *err)
 }
 
 /* --- going back ------------------------------------------------------------- */
-
-static bool
-meets_goal(const struct state *s, const struct qdqi_grade *score)
-{
-    return qdqi_group_fits(score) && score->sqnr_db >= s->h->goal_db;
-}
 
 /* Quantizes groups again without which the goal is still met; the last is needed. */
 static enum qdq_code

@@ -21,7 +21,10 @@ struct qdqi_group_step {
 struct qdqi_group_search {
     size_t n;
     const double *costs; /* by layer: the cost of its staying in float */
-    double goal_db;      /* the search ends when the outputs are that good … */
+    /* by layer: the noise that its own tensors get, as a part of their signal, by which groups
+       are measured first; NULL: unknown */
+    const double *noise;
+    double goal_db; /* the search ends when the outputs are that good … */
     /* … or that good, and more of the layers would cost more than half of all */
     double enough_db;
     size_t max_scores; /* >= 1 */
@@ -48,7 +51,8 @@ bool qdqi_group_fits(const struct qdqi_grade *score);
 bool qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b);
 
 /*
- * Runs the search. It measures the gain of each group of neighbours, halves the best
+ * Runs the search. It measures the gain of each group of neighbours, the one with the most
+ * noise of its own first, and ends where one layer alone makes the outputs good. Else it halves the best
  * group while it has several layers and the bound allows, and leaves it in float where
  * that improves the outputs, or brings the choice within its bounds. In the end it
  * quantizes again what the goal does not need. A choice beyond its bounds is never

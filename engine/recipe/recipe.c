@@ -77,10 +77,10 @@ keep_aside(const struct qdqi_job *job, struct qdq_spec *spec)
 enum qdq_code
 qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
 {
-    if (!is_best(spec) || !is_judged(job))
+    if (spec->recipe < QDQ_RECIPE_AUTO || !is_judged(job))
         return QDQ_OK;
     keep_aside(job, spec);
-    if (qdqi_keeps_observations(job->work))
+    if (!is_best(spec) || qdqi_keeps_observations(job->work))
         return QDQ_OK;
     job->observations = qdqi_file_open_temporary();
     return job->observations >= 0
@@ -238,6 +238,7 @@ search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error
     r->groups = (struct qdqi_group_search){
         .n = c->n,
         .costs = c->costs,
+        .noise = c->noise,
         .goal_db = c->goal_db,
         .enough_db = more ? INFINITY : usable_db,
         .max_scores = most > (int64_t)tries ? tries : (size_t)(most < 0 ? 0 : most),

@@ -10,9 +10,9 @@
 
 #include "job/job.h"
 
-/* Prepares a job with the recipe `best`, before it is calibrated: keeps samples aside by
-   setting calibration.max_samples of `spec`, which is the job's, where it leaves that open,
-   and a file for observations where the caller has none. */
+/* Prepares a job with a recipe, before it is calibrated: keeps samples aside by setting
+   calibration.max_samples of `spec`, which is the job's, where it leaves that open, and for
+   `best` opens a file for observations where the caller has none. */
 enum qdq_code qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_recipe_end(struct qdqi_job *job);

@@ -244,7 +244,8 @@ enum qdq_recipe {
     QDQ_RECIPE_BEST
 };
 
-/* The members that the recipe BEST may choose besides layers in float; a set of bits. */
+/* The members that the recipe BEST may choose besides layers in float; a set of bits. AUTO
+   chooses SAMPLES alone. */
 enum qdq_choice {
     QDQ_CHOICE_METHOD = 1,       /* calibration.method */
     QDQ_CHOICE_EQUALIZE = 2,     /* equalize */

@@ -152,7 +152,7 @@ def test_a_layer_that_integers_would_wreck_stays_in_float(daemon, harmed):
     _, again, same = done(daemon, harmed, **frozen)
     assert same == model and again["recipe"] is None
     # the spec of the best step says the same
-    _, pasted, _ = done(daemon, harmed, recipe="none",
+    _, pasted, _ = done(daemon, harmed, recipe="none", calibration={"max_samples": 36},
                         rules={rule: True for rule in RULES}, **best["spec"])
     assert worst(pasted) == pytest.approx(worst(report), abs=0.01)
 
@@ -172,6 +172,33 @@ def test_a_recipe_with_a_goal(daemon, harmed, recipe):
     frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
     assert frozen["recipe"] == "none"
     assert done(daemon, harmed, **frozen)[2] == model
+
+
+def test_the_noisiest_layer_is_tried_first(daemon, harmed):
+    """By the histograms of the calibration, which cost no inference. Everything else is as loud
+    as its noise, so the layers are tried alone: the first step has all others in float."""
+    _, report, _ = done(daemon, harmed)
+    first = report["recipe"][1]
+    assert first["step"] == "alone"
+    assert first["spec"]["layers"][0]["name"] == ["dense0", "dense1", "dense3", "dense4", "dense5"]
+
+
+def test_a_part_of_the_samples_is_kept_aside(daemon, harmed):
+    """A quarter of the 48 samples, unless the spec says how many to calibrate with."""
+    job, report, model = done(daemon, harmed)
+    assert report["calibration"]["samples"] == 36
+    assert "max_samples" not in report["spec"]["calibration"]
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert frozen["calibration"]["max_samples"] == 36
+    assert done(daemon, harmed, **frozen)[2] == model
+    for named in (48, 20):
+        job, report, _ = done(daemon, harmed, calibration={"max_samples": named})
+        assert report["calibration"]["samples"] == named
+        assert report["spec"]["calibration"]["max_samples"] == named
+        spec = daemon.get(f"/v1/jobs/{job}/spec").json()
+        assert spec["calibration"]["max_samples"] == named
+    _, report, _ = done(daemon, harmed, recipe="none")
+    assert report["calibration"]["samples"] == 48
 
 
 def test_a_goal_out_of_reach_is_said(daemon, harmed):

@@ -250,6 +250,57 @@ START_TEST(takes_a_known_start)
 }
 END_TEST
 
+/* The group with the most noise of its own is measured first, and one layer that is enough
+   ends the search: of 20 layers, two choices are judged. */
+START_TEST(begins_with_the_noisiest)
+{
+    enum { N = 20 };
+    static const double costs[N] = {0};
+    double noise[N], own[N];
+    struct qdq_error err = {0};
+    for (size_t i = 0; i < N; i++) {
+        noise[i] = i == 13 ? .05 : 1e-5;
+        own[i] = i == 13 ? .01 : i == 4 ? .001 : 1e-4;
+    }
+    struct made_up m = {.noise = noise, .n = N};
+    struct qdqi_group_search h = {.n = N,
+                                  .costs = costs,
+                                  .noise = own,
+                                  .goal_db = 25,
+                                  .enough_db = 25,
+                                  .max_scores = 48,
+                                  .arena = arena,
+                                  .arg = &m,
+                                  .score = score};
+    ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    ck_assert_uint_eq(h.n_steps, 2);
+    ck_assert(h.is_float[13] && h.steps[1].kept);
+    ck_assert_double_ge(h.best.sqnr_db, 25);
+}
+END_TEST
+
+/* One layer that is more than half of all is not left in float before the others were tried. */
+START_TEST(does_not_begin_with_most_of_the_model)
+{
+    static const double costs[] = {9, 1, 1}, own[] = {.02, .01, 0},
+                        noise[] = {.02, .03, .003};
+    struct qdq_error err = {0};
+    struct made_up m = {.noise = noise, .n = 3};
+    struct qdqi_group_search h = {.n = 3,
+                                  .costs = costs,
+                                  .noise = own,
+                                  .goal_db = 14.7,
+                                  .enough_db = 14.7,
+                                  .max_scores = 48,
+                                  .arena = arena,
+                                  .arg = &m,
+                                  .score = score};
+    ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    ck_assert(!h.is_float[0] && h.is_float[1] && !h.is_float[2]);
+    ck_assert(h.steps[1].is_float[0] && h.steps[2].is_float[1]);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -274,6 +325,8 @@ suite(void)
     tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
     tcase_add_test(t, takes_a_known_start);
     tcase_add_test(t, ends_with_the_judged_choice);
+    tcase_add_test(t, begins_with_the_noisiest);
+    tcase_add_test(t, does_not_begin_with_most_of_the_model);
     tcase_add_loop_test(t, ends_with_every_error, 0, sizeof rows / sizeof *rows);
     return s;
 }
