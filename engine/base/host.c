@@ -2,6 +2,7 @@
 #include "config.h"
 #include "base/host.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -78,28 +79,45 @@ has_vnni(void)
            has_bit(seven.c, 11);
 }
 
+/* The answers do not change, and a virtual machine takes tens of microseconds for each
+   CPUID, so they are kept. Threads that ask at the same time store the same. */
+static struct {
+    atomic_bool asked;
+    atomic_uint class;
+    atomic_uint brand[12]; /* text that is padded with spaces or NULs on either side */
+} processor;
+
+static void
+ask_processor(void)
+{
+    if (processor.asked)
+        return;
+    processor.class = has_vnni() ? QDQ_HOST_VNNI : QDQ_HOST_AVX2;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct answer r = ask(0x80000002 + i, 0);
+        const unsigned words[] = {r.a, r.b, r.c, r.d};
+        for (unsigned k = 0; k < 4; k++)
+            processor.brand[4 * i + k] = words[k];
+    }
+    processor.asked = true;
+}
+
 enum qdq_host
 qdqi_host_here(void)
 {
-    return has_vnni() ? QDQ_HOST_VNNI : QDQ_HOST_AVX2;
-}
-
-/* Reads the brand string, which is padded with spaces or NULs on either side. */
-static void
-read_brand(char to[49])
-{
-    memset(to, 0, 49);
-    for (unsigned i = 0; i < 3; i++) {
-        struct answer r = ask(0x80000002 + i, 0);
-        memcpy(to + (size_t)16 * i, &r, sizeof r);
-    }
+    ask_processor();
+    return (enum qdq_host)processor.class;
 }
 
 void
 qdqi_host_processor(char *to, size_t size)
 {
-    char brand[49];
-    read_brand(brand);
+    unsigned words[12];
+    char brand[sizeof words + 1] = "";
+    ask_processor();
+    for (unsigned i = 0; i < 12; i++)
+        words[i] = processor.brand[i];
+    memcpy(brand, words, sizeof words);
     const char *first = brand + strspn(brand, " ");
     size_t n = strlen(first);
     while (n > 0 && first[n - 1] == ' ')
