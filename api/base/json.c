@@ -65,6 +65,12 @@ api_json_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *
+api_json_seconds(double seconds)
+{
+    return api_json_real(round(seconds * 1e6) / 1e6);
+}
+
 /* Returns whether jansson ran out of memory. It does not set the code for that
    everywhere. */
 static bool
@@ -94,6 +100,8 @@ api_json_list(const void *items, size_t n, api_json_item_fn item)
     return list;
 }
 
+enum { EXACT = 16 }; /* a real in at most so many characters has 15 digits or fewer */
+
 /* Copies the real number text[0 .. len) to `to` in fewer digits, where those read
    back to the same value. */
 static size_t
@@ -113,6 +121,16 @@ shorten_real(char *to, const char *text, size_t len)
     return len;
 }
 
+/* Returns the length of the string at `text`, which begins and ends with a quote. */
+static size_t
+quoted_length(const char *text)
+{
+    const char *s = text + 1;
+    while (*(s += strcspn(s, "\"\\")) == '\\')
+        s += 2;
+    return (size_t)(s - text) + 1;
+}
+
 /* Shortens all reals of a text. jansson prints them with the same number of digits
    each: 0.1 as 0.10000000000000001. */
 static void
@@ -123,20 +141,17 @@ shorten_reals(char *text)
         return;
     locale_t saved = uselocale(plain);
     char *to = text;
-    bool quoted = false;
     for (const char *s = text; *s;) {
-        size_t n = quoted ? 0 : strspn(s, "+-.eE0123456789");
-        if (n && memchr("-0123456789", *s, 11) &&
-            (memchr(s, '.', n) || memchr(s, 'e', n))) {
+        size_t number = strspn(s, "+-.eE0123456789");
+        size_t n = number      ? number
+                   : *s == '"' ? quoted_length(s)
+                               : strcspn(s, "\"-0123456789");
+        if (number > EXACT && (memchr(s, '.', n) || memchr(s, 'e', n))) {
             to += shorten_real(to, s, n);
-            s += n;
-            continue;
+        } else {
+            memmove(to, s, n);
+            to += n;
         }
-        n = quoted && *s == '\\' ? 2 : 1;
-        if (*s == '"')
-            quoted = !quoted;
-        memmove(to, s, n);
-        to += n;
         s += n;
     }
     *to = '\0';

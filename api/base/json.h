@@ -18,6 +18,8 @@
 json_t *api_json_text(const char *text);
 /* Returns a number, or null when it is not finite. */
 json_t *api_json_real(double value);
+/* Returns a number of seconds, rounded to microseconds. */
+json_t *api_json_seconds(double seconds);
 /* Returns the value of a JSON text, or null for NULL and for a text that cannot be
    parsed. */
 json_t *api_json_embed(const char *text);

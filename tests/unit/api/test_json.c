@@ -88,6 +88,27 @@ START_TEST(test_real)
 }
 END_TEST
 
+START_TEST(test_reals_beside_other_values)
+{
+    char *text =
+        api_json_dump(json_pack("{s:[f, s, f, b, i], s:n}", "0.10000000000000001", 0.1,
+                                "\\\"0.10000000000000001\"", 1.0 / 3, 1, -7, "2"),
+                      JSON_SORT_KEYS);
+    ck_assert_str_eq(text, "{\"0.10000000000000001\":[0.1,"
+                           "\"\\\\\\\"0.10000000000000001\\\"\",0.3333333333333333,"
+                           "true,-7],\"2\":null}");
+    free(text);
+}
+END_TEST
+
+START_TEST(test_seconds)
+{
+    char *text = api_json_dump(api_json_seconds(1.0 / 3), 0);
+    ck_assert_str_eq(text, "0.333333");
+    free(text);
+}
+END_TEST
+
 START_TEST(test_real_random_bits)
 {
     uint64_t bits = 0x9e3779b97f4a7c15ULL * (uint64_t)(_i + 1);
@@ -293,6 +314,8 @@ suite(void)
     tcase_add_loop_test(c, test_text, 0, N_ROWS(texts));
     tcase_add_test(c, test_text_null);
     tcase_add_loop_test(c, test_real, 0, N_ROWS(reals));
+    tcase_add_test(c, test_reals_beside_other_values);
+    tcase_add_test(c, test_seconds);
     tcase_add_loop_test(c, test_real_random_bits, 0, 3);
     tcase_add_loop_test(c, test_not_finite, 0, 3);
     tcase_add_test(c, test_locale);
