@@ -24,6 +24,7 @@ struct spool {
     uint64_t size;        /* bytes, counted in blobs->spooled */
     char id[DIGEST_SIZE]; /* "" until finished */
     bool replaces;        /* replaces a blob of the same name, if there is one */
+    bool stored;          /* the blob of that name is durable */
 };
 
 static int
@@ -415,10 +416,11 @@ spools_sync(struct spool **const *spools, size_t n, struct api_problem *p)
     int fds[SYNC_MOST];
     if (n && (*spools[0])->blobs->bucket)
         return true; /* the bucket has them, and a cache may lose them */
-    for (size_t at = 0; at < n; at += SYNC_MOST) {
-        size_t some = n - at < SYNC_MOST ? n - at : SYNC_MOST;
-        for (size_t i = 0; i < some; i++)
-            fds[i] = (*spools[at + i])->fd;
+    for (size_t at = 0; at < n;) {
+        size_t some = 0;
+        for (; at < n && some < SYNC_MOST; at++)
+            if (!(*spools[at])->stored)
+                fds[some++] = (*spools[at])->fd;
         if ((errno = sync_together(fdatasync, fds, some)))
             return blobs_fail(p, "writing a temporary file");
     }
@@ -448,8 +450,10 @@ sync_folders(struct blobs *blobs, struct spool **const *spools, size_t n)
     int fds[SYNC_MOST];
     size_t opened = 0;
     int error = 0;
-    while (opened < n && !error) {
-        fds[opened] = open_folder_of(blobs, (*spools[opened])->id);
+    for (size_t i = 0; i < n && !error; i++) {
+        if ((*spools[i])->stored)
+            continue;
+        fds[opened] = open_folder_of(blobs, (*spools[i])->id);
         if (fds[opened] < 0)
             error = errno;
         else
@@ -473,6 +477,15 @@ blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p)
     return ok;
 }
 
+/* Syncs the spool if that was left out because its blob was stored. */
+static bool
+sync_unsynced(struct spool *s)
+{
+    bool ok = !s->stored || fdatasync(s->fd) == 0;
+    s->stored = false;
+    return ok;
+}
+
 /* Renames a finished spool to its blob's name, unless the blob exists and was verified.
    A damaged file of that name is forgotten. */
 static bool
@@ -486,7 +499,7 @@ name_blob(struct spool *s)
     uint64_t before = size_of(blobs->dir, name);
     if (!before || before != s->size || s->replaces ||
         !blobs_is_verified(blobs, s->id)) {
-        ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
+        ok = sync_unsynced(s) && renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
         if (ok) {
             s->name[0] = '\0';
             blobs->used += s->size - before;
@@ -517,6 +530,12 @@ void
 spool_set_replace(struct spool *spool)
 {
     spool->replaces = true;
+}
+
+void
+spool_set_stored(struct spool *spool)
+{
+    spool->stored = true;
 }
 
 bool

@@ -141,6 +141,10 @@ int spool_fd(const struct spool *spool);
 /* Opens the same file read-only; the caller closes the descriptor. */
 bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
 
+/* Tells that a durable blob with these bytes exists and is not removed until the spool
+   is committed. The spool is then neither synced nor renamed, unless the blob turns out to
+   be damaged. */
+void spool_set_stored(struct spool *spool);
 /* Flushes finished spools to the disk, all at once. */
 bool spool_sync(struct spool *spool, struct api_problem *p);
 bool spools_sync(struct spool **const *spools, size_t n, struct api_problem *p);

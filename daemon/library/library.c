@@ -49,6 +49,23 @@ discard_if_unreferenced(void *arg, const char *id)
         blob_remove(library->blobs, id);
 }
 
+/* Finds the spools whose blob is stored: it was made durable before the row that says so
+   was added, and stays as long as it is incoming. */
+static bool
+find_stored(struct library *library, const struct incoming *incoming,
+            struct api_problem *p)
+{
+    bool ok = true;
+    lock_assert_held(&library->lock);
+    for (size_t i = 0; i < incoming->n && ok && !library->bucket; i++) {
+        bool stored;
+        ok = store_has_blob(library->store, incoming->ids[i], &stored, p);
+        if (ok && stored)
+            spool_set_stored(*incoming->spools[i]);
+    }
+    return ok;
+}
+
 /* Syncs the spools and publishes them as blobs. Locks the library, also on failure:
    the caller adds the rows and unlocks. */
 static bool
@@ -57,12 +74,13 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
     lock_acquire(&library->lock);
     incoming->next = library->incoming;
     library->incoming = incoming;
+    bool ok = find_stored(library, incoming, p);
     lock_release(&library->lock);
-    bool ok = spools_sync(incoming->spools, incoming->n, p) &&
-              (!library->bucket ||
-               cache_upload(library->blobs, incoming->spools, incoming->n, p)) &&
-              library_unmark(library, incoming->ids, incoming->n, p) &&
-              spools_commit(incoming->spools, incoming->n, p);
+    ok = ok && spools_sync(incoming->spools, incoming->n, p) &&
+         (!library->bucket ||
+          cache_upload(library->blobs, incoming->spools, incoming->n, p)) &&
+         library_unmark(library, incoming->ids, incoming->n, p) &&
+         spools_commit(incoming->spools, incoming->n, p);
     lock_acquire(&library->lock);
     struct incoming **at = &library->incoming;
     while (*at != incoming) {

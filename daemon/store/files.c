@@ -225,16 +225,29 @@ store_oldest_file(struct store *store, int64_t now, int64_t age,
     return ok;
 }
 
+static bool
+ask_of_blob(struct store *store, enum statement s, const char *id, bool *ret,
+            struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bind_text(&store->statements[s], 1, id);
+    bool ok = ask(store, s, ret, NULL, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_has_blob(struct store *store, const char *id, bool *ret, struct api_problem *p)
+{
+    return ask_of_blob(store, BLOB_STORED, id, ret, p);
+}
+
 bool
 store_needs_blob(struct store *store, const char *id)
 {
-    bool needed = true;
+    bool needed;
     struct api_problem ignored = {0};
-    lock_acquire(&store->lock);
-    bind_text(&store->statements[BLOB_NEEDED], 1, id);
-    (void)ask(store, BLOB_NEEDED, &needed, NULL, &ignored);
-    lock_release(&store->lock);
-    return needed;
+    return !ask_of_blob(store, BLOB_NEEDED, id, &needed, &ignored) || needed;
 }
 
 /* --- observations --------------------------------------------------------- */

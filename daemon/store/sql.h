@@ -37,13 +37,17 @@ STATEMENT(IDENTITY_LOCK, "SELECT " LOCK_NAME("?1"))
 STATEMENT(FILE_USED, "SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
                      " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
                      " LIMIT 1")
-/* All places that name blobs; store/backup.c lists the same places. */
-STATEMENT(BLOB_NEEDED,
-          "SELECT 1 FROM @files WHERE id = ?1"
-          " UNION ALL SELECT 1 FROM @jobs WHERE result_model = ?1 OR report = ?1"
-          " OR frozen = ?1"
-          " UNION ALL SELECT 1 FROM @observations WHERE blob = ?1"
-          " UNION ALL SELECT 1 FROM @model_files WHERE digest = ?1"
+/* All places that name blobs which were stored before their row was added;
+   store/backup.c lists the same places. */
+#define BLOB_STORED_SQL                                                     \
+    "SELECT 1 FROM @files WHERE id = ?1"                                    \
+    " UNION ALL SELECT 1 FROM @jobs WHERE result_model = ?1 OR report = ?1" \
+    " OR frozen = ?1"                                                       \
+    " UNION ALL SELECT 1 FROM @observations WHERE blob = ?1"                \
+    " UNION ALL SELECT 1 FROM @model_files WHERE digest = ?1"
+STATEMENT(BLOB_STORED, BLOB_STORED_SQL " LIMIT 1")
+/* A job's inputs are needed until it ends, also when they were removed meanwhile. */
+STATEMENT(BLOB_NEEDED, BLOB_STORED_SQL
           " UNION ALL SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
 /* clang-format off */
@@ -365,3 +369,4 @@ STATEMENT(LOOK,
                      " coalesce(stage, '') || ' ' || done || ' ' || total FROM @jobs"
                      " WHERE id = ANY(string_to_array(?1, ','))"))
 STATEMENT(HINT, SHARED_SQL("NOTIFY qdqd"))
+#undef BLOB_STORED_SQL

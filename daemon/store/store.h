@@ -251,7 +251,10 @@ bool store_checkpoint(struct store *store, struct api_problem *p);
 /* Makes sure that no later job is answered with a result that has this blob. */
 bool store_job_forget(struct store *store, const char *blob, struct api_problem *p);
 
-/* Returns whether any row names this blob. Also true when that cannot be found out. */
+/* Finds out whether a row says that this blob is stored. */
+bool store_has_blob(struct store *store, const char *id, bool *ret,
+                    struct api_problem *p);
+/* Returns whether any row needs this blob. Also true when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 
 /*

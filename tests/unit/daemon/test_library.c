@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ONE "sha256:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"
 #define ABC "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-static atomic_int at_once, most_at_once, waited_for, failing;
+static atomic_int at_once, most_at_once, waited_for, failing, synced;
 static void (*_Atomic meanwhile)(void);
 
 int __real_fsync(int fd);
@@ -29,6 +30,7 @@ begin_sync(void)
 {
     const struct timespec a_while = {0, 1000000};
     int now = atomic_fetch_add(&at_once, 1) + 1;
+    synced++;
     if (now > most_at_once)
         most_at_once = now;
     for (int i = 0; i < 20000 && most_at_once < waited_for; i++)
@@ -221,24 +223,25 @@ spool_of(const char *text)
 }
 
 static void
-start_job(void)
+start_job(const char *id)
 {
-    struct store_job job = {.id = "j", .created_at = 1, .model = model}, claimed;
+    struct store_job job = {.created_at = 1, .model = model}, claimed;
     enum store_added added;
     bool any;
     struct store *store = library_store(library);
+    snprintf(job.id, sizeof job.id, "%s", id);
     ck_assert(store_job_add(store, &job, &(struct store_asking){0}, &added, &problem) &&
               store_job_claim(store, 1, true, &claimed, &any, &problem) && any);
     store_job_fini(&claimed);
 }
 
 static bool
-end_job(struct store_ended *ret)
+end_job(const char *id, struct store_ended *ret)
 {
     struct spool *files[] = {spool_of("1"), spool_of("2"), spool_of("3")};
     const struct job_result result = {
         .model = &files[0], .report = &files[1], .frozen = &files[2], .summary = "{}"};
-    bool ok = library_job_end(library, "j", &result, NULL, ret, &problem);
+    bool ok = library_job_end(library, id, &result, NULL, ret, &problem);
     for (size_t i = 0; i < 3; i++) {
         ck_assert(!ok || !files[i]);
         spool_discard(&files[i]);
@@ -250,12 +253,45 @@ end_job(struct store_ended *ret)
 START_TEST(job_end_waits_together)
 {
     struct store_ended ended;
-    start_job();
+    start_job("j");
     waited_for = 3;
-    ck_assert_msg(end_job(&ended), "%s", problem.detail);
+    ck_assert_msg(end_job("j", &ended), "%s", problem.detail);
     ck_assert(ended.was);
     ck_assert_int_eq(most_at_once, 3);
     ck_assert_int_eq(blobs(), 3);
+}
+END_TEST
+
+/* Ends another job with the same files, and returns the number of its syncs. */
+static int
+syncs_of_same_files(void)
+{
+    struct store_ended ended;
+    start_job("k");
+    synced = 0;
+    ck_assert_msg(end_job("k", &ended) && ended.was, "%s", problem.detail);
+    ck_assert_int_eq(blobs(), 3);
+    return synced;
+}
+
+/* A file that an earlier job stored is not synced again. */
+START_TEST(same_files_are_not_synced)
+{
+    struct store_ended ended;
+    start_job("j");
+    ck_assert(end_job("j", &ended) && ended.was);
+    ck_assert_int_eq(syncs_of_same_files(), 0);
+}
+END_TEST
+
+/* One that was lost meanwhile is synced and named again. */
+START_TEST(lost_files_are_synced)
+{
+    struct store_ended ended;
+    start_job("j");
+    ck_assert(end_job("j", &ended) && ended.was);
+    blob_remove(library_blobs(library), ONE);
+    ck_assert_int_eq(syncs_of_same_files(), 2);
 }
 END_TEST
 
@@ -263,13 +299,13 @@ END_TEST
 START_TEST(job_end_fails)
 {
     struct store_ended ended;
-    start_job();
+    start_job("j");
     failing = _i + 1;
-    ck_assert(!end_job(&ended));
+    ck_assert(!end_job("j", &ended));
     ck_assert_int_eq(problem.code, API_IO);
     ck_assert_int_eq(blobs(), 0);
     problem = (struct api_problem){0};
-    ck_assert(end_job(&ended) && ended.was);
+    ck_assert(end_job("j", &ended) && ended.was);
     ck_assert_int_eq(blobs(), 3);
 }
 END_TEST
@@ -308,17 +344,14 @@ forget_all(void)
    be added. */
 START_TEST(other_threads_continue)
 {
-    struct store_file file = {0};
-    bool is_new;
-    ck_assert(keep("a", "abc", 100));
-    struct spool *spool = spool_of("abc");
+    struct store_ended ended;
+    ck_assert(keep("a", "1", 100));
+    start_job("j");
     meanwhile = forget_all;
-    ck_assert(
-        library_add(library, STORE_MODEL, &spool, NULL, &file, &is_new, &problem));
+    ck_assert(end_job("j", &ended) && ended.was);
     ck_assert_ptr_null(meanwhile);
     ck_assert_str_eq(get("a"), "");
-    ck_assert(is_new && blob_exists(library_blobs(library), ABC));
-    store_file_fini(&file);
+    ck_assert(blob_exists(library_blobs(library), ONE));
 }
 END_TEST
 
@@ -383,6 +416,8 @@ suite(void)
     tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, job_end_waits_together);
+    tcase_add_test(t, same_files_are_not_synced);
+    tcase_add_test(t, lost_files_are_synced);
     tcase_add_loop_test(t, job_end_fails, 0, 6);
     tcase_add_loop_test(t, model_is_durable, 0, 3);
     tcase_add_test(t, other_threads_continue);
