@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum qdq_code
 qdqi_deployed_warn(struct qdqi_job *job, const char *why, struct qdq_error *err)
@@ -155,5 +156,102 @@ qdqi_deployed_report(struct qdqi_job *job, const struct qdq_output_report *outpu
     if (!r->processor || !r->version)
         return qdqi_no_memory(err);
     job->report->view.deployed = r;
+    return QDQ_OK;
+}
+
+/* --- float16 ---------------------------------------------------------------- */
+
+/* A session that has so much less than the literal arithmetic, and less than what rounding to
+   float16 leaves, computes something else. */
+static const double broken_by_db = 6, sound_db = 30;
+
+/* Returns whether an activation with a pair has this type. */
+static bool
+has_pairs_of(const struct qdqi_job *job, enum qdqi_dtype dtype)
+{
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++)
+        if (job->plan->activations[i].dtype == dtype)
+            return true;
+    return false;
+}
+
+/* Returns whether the runtime runs 8-bit integers, and not float16 as well: it breaks floats of
+   8 bits by itself. */
+static bool
+has_integer_pairs_alone(const struct qdqi_job *job)
+{
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++)
+        if (qdqi_format_row((int)job->plan->activations[i].format)->fraction_bits > 0)
+            return false;
+    return true;
+}
+
+/* Returns whether a difference to the literal arithmetic is that of float16: where sums of
+   8 bits saturate, layers that stay float32 may differ, too. */
+static bool
+is_checked(const struct qdqi_job *job)
+{
+    const bool saturates = qdqi_host_row(qdqi_host_here())->adds_in_16_bits;
+    const bool halves =
+        job->float16.dtype == QDQI_FLOAT16 || has_pairs_of(job, QDQI_FLOAT16);
+    return halves && !job->dev && !job->unconverted.proto &&
+           has_integer_pairs_alone(job) &&
+           !(saturates && has_pairs_of(job, QDQI_FLOAT32));
+}
+
+enum qdq_code
+qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
+                 const struct qdqi_deployed_model *deployed,
+                 struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    const struct qdqi_deploy_options options = {0};
+    struct qdqi_deploy deploy;
+    *ret = (struct qdqi_deployed_model){0};
+    if (!is_checked(job) || deployed->ops == &qdqi_deploy_onnxruntime)
+        return QDQ_OK;
+    struct qdq_error why = {0};
+    enum qdq_code code = qdqi_engine_deploy_literal(job->engine, &deploy, &why);
+    if (!code)
+        code = qdqi_deploy_model(&deploy, quantized, &options, ret, &why);
+    if (code == QDQ_RUN_FAILED)
+        return qdq_error_set(
+            err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
+            "ONNX Runtime cannot load this result with float16 with its "
+            "optimizations: %s",
+            why.text);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
+}
+
+static const struct qdq_output_report *
+find_output(const struct qdq_output_report *outputs, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(outputs[i].name, name) == 0)
+            return &outputs[i];
+    return NULL;
+}
+
+enum qdq_code
+qdqi_halves_check(const struct qdqi_job *job, const struct qdq_output_report *literal,
+                  size_t n, const struct qdq_output_report *ran, size_t n_ran,
+                  struct qdq_error *err)
+{
+    const bool asked = job->work->spec->float_type == QDQ_FLOAT_FLOAT16;
+    for (size_t i = 0; i < n && is_checked(job); i++) {
+        const struct qdq_output_report *o = find_output(ran, n_ran, literal[i].name);
+        if (!o || !(literal[i].sqnr_db > -INFINITY) || o->sqnr_db >= sound_db ||
+            o->sqnr_db >= literal[i].sqnr_db - broken_by_db)
+            continue;
+        return qdq_error_set(
+            err, QDQ_UNSUPPORTED, asked ? QDQ_AT_POINTER : QDQ_AT_NOTHING,
+            asked ? "/float" : NULL,
+            "ONNX Runtime's optimizations break this result with float16: the output "
+            "'%.60s' has %.1f dB in a plain session, and %.1f dB as the operators are "
+            "defined; %s",
+            o->name, o->sqnr_db, literal[i].sqnr_db,
+            asked ? "with \"float\": \"keep\" it runs"
+                  : "quantize the model of float32 instead");
+    }
     return QDQ_OK;
 }

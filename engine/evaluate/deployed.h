@@ -41,4 +41,21 @@ enum qdq_code qdqi_deployed_report(struct qdqi_job *job,
                                    const struct qdq_output_report *outputs, size_t n,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
+/*
+ * Opens the result in a plain session of ONNX Runtime, whatever the target, where it computes in
+ * float16 and `deployed` is not such a session already: the runtime's optimizations break some
+ * models of float16. *ret has no ops where that is not needed or not possible.
+ */
+enum qdq_code qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
+                               const struct qdqi_deployed_model *deployed,
+                               struct qdqi_deployed_model *ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Compares the figures of such a session with the literal ones, by output. UNSUPPORTED when
+   the optimizations break the result. */
+enum qdq_code qdqi_halves_check(const struct qdqi_job *job,
+                                const struct qdq_output_report *literal, size_t n,
+                                const struct qdq_output_report *ran, size_t n_ran,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

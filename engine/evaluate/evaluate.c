@@ -38,12 +38,15 @@ struct evaluation {
     struct qdqi_session *q;
     /* the result as deployed; without ops when it does not run here */
     struct qdqi_deployed_model plain;
+    /* a result with float16 in a plain session of ONNX Runtime, unless `plain` is that;
+       without ops when there is none */
+    struct qdqi_deployed_model halves;
     struct qdqi_feed *feed;
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
     const char *no_twin; /* why layers are not compared at all, or NULL */
-    struct judged literal, deployed;
+    struct judged literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
@@ -251,7 +254,9 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
                                  &e->q, err);
     job->lacks_format =
         code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
-    return code ? code : qdqi_deployed_open(job, e->quantized, &e->plain, err);
+    if (code || (code = qdqi_deployed_open(job, e->quantized, &e->plain, err)))
+        return code;
+    return qdqi_halves_open(job, e->quantized, &e->plain, &e->halves, err);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -339,6 +344,24 @@ compare_deployed(struct evaluation *e, const struct qdqi_input *inputs,
                                  : qdqi_deployed_warn(e->job, why.text, err);
 }
 
+/* Runs the result with float16 in a plain session. */
+static enum qdq_code
+compare_halves(struct evaluation *e, const struct qdqi_input *inputs,
+               const struct qdqi_output *f, size_t n, int64_t samples,
+               struct qdq_error *err)
+{
+    const struct qdqi_output *q;
+    size_t n_q;
+    if (!e->halves.ops)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_deployed_model_run(
+        &e->halves, inputs, e->job->model->info.n_inputs, &q, &n_q, NULL, err);
+    if (code)
+        return qdqi_feed_name_samples(e->feed, code, err);
+    compare_outputs(&e->halved, f, q, n < n_q ? n : n_q, samples);
+    return QDQ_OK;
+}
+
 static enum qdq_code
 compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t samples,
             struct qdq_error *err)
@@ -351,7 +374,9 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     for (size_t i = 0; i < n; i++)
         e->not_float[i] = is_known_and_not_float(f[i].dtype);
     compare_outputs(&e->literal, f, q, n, samples);
-    return compare_deployed(e, inputs, f, n, samples, err);
+    if ((code = compare_deployed(e, inputs, f, n, samples, err)))
+        return code;
+    return compare_halves(e, inputs, f, n, samples, err);
 }
 
 static enum qdq_code
@@ -490,6 +515,22 @@ finish(const struct evaluation *e, const struct judged *from,
     return QDQ_OK;
 }
 
+/* Returns an error if the optimizations of ONNX Runtime break the result. */
+static enum qdq_code
+check_halves(const struct evaluation *e, struct qdq_error *err)
+{
+    const struct qdq_report *report = &e->job->report->view;
+    const bool is_plain = e->plain.ops == &qdqi_deploy_onnxruntime;
+    const struct qdq_output_report *ran;
+    size_t n;
+    if (!is_plain && !e->halves.ops)
+        return QDQ_OK;
+    enum qdq_code code = finish(e, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
+    return code ? code
+                : qdqi_halves_check(e->job, report->outputs, report->n_outputs, ran, n,
+                                    err);
+}
+
 static enum qdq_code
 report_outputs(struct evaluation *e, struct qdq_error *err)
 {
@@ -505,7 +546,7 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
                          (code = qdqi_deployed_report(job, deployed, n, err))))
         return code;
     job->not_float = e->not_float;
-    if ((code = report_unjudged(e, err)) ||
+    if ((code = check_halves(e, err)) || (code = report_unjudged(e, err)) ||
         (code = warn_sizes(e, false, "outputs_not_judged", "outputs", err)))
         return code;
     return warn_sizes(e, true, "layers_not_compared", "layers", err);
@@ -531,7 +572,8 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
                            .not_float =
                                qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
     if (!e.not_float || !judged_init(&e.literal, job->scratch, n) ||
-        !judged_init(&e.deployed, job->scratch, n))
+        !judged_init(&e.deployed, job->scratch, n) ||
+        !judged_init(&e.halved, job->scratch, n))
         return qdqi_no_memory(err);
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err))) {
@@ -547,6 +589,7 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
     qdqi_session_close(&e.f);
     qdqi_session_close(&e.q);
     qdqi_deployed_model_close(&e.plain);
+    qdqi_deployed_model_close(&e.halves);
     qdq_model_free(&e.quantized);
     qdqi_feed_close(&e.feed);
     return code;

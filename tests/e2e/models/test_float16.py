@@ -212,6 +212,38 @@ def test_what_is_float32_is_quantized_nonetheless(tmp_path, opset, quantized):
         assert types["h"] == types["v"] == np.float16
 
 
+# --- the optimizations of onnxruntime ------------------------------------------------------
+
+def biased(scale):
+    """Returns a model whose bias has integers beyond float16 in the runtime, if it is large: its
+    scale is the product of those of activation and weight."""
+    return parsed("""
+        <ir_version: 9, opset_import: ["": 19]>
+        biased (float16[n, 16] x) => (float16[n, 16] y) {
+            [fc] a = Gemm (x, w, b)  [next] y = MatMul (a, v) }""",
+                  w=RANDOM.standard_normal((16, 16)) * 0.05, b=RANDOM.standard_normal(16) * scale,
+                  v=RANDOM.standard_normal((16, 16)) * 0.05)
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "tensorrt"])
+@pytest.mark.parametrize("scale, sound", [(0.01, True), (50, False)])
+def test_a_result_that_the_optimizations_break_is_refused(tmp_path, target, scale, sound):
+    x = (RANDOM.standard_normal((48, 16)) * 0.1).astype(np.float16)
+    model = biased(scale)
+    spec = {"target": target, "recipe": "none", "weights": {"storage": "dq"}}
+    made = Quantized(tmp_path, model, npz(x=x), evaluate=False, **spec)
+    assert made.ok, made.said
+    real = judge.run(model.SerializeToString(), {"x": x})
+    figures = [judge.sqnr_db(real, judge.run(made.bytes, {"x": x}, optimized=optimized))
+               for optimized in (True, False)]
+    assert figures[1] > 25 and (figures[0] > 25) == sound
+    done = Quantized(tmp_path, model, npz(x=x), **spec)
+    assert done.ok == sound, done.said
+    if not sound:
+        assert "optimizations break this result" in done.said
+        assert f"{figures[0]:.1f} dB in a plain session" in done.said
+
+
 # --- data and metrics --------------------------------------------------------------------
 
 def test_evaluation(tmp_path):
