@@ -135,11 +135,22 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
     return qdqi_group_search(h, err);
 }
 
-/* Adds what the trials showed. `all` is the SQNR of the choice on the samples of the
-   evaluation; NAN: it does not mend the result there. */
+/* Adds the figures of a choice that have a bound. */
+static void
+add_costs(const struct qdqi_candidates *c, const struct qdqi_grade *score,
+          struct text *t)
+{
+    if (!isnan(c->max_size))
+        add(t, ", %.3f of the size", score->size_ratio);
+    if (!isnan(c->max_latency))
+        add(t, ", %.3f of the time", score->latency_ratio);
+}
+
+/* Adds what the trials showed. `all` is the score of the choice on the samples of the
+   evaluation; if its SQNR is NAN, it does not mend the result there. */
 static enum qdq_code
-add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h, double all,
-            struct text *t, struct qdq_error *err)
+add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
+            const struct qdqi_grade *all, struct text *t, struct qdq_error *err)
 {
     const char *const *names = NULL;
     size_t n = 0;
@@ -154,15 +165,17 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h, double
     }
     add(t, "; at fault: ");
     add_faults(c->job, t, names, n);
-    if (isnan(all)) {
-        add(t,
-            "; with %s in float it has %.1f dB on %lld samples, and nothing that was "
-            "tried is enough",
-            n > 1 ? "these" : "that", h->best.sqnr_db,
+    const bool enough = !isnan(all->sqnr_db);
+    const struct qdqi_grade *score = enough ? all : &h->best;
+    add(t, "; with %s in float it has %.1f dB", n > 1 ? "these" : "that",
+        score->sqnr_db);
+    add_costs(c, score, t);
+    if (!enough) {
+        add(t, " on %lld samples, and nothing that was tried is enough",
             (long long)qdqi_judge_samples(c->judge));
         return QDQ_OK;
     }
-    add(t, "; with %s in float it has %.1f dB: ", n > 1 ? "these" : "that", all);
+    add(t, ": ");
     add_spec(t, names, n);
     return QDQ_OK;
 }
@@ -175,23 +188,25 @@ open_judge(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
     enum qdq_code code =
         qdqi_judge_open(c->job, options, QDQ_STAGE_ADVISE, &c->judge, &why);
     *ret_none = code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED;
+    if (!code && !isnan(c->max_latency))
+        code = qdqi_judge_measure_latency(c->judge, &why);
     return code && !*ret_none
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : QDQ_OK;
 }
 
-/* Judges a choice on the samples of the evaluation. *ret_db is NAN if it does not mend
-   the result there. */
+/* Judges a choice on the samples of the evaluation. The SQNR of *ret is NAN if it does not
+   mend the result there. */
 static enum qdq_code
-confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db, double *ret_db,
-        struct qdq_error *err)
+confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
+        struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
     struct qdqi_judge *few = c->judge;
     struct qdqi_grade score;
     struct qdqi_feed *feed = NULL;
     bool none;
-    *ret_db = NAN;
+    ret->sqnr_db = NAN;
     enum qdq_code code =
         qdqi_feed_open(&c->job->fixed, c->job->dataset, &options, &feed, err);
     if (code)
@@ -201,8 +216,9 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db, double 
     c->judge = NULL;
     code = open_judge(c, &options, &none, err);
     if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
-        score.sqnr_db >= goal_db && !(qdqi_judge_top1(c->judge) < c->min_top1))
-        *ret_db = score.sqnr_db;
+        qdqi_group_fits(&score) && score.sqnr_db >= goal_db &&
+        !(qdqi_judge_top1(c->judge) < c->min_top1))
+        *ret = score;
     qdqi_judge_close(&c->judge);
     c->judge = few;
     return code;
@@ -216,17 +232,17 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
 {
     struct qdqi_group_search h = {0};
     const double goal_db = c->goal_db;
-    double all = NAN;
+    struct qdqi_grade all = {.sqnr_db = NAN};
     enum qdq_code code = QDQ_OK;
     c->goal_db += margin_db;
-    for (int round = 0; !code && round < ROUNDS && isnan(all); round++) {
+    for (int round = 0; !code && round < ROUNDS && isnan(all.sqnr_db); round++) {
         if ((code = search(c, bound, &h, err)) || !h.is_float ||
-            !(h.best.sqnr_db >= h.goal_db))
+            !qdqi_group_fits(&h.best) || !(h.best.sqnr_db >= h.goal_db))
             break;
         code = confirm(c, h.is_float, goal_db, &all, err);
         c->goal_db = h.best.sqnr_db + more_db;
     }
-    return code ? code : add_outcome(c, &h, all, t, err);
+    return code ? code : add_outcome(c, &h, &all, t, err);
 }
 
 /* Tries layers in float, and adds what that shows to the text. */
@@ -269,8 +285,8 @@ add_worst(const struct qdq_report *r, struct text *t)
     return outputs[worst].sqnr_db;
 }
 
-/* Returns whether layers in float can mend the result: it misses more than a bound of the
-   whole model. */
+/* Returns whether layers in float may mend the result, and the job can try that: it is poor by
+   its outputs, or misses a bound of accept. */
 static bool
 can_help(const struct qdqi_job *job)
 {
@@ -280,7 +296,7 @@ can_help(const struct qdqi_job *job)
     alone.n_gates = 0;
     alone.recipe_missed = false;
     for (size_t i = 0; i < r->n_gates; i++)
-        missed = missed || (r->gates[i].output && !r->gates[i].met);
+        missed = missed || !r->gates[i].met;
     const char *verdict = qdqi_verdict(&alone);
     return job->dataset && job->work->dataset >= 0 && r->evaluated_samples > 0 &&
            job->work->spec->float_type == QDQ_FLOAT_KEEP &&
@@ -304,8 +320,9 @@ qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
                                 .scales = scales,
                                 .reason = "advice",
                                 .selected = true,
-                                .max_size = NAN,
-                                .max_latency = NAN};
+                                .max_size = job->work->spec->accept.max_size_ratio,
+                                .max_latency =
+                                    job->work->spec->accept.max_latency_ratio};
     struct qdq_report *r = &job->report->view;
     r->size_before = qdqi_model_bytes(job->original);
     enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,
