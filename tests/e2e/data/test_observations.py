@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import contract
 import nets
-from service import CALIBRATION, DATA, INSTALLED, QUANTIZE
+from service import CALIBRATION, DATA, INSTALLED, QUANTIZE, eventually
 
 pytestmark = pytest.mark.long
 METHODS = contract.range_methods()
@@ -314,8 +314,9 @@ def test_a_restart_keeps_them(daemon, tmp_path):
     assert counted(report) == (0, len(report["tensors"]))
 
 
-def test_they_go_with_model_and_data(daemon, tmp_path):
+def test_they_go_with_model_and_data(service, tmp_path):
     """Observations are deleted with their model or their dataset."""
+    daemon = service(retention_leftovers=1)
     jobs = Jobs(daemon, tmp_path)
     for kind in ("models", "datasets"):
         jobs.run()
@@ -326,7 +327,7 @@ def test_they_go_with_model_and_data(daemon, tmp_path):
         assert counted(jobs.run()) == (6, 0)
         for kind_of, name in ids.items():
             daemon.request("DELETE", f"/v1/{kind_of}/{name}")
-        assert daemon.stored_files() == []
+        eventually(lambda: daemon.stored_files() == [])
         jobs.upload()
 
 
@@ -407,17 +408,27 @@ def test_a_job_that_failed_leaves_them(daemon, tmp_path):
     assert counted(report) == (0, 1)
 
 
+def has_observations(daemon):
+    """Returns whether a stored file has observations."""
+    for path in (daemon.state / "blobs").rglob("*"):
+        try:
+            if path.is_file() and path.read_bytes()[:6] == b"QDQOBS":
+                return True
+        except FileNotFoundError:
+            pass  # it was removed just now
+    return False
+
+
 @pytest.mark.parametrize("most", ["0", "1", "2K"])
 def test_too_small_a_cache_keeps_nothing(service, tmp_path, most):
-    jobs = Jobs(service(cache_observations=most), tmp_path)
+    jobs = Jobs(service(cache_observations=most, retention_leftovers=1), tmp_path)
     for _ in range(2):
         assert counted(jobs.run()) == (6, 0)
-    stored = (p for p in (jobs.daemon.state / "blobs").rglob("*") if p.is_file())
-    assert not any(p.read_bytes()[:6] == b"QDQOBS" for p in stored)
+    eventually(lambda: not has_observations(jobs.daemon))
 
 
 def test_the_least_recently_used_goes(service, tmp_path):
-    one = service()
+    one = service(retention_leftovers=1)
     jobs = Jobs(one, tmp_path)
     jobs.run(calibration={"max_samples": 1})
     (size,) = [p.stat().st_size for p in (one.state / "blobs").rglob("*")
@@ -429,8 +440,7 @@ def test_the_least_recently_used_goes(service, tmp_path):
         time.sleep(0.01)  # the clock counts milliseconds
     one.stop()
     one.start(QDQD_CACHE_OBSERVATIONS="0")
-    assert not any(p.read_bytes()[:6] == b"QDQOBS"
-                   for p in (one.state / "blobs").rglob("*") if p.is_file())
+    eventually(lambda: not has_observations(one))
 
 
 # --- the command -------------------------------------------------------------------------

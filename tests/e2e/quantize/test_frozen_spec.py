@@ -12,7 +12,7 @@ import pytest
 
 import judge
 import nets
-from service import QUANTIZE, problem
+from service import QUANTIZE, eventually, problem
 from test_gates import MISSED, submit
 
 
@@ -165,7 +165,7 @@ def test_wait_and_failure(daemon):
 
 
 def test_restart_and_deletion(service):
-    one = service()
+    one = service(retention_leftovers=1)
     job = submit(one, {})
     one.succeeded(job)
     text = frozen(one, job)
@@ -175,7 +175,7 @@ def test_restart_and_deletion(service):
     name = hashlib.sha256(text).hexdigest()
     assert any(name in stored for stored in one.stored_files())
     assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
-    assert not any(name in stored for stored in one.stored_files())
+    eventually(lambda: not any(name in stored for stored in one.stored_files()))
 
 
 def test_qdq_runs_it(daemon, tmp_path):

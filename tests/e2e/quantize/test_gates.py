@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import judge
 import nets
-from service import QUANTIZE, problem
+from service import QUANTIZE, eventually, problem
 
 pytestmark = pytest.mark.shares_daemon
 REACHED = {"min_sqnr_db": 5, "min_cosine": 0.5, "max_abs_error": 1e6,
@@ -238,7 +238,7 @@ def test_one_shot(daemon):
 
 
 def test_restart_and_deletion(service):
-    one = service()
+    one = service(retention_leftovers=1)
     job = submit(one, {"accept": MISSED})
     before = one.ended(job)
     report = one.report(job)
@@ -254,7 +254,7 @@ def test_restart_and_deletion(service):
     assert len(one.stored_files()) >= 2
     assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
     problem(one.get("/v1/models/" + error["model"]), 404, "not_found")
-    assert one.stored_files() == []
+    eventually(lambda: one.stored_files() == [])
 
 
 # --- qdq -----------------------------------------------------------------------------------
