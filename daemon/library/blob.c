@@ -410,30 +410,6 @@ spool_read(struct spool *spool, int *ret, struct api_problem *p)
     return true;
 }
 
-bool
-spools_sync(struct spool **const *spools, size_t n, struct api_problem *p)
-{
-    int fds[SYNC_MOST];
-    if (n && (*spools[0])->blobs->bucket)
-        return true; /* the bucket has them, and a cache may lose them */
-    for (size_t at = 0; at < n;) {
-        size_t some = 0;
-        for (; at < n && some < SYNC_MOST; at++)
-            if (!(*spools[at])->stored)
-                fds[some++] = (*spools[at])->fd;
-        if ((errno = sync_together(fdatasync, fds, some)))
-            return blobs_fail(p, "writing a temporary file");
-    }
-    return true;
-}
-
-bool
-spool_sync(struct spool *spool, struct api_problem *p)
-{
-    struct spool **const one = &spool;
-    return spools_sync(&one, 1, p);
-}
-
 /* Opens the folder that holds a blob. */
 static int
 open_folder_of(struct blobs *blobs, const char *id)
@@ -443,17 +419,26 @@ open_folder_of(struct blobs *blobs, const char *id)
     return openat(blobs->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Makes the names of up to SYNC_MOST blobs durable. */
+static int
+open_file_of(struct blobs *blobs, const char *id)
+{
+    char name[NAME_SIZE];
+    blob_name(id, name);
+    return openat(blobs->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+enum { SYNC_BLOBS = SYNC_MOST / 2 };
+
+/* Makes the bytes and the names of up to SYNC_BLOBS blobs durable, all at once. */
 static bool
-sync_folders(struct blobs *blobs, struct spool **const *spools, size_t n)
+sync_blobs(struct blobs *blobs, const char *const *ids, size_t n)
 {
     int fds[SYNC_MOST];
     size_t opened = 0;
     int error = 0;
-    for (size_t i = 0; i < n && !error; i++) {
-        if ((*spools[i])->stored)
-            continue;
-        fds[opened] = open_folder_of(blobs, (*spools[i])->id);
+    for (size_t i = 0; i < 2 * n && !error; i++) {
+        const char *id = ids[i / 2];
+        fds[opened] = i % 2 ? open_folder_of(blobs, id) : open_file_of(blobs, id);
         if (fds[opened] < 0)
             error = errno;
         else
@@ -468,22 +453,50 @@ sync_folders(struct blobs *blobs, struct spool **const *spools, size_t n)
 }
 
 bool
-blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p)
+blob_sync(struct blobs *blobs, const char *id, struct api_problem *p)
 {
-    int fd = open_folder_of(blobs, id);
-    bool ok = (fd >= 0 && fsync(fd) == 0) || blobs_fail(p, "storing a file");
-    if (fd >= 0)
-        close(fd);
-    return ok;
+    return sync_blobs(blobs, &id, 1) || blobs_fail(p, "storing a file");
 }
 
-/* Syncs the spool if that was left out because its blob was stored. */
+/* Makes the blobs of the spools durable, except those that are so already. */
 static bool
-sync_unsynced(struct spool *s)
+sync_committed(struct spool **const *spools, size_t n)
 {
-    bool ok = !s->stored || fdatasync(s->fd) == 0;
-    s->stored = false;
-    return ok;
+    const char *ids[SYNC_BLOBS];
+    for (size_t at = 0; at < n;) {
+        size_t some = 0;
+        for (; at < n && some < SYNC_BLOBS; at++)
+            if (!(*spools[at])->stored)
+                ids[some++] = (*spools[at])->id;
+        if (!sync_blobs((*spools[0])->blobs, ids, some))
+            return false;
+    }
+    return true;
+}
+
+/* Returns whether the blob's name is for this spool: no file has it, or a damaged one, or
+   one that was not verified. */
+static bool
+takes_name(const struct spool *s, uint64_t before)
+{
+    lock_assert_held(&s->blobs->naming);
+    return !before || before != s->size || s->replaces ||
+           !blobs_is_verified(s->blobs, s->id);
+}
+
+/* Syncs a spool that replaces a file: a row may name it, and after a loss of power its name
+   must not stand for fewer bytes. */
+static bool
+sync_replacement(struct spool *s)
+{
+    struct blobs *blobs = s->blobs;
+    char name[NAME_SIZE];
+    blob_name(s->id, name);
+    lock_acquire(&blobs->naming);
+    uint64_t before = size_of(blobs->dir, name);
+    bool replaces = before && !blobs->bucket && takes_name(s, before);
+    lock_release(&blobs->naming);
+    return !replaces || fdatasync(s->fd) == 0;
 }
 
 /* Renames a finished spool to its blob's name, unless the blob exists and was verified.
@@ -497,9 +510,9 @@ name_blob(struct spool *s)
     blob_name(s->id, name);
     lock_acquire(&blobs->naming);
     uint64_t before = size_of(blobs->dir, name);
-    if (!before || before != s->size || s->replaces ||
-        !blobs_is_verified(blobs, s->id)) {
-        ok = sync_unsynced(s) && renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
+    if (takes_name(s, before)) {
+        s->stored = false;
+        ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
         if (ok) {
             s->name[0] = '\0';
             blobs->used += s->size - before;
@@ -514,16 +527,14 @@ name_blob(struct spool *s)
 bool
 spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!name_blob(*spools[i]))
-            return blobs_fail(p, "storing a file");
-    for (size_t at = 0; at < n && !(*spools[0])->blobs->bucket; at += SYNC_MOST)
-        if (!sync_folders((*spools[at])->blobs, spools + at,
-                          n - at < SYNC_MOST ? n - at : SYNC_MOST))
-            return blobs_fail(p, "storing a file");
-    for (size_t i = 0; i < n; i++)
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = sync_replacement(*spools[i]) && name_blob(*spools[i]);
+    if (n && !(*spools[0])->blobs->bucket) /* a cache may lose its files */
+        ok = ok && sync_committed(spools, n);
+    for (size_t i = 0; i < n && ok; i++)
         spool_discard(spools[i]);
-    return true;
+    return ok || blobs_fail(p, "storing a file");
 }
 
 void

@@ -41,8 +41,8 @@ bool blob_read_part(struct blobs *blobs, const char *id, uint64_t size, int *ret
 /* Opens a blob without any check, for a caller that hashes it while it reads. */
 bool blob_open(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 bool blob_exists(struct blobs *blobs, const char *id);
-/* Makes the name of an existing blob durable. */
-bool blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p);
+/* Makes an existing blob durable, with its name. */
+bool blob_sync(struct blobs *blobs, const char *id, struct api_problem *p);
 /* Removes a blob; does nothing when it does not exist. */
 void blob_remove(struct blobs *blobs, const char *id);
 /* Calls `fn` with the id of every blob. */
@@ -145,14 +145,12 @@ bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
    is committed. The spool is then neither synced nor renamed, unless the blob turns out to
    be damaged. */
 void spool_set_stored(struct spool *spool);
-/* Flushes finished spools to the disk, all at once. */
-bool spool_sync(struct spool *spool, struct api_problem *p);
-bool spools_sync(struct spool **const *spools, size_t n, struct api_problem *p);
 /*
- * Publish finished and synced spools of one folder as blobs that survive a power loss:
- * all spools are renamed first, then the names are made durable at once. An existing
- * blob stays, unless its size or spool_set_replace() says that it is damaged. The
- * spools are freed on success; on failure some may have been renamed.
+ * Publish finished spools of one folder as blobs that survive a power loss: all spools are
+ * renamed first, then their bytes and names are made durable at once. So a blob that no row
+ * names may be damaged by a power loss. An existing blob stays, unless its size or
+ * spool_set_replace() says that it is damaged. The spools are freed on success; on failure
+ * some may have been renamed.
  */
 bool spool_commit(struct spool **spool, struct api_problem *p);
 void spool_set_replace(struct spool *spool);

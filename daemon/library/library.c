@@ -66,7 +66,7 @@ find_stored(struct library *library, const struct incoming *incoming,
     return ok;
 }
 
-/* Syncs the spools and publishes them as blobs. Locks the library, also on failure:
+/* Publishes the spools as blobs. Locks the library, also on failure:
    the caller adds the rows and unlocks. */
 static bool
 publish_blobs(struct library *library, struct incoming *incoming, struct api_problem *p)
@@ -76,7 +76,7 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
     library->incoming = incoming;
     bool ok = find_stored(library, incoming, p);
     lock_release(&library->lock);
-    ok = ok && spools_sync(incoming->spools, incoming->n, p) &&
+    ok = ok &&
          (!library->bucket ||
           cache_upload(library->blobs, incoming->spools, incoming->n, p)) &&
          library_unmark(library, incoming->ids, incoming->n, p) &&
@@ -245,10 +245,10 @@ check_parts(struct library *library, const struct library_part *parts, size_t n,
         if (!there)
             return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                    "%s is not stored any more", id);
-        /* Another thread is still publishing this blob; make its name durable before
+        /* Another thread is still publishing this blob, which has to be durable before
            a row refers to it. */
         if (!library->bucket && library_is_incoming(library, id) &&
-            !blob_sync_name(library->blobs, id, p))
+            !blob_sync(library->blobs, id, p))
             return false;
     }
     return true;
