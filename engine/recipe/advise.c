@@ -4,6 +4,7 @@
 
 #include "accept/gates.h"
 #include "accept/verdict.h"
+#include "evaluate/deployed.h"
 #include "evaluate/evaluate.h"
 #include "model/write.h"
 #include "judge/candidates.h"
@@ -286,17 +287,20 @@ add_worst(const struct qdq_report *r, struct text *t)
 }
 
 /* Returns whether layers in float may mend the result, and the job can try that: it is poor by
-   its outputs, or misses a bound of accept. */
+   its outputs, or misses a bound of accept that the judge of candidates can measure. */
 static bool
-can_help(const struct qdqi_job *job)
+can_help(const struct qdqi_candidates *c)
 {
+    const struct qdqi_job *job = c->job;
     const struct qdq_report *r = &job->report->view;
     struct qdq_report alone = *r;
     bool missed = false;
     alone.n_gates = 0;
     alone.recipe_missed = false;
     for (size_t i = 0; i < r->n_gates; i++)
-        missed = missed || !r->gates[i].met;
+        missed = missed || (!r->gates[i].met &&
+                            (strcmp(r->gates[i].figure, "latency_ratio") != 0 ||
+                             !isnan(c->max_latency)));
     const char *verdict = qdqi_verdict(&alone);
     return job->dataset && job->work->dataset >= 0 && r->evaluated_samples > 0 &&
            job->work->spec->float_type == QDQ_FLOAT_KEEP &&
@@ -321,8 +325,7 @@ qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
                                 .reason = "advice",
                                 .selected = true,
                                 .max_size = job->work->spec->accept.max_size_ratio,
-                                .max_latency =
-                                    job->work->spec->accept.max_latency_ratio};
+                                .max_latency = NAN};
     struct qdq_report *r = &job->report->view;
     r->size_before = qdqi_model_bytes(job->original);
     enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,
@@ -330,13 +333,15 @@ qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
     const char *verdict = code ? NULL : qdqi_verdict(r);
     if (!verdict || strcmp(verdict, "poor") != 0)
         return code;
+    if (qdqi_deployed_runs(job))
+        c.max_latency = job->work->spec->accept.max_latency_ratio;
     if ((code = qdqi_candidates_find(&c, err)))
         return code;
     struct text t = {.size = room_for(&c)};
     if (!(t.to = qdqi_arena_array(job->scratch, t.size, 1)))
         return qdqi_no_memory(err);
     choose_goal(r, add_worst(r, &t), &c);
-    if (can_help(job) && c.n > 0)
+    if (can_help(&c) && c.n > 0)
         code = explain(&c, &t, err);
     return code ? code
                 : qdqi_warn_text(&job->warnings, job->arena, err, "poor", NULL, t.to);
