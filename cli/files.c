@@ -314,6 +314,13 @@ output_copy_part(struct output *output, int from, uint64_t at, uint64_t size,
     return n >= 0 || io_problem(problem, output->path, errno);
 }
 
+void
+output_begin_sync(const struct output *output)
+{
+    if (output->fd >= 0)
+        (void)sync_file_range(output->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 bool
 output_commit(struct output *output, struct api_problem *problem)
 {

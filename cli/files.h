@@ -50,6 +50,9 @@ bool output_copy(struct output *output, int from, struct api_problem *problem);
 /* Copies at most `size` bytes from offset `at` of the file. */
 bool output_copy_part(struct output *output, int from, uint64_t at, uint64_t size,
                       struct api_problem *problem);
+/* Has the disk begin to write the file, and does not wait. Without an open file it does
+   nothing. */
+void output_begin_sync(const struct output *output);
 /* Syncs the file and renames it into place. */
 bool output_commit(struct output *output, struct api_problem *problem);
 /* Removes the file if it was not committed; accepts OUTPUT_NONE. */

@@ -152,6 +152,16 @@ keep_observations(struct quantization *q, struct api_problem *problem)
            output_commit(&q->observed, problem);
 }
 
+/* Waits for the model's id, which is written last. The disk begins with the rest. */
+static const char *
+wait_for_id(void *arg)
+{
+    struct quantization *q = arg;
+    output_begin_sync(&q->out);
+    output_begin_sync(&q->data);
+    return late_id_wait(q->model_id);
+}
+
 static bool
 run(struct quantization *q, struct api_problem *problem)
 {
@@ -164,8 +174,8 @@ run(struct quantization *q, struct api_problem *problem)
     struct qdq_work work = {
         .model = q->model,
         .model_id = late ? LATE_ID_PLACEHOLDER : late_id_wait(q->model_id),
-        .late_id = late ? late_id_wait : NULL,
-        .late_id_arg = q->model_id,
+        .late_id = late ? wait_for_id : NULL,
+        .late_id_arg = q,
         .external = q->external.files,
         .n_external = q->external.n,
         .dataset = q->dataset,
