@@ -406,6 +406,18 @@ add_timings(struct text *text, json_t *report)
 }
 
 static void
+add_stages(struct text *text, json_t *report)
+{
+    static const struct column columns[] = {
+        {"stage", "name", false},           {"seconds", "seconds", true},
+        {"threads", "threads", true},       {"bytes", "bytes", true},
+        {"peak bytes", "peak_bytes", true},
+    };
+    add_table(text, "Stages", json_object_get(report, "stages"), columns,
+              N_COLUMNS(columns));
+}
+
+static void
 add_report(struct text *text, json_t *report)
 {
     static const struct column warnings[] = {
@@ -422,6 +434,7 @@ add_report(struct text *text, json_t *report)
               N_COLUMNS(warnings));
     add_tensors(text, report);
     add_timings(text, report);
+    add_stages(text, report);
 }
 
 char *

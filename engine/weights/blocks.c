@@ -308,12 +308,6 @@ qdqi_blocks_bytes(const struct qdqi_blocks *b)
     return (uint64_t)b->w.n * qdqi_dtype_size((int)b->w.dtype);
 }
 
-size_t
-qdqi_blocks_count(const struct qdqi_blocks *b)
-{
-    return b->n_scales;
-}
-
 struct qdqi_blocks_bulks
 qdqi_blocks_bulks(const struct qdqi_blocks *b)
 {

@@ -44,8 +44,6 @@ struct qdqi_blocks *qdqi_blocks_new(struct qdqi_arena *arena,
 struct qdqi_blocks_bulks qdqi_blocks_bulks(const struct qdqi_blocks *blocks);
 /* Returns the size of the elements in bytes. */
 uint64_t qdqi_blocks_bytes(const struct qdqi_blocks *blocks);
-/* Returns the number of scales. */
-size_t qdqi_blocks_count(const struct qdqi_blocks *blocks);
 /* Summarizes the scales, after all pieces are written. */
 struct qdqi_blocks_summary qdqi_blocks_summary(const struct qdqi_blocks *blocks);
 

@@ -89,6 +89,8 @@ def test_it_says_what_the_json_says(daemon, job):
     assert [float(row[1]) for row in found.get("Worst layers", [[]])[1:]
             if row[1] != "-"] == pytest.approx(worst, rel=1e-5)
     assert [row[0] for row in found["Timings"][1:]] == list(report["timings"])
+    assert [row[0] for row in found["Stages"][1:]] == [
+        stage["name"] for stage in report["stages"]]
 
 
 def test_negotiation(daemon, job):
