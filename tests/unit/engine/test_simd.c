@@ -15,6 +15,7 @@
 #include "number/noise.h"
 #include "number/simd.h"
 #include "unit.h"
+#include "weights/approximate.h"
 #include "weights/integers.h"
 #include "weights/updates.h"
 
@@ -303,6 +304,57 @@ START_TEST(fused_levels_agree)
 }
 END_TEST
 
+/* --- approximate errors --------------------------------------------------- */
+
+/* Returns the squared error that the nearest integers leave. */
+static double
+exact_error(const float *x, size_t n, const struct qdqi_approximate_scale *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double q = nearbyint((double)x[i] / (double)s->scale);
+        q = fmin(fmax(q, (double)s->low), (double)s->high);
+        double d = (double)x[i] - q * (double)s->scale;
+        sum += d * d;
+    }
+    return sum;
+}
+
+/* The exact error lies between the bounds of every level, and they lie close together. */
+START_TEST(bounds_hold_the_exact_error)
+{
+    enum { N_SCALES = 71 };
+    struct qdqi_approximate_scale grid[N_SCALES];
+    double low[N_SCALES], high[N_SCALES];
+    struct qdqi_approximate a;
+    enum qdqi_simd level = (enum qdqi_simd)_i;
+    uint64_t state = 4;
+    float x[QDQI_APPROXIMATE_MAX];
+    if (!qdqi_simd_runs(level)) {
+        printf("# bounds: %s does not run on this processor, left out\n",
+               qdqi_simd_name(level));
+        return;
+    }
+    qdqi_simd_use(level);
+    for (size_t n = 1; n <= QDQI_APPROXIMATE_MAX; n += 17) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = (float)ldexp((double)draw(&state) - 0x1p31, -31);
+        ck_assert(qdqi_approximate_init(&a, x, n));
+        for (size_t k = 0; k < N_SCALES; k++)
+            grid[k] = (struct qdqi_approximate_scale){
+                a.largest / 7 * (0.3F + 0.01F * (float)k), -8, 7};
+        qdqi_approximate_errors(&a, grid, N_SCALES, low, high);
+        for (size_t k = 0; k < N_SCALES; k++) {
+            double exact = exact_error(x, n, &grid[k]);
+            ck_assert_double_le(low[k], exact);
+            ck_assert_double_ge(high[k], exact);
+            ck_assert_double_le(high[k] - low[k],
+                                1e-3 * (double)(a.largest * a.largest) * (double)a.n);
+        }
+    }
+}
+END_TEST
+
 /* The level in use is the highest that runs. */
 START_TEST(the_highest_is_used)
 {
@@ -321,6 +373,7 @@ suite(void)
     tcase_add_test(t, the_highest_is_used);
     tcase_add_loop_test(t, levels_agree, 0, N_LOOPS * (QDQI_N_SIMD - 1));
     tcase_add_loop_test(t, fused_levels_agree, QDQI_SIMD_AVX2, QDQI_N_SIMD);
+    tcase_add_loop_test(t, bounds_hold_the_exact_error, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
     suite_add_tcase(s, t);
     return s;
 }
