@@ -182,6 +182,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/shifts.c engine/range/shifts.h \
 	engine/range/peaks.c engine/range/peaks.h \
 	engine/recipe/advise.c engine/recipe/advise.h \
+	engine/recipe/estimate.c engine/recipe/estimate.h \
 	engine/recipe/faults.c engine/recipe/faults.h \
 	engine/recipe/goals.c engine/recipe/goals.h \
 	engine/recipe/groups.c engine/recipe/groups.h \

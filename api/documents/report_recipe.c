@@ -63,11 +63,12 @@ static json_t *
 encode_recipe_step(const void *items, size_t i)
 {
     const struct qdq_recipe_step *step = (const struct qdq_recipe_step *)items + i;
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:b}", "step", step->step, "spec",
-                     encode_tried(step), "sqnr_db", api_json_real(step->sqnr_db),
-                     "size_ratio", api_json_real(step->size_ratio), "latency_ratio",
-                     api_json_real(step->latency_ratio), "samples",
-                     (json_int_t)step->samples, "kept", step->kept);
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:b}", "step", step->step, "spec",
+        encode_tried(step), "sqnr_db", api_json_real(step->sqnr_db), "size_ratio",
+        api_json_real(step->size_ratio), "latency_ratio",
+        api_json_real(step->latency_ratio), "samples", (json_int_t)step->samples,
+        "kept", step->kept, "estimated", step->estimated);
 }
 
 json_t *

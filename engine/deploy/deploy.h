@@ -36,6 +36,8 @@ struct qdqi_deploy_ops {
     bool calibrates; /* the engine calibrates by it, which finds what it cannot load */
     bool writes;     /* open() can write the model as it is run */
     bool chooses_precision; /* open() heeds own_precision; else floats are float32 */
+    bool
+        opens_slowly; /* open() takes much longer than the runs that compare a choice */
     /* Returns the version; borrowed from the place. */
     const char *(*version)(void *place);
     /* Opens a model, which must outlive *ret. */

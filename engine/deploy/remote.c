@@ -370,6 +370,7 @@ const struct qdqi_deploy_ops qdqi_deploy_remote_openvino = {
     .title = "OpenVINO",
     .kernels = &qdqi_openvino_kernels,
     .chooses_precision = true,
+    .opens_slowly = true,
     .version = version,
     .open = open_model,
     .run = run_model,

@@ -220,6 +220,12 @@ qdqi_judge_expect(struct qdqi_judge *j, uint64_t samples)
 }
 
 enum qdq_code
+qdqi_judge_advance(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
+{
+    return report_progress(j, samples, err);
+}
+
+enum qdq_code
 qdqi_judge_conclude(const struct qdqi_judge *j, struct qdq_error *err)
 {
     return !j->lost ? QDQ_OK

@@ -23,6 +23,9 @@ void qdqi_judge_close(struct qdqi_judge **judge);
 int64_t qdqi_judge_samples(const struct qdqi_judge *judge);
 /* Sets the number of samples that are expected to run, for reports of progress. */
 void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
+/* Adds samples that something else ran in the judge's stage to the progress. CANCELLED. */
+enum qdq_code qdqi_judge_advance(struct qdqi_judge *judge, int64_t samples,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Judges the job's present plan: *ret_db is the SQNR of the worst float32 output. An output
    whose number of elements differs from that of the float model is left out from then on.

@@ -25,8 +25,9 @@ struct state {
     size_t n_groups;
     size_t *kept; /* groups in float, in the order of the choice */
     size_t n_kept;
-    double total; /* cost of all layers */
-    bool alone;   /* groups are measured alone */
+    double total;   /* cost of all layers */
+    bool alone;     /* groups are measured alone */
+    bool estimates; /* choices are estimated, not judged */
 };
 
 enum { START_SHARE = 2 }; /* one part in so many of the bound is for the first groups */
@@ -37,6 +38,9 @@ static const double least_relief = 0.005; /* likewise, of the excess */
 /* Noise as loud as the signal hides what one group gains, because others wreck the outputs
    as well. Below this figure a group is measured alone, with all other layers in float. */
 static const double alone_below_db = 10;
+
+/* Estimates agree with the scores when they differ by no more. */
+static const double agreement_db = 2;
 
 static double
 noise_of(double sqnr_db)
@@ -59,11 +63,13 @@ qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b)
                               : a->excess <= b->excess - least_relief;
 }
 
+/* Returns how many choices may still be judged. After estimates one more is. */
 static size_t
 scores_left(const struct state *s)
 {
-    return s->h->is_late && s->h->is_late(s->h->arg) ? 0
-                                                     : s->h->max_scores - s->h->n_steps;
+    const size_t done = s->h->n_steps + (s->estimates ? 1 : 0);
+    const bool late = s->h->is_late && s->h->is_late(s->h->arg);
+    return late || done > s->h->max_scores ? 0 : s->h->max_scores - done;
 }
 
 static void
@@ -73,7 +79,7 @@ set_group(struct state *s, const struct group *g, bool is_float)
         s->h->is_float[i] = is_float;
 }
 
-/* Judges the present choice and adds a step. */
+/* Judges or estimates the present choice and adds a step. */
 static enum qdq_code
 judge(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_error *err)
 {
@@ -82,10 +88,11 @@ judge(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_erro
     if (!copy)
         return qdqi_no_memory(err);
     memcpy(copy, h->is_float, h->n * sizeof *copy);
-    enum qdq_code code = h->score(h->arg, copy, ret, err);
+    enum qdq_code code =
+        (s->estimates ? h->estimate : h->score)(h->arg, copy, ret, err);
     if (!code)
-        h->steps[h->n_steps++] =
-            (struct qdqi_group_step){.step = step, .is_float = copy, .score = *ret};
+        h->steps[h->n_steps++] = (struct qdqi_group_step){
+            .step = step, .is_float = copy, .score = *ret, .estimated = s->estimates};
     return code;
 }
 
@@ -407,6 +414,87 @@ go_backward(struct state *s, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Chooses the layers that stay in float, by scores or by estimates. */
+static enum qdq_code
+choose(struct state *s, struct qdq_error *err)
+{
+    const struct qdqi_grade *start = &s->h->best;
+    s->alone = start->sqnr_db < alone_below_db && qdqi_group_fits(start);
+    enum qdq_code code = measure_first_groups(s, err);
+    if (!code)
+        code = s->alone ? choose_by_noise(s, err) : go_forward(s, err);
+    return code ? code : go_backward(s, err);
+}
+
+/* --- by estimates ----------------------------------------------------------- */
+
+/* Forgets what was estimated, so that the search begins by scores. */
+static void
+start_again(struct state *s, const struct qdqi_grade *start)
+{
+    s->n_groups = s->n_kept = 0;
+    s->h->best = *start;
+    set_all(s, false);
+    for (size_t i = 0; i < s->h->n_steps; i++)
+        s->h->steps[i].kept = s->h->steps[i].kept && !s->h->steps[i].estimated;
+}
+
+/* Goes on from an estimated choice by scores: the gains are estimates of an earlier round. */
+static enum qdq_code
+go_on(struct state *s, struct qdq_error *err)
+{
+    for (size_t i = 0; i < s->n_groups; i++)
+        s->groups[i].round = SIZE_MAX;
+    return s->alone ? QDQ_OK : go_forward(s, err);
+}
+
+/* Judges the choice that the estimates led to. *ret_found is whether the search keeps it. */
+static enum qdq_code
+confirm(struct state *s, const struct qdqi_grade *start, bool *ret_found,
+        struct qdq_error *err)
+{
+    struct qdqi_group_search *h = s->h;
+    const double estimate_db = h->best.sqnr_db;
+    struct qdqi_grade score;
+    enum qdq_code code = judge(s, "float", &score, err);
+    *ret_found = !code && qdqi_group_is_better(&score, start) &&
+                 score.sqnr_db >= fmin(estimate_db - agreement_db, h->goal_db);
+    if (!*ret_found) {
+        start_again(s, start);
+        return code;
+    }
+    h->best = score;
+    h->steps[h->n_steps - 1].kept = true;
+    return go_on(s, err);
+}
+
+/* Searches by estimates, if they agree with the score of the start. */
+static enum qdq_code
+search_by_estimates(struct state *s, bool *ret_found, struct qdq_error *err)
+{
+    struct qdqi_group_search *h = s->h;
+    const struct qdqi_grade start = h->best;
+    struct qdqi_grade estimate;
+    if (scores_left(s) < 3)
+        return QDQ_OK;
+    s->estimates = true;
+    enum qdq_code code = judge(s, "start", &estimate, err);
+    const bool agrees = fabs(estimate.sqnr_db - start.sqnr_db) <= agreement_db;
+    if (!code && agrees) {
+        h->best = estimate;
+        code = choose(s, err);
+    }
+    s->estimates = false;
+    if (code || !agrees)
+        return code;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->is_float[i])
+            return confirm(s, &start, ret_found, err);
+    h->best = start;
+    *ret_found = true;
+    return QDQ_OK;
+}
+
 static enum qdq_code
 judge_start(struct state *s, struct qdq_error *err)
 {
@@ -438,9 +526,8 @@ qdqi_group_search(struct qdqi_group_search *h, struct qdq_error *err)
     enum qdq_code code = judge_start(&s, err);
     if (code || meets_goal(&s, &h->best) || h->n == 0)
         return code;
-    s.alone = h->best.sqnr_db < alone_below_db && qdqi_group_fits(&h->best);
-    if ((code = measure_first_groups(&s, err)) ||
-        (code = s.alone ? choose_by_noise(&s, err) : go_forward(&s, err)))
-        return code;
-    return go_backward(&s, err);
+    bool found = false;
+    if (h->estimate)
+        code = search_by_estimates(&s, &found, err);
+    return code || found ? code : choose(&s, err);
 }

@@ -15,7 +15,8 @@ struct qdqi_group_step {
     const char *step;     /* "start", "group", "alone", "float" or "quantized" */
     const bool *is_float; /* by layer */
     struct qdqi_grade score;
-    bool kept; /* its choice became the best so far */
+    bool kept;      /* its choice became the best so far */
+    bool estimated; /* the score is an estimate */
 };
 
 struct qdqi_group_search {
@@ -34,6 +35,9 @@ struct qdqi_group_search {
     void *arg;
     enum qdq_code (*score)(void *arg, const bool *is_float, struct qdqi_grade *ret,
                            struct qdq_error *err);
+    /* Estimates the score at a fraction of its cost; NULL: nothing does. */
+    enum qdq_code (*estimate)(void *arg, const bool *is_float, struct qdqi_grade *ret,
+                              struct qdq_error *err);
     /* Returns whether the search has to end with the best choice so far; NULL: never. */
     bool (*is_late)(void *arg);
     /* The result: */
@@ -57,6 +61,10 @@ bool qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b
  * that improves the outputs, or brings the choice within its bounds. In the end it
  * quantizes again what the goal does not need. A choice beyond its bounds is never
  * preferred to one within them.
+ *
+ * Where estimates agree with the scores, the search goes by estimates, and judges the start
+ * and the choice that it ends with. It goes on by scores from there where that choice is not
+ * good enough yet, and from the start where it is not as good as it was estimated.
  */
 enum qdq_code qdqi_group_search(struct qdqi_group_search *search,
                                 struct qdq_error *err) QDQ_MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "data/file.h"
 #include "judge/candidates.h"
 #include "plan/target.h"
+#include "recipe/estimate.h"
 #include "recipe/goals.h"
 #include "recipe/groups.h"
 #include "recipe/variants.h"
@@ -34,6 +35,8 @@ struct recipe {
     struct qdqi_candidates candidates;
     struct qdqi_variants variants;
     struct qdqi_group_search groups;
+    struct qdqi_estimate estimate;
+    const struct qdqi_feed_options *samples; /* that candidates are judged by */
     struct qdqi_scales *scales;
     int64_t bound; /* samples that may be run */
 };
@@ -141,6 +144,7 @@ report(const struct recipe *r, size_t n_first, unsigned changed,
         const struct qdqi_group_step *from = &h->steps[i];
         struct qdq_recipe_step *step = &steps[n_first + i];
         *step = make_step(from->step, &from->score, from->kept);
+        step->estimated = from->estimated;
         step->changed = changed;
         step->spec = spec;
         code = qdqi_candidates_list(&r->candidates, from->is_float, arena,
@@ -226,6 +230,36 @@ is_late(void *arg)
     return qdqi_job_is_late(r->job, r->job->work->spec->recipe_seconds);
 }
 
+static enum qdq_code
+score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct recipe *r = arg;
+    return qdqi_candidates_score(&r->candidates, is_float, ret, err);
+}
+
+static enum qdq_code
+estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct recipe *r = arg;
+    enum qdq_code code = QDQ_OK;
+    if (!r->estimate.candidates)
+        code = qdqi_estimate_open(&r->estimate, &r->candidates, r->samples, err);
+    if (!code)
+        code = qdqi_estimate_grade(&r->estimate, is_float, ret, err);
+    if (code != QDQ_RUN_FAILED && code != QDQ_INVALID_SPEC)
+        return code;
+    /* A choice without an estimate is judged. */
+    *ret = qdqi_no_grade(&r->candidates);
+    return QDQ_OK;
+}
+
+static bool
+is_late_search(void *arg)
+{
+    struct recipe *r = arg;
+    return is_late(&r->candidates);
+}
+
 /* Finds the layers that stay in float. */
 static enum qdq_code
 search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error *err)
@@ -244,15 +278,18 @@ search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error
         .max_scores = most > (int64_t)tries ? tries : (size_t)(most < 0 ? 0 : most),
         .start = start,
         .arena = c->job->scratch,
-        .arg = c,
-        .score = qdqi_candidates_score,
-        .is_late = is_late};
+        .arg = r,
+        .score = score,
+        .estimate = qdqi_estimate_helps(c) ? estimate : NULL,
+        .is_late = is_late_search};
     if (start)
         r->groups.best = *start;
     if (most < 1)
         return QDQ_OK;
     qdqi_judge_expect(c->judge, r->groups.max_scores * (uint64_t)samples);
-    return qdqi_group_search(&r->groups, err);
+    enum qdq_code code = qdqi_group_search(&r->groups, err);
+    qdqi_estimate_close(&r->estimate);
+    return code;
 }
 
 /* Returns whether the best so far has what the spec asks for. */
@@ -385,6 +422,7 @@ qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
                        .scales = scales};
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
     struct qdq_error why = {0};
+    r.samples = &options;
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
     if (!is_judged(job)) /* of a lack of data the plan warns */

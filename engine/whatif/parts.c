@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEPT = 128 << 20 }; /* bytes that all memos together may keep */
+enum { MAX_KEPT = 128 << 20 }; /* bytes that all memos together may keep by default */
 
 /* --- states --------------------------------------------------------------- */
 
@@ -175,7 +175,8 @@ qdqi_parts_split(const struct qdq_model *source, const Onnx__ModelProto *proto,
                  size_t most, const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
                  struct qdqi_parts *ret, struct qdq_error *err)
 {
-    *ret = (struct qdqi_parts){.arena = arena, .source = source, .proto = proto};
+    *ret = (struct qdqi_parts){
+        .arena = arena, .source = source, .proto = proto, .most_kept = MAX_KEPT};
     enum qdq_code code =
         qdqi_split_model(proto, most, fakes->n, arena, &ret->split, err);
     return code ? code : make_room(ret, err);
@@ -301,7 +302,7 @@ keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, uint64_t state,
         if (!row->values || !row->room)
             return qdqi_no_memory(err);
     }
-    if (parts->kept + growth(parts, row, p) > MAX_KEPT) {
+    if (parts->kept + growth(parts, row, p) > parts->most_kept) {
         forget(parts, memo, p);
         return QDQ_OK;
     }
@@ -327,7 +328,7 @@ qdqi_parts_expect(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t memos
 {
     size_t n = parts->split.n_parts;
     memset(parts->forgets, 0, n * sizeof *parts->forgets);
-    while (memo->rows && parts->kept > MAX_KEPT / (memos + !memos)) {
+    while (memo->rows && parts->kept > parts->most_kept / (memos + !memos)) {
         size_t largest = 0;
         for (size_t p = 1; p < n; p++)
             if (bytes_of_row(parts, memo, p) > bytes_of_row(parts, memo, largest))

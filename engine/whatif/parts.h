@@ -35,7 +35,7 @@ struct qdqi_parts {
     const struct qdqi_output **outputs; /* by part: the outputs in the current run */
     struct qdqi_output *results;        /* outputs of the model in the current run */
     struct qdqi_input *inputs;          /* room for the inputs of one part */
-    size_t kept;                        /* bytes that all memos keep */
+    size_t kept, most_kept;             /* bytes that all memos keep, and may keep */
 };
 
 /* Cuts the model into at most `most` parts. The arena, the source and `proto` must

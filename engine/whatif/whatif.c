@@ -262,6 +262,12 @@ qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
 }
 
 void
+qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes)
+{
+    w->parts.most_kept = bytes;
+}
+
+void
 qdqi_whatif_close(struct qdqi_job *job)
 {
     if (!job->whatif)
@@ -466,7 +472,10 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
 {
     if (w->total < w->done + (uint64_t)samples)
         w->total = w->done + (uint64_t)samples;
-    enum qdq_code code = qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
+    enum qdq_code code =
+        w->stage == QDQ_N_STAGES
+            ? QDQ_OK
+            : qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
     if (code || (code = lend_device(w, err)))
         return code;
     w->runs++;

@@ -24,6 +24,8 @@ enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *sc
                               struct qdqi_whatif **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_whatif_close(struct qdqi_job *job);
+/* Bounds the bytes of the outputs of parts that are kept from run to run. */
+void qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes);
 /*
  * Decides whether a stage of what-ifs that ended with `code` can be repeated, and
  * closes the what-ifs. Returns QDQ_OK, with err cleared, when the stage can start again
@@ -53,7 +55,7 @@ void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
                        int32_t zero_point);
 
 /* Sets the stage whose progress the next runs report, and the number of samples that
-   they are expected to run. */
+   they are expected to run. QDQ_N_STAGES: the caller reports it. */
 void qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples);
 /* Corrects the number of samples that are still expected to run. */
 void qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples);

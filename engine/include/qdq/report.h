@@ -147,6 +147,7 @@ struct qdq_recipe_step {
     double size_ratio, latency_ratio; /* to the given model; NaN: not measured */
     int64_t samples;                  /* that were run for this step */
     bool kept;                        /* it became the best so far */
+    bool estimated; /* by the literal arithmetic, before it was judged */
 };
 
 struct qdq_recipe_report {

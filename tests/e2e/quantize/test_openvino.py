@@ -226,6 +226,33 @@ def test_goals_are_judged_by_openvino(tmp_path):
     assert report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"] > 30
 
 
+def test_choices_are_estimated_and_then_judged(tmp_path, core):
+    """OpenVINO opens the start and the choice, and a few more where that is not good enough."""
+    _, report = quantize(tmp_path, "glyph_mobilenet", recipe={"min_sqnr_db": 36},
+                         calibration={"max_samples": 192, "method": "mse"}, equalize=False,
+                         weights={"rounding": "nearest"}, bias_correction=False, smooth=False,
+                         rules={"C7": False}, evaluate={"samples": 64})
+    steps = report["recipe"]
+    estimated = [step for step in steps if step["estimated"]]
+    judged = [step for step in steps if not step["estimated"]]
+    assert steps[0]["step"] == "start" and not steps[0]["estimated"]
+    assert estimated[0]["spec"] == {}
+    assert estimated[0]["sqnr_db"] == pytest.approx(steps[0]["sqnr_db"], abs=2)
+    assert len(estimated) > 10 > len(judged)
+    assert report["what_ifs"] > len(estimated)
+    best = [step for step in steps if step["kept"]][-1]
+    assert not best["estimated"] and best["sqnr_db"] > steps[0]["sqnr_db"] + 3
+    in_float = {name for entry in best["spec"]["layers"] for name in entry["name"]}
+    assert in_float == {layer["name"] for layer in report["layers"]
+                        if layer["reason"] == "recipe"}
+
+
+def test_few_layers_are_judged_at_once(tmp_path):
+    _, report = quantize(tmp_path, "glyph_resnet", recipe={"min_sqnr_db": 60},
+                         evaluate={"samples": 32})
+    assert not any(step["estimated"] for step in report["recipe"])
+
+
 def test_weights_outside_the_model(tmp_path):
     """OpenVINO gets a copy with the weights inside."""
     model = onnx.load(DATA / "glyph_resnet.onnx")

@@ -351,8 +351,8 @@ static const struct qdq_search_step steps[] = {
 };
 static const char *const left_in_float[] = {"conv1"};
 static const struct qdq_recipe_step recipe_steps[] = {
-    {"start", 0, NULL, 0, NULL, -INFINITY, NAN, NAN, 0, true},
-    {"group", 0, NULL, 1, left_in_float, 27.5, 0.25, NAN, 4, true},
+    {"start", 0, NULL, 0, NULL, -INFINITY, NAN, NAN, 0, true, false},
+    {"group", 0, NULL, 1, left_in_float, 27.5, 0.25, NAN, 4, true, true},
 };
 static const struct qdq_recipe_report tried = {2, recipe_steps};
 static const struct qdq_search_report found = {.samples = 128,
@@ -391,10 +391,11 @@ START_TEST(test_what_ifs)
     expect_member(
         text, "recipe",
         "[{\"step\":\"start\",\"spec\":{},\"sqnr_db\":null,\"size_ratio\":null,"
-        "\"latency_ratio\":null,\"samples\":0,\"kept\":true},{\"step\":\"group\","
+        "\"latency_ratio\":null,\"samples\":0,\"kept\":true,"
+        "\"estimated\":false},{\"step\":\"group\","
         "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":false,"
         "\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
-        "\"latency_ratio\":null,\"samples\":4,\"kept\":true}]");
+        "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true}]");
     expect_member(text, "search",
                   "{\"samples\":128,\"met\":true,\"deployed\":null,"
                   "\"float_layers\":[\"conv1\"],"

@@ -18,6 +18,10 @@ struct made_up {
     /* by layer: what it adds to the excess in float; NULL: there are no bounds */
     const double *costs;
     double excess; /* without any layer in float */
+    /* Estimates are lower than the scores by these: for any choice, and for one with layers in
+       float. */
+    double error_db, float_error_db;
+    size_t estimates;
 };
 
 static enum qdq_code
@@ -34,6 +38,20 @@ score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error 
     }
     ret->sqnr_db = -10 * log10(fmin(sum, 1));
     return QDQ_OK;
+}
+
+static enum qdq_code
+estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct made_up *m = arg;
+    bool any = false;
+    for (size_t i = 0; i < m->n; i++)
+        any = any || is_float[i];
+    m->estimates++;
+    enum qdq_code code = score(arg, is_float, ret, err);
+    m->scores--;
+    ret->sqnr_db -= m->error_db + (any ? m->float_error_db : 0);
+    return code;
 }
 
 /* A network of n layers with little noise each, and some that wreck it. */
@@ -301,6 +319,89 @@ START_TEST(does_not_begin_with_most_of_the_model)
 }
 END_TEST
 
+static const struct estimated {
+    const char *name;
+    double error_db, float_error_db;
+    size_t most_scores;
+    double wanted_db;
+} estimated[] = {
+    {"estimates are scores", 0, 0, 2, 25},
+    {"estimates are a little low", .5, 0, 2, 25},
+    {"estimates are a little high, and scores finish", -1.5, 0, 40, 25},
+    {"estimates of the start differ", 9, 0, 46, 25},
+    {"estimates of the choice are too high", 0, -9, 40, 25},
+};
+
+/* With estimates that agree, only the start and the end are judged. Others do no harm. */
+START_TEST(goes_by_estimates)
+{
+    enum { N = 24 };
+    const struct estimated *row = &estimated[_i];
+    static const double costs[N] = {0};
+    double noise[N];
+    struct qdq_error err = {0};
+    for (size_t i = 0; i < N; i++)
+        noise[i] = i == 3 ? .03 : i == 20 ? .02 : 1e-5;
+    struct made_up m = {.noise = noise,
+                        .n = N,
+                        .error_db = row->error_db,
+                        .float_error_db = row->float_error_db};
+    struct qdqi_group_search h = {.n = N,
+                                  .costs = costs,
+                                  .goal_db = 25,
+                                  .enough_db = 25,
+                                  .max_scores = 48,
+                                  .arena = arena,
+                                  .arg = &m,
+                                  .score = score,
+                                  .estimate = estimate};
+    struct qdqi_grade again;
+    size_t n_estimated = 0, last = 0;
+    ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    for (size_t i = 0; i < h.n_steps; i++) {
+        n_estimated += h.steps[i].estimated;
+        last = h.steps[i].kept ? i : last;
+    }
+    ck_assert_uint_eq(n_estimated, m.estimates);
+    ck_assert_uint_eq(h.n_steps, m.estimates + m.scores);
+    ck_assert_uint_le(h.n_steps, 48);
+    ck_assert_msg(m.scores <= row->most_scores, "%s: %zu scores", row->name, m.scores);
+    ck_assert_msg(h.best.sqnr_db >= row->wanted_db, "%s: %g dB", row->name,
+                  h.best.sqnr_db);
+    ck_assert_msg(!h.steps[last].estimated, "%s: the choice was judged", row->name);
+    ck_assert_int_eq(score(&m, h.is_float, &again, &err), QDQ_OK);
+    ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
+}
+END_TEST
+
+/* Where nothing that is estimated is better, all layers stay in integers, and one choice was
+   judged. */
+START_TEST(keeps_the_start_by_estimates)
+{
+    enum { N = 20 };
+    static const double costs[N] = {0};
+    double noise[N];
+    struct qdq_error err = {0};
+    for (size_t i = 0; i < N; i++)
+        noise[i] = i == 0 ? .02 : 1e-5;
+    struct made_up m = {.noise = noise, .n = N, .float_error_db = 30};
+    struct qdqi_group_search h = {.n = N,
+                                  .costs = costs,
+                                  .goal_db = 25,
+                                  .enough_db = 25,
+                                  .max_scores = 48,
+                                  .arena = arena,
+                                  .arg = &m,
+                                  .score = score,
+                                  .estimate = estimate};
+    ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    ck_assert_uint_eq(m.scores, 1);
+    for (size_t i = 0; i < N; i++)
+        ck_assert(!h.is_float[i]);
+    ck_assert_double_eq_tol(h.best.sqnr_db, 16.95, .01);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -327,6 +428,8 @@ suite(void)
     tcase_add_test(t, ends_with_the_judged_choice);
     tcase_add_test(t, begins_with_the_noisiest);
     tcase_add_test(t, does_not_begin_with_most_of_the_model);
+    tcase_add_loop_test(t, goes_by_estimates, 0, sizeof estimated / sizeof *estimated);
+    tcase_add_test(t, keeps_the_start_by_estimates);
     tcase_add_loop_test(t, ends_with_every_error, 0, sizeof rows / sizeof *rows);
     return s;
 }
