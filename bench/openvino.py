@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openvino.py [--folder FOLDER] [NAME…]: quantizes models for OpenVINO by qdq and by NNCF: the
+"""openvino.py [--folder FOLDER] [--kept FOLDER] [--alone] [NAME…]: quantizes models for OpenVINO by qdq and by NNCF: the
 glyph models of tests/data, and models of other people (real_inputs.py, or a folder as real.py
 takes it).
 
@@ -8,17 +8,21 @@ with float32 where a layer is not integer: the SQNR of the worst output, the sha
 answers in the model's own task, and the latency, in batches of 50 for the glyph models and of
 one sample for the others, as the ratio of medians by turns with the float model. "said" is the
 SQNR that qdq reports as deployed, less that of OpenVINO from Python on the same samples.
-Seconds and memory (RssAnon) are those of the whole process. NNCF is not among the packages of
+Seconds and memory (RssAnon) are those of the whole process. With --kept the results of NNCF,
+their seconds and their memory are taken from that folder where they are there, and else made
+and put there; with --alone nothing is made by NNCF. NNCF is not among the packages of
 the tests: run this by a Python that has `openvino==2026.4.1 nncf==3.4.0 onnx onnxruntime numpy`;
 QDQD_ENGINE_OPENVINO is set to that OpenVINO's library."""
 
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -131,7 +135,7 @@ class Judge:
         made = self.outputs(request, self.feeds)
         return {"by": by, "sqnr_db": real.sqnr_db(self.real, made),
                 "task": float(self.task(made)), "latency": self.latency(request),
-                "seconds": run.seconds, "mib": run.anonymous / MIB, **more}
+                "seconds": run.seconds, "cpu": run.cpu, "mib": run.anonymous / MIB, **more}
 
     def excess(self, report, path, calibration):
         """Returns the SQNR that the report has, less that of OpenVINO from Python."""
@@ -164,31 +168,53 @@ def ours(judge, model, calibration, folder):
                             said=judge.excess(report, out, calibration))
 
 
-def peers(judge, model, calibration, folder):
-    np.savez(folder / "feeds.npz", **{f"{i:06}|{name}": value
+def kept_files(kept, name, by):
+    stem = f"{name}, {by}".replace(", ", "-").replace(" ", "_")
+    return [kept / (stem + ending) for ending in (".json", ".xml", ".bin")]
+
+
+def make_peer(name, by, model, folder, kept):
+    """Returns what NNCF made, and what it cost: from the folder where that is kept."""
+    out = folder / "peer.xml"
+    files = kept_files(kept, name, by) if kept else []
+    if files and all(file.is_file() for file in files):
+        return files[1], SimpleNamespace(**json.loads(files[0].read_text()))
+    run = Measured([sys.executable, __file__, "--peer", model, folder / "feeds.npz", out,
+                    json.dumps(PEERS[by])])
+    if files:
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copy(out, files[1])
+        shutil.copy(out.with_suffix(".bin"), files[2])
+        files[0].write_text(json.dumps({member: getattr(run, member)
+                                        for member in ("seconds", "cpu", "anonymous")}))
+    return out, run
+
+
+def peers(judge, name, model, calibration, folder, kept):
+    np.savez(folder / "feeds.npz", **{f"{i:06}|{key}": value
                                       for i, feed in enumerate(calibration)
-                                      for name, value in feed.items()})
-    for by, settings in PEERS.items():
-        out = folder / "peer.xml"
+                                      for key, value in feed.items()})
+    for by in PEERS:
         try:
-            run = Measured([sys.executable, __file__, "--peer", model, folder / "feeds.npz",
-                            out, json.dumps(settings)])
-            yield judge.figures(by, out, run)
+            yield judge.figures(by, *make_peer(name, by, model, folder, kept))
         except (SystemExit, RuntimeError) as error:
             print(f"{by} fails: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
 
 
-def measure(name, folder, inputs):
+def measure(name, folder, given):
     """Returns the right answers of the float model, and the rows of qdq and of NNCF."""
-    model, calibration, feeds, task = load(name, inputs)
+    model, calibration, feeds, task = load(name, given.folder)
     try:
         judge = Judge(model, feeds, task)
     except RuntimeError as error:
         why = str(error).strip().splitlines()[-1]
         print(f"{name}: OpenVINO cannot load it: {why}", file=sys.stderr)
         return None
-    return (judge.score, list(ours(judge, model, calibration, folder)),
-            list(peers(judge, model, calibration, folder)))
+    mine = list(ours(judge, model, calibration, folder))
+    if given.alone:
+        return judge.score, mine, []
+    return judge.score, mine, list(peers(judge, name, model, calibration, folder,
+                                         given.kept))
 
 
 # --- what is printed -------------------------------------------------------------------
@@ -233,6 +259,8 @@ def at_fault(name, row):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--kept", type=Path)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     [library] = (Path(openvino.__file__).parent / "libs").glob("libopenvino_c.so.*")
@@ -241,7 +269,7 @@ def main():
     rows, sums, faults, host = [], [], [], None
     for name in given.names or [*GLYPHS, *MODELS]:
         with tempfile.TemporaryDirectory() as folder:
-            found = measure(name, Path(folder), given.folder)
+            found = measure(name, Path(folder), given)
         if not found:
             rows.append([name, "float", "not loaded", *[""] * 5])
             continue
