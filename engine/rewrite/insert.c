@@ -301,9 +301,14 @@ dequantize_behind(struct pairs *p, size_t i, const struct quantized *q,
     return dq != NULL;
 }
 
-/* Stores a table as integers, whose rows are dequantized when they are gathered. */
+/* Makes a node read a weight that is stored as integers. */
+typedef bool (*read_stored_fn)(struct pairs *p, size_t node, const struct quantized *q,
+                               const char *integers, const struct beside *beside);
+
+/* Stores a weight as integers, which each of its layers reads by itself. */
 static bool
-add_table(struct pairs *p, size_t row, const struct quantized *q)
+store_for_layers(struct pairs *p, size_t row, const struct quantized *q,
+                 read_stored_fn read_stored)
 {
     const struct qdq_plan_view *view = &p->plan->view;
     struct beside beside;
@@ -311,7 +316,7 @@ add_table(struct pairs *p, size_t row, const struct quantized *q)
     bool ok = integers != NULL;
     for (size_t i = 0; ok && i < view->n_layers; i++)
         if (view->layers[i].weight_input >= 0 && view->layers[i].weight_row == row)
-            ok = dequantize_behind(p, view->layers[i].node, q, integers, &beside);
+            ok = read_stored(p, view->layers[i].node, q, integers, &beside);
     return ok;
 }
 
@@ -407,19 +412,6 @@ multiply_dynamically(struct pairs *p, size_t i, const struct quantized *q,
     return product != NULL;
 }
 
-static bool
-add_dynamic(struct pairs *p, size_t row, const struct quantized *q)
-{
-    const struct qdq_plan_view *view = &p->plan->view;
-    struct beside beside;
-    const char *integers = add_stored(p, q, &beside);
-    bool ok = integers != NULL;
-    for (size_t i = 0; ok && i < view->n_layers; i++)
-        if (view->layers[i].weight_input >= 0 && view->layers[i].weight_row == row)
-            ok = multiply_dynamically(p, view->layers[i].node, q, integers, &beside);
-    return ok;
-}
-
 /* --- pairs of the plan --------------------------------------------------------- */
 
 /* Adds a pair whose QuantizeLinear reads the numbers that the chosen integers stand for,
@@ -463,10 +455,12 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
                                 .params = &p->scales->weights[i]};
     size_t at = qdqi_edit_before_uses(p->source, w->tensor);
     if (w->is_table) /* a table that stays float stays as it is */
-        return !q.params->integers || add_table(p, i, &q) ? QDQ_OK
-                                                          : qdqi_no_memory(err);
+        return !q.params->integers || store_for_layers(p, i, &q, dequantize_behind)
+                   ? QDQ_OK
+                   : qdqi_no_memory(err);
     if (p->plan->dynamic && q.params->integers)
-        return add_dynamic(p, i, &q) ? QDQ_OK : qdqi_no_memory(err);
+        return store_for_layers(p, i, &q, multiply_dynamically) ? QDQ_OK
+                                                                : qdqi_no_memory(err);
     if (q.params->integers)
         p->made_weights[i] = add_integers(p, at, &q);
     else if (q.params->rounded_floats)
