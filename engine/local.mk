@@ -107,7 +107,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/job/engine.c \
 	engine/job/histograms.c engine/job/histograms.h \
 	engine/job/job.c engine/job/job.h \
-	engine/job/report.c engine/job/runtimes.c \
+	engine/job/report.c \
+	engine/job/roundings.c engine/job/roundings.h \
+	engine/job/runtimes.c \
 	engine/layers/bias.c engine/layers/bias.h \
 	engine/layers/classes.c engine/layers/classes.h \
 	engine/layers/kernels.c engine/layers/kernels.h \

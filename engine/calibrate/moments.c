@@ -2,6 +2,7 @@
 #include "config.h"
 #include "calibrate/moments.h"
 
+#include "job/roundings.h"
 #include "range/shifts.h"
 
 #include <stdlib.h>
@@ -370,6 +371,7 @@ qdqi_moments_free(struct qdqi_job *job)
         for (size_t g = 0; g < m->groups; g++)
             qdqi_moment_fini(&m->moments[g]);
         free(m->moments);
+        qdqi_roundings_free(m);
     }
     job->all_moments = NULL;
 }

@@ -66,7 +66,8 @@ struct qdqi_layer_moments {
     bool outputs_last; /* the layers multiply by the weight with its outputs along the
                           last axis, and not along the first one */
     size_t groups;
-    struct qdqi_moment *moments; /* by group */
+    struct qdqi_moment *moments;         /* by group */
+    struct qdqi_kept_rounded *roundings; /* of the weight (roundings.h), in a list */
     struct qdqi_layer_moments *next;
 };
 
@@ -98,6 +99,8 @@ struct qdqi_job {
     int64_t skipped_samples;  /* samples of these that it skipped */
     struct qdqi_map *moments; /* from a weight's name to its qdqi_layer_moments */
     struct qdqi_layer_moments *all_moments;
+    /* bytes that roundings of the weights may still take; NULL: they are not kept */
+    uint64_t *roundings_left;
     int64_t inferences; /* number of times that calibration ran the model */
     size_t reused;      /* activations with observations of an earlier calibration */
     /* approximate number of samples; 0 for none or not yet known */

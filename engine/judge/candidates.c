@@ -2,6 +2,7 @@
 #include "config.h"
 #include "judge/candidates.h"
 
+#include "job/roundings.h"
 #include "model/view.h"
 #include "model/write.h"
 #include "plan/target.h"
@@ -86,6 +87,9 @@ qdqi_candidates_find(struct qdqi_candidates *r, struct qdq_error *err)
     const struct qdqi_map *observers = index_observers(r->job);
     if (!r->names || !r->costs || !r->noise || !observers)
         return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_roundings_begin(r->job, err);
+    if (code)
+        return code;
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (!may_stay_float(r, layer))

@@ -72,6 +72,7 @@ forget(struct qdqi_job *job)
     job->observers = NULL;
     job->moments = NULL;
     job->all_moments = NULL;
+    job->roundings_left = NULL;
     job->ranges = NULL;
     job->methods = NULL;
     job->float16 = (struct qdqi_float16_nodes){0};

@@ -2,10 +2,13 @@
 #include "config.h"
 #include "scale/round.h"
 
+#include "job/roundings.h"
 #include "layers/bias.h"
 #include "scale/matrix.h"
 #include "weights/gptq.h"
 #include "weights/integers.h"
+
+#include <string.h>
 
 /* Returns whether each layer that uses the weight has a bias that can take the mean of the
    weight's errors. */
@@ -66,11 +69,11 @@ has_own_scales(const struct qdqi_matrix *m)
 }
 
 static enum qdq_code
-round_group(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+round_group(const struct qdqi_job *job, const struct qdqi_rounded_key *key,
             const struct qdqi_matrix *m, size_t group, const struct qdqi_params *p,
             int16_t *integers, const char **ret_why, struct qdq_error *err)
 {
-    const struct qdqi_format_row *format = qdqi_format_row((int)w->format);
+    const struct qdqi_format_row *format = qdqi_format_row((int)key->format);
     size_t first = group * m->outputs * m->row;
     const struct qdqi_tasks tasks = {.executor = job->engine->executor,
                                      .threads = job->engine->threads};
@@ -82,18 +85,17 @@ round_group(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
         .scale_of = m->scale_of + first,
         .scales = p->scales,
         .zero_points = p->zero_points,
-        .lowest = w->is_reduced ? -64 : (int32_t)format->lowest,
-        .highest = w->is_reduced ? 64 : (int32_t)format->highest,
+        .lowest = key->is_reduced ? -64 : (int32_t)format->lowest,
+        .highest = key->is_reduced ? 64 : (int32_t)format->highest,
         .moment = &m->moments->moments[group],
-        .centred = job->work->spec->bias_correction != QDQ_BIASES_NONE &&
-                   has_biases(job, w, m->outputs * m->moments->groups),
+        .centred = key->is_centred,
         .refine = format->bits < 8,
         .own_scales = has_own_scales(m),
         .integers = integers + first,
         .tasks = &tasks,
     };
     *ret_why = NULL;
-    if (uses_gptq(job->work->spec, format))
+    if (key->by_gptq)
         return qdqi_round_gptq(&r, ret_why, err);
     qdqi_round_nearest(&r);
     return QDQ_OK;
@@ -107,27 +109,79 @@ warn_nearest(struct qdqi_job *job, const char *weight, const char *why,
                      "the weight is rounded to the nearest integers: %s", why);
 }
 
+/* Rounds the groups. *ret_why is the first reason for the nearest integers, or NULL. */
 static enum qdq_code
-round_groups(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+round_groups(struct qdqi_job *job, const struct qdqi_rounded_key *key,
+             struct qdqi_params *p, const struct qdqi_matrix *m, int16_t *integers,
+             const char **ret_why, struct qdq_error *err)
+{
+    *ret_why = NULL;
+    for (size_t g = 0; g < m->moments->groups; g++) {
+        const char *why;
+        enum qdq_code code = round_group(job, key, m, g, p, integers, &why, err);
+        if (code)
+            return code;
+        *ret_why = *ret_why ? *ret_why : why;
+    }
+    return QDQ_OK;
+}
+
+/* Rounds the weight, or takes what was kept when the same weight was rounded before. */
+static enum qdq_code
+round_or_take(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+              struct qdqi_params *p, const struct qdqi_matrix *m, int16_t *integers,
+              const char **ret_why, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    float *first = qdqi_arena_array(job->scratch, p->n, sizeof *first);
+    if (!first)
+        return qdqi_no_memory(err);
+    memcpy(first, p->scales, p->n * sizeof *first);
+    const struct qdqi_rounded_key key = {
+        .format = w->format,
+        .axis = p->axis,
+        .block = p->block,
+        .is_reduced = w->is_reduced,
+        .is_centred = spec->bias_correction != QDQ_BIASES_NONE &&
+                      has_biases(job, w, m->outputs * m->moments->groups),
+        .by_gptq = uses_gptq(spec, qdqi_format_row((int)w->format)),
+        .n = p->n,
+        .scales = first,
+        .zero_points = p->zero_points};
+    const size_t n = m->outputs * m->k * m->moments->groups;
+    const struct qdqi_rounded_weight *kept = qdqi_roundings_find(m->moments, &key);
+    if (kept) {
+        memcpy(integers, kept->integers, n * sizeof *integers);
+        memcpy(p->scales, kept->scales, p->n * sizeof *p->scales);
+        *ret_why = kept->why;
+        return QDQ_OK;
+    }
+    enum qdq_code code = round_groups(job, &key, p, m, integers, ret_why, err);
+    if (!code && job->roundings_left)
+        qdqi_roundings_keep(
+            qdqi_map_get(job->moments, w->tensor->name), &key,
+            &(struct qdqi_rounded_weight){n, integers, p->scales, *ret_why},
+            job->roundings_left);
+    return code;
+}
+
+static enum qdq_code
+round_matrix(struct qdqi_job *job, const struct qdqi_planned_weight *w,
              const struct qdqi_constant *c, struct qdqi_params *p,
              const struct qdqi_matrix *m, struct qdq_error *err)
 {
     int16_t *integers = qdqi_arena_array(job->scratch, c->n, sizeof *integers);
-    const char *first = NULL;
+    const char *why = NULL;
     if (!integers)
         return qdqi_no_memory(err);
-    for (size_t g = 0; g < m->moments->groups; g++) {
-        const char *why;
-        enum qdq_code code = round_group(job, w, m, g, p, integers, &why, err);
-        if (code)
-            return code;
-        first = first ? first : why;
-    }
+    enum qdq_code code = round_or_take(job, w, p, m, integers, &why, err);
+    if (code)
+        return code;
     p->rounded = integers;
     p->rounded_floats = qdqi_rounded_new(job->scratch, c, p);
     if (!p->rounded_floats)
         return qdqi_no_memory(err);
-    return first ? warn_nearest(job, w->tensor->name, first, err) : QDQ_OK;
+    return why ? warn_nearest(job, w->tensor->name, why, err) : QDQ_OK;
 }
 
 enum qdq_code
@@ -144,7 +198,7 @@ qdqi_round_weight(struct qdqi_job *job, const struct qdqi_planned_weight *w,
                    ? warn_nearest(job, w->tensor->name, why, err)
                    : QDQ_OK;
     enum qdq_code code = qdqi_matrix_open(job, w, c, p, &m)
-                             ? round_groups(job, w, c, p, &m, err)
+                             ? round_matrix(job, w, c, p, &m, err)
                              : qdqi_no_memory(err);
     qdqi_matrix_close(&m);
     return code;

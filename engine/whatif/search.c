@@ -8,6 +8,7 @@
 #include "whatif/search.h"
 
 #include "evaluate/deployed.h"
+#include "job/roundings.h"
 #include "judge/candidates.h"
 #include "replan/replan.h"
 #include "scale/scale.h"
@@ -97,7 +98,9 @@ open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error 
         return qdqi_no_memory(err);
     for (size_t i = 0; i < d->n; i++)
         d->names[i] = qdqi_whatif_layer(s->w, i)->name;
-    return qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
+    enum qdq_code code = qdqi_roundings_begin(s->job, err);
+    return code ? code
+                : qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
 }
 
 static bool

@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_plan \
 	tests/unit/engine/test_range \
 	tests/unit/engine/test_rewrite \
+	tests/unit/engine/test_roundings \
 	tests/unit/engine/test_rules \
 	tests/unit/engine/test_sandbox \
 	tests/unit/engine/test_scopes \
@@ -66,6 +67,7 @@ tests_unit_engine_test_catalog_LDFLAGS = $(FAILING)
 tests_unit_engine_test_equalize_LDFLAGS = $(FAILING)
 tests_unit_engine_test_external_LDFLAGS = $(FAILING)
 tests_unit_engine_test_observations_LDFLAGS = $(FAILING)
+tests_unit_engine_test_roundings_LDFLAGS = $(FAILING)
 tests_unit_engine_test_sandbox_LDFLAGS = $(FAILING)
 tests_unit_engine_test_twin_LDFLAGS = $(FAILING)
 

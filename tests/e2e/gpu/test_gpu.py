@@ -105,6 +105,25 @@ def test_why_there_is_none(gpu, mishap, code, says):
     assert says in warning
 
 
+@pytest.mark.parametrize("member", [{"weights": {"rounding": "gptq"}},
+                                    {"bias_correction": True}])
+def test_moments_are_collected_on_the_cpu(gpu, member):
+    """A job that requires the device is refused with the reason; one with `auto` runs on the
+    CPU and warns of it."""
+    one = gpu()
+    job = one.ended(one.submit_glyphs(spec={**SHORT, **member, "device": "cuda"}))
+    assert job["state"] == "failed" and job["error"]["code"] == "unsupported"
+    assert "computed on the CPU" in job["error"]["detail"]
+    for device, warns in (("auto", 1), ("cpu", 0)):
+        job = one.submit_glyphs(spec={**SHORT, **member, "device": device})
+        one.succeeded(job)
+        report = one.report(job)
+        assert report["device"] == "cpu"
+        texts = warnings(report, "device_fallback")
+        assert len(texts) == warns
+        assert all("collect moments there" in text for text in texts)
+
+
 @pytest.mark.parametrize("mishap, cuda, says", [
     ({}, None, [None]),
     ({"numbers": "0,3"}, None, [None, "there is no CUDA device 3; 1 is here"]),
