@@ -26,6 +26,7 @@ remote_libremote_la_SOURCES = \
 	remote/include/remote/bucket.h remote/s3_bucket.c \
 	remote/s3.c \
 	remote/s3_api.c remote/s3_api.h \
+	remote/s3_presign.c remote/s3_presign.h \
 	remote/s3_publish.c remote/s3_publish.h \
 	remote/include/remote/service.h remote/service.c \
 	remote/signature.c remote/signature.h \

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define MOST_PAGES 100
+#define CREDENTIAL 2048
 #define KEY 1100 /* keys have at most 1024 bytes */
 
 /* --- credentials ---------------------------------------------------------- */
@@ -50,24 +51,35 @@ split_url(const struct qdqr_remote *remote, char *base, size_t size)
     return bucket + bucket_len + strspn(bucket + bucket_len, "/");
 }
 
-bool
-s3_authenticate(struct http *http, struct api_problem *problem)
+static const char *
+region_of(const struct qdqr_remote *remote)
+{
+    return remote->region && *remote->region ? remote->region : "us-east-1";
+}
+
+/* Reads the lines of the remote's credentials; "" for each that is absent. */
+static void
+read_credentials(const struct qdqr_remote *remote, char ret[3][CREDENTIAL])
 {
     static const char *const names[] = {"aws_access_key_id", "aws_secret_access_key",
                                         "aws_session_token"};
+    for (int i = 0; i < 3; i++)
+        find_value(remote->credentials ? remote->credentials : "", names[i], ret[i],
+                   CREDENTIAL);
+}
+
+bool
+s3_authenticate(struct http *http, struct api_problem *problem)
+{
     const char *text = http->remote->credentials ? http->remote->credentials : "";
-    const char *region = http->remote->region && *http->remote->region
-                             ? http->remote->region
-                             : "us-east-1";
-    char values[3][2048], pair[4200], provider[128];
+    char values[3][CREDENTIAL], pair[4200], provider[128];
     split_url(http->remote, http->base, sizeof http->base);
     if (!text[strspn(text, " \t\r\n")])
         return true; /* a public bucket */
-    for (int i = 0; i < 3; i++)
-        find_value(text, names[i], values[i], sizeof values[i]);
+    read_credentials(http->remote, values);
     bool ok = *values[0] && *values[1];
     snprintf(pair, sizeof pair, "%s:%s", values[0], values[1]);
-    snprintf(provider, sizeof provider, "aws:amz:%.60s:s3", region);
+    snprintf(provider, sizeof provider, "aws:amz:%.60s:s3", region_of(http->remote));
     if (ok && *values[2])
         snprintf(http->token, sizeof http->token, "x-amz-security-token: %s",
                  values[2]);
@@ -83,6 +95,26 @@ s3_authenticate(struct http *http, struct api_problem *problem)
                                "aws_access_key_id and aws_secret_access_key",
                                http->remote->name);
     return code == CURLE_OK || api_problem_no_memory(problem);
+}
+
+bool
+s3_sign_url(const struct http *http, const char *method, struct s3_while when,
+            char url[HTTP_URL], struct api_problem *problem)
+{
+    char values[3][CREDENTIAL], whole[2 * HTTP_URL];
+    if (!http->is_signed)
+        return true;
+    read_credentials(http->remote, values);
+    const struct s3_key key = {values[0], values[1], values[2],
+                               region_of(http->remote)};
+    size_t base = (size_t)snprintf(whole, sizeof whole, "%s", http->base);
+    snprintf(whole + base, sizeof whole - base, "%s", url);
+    bool ok =
+        s3_presign(&key, method, when, whole, sizeof whole) &&
+        (size_t)snprintf(url, HTTP_URL, "%s", whole + base) == strlen(whole + base) &&
+        strlen(whole + base) < HTTP_URL;
+    explicit_bzero(values, sizeof values);
+    return ok || api_problem_no_memory(problem);
 }
 
 /* --- requests ------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #define REMOTE_S3_API_H
 
 #include "http.h"
+#include "s3_presign.h"
 
 /* The header of a request without a body: the SHA-256 of no bytes. */
 #define S3_NO_BODY                                           \
@@ -14,6 +15,11 @@
 
 /* Sets the credentials, an AWS credentials file, and makes http->base the bucket's URL. */
 bool s3_authenticate(struct http *http, struct api_problem *problem);
+
+/* Adds a signature to the URL of a request without a body, with which the server accepts the request
+   for that time only, and from a handle without credentials. Without credentials it stays as it is. */
+bool s3_sign_url(const struct http *http, const char *method, struct s3_while when,
+                 char url[HTTP_URL], struct api_problem *problem);
 
 /* Writes the URL of a key below the remote's prefix. */
 bool s3_url(const struct http *http, const char *key, char url[HTTP_URL],

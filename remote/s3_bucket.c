@@ -5,6 +5,7 @@
 #include "s3_publish.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -15,6 +16,8 @@ _Static_assert(QDQR_TOKEN == S3_TOKEN, "the same tokens");
 
 struct qdqr_bucket {
     struct http *http;
+    /* A handle without credentials, for requests whose URL is signed; NULL until there is one. */
+    struct http *bare;
 };
 
 bool
@@ -37,6 +40,7 @@ qdqr_bucket_close(struct qdqr_bucket **bucket)
     if (!*bucket)
         return;
     http_close(&(*bucket)->http);
+    http_close(&(*bucket)->bare);
     free(*bucket);
     *bucket = NULL;
 }
@@ -93,6 +97,46 @@ qdqr_object_remove(struct qdqr_bucket *bucket, const char *key,
         return false;
     bool ok = (answer.status >= 200 && answer.status <= 299) || answer.status == 404 ||
               http_fail(bucket->http, &answer, key, problem);
+    http_answer_fini(&answer);
+    return ok;
+}
+
+static bool
+open_bare(struct qdqr_bucket *bucket, struct api_problem *problem)
+{
+    const struct http *http = bucket->http;
+    if (bucket->bare)
+        return true;
+    if (!http_open(http->remote, http->call, &bucket->bare, problem))
+        return false;
+    memcpy(bucket->bare->base, http->base, sizeof http->base);
+    return true;
+}
+
+/* Returns whether the server has refused a request because its time was over. */
+static bool
+is_expired(const struct http_answer *answer)
+{
+    return answer->status == 403 && answer->body && strstr(answer->body, "expired");
+}
+
+bool
+qdqr_object_remove_by(struct qdqr_bucket *bucket, const char *key,
+                      const struct qdqr_while *when, bool *ret_in_time,
+                      struct api_problem *problem)
+{
+    struct http_request request = {.method = "DELETE", .accepts_all = true};
+    struct http_answer answer;
+    if (!s3_url(bucket->http, key, request.url, problem) ||
+        !s3_sign_url(bucket->http, "DELETE",
+                     (struct s3_while){when->since, when->seconds}, request.url,
+                     problem) ||
+        !open_bare(bucket, problem) ||
+        !http_send(bucket->bare, &request, &answer, problem))
+        return false;
+    *ret_in_time = !is_expired(&answer);
+    bool ok = (answer.status >= 200 && answer.status <= 299) || answer.status == 404 ||
+              !*ret_in_time || http_fail(bucket->http, &answer, key, problem);
     http_answer_fini(&answer);
     return ok;
 }

@@ -208,7 +208,10 @@ do_task(struct thread *thread, struct task *task)
 {
     struct bucket_pool *pool = thread->pool;
     struct message *request = &task->request;
-    for (int i = 0; i < ATTEMPTS; i++) {
+    /* A request that got no answer may still be done. One with a deadline is not repeated, so
+       that its success says that no other one is under way. */
+    int attempts = request->body.object.op == MESSAGE_OBJECT_REMOVE_BY ? 1 : ATTEMPTS;
+    for (int i = 0; i < attempts; i++) {
         const struct timespec pause = {0, (int64_t)i * PAUSE_MS * 1000000};
         if (i)
             nanosleep(&pause, NULL);
@@ -321,6 +324,7 @@ count(struct bucket_pool *pool, const struct task *task, int64_t us)
                                          [MESSAGE_OBJECT_GET] = BUCKET_GET,
                                          [MESSAGE_OBJECT_FIND] = BUCKET_FIND,
                                          [MESSAGE_OBJECT_REMOVE] = BUCKET_REMOVE,
+                                         [MESSAGE_OBJECT_REMOVE_BY] = BUCKET_REMOVE,
                                          [MESSAGE_OBJECT_LIST] = BUCKET_LIST};
     enum bucket_op op = ops[task->request.body.object.op];
     pool->figures.requests[op]++;
@@ -420,6 +424,16 @@ remove_object(void *arg, const char *key, struct api_problem *p)
 }
 
 static bool
+remove_by(void *arg, const char *key, const struct bucket_while *when,
+          bool *ret_in_time, struct api_problem *p)
+{
+    struct task task = make_task(MESSAGE_OBJECT_REMOVE_BY, key);
+    task.request.body.object.since = when->since;
+    task.request.body.object.seconds = when->seconds;
+    return ask_presence(arg, &task, ret_in_time, p);
+}
+
+static bool
 list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn visit,
      void *visit_arg, int64_t *ret_now, struct api_problem *p)
 {
@@ -493,8 +507,9 @@ bucket_open(const struct settings *settings, struct bucket_pool **ret,
     lock_init(&pool->lock, LOCK_BUCKET);
     lock_cond_init(&pool->queued);
     lock_cond_init(&pool->ended);
-    pool->calls = (struct bucket){put,          get,  find, remove_object, list,
-                                  is_reachable, pool, NULL, &pool->figures};
+    pool->calls =
+        (struct bucket){put,  get,          find, remove_object, remove_by,
+                        list, is_reachable, pool, NULL,          &pool->figures};
     pool->calls.cache = cache_new(&settings->blobs_cache);
     bool ok = ((pool->calls.cache && make_remote(pool)) || api_problem_no_memory(p)) &&
               start_threads(pool, p);

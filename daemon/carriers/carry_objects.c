@@ -66,6 +66,11 @@ do_one(struct qdqr_bucket *bucket, const struct message *request, struct words *
     case MESSAGE_OBJECT_REMOVE:
         ok = qdqr_object_remove(bucket, object->key, p);
         break;
+    case MESSAGE_OBJECT_REMOVE_BY:
+        ok = qdqr_object_remove_by(bucket, object->key,
+                                   &(struct qdqr_while){object->since, object->seconds},
+                                   &there, p);
+        break;
     case MESSAGE_OBJECT_LIST:
         return list_page(bucket, request, ret, p);
     case MESSAGE_N_OBJECT_OPS:

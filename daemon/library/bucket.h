@@ -46,6 +46,12 @@ struct bucket_object {
     int64_t size, modified; /* bytes; seconds since 1970, of the bucket's clock */
 };
 
+/* A time by the bucket's clock. */
+struct bucket_while {
+    int64_t since; /* seconds since 1970 */
+    int seconds;
+};
+
 typedef void (*bucket_visit_fn)(void *arg, const struct bucket_object *object);
 
 struct bucket {
@@ -57,6 +63,10 @@ struct bucket {
     bool (*find)(void *arg, const char *key, bool *ret_there, struct api_problem *p);
     /* Removes an object, if it is there. */
     bool (*remove)(void *arg, const char *key, struct api_problem *p);
+    /* Does the same within that time; afterwards the bucket refuses it, however late the request
+       reaches it: *ret_in_time. */
+    bool (*remove_by)(void *arg, const char *key, const struct bucket_while *when,
+                      bool *ret_in_time, struct api_problem *p);
     /* Visits one page of the keys that begin with `prefix`, in their order; `token` is ""
        for the first page and behind the last one. *ret_now is the bucket's time. */
     bool (*list)(void *arg, const char *prefix, char token[BUCKET_TOKEN],

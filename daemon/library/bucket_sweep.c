@@ -13,8 +13,15 @@
  * then waits until no removal of it is announced; after that it stores the blob again if it is gone.
  * Without a mark it does the same: the mark may have gone with the object just now, or with an
  * upload that did not want to wait. However long the requests of a removal take, either the
- * remover finds no mark, or it is waited for. An announcement that is older than STALE_S is of a
- * daemon that died.
+ * remover finds no mark, or it is waited for.
+ *
+ * An announcement that is older than STALE_S, by the bucket's clock, is of a daemon that died or
+ * stands still, and delays nobody. Such a daemon may wake at any moment and go on. Therefore the
+ * bucket refuses the removal of an object, and that of its announcement, REMOVAL_S after the
+ * announcement was made: the request's signature ends then. So nothing that was stored
+ * again when the announcement had become stale can be removed by it. The leader's next sweep removes
+ * stale announcements.
+ *
  * An object that is newer than its mark was stored after the removal: only the mark goes.
  */
 #include "config.h"
@@ -34,10 +41,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STALE_S 60    /* no removal takes as long, with all attempts of its requests */
+#define STALE_S 60    /* since an announcement, until it delays nobody any more */
+#define REMOVAL_S 45  /* since an announcement, until the bucket refuses the removal */
 #define PATIENCE_S 20 /* that an upload waits for the end of a removal */
 #define LOOK_MS 100
 #define MARKS "marks/"
+#define REMOVALS "removals/"
 #define RECORD "record/"
 #define MOST_BETWEEN_MS (INT64_C(3600) * 1000)
 #define PARTS_OF_GRACE 8
@@ -81,10 +90,8 @@ await_removal(struct blobs *blobs, const char *id, struct api_problem *p)
     for (;;) {
         if (!find_moment(bucket, removal, &since, &now, p))
             return false;
-        if (!since)
+        if (!since || now - since > STALE_S)
             return true;
-        if (now - since > STALE_S)
-            return bucket->remove(bucket->arg, removal, p);
         if (clock_steady_ms() - began > PATIENCE_S * 1000)
             return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
                                    "an earlier copy of %s is being removed from the "
@@ -117,7 +124,7 @@ struct page {
     size_t n;
     struct listed {
         char id[DIGEST_SIZE];
-        bool is_mark;
+        enum { BLOB, MARK, REMOVAL } what;
         int64_t modified;
     } * items;
     bool failed;
@@ -131,10 +138,15 @@ add_listed(void *arg, const struct bucket_object *object)
     const char *name = object->key + len + 1;
     if (strlen(object->key) <= len)
         return;
-    bool is_mark = strncmp(name, MARKS, strlen(MARKS)) == 0;
-    struct listed one = {.is_mark = is_mark, .modified = object->modified};
-    snprintf(one.id, sizeof one.id, "sha256:%.64s",
-             name + (is_mark ? strlen(MARKS) : 0));
+    struct listed one = {.what = BLOB, .modified = object->modified};
+    if (strncmp(name, MARKS, strlen(MARKS)) == 0) {
+        one.what = MARK;
+        name += strlen(MARKS);
+    } else if (strncmp(name, REMOVALS, strlen(REMOVALS)) == 0) {
+        one.what = REMOVAL;
+        name += strlen(REMOVALS);
+    }
+    snprintf(one.id, sizeof one.id, "sha256:%.64s", name);
     if (!digest_is_id(one.id))
         return;
     struct listed *items = api_grow(page->items, page->n, 1, sizeof *items);
@@ -198,57 +210,57 @@ put_mark(struct library *library, const char *id, struct api_problem *p)
     return ok;
 }
 
-/* Announces a removal. *ret_ours is false where another node has announced one, or had one that
-   failed: a stale announcement goes, and the next sweep begins anew. Where the record is not
-   shared, an announcement that is there was left by a daemon that died. */
+/* Announces a removal. *ret_since is when, by the bucket's clock; 0: another one is announced, or
+   was by a daemon that died. */
 static bool
-announce(struct library *library, const char *removal, bool *ret_ours,
+announce(struct library *library, const char *removal, int64_t *ret_since,
          struct api_problem *p)
 {
-    const struct bucket *bucket = library->bucket;
-    int64_t since, now;
+    int64_t now;
     bool was_there = false;
-    *ret_ours = false;
-    if (!put_empty(library, removal, &was_there, p))
-        return false;
-    *ret_ours = !was_there || !store_is_shared(library->store);
-    if (*ret_ours)
-        return true;
-    return find_moment(bucket, removal, &since, &now, p) &&
-           (now - since <= STALE_S || bucket->remove(bucket->arg, removal, p));
+    *ret_since = 0;
+    return put_empty(library, removal, &was_there, p) &&
+           (was_there || find_moment(library->bucket, removal, ret_since, &now, p));
 }
 
-/* Returns whether the announcement of a removal that began then may soon count as stale: the
-   daemon has stood still, or the bucket is slow. */
+/* Removes an object of a removal that was announced then, unless that is too long ago. */
 static bool
-is_late(int64_t began)
+remove_in_time(struct library *library, const char *key, int64_t since,
+               bool *ret_in_time, struct api_problem *p)
 {
-    return clock_steady_ms() - began > STALE_S * 1000 / 4;
+    const struct bucket *bucket = library->bucket;
+    const struct bucket_while when = {since, REMOVAL_S};
+    if (!bucket->remove_by(bucket->arg, key, &when, ret_in_time, p))
+        return false;
+    if (!*ret_in_time)
+        log_info("removal_refused", "key=%s tenant=%s", key, library_tenant(library));
+    return true;
 }
 
 /* Removes the object of a mark, if there is still this mark, unless the blob is needed by now;
-   then the mark. The removal is announced. */
+   then the mark. The removal was announced at `since`. *ret_in_time is false where the bucket has
+   refused it. */
 static bool
-remove_announced(struct library *library, const struct listed *one,
-                 struct api_problem *p)
+remove_announced(struct library *library, const struct listed *one, int64_t since,
+                 bool *ret_in_time, struct api_problem *p)
 {
     const struct bucket *bucket = library->bucket;
     char key[BUCKET_KEY], mark[BUCKET_KEY];
-    int64_t began = clock_steady_ms(), stored, marked, now;
+    int64_t stored, marked, now;
+    *ret_in_time = true;
     cache_key(library->blobs, one->id, key);
     cache_mark_key(library->blobs, one->id, mark);
     if (!find_moment(bucket, key, &stored, &now, p) ||
         !find_moment(bucket, mark, &marked, &now, p))
         return false;
-    if (marked != one->modified || is_late(began))
+    if (marked != one->modified)
         return true;
     if (stored && stored <= marked && !is_needed(library, one->id)) {
-        if (!store_still_leads(library->store, p))
+        if (!store_still_leads(library->store, p) ||
+            !remove_in_time(library, key, since, ret_in_time, p))
             return false;
-        if (is_late(began))
+        if (!*ret_in_time)
             return true;
-        if (!bucket->remove(bucket->arg, key, p))
-            return false;
         blob_remove(library->blobs, one->id);
         log_info("leftover_removed", "id=%s tenant=%s", one->id,
                  library_tenant(library));
@@ -262,12 +274,28 @@ static bool
 remove_marked(struct library *library, const struct listed *one, struct api_problem *p)
 {
     char removal[BUCKET_KEY];
-    bool ours;
+    int64_t since;
+    bool in_time;
     cache_removal_key(library->blobs, one->id, removal);
-    if (!announce(library, removal, &ours, p))
+    if (!announce(library, removal, &since, p))
         return false;
-    return !ours || (remove_announced(library, one, p) &&
-                     library->bucket->remove(library->bucket->arg, removal, p));
+    return !since ||
+           (remove_announced(library, one, since, &in_time, p) &&
+            (!in_time || remove_in_time(library, removal, since, &in_time, p)));
+}
+
+/* Removes a stale announcement, as the leader. A request of it that comes late is refused, so that
+   it does not remove an announcement that followed. */
+static bool
+remove_stale(struct library *library, const struct listed *one, int64_t now,
+             struct api_problem *p)
+{
+    char removal[BUCKET_KEY];
+    bool in_time;
+    cache_removal_key(library->blobs, one->id, removal);
+    return now - one->modified <= STALE_S ||
+           (store_still_leads(library->store, p) &&
+            remove_in_time(library, removal, now, &in_time, p));
 }
 
 static bool
@@ -276,8 +304,10 @@ sweep_one(struct library *library, const struct listed *one, int64_t now, int64_
 {
     char mark[BUCKET_KEY];
     int64_t age = (now - one->modified) * 1000;
+    if (one->what == REMOVAL)
+        return remove_stale(library, one, now, p);
     bool needed = is_needed(library, one->id);
-    if (!one->is_mark)
+    if (one->what == BLOB)
         return needed || age < grace / PARTS_OF_GRACE || put_mark(library, one->id, p);
     cache_mark_key(library->blobs, one->id, mark);
     if (needed)

@@ -125,6 +125,7 @@ enum message_object_op {
     MESSAGE_OBJECT_GET,
     MESSAGE_OBJECT_FIND,
     MESSAGE_OBJECT_REMOVE,
+    MESSAGE_OBJECT_REMOVE_BY, /* its answer is whether it came in time */
     MESSAGE_OBJECT_LIST,
     MESSAGE_N_OBJECT_OPS
 };
@@ -133,6 +134,8 @@ struct message_object {
     uint32_t op; /* enum message_object_op */
     char key[192];
     char digest[DIGEST_SIZE]; /* of PUT */
+    int64_t since; /* of REMOVE_BY, and how many seconds are left from then */
+    int32_t seconds;
 };
 
 struct message_carried {

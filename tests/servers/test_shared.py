@@ -136,6 +136,40 @@ def test_an_upload_waits_for_a_removal_without_a_mark(cluster, relay):
     assert two.get(f"/v1/models/{model}/info").status_code == 200
 
 
+def test_a_removal_that_comes_late_is_refused(cluster, relay):
+    """The request stands still behind the leader's last check, until its announcement delays nobody
+    any more and another daemon has stored the same bytes. The bucket refuses it."""
+    held, release, answered = threading.Event(), threading.Event(), threading.Event()
+
+    def is_of_the_object(method, path):
+        return method == "DELETE" and path.split("?")[0].endswith("/_/" + model.split(":")[1])
+
+    def hold(method, path):
+        if is_of_the_object(method, path) and not held.is_set():
+            held.set()
+            release.wait(240)
+
+    def note(method, path):
+        if is_of_the_object(method, path):
+            answered.set()
+
+    one = cluster.add(QDQD_BLOBS_ENDPOINT=relay.endpoint, QDQD_RETENTION_LEFTOVERS=str(GRACE))
+    eventually(lambda: row(cluster.database, "count(*)", "leader") == "1")
+    two = cluster.add(QDQD_RETENTION_LEFTOVERS=str(GRACE))
+    model = one.upload("models", MODEL)
+    relay.before, relay.after = hold, note
+    assert one.request("DELETE", f"/v1/models/{model}").status_code == 204
+    assert held.wait(120)
+    assert store(two, MODEL) > 0  # refused for a minute
+    release.set()
+    assert answered.wait(60)
+    assert model.split(":")[1] in cluster.stored()
+    for daemon in (one, two):
+        drop_cache(daemon)
+        assert daemon.get(f"/v1/models/{model}/info").status_code == 200
+    eventually(lambda: not any("removals" in key for key in cluster.stored()), 120, 0.5)
+
+
 # --- and with files in a folder ---------------------------------------------------------------------
 
 SHIM = r"""

@@ -38,6 +38,18 @@ bool qdqr_object_find(struct qdqr_bucket *bucket, const char *key, bool *ret_the
 bool qdqr_object_remove(struct qdqr_bucket *bucket, const char *key,
                         struct api_problem *problem);
 
+/* A time by the bucket's clock. */
+struct qdqr_while {
+    int64_t since; /* seconds since 1970 */
+    int seconds;
+};
+
+/* Does the same, if the request reaches the bucket within that time; afterwards the bucket refuses
+   it, and *ret_in_time is false. */
+bool qdqr_object_remove_by(struct qdqr_bucket *bucket, const char *key,
+                           const struct qdqr_while *when, bool *ret_in_time,
+                           struct api_problem *problem);
+
 struct qdqr_object {
     const char *key;
     int64_t size;

@@ -29,6 +29,7 @@ static int64_t now;
 static atomic_int n_gets, n_puts;
 static atomic_bool gone, slow;
 static void (*before_remove)(void);
+static void (*before_remove_by)(const char *key);
 static void (*after_put)(const char *key);
 static void (*before_list)(const char *prefix);
 
@@ -126,6 +127,16 @@ remove_object(void *arg, const char *key, struct api_problem *p)
 }
 
 static bool
+remove_by(void *arg, const char *key, const struct bucket_while *when,
+          bool *ret_in_time, struct api_problem *p)
+{
+    if (before_remove_by)
+        before_remove_by(key);
+    *ret_in_time = now <= when->since + when->seconds;
+    return !*ret_in_time || remove_object(arg, key, p);
+}
+
+static bool
 list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn visit,
      void *visit_arg, int64_t *ret_now, struct api_problem *p)
 {
@@ -153,8 +164,8 @@ is_reachable(void *arg)
 
 /* --- the library ---------------------------------------------------------- */
 
-static struct bucket bucket = {put,          get,  find, remove_object, list,
-                               is_reachable, NULL, NULL, NULL};
+static struct bucket bucket = {put,  get,          find, remove_object, remove_by,
+                               list, is_reachable, NULL, NULL,          NULL};
 static const struct library_place place = {.bucket = &bucket, .tenant = "t"};
 static _Atomic int64_t most_bytes;
 static struct library *library;
@@ -542,6 +553,8 @@ START_TEST(a_stale_removal)
     snprintf(removal, sizeof removal, "t/removals/%s", strchr(id, ':') + 1);
     put_other(removal);
     sweep(now + GRACE_S);
+    ck_assert(has_object(key) && !has_object(removal));
+    sweep(now + GRACE_S);
     ck_assert(!has_object(key) && !has_object(removal));
     ck_assert(add("abc", id));
     remove_row(id);
@@ -549,7 +562,40 @@ START_TEST(a_stale_removal)
     put_other(removal);
     now += GRACE_S;
     ck_assert(add("abc", id));
+    ck_assert(has_object(key) && has_object(removal));
+    sweep(now + GRACE_S);
     ck_assert(has_object(key) && !has_object(removal));
+}
+END_TEST
+
+/* Stands still before the object is removed, until the announcement is stale; the blob is stored
+   meanwhile. */
+static void
+stand_still(const char *key)
+{
+    char id[DIGEST_SIZE];
+    before_remove_by = NULL;
+    ck_assert(!strstr(key, "/removals/"));
+    now += 61;
+    ck_assert(add("abc", id));
+}
+
+/* A daemon that wakes between its last check and its request removes nothing. */
+START_TEST(a_late_removal_is_refused)
+{
+    char id[DIGEST_SIZE], key[BUCKET_KEY];
+    ck_assert(add("abc", id));
+    key_of(id, key);
+    remove_row(id);
+    sweep(now + GRACE_S);
+    before_remove_by = stand_still;
+    sweep(now + GRACE_S);
+    ck_assert(!before_remove_by && has_object(key));
+    for (int i = 0; i < 4; i++)
+        sweep(now + GRACE_S);
+    ck_assert(has_object(key));
+    for (size_t i = 0; i < MOST; i++)
+        ck_assert(!strstr(objects[i].key, "/removals/"));
 }
 END_TEST
 
@@ -635,6 +681,7 @@ suite(void)
     tcase_add_test(tc, a_slow_removal_without_a_mark);
     tcase_add_test(tc, removed_before_the_mark_is_looked_for);
     tcase_add_test(tc, a_stale_removal);
+    tcase_add_test(tc, a_late_removal_is_refused);
     tcase_add_test(tc, unmarked_after_the_announcement);
     tcase_add_test(tc, an_old_mark);
     tcase_add_test(tc, another_database);
