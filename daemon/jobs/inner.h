@@ -36,6 +36,7 @@ struct jobs {
     /* Changed with both locks held, so that one of them is enough to look. */
     struct job_slot *slots;
     struct delivery_slot *deliveries;
+    bool unanswered; /* the last renewal; only the thread that renews uses it */
     /* guarded by lock: */
     struct waiter *waiters;
     bool draining, stopping;

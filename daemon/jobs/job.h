@@ -238,9 +238,9 @@ void jobs_wake_carriers(struct jobs *jobs);
 /* --- where daemons share a record ------------------------------------------ */
 
 /* Renews the leases of running jobs and deliveries, and gives those up that were cancelled by another
-   daemon, or whose lease was lost. Requeues jobs of daemons that are gone. Stops when the record
-   does not answer. */
-void jobs_renew(struct jobs *jobs);
+   daemon, or whose lease was lost. Requeues jobs of daemons that are gone. Returns false, and leaves
+   off, when the record does not answer. */
+bool jobs_renew(struct jobs *jobs);
 /* Gives up the jobs and deliveries whose lease is about to end because it could not be renewed.
    Waits neither for the record nor for a thread that waits for it. */
 void jobs_check_leases(struct jobs *jobs, int64_t lease_ms);

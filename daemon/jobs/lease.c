@@ -240,7 +240,7 @@ recover(struct jobs *jobs)
     }
 }
 
-void
+bool
 jobs_renew(struct jobs *jobs)
 {
     struct claim *claims;
@@ -250,14 +250,18 @@ jobs_renew(struct jobs *jobs)
     size_t n = list_claims(jobs, &claims);
     for (size_t i = 0; i < n && problem.code != API_UNAVAILABLE; i++) {
         problem = (struct api_problem){0};
-        if (!renew(jobs, &claims[i], &held, &problem))
+        if (!renew(jobs, &claims[i], &held, &problem) &&
+            (problem.code != API_UNAVAILABLE || !jobs->unanswered))
             log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
     }
     free(claims);
-    if (problem.code != API_UNAVAILABLE)
+    bool answers = problem.code != API_UNAVAILABLE;
+    jobs->unanswered = !answers;
+    if (answers)
         recover(jobs);
     /* Fetches and deliveries may wait again, or another daemon may have too many. */
     bell_ring_carriers(jobs->bell);
+    return answers;
 }
 
 /* --- before something leaves this daemon ----------------------------------- */

@@ -136,13 +136,18 @@ disconnect(struct postgres *postgres)
     postgres->conn = NULL;
 }
 
-/* Connects, unless that failed a moment ago. */
+/* Connects, unless that failed a moment ago, or the thread must not wait for so long. */
 static bool
 connect_again(struct postgres *postgres)
 {
     int64_t now = clock_steady_ms();
     if (postgres->conn)
         return true;
+    if (db_longest_wait()) {
+        postgres->failure = (struct postgres_failure){
+            .code = API_UNAVAILABLE, .lost = true, .text = "it is not connected"};
+        return false;
+    }
     if (postgres->tried_at && now - postgres->tried_at < AGAIN_MS)
         return false;
     postgres->conn = postgres_connect(postgres->url, &postgres->failure);

@@ -152,7 +152,8 @@ struct store_place {
 /* Opens a record and makes it when it is absent. */
 bool store_open_at(const struct store_place *place, struct store **ret,
                    struct api_problem *p);
-/* Bounds for how long each statement of this thread waits for a record that is shared. */
+/* Bounds for how long each statement of this thread waits for a record that is shared. Such a thread
+   leaves it to others to connect again, which may take some seconds. */
 void store_wait_at_most(int64_t ms);
 /* Returns whether other daemons may use the record at the same time. */
 bool store_is_shared(const struct store *store);

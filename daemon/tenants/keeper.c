@@ -45,8 +45,9 @@ check_leases(void *arg, const struct service *service)
 static void
 renew_leases(void *arg, const struct service *service)
 {
-    (void)arg;
-    jobs_renew(service->jobs);
+    bool *answers = arg;
+    if (!jobs_renew(service->jobs))
+        *answers = false;
 }
 
 static void
@@ -119,18 +120,25 @@ check(void *arg)
     return NULL;
 }
 
-/* Renews at a third of the lease. A record that does not answer keeps the other tenants
-   waiting, each statement for a part of the lease at most. */
+/* Renews at a third of the lease, and soon again where the record did not answer. That one keeps
+   the other tenants waiting, each statement for a part of the lease at most; connecting to it is left
+   to the thread that looks. */
 static void *
 keep(void *arg)
 {
     struct keeper *keeper = arg;
     int64_t due = 0;
+    bool answers = true;
     store_wait_at_most(keeper->lease_ms / 5);
     while (!atomic_load(&keeper->closing)) {
-        if (clock_steady_ms() >= due) {
+        bool is_due = clock_steady_ms() >= due;
+        if (is_due)
             due = clock_steady_ms() + keeper->lease_ms / 3;
-            tenants_each(keeper->tenants, renew_leases, NULL);
+        if (is_due || !answers) {
+            answers = true;
+            tenants_each(keeper->tenants, renew_leases, &answers);
+        }
+        if (is_due) {
             tenants_each(keeper->tenants, lead, keeper);
             renew_node(keeper);
         }

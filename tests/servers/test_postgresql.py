@@ -231,6 +231,27 @@ def test_postgresql_is_gone_for_less_than_the_lease(node, database):
     assert "lease_lost" not in one.log.read_text()
 
 
+def test_postgresql_is_gone_for_two_renewals(node, database):
+    """Leases are renewed as soon as it is back, although that is not yet time for the next one."""
+    lease = 90  # of which the job goes on for four fifths without a renewal; due after each third
+    one = node(cluster_lease=lease)
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"), spec=LONG)
+    workers = one.running(job)
+
+    def until():
+        return int(database.sql('SELECT lease_until FROM "qdqd".jobs'))
+
+    first = until()
+    eventually(lambda: until() > first, lease)
+    last = until()
+    database.stop()
+    time.sleep(2 * lease / 3 + 1)  # two renewals come to nothing
+    database.start()
+    eventually(lambda: until() > last, 60)
+    assert one.busy_workers() == workers and job_row(database) == "running|1|0"
+    assert "lease_lost" not in one.log.read_text()
+
+
 def test_postgresql_is_gone_for_more_than_the_lease(node, database):
     """The worker is ended while PostgreSQL is gone; the job runs again when it is back, and that
     does not count as an attempt."""
