@@ -192,7 +192,8 @@ def check_blobs(cluster):
         node.stop()
         assert node.temporary_files() == []
     sweeper = cluster.add(QDQD_RETENTION_LEFTOVERS="1")
-    eventually(lambda: cluster.stored() == cluster.named(), 60, 0.5)
+    # An announcement of a removal that a fault broke off counts for a minute.
+    eventually(lambda: cluster.stored() == cluster.named(), 150, 0.5)
     sweeper.stop()
 
 
