@@ -197,13 +197,6 @@ wait_for_id(void *arg)
     return job->model_id = job->work->late_id(job->work->late_id_arg);
 }
 
-/* Returns the number of threads that can do the engine's own work at the same time. */
-static int
-lent_threads(const struct qdqi_job *job)
-{
-    return job->engine->executor ? job->engine->threads : 1;
-}
-
 static enum qdq_code
 write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
              struct qdq_error *err)
@@ -224,7 +217,7 @@ write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
     enum qdq_code code =
         qdqi_model_write_result(job->model, edited, &target, &written, err);
     report->size_after = written.model + written.data;
-    job->stage_threads = lent_threads(job);
+    job->stage_threads = qdqi_job_threads(job);
     job->stage_bytes += report->size_after;
     report->external_bytes = written.data;
     return code;
@@ -364,7 +357,7 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return qdqi_calibrate(job, err);
     case QDQ_STAGE_QUANTIZE:
         if (job->moments) /* rounding by them is shared by several threads */
-            job->stage_threads = lent_threads(job);
+            job->stage_threads = qdqi_job_threads(job);
         return qdqi_choose_scales(job, scales, err);
     case QDQ_STAGE_REFINE:
         return fit_what_ifs(job, scales, qdqi_refine, err);

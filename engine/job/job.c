@@ -17,6 +17,12 @@ qdqi_job_warn_late(struct qdqi_job *job, int64_t seconds, const char *pointer,
                      pointer, (long long)seconds);
 }
 
+int
+qdqi_job_threads(const struct qdqi_job *job)
+{
+    return job->engine->executor ? job->engine->threads : 1;
+}
+
 enum qdq_code
 qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
                   uint64_t total, struct qdq_error *err)

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "scale/scale.h"
 
+#include "base/tasks.h"
 #include "number/half.h"
 #include "weights/blocks.h"
 #include "weights/integers.h"
@@ -176,29 +177,6 @@ warn_kept(struct qdqi_job *job, const struct budget *budget, struct qdq_error *e
 }
 
 /*
- * Quantizes weight i if the spec asks for stored integers. Views and axes can make many
- * weights from a few bytes of a file, so the integers may take no more bytes than the
- * model.
- */
-static enum qdq_code
-choose_storage(const struct qdqi_job *job, struct qdqi_scales *s, size_t i,
-               const struct qdqi_constant *c, struct budget *budget,
-               struct qdq_error *err)
-{
-    const struct qdqi_planned_weight *w = &job->plan->weights[i];
-    if (job->work->spec->weight_storage != QDQ_STORE_DQ)
-        return QDQ_OK;
-    const char *why = stays_float(job, w, c, budget);
-    if (why) {
-        count_kept(budget, w->tensor->name, why);
-        return QDQ_OK;
-    }
-    s->weights[i].integers = qdqi_integers_new(job->scratch, c, &s->weights[i]);
-    budget->integers -= qdqi_integers_size(w->format, c->n);
-    return s->weights[i].integers ? QDQ_OK : qdqi_no_memory(err);
-}
-
-/*
  * Widens the scales so that the weight uses the integers from -64 to 64 instead of -127
  * to 127.
  */
@@ -248,35 +226,140 @@ leave_to_writer(struct qdqi_job *job, const struct qdqi_planned_weight *w,
     return QDQ_OK;
 }
 
+/* A weight while its scales are chosen. */
+struct choice {
+    struct qdqi_constant c;
+    bool is_left;   /* to the writer */
+    bool is_stored; /* as integers */
+};
+
+enum { GROUP = 64 };
+
+/* Some weights, whose scales the threads compute at the same time. */
+struct group {
+    const struct qdqi_job *job;
+    struct qdqi_scales *s;
+    size_t first, n;
+    struct choice choices[GROUP];
+};
+
+/*
+ * Decides whether a weight is stored as integers. Views and axes can make many weights
+ * from a few bytes of a file, so the integers may take no more bytes than the model.
+ */
+static bool
+is_stored(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+          const struct qdqi_constant *c, struct budget *budget)
+{
+    if (job->work->spec->weight_storage != QDQ_STORE_DQ)
+        return false;
+    const char *why = stays_float(job, w, c, budget);
+    if (why)
+        count_kept(budget, w->tensor->name, why);
+    else
+        budget->integers -= qdqi_integers_size(w->format, c->n);
+    return !why;
+}
+
+/* Reads weight i and makes room for its scales. */
 static enum qdq_code
-scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
-             struct budget *budget, struct qdq_error *err)
+begin_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+             struct budget *budget, struct choice *ret, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &job->plan->weights[i];
     struct qdqi_params *p = &s->weights[i];
-    struct qdqi_constant c;
     enum qdq_code code;
-    const uint64_t element = qdqi_dtype_size((int)w->tensor->dtype);
     *p = (struct qdqi_params){.format = w->format, .axis = w->axis, .block = w->block};
-    if ((code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, i, job->plan->view.n_weights,
-                                  err)) ||
-        (code = qdqi_constant_read(job->model, w->tensor, &c, err)) ||
-        (code = count_filled(&c, w, &budget->filled, err)))
+    if ((code = qdqi_constant_read(job->model, w->tensor, &ret->c, err)) ||
+        (code = count_filled(&ret->c, w, &budget->filled, err)))
         return code;
-    if (can_wait(job, w, &c, p, budget))
-        return leave_to_writer(job, w, &c, p, budget, err);
-    job->stage_bytes += c.n * element;
-    if ((code = qdqi_weight_params(&c, w->tensor->name, job->arena, p, err)))
-        return code;
+    ret->is_left = can_wait(job, w, &ret->c, p, budget);
+    if (ret->is_left)
+        return leave_to_writer(job, w, &ret->c, p, budget, err);
+    ret->is_stored = is_stored(job, w, &ret->c, budget);
+    job->stage_bytes += ret->c.n * qdqi_dtype_size((int)w->tensor->dtype);
+    return qdqi_weight_params_new(&ret->c, w->tensor->name, job->arena, p, err);
+}
+
+/* Computes the scales of a weight of the group. */
+static enum qdq_code
+find_scales(void *arg, size_t i, struct qdq_error *err)
+{
+    const struct group *g = arg;
+    const struct choice *choice = &g->choices[i];
+    const struct qdqi_planned_weight *w = &g->job->plan->weights[g->first + i];
+    struct qdqi_params *p = &g->s->weights[g->first + i];
+    size_t dead;
+    if (choice->is_left)
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
     /* A narrower range would clip, and the integers would go beyond 64. */
-    if (job->work->spec->weight_method == QDQ_WEIGHT_MSE && !w->is_reduced &&
-        (code = qdqi_weight_narrow(&c, p, err)))
-        return code;
-    if (w->is_reduced)
+    if (!code && g->job->work->spec->weight_method == QDQ_WEIGHT_MSE && !w->is_reduced)
+        code = qdqi_weight_narrow(&choice->c, p, err);
+    if (!code && w->is_reduced)
         reduce_range(w, p);
-    if ((code = qdqi_round_weight(job, w, &c, p, err)))
+    return code;
+}
+
+/* Rounds weight i where that goes by more than the scales, and quantizes it if it is
+   stored as integers. */
+static enum qdq_code
+end_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+           const struct choice *choice, struct qdq_error *err)
+{
+    struct qdqi_params *p = &s->weights[i];
+    if (choice->is_left)
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_round_weight(job, &job->plan->weights[i], &choice->c, p, err);
+    if (code || !choice->is_stored)
         return code;
-    return choose_storage(job, s, i, &c, budget, err);
+    p->integers = qdqi_integers_new(job->scratch, &choice->c, p);
+    return p->integers ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+scale_group(struct qdqi_job *job, struct group *g, struct budget *budget,
+            struct qdq_error *err)
+{
+    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
+                                     .threads = job->engine->threads};
+    enum qdq_code code = QDQ_OK;
+    size_t n_here = 0; /* not left to the writer */
+    memset(g->choices, 0, sizeof g->choices);
+    for (size_t i = 0; i < g->n && !code; i++) {
+        code = begin_weight(job, g->s, g->first + i, budget, &g->choices[i], err);
+        n_here += !g->choices[i].is_left;
+    }
+    if (n_here > 1)
+        job->stage_threads = qdqi_job_threads(job);
+    if (!code)
+        code = qdqi_tasks_run(&tasks, g->n, find_scales, g, err);
+    for (size_t i = 0; i < g->n && !code; i++) {
+        code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, g->first + i,
+                                 job->plan->view.n_weights, err);
+        if (!code)
+            code = end_weight(job, g->s, g->first + i, &g->choices[i], err);
+    }
+    return code;
+}
+
+static enum qdq_code
+find_weight_scales(struct qdqi_job *job, struct qdqi_scales *s, struct budget *budget,
+                   struct qdq_error *err)
+{
+    const size_t n = job->plan->view.n_weights;
+    struct group *g = qdqi_arena_alloc(job->scratch, sizeof *g);
+    enum qdq_code code = g ? QDQ_OK : qdqi_no_memory(err);
+    for (size_t i = 0; i < n && !code; i += GROUP) {
+        g->job = job;
+        g->s = s;
+        g->first = i;
+        g->n = n - i < GROUP ? n - i : GROUP;
+        code = scale_group(job, g, budget, err);
+    }
+    return code;
 }
 
 static const char *
@@ -296,11 +379,11 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
     s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
     if (!weights || !s->weights)
         return qdqi_no_memory(err);
+    enum qdq_code code = find_weight_scales(job, s, &budget, err);
+    if (code)
+        return code;
     for (size_t i = 0; i < n; i++) {
         const struct qdqi_planned_weight *w = &job->plan->weights[i];
-        enum qdq_code code = scale_weight(job, s, i, &budget, err);
-        if (code)
-            return code;
         weights[i] = (struct qdq_weight_report){
             .name = w->tensor->name,
             .layer = w->layer,

@@ -214,8 +214,10 @@ write_part(struct qdqi_blocks *b, size_t first, size_t n, struct qdqi_file_sink 
     enum qdq_code code =
         arena ? open_part(b, first, n, arena, &part, err) : qdqi_no_memory(err);
     if (!code)
-        code = qdqi_weight_params_from(&part.w, b->name, part.first_scale, arena,
-                                       &part.params, &dead, err);
+        code = qdqi_weight_params_new(&part.w, b->name, arena, &part.params, err);
+    if (!code)
+        code = qdqi_weight_params_find(&part.w, b->name, part.first_scale, &part.params,
+                                       &dead, err);
     if (!code && b->narrow)
         code = qdqi_weight_narrow(&part.w, &part.params, err);
     if (!code) {

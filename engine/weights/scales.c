@@ -269,9 +269,12 @@ scale_ranges(const struct qdqi_constant *w, const struct ranges *r,
         *ret_dead += !alive;
         double high = alive ? (double)r->high[i] : symmetric ? dead : 2 * dead;
         double low = !alive ? 0 : r->low ? (double)r->low[i] : -high;
+        int32_t zero_point;
         qdqi_range_params(p->format, symmetric, w->dtype, low, high, &p->scales[i],
-                          &p->zero_points[i]);
-        any |= p->zero_points[i] != 0;
+                          &zero_point);
+        if (p->zero_points)
+            p->zero_points[i] = zero_point;
+        any |= zero_point != 0;
     }
     return any;
 }
@@ -285,27 +288,32 @@ nonfinite(const char *name, size_t i, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_weight_params_from(const struct qdqi_constant *w, const char *name, size_t first,
-                        struct qdqi_arena *arena, struct qdqi_params *p,
-                        size_t *ret_dead, struct qdq_error *err)
+qdqi_weight_params_new(const struct qdqi_constant *w, const char *name,
+                       struct qdqi_arena *arena, struct qdqi_params *p,
+                       struct qdq_error *err)
 {
-    struct ranges r = {.n = 0};
+    bool symmetric = qdqi_weight_is_symmetric(p->format);
     if (w->dtype != QDQI_FLOAT32 && w->dtype != QDQI_FLOAT16)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_TENSOR, name,
                              "weight '%s' is neither float32 nor float16", name);
     if (!qdqi_count_scales(w, p->axis, p->block, &p->n))
         return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, name,
                              "weight '%s' has too many scales", name);
+    p->scales = qdqi_arena_array(arena, p->n, sizeof *p->scales);
+    p->zero_points =
+        symmetric ? NULL : qdqi_arena_array(arena, p->n, sizeof *p->zero_points);
+    return p->scales && (symmetric || p->zero_points) ? QDQ_OK : qdqi_no_memory(err);
+}
+
+enum qdq_code
+qdqi_weight_params_find(const struct qdqi_constant *w, const char *name, size_t first,
+                        struct qdqi_params *p, size_t *ret_dead, struct qdq_error *err)
+{
+    struct ranges r = {.n = 0};
     struct qdqi_arena *scratch = qdqi_arena_new();
     if (!scratch)
         return qdqi_no_memory(err);
-    p->scales = qdqi_arena_array(arena, p->n, sizeof *p->scales);
-    p->zero_points =
-        qdqi_arena_array(qdqi_weight_is_symmetric(p->format) ? scratch : arena, p->n,
-                         sizeof *p->zero_points);
-    enum qdq_code code = QDQ_OK;
-    if (!p->scales || !p->zero_points || !find_ranges(w, p, scratch, &r))
-        code = qdqi_no_memory(err);
+    enum qdq_code code = find_ranges(w, p, scratch, &r) ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; !code && i < r.n; i++)
         if (!isfinite(r.high[i]) || (r.low && !isfinite(r.low[i])))
             code = nonfinite(name, first + i, err);
@@ -323,5 +331,6 @@ qdqi_weight_params(const struct qdqi_constant *w, const char *name,
                    struct qdq_error *err)
 {
     size_t dead;
-    return qdqi_weight_params_from(w, name, 0, arena, p, &dead, err);
+    enum qdq_code code = qdqi_weight_params_new(w, name, arena, p, err);
+    return code ? code : qdqi_weight_params_find(w, name, 0, p, &dead, err);
 }

@@ -22,12 +22,17 @@ enum qdq_code qdqi_weight_params(const struct qdqi_constant *weight, const char 
                                  struct qdqi_arena *arena, struct qdqi_params *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Does the same for a part of a weight whose first scale is number `first`, and counts the
-   channels that are all zeros. */
-enum qdq_code qdqi_weight_params_from(const struct qdqi_constant *part,
+/* Does the same in two steps, for weights that share their time: makes room for the scales
+   and zero points in the arena, which one thread does for all weights, … */
+enum qdq_code qdqi_weight_params_new(const struct qdqi_constant *weight,
+                                     const char *name, struct qdqi_arena *arena,
+                                     struct qdqi_params *p,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+/* … and computes them, in any thread. The weight may be a part of one, whose first scale is
+   number `first`. Counts the channels that are all zeros. */
+enum qdq_code qdqi_weight_params_find(const struct qdqi_constant *part,
                                       const char *name, size_t first,
-                                      struct qdqi_arena *arena, struct qdqi_params *p,
-                                      size_t *ret_dead,
+                                      struct qdqi_params *p, size_t *ret_dead,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns the number of stored elements from one index of `axis` to the next. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that are quantized while the result is written: the same bytes for any number of
-threads, and the numbers that the reference gives. About 10 seconds of a processor."""
+"""Weights that are quantized while the result is written, and those whose scales are computed
+before: the same bytes for any number of threads, and the numbers that the reference gives.
+About 15 seconds of a processor."""
 
 import hashlib
 import json
@@ -99,6 +100,28 @@ def test_the_same_bytes_and_those_of_scales_that_are_kept(folder, dtype, block, 
                for name in ("q7", "kept")]
     assert reports[0]["weights"] == reports[1]["weights"]
     check_stages(reports[0], folder, 7)
+
+
+@pytest.mark.parametrize("dtype, granularity, method", [
+    ("int8", "channel", "mse"), ("uint8", "channel", "max"), ("int8", "tensor", "mse")])
+def test_scales_without_blocks_are_the_same(folder, dtype, granularity, method):
+    spec = {"weights": {"dtype": dtype, "granularity": granularity, "method": method}}
+    made = [quantize(folder, f"s{n}.onnx", n, **spec) for n in (1, 2, 7)]
+    assert made[0] == made[1] == made[2]
+    report = json.loads((folder / "s7.onnx.json").read_text())
+    threads = {stage["name"]: stage["threads"] for stage in report["stages"]}
+    assert threads["quantize"] == 7 and threads["plan"] == 1
+
+
+def test_the_first_bad_weight_is_named(tmp_path, weights):
+    """Whatever the threads do first."""
+    bad = {name: values.copy() for name, values in weights.items()}
+    bad["w2"][0, 5] = bad["w3"][0, 0] = np.nan
+    onnx.save(net(bad, {"turned"}), tmp_path / "m.onnx")
+    said = {quantize(tmp_path, "q.onnx", n, ok=False,
+                     weights={"dtype": "int8", "granularity": "channel"})
+            for n in (1, 2, 7)}
+    assert len(said) == 1 and "'w2' holds a NaN or an infinity (channel 5)" in said.pop()
 
 
 def check_stages(report, folder, threads):
