@@ -4,6 +4,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -297,3 +298,50 @@ def test_what_openvino_does_not_run_it_does_not_load(tmp_path):
                     "recipe": "none"})
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "q.onnx").exists()
+
+
+# By default: rules, kernels, decibels, and that what is said is what is measured.
+BOTH_CLASSES = "runs_in_integers and (resnet or mobilenet) or said_is_as_measured or by_default"
+
+
+def test_part_of_this_file_on_an_older_processor(older_processor):
+    """OpenVINO, in the command and from Python, finds a processor without VNNI."""
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-k",
+                           BOTH_CLASSES, __file__], cwd=Path(judge.__file__).parent,
+                          env={**os.environ, **older_processor}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout and "skipped" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["glyph_resnet", "glyph_vit", "glyph_mobilenet", "glyph_se"])
+def test_results_by_default(tmp_path, core, images, name):
+    """By default a result has 20 dB as OpenVINO runs it here, and its report says what OpenVINO
+    from Python measures, by the rules of this class of processors."""
+    path, report = quantize(tmp_path, name, evaluate={"samples": 64})
+    [said] = report["evaluation"]["deployed"]["outputs"]
+    given = np.load(DATA / "calib_256.npz")["input"][-report["evaluation"]["samples"]:]
+    real, _ = run(core, DATA / f"{name}.onnx", given)
+    made, _ = run(core, path, given)
+    assert said["sqnr_db"] == pytest.approx(judge.sqnr_db(real, made), abs=0.5)
+    real, _ = run(core, DATA / f"{name}.onnx", images)
+    made, _ = run(core, path, images)
+    assert judge.sqnr_db(real, made) > 20
+    slow = report["host"]["name"] in ("avx2", "avx512")
+    assert report["spec"]["rules"]["C7"] == slow
+    assert any({"V4", "V8"} & set(layer["rules"]) for layer in report["layers"]) == slow
+
+
+# OpenVINO 2026.4.1 with VNNI gives 40.2, 35.3, 32.9 and 29.8 dB over 1,000 images.
+@pytest.mark.parametrize("name, least", [
+    ("glyph_resnet", 39), ("glyph_vit", 34.3), ("glyph_mobilenet", 32), ("glyph_se", 28.7)])
+def test_rounding_and_bias_correction_with_vnni(tmp_path, core, name, least):
+    """The gain of both is not lost in the integer kernels of OpenVINO, over all images of the test."""
+    path, report = quantize(tmp_path, name, weights={"rounding": "gptq"}, bias_correction=True,
+                            evaluate={"samples": 32})
+    if report["host"]["name"] != "vnni":
+        pytest.skip("this processor has no VNNI")
+    given = np.load(DATA / "test_1000.npz")["images"].reshape(-1, 1, 32, 32)
+    given = given.astype(np.float32) / 255
+    real, _ = run(core, DATA / f"{name}.onnx", given)
+    made, _ = run(core, path, given)
+    assert judge.sqnr_db(real, made) >= least
