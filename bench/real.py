@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""real.py [--folder FOLDER] [NAME…]: quantizes models of other people for ONNX Runtime by
-qdq's default, and by quantize_static and quantize_dynamic of onnxruntime.
+"""real.py [--folder FOLDER] [--both] [--integers] [--more] [NAME…]: quantizes models of other
+people for ONNX Runtime by qdq's default, and by quantize_static and quantize_dynamic of
+onnxruntime.
 
 A plain session of onnxruntime judges every result on samples that no tool has seen: the
 SQNR of the worst output, the share of right answers in the model's own task, and the
 latency of one sample on one thread, the shortest of 100 turns, as a ratio to the float
 model's. The column "said" is the SQNR that qdq reports for the samples of the calibration,
 less that of a plain session on the same samples. "integer" is the share of the weights of
-products (Conv, MatMul, Gemm) that are multiplied in integers. Size is that of the file, as a share
-of the float model's. Seconds and memory (RssAnon) are those of the whole process; the
-seconds of onnxruntime are without its imports. quantize_static makes QDQ with uint8
-activations and int8 weights per channel (per tensor where it cannot), behind
-quant_pre_process.
+products (Conv, MatMul, Gemm) that are multiplied in integers, in that branch of an If that
+has the most of them. Size is that of the file, as a share of the float model's. Seconds and
+memory (RssAnon) are those of the whole process; the seconds of onnxruntime are without its
+imports. quantize_static makes QDQ with uint8 activations and int8 weights per channel (per
+tensor where it cannot), behind quant_pre_process.
+
+--both does all of it twice: as this processor is, and as an older one without VNNI and AVX-512,
+which a processor of Intel can show to processes (tests/e2e/processors.py). --integers adds a row:
+qdq with every Conv, Gemm and MatMul in integers, which shows whether the runtime gains by more of
+them than the default has. --more takes further models of the same packages, which have no task
+here and are compared with qdq's default alone.
 
 Models and inputs come from real_inputs.py, or from a folder with NAME.onnx,
 NAME_calib_feeds.npz and NAME_test_feeds.npz, whose keys are `000000|input`, and
@@ -21,6 +28,7 @@ import argparse
 import collections
 import json
 import logging
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,8 +36,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common import MIB, QDQ, Measured, machine, table
-from real_inputs import INPUTS, MODELS, PACKAGES, dataset, f1
+from common import MIB, QDQ, ROOT, Measured, machine, table
+from real_inputs import INPUTS, MODELS, MORE, PACKAGES, dataset, f1
 
 PEERS = {"quantize_static, MinMax": "MinMax", "quantize_static, Percentile": "Percentile",
          "quantize_dynamic": "dynamic"}
@@ -37,6 +45,8 @@ TURNS = 100
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 INTEGER_PRODUCTS = ("QLinearConv", "ConvInteger", "QLinearMatMul", "MatMulInteger", "QGemm",
                     "MatMulIntegerToFloat", "DynamicQuantizeMatMul")
+INTEGERS = {"mode": "partial", "recipe": "none", "rules": {"C16": True, "C17": True},
+            "layers": [{"class": one} for one in ("Conv2D", "Conv", "Dense", "MatMul")]}
 FUSED_PRODUCTS = ("FusedConv", "FusedMatMul", "FusedGemm")
 
 
@@ -77,7 +87,7 @@ def task_of(name, path):
 def load(name, folder):
     """Returns the model's path, its samples for calibration and test, and its task."""
     if not folder:
-        model = PACKAGES / MODELS[name]
+        model = PACKAGES / {**MODELS, **MORE}[name]
         return model, *INPUTS[name](session(model))
     return (folder / f"{name}.onnx", feeds_of(folder / f"{name}_calib_feeds.npz"),
             feeds_of(folder / f"{name}_test_feeds.npz"),
@@ -121,13 +131,13 @@ class Judge:
         self.model, self.feeds, self.task = model, feeds, task
         self.float = session(model)
         self.real = outputs_of(self.float, feeds)
-        self.score = float(task(self.real))
+        self.score = float(task(self.real)) if task else None
 
     def figures(self, path):
         """Returns SQNR, task, latency and size of a result."""
         one = session(path)
         made = outputs_of(one, self.feeds)
-        return {"sqnr_db": sqnr_db(self.real, made), "task": float(self.task(made)),
+        return {"sqnr_db": sqnr_db(self.real, made), "task": float(self.task(made)) if self.task else None,
                 "latency": latency(self.float, one, self.feeds[0]),
                 "size": Path(path).stat().st_size / Path(self.model).stat().st_size}
 
@@ -135,13 +145,19 @@ class Judge:
 # --- the share of integers -------------------------------------------------------------
 
 def products(graph):
-    """Returns the nodes that multiply, those of nested graphs included."""
+    """Returns the nodes that multiply, those of nested graphs included. Of an If it takes the
+    branch with the most integers: the samples of a model reach one of the two."""
+    found = []
     for node in graph.node:
         if node.op_type in PRODUCTS + INTEGER_PRODUCTS + FUSED_PRODUCTS:
-            yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from products(attribute.g)
+            found.append(node)
+        nested = [products(one.g) for one in node.attribute if one.HasField("g")]
+        if node.op_type == "If":
+            nested = [max(nested, key=lambda nodes: sum(
+                one.op_type in INTEGER_PRODUCTS for one in nodes))]
+        for nodes in nested:
+            found += nodes
+    return found
 
 
 def weights_of(graph):
@@ -238,9 +254,13 @@ def peer(model, method, data, out):
     print(json.dumps({"seconds": time.monotonic() - start}))
 
 
+def shown_task(score):
+    return "" if score is None else f"{score:.3f}"
+
+
 def shown(by, row, share, seconds, memory, told=None):
     return ["", by, f"{row['sqnr_db']:.1f}", "" if told is None else f"{told:+.2f}",
-            f"{row['task']:.3f}", f"{row['latency']:.2f}", f"{row['size']:.2f}",
+            shown_task(row["task"]), f"{row['latency']:.2f}", f"{row['size']:.2f}",
             f"{share:.2f}", f"{seconds:.1f}", f"{memory / MIB:.0f}"]
 
 
@@ -259,30 +279,51 @@ def peer_row(by, method, judge, model, work):
         return ["", by, "fails", *[""] * 7]
 
 
-def measure(name, folder, work):
-    model, calibration, test, task = load(name, folder)
+def measure(name, given, work):
+    """Returns the rows of a model, and the class of processors that it was made for."""
+    model, calibration, test, task = load(name, given.folder)
     judge = Judge(model, test, task)
-    result, run, report = ours(model, calibration, work, {})
-    rows = [[name, "float", "", "", f"{judge.score:.3f}", "1", "1", "", "", ""],
-            shown(f"qdq ({report['summary']['verdict']})", judge.figures(result),
-                  integer_share(result, work), run.seconds, run.anonymous,
-                  said(report, model, result, calibration))]
-    return rows + [peer_row(by, method, judge, model, work) for by, method in PEERS.items()]
+    rows = [[name, "float", "", "", shown_task(judge.score), "1", "1", "", "", ""]]
+    for by, spec in {"qdq": {}, **({"qdq, all products": INTEGERS} if given.integers else {})}.items():
+        result, run, report = ours(model, calibration, work, spec)
+        rows.append(shown(f"{by} ({report['summary']['verdict']})", judge.figures(result),
+                          integer_share(result, work), run.seconds, run.anonymous,
+                          said(report, model, result, calibration)))
+    peers = {} if given.more else PEERS
+    return rows + [peer_row(by, method, judge, model, work)
+                   for by, method in peers.items()], report["host"]["name"]
+
+
+def measure_all(given):
+    rows = []
+    for name in given.names or (MORE if given.more else MODELS):
+        with tempfile.TemporaryDirectory() as work:
+            made, host = measure(name, given, Path(work))
+            rows += made
+    machine()
+    table(f"Models of other people, target onnxruntime, by default, host {host}",
+          ["model", "by", "SQNR, dB", "said, dB", "task", "latency", "size", "integer",
+           "seconds", "MiB"], rows)
+
+
+def repeat_on_older_processor():
+    """Runs this program again without --both, on a processor without VNNI."""
+    arguments = [one for one in sys.argv[1:] if one != "--both"]
+    sys.stdout.flush()
+    return subprocess.run([sys.executable, ROOT / "tests" / "e2e" / "processors.py", "avx2",
+                           sys.executable, __file__, *arguments]).returncode
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path)
+    for option in ("--both", "--integers", "--more"):
+        parser.add_argument(option, action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args()
-    rows = []
-    for name in given.names or MODELS:
-        with tempfile.TemporaryDirectory() as work:
-            rows += measure(name, given.folder, Path(work))
-    machine()
-    table("Models of other people, target onnxruntime, by default",
-          ["model", "by", "SQNR, dB", "said, dB", "task", "latency", "size", "integer",
-           "seconds", "MiB"], rows)
+    measure_all(given)
+    if given.both:
+        sys.exit(repeat_on_older_processor())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ of the outputs of all test samples that returns the share of right answers."""
 
 import bz2
 import ctypes
+import functools
 import gzip
 import io
 import json
@@ -34,6 +35,16 @@ MODELS = {
     "silero_vad": "silero_vad/data/silero_vad.onnx",
     "ppocr_cls": "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
     "basic_pitch": "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+}
+# Other models of the same packages, which have no task here.
+RAPID, SILERO = "rapidocr_onnxruntime/models", "silero_vad/data"
+MORE = {
+    "ppocr_det": f"{RAPID}/ch_PP-OCRv4_det_infer.onnx",
+    "ppocr_rec": f"{RAPID}/ch_PP-OCRv4_rec_infer.onnx",
+    "silero_vad_16k": f"{SILERO}/silero_vad_16k_op15.onnx",
+    "silero_vad_ifless": f"{SILERO}/silero_vad_op18_ifless.onnx",
+    "silero_vad_half": f"{SILERO}/silero_vad_half.onnx",
+    "silero_vad_openvino": f"{SILERO}/silero_vad_openvino_16k.onnx",
 }
 WORDS = ("the model reads a line of text that nobody has seen before and says which way up "
          "it stands seven quick engines measure every morning how much noise the street "
@@ -196,6 +207,12 @@ class Voice:
         return np.interp(at, np.arange(len(sound)), sound).astype(np.float32)
 
 
+@functools.cache
+def english():
+    """Returns the voice of this process: eSpeak NG cannot be opened twice."""
+    return Voice()
+
+
 def stream(rng, voice):
     """Returns sound, and how loud the speech is in each 512 samples of it."""
     sound, speech = [], []
@@ -219,8 +236,8 @@ def stream(rng, voice):
 def silero_vad(session):
     """Feeds the state that the float model has, so that each sample stands alone. A chunk has
     a right answer where its neighbours are all loud or all quiet."""
-    rng, voice = np.random.default_rng(2), Voice()
-    rows = []
+    rng, voice = np.random.default_rng(2), english()
+    known, rows = {one.name for one in session.get_inputs()}, []
     for _ in range(12):
         sound, loud = stream(rng, voice)
         state, context = np.zeros((2, 1, 128), np.float32), np.zeros(64, np.float32)
@@ -228,6 +245,7 @@ def silero_vad(session):
             chunk = sound[i * 512:(i + 1) * 512]
             feed = {"input": np.concatenate([context, chunk])[None], "state": state,
                     "sr": np.array(16000, np.int64)}
+            feed = {name: feed[name] for name in feed if name in known}
             state, context = session.run(None, feed)[1], chunk[-64:]
             near = loud[max(0, i - 3):i + 4]
             if near.min() > 0.01 or near.max() < 1e-4:
@@ -240,7 +258,7 @@ def silero_vad(session):
 
 # --- ppocr_cls: is the text upside down? -----------------------------------------------
 
-def line(rng):
+def line(rng, most=192, upright=False):
     """Returns a drawn line of text, prepared as RapidOCR does it, and whether it is turned."""
     Image, ImageDraw, ImageFont = pillow()
     font = ImageFont.load_default(int(rng.integers(22, 40)))
@@ -251,13 +269,13 @@ def line(rng):
     made = Image.new("RGB", (int(box[2]) + 12, int(box[3]) + 12), paper)
     ImageDraw.Draw(made).text((6, 4), text, fill=ink, font=font)
     made = made.rotate(float(rng.uniform(-2, 2)), fillcolor=paper)
-    turned = bool(rng.random() < 0.5)
+    turned = not upright and bool(rng.random() < 0.5)
     if turned:
         made = made.rotate(180)
-    width = min(192, -(-48 * made.width // made.height))
+    width = min(most, -(-48 * made.width // made.height))
     pixels = np.asarray(made.resize((width, 48)), np.float32)[:, :, ::-1]
     pixels = np.clip(pixels + rng.normal(size=pixels.shape) * rng.uniform(0, 20), 0, 255)
-    fed = np.zeros((1, 3, 48, 192), np.float32)
+    fed = np.zeros((1, 3, 48, most), np.float32)
     fed[0, :, :, :width] = pixels.transpose(2, 0, 1) / 127.5 - 1
     return fed, turned
 
@@ -269,6 +287,24 @@ def ppocr_cls(_):
     labels = np.array([int(turned) for _, turned in rows[48:]])
     return feeds[:48], feeds[48:], lambda outputs: np.mean(
         outputs[0].reshape(len(labels), -1).argmax(1) == labels)
+
+
+def ppocr_rec(_):
+    rng = np.random.default_rng(5)
+    feeds = [{"x": line(rng, 320, upright=True)[0]} for _ in range(80)]
+    return feeds[:32], feeds[32:], None
+
+
+def ppocr_det(_):
+    """Pages of four lines each, as large as RapidOCR's smallest."""
+    rng, feeds = np.random.default_rng(6), []
+    for _ in range(36):
+        page = np.full((1, 3, 320, 320), rng.uniform(0.2, 1), np.float32)
+        for row in range(4):
+            at = 20 + 76 * row
+            page[:, :, at:at + 48] = line(rng, 320, upright=True)[0]
+        feeds.append({"x": page})
+    return feeds[:16], feeds[16:], None
 
 
 # --- basic_pitch: which notes are played? ----------------------------------------------
@@ -311,7 +347,8 @@ def basic_pitch(session):
 
 
 INPUTS = {"magika": magika, "silero_vad": silero_vad, "ppocr_cls": ppocr_cls,
-          "basic_pitch": basic_pitch}
+          "basic_pitch": basic_pitch, "ppocr_det": ppocr_det, "ppocr_rec": ppocr_rec,
+          **{name: silero_vad for name in MORE if name.startswith("silero")}}
 
 
 def dataset(feeds):

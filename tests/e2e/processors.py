@@ -40,7 +40,7 @@ def environment(name, folder):
     library is built in the folder, which nobody else may write to."""
     if name not in CLASSES:
         raise ValueError(f"the classes are {', '.join(CLASSES)}")
-    if is_of(name):
+    if is_of(name) or os.environ.get("PROCESSOR_CLASS") == name:
         return {}
     if os.uname().machine != "x86_64":
         raise Unavailable("this is no x86 processor")
