@@ -114,7 +114,7 @@ def test_scales_without_blocks_are_the_same(folder, dtype, granularity, method):
 
 
 def test_the_first_bad_weight_is_named(tmp_path, weights):
-    """Whatever the threads do first."""
+    """The threads may come to another one first."""
     bad = {name: values.copy() for name, values in weights.items()}
     bad["w2"][0, 5] = bad["w3"][0, 0] = np.nan
     onnx.save(net(bad, {"turned"}), tmp_path / "m.onnx")
