@@ -107,6 +107,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/job/engine.c \
 	engine/job/histograms.c engine/job/histograms.h \
 	engine/job/job.c engine/job/job.h \
+	engine/job/kept.c engine/job/kept.h \
 	engine/job/report.c \
 	engine/job/roundings.c engine/job/roundings.h \
 	engine/job/runtimes.c \
@@ -176,6 +177,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/remove_pairs.c engine/prepare/remove_pairs.h \
 	engine/quantize.c \
 	$(RANGE_METHODS) \
+	engine/range/identity.c \
 	engine/range/method.c engine/range/method.h \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \

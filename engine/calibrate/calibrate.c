@@ -16,13 +16,13 @@
 
 #include "calibrate/moments.h"
 #include "calibrate/nonfinite.h"
+#include "job/kept.h"
 #include "range/observations.h"
 #include "replan/replan.h"
 #include "rewrite/insert.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct calibration {
     struct qdqi_job *job;
@@ -233,51 +233,6 @@ feed_observers(struct calibration *c, struct qdq_error *err)
 /* --- kept observations --------------------------------------------------- */
 
 /*
- * Returns the text that identifies observations: the caller's key, the size and time of
- * the ONNX Runtime library where its file is known, because versions round differently,
- * and whether the model ran on a GPU. NULL when out of memory.
- */
-static char *
-identify(const struct qdqi_job *job)
-{
-    const struct qdq_work *work = job->work;
-    const char *library = job->engine->library;
-    const bool own = job->observations >= 0;
-    char *key = qdq_observations_identity(work->spec, own ? NULL : work->model_id,
-                                          own ? NULL : work->dataset_id);
-    struct stat st = {.st_size = -1};
-    if (library && strchr(library, '/') && stat(library, &st))
-        st.st_size = -1;
-    char *text = key ? qdqi_arena_printf(
-                           job->scratch, "%sruntime %lld %lld.%09ld\nran on %s\n", key,
-                           (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                           st.st_mtim.tv_nsec, job->dev ? "cuda" : "cpu")
-                     : NULL;
-    free(key);
-    return text;
-}
-
-static bool
-keeps_observations(const struct qdqi_job *job)
-{
-    const struct qdq_work *work = job->work;
-    return job->observations >= 0 || qdqi_keeps_observations(work);
-}
-
-bool
-qdqi_keeps_observations(const struct qdq_work *work)
-{
-    return work->observations >= 0 && work->model_id &&
-           (work->dataset < 0 || work->dataset_id);
-}
-
-static int
-observations_of(const struct qdqi_job *job)
-{
-    return job->observations >= 0 ? job->observations : job->work->observations;
-}
-
-/*
  * Restores earlier observations and decides which activations have to be observed. The
  * same samples must be left out for all tensors and moments. Where samples may be skipped,
  * the earlier observations are therefore used only if they have all tensors and, if samples
@@ -288,9 +243,9 @@ restore_observations(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     bool skips = job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
-    if (!(c->identity = identify(job)))
+    if (!(c->identity = qdqi_kept_identity(job)))
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_observations_read(observations_of(job), c->identity,
+    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(job), c->identity,
                                                 job->scratch, &c->earlier, err);
     if (code)
         return code;
@@ -318,24 +273,15 @@ restore_observations(struct calibration *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Writes the observations for later calibrations. A failure is only a warning. */
+/* Writes the observations for later calibrations. */
 static enum qdq_code
 write_observations(struct calibration *c, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
-    struct qdq_error why = {0};
     if (!c->identity || (c->n_wanted == 0 && c->moments.all.n == 0))
         return QDQ_OK;
-    const struct qdqi_observed_rows rows = {&c->observers, c->wanted,
-                                            qdqi_moments_new(&c->moments)};
-    if (!qdqi_observations_write(observations_of(job), c->identity, &c->all,
-                                 &c->earlier, &rows, &why))
-        return QDQ_OK;
-    return qdqi_warn(
-        &job->warnings, job->arena, err, "observations_not_kept", NULL,
-        "a later calibration of the same model and data will run it again: "
-        "%s",
-        why.text);
+    const struct qdqi_observed_rows rows = {
+        &c->observers, c->wanted, qdqi_moments_new(&c->moments), c->job->kept_peaks};
+    return qdqi_kept_write(c->job, c->identity, &c->all, &c->earlier, &rows, err);
 }
 
 /* --- the whole calibration ----------------------------------------------- */
@@ -446,7 +392,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     const char *name = job->work->spec->calibration.method;
-    bool kept = keeps_observations(job);
+    bool kept = qdqi_job_keeps(job);
     size_t n_unreached = 0;
     c->method = qdqi_method_find(name);
     if (!c->method)

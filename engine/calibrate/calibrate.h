@@ -10,7 +10,4 @@
 enum qdq_code qdqi_calibrate(struct qdqi_job *job,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns whether the caller keeps observations. */
-bool qdqi_keeps_observations(const struct qdq_work *work);
-
 #endif

@@ -101,6 +101,8 @@ struct qdqi_job {
     struct qdqi_layer_moments *all_moments;
     /* bytes that roundings of the weights may still take; NULL: they are not kept */
     uint64_t *roundings_left;
+    const struct qdqi_kept_peaks
+        *kept_peaks;    /* magnitudes to keep (range/observations.h) */
     int64_t inferences; /* number of times that calibration ran the model */
     size_t reused;      /* activations with observations of an earlier calibration */
     /* approximate number of samples; 0 for none or not yet known */

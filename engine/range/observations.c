@@ -5,9 +5,7 @@
 #include "qdq/quantize.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -92,67 +90,6 @@ old_sum(const unsigned char *bytes, size_t n)
     for (size_t i = 0; i < n; i++)
         sum = (sum ^ bytes[i]) * SUM_BY;
     return sum;
-}
-
-/* --- the identity --------------------------------------------------------- */
-
-/* Prints a name with its length, because it may contain any characters. */
-static void
-say_name(FILE *to, const char *what, const char *name)
-{
-    fprintf(to, "%s %zu:%s", what, name ? strlen(name) : 0, name ? name : "");
-}
-
-/* Prints the bits of a number, which do not depend on the locale. */
-static void
-say_real(FILE *to, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    fprintf(to, " %016" PRIx64, bits);
-}
-
-char *
-qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
-                          const char *dataset_id)
-{
-    const struct qdq_calibration_spec *c = &spec->calibration;
-    char *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    fprintf(to, "engine %s\ndevice %s\n", qdq_version(),
-            spec->device == QDQ_DEVICE_CUDA ? "cuda" : "cpu");
-    say_name(to, "model", model_id);
-    say_name(to, "\ndata", dataset_id);
-    fprintf(to,
-            "\nexisting_qdq %d\nequalize %d\nmax_samples %" PRId64 "\nbatch %" PRId64
-            "\non_nonfinite %d\n",
-            (int)spec->existing_qdq, spec->equalize, c->max_samples, c->batch,
-            (int)c->on_nonfinite);
-    if (spec->smooth > 0) {
-        fputs("smooth", to);
-        say_real(to, spec->smooth);
-        fputc('\n', to);
-    }
-    for (size_t i = 0; i < c->n_dims; i++) {
-        say_name(to, "dim", c->dims[i].symbol);
-        fprintf(to, " %" PRId64 "\n", c->dims[i].size);
-    }
-    fprintf(to, "random_samples %" PRId64 "\n", c->random_samples);
-    for (size_t i = 0; i < c->n_random && c->random_samples > 0; i++) {
-        say_name(to, "random", c->random[i].input);
-        say_real(to, c->random[i].low);
-        say_real(to, c->random[i].high);
-        fputc('\n', to);
-    }
-    bool bad = ferror(to);
-    if (fclose(to) || bad) {
-        free(text);
-        return NULL;
-    }
-    return text;
 }
 
 /* --- reading -------------------------------------------------------------- */
@@ -334,6 +271,50 @@ get_shape(struct cursor *c, uint32_t *groups, uint32_t *k)
     return !c->broken && *groups > 0 && *k > 0;
 }
 
+/* Reads the largest magnitudes of an activation to `to`; NULL only checks them. */
+static bool
+get_peaks(struct cursor *c, uint32_t *channels, float *to)
+{
+    get(c, channels, sizeof *channels);
+    const unsigned char *all = get_bytes(c, *channels * sizeof(float));
+    if (c->broken || !are_finite(all, *channels))
+        return false;
+    for (size_t i = 0; i < *channels; i++) {
+        float x;
+        memcpy(&x, all + i * sizeof x, sizeof x);
+        if (x < 0)
+            return false;
+        if (to)
+            to[i] = x;
+    }
+    return true;
+}
+
+/* Indexes the magnitudes behind the moments by their tensors; most files have none. */
+static enum qdq_code
+index_peaks(struct qdqi_observations *o, struct cursor *c, struct qdqi_arena *arena,
+            bool *ret, struct qdq_error *err)
+{
+    uint32_t n, len, channels;
+    o->peaks = qdqi_map_new(arena);
+    o->end_moments = o->size - c->left;
+    if (!o->peaks)
+        return qdqi_no_memory(err);
+    if (c->left == 0)
+        return QDQ_OK;
+    get(c, &n, sizeof n);
+    for (uint32_t i = 0; *ret && i < n; i++) {
+        const unsigned char *tensor = get_text(c, &len), *begin = c->at;
+        if (!(*ret = get_peaks(c, &channels, NULL)))
+            break;
+        char *name = qdqi_arena_strndup(arena, (const char *)tensor, len);
+        *ret = name && !qdqi_map_get(o->peaks, name);
+        if (!name || (*ret && !qdqi_map_put(o->peaks, name, (void *)(uintptr_t)begin)))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
 /* Indexes the moments behind the rows by their keys; a file of an older version has none.
    Sets *ret to whether they are valid. */
 static enum qdq_code
@@ -392,6 +373,8 @@ index_rows(struct qdqi_observations *o, const char *identity, struct qdqi_arena 
     }
     o->end_rows = o->size - c.left;
     enum qdq_code code = *ret ? index_moments(o, &c, arena, ret, err) : QDQ_OK;
+    if (!code && *ret)
+        code = index_peaks(o, &c, arena, ret, err);
     *ret = *ret && c.left == 0;
     return code;
 }
@@ -503,6 +486,19 @@ qdqi_observations_restore_moments(const struct qdqi_observations *o, const char 
     return true;
 }
 
+bool
+qdqi_observations_restore_peaks(const struct qdqi_observations *o, const char *tensor,
+                                size_t channels, float *to)
+{
+    const unsigned char *begin = o->bytes ? qdqi_map_get(o->peaks, tensor) : NULL;
+    uint32_t n;
+    if (!begin)
+        return false;
+    memcpy(&n, begin, sizeof n);
+    struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
+    return n == channels && get_peaks(&c, &n, to);
+}
+
 /* --- writing -------------------------------------------------------------- */
 
 struct output {
@@ -593,23 +589,41 @@ put_moments(struct output *out, const struct qdqi_kept_moments *m)
     }
 }
 
-/* Writes the moments of `earlier` and those behind. Without any the file ends, as one of
-   an older version does. */
 static void
-put_all_moments(struct output *out, const struct qdqi_observations *earlier,
-                const struct qdqi_kept_moments *moments)
+put_all_peaks(struct output *out, const struct qdqi_kept_peaks *peaks)
 {
-    uint32_t n = earlier->n_moments;
-    for (const struct qdqi_kept_moments *m = moments; m; m = m->next)
+    uint32_t n = 0;
+    for (const struct qdqi_kept_peaks *p = peaks; p; p = p->next)
         n++;
     if (n == 0)
         return;
     put(out, &n, sizeof n);
+    for (; peaks; peaks = peaks->next) {
+        uint32_t channels = (uint32_t)peaks->channels;
+        put_text(out, peaks->tensor);
+        put(out, &channels, sizeof channels);
+        put(out, peaks->largest, channels * sizeof *peaks->largest);
+    }
+}
+
+/* Writes the moments of `earlier`, those behind, and the magnitudes. Without any the file
+   ends, as one of an older version does. */
+static void
+put_behind_rows(struct output *out, const struct qdqi_observations *earlier,
+                const struct qdqi_observed_rows *rows)
+{
+    uint32_t n = earlier->n_moments;
+    for (const struct qdqi_kept_moments *m = rows->moments; m; m = m->next)
+        n++;
+    if (n == 0 && !rows->peaks)
+        return;
+    put(out, &n, sizeof n);
     if (earlier->n_moments > 0)
         put(out, earlier->bytes + earlier->first_moment,
-            earlier->size - earlier->first_moment);
-    for (; moments; moments = moments->next)
-        put_moments(out, moments);
+            earlier->end_moments - earlier->first_moment);
+    for (const struct qdqi_kept_moments *m = rows->moments; m; m = m->next)
+        put_moments(out, m);
+    put_all_peaks(out, rows->peaks);
 }
 
 /* Writes the head, after everything else: a file without a head is not valid. */
@@ -633,7 +647,7 @@ qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed
     struct output out = {
         .fd = fd, .offset = QDQI_OBSERVATIONS_HEAD, .sum = begin_sum()};
     uint32_t n = earlier->n;
-    for (size_t i = 0; i < observers->n; i++)
+    for (size_t i = 0; observers && i < observers->n; i++)
         n += rows->observed[i];
     if (ftruncate(fd, 0))
         out.error = errno;
@@ -644,10 +658,10 @@ qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed
     put(&out, &n, sizeof n);
     if (earlier->bytes)
         put(&out, earlier->bytes + earlier->first, earlier->end_rows - earlier->first);
-    for (size_t i = 0; i < observers->n; i++)
+    for (size_t i = 0; observers && i < observers->n; i++)
         if (rows->observed[i])
             put_row(&out, &observers->rows[i]);
-    put_all_moments(&out, earlier, rows->moments);
+    put_behind_rows(&out, earlier, rows);
     flush(&out);
     put_head(&out);
     if (!out.error)

@@ -34,6 +34,11 @@
  *           others the fewest of at most 2304, rounded up to a multiple of 64. A tile has
  *           64 by 64 products, or k by k rounded up to a multiple of 16 where k < 64;
  *           those behind the last element are 0. All blocks have as many tiles.
+ *   then, unless the file ends here:
+ *   u32     number of activations with magnitudes of channels (peaks.h), then each:
+ *     text  tensor
+ *     u32   number of channels
+ *     f32   the largest magnitude of each
  *
  * Version 1 (QDQOBS1) differs in its sum alone, 64-bit FNV-1a byte by byte, and is read.
  *
@@ -72,6 +77,8 @@ struct qdqi_observations {
     size_t first_moment;   /* offset of the first moment */
     uint32_t n_moments;
     struct qdqi_map *moments; /* maps a key to the groups of its moment in `bytes` */
+    size_t end_moments;       /* offset behind the last moment */
+    struct qdqi_map *peaks;   /* maps a tensor to its magnitudes in `bytes` */
 };
 
 /* Moments that are written, in a list. */
@@ -82,11 +89,21 @@ struct qdqi_kept_moments {
     const struct qdqi_kept_moments *next;
 };
 
-/* The observers and the moments that one calibration adds to the observations. */
+/* Magnitudes of channels that are written, in a list. */
+struct qdqi_kept_peaks {
+    const char *tensor;
+    size_t channels;
+    const float *largest; /* by channel */
+    const struct qdqi_kept_peaks *next;
+};
+
+/* The observers and the moments that one calibration adds to the observations, and all
+   magnitudes. */
 struct qdqi_observed_rows {
-    const struct qdqi_observers *observers;
-    const bool *observed; /* by observer: whether it is written */
+    const struct qdqi_observers *observers; /* NULL: none */
+    const bool *observed;                   /* by observer: whether it is written */
     const struct qdqi_kept_moments *moments;
+    const struct qdqi_kept_peaks *peaks; /* in the place of the earlier ones */
 };
 
 /* Reads the file if it has this identity. The map is in the arena. An invalid file
@@ -109,6 +126,10 @@ void qdqi_observations_restore(const struct qdqi_observations *observations,
 bool qdqi_observations_restore_moments(const struct qdqi_observations *observations,
                                        const char *key, size_t groups,
                                        struct qdqi_moment *to);
+
+/* Fills in the magnitudes of so many channels. Returns false when there are none. */
+bool qdqi_observations_restore_peaks(const struct qdqi_observations *observations,
+                                     const char *tensor, size_t channels, float *to);
 
 /* Writes a file with the rows of `earlier` and the new ones. IO. */
 enum qdq_code qdqi_observations_write(int fd, const char *identity,

@@ -4,6 +4,7 @@
 
 #include "calibrate/calibrate.h"
 #include "data/file.h"
+#include "job/kept.h"
 #include "judge/candidates.h"
 #include "plan/target.h"
 #include "recipe/estimate.h"

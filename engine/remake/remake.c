@@ -73,6 +73,7 @@ forget(struct qdqi_job *job)
     job->moments = NULL;
     job->all_moments = NULL;
     job->roundings_left = NULL;
+    job->kept_peaks = NULL;
     job->ranges = NULL;
     job->methods = NULL;
     job->float16 = (struct qdqi_float16_nodes){0};

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "smooth/magnitudes.h"
 
+#include "job/kept.h"
 #include "rewrite/insert.h"
 
 #include <string.h>
@@ -133,6 +134,67 @@ make_slots(struct observing *o, const struct qdqi_absorption *all, size_t n,
     return QDQ_OK;
 }
 
+/* --- kept observations ------------------------------------------------------ */
+
+/* Fills in the magnitudes of an earlier job. *ret: all of them are kept. */
+static enum qdq_code
+restore_kept(const struct observing *o, const char *identity,
+             struct qdqi_observations *earlier, bool *ret, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(o->job), identity,
+                                                o->job->scratch, earlier, err);
+    *ret = !code;
+    for (size_t i = 0; *ret && i < o->peaks.n; i++)
+        *ret = qdqi_observations_restore_peaks(earlier, o->tensors[i]->name,
+                                               o->peaks.rows[i].channels,
+                                               o->peaks.rows[i].largest);
+    if (!*ret)
+        for (size_t i = 0; i < o->peaks.n; i++)
+            memset(o->peaks.rows[i].largest, 0,
+                   o->peaks.rows[i].channels * sizeof(float));
+    return code;
+}
+
+/* Lists the magnitudes for the file. */
+static enum qdq_code
+list_kept(const struct observing *o, struct qdq_error *err)
+{
+    struct qdqi_kept_peaks *all =
+        qdqi_arena_array(o->job->scratch, o->peaks.n, sizeof *all);
+    if (!all)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < o->peaks.n; i++)
+        all[i] = (struct qdqi_kept_peaks){
+            o->tensors[i]->name, o->peaks.rows[i].channels, o->peaks.rows[i].largest,
+            i + 1 < o->peaks.n ? &all[i + 1] : NULL};
+    o->job->kept_peaks = all;
+    return QDQ_OK;
+}
+
+/* Runs the model, unless an earlier job kept the magnitudes, and keeps them. */
+static enum qdq_code
+run_or_restore(struct observing *o, struct qdq_error *err)
+{
+    struct qdqi_observations earlier;
+    const char *identity = qdqi_kept_identity(o->job);
+    bool are_kept;
+    if (!identity)
+        return qdqi_no_memory(err);
+    enum qdq_code code = restore_kept(o, identity, &earlier, &are_kept, err);
+    if (!code && !are_kept)
+        code = run_model(o, err);
+    if (!code)
+        code = list_kept(o, err);
+    if (!code && !are_kept) {
+        const struct qdqi_observed first = {.samples = qdqi_feed_samples(o->feed)};
+        const struct qdqi_observed_rows rows = {.peaks = o->job->kept_peaks};
+        code = qdqi_kept_write(o->job, identity, earlier.bytes ? &earlier.all : &first,
+                               &earlier, &rows, err);
+    }
+    qdqi_observations_fini(&earlier);
+    return code;
+}
+
 enum qdq_code
 qdqi_magnitudes_observe(struct qdqi_job *job, const struct qdqi_absorption *all,
                         size_t n, struct qdqi_peaks *ret, struct qdq_error *err)
@@ -145,7 +207,7 @@ qdqi_magnitudes_observe(struct qdqi_job *job, const struct qdqi_absorption *all,
     if (code || o.peaks.n == 0)
         return code;
     if (!(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &o.feed, err)))
-        code = run_model(&o, err);
+        code = qdqi_job_keeps(job) ? run_or_restore(&o, err) : run_model(&o, err);
     qdqi_feed_close(&o.feed);
     return code;
 }

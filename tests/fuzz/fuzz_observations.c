@@ -101,7 +101,7 @@ write_again(const struct qdqi_observed *all, const struct qdqi_observers *rows,
             const bool *which, struct qdqi_arena *arena)
 {
     const struct qdqi_observations nothing = {0};
-    const struct qdqi_observed_rows added = {rows, which, NULL};
+    const struct qdqi_observed_rows added = {rows, which, NULL, NULL};
     struct qdqi_observers again;
     struct qdq_error err = {0};
     bool there[N_TENSORS];

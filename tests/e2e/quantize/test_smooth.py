@@ -316,3 +316,31 @@ def test_observations_are_those_of_the_smoothed_model(daemon):
     lacking = daemon.submit(model=model, spec=frozen)
     ended = daemon.ended(lacking)
     assert ended["state"] == "failed" and ended["error"]["code"] == "no_calibration"
+
+
+def observed(folder, *more, **spec):
+    """Runs the command; returns the result and how often calibration ran the model."""
+    folder.mkdir(exist_ok=True)
+    (folder / "m.onnx").write_bytes(skewed_vit())
+    (folder / "s.json").write_text(json.dumps({"evaluate": False, **spec}))
+    done = subprocess.run([*QUANTIZE, "m.onnx", "--spec", "s.json", "-o", "o.onnx", "--report",
+                           "r.json", "--calibration", FEW_SAMPLES, *more], cwd=folder,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((folder / "r.json").read_text())
+    return (folder / "o.onnx").read_bytes(), report["calibration"]["inferences"]
+
+
+def test_magnitudes_are_kept_for_later_jobs(tmp_path):
+    """A second job with the same smoothing runs nothing, whatever its method and weights; one
+    with another alpha runs again."""
+    kept = ["--observations", tmp_path / "kept"]
+    _, runs = observed(tmp_path / "a", *kept, smooth=True)
+    assert runs > 0
+    for more in ({"calibration": {"method": "minmax"}}, {"weights": {"granularity": "tensor"}}):
+        alone, _ = observed(tmp_path / "b", smooth=True, **more)
+        again, runs = observed(tmp_path / "a", *kept, smooth=True, **more)
+        assert runs == 0 and again == alone
+    _, runs = observed(tmp_path / "a", *kept, smooth={"alpha": 0.7})
+    assert runs > 0

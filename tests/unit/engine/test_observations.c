@@ -68,7 +68,7 @@ static void
 write_rows(int fd, const struct qdqi_observations *earlier,
            const struct qdqi_observers *from, const bool *which)
 {
-    const struct qdqi_observed_rows rows = {from, which, NULL};
+    const struct qdqi_observed_rows rows = {from, which, NULL, NULL};
     struct qdq_error err = {0};
     ck_assert_msg(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err), "%s",
                   err.text);
@@ -208,7 +208,7 @@ write_moments(int fd, const struct qdqi_observations *earlier, const char *key,
 {
     const struct qdqi_observers none = {0};
     const struct qdqi_kept_moments kept = {key, groups, moments, NULL};
-    const struct qdqi_observed_rows rows = {&none, NULL, &kept};
+    const struct qdqi_observed_rows rows = {&none, NULL, &kept, NULL};
     struct qdq_error err = {0};
     ck_assert(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err));
 }
@@ -253,6 +253,61 @@ START_TEST(moments_are_kept_beside_rows)
 }
 END_TEST
 
+static void
+write_peaks(int fd, const struct qdqi_observations *earlier,
+            const struct qdqi_kept_peaks *peaks)
+{
+    const struct qdqi_observed_rows rows = {.peaks = peaks};
+    struct qdq_error err = {0};
+    ck_assert(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err));
+}
+
+START_TEST(magnitudes_are_kept_behind_moments)
+{
+    const float a[] = {1, 0, 3}, b[] = {5};
+    const struct qdqi_kept_peaks last = {"b", 1, b, NULL}, peaks = {"a", 3, a, &last};
+    float got[3] = {0};
+    struct qdqi_moment moment, same;
+    fill_moment(&moment, 70, 1);
+    ck_assert(qdqi_moment_init(&same, 70));
+    int fd = new_file(), next = new_file();
+    write_moments(fd, &(const struct qdqi_observations){0}, "w\na", 1, &moment);
+    struct qdqi_observations o = read_rows(fd, "me");
+    ck_assert(!qdqi_observations_restore_peaks(&o, "a", 3, got));
+    write_peaks(next, &o, &peaks);
+    qdqi_observations_fini(&o);
+    o = read_rows(next, "me");
+    ck_assert(!qdqi_observations_restore_peaks(&o, "c", 3, got));
+    ck_assert(!qdqi_observations_restore_peaks(&o, "a", 2, got));
+    ck_assert(qdqi_observations_restore_peaks(&o, "a", 3, got));
+    ck_assert_mem_eq(got, a, sizeof a);
+    ck_assert(qdqi_observations_restore_peaks(&o, "b", 1, got));
+    ck_assert_mem_eq(got, b, sizeof b);
+    ck_assert(qdqi_observations_restore_moments(&o, "w\na", 1, &same));
+    ck_assert(same.rows == 7);
+    qdqi_observations_fini(&o);
+    qdqi_moment_fini(&moment);
+    qdqi_moment_fini(&same);
+    close(fd);
+    close(next);
+}
+END_TEST
+
+/* A file with magnitudes that no observer could have written counts as empty. */
+START_TEST(impossible_magnitudes_make_a_file_invalid)
+{
+    const float wrong[] = {NAN, INFINITY, -1}, right = 1;
+    const struct qdqi_kept_peaks good = {"a", 1, &right, NULL};
+    const struct qdqi_kept_peaks bad = {"a", 1, &wrong[_i % 3], NULL};
+    const struct qdqi_kept_peaks twice = {"a", 1, &right, &good};
+    int fd = new_file();
+    write_peaks(fd, &(const struct qdqi_observations){0}, _i < 3 ? &bad : &twice);
+    struct qdqi_observations o = read_rows(fd, "me");
+    ck_assert_ptr_null(o.bytes);
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_moment_that_is_not_finite_makes_a_file_invalid)
 {
     struct qdqi_moment m;
@@ -272,7 +327,7 @@ START_TEST(files_that_cannot_be_written)
     const struct qdqi_observations nothing = {0};
     const bool one[] = {true, true, true, true};
     struct qdqi_observers all;
-    const struct qdqi_observed_rows rows = {&all, one, NULL};
+    const struct qdqi_observed_rows rows = {&all, one, NULL, NULL};
     struct qdq_error err = {0};
     fill(&all);
     int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
@@ -426,6 +481,8 @@ suite(void)
     tcase_add_test(t, damaged_files_hold_nothing);
     tcase_add_test(t, files_of_version_1_are_read);
     tcase_add_test(t, moments_are_kept_beside_rows);
+    tcase_add_test(t, magnitudes_are_kept_behind_moments);
+    tcase_add_loop_test(t, impossible_magnitudes_make_a_file_invalid, 0, 4);
     tcase_add_loop_test(t, a_moment_that_is_not_finite_makes_a_file_invalid, 0, 2);
     tcase_add_test(t, files_that_cannot_be_written);
     tcase_add_test(t, reading_without_memory);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text that identifies observations: the members of a spec that decide what is fed or
+   seen. */
+#include "config.h"
+#include "qdq/quantize.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Prints a name with its length, because it may contain any characters. */
+static void
+say_name(FILE *to, const char *what, const char *name)
+{
+    fprintf(to, "%s %zu:%s", what, name ? strlen(name) : 0, name ? name : "");
+}
+
+/* Prints the bits of a number, which do not depend on the locale. */
+static void
+say_real(FILE *to, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    fprintf(to, " %016" PRIx64, bits);
+}
+
+char *
+qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
+                          const char *dataset_id)
+{
+    const struct qdq_calibration_spec *c = &spec->calibration;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    fprintf(to, "engine %s\ndevice %s\n", qdq_version(),
+            spec->device == QDQ_DEVICE_CUDA ? "cuda" : "cpu");
+    say_name(to, "model", model_id);
+    say_name(to, "\ndata", dataset_id);
+    fprintf(to,
+            "\nexisting_qdq %d\nequalize %d\nmax_samples %" PRId64 "\nbatch %" PRId64
+            "\non_nonfinite %d\n",
+            (int)spec->existing_qdq, spec->equalize, c->max_samples, c->batch,
+            (int)c->on_nonfinite);
+    if (spec->smooth > 0) {
+        fputs("smooth", to);
+        say_real(to, spec->smooth);
+        fputc('\n', to);
+    }
+    for (size_t i = 0; i < c->n_dims; i++) {
+        say_name(to, "dim", c->dims[i].symbol);
+        fprintf(to, " %" PRId64 "\n", c->dims[i].size);
+    }
+    fprintf(to, "random_samples %" PRId64 "\n", c->random_samples);
+    for (size_t i = 0; i < c->n_random && c->random_samples > 0; i++) {
+        say_name(to, "random", c->random[i].input);
+        say_real(to, c->random[i].low);
+        say_real(to, c->random[i].high);
+        fputc('\n', to);
+    }
+    bool bad = ferror(to);
+    if (fclose(to) || bad) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
