@@ -145,7 +145,7 @@ class Judge:
 # --- the share of integers -------------------------------------------------------------
 
 def products(graph):
-    """Returns the nodes that multiply, those of nested graphs included. Of an If it takes the
+    """Returns the nodes that multiply, those of nested graphs included. An If counts by the
     branch with the most integers: the samples of a model reach one of the two."""
     found = []
     for node in graph.node:
