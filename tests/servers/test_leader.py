@@ -33,7 +33,7 @@ def test_another_daemon_leads(node, database):  # noqa: F811
     assert int(fence) > 1
     two.succeeded(two.submit(model=two.upload("models", MODEL), spec=QUICK))
     eventually(lambda: row(database, "count(*)", "jobs") == "0", 60)
-    assert "job_swept" in two.log.read_text()
+    eventually(lambda: "job_swept" in two.log.read_text(), 60)
     one.process.send_signal(signal.SIGCONT)
     eventually(lambda: one.get("/readyz").status_code == 200, 60)
     one.succeeded(one.submit(model=one.upload("models", MODEL), spec=QUICK, fresh=True))
@@ -97,8 +97,8 @@ def test_tenants_of_other_daemons(node, database):  # noqa: F811
     runs, waits = submit(left), submit(left)
     eventually(lambda: started(left, runs), 60)
     after = node(workers_count=1)
-    left.kill()
     eventually(lambda: started(after, waits), 60)
+    left.kill()
 
 
 def test_progress_and_events_elsewhere(node):  # noqa: F811
