@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openvino.py [--folder FOLDER] [--kept FOLDER] [--alone] [NAME…]: quantizes models for OpenVINO by qdq and by NNCF: the
-glyph models of tests/data, and models of other people (real_inputs.py, or a folder as real.py
-takes it).
+"""openvino.py [--folder FOLDER] [--kept FOLDER] [--alone] [NAME…]: quantizes models for OpenVINO
+by qdq and by NNCF: the glyph models of tests/data, and models of other people (real_inputs.py, or
+a folder as real.py takes it).
 
 OpenVINO, from Python, judges every result on samples that no tool has seen, on one thread and
 with float32 where a layer is not integer: the SQNR of the worst output, the share of right
 answers in the model's own task, and the latency, in batches of 50 for the glyph models and of
-one sample for the others, as the ratio of medians by turns with the float model. "said" is the
-SQNR that qdq reports as deployed, less that of OpenVINO from Python on the same samples.
-Seconds and memory (RssAnon) are those of the whole process. With --kept the results of NNCF,
-their seconds and their memory are taken from that folder where they are there, and else made
-and put there; with --alone nothing is made by NNCF. NNCF is not among the packages of
+one sample for the others, as the ratio of the shortest times by turns with the float model. "said"
+is the SQNR that qdq reports as deployed, less that of OpenVINO from Python on the same samples.
+Seconds, those of the processor, and memory (RssAnon) are those of the whole process. With --kept
+the results of NNCF, their seconds and their memory are taken from that folder where they are there,
+and else made and put there; with --alone nothing is made by NNCF. NNCF is not among the packages of
 the tests: run this by a Python that has `openvino==2026.4.1 nncf==3.4.0 onnx onnxruntime numpy`;
 QDQD_ENGINE_OPENVINO is set to that OpenVINO's library."""
 
@@ -226,7 +226,7 @@ def shown(row):
         by += f" ({row['report']['summary']['verdict'] or 'no verdict'})"
     return ["", by, f"{row['sqnr_db']:.1f}", "" if said is None else f"{said:+.2f}",
             f"{row['task']:.3f}", f"{row['latency']:.2f}", f"{row['seconds']:.1f}",
-            f"{row['mib']:.0f}"]
+            f"{row['cpu']:.1f}", f"{row['mib']:.0f}"]
 
 
 def best(rows):
@@ -271,10 +271,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             found = measure(name, Path(folder), given)
         if not found:
-            rows.append([name, "float", "not loaded", *[""] * 5])
+            rows.append([name, "float", "not loaded", *[""] * 6])
             continue
         score, mine, others = found
-        rows.append([name, "float", "", "", f"{score:.3f}", "1.00", "", ""])
+        rows.append([name, "float", "", "", f"{score:.3f}", "1.00", *[""] * 3])
         rows += map(shown, mine + others)
         faults += at_fault(name, mine[0])
         host = mine[0]["report"]["host"]["name"]
@@ -282,7 +282,8 @@ def main():
             sums.append(beside(name, mine, others))
     table(f"OpenVINO {openvino.__version__}, processor of class {host}, judged by OpenVINO "
           "from Python",
-          ["model", "made by", "SQNR dB", "said", "task", "latency", "seconds", "MiB"], rows)
+          ["model", "made by", "SQNR dB", "said", "task", "latency", "seconds", "CPU s", "MiB"],
+          rows)
     table("qdq beside the best of NNCF",
           ["model", "default, dB", "best, dB", "latency", "times faster made", "not judged",
            "memory", "not judged"], sums)

@@ -335,7 +335,7 @@ def test_results_by_default(tmp_path, core, images, name):
 @pytest.mark.parametrize("name, least", [
     ("glyph_resnet", 39), ("glyph_vit", 34.3), ("glyph_mobilenet", 32), ("glyph_se", 28.7)])
 def test_rounding_and_bias_correction_with_vnni(tmp_path, core, name, least):
-    """The gain of both is not lost in the integer kernels of OpenVINO, over all images of the test."""
+    """The gain of both is not lost in OpenVINO's integer kernels, over all images of the test."""
     path, report = quantize(tmp_path, name, weights={"rounding": "gptq"}, bias_correction=True,
                             evaluate={"samples": 32})
     if report["host"]["name"] != "vnni":
