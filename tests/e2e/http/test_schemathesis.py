@@ -27,7 +27,7 @@ CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conform
           "response_headers_conformance", "response_schema_conformance",
           "negative_data_rejection", "unsupported_method", "allow_header_conformance",
           "use_after_free", "ensure_resource_availability", "contract_is_kept"]
-EXAMPLES, CHAINS = 5, 12
+EXAMPLES, CHAINS = 3, 8
 # The limits are small, so that requests reach them.
 LIMITS = {"queue_max": 16, "http_max_body": "4M",
           "workers_threads": 1, "workers_memory": "2G", "workers_short_timeout": 10,

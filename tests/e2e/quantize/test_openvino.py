@@ -301,7 +301,8 @@ def test_what_openvino_does_not_run_it_does_not_load(tmp_path):
 
 
 # By default: rules, kernels, decibels, and that what is said is what is measured.
-BOTH_CLASSES = "runs_in_integers and (resnet or mobilenet) or said_is_as_measured or by_default"
+BOTH_CLASSES = ("runs_in_integers and resnet or said_is_as_measured"
+                " or by_default and (resnet or se)")
 
 
 def test_part_of_this_file_on_an_older_processor(older_processor):

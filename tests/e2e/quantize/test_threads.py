@@ -103,11 +103,10 @@ def test_the_same_bytes_and_those_of_scales_that_are_kept(folder, dtype, block, 
 
 
 @pytest.mark.parametrize("dtype, granularity, method", [
-    ("int8", "channel", "mse"), ("uint8", "channel", "max"), ("int8", "tensor", "mse")])
+    ("int8", "channel", "mse"), ("uint8", "tensor", "max")])
 def test_scales_without_blocks_are_the_same(folder, dtype, granularity, method):
     spec = {"weights": {"dtype": dtype, "granularity": granularity, "method": method}}
-    made = [quantize(folder, f"s{n}.onnx", n, **spec) for n in (1, 2, 7)]
-    assert made[0] == made[1] == made[2]
+    assert quantize(folder, "s1.onnx", 1, **spec) == quantize(folder, "s7.onnx", 7, **spec)
     report = json.loads((folder / "s7.onnx.json").read_text())
     threads = {stage["name"]: stage["threads"] for stage in report["stages"]}
     assert threads["quantize"] == 7 and threads["plan"] == 1
