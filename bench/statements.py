@@ -27,7 +27,7 @@ from service import DATA, FEW_SAMPLES, Service  # noqa: E402
 LEASE = 15  # seconds, the default
 IDLE = 2 * LEASE
 WAITERS = 20
-LINE = re.compile(r"LOG:  (?:statement|execute <unnamed>): (\w+)(.*)")
+LINE = re.compile(r"LOG:  (?:statement|execute \S+): (\w+)(.*)")
 TABLE = re.compile(r'"qdqd[^"]*"\.(\w+)')
 WRITES = ("INSERT", "UPDATE", "DELETE")
 

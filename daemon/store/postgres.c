@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record in PostgreSQL. Each store has one connection, which it opens again when it
- * was lost. Statements name their schema, and none is prepared, so that a pooler may give
- * each transaction another connection.
+ * was lost. Statements name their schema, and behind a pooler none is prepared, so that it
+ * may give each transaction another connection. Without a pooler the server parses and
+ * plans each statement once for a connection, which takes more time than running it.
  */
 #include "config.h"
 #include "base/clock.h"
@@ -35,9 +36,13 @@ struct query {
     int n; /* number of parameters */
     Oid types[MOST_PARAMS];
     const char *values[MOST_PARAMS];
+    char name[8]; /* of the prepared statement */
     char numbers[MOST_PARAMS][24];
     PGresult *result; /* NULL: it was not run yet */
     int row;
+    bool is_prepared; /* on this connection, for parameters of these types */
+    int prepared_n;
+    Oid prepared_types[MOST_PARAMS];
 };
 
 struct postgres {
@@ -46,6 +51,7 @@ struct postgres {
     char schema[POSTGRES_SCHEMA];
     PGconn *conn; /* NULL: it is not connected */
     bool in_transaction;
+    bool has_pooler;  /* between this connection and the server */
     int64_t tried_at; /* steady clock; time of the last attempt to connect */
     int64_t changed;
     struct postgres_failure failure;
@@ -134,6 +140,37 @@ disconnect(struct postgres *postgres)
 {
     PQfinish(postgres->conn);
     postgres->conn = NULL;
+    for (int s = 0; s < N_STATEMENTS; s++)
+        postgres->queries[s].is_prepared = false;
+}
+
+/* Prepares a statement if it is one that the server plans, and if it can be run as prepared.
+   Returns false after an error. */
+static bool
+prepare(struct postgres *postgres, enum statement s, int64_t ms, bool *ret)
+{
+    static const char *const planned[] = {"SELECT", "INSERT", "UPDATE", "DELETE",
+                                          "WITH"};
+    struct query *query = &postgres->queries[s];
+    const struct postgres_query sent = {
+        .name = query->name, .sql = query->sql, .n = query->n, .types = query->types};
+    size_t i = 0;
+    while (i < sizeof planned / sizeof *planned &&
+           strncmp(query->sql, planned[i], strlen(planned[i])) != 0)
+        i++;
+    *ret = false;
+    if (postgres->has_pooler || i == sizeof planned / sizeof *planned)
+        return true;
+    if (!query->is_prepared) {
+        if (!postgres_prepare(postgres->conn, &sent, ms, &postgres->failure))
+            return false;
+        query->is_prepared = true;
+        query->prepared_n = query->n;
+        memcpy(query->prepared_types, query->types, sizeof query->types);
+    }
+    *ret = query->prepared_n == query->n &&
+           memcmp(query->prepared_types, query->types, sizeof query->types) == 0;
+    return true;
 }
 
 /* Connects, unless that failed a moment ago, or the thread must not wait for so long. */
@@ -151,22 +188,31 @@ connect_again(struct postgres *postgres)
     if (postgres->tried_at && now - postgres->tried_at < AGAIN_MS)
         return false;
     postgres->conn = postgres_connect(postgres->url, &postgres->failure);
+    if (postgres->conn &&
+        !postgres_find_pooler(postgres->conn, ANSWER_MS, &postgres->has_pooler,
+                              &postgres->failure))
+        disconnect(postgres);
     postgres->tried_at = postgres->conn ? 0 : clock_steady_ms();
     return postgres->conn;
 }
 
 static bool
-ask_once(struct postgres *postgres, struct query *query, bool is_begin)
+ask_once(struct postgres *postgres, enum statement s)
 {
-    const struct postgres_query sent = {
-        .sql = is_begin ? BEGIN_TEXT : query->sql,
-        .n = is_begin ? -1 : query->n,
+    struct query *query = &postgres->queries[s];
+    struct postgres_query sent = {
+        .sql = s == BEGIN ? BEGIN_TEXT : query->sql,
+        .n = s == BEGIN ? -1 : query->n,
         .types = query->types,
         .values = query->values,
     };
     int64_t most = db_longest_wait();
     int64_t ms = most && most < ANSWER_MS ? most : ANSWER_MS;
-    query->result = postgres_ask(postgres->conn, &sent, ms, &postgres->failure);
+    bool is_prepared = false;
+    if (prepare(postgres, s, ms, &is_prepared)) {
+        sent.name = is_prepared ? query->name : NULL;
+        query->result = postgres_ask(postgres->conn, &sent, ms, &postgres->failure);
+    }
     if (query->result)
         return true;
     if (postgres->failure.lost)
@@ -187,11 +233,11 @@ run_query(struct postgres *postgres, enum statement s)
         return false;
     if (!connect_again(postgres))
         return false;
-    if (ask_once(postgres, query, s == BEGIN))
+    if (ask_once(postgres, s))
         return true;
     bool harmless = s == BEGIN || !strncmp(query->sql, "SELECT", 6);
     return !postgres->in_transaction && harmless && !postgres->conn &&
-           connect_again(postgres) && ask_once(postgres, query, s == BEGIN);
+           connect_again(postgres) && ask_once(postgres, s);
 }
 
 static int
@@ -281,10 +327,12 @@ open_schema(struct postgres *postgres, const struct store_place *place,
     if (!postgres_schema_name(place->tenant, postgres->schema, p) ||
         !postgres_schema_bring(direct, postgres->schema, place->brief, p))
         return false;
-    for (int i = 0; i < N_STATEMENTS; i++)
-        if (!(postgres->queries[i].sql =
-                  postgres_translate(sql_of[i], postgres->schema)))
+    for (int i = 0; i < N_STATEMENTS; i++) {
+        struct query *query = &postgres->queries[i];
+        snprintf(query->name, sizeof query->name, "s%d", i);
+        if (!(query->sql = postgres_translate(sql_of[i], postgres->schema)))
             return api_problem_no_memory(p);
+    }
     return connect_again(postgres) || set_problem(&postgres->base, p);
 }
 

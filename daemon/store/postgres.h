@@ -22,6 +22,7 @@ PGconn *postgres_connect(const char *url, struct postgres_failure *failure);
 /* A statement with its parameters, as PQsendQueryParams() has them; n = -1: several
    statements without parameters. */
 struct postgres_query {
+    const char *name; /* of a prepared statement; NULL: the statement is `sql` */
     const char *sql;
     int n;
     const Oid *types;
@@ -31,6 +32,15 @@ struct postgres_query {
 /* Runs a query. Returns NULL after an error, or when there is no answer within `ms`. */
 PGresult *postgres_ask(PGconn *conn, const struct postgres_query *query, int64_t ms,
                        struct postgres_failure *failure);
+
+/* Has the server parse a statement, which then has a name on this connection. Returns false
+   after an error, or when there is no answer within `ms`. */
+bool postgres_prepare(PGconn *conn, const struct postgres_query *query, int64_t ms,
+                      struct postgres_failure *failure);
+/* Finds out whether a pooler answers in the place of the server: it gives its own number as
+   that of the server's process. */
+bool postgres_find_pooler(PGconn *conn, int64_t ms, bool *ret,
+                          struct postgres_failure *failure);
 
 /* Writes the name of a tenant's schema. */
 bool postgres_schema_name(const char *tenant, char ret[POSTGRES_SCHEMA],

@@ -98,15 +98,23 @@ receive(PGconn *conn, int64_t deadline)
     }
 }
 
-PGresult *
-postgres_ask(PGconn *conn, const struct postgres_query *query, int64_t ms,
-             struct postgres_failure *failure)
+static int
+send_query(PGconn *conn, const struct postgres_query *query)
+{
+    if (query->n < 0)
+        return PQsendQuery(conn, query->sql);
+    if (query->name)
+        return PQsendQueryPrepared(conn, query->name, query->n, query->values, NULL,
+                                   NULL, 0);
+    return PQsendQueryParams(conn, query->sql, query->n, query->types, query->values,
+                             NULL, NULL, 0);
+}
+
+/* Waits for the answer to what was sent. */
+static PGresult *
+receive_answer(PGconn *conn, int sent, int64_t ms, struct postgres_failure *failure)
 {
     int64_t deadline = clock_steady_ms() + ms;
-    int sent = query->n < 0
-                   ? PQsendQuery(conn, query->sql)
-                   : PQsendQueryParams(conn, query->sql, query->n, query->types,
-                                       query->values, NULL, NULL, 0);
     PGresult *result = sent ? receive(conn, deadline) : NULL;
     ExecStatusType status = PQresultStatus(result);
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
@@ -121,4 +129,34 @@ postgres_ask(PGconn *conn, const struct postgres_query *query, int64_t ms,
                                            : PQerrorMessage(conn));
     PQclear(result);
     return NULL;
+}
+
+PGresult *
+postgres_ask(PGconn *conn, const struct postgres_query *query, int64_t ms,
+             struct postgres_failure *failure)
+{
+    return receive_answer(conn, send_query(conn, query), ms, failure);
+}
+
+bool
+postgres_prepare(PGconn *conn, const struct postgres_query *query, int64_t ms,
+                 struct postgres_failure *failure)
+{
+    int sent = PQsendPrepare(conn, query->name, query->sql, query->n, query->types);
+    PGresult *result = receive_answer(conn, sent, ms, failure);
+    PQclear(result);
+    return result;
+}
+
+bool
+postgres_find_pooler(PGconn *conn, int64_t ms, bool *ret,
+                     struct postgres_failure *failure)
+{
+    const struct postgres_query query = {.sql = "SELECT pg_backend_pid()", .n = -1};
+    PGresult *result = postgres_ask(conn, &query, ms, failure);
+    if (result)
+        *ret = PQntuples(result) != 1 ||
+               strtol(PQgetvalue(result, 0, 0), NULL, 10) != PQbackendPID(conn);
+    PQclear(result);
+    return result;
 }
