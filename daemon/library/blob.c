@@ -25,6 +25,7 @@ struct spool {
     char id[DIGEST_SIZE]; /* "" until finished */
     bool replaces;        /* replaces a blob of the same name, if there is one */
     bool stored;          /* the blob of that name is durable */
+    bool is_lent;         /* fd is a worker's file, of which the blob is a copy */
 };
 
 static int
@@ -361,10 +362,9 @@ copy_file(struct spool *spool, int from, struct api_problem *p)
     return ok;
 }
 
-/* The worker may still have the file that it wrote. So the spool becomes a copy, and the
-   digest is that of the bytes that were copied. */
-bool
-spool_finish_file(struct spool *spool, struct api_problem *p)
+/* Makes the spool a copy of the file that it is. */
+static bool
+copy_spool(struct spool *spool, struct api_problem *p)
 {
     char old[NAME_SIZE];
     int written = spool->fd;
@@ -379,7 +379,55 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
         unlinkat(spool->blobs->tmp, old, 0);
     bool ok = can_copy(spool, written, p) && copy_file(spool, written, p);
     close(written);
+    spool->is_lent = false;
     return ok && spool_finish(spool, p);
+}
+
+/* Returns whether a small file has the bytes of a blob that was verified. The spool then gets
+   its id and size. */
+static bool
+is_stored_already(struct spool *spool)
+{
+    char chunk[1 << 14], name[NAME_SIZE];
+    struct blobs *blobs = spool->blobs;
+    ssize_t n = pread(spool->fd, chunk, sizeof chunk, 0);
+    if (n <= 0 || (size_t)n == sizeof chunk || blobs->bucket ||
+        !digest_of(chunk, (size_t)n, spool->id))
+        return false;
+    blob_name(spool->id, name);
+    lock_acquire(&blobs->naming);
+    bool stored =
+        size_of(blobs->dir, name) == (uint64_t)n && blobs_is_verified(blobs, spool->id);
+    lock_release(&blobs->naming);
+    if (stored)
+        add_size(spool, (uint64_t)n);
+    else
+        spool->id[0] = '\0';
+    return stored;
+}
+
+/* The worker may still have the file that it wrote. So the spool becomes a copy, and the
+   digest is that of the bytes that were copied. Where a blob has these bytes, none is made. */
+bool
+spool_finish_file(struct spool *spool, struct api_problem *p)
+{
+    spool->is_lent = is_stored_already(spool);
+    return spool->is_lent || copy_spool(spool, p);
+}
+
+/* Copies the worker's file after all, because its blob is gone. The file must not have
+   changed since it was hashed. */
+static bool
+copy_lent(struct spool *spool, struct api_problem *p)
+{
+    char id[DIGEST_SIZE];
+    memcpy(id, spool->id, sizeof id);
+    spool->blobs->spooled -= spool->size;
+    spool->size = 0;
+    return copy_spool(spool, p) &&
+           (strcmp(spool->id, id) == 0 ||
+            api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                            "a result changed while it was stored"));
 }
 
 uint64_t
@@ -484,19 +532,25 @@ takes_name(const struct spool *s, uint64_t before)
            !blobs_is_verified(s->blobs, s->id);
 }
 
-/* Syncs a spool that replaces a file: a row may name it, and after a loss of power its name
-   must not stand for fewer bytes. */
+/*
+ * Makes a spool ready to get its blob's name, if it will get it. One that replaces a file is
+ * synced: a row may name that file, and after a loss of power its name must not stand for
+ * fewer bytes.
+ */
 static bool
-sync_replacement(struct spool *s)
+prepare_naming(struct spool *s, struct api_problem *p)
 {
     struct blobs *blobs = s->blobs;
     char name[NAME_SIZE];
     blob_name(s->id, name);
     lock_acquire(&blobs->naming);
     uint64_t before = size_of(blobs->dir, name);
-    bool replaces = before && !blobs->bucket && takes_name(s, before);
+    bool takes = takes_name(s, before);
     lock_release(&blobs->naming);
-    return !replaces || fdatasync(s->fd) == 0;
+    if (takes && s->is_lent && !copy_lent(s, p))
+        return false;
+    return !takes || !before || blobs->bucket || fdatasync(s->fd) == 0 ||
+           blobs_fail(p, "storing a file");
 }
 
 /* Renames a finished spool to its blob's name, unless the blob exists and was verified.
@@ -510,7 +564,10 @@ name_blob(struct spool *s)
     blob_name(s->id, name);
     lock_acquire(&blobs->naming);
     uint64_t before = size_of(blobs->dir, name);
-    if (takes_name(s, before)) {
+    if (takes_name(s, before) && s->is_lent) {
+        errno = EAGAIN; /* its blob was set aside a moment ago */
+        ok = false;
+    } else if (takes_name(s, before)) {
         s->stored = false;
         ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
         if (ok) {
@@ -527,14 +584,18 @@ name_blob(struct spool *s)
 bool
 spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
 {
-    bool ok = true;
-    for (size_t i = 0; i < n && ok; i++)
-        ok = sync_replacement(*spools[i]) && name_blob(*spools[i]);
-    if (n && !(*spools[0])->blobs->bucket) /* a cache may lose its files */
-        ok = ok && sync_committed(spools, n);
-    for (size_t i = 0; i < n && ok; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!prepare_naming(*spools[i], p))
+            return false;
+        if (!name_blob(*spools[i]))
+            return blobs_fail(p, "storing a file");
+    }
+    /* a cache may lose its files */
+    if (n && !(*spools[0])->blobs->bucket && !sync_committed(spools, n))
+        return blobs_fail(p, "storing a file");
+    for (size_t i = 0; i < n; i++)
         spool_discard(spools[i]);
-    return ok || blobs_fail(p, "storing a file");
+    return true;
 }
 
 void

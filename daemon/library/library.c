@@ -50,14 +50,15 @@ discard_if_unreferenced(void *arg, const char *id)
 }
 
 /* Finds the spools whose blob is stored: it was made durable before the row that says so
-   was added, and stays as long as it is incoming. */
+   was added, and stays as long as it is incoming. Where daemons share the record, asking
+   takes longer than syncing a file that has not changed. */
 static bool
 find_stored(struct library *library, const struct incoming *incoming,
             struct api_problem *p)
 {
     bool ok = true;
     lock_assert_held(&library->lock);
-    for (size_t i = 0; i < incoming->n && ok && !library->bucket; i++) {
+    for (size_t i = 0; i < incoming->n && ok && !store_is_shared(library->store); i++) {
         bool stored;
         ok = store_has_blob(library->store, incoming->ids[i], &stored, p);
         if (ok && stored)

@@ -31,12 +31,8 @@ bool
 library_unmark(struct library *library, char (*ids)[DIGEST_SIZE], size_t n,
                struct api_problem *p)
 {
-    bool ok = true;
-    if (library->bucket || !store_is_shared(library->store))
-        return true;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = store_unmark_blob(library->store, ids[i], p);
-    return ok;
+    return library->bucket || !store_is_shared(library->store) ||
+           store_unmark_blobs(library->store, ids, n, p);
 }
 
 /* The name of a blob that is set aside is that of no blob. */

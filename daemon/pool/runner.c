@@ -107,7 +107,7 @@ struct work {
     struct model_fds model;
     int dataset; /* -1: none */
     struct spool *output, *report, *frozen, *data;
-    struct spool *observed;
+    struct spool *observed; /* NULL: nothing is observed */
     char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */
 };
 
@@ -118,6 +118,13 @@ log_observations_lost(const struct api_problem *problem)
     log_error("observations_not_kept", "detail=%s", log_quote(quoted, problem->detail));
 }
 
+static bool
+observes(const struct runner *runner, const struct store_job *job)
+{
+    return runner->lane.service->settings->cache_observations != 0 &&
+           *job->observations;
+}
+
 /*
  * Gives the worker the observations of earlier jobs. Without them the job only takes
  * longer. A job with `fresh` does not read them, and its own observations replace them.
@@ -126,7 +133,7 @@ static void
 open_observations(struct runner *runner, const struct store_job *job, struct work *work)
 {
     struct api_problem problem = {0};
-    if (runner->lane.service->settings->cache_observations == 0 || !*job->observations)
+    if (!work->observed)
         return;
     work->request.body.quantize.observe = 1;
     if (job->fresh)
@@ -151,13 +158,15 @@ open_work(struct runner *runner, const struct store_job *job, struct work *work,
     if (!spool_open_lent(blobs, &work->output, p) ||
         !spool_open_lent(blobs, &work->report, p) ||
         !spool_open_lent(blobs, &work->frozen, p) ||
-        !spool_open_lent(blobs, &work->observed, p) ||
-        !spool_open_lent(blobs, &work->data, p))
+        !spool_open_lent(blobs, &work->data, p) ||
+        (observes(runner, job) && !spool_open_lent(blobs, &work->observed, p)))
         return false;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
     request->fds[MESSAGE_FD_FROZEN] = spool_fd(work->frozen);
-    request->fds[MESSAGE_FD_OBSERVATIONS] = spool_fd(work->observed);
+    /* A worker that does not observe gets another file in this place, and ignores it. */
+    request->fds[MESSAGE_FD_OBSERVATIONS] =
+        spool_fd(work->observed ? work->observed : work->output);
     request->fds[MESSAGE_FD_DATA] = spool_fd(work->data);
     request->fds[MESSAGE_FD_DATASET] = work->dataset;
     request->n_fds = work->dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;

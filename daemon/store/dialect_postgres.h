@@ -54,7 +54,7 @@
               " ON CONFLICT DO NOTHING"
 #define MARK_TAKE_SQL \
     "DELETE FROM @marks WHERE id = ?1 AND marked_at <= " MOMENT("?2") " - ?3"
-#define MARK_DROP_SQL "DELETE FROM @marks WHERE id = ?1"
+#define MARK_DROP_SQL "DELETE FROM @marks WHERE id IN (?1, ?2, ?3, ?4)"
 /* Statements that only a shared record has. */
 #define SHARED_SQL(sql) sql
 /* A job whose figures depend on the class of processors runs on one of its own. */

@@ -33,8 +33,10 @@ struct store_blob_sweep {
 bool store_sweep_blob(struct store *store, const char *id,
                       const struct store_blob_sweep *sweep, bool *ret_gone,
                       struct api_problem *p);
-/* Keeps a blob that is about to be stored, and waits for its removal if that is under way. */
-bool store_unmark_blob(struct store *store, const char *id, struct api_problem *p);
+/* Keeps blobs that are about to be stored, and waits for their removal if that is under
+   way. Only where the record is shared. */
+bool store_unmark_blobs(struct store *store, char (*ids)[DIGEST_SIZE], size_t n,
+                        struct api_problem *p);
 
 /* Calls `fn` with the name of each tenant that has a schema. Nothing where the record is not
    shared. */

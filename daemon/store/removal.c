@@ -134,12 +134,20 @@ store_sweep_blob(struct store *store, const char *id,
     return ok;
 }
 
+enum { MARKS = 4 }; /* parameters of MARK_DROP */
+
 bool
-store_unmark_blob(struct store *store, const char *id, struct api_problem *p)
+store_unmark_blobs(struct store *store, char (*ids)[DIGEST_SIZE], size_t n,
+                   struct api_problem *p)
 {
-    lock_acquire(&store->lock);
-    bind_text(&store->statements[MARK_DROP], 1, id);
-    bool ok = run(store, MARK_DROP, p);
-    lock_release(&store->lock);
+    bool ok = true;
+    for (size_t at = 0; at < n && ok; at += MARKS) {
+        lock_acquire(&store->lock);
+        for (size_t i = 0; i < MARKS; i++)
+            bind_text(&store->statements[MARK_DROP], (int)i + 1,
+                      at + i < n ? ids[at + i] : NULL);
+        ok = run(store, MARK_DROP, p);
+        lock_release(&store->lock);
+    }
     return ok;
 }

@@ -236,7 +236,8 @@ START_TEST(leader)
         ck_assert(store_lead(other, "second", &problem) && store_leads(other));
         ck_assert(!sweeps_blob(other, 1000)); /* it gets a mark */
         ck_assert(!sweeps_blob(other, 1999));
-        ck_assert(store_unmark_blob(store, "sha256:b", &problem));
+        ck_assert(
+            store_unmark_blobs(store, (char[1][DIGEST_SIZE]){"sha256:b"}, 1, &problem));
         ck_assert(!sweeps_blob(other, 2000)); /* which begins anew */
         ck_assert(!sweeps_blob(other, 2999));
         ck_assert(sweeps_blob(other, 3000));
