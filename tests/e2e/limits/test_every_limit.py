@@ -118,7 +118,7 @@ def connections_per_address(service):
 
 @limit("http.timeout")
 def http_timeout(service):
-    one = service(http_timeout=1)
+    one = service(http_timeout=3)
     # A connection that is kept may be closed just when the next request is sent.
     one.http.headers["Connection"] = "close"
     with Connection(one) as client:
