@@ -128,7 +128,9 @@ bool spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE],
 bool spool_finish(struct spool *spool, struct api_problem *p);
 /*
  * Does the same for a file that a worker wrote through spool_fd(). The spool becomes a copy
- * of it: a worker that kept the descriptor cannot change what was hashed. DISK_FULL, IO.
+ * of it: a worker that kept the descriptor cannot change what was hashed. A small
+ * file whose bytes a blob has is not copied, unless the blob is gone when the spool is
+ * committed; such a spool has no file for spool_read(). DISK_FULL, IO.
  */
 bool spool_finish_file(struct spool *spool, struct api_problem *p);
 

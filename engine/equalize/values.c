@@ -37,22 +37,11 @@ static const char *const movers[] = {"Reshape", "Transpose", "Squeeze", "Unsquee
                                      "Gather",  "Slice",     "Split",   "Identity",
                                      "Dropout", NULL};
 
-/* Returns the input of a node with two inputs of which the other one is fixed, or -1. */
-static int
-variable_input(const struct qdqi_node *node)
-{
-    if (node->proto->n_input != 2 || !node->inputs[0] || !node->inputs[1] ||
-        node->inputs[0]->is_fixed == node->inputs[1]->is_fixed ||
-        qdqi_node_attribute(node->proto, "axis"))
-        return -1;
-    return node->inputs[0]->is_fixed;
-}
-
 /* Returns the input of a node through which the values come; -1: they do not. */
 static int
 input_of(const struct path *p, const struct qdqi_node *node)
 {
-    int input = variable_input(node);
+    int input = qdqi_node_variable_input(node);
     if (qdqi_node_is_one_of(node->proto, movers))
         return node->proto->n_input > 0 && node->inputs[0] ? 0 : -1;
     if (qdqi_node_is(node->proto, "Add"))
@@ -149,7 +138,7 @@ read_maker(struct path *p)
             continue;
         if (i + 1 != p->n_moved)
             return "a constant is added to it after its elements were moved";
-        if ((why = add_constant(p, node->inputs[!variable_input(node)])))
+        if ((why = add_constant(p, node->inputs[!qdqi_node_variable_input(node)])))
             return why;
         p->n_moved = i;
     }

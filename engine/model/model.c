@@ -34,6 +34,16 @@ qdqi_node_attribute(const Onnx__NodeProto *node, const char *name)
     return NULL;
 }
 
+int
+qdqi_node_variable_input(const struct qdqi_node *node)
+{
+    if (node->proto->n_input != 2 || !node->inputs[0] || !node->inputs[1] ||
+        node->inputs[0]->is_fixed == node->inputs[1]->is_fixed ||
+        qdqi_node_attribute(node->proto, "axis"))
+        return -1;
+    return node->inputs[0]->is_fixed;
+}
+
 int64_t
 qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise)
 {

@@ -139,6 +139,9 @@ int64_t qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t oth
 bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
 /* Returns whether the node is one of these operators; the list ends with NULL. */
 bool qdqi_node_is_one_of(const Onnx__NodeProto *node, const char *const *ops);
+/* Returns the input of a node with two inputs of which the other one is fixed; -1 when there is
+   none, and where the node has an axis. */
+int qdqi_node_variable_input(const struct qdqi_node *node);
 /* Returns whether a Gemm adds its bias to its product as they are: alpha and beta are
    1. */
 bool qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm);

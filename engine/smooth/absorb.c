@@ -179,18 +179,6 @@ end_at_norm(struct walk *w, const struct qdqi_node *node, bool is_last_axis)
             return;
 }
 
-/* Returns the input of a node with two inputs of which the other one is constant; -1 when
-   there is none. */
-static int
-variable_input(const struct qdqi_node *node)
-{
-    if (node->proto->n_input != 2 || !node->inputs[0] || !node->inputs[1] ||
-        node->inputs[0]->is_fixed == node->inputs[1]->is_fixed ||
-        qdqi_node_attribute(node->proto, "axis"))
-        return -1;
-    return node->inputs[0]->is_fixed;
-}
-
 /* Returns whether a node multiplies two computed matrices. */
 static bool
 multiplies_activations(const struct qdqi_node *node)
@@ -222,7 +210,7 @@ step(struct walk *w)
         return reject(w, "it is an input of the model");
     const struct qdqi_node *node = &w->model->graph.nodes[w->at->producer];
     bool sums = qdqi_node_is(node->proto, "Add");
-    int input = variable_input(node);
+    int input = qdqi_node_variable_input(node);
     if (node->outputs[0] != w->at || node->scope != w->at->scope)
         return reject(w, "no layer before it can take factors in");
     if (multiplies_activations(node)) {

@@ -79,6 +79,34 @@ START_TEST(same_bytes)
 }
 END_TEST
 
+/* A worker's file with the bytes of a blob is not copied. If the blob is gone when the file
+   is committed, it is made again, unless the worker has changed the file meanwhile. */
+START_TEST(file_of_a_worker_that_is_stored)
+{
+    enum { STAYS, IS_LOST, IS_LOST_AND_CHANGED } fate = (unsigned)_i;
+    struct spool *spool = spool_of("abc");
+    int fd;
+    ck_assert(spool_commit(&spool, &problem));
+    ck_assert(spool_open_lent(blobs, &spool, &problem));
+    ck_assert_int_eq(write(spool_fd(spool), "abc", 3), 3);
+    fd = dup(spool_fd(spool));
+    ck_assert(spool_finish_file(spool, &problem));
+    ck_assert_str_eq(spool_id(spool), ABC);
+    ck_assert_uint_eq(spool_size(spool), 3);
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+    if (fate != STAYS)
+        blob_remove(blobs, ABC);
+    if (fate == IS_LOST_AND_CHANGED)
+        ck_assert_int_eq(pwrite(fd, "x", 1, 0), 1);
+    close(fd);
+    ck_assert(spool_commit(&spool, &problem) == (fate != IS_LOST_AND_CHANGED));
+    ck_assert_int_eq(scratch_count("blobs/ba"), fate != IS_LOST_AND_CHANGED);
+    ck_assert(!problem.set || problem.code == API_IO);
+    spool_discard(&spool);
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+}
+END_TEST
+
 /* Bytes that a worker writes through the descriptor are hashed from the file. Bytes
    that it writes later, through a duplicate that it kept, do not change the spool. */
 START_TEST(file_of_a_worker)
@@ -408,6 +436,7 @@ suite(void)
     tcase_add_loop_test(t, commits, 0, (int)(sizeof digests / sizeof *digests));
     tcase_add_test(t, same_bytes);
     tcase_add_loop_test(t, file_of_a_worker, 0, 2);
+    tcase_add_loop_test(t, file_of_a_worker_that_is_stored, 0, 3);
     tcase_add_test(t, hole_of_a_worker);
     tcase_add_test(t, sweep);
     tcase_add_test(t, each);
