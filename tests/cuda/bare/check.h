@@ -77,6 +77,7 @@ bare_fail(const char *file, int line, const char *format, ...)
 #define ck_assert_uint_gt(a, b) ck_assert((a) > (b))
 #define ck_assert_float_eq(a, b) ck_assert((a) == (b))
 #define ck_assert_double_eq(a, b) ck_assert((a) == (b))
+#define ck_assert_ptr_nonnull(p) ck_assert((p) != NULL)
 #define ck_assert_mem_eq(a, b, n) ck_assert(memcmp(a, b, n) == 0)
 
 static inline void *

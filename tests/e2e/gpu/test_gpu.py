@@ -437,6 +437,14 @@ def test_the_bench(module):
     assert run.returncode == 1 and "no_device" in run.stderr
 
 
+def test_the_programs_of_the_kernels_compile_alone():
+    """tools/check-gpu compiles them from the engine's files that it names, without
+    ./configure and without libcheck."""
+    run = subprocess.run([ROOT / "tools" / "check-gpu", "programs"], capture_output=True,
+                         text=True)
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize("step", ["quantize", "serve", "bench-jobs"])
 def test_who_asks_for_a_check_gets_one_or_an_error(step):
     """tools/check-gpu fails here, because the Python has an ONNX Runtime for the CPU
