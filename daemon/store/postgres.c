@@ -173,6 +173,16 @@ prepare(struct postgres *postgres, enum statement s, int64_t ms, bool *ret)
     return true;
 }
 
+/* Finds out about a pooler, and sets up a connection without one. */
+static bool
+begin_session(struct postgres *postgres)
+{
+    return postgres_find_pooler(postgres->conn, ANSWER_MS, &postgres->has_pooler,
+                                &postgres->failure) &&
+           (postgres->has_pooler ||
+            postgres_set_up(postgres->conn, ANSWER_MS, &postgres->failure));
+}
+
 /* Connects, unless that failed a moment ago, or the thread must not wait for so long. */
 static bool
 connect_again(struct postgres *postgres)
@@ -188,9 +198,7 @@ connect_again(struct postgres *postgres)
     if (postgres->tried_at && now - postgres->tried_at < AGAIN_MS)
         return false;
     postgres->conn = postgres_connect(postgres->url, &postgres->failure);
-    if (postgres->conn &&
-        !postgres_find_pooler(postgres->conn, ANSWER_MS, &postgres->has_pooler,
-                              &postgres->failure))
+    if (postgres->conn && !begin_session(postgres))
         disconnect(postgres);
     postgres->tried_at = postgres->conn ? 0 : clock_steady_ms();
     return postgres->conn;

@@ -149,6 +149,17 @@ postgres_prepare(PGconn *conn, const struct postgres_query *query, int64_t ms,
 }
 
 bool
+postgres_set_up(PGconn *conn, int64_t ms, struct postgres_failure *failure)
+{
+    const struct postgres_query query = {
+        .sql = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
+        .n = -1};
+    PGresult *result = postgres_ask(conn, &query, ms, failure);
+    PQclear(result);
+    return result;
+}
+
+bool
 postgres_find_pooler(PGconn *conn, int64_t ms, bool *ret,
                      struct postgres_failure *failure)
 {

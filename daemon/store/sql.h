@@ -127,11 +127,13 @@ STATEMENT(JOINED_RELEASE,
           " FROM (SELECT id FROM @jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM @jobs WHERE id = ?1")
+/* The state stands there twice, because a plan that serves all parameters uses an index only where
+   its condition is a text of the statement. */
 /* clang-format off */
 STATEMENT(JOB_CLAIM,
           "UPDATE @jobs SET state = ?4, started_at = " MOMENT("?1") ","
           " changes = changes + 1" LEASE("?5") UNTOLD
-          " WHERE seq = (SELECT seq FROM @jobs WHERE state = ?3"
+          " WHERE seq = (SELECT seq FROM @jobs WHERE state = 'queued' AND state = ?3"
           " AND waits_for IS NULL AND fetching = 0 AND (?2 != 0 OR wants_gpu = 0)"
           RUNS_ON("?6")
           " ORDER BY priority DESC, seq LIMIT 1" SKIP_LOCKED ")"
@@ -164,8 +166,9 @@ STATEMENT(JOB_END,
 /* Only where the record is shared: the job is still this claim's. */
 STATEMENT(JOB_RENEW, RENEW_SQL)
 STATEMENT(JOB_REMOVE, "DELETE FROM @jobs WHERE id = ?1")
-STATEMENT(JOB_RECOVER, "UPDATE @jobs SET state = ?2, started_at = 0,"
-                       " changes = changes + 1 WHERE state = ?1" EXPIRED)
+STATEMENT(JOB_RECOVER,
+          "UPDATE @jobs SET state = ?2, started_at = 0,"
+          " changes = changes + 1 WHERE state = 'running' AND state = ?1" EXPIRED)
 STATEMENT(JOB_COUNT, "SELECT count(*) FROM @jobs WHERE state = 'queued'"
                      " AND waits_for IS NULL AND fetching = 0")
 STATEMENT(ANY_ROW, "SELECT 1 WHERE EXISTS (SELECT 1 FROM @files)"

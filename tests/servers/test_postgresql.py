@@ -194,6 +194,26 @@ def test_a_late_end_is_refused(node, database):
     assert "end_refused" in one.log.read_text()
 
 
+def rows_of_scans(server):
+    """The rows of jobs that statements have read without an index."""
+    server.sql("SELECT pg_stat_clear_snapshot()")
+    return int(server.sql("SELECT sum(seq_tup_read) FROM pg_stat_user_tables"
+                          " WHERE relname = 'jobs'"))
+
+
+def test_no_statement_reads_all_jobs(node, database):
+    """The plans of statements, which are made while the table is empty, use its indexes."""
+    one = node(workers_count="1")
+    for _ in range(20):
+        one.succeeded(one.submit_glyphs(fresh=True, spec={"evaluate": False}))
+    time.sleep(LEASE)  # the server's processes tell their counts once a second
+    before = rows_of_scans(database)
+    for _ in range(10):
+        one.succeeded(one.submit_glyphs(fresh=True, spec={"evaluate": False}))
+    time.sleep(LEASE)
+    assert rows_of_scans(database) == before
+
+
 def test_postgresql_is_restarted(node, database):
     one = node()
     job = one.submit_glyphs()
