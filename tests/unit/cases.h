@@ -43,16 +43,24 @@ world_close(struct world *w)
     builder_fini(&w->b);
 }
 
-/* Runs the script `lua`, or the case `name` of the catalog when `lua` is NULL. */
+/* Runs the script `lua`, or the case `name` of the catalog when `lua` is NULL. *left is the
+   processor time of all cases; NULL: there is no such bound. */
 static inline enum qdq_code
-run(struct world *w, const char *name, const char *lua)
+run_within(struct world *w, const char *name, const char *lua, int64_t *left)
 {
     const struct qdq_case_use use = {.name = name, .lua = lua};
     w->err = (struct qdq_error){0};
     w->entries = NULL;
     w->n = 0;
-    return qdqi_case_run(w->catalog, w->layers, &w->spec, &use, "/cases/0", NULL,
+    return qdqi_case_run(w->catalog, w->layers, &w->spec, &use, "/cases/0", left,
                          w->arena, &w->entries, &w->n, &w->err);
+}
+
+/* The same without a bound for all cases. */
+static inline enum qdq_code
+run(struct world *w, const char *name, const char *lua)
+{
+    return run_within(w, name, lua, NULL);
 }
 
 #define SCRIPT(body) "return { case = function(model, spec) " body " end }"
