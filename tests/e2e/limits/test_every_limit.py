@@ -318,10 +318,18 @@ def short_count(service):
     return tenants[2]
 
 
+def stopped_job(one):
+    """Returns a job that never ends, because its worker is stopped, and takes no processor time."""
+    job = long_job(one)
+    [worker] = one.busy_workers()
+    os.kill(worker, signal.SIGSTOP)
+    return job
+
+
 @limit("workers.job_timeout")
 def job_timeout(service):
     one = service(workers_job_timeout=10)
-    failed(one, long_job(one), "limit_exceeded", 422, "workers.job_timeout")
+    failed(one, stopped_job(one), "limit_exceeded", 422, "workers.job_timeout")
     return one
 
 
@@ -360,7 +368,7 @@ def tenants_max_bytes(service):
 @limit("tenants.job_timeout")
 def tenants_job_timeout(service):
     one = access.tenant(service(tenants_job_timeout=10), "a")
-    failed(one, long_job(one), "limit_exceeded", 422, "the tenant's job_timeout")
+    failed(one, stopped_job(one), "limit_exceeded", 422, "the tenant's job_timeout")
     return one
 
 
