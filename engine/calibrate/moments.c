@@ -161,11 +161,7 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
         m->why = "layers that share it use it in different ways";
         return QDQ_OK;
     }
-    float *rows =
-        qdqi_arena_array(c->job->scratch, QDQI_PATCH_SHARES * f.k, sizeof *rows);
-    if (!rows)
-        return qdqi_no_memory(err);
-    *p = (struct qdqi_patches){f.window, m->groups, m->moments, rows, 0, NULL};
+    *p = (struct qdqi_patches){f.window, m->groups, m->moments, 0, NULL};
     c->tensors[c->all.n] = node->inputs[0];
     c->owners[c->all.n] = m;
     c->all.rows[c->all.n++] = p;

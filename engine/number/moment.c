@@ -134,10 +134,10 @@ qdqi_moment_end(struct qdqi_moment *m)
 static bool
 is_finite(const float *row, size_t k)
 {
-    float zero = 0;
+    uint32_t marks = 0;
     for (size_t i = 0; i < k; i++)
-        zero += row[i] * 0;
-    return zero == 0;
+        marks |= qdqi_moment_mark(row[i]);
+    return !(marks >> 31);
 }
 
 /* From one strip to the next. */
@@ -168,6 +168,27 @@ qdqi_moment_put(struct qdqi_moment *m, size_t at, const float *row)
     }
 }
 
+float *
+qdqi_moment_element(const struct qdqi_moment *m, size_t i, size_t at)
+{
+    size_t step = QDQI_PRODUCTS_STEP, in_block = i % m->block;
+    return strips_at(m, i / m->block, 0) + in_block / step * STRIDE + at * step +
+           in_block % step;
+}
+
+void
+qdqi_moment_check(struct qdqi_moment *m, size_t at, size_t n, bool is_finite)
+{
+    for (size_t r = at; r < at + n; r++) {
+        uint32_t marks = 0;
+        for (size_t i = 0; i < m->k && !is_finite; i++)
+            marks |= qdqi_moment_mark(*qdqi_moment_element(m, i, r));
+        m->is_taken[r] = !(marks >> 31);
+        for (size_t i = 0; i < m->k && !m->is_taken[r]; i++)
+            *qdqi_moment_element(m, i, r) = 0;
+    }
+}
+
 bool
 qdqi_moment_push(struct qdqi_moment *m, size_t n)
 {
@@ -187,10 +208,15 @@ add_sums(struct qdqi_moment *m, size_t block, size_t tile)
     size_t first = tile * m->tile, left = block_size(m, block) - first;
     double *to = m->sums + block * m->block + first;
     size_t n = left < m->tile ? left : m->tile;
-    for (size_t s = 0; s < n; s += step, strip += STRIDE)
+    for (size_t s = 0; s < n; s += step, strip += STRIDE) {
+        double sums[QDQI_PRODUCTS_STEP] = {0};
+        size_t wide = n - s < step ? n - s : step;
+        memcpy(sums, to + s, wide * sizeof *to);
         for (size_t r = 0; r < m->n_pending; r++)
-            for (size_t i = 0; i < step && s + i < n; i++)
-                to[s + i] += (double)strip[r * step + i];
+            for (size_t i = 0; i < QDQI_PRODUCTS_STEP; i++)
+                sums[i] += (double)strip[r * QDQI_PRODUCTS_STEP + i];
+        memcpy(to + s, sums, wide * sizeof *to);
+    }
 }
 
 /* Adds a row of tiles, from the diagonal to the right. */
@@ -242,6 +268,19 @@ qdqi_moment_product(const struct qdqi_moment *m, size_t i, size_t j)
     size_t b = i / m->block, row = i % m->block, column = j % m->block;
     return tile_at(m, b, row / m->tile, column / m->tile) + row % m->tile * m->tile +
            column % m->tile;
+}
+
+void
+qdqi_moment_add_products(const struct qdqi_moment *m, size_t i, size_t j, size_t n,
+                         const float *products)
+{
+    for (size_t part; n > 0; n -= part, j += part, products += part) {
+        size_t left = m->tile - j % m->block % m->tile;
+        float *to = qdqi_moment_product(m, i, j);
+        part = n < left ? n : left;
+        for (size_t k = 0; k < part; k++)
+            to[k] += products[k];
+    }
 }
 
 /* Returns the mean of an element where `centred`, else 0. */

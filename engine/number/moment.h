@@ -42,6 +42,17 @@ struct qdqi_moment {
     size_t n_pending;
 };
 
+/* Returns a number with the highest bit set if x is a NaN or an infinity. */
+static inline uint32_t
+qdqi_moment_mark(float x)
+{
+    union {
+        float x;
+        uint32_t bits;
+    } as = {x};
+    return (as.bits & 0x7fffffff) + 0x00800000;
+}
+
 /* Allocates; false when out of memory. The caller ends it by qdqi_moment_fini(). */
 bool qdqi_moment_init(struct qdqi_moment *m, size_t k);
 void qdqi_moment_fini(struct qdqi_moment *m);
@@ -59,6 +70,12 @@ void qdqi_moment_end(struct qdqi_moment *m);
 /* Writes a row of k elements to place `at` of the pending ones: from n_pending to
    QDQI_MOMENT_ROWS - 1. Threads may write different places at the same time. */
 void qdqi_moment_put(struct qdqi_moment *m, size_t at, const float *row);
+/* Returns where element i of pending row `at` may be written instead; that of the next row
+   is QDQI_PRODUCTS_STEP numbers behind it. */
+float *qdqi_moment_element(const struct qdqi_moment *m, size_t i, size_t at);
+/* Must follow when n rows from place `at` on were written so. They are searched for numbers
+   that are not finite unless the caller knows that there are none. */
+void qdqi_moment_check(struct qdqi_moment *m, size_t at, size_t n, bool is_finite);
 /* Takes in the next n rows, which were written. Returns whether all rows must be added
    before others are written. */
 bool qdqi_moment_push(struct qdqi_moment *m, size_t n);
@@ -71,6 +88,10 @@ void qdqi_moment_added(struct qdqi_moment *m);
 
 /* Returns where the sum of products of elements i <= j of the same block is kept. */
 float *qdqi_moment_product(const struct qdqi_moment *m, size_t i, size_t j);
+/* Adds n numbers to the sums of products of element i with elements j to j + n - 1 of the
+   same block; i <= j. */
+void qdqi_moment_add_products(const struct qdqi_moment *m, size_t i, size_t j, size_t n,
+                              const float *products);
 
 /* Writes block `b` as a dense symmetric matrix of *ret_n rows: E[x x^T], less
    E[x] E[x]^T where `centred`. `to` has room for block * block. */

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "range/patches.h"
 
+#include "number/products.h"
 #include "range/shifts.h"
 
 #include <stdlib.h>
@@ -14,6 +15,11 @@ struct geometry {
     size_t plane;    /* elements of a channel */
 };
 
+enum {
+    MAX_SHARES = 8, /* into which the work on rows is divided */
+    ELEMENTS = 16   /* of a kernel, whose places are computed at once */
+};
+
 /* The work on one sample, of which `wanted` of n positions are taken. */
 struct taking {
     struct qdqi_patches *patches;
@@ -24,6 +30,11 @@ struct taking {
     size_t n, wanted;
     double offset;                /* of the positions in their intervals, [0, 1) */
     size_t first, rows, n_shares; /* those that are copied now */
+    /* Those that are copied of a convolution: where each element of the kernel lies in a
+       channel, by row. -1: padding. */
+    size_t element, n_elements;
+    ptrdiff_t (*places)[QDQI_MOMENT_ROWS];
+    bool is_finite[MAX_SHARES];
 };
 
 static void
@@ -62,9 +73,6 @@ geometry_of(const struct qdqi_patches *p, const struct qdqi_patched *input,
     return g->channels * kernel == p->moments[0].k;
 }
 
-/* Elements of a kernel whose places are computed at once. */
-enum { PLACES = 128 };
-
 /* Returns the place in a channel of element `e` of the kernel at `at`; -1: padding. */
 static ptrdiff_t
 place_of(const struct qdqi_window *w, const struct geometry *g, const int64_t *at,
@@ -82,54 +90,95 @@ place_of(const struct qdqi_window *w, const struct geometry *g, const int64_t *a
     return place;
 }
 
-/* Copies n elements of the kernel, from element `first` on, of all channels of a group. */
-static void
-copy_places(const struct geometry *g, const float *channel, const ptrdiff_t *places,
-            size_t n, size_t stride, float *to)
+/* Returns the position of a row that is copied now. */
+static size_t
+position_of(const struct taking *t, size_t row)
 {
-    for (size_t c = 0; c < g->channels; c++, channel += g->plane, to += stride)
-        for (size_t i = 0; i < n; i++)
-            to[i] = places[i] < 0 ? 0 : channel[places[i]];
+    double interval = (double)(t->first + row) + t->offset;
+    size_t at = (size_t)(interval * (double)t->n / (double)t->wanted);
+    return at < t->n ? at : t->n - 1;
 }
 
 static void
-copy_patch(const struct taking *t, size_t row, size_t position, float *to)
+find_places(struct taking *t)
 {
     const struct qdqi_window *w = &t->patches->window;
-    const struct geometry *g = t->geometry;
-    size_t kernel = t->patches->moments[0].k / g->channels;
-    int64_t at[QDQI_PATCH_AXES];
-    ptrdiff_t places[PLACES];
-    for (size_t i = w->axes; i-- > 0; position /= (size_t)g->out[i])
-        at[i] = (int64_t)(position % (size_t)g->out[i]);
-    for (size_t group = 0; group < t->patches->groups; group++) {
-        const float *from = t->sample + group * g->channels * g->plane;
-        for (size_t e = 0; e < kernel; e += PLACES) {
-            size_t n = kernel - e < PLACES ? kernel - e : PLACES;
-            for (size_t i = 0; i < n && (group == 0 || kernel > PLACES); i++)
-                places[i] = place_of(w, g, at, e + i);
-            copy_places(g, from, places, n, kernel, to + e);
-        }
-        qdqi_moment_put(&t->patches->moments[group], row, to);
+    for (size_t r = 0; r < t->rows; r++) {
+        size_t position = position_of(t, r);
+        int64_t at[QDQI_PATCH_AXES];
+        for (size_t i = w->axes; i-- > 0; position /= (size_t)t->geometry->out[i])
+            at[i] = (int64_t)(position % (size_t)t->geometry->out[i]);
+        for (size_t e = 0; e < t->n_elements; e++)
+            t->places[e][r] = place_of(w, t->geometry, at, t->element + e);
     }
 }
 
-/* Copies share i of the rows that are copied now. */
+/* Copies one element of n rows. Returns whether all are finite. */
+static bool
+copy_element(const float *channel, const ptrdiff_t *places, size_t n, float *to)
+{
+    uint32_t marks = 0;
+    for (size_t r = 0; r < n; r++) {
+        float x = places[r] < 0 ? 0 : channel[places[r]];
+        to[r * QDQI_PRODUCTS_STEP] = x;
+        marks |= qdqi_moment_mark(x);
+    }
+    return !(marks >> 31);
+}
+
+/* Copies share i of the channels. (Going by channels and not by rows reads and writes
+   memory in its order.) */
 static void
-copy_share(void *arg, size_t i)
+copy_channels(void *arg, size_t share)
+{
+    struct taking *t = arg;
+    const struct geometry *g = t->geometry;
+    size_t channels = t->patches->groups * g->channels;
+    size_t kernel = t->patches->moments->k / g->channels;
+    size_t end = channels * (share + 1) / t->n_shares;
+    bool finite = true;
+    for (size_t c = channels * share / t->n_shares; c < end; c++) {
+        const struct qdqi_moment *m = &t->patches->moments[c / g->channels];
+        for (size_t e = 0; e < t->n_elements; e++) {
+            size_t i = c % g->channels * kernel + t->element + e;
+            finite &= copy_element(t->sample + c * g->plane, t->places[e], t->rows,
+                                   qdqi_moment_element(m, i, m->n_pending));
+        }
+    }
+    t->is_finite[share] = finite;
+}
+
+static void
+copy_patches(struct taking *t)
+{
+    ptrdiff_t places[ELEMENTS][QDQI_MOMENT_ROWS];
+    struct qdqi_patches *p = t->patches;
+    size_t kernel = p->moments->k / t->geometry->channels;
+    size_t channels = p->groups * t->geometry->channels;
+    bool finite = true;
+    t->places = places;
+    t->n_shares = t->n_shares < channels ? t->n_shares : channels;
+    for (t->element = 0; t->element < kernel; t->element += t->n_elements) {
+        size_t left = kernel - t->element;
+        t->n_elements = left < ELEMENTS ? left : ELEMENTS;
+        find_places(t);
+        t->share(t->arg, copy_channels, t->n_shares, t);
+        for (size_t i = 0; i < t->n_shares; i++)
+            finite &= t->is_finite[i];
+    }
+    for (size_t g = 0; g < p->groups; g++)
+        qdqi_moment_check(&p->moments[g], p->moments[g].n_pending, t->rows, finite);
+}
+
+/* Copies share i of the rows of a matrix. */
+static void
+copy_rows(void *arg, size_t i)
 {
     const struct taking *t = arg;
     struct qdqi_moment *m = t->patches->moments;
     size_t end = t->rows * (i + 1) / t->n_shares;
-    for (size_t r = t->rows * i / t->n_shares; r < end; r++) {
-        double interval = (double)(t->first + r) + t->offset;
-        size_t at = (size_t)(interval * (double)t->n / (double)t->wanted);
-        at = at < t->n ? at : t->n - 1;
-        if (t->geometry)
-            copy_patch(t, m->n_pending + r, at, t->patches->rows + i * m->k);
-        else
-            qdqi_moment_put(m, m->n_pending + r, t->sample + at * m->k);
-    }
+    for (size_t r = t->rows * i / t->n_shares; r < end; r++)
+        qdqi_moment_put(m, m->n_pending + r, t->sample + position_of(t, r) * m->k);
 }
 
 static void
@@ -186,9 +235,12 @@ add_sample(struct taking *t)
         bool full = false;
         t->rows = left < room ? left : room;
         t->n_shares = 1 + t->rows * p->moments->k * p->groups / ROWS_OF_A_SHARE;
-        if (t->n_shares > QDQI_PATCH_SHARES)
-            t->n_shares = QDQI_PATCH_SHARES;
-        t->share(t->arg, copy_share, t->n_shares, t);
+        if (t->n_shares > MAX_SHARES)
+            t->n_shares = MAX_SHARES;
+        if (t->geometry)
+            copy_patches(t);
+        else
+            t->share(t->arg, copy_rows, t->n_shares, t);
         for (size_t g = 0; g < p->groups; g++)
             full = qdqi_moment_push(&p->moments[g], t->rows);
         if (full)

@@ -20,14 +20,11 @@ struct qdqi_window {
     bool same_upper, same_lower; /* padding is computed from the input's size */
 };
 
-enum { QDQI_PATCH_SHARES = 8 }; /* into which the work on rows is divided, at most */
-
 /* The moments of one layer's input. */
 struct qdqi_patches {
     struct qdqi_window window;
     size_t groups;               /* of channels, each with a moment of its own; >= 1 */
     struct qdqi_moment *moments; /* by group; they have begun */
-    float *rows;                 /* [QDQI_PATCH_SHARES][moments->k]: scratch */
     uint64_t taken;              /* samples so far */
     struct qdqi_shifts
         *shifts; /* of samples that were taken whole; NULL: of none yet */

@@ -23,6 +23,10 @@ enum {
     N_PRODUCTS = CORNERS + 4,
     TAPS = 9,    /* of the kernel */
     LINES = 256, /* pixels that are added at once, at most */
+    /* Images are put aside, and multiplied together while a tile of sums is in the
+       cache. */
+    IMAGE_ROOM = 2048, /* pixels, unless one image has more */
+    MAX_IMAGES = 64,
     STEP = QDQI_PRODUCTS_STEP,
 };
 
@@ -32,6 +36,12 @@ struct pixels {
     size_t used, room;
 };
 
+/* An image that was put aside: `first` is its first pixel, behind REACH zeros. Its rows lie
+   `pitch` pixels apart, with zeros between. */
+struct image {
+    size_t first, height, pitch;
+};
+
 struct qdqi_shifts {
     size_t channels, strips;
     size_t width, tiles; /* of a tile, and along a side */
@@ -39,7 +49,9 @@ struct qdqi_shifts {
     float *sums;         /* [N_PRODUCTS][tiles][tiles][width][width] */
     /* [N_EDGES + 5][channels]: the pixels of the edges, the corners, and all of them */
     double *means;
-    struct pixels image, edges[N_EDGES], corners[4];
+    struct pixels pixels, edges[N_EDGES], corners[4];
+    struct image images[MAX_IMAGES]; /* in `pixels` */
+    size_t n_images;
 };
 
 /* The image that is taken in. */
@@ -47,6 +59,7 @@ struct taken {
     struct qdqi_shifts *s;
     const float *image;
     size_t height, width, pitch;
+    size_t first;    /* where its first pixel is put */
     bool *is_finite; /* by strip */
 };
 
@@ -81,7 +94,8 @@ n_sums(size_t channels)
 uint64_t
 qdqi_shifts_bytes(size_t channels)
 {
-    return n_sums(channels) * sizeof(float);
+    size_t pixels = strips_of(channels) * STEP * IMAGE_ROOM;
+    return (n_sums(channels) + pixels) * sizeof(float);
 }
 
 bool
@@ -127,7 +141,7 @@ qdqi_shifts_free(struct qdqi_shifts **shifts)
     struct qdqi_shifts *s = *shifts;
     if (!s)
         return;
-    free(s->image.at);
+    free(s->pixels.at);
     for (size_t i = 0; i < N_EDGES; i++)
         free(s->edges[i].at);
     for (size_t i = 0; i < 4; i++)
@@ -159,6 +173,21 @@ tile_at(const struct qdqi_shifts *s, size_t which, size_t i, size_t j)
     return s->sums + ((which * s->tiles + i) * s->tiles + j) * s->width * s->width;
 }
 
+/* Adds to tile (i, j) of a product. */
+static void
+multiply_tile(const struct qdqi_shifts *s, const struct product *p, size_t i, size_t j)
+{
+    const struct pixels *x = p->pixels;
+    size_t stride = x->room * STEP, wide = s->width / STEP;
+    for (size_t r = 0, n; r < p->n; r += n) {
+        n = p->n - r < LINES ? p->n - r : LINES;
+        const float *a = x->at + i * wide * stride + (p->first + r) * STEP;
+        const float *b = x->at + j * wide * stride +
+                         (size_t)((ptrdiff_t)(p->first + r) + p->shift) * STEP;
+        qdqi_products_add(a, b, stride, n, s->width, tile_at(s, p->which, i, j));
+    }
+}
+
 /* Adds a row of tiles of one product. A product that is not moved is symmetric: its tiles
    below the diagonal stay 0. */
 static void
@@ -167,17 +196,9 @@ multiply_part(void *arg, size_t part)
     const struct multiplication *m = arg;
     const struct qdqi_shifts *s = m->s;
     const struct product *p = &m->products[part / s->tiles];
-    const struct pixels *x = p->pixels;
-    size_t i = part % s->tiles, stride = x->room * STEP, wide = s->width / STEP;
-    for (size_t r = 0, n; r < p->n; r += n) {
-        n = p->n - r < LINES ? p->n - r : LINES;
-        const float *a = x->at + i * wide * stride + (p->first + r) * STEP;
-        for (size_t j = p->shift == 0 ? i : 0; j < s->tiles; j++) {
-            const float *b = x->at + j * wide * stride +
-                             (size_t)((ptrdiff_t)(p->first + r) + p->shift) * STEP;
-            qdqi_products_add(a, b, stride, n, s->width, tile_at(s, p->which, i, j));
-        }
-    }
+    size_t i = part % s->tiles;
+    for (size_t j = p->shift == 0 ? i : 0; j < s->tiles; j++)
+        multiply_tile(s, p, i, j);
 }
 
 static void
@@ -196,18 +217,32 @@ add_product(struct multiplication *m, const struct pixels *pixels, size_t which,
     m->products[m->n++] = (struct product){pixels, which, REACH, n, shift};
 }
 
-/* Adds the products of the image, which lies in rows `pitch` pixels apart. */
+/* Adds a row of tiles of one product of the images that were put aside. */
 static void
-multiply_image(struct qdqi_shifts *s, size_t height, size_t pitch, qdqi_share_fn *share,
-               void *arg)
+multiply_images_part(void *arg, size_t part)
 {
-    struct multiplication m = {.s = s};
-    size_t which = 0;
-    for (ptrdiff_t dy = 0; dy <= REACH; dy++)
-        for (ptrdiff_t dx = dy ? -REACH : 0; dx <= REACH; dx++)
-            add_product(&m, &s->image, which++, (height - (size_t)dy) * pitch,
-                        dy * (ptrdiff_t)pitch + dx);
-    multiply(&m, share, arg);
+    const struct qdqi_shifts *s = arg;
+    size_t which = part / s->tiles, i = part % s->tiles;
+    size_t dy = which < N_EDGE ? 0 : 1 + (which - N_EDGE) / (2 * REACH + 1);
+    ptrdiff_t dx = (ptrdiff_t)which;
+    if (dy > 0)
+        dx = (ptrdiff_t)((which - N_EDGE) % (2 * REACH + 1)) - REACH;
+    for (size_t j = which == 0 ? i : 0; j < s->tiles; j++)
+        for (size_t k = 0; k < s->n_images; k++) {
+            const struct image *image = &s->images[k];
+            const struct product p = {&s->pixels, which, image->first,
+                                      (image->height - dy) * image->pitch,
+                                      (ptrdiff_t)(dy * image->pitch) + dx};
+            multiply_tile(s, &p, i, j);
+        }
+}
+
+static void
+multiply_images(struct qdqi_shifts *s, qdqi_share_fn *share, void *arg)
+{
+    if (s->n_images > 0)
+        share(arg, multiply_images_part, N_IMAGE * s->tiles, s);
+    s->n_images = s->pixels.used = 0;
 }
 
 /* Adds the products of the edges and corners that were put aside. */
@@ -251,7 +286,8 @@ copy_strip(void *arg, size_t strip)
 {
     struct taken *t = arg;
     const struct qdqi_shifts *s = t->s;
-    float *to = s->image.at + strip * s->image.room * STEP, zero = 0;
+    float *to = s->pixels.at + (strip * s->pixels.room + t->first - REACH) * STEP;
+    uint32_t marks = 0;
     size_t first = strip * STEP, plane = t->height * t->width;
     size_t n = first < s->channels ? s->channels - first : 0;
     n = n < STEP ? n : STEP;
@@ -262,12 +298,12 @@ copy_strip(void *arg, size_t strip)
             for (size_t x = 0; x < t->width; x++) {
                 float pixel = t->image[(first + c) * plane + y * t->width + x];
                 to[(y * t->pitch + x) * STEP + c] = pixel;
-                zero += pixel * 0;
+                marks |= qdqi_moment_mark(pixel);
             }
-    t->is_finite[strip] = zero == 0;
+    t->is_finite[strip] = !(marks >> 31);
 }
 
-/* Appends n pixels of the image, `step` apart, and zeros behind them. */
+/* Appends n pixels of those put aside, `step` apart, and zeros behind them. */
 static void
 append(const struct qdqi_shifts *s, struct pixels *to, size_t from, size_t step,
        size_t n)
@@ -275,8 +311,7 @@ append(const struct qdqi_shifts *s, struct pixels *to, size_t from, size_t step,
     size_t at = to->used ? to->used : REACH;
     for (size_t strip = 0; strip < s->strips; strip++) {
         float *row = to->at + (strip * to->room + at) * STEP;
-        const float *pixel =
-            s->image.at + (strip * s->image.room + REACH + from) * STEP;
+        const float *pixel = s->pixels.at + (strip * s->pixels.room + from) * STEP;
         for (size_t i = 0; i < n; i++)
             memcpy(row + i * STEP, pixel + i * step * STEP, STEP * sizeof *row);
         memset(row + n * STEP, 0, REACH * STEP * sizeof *row);
@@ -288,13 +323,25 @@ static void
 append_edges(const struct taken *t)
 {
     struct qdqi_shifts *s = t->s;
-    size_t bottom = (t->height - 1) * t->pitch, right = t->width - 1;
-    append(s, &s->edges[0], 0, 1, t->width);
+    size_t top = t->first, bottom = top + (t->height - 1) * t->pitch;
+    size_t right = t->width - 1;
+    append(s, &s->edges[0], top, 1, t->width);
     append(s, &s->edges[1], bottom, 1, t->width);
-    append(s, &s->edges[2], 0, t->pitch, t->height);
-    append(s, &s->edges[3], right, t->pitch, t->height);
+    append(s, &s->edges[2], top, t->pitch, t->height);
+    append(s, &s->edges[3], top + right, t->pitch, t->height);
     for (size_t c = 0; c < 4; c++)
-        append(s, &s->corners[c], (c & 2 ? bottom : 0) + (c & 1 ? right : 0), 1, 1);
+        append(s, &s->corners[c], (c & 2 ? bottom : top) + (c & 1 ? right : 0), 1, 1);
+}
+
+/* Makes room for one more image. */
+static bool
+make_image_room(struct qdqi_shifts *s, size_t pixels, qdqi_share_fn *share, void *arg)
+{
+    if (s->n_images == MAX_IMAGES ||
+        s->pixels.used + pixels + 2 * REACH > s->pixels.room)
+        multiply_images(s, share, arg);
+    return s->n_images > 0 ||
+           make_room(s, &s->pixels, pixels < IMAGE_ROOM ? IMAGE_ROOM : pixels);
 }
 
 /* Returns whether there is room for the edges of one more image. */
@@ -308,9 +355,9 @@ have_room(const struct qdqi_shifts *s, size_t height, size_t width)
 }
 
 static bool
-make_all_room(struct qdqi_shifts *s, size_t height, size_t width)
+make_edge_room(struct qdqi_shifts *s, size_t height, size_t width)
 {
-    bool ok = make_room(s, &s->image, height * (width + REACH));
+    bool ok = true;
     for (size_t e = 0; e < N_EDGES; e++) {
         size_t n = e < 2 ? width : height;
         ok = ok && make_room(s, &s->edges[e], n < LINES ? LINES : n);
@@ -353,14 +400,17 @@ bool
 qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t width,
                 qdqi_share_fn *share, void *arg)
 {
-    struct taken t = {s, image, height, width, width + REACH, NULL};
+    struct taken t = {s, image, height, width, width + REACH, 0, NULL};
+    size_t pixels = height * t.pitch;
     bool finite = true;
     if (!have_room(s, height, width)) {
         multiply_edges(s, share, arg);
-        if (!make_all_room(s, height, width))
+        if (!make_edge_room(s, height, width))
             return false;
-    } else if (!make_room(s, &s->image, height * t.pitch))
+    }
+    if (!make_image_room(s, pixels, share, arg))
         return false;
+    t.first = s->pixels.used + REACH;
     t.is_finite = calloc(s->strips, sizeof *t.is_finite);
     if (!t.is_finite)
         return false;
@@ -370,8 +420,9 @@ qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t
     free(t.is_finite);
     if (!finite)
         return true;
-    multiply_image(s, height, t.pitch, share, arg);
     append_edges(&t);
+    s->images[s->n_images++] = (struct image){t.first, height, t.pitch};
+    s->pixels.used += REACH + pixels;
     add_means(&t);
     s->rows += height * width;
     return true;
@@ -379,33 +430,41 @@ qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t
 
 /* --- the moment ------------------------------------------------------------------ */
 
-/* Returns the sum of products of channels a and b. */
-static double
-sum_at(const struct qdqi_shifts *s, size_t which, bool is_symmetric, size_t a, size_t b)
-{
-    size_t i = a / s->width, j = b / s->width;
-    if (is_symmetric && i > j)
-        return sum_at(s, which, false, b, a);
-    return (double)tile_at(s, which, i, j)[a % s->width * s->width + b % s->width];
-}
+/* The sums of products of two channels: of the second moved by -REACH to REACH, down and to
+   the right; along each edge; and of the corners. */
+struct pair {
+    float moved[2 * REACH + 1][2 * REACH + 1];
+    float edges[N_EDGES][2 * REACH + 1];
+    float corners[4];
+};
 
-/* Returns the sum for channel b moved by `shift`, along an edge or, with dy = 0, a row. */
-static double
-sum_along(const struct qdqi_shifts *s, size_t first, int shift, size_t a, size_t b)
+/* Reads the sums of channels a <= b. Those of a shift to the other side are the sums of the
+   channels in the other order. */
+static void
+read_pair(const struct qdqi_shifts *s, size_t a, size_t b, struct pair *ret)
 {
-    return shift < 0 ? sum_at(s, first + (size_t)-shift, false, b, a)
-                     : sum_at(s, first + (size_t)shift, shift == 0, a, b);
-}
-
-static double
-sum_moved(const struct qdqi_shifts *s, int dy, int dx, size_t a, size_t b)
-{
-    if (dy < 0)
-        return sum_moved(s, -dy, -dx, b, a);
-    if (dy == 0)
-        return sum_along(s, 0, dx, a, b);
-    return sum_at(s, (size_t)(N_EDGE + (dy - 1) * (2 * REACH + 1) + REACH + dx), false,
-                  a, b);
+    const size_t each = s->tiles * s->tiles * s->width * s->width;
+    size_t i = a / s->width, j = b / s->width, x = a % s->width, y = b % s->width;
+    const float *ab = tile_at(s, 0, i, j) + x * s->width + y;
+    const float *ba = tile_at(s, 0, j, i) + y * s->width + x;
+    for (int d = 0; d <= REACH; d++) {
+        ret->moved[REACH][REACH - d] = (d ? ba : ab)[(size_t)d * each];
+        ret->moved[REACH][REACH + d] = ab[(size_t)d * each];
+        for (size_t e = 0; e < N_EDGES; e++) {
+            size_t at = (EDGES + e * N_EDGE + (size_t)d) * each;
+            ret->edges[e][REACH - d] = (d ? ba : ab)[at];
+            ret->edges[e][REACH + d] = ab[at];
+        }
+    }
+    for (int dy = 1; dy <= REACH; dy++)
+        for (int dx = -REACH; dx <= REACH; dx++) {
+            size_t at =
+                (size_t)(N_EDGE + (dy - 1) * (2 * REACH + 1) + REACH + dx) * each;
+            ret->moved[REACH + dy][REACH + dx] = ab[at];
+            ret->moved[REACH - dy][REACH - dx] = ba[at];
+        }
+    for (size_t c = 0; c < 4; c++)
+        ret->corners[c] = ab[(CORNERS + c) * each];
 }
 
 /* Returns the edge whose pixels a patch that is `d` off has no centre for: the first row
@@ -416,19 +475,20 @@ edge_of(int d, size_t first)
     return first + (d < 0);
 }
 
-/* Returns the sum over all positions of elements (a, tap) and (b, other) of a patch. */
+/* Returns the sum over all positions of an element of a patch and one of the other
+   channel. */
 static double
-patch_sum(const struct qdqi_shifts *s, size_t a, int tap, size_t b, int other)
+patch_sum(const struct pair *p, int tap, int other)
 {
     int ay = tap / 3 - 1, ax = tap % 3 - 1, by = other / 3 - 1, bx = other % 3 - 1;
-    double sum = sum_moved(s, by - ay, bx - ax, a, b);
+    double sum = (double)p->moved[REACH + by - ay][REACH + bx - ax];
     bool row = ay != 0 && ay == by, column = ax != 0 && ax == bx;
     if (row)
-        sum -= sum_along(s, EDGES + edge_of(ay, 0) * N_EDGE, bx - ax, a, b);
+        sum -= (double)p->edges[edge_of(ay, 0)][REACH + bx - ax];
     if (column)
-        sum -= sum_along(s, EDGES + edge_of(ax, 2) * N_EDGE, by - ay, a, b);
+        sum -= (double)p->edges[edge_of(ax, 2)][REACH + by - ay];
     if (row && column)
-        sum += sum_at(s, (size_t)(CORNERS + 2 * (ay < 0) + (ax < 0)), true, a, b);
+        sum += (double)p->corners[2 * (ay < 0) + (ax < 0)];
     return sum;
 }
 
@@ -451,18 +511,40 @@ struct finishing {
     struct qdqi_moment *to;
 };
 
+enum { COLUMNS = 32 }; /* channels whose products are added at once */
+
+/* Adds the products of channel a with channels b to end - 1. */
+static void
+finish_channels(const struct finishing *f, size_t a, size_t b, size_t end)
+{
+    float products[TAPS][COLUMNS * TAPS];
+    size_t n = (end - b) * TAPS;
+    for (size_t c = b; c < end; c++) {
+        struct pair pair;
+        read_pair(f->s, a, c, &pair);
+        for (size_t i = 0; i < TAPS; i++)
+            for (size_t j = 0; j < TAPS; j++)
+                products[i][(c - b) * TAPS + j] =
+                    (float)patch_sum(&pair, (int)i, (int)j);
+    }
+    for (size_t i = 0; i < TAPS; i++) {
+        size_t first = a == b ? i : 0; /* those below the diagonal are not kept */
+        qdqi_moment_add_products(f->to, a * TAPS + i, b * TAPS + first, n - first,
+                                 products[i] + first);
+    }
+}
+
 /* Adds the products of one channel with itself and those behind it. */
 static void
 finish_channel(void *arg, size_t a)
 {
     const struct finishing *f = arg;
     const struct qdqi_shifts *s = f->s;
-    for (size_t i = 0; i < TAPS; i++) {
+    for (size_t i = 0; i < TAPS; i++)
         f->to->sums[a * TAPS + i] += patch_mean(s, a, (int)i);
-        for (size_t b = a; b < s->channels; b++)
-            for (size_t j = b == a ? i : 0; j < TAPS; j++)
-                *qdqi_moment_product(f->to, a * TAPS + i, b * TAPS + j) +=
-                    (float)patch_sum(s, a, (int)i, b, (int)j);
+    for (size_t b = a, end; b < s->channels; b = end) {
+        end = s->channels - b < COLUMNS ? s->channels : b + COLUMNS;
+        finish_channels(f, a, b, end);
     }
 }
 
@@ -471,6 +553,7 @@ qdqi_shifts_finish(struct qdqi_shifts *s, struct qdqi_moment *to, qdqi_share_fn 
                    void *arg)
 {
     struct finishing f = {s, to};
+    multiply_images(s, share, arg);
     multiply_edges(s, share, arg);
     share(arg, finish_channel, s->channels, &f);
     to->rows += s->rows;

@@ -19,7 +19,8 @@
 
 struct qdqi_shifts;
 
-/* Returns the bytes that the sums of a convolution with so many input channels take. */
+/* Returns the bytes that a convolution with so many input channels takes, for its sums and
+   for images that are put aside. */
 uint64_t qdqi_shifts_bytes(size_t channels);
 
 /* Returns whether an image is better taken in by these products than by `wanted` patches of

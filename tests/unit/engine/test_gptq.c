@@ -192,8 +192,7 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
     const int64_t dims[] = {1, 2, 3, 4};
     float image[24];
     struct qdqi_moment m;
-    float scratch[QDQI_PATCH_SHARES * 8];
-    struct qdqi_patches p = {convolutions[_i].window, 1, &m, scratch, 0, NULL};
+    struct qdqi_patches p = {convolutions[_i].window, 1, &m, 0, NULL};
     for (int i = 0; i < 24; i++)
         image[i] = (float)i;
     ck_assert(qdqi_moment_init(&m, convolutions[_i].k) && qdqi_moment_begin(&m));
@@ -206,11 +205,35 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
 }
 END_TEST
 
-/* Images that are taken whole by products of shifts. */
-enum { IMAGES = 3 };
+/* A patch with a number that is not finite is left out; others of the image are not. */
+START_TEST(a_patch_that_is_not_finite_is_left_out)
+{
+    const int64_t dims[] = {1, 2, 3, 4};
+    float image[24] = {0};
+    struct qdqi_moment m;
+    struct qdqi_patches p = {convolutions[0].window, 1, &m, 0, NULL};
+    for (int i = 0; i < 12; i++)
+        image[i] = 1;
+    image[12 + 5] = NAN;
+    image[12 + 7] = -INFINITY;
+    ck_assert(qdqi_moment_init(&m, 2) && qdqi_moment_begin(&m));
+    take(&p, image, 4, dims, 1000, true);
+    qdqi_patches_finish(&p, share, NULL);
+    ck_assert_uint_eq(m.rows, 10);
+    ck_assert_double_eq(m.sums[0], 10);
+    ck_assert_double_eq(m.sums[1], 0);
+    ck_assert_float_eq(*qdqi_moment_product(&m, 0, 0), 10);
+    ck_assert_float_eq(*qdqi_moment_product(&m, 0, 1), 0);
+    qdqi_moment_fini(&m);
+}
+END_TEST
+
+/* Images that are taken whole by products of shifts. Those of the first and of the last row
+   are more than are put aside. */
 static const struct {
-    size_t channels, height, width;
-} images[] = {{16, 3, 3}, {20, 5, 7}, {70, 6, 4}, {130, 9, 14}};
+    size_t channels, height, width, n;
+} images[] = {
+    {16, 3, 3, 70}, {20, 5, 7, 3}, {70, 6, 4, 3}, {130, 9, 14, 3}, {16, 40, 50, 3}};
 
 /* Returns a pixel of the image with zeros around. */
 static float
@@ -226,8 +249,9 @@ START_TEST(a_whole_image_gives_the_moment_of_its_patches)
     size_t channels = images[_i].channels, k = channels * 9;
     size_t height = images[_i].height, width = images[_i].width;
     size_t n = height * width, size = channels * n;
-    const int64_t dims[] = {IMAGES, (int64_t)channels, (int64_t)height, (int64_t)width};
-    float *all = calloc(IMAGES * size, sizeof *all);
+    const int64_t dims[] = {(int64_t)images[_i].n, (int64_t)channels, (int64_t)height,
+                            (int64_t)width};
+    float *all = calloc(images[_i].n * size, sizeof *all);
     double *want = calloc(k * k, sizeof *want), *got = calloc(k * k, sizeof *got);
     double *means = calloc(k, sizeof *means);
     float *patch = calloc(k, sizeof *patch);
@@ -241,9 +265,9 @@ START_TEST(a_whole_image_gives_the_moment_of_its_patches)
                              .groups = 1,
                              .moments = &m};
     size_t got_n;
-    fill_rows(all, 1, IMAGES * size, 21);
+    fill_rows(all, 1, images[_i].n * size, 21);
     all[size + 5] = INFINITY; /* the second image is left out */
-    for (size_t image = 0; image < IMAGES; image += 2)
+    for (size_t image = 0; image < images[_i].n; image += image ? 1 : 2)
         for (size_t at = 0; at < n; at++) {
             for (size_t i = 0; i < k; i++)
                 patch[i] = pixel(all + image * size, (size_t)_i, i / 9,
@@ -261,7 +285,7 @@ START_TEST(a_whole_image_gives_the_moment_of_its_patches)
     ck_assert_uint_eq(m.n_pending, 0);
     qdqi_patches_finish(&p, share, NULL);
     qdqi_patches_fini(&p);
-    ck_assert_uint_eq(m.rows, 2 * n);
+    ck_assert_uint_eq(m.rows, (images[_i].n - 1) * n);
     qdqi_moment_matrix(&m, 0, false, got, &got_n);
     for (size_t i = 0; i < k; i++) {
         ck_assert_double_eq_tol(m.sums[i], means[i], 1e-3);
@@ -303,7 +327,7 @@ START_TEST(an_input_that_does_not_fit_is_refused)
     const float image[24] = {0};
     struct qdqi_moment m;
     struct qdqi_patches matrix = {.groups = 1, .moments = &m};
-    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, NULL, 0, NULL};
+    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, 0, NULL};
     ck_assert(qdqi_moment_init(&m, 7) && qdqi_moment_begin(&m));
     take(&matrix, image, 4, dims, 1, false);
     take(&convolution, image, 4, dims, 1, false);
@@ -527,6 +551,7 @@ suite(void)
     tcase_add_test(t, a_row_that_is_not_finite_is_left_out);
     tcase_add_loop_test(t, a_patch_is_what_a_convolution_multiplies, 0,
                         (int)(sizeof convolutions / sizeof *convolutions));
+    tcase_add_test(t, a_patch_that_is_not_finite_is_left_out);
     tcase_add_loop_test(t, a_whole_image_gives_the_moment_of_its_patches, 0,
                         (int)(sizeof images / sizeof *images));
     tcase_add_test(t, positions_are_spread_and_samples_are_kept_apart);
