@@ -35,6 +35,7 @@ enum right {
     WRITE_FILE = 1 << 1,
     READ_FILE = 1 << 2,
     READ_DIR = 1 << 3,
+    TRUNCATE = 1 << 14,
     IOCTL_DEV = 1 << 15,
 };
 
@@ -72,6 +73,8 @@ static const struct open_path gpu_paths[] = {
     {"/lib64", READ_FILE | READ_DIR | EXECUTE},
     {"/opt", READ_FILE | READ_DIR | EXECUTE},
     {"/etc", READ_FILE | READ_DIR},
+    /* CUDA names its threads by their files "comm", and a refusal ends it. */
+    {"/proc/self/task", READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE},
 };
 
 /* Files by which the C library resolves names, and the folders of services that replace
@@ -98,7 +101,9 @@ fail(char lacking[CAGE_TEXT], const char *what)
     return false;
 }
 
-/* Allows access below a path. A path that does not exist needs no rule. */
+/* Allows access below a path. A path that does not exist needs no rule. A folder of the
+   process in procfs stays open until the process ends: the rule is bound to the folder's
+   inode, and procfs makes another one as soon as nothing holds the folder. */
 static bool
 allow_path(int ruleset, const char *path, uint64_t rights)
 {
@@ -106,7 +111,8 @@ allow_path(int ruleset, const char *path, uint64_t rights)
     if (rule.folder < 0)
         return errno == ENOENT;
     long rc = syscall(ADD_RULE, ruleset, RULE_PATH_BENEATH, &rule, 0);
-    close(rule.folder);
+    if (strncmp(path, "/proc/self/", strlen("/proc/self/")) != 0)
+        close(rule.folder);
     return rc == 0;
 }
 
@@ -257,16 +263,32 @@ static const int gpu_path_calls[] = {
     SCMP_SYS(openat),     SCMP_SYS(open),      SCMP_SYS(newfstatat),
     SCMP_SYS(statx),      SCMP_SYS(readlink),  SCMP_SYS(readlinkat),
     SCMP_SYS(access),     SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
-    SCMP_SYS(getdents64),
+    SCMP_SYS(getdents64), SCMP_SYS(stat),      SCMP_SYS(lstat),
 };
 
 static const int gpu_calls[] = {
-    SCMP_SYS(ioctl),         SCMP_SYS(mmap),           SCMP_SYS(mprotect),
-    SCMP_SYS(mlock),         SCMP_SYS(munlock),        SCMP_SYS(eventfd2),
-    SCMP_SYS(pipe2),         SCMP_SYS(epoll_create1),  SCMP_SYS(epoll_ctl),
-    SCMP_SYS(epoll_wait),    SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
-    SCMP_SYS(get_mempolicy), SCMP_SYS(set_mempolicy),  SCMP_SYS(mbind),
-    SCMP_SYS(memfd_create),  SCMP_SYS(mincore),        SCMP_SYS(fsync),
+    SCMP_SYS(ioctl),
+    SCMP_SYS(mmap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(mlock),
+    SCMP_SYS(munlock),
+    SCMP_SYS(eventfd2),
+    SCMP_SYS(pipe2),
+    SCMP_SYS(epoll_create1),
+    SCMP_SYS(epoll_ctl),
+    SCMP_SYS(epoll_wait),
+    SCMP_SYS(timerfd_create),
+    SCMP_SYS(timerfd_settime),
+    SCMP_SYS(get_mempolicy),
+    SCMP_SYS(set_mempolicy),
+    SCMP_SYS(mbind),
+    SCMP_SYS(memfd_create),
+    SCMP_SYS(mincore),
+    SCMP_SYS(fsync),
+    SCMP_SYS(sched_get_priority_max),
+    SCMP_SYS(sched_get_priority_min),
+    SCMP_SYS(bind),
+    SCMP_SYS(listen),
 };
 
 /* Calls with paths, for the resolver. They are allowed only where Landlock restricts
@@ -339,6 +361,24 @@ static const struct conditional cpu_conditionals[] = {
      {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
       SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_SHARED | MAP_ANONYMOUS | UNCOUNTED, MAP_SHARED)}},
     {SCMP_SYS(mprotect), 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
+};
+
+/*
+ * CUDA listens at an abstract name, where processes that share its memory would ask; a
+ * refusal ends it. Nothing can be accepted there, and this kind of socket carries no
+ * message without a connection. CUDA also sets its event descriptors to answer at once.
+ */
+static const struct conditional gpu_conditionals[] = {
+    {SCMP_SYS(fcntl),
+     2,
+     {SCMP_A1(SCMP_CMP_EQ, F_SETFL), SCMP_A2(SCMP_CMP_EQ, O_NONBLOCK)}},
+    {SCMP_SYS(socket),
+     2,
+     {SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+      SCMP_A1(SCMP_CMP_EQ, SOCK_SEQPACKET | SOCK_CLOEXEC)}},
+    {SCMP_SYS(setsockopt),
+     2,
+     {SCMP_A1(SCMP_CMP_EQ, SOL_SOCKET), SCMP_A2(SCMP_CMP_EQ, SO_PASSCRED)}},
 };
 
 /* OpenVINO writes machine code and then makes its pages executable. Its threads choose
@@ -414,6 +454,10 @@ fill_filter(scmp_filter_ctx filter, enum cage_profile profile, bool landlock)
     if (profile == CAGE_CARRIER)
         return 0;
     if (landlock && (rc = ALLOW(filter, gpu_path_calls)))
+        return rc;
+    /* CUDA looks for its Multi-Process Service, and hears that there is none. */
+    if ((rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(connect), 0)) ||
+        (rc = ALLOW_WHEN(filter, gpu_conditionals)))
         return rc;
     return ALLOW(filter, gpu_calls);
 }

@@ -31,15 +31,15 @@ __global__ void
 init(struct qdqi_cuda_histogram *all)
 {
     struct qdqi_cuda_histogram *h = &all[blockIdx.x];
-    for (unsigned j = threadIdx.x; j < QDQI_BINS; j += blockDim.x)
-        h->histogram.counts[j] = 0;
+    uint32_t *words = (uint32_t *)h; /* the padding too, which the host copies */
+    for (unsigned j = threadIdx.x; j < sizeof *h / sizeof *words; j += blockDim.x)
+        words[j] = 0;
+    __syncthreads(); /* all zeros are written before the rest */
     if (threadIdx.x > 0)
         return;
     h->histogram.exponent = QDQI_CUDA_MIN_EXPONENT;
     make_empty(&h->extremes);
     make_empty(&h->piece);
-    h->counting = 0;
-    h->reserved = 0;
 }
 
 /* --- growing ---------------------------------------------------------------- */

@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -89,10 +91,13 @@ START_TEST(holds)
 }
 END_TEST
 
+/* CUDA hears that nothing listens where it would connect. */
 START_TEST(holds_gpu)
 {
     int got = caged(CAGE_GPU, walls[_i].deed);
-    if (walls[_i].gpu_may_do || caged(CAGE_GPU, NULL) == NO_LANDLOCK)
+    if (walls[_i].deed == connect_socket)
+        ck_assert_int_eq(got, ENOENT);
+    else if (walls[_i].gpu_may_do || caged(CAGE_GPU, NULL) == NO_LANDLOCK)
         ck_assert_int_lt(got, NOT_CAGED);
     else
         ck_assert_int_eq(got, walls[_i].wanted);
@@ -341,6 +346,68 @@ START_TEST(gpu_reads_system)
 }
 END_TEST
 
+/* Binds a socket to an abstract name and listens there. */
+static int
+listen_at_name(int type)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const int on = 1;
+    int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "qdqd-test-%d", getpid());
+    int fd = socket(AF_UNIX, type, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
+        bind(fd, (struct sockaddr *)&at,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
+        listen(fd, 1))
+        return errno;
+    return accept4(fd, NULL, NULL, SOCK_NONBLOCK) < 0 && errno == EPERM ? 0 : NOT_CAGED;
+}
+
+static int
+listen_as_cuda(void)
+{
+    return listen_at_name(SOCK_SEQPACKET | SOCK_CLOEXEC);
+}
+
+/* A socket of datagrams could send to others without a connection. */
+static int
+listen_for_datagrams(void)
+{
+    return listen_at_name(SOCK_DGRAM | SOCK_CLOEXEC);
+}
+
+static int
+name_a_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+        return 1;
+    for (int i = 0; i < 100; i++)
+        if (pthread_setname_np(thread, "named"))
+            return 2;
+    return 0;
+}
+
+static int
+unblock_event(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+    return fd < 0 ? 1 : result_of(fcntl(fd, F_SETFL, O_NONBLOCK));
+}
+
+/* Each of these ends CUDA when it is refused. */
+START_TEST(gpu_does_what_cuda_needs)
+{
+    bool whole = caged(CAGE_GPU, NULL) != NO_LANDLOCK;
+    ck_assert_int_eq(caged(CAGE_GPU, listen_as_cuda), 0);
+    ck_assert_int_eq(caged(CAGE_GPU, unblock_event), 0);
+    ck_assert_int_eq(caged(CAGE_GPU, name_a_thread), whole ? 0 : 2);
+    ck_assert_int_eq(caged(CAGE_GPU, listen_for_datagrams), EPERM);
+    ck_assert_int_eq(caged(CAGE_CPU, listen_as_cuda), EPERM);
+    ck_assert_int_eq(caged(CAGE_CPU, unblock_event), 1);
+    ck_assert_int_eq(caged(CAGE_CPU, name_a_thread), 2);
+}
+END_TEST
+
 /* --- the judging process -------------------------------------------------- */
 
 /* Counts the files of the folder, without "." and "..". Returns -1 and sets errno when it
@@ -520,6 +587,7 @@ suite(void)
         tcase_add_test(t, no_folder_is_listed);
         tcase_add_test(t, carrier_connects);
         tcase_add_test(t, gpu_reads_system);
+        tcase_add_test(t, gpu_does_what_cuda_needs);
         tcase_add_test(t, needs_one_thread);
     }
     suite_add_tcase(s, t);
