@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Target openvino: what OpenVINO itself makes of the results, on one thread in float32."""
 
+import functools
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ import openvino
 import pytest
 
 import judge
-from service import DATA, INSTALLED
+from service import DATA, FEW_SAMPLES, INSTALLED
 
 PLAIN = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
 WEIGHTS_ALONE = {"activations": "none",
@@ -45,11 +46,31 @@ def run_qdq(folder, model, spec, *more, openvino_library=None):
         capture_output=True, text=True, env={**os.environ, "QDQD_ENGINE_OPENVINO": found})
 
 
-def quantize(folder, name, openvino_library=None, **spec):
-    done = run_qdq(folder, DATA / f"{name}.onnx", spec, "--calibration",
-                   DATA / "calib_256.npz", openvino_library=openvino_library)
+def quantize(folder, name, data=DATA / "calib_256.npz", openvino_library=None, **spec):
+    done = run_qdq(folder, DATA / f"{name}.onnx", spec, "--calibration", data,
+                   openvino_library=openvino_library)
     assert done.returncode == 0, done.stderr
     return folder / "q.onnx", json.loads((folder / "report.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def by_default(tmp_path_factory):
+    """Returns a network's result and report by default, computed once for each network."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            made[name] = quantize(tmp_path_factory.mktemp("default"), name,
+                                  evaluate={"samples": 64})
+        return made[name]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def real_outputs(core, images):
+    """Returns what a float network gives for the images, computed once for each network."""
+    return functools.cache(lambda name: run(core, DATA / f"{name}.onnx", images)[0])
 
 
 def codes(report):
@@ -66,9 +87,10 @@ def run(core, path, images):
                      if node.status == node.Status.EXECUTED]
 
 
-def test_compensated_rounding_and_made_biases_gain_in_openvino(tmp_path, core, images):
+def test_compensated_rounding_and_made_biases_gain_in_openvino(tmp_path, core, images,
+                                                               real_outputs):
     """OpenVINO computes what the literal arithmetic promises."""
-    real, _ = run(core, DATA / "glyph_vit.onnx", images)
+    real = real_outputs("glyph_vit")
     sqnr = {}
     for rounding in ("nearest", "gptq"):
         path, report = quantize(tmp_path, "glyph_vit", evaluate=False,
@@ -84,11 +106,10 @@ def test_compensated_rounding_and_made_biases_gain_in_openvino(tmp_path, core, i
 # is the smaller figure: 34.1, 26.1, 29.5, 27.6 over 1,000 images.
 @pytest.mark.parametrize("name, least", [
     ("glyph_resnet", 32), ("glyph_vit", 24), ("glyph_mobilenet", 27.5), ("glyph_se", 25.5)])
-def test_it_runs_in_integers(tmp_path, core, images, name, least):
-    path, report = quantize(tmp_path, name)
-    real, _ = run(core, DATA / f"{name}.onnx", images)
+def test_it_runs_in_integers(core, images, by_default, real_outputs, name, least):
+    path, report = by_default(name)
     made, kernels = run(core, path, images)
-    assert judge.sqnr_db(real, made) > least
+    assert judge.sqnr_db(real_outputs(name), made) > least
     convolutions = [kernel for kind, kernel in kernels if kind == "Convolution"]
     assert convolutions and all(kernel.endswith("I8") for kernel in convolutions)
     assert "deployed_not_measured" not in codes(report)
@@ -102,7 +123,7 @@ def test_it_runs_in_integers(tmp_path, core, images, name, least):
 
 @pytest.mark.parametrize("host, products", [("avx2", False), ("vnni", True)])
 def test_products_go_by_the_host(tmp_path, host, products):
-    _, report = quantize(tmp_path, "glyph_vit", host=host, evaluate=False)
+    _, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, host=host, evaluate=False)
     for layer in report["layers"]:
         if layer["op"] in ("Gemm", "MatMul") and layer["class"] == "Dense":
             assert bool(layer["quantized_inputs"]) == products, layer["name"]
@@ -112,7 +133,7 @@ def test_products_go_by_the_host(tmp_path, host, products):
 
 @pytest.mark.parametrize("host, groups", [("avx2", False), ("vnni", True)])
 def test_depthwise_convolutions_go_by_the_host(tmp_path, host, groups):
-    _, report = quantize(tmp_path, "glyph_mobilenet", host=host, evaluate=False)
+    _, report = quantize(tmp_path, "glyph_mobilenet", FEW_SAMPLES, host=host, evaluate=False)
     deep = [layer for layer in report["layers"] if layer["class"] == "DepthwiseConv2D"]
     assert deep
     for layer in deep:
@@ -122,13 +143,12 @@ def test_depthwise_convolutions_go_by_the_host(tmp_path, host, groups):
 
 
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
-def test_blocks_stay_compressed(tmp_path, core, images, dtype):
+def test_blocks_stay_compressed(tmp_path, core, images, real_outputs, dtype):
     spec = {**WEIGHTS_ALONE, "weights": {**WEIGHTS_ALONE["weights"], "dtype": dtype}}
-    path, report = quantize(tmp_path, "glyph_vit", **spec)
+    path, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, **spec)
     assert "target_format" not in codes(report)
-    real, _ = run(core, DATA / "glyph_vit.onnx", images)
     made, _ = run(core, path, images)
-    assert judge.sqnr_db(real, made) > 5
+    assert judge.sqnr_db(real_outputs("glyph_vit"), made) > 5
     assert path.stat().st_size < 0.35 * (DATA / "glyph_vit.onnx").stat().st_size
 
 
@@ -136,7 +156,7 @@ def test_a_block_that_does_not_divide_is_left(tmp_path, core, images):
     """OpenVINO would refuse to load the model otherwise."""
     spec = json.loads(json.dumps(WEIGHTS_ALONE))
     spec["weights"]["granularity"]["block"] = 48
-    path, report = quantize(tmp_path, "glyph_vit", **spec)
+    path, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, evaluate=False, **spec)
     left = [layer for layer in report["layers"] if "V6" in layer["rules"]]
     assert left and not any(layer["weight_quantized"] for layer in left)
     [warning] = [w for w in report["warnings"] if w["code"] == "block_does_not_divide"]
@@ -150,7 +170,7 @@ def test_a_block_that_does_not_divide_is_left(tmp_path, core, images):
     ("int4", "uint8", 1), ("uint4", "uint8", 1)])
 def test_formats_without_kernels_are_said(tmp_path, core, images, weights, activations, warned):
     """OpenVINO runs no Conv with integers exactly where the report says so."""
-    path, report = quantize(tmp_path, "glyph_resnet", evaluate=False,
+    path, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, evaluate=False,
                             weights={"dtype": weights}, activations={"dtype": activations},
                             opset="auto")
     assert sum(w["code"] == "target_format" for w in report["warnings"]) == warned
@@ -175,7 +195,7 @@ def test_said_is_as_measured(tmp_path, core):
 
 
 def test_profile_is_that_of_openvino(tmp_path, core):
-    _, report = quantize(tmp_path, "glyph_resnet", profile={"runs": 5})
+    _, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, profile={"runs": 5})
     profile = report["profile"]
     assert profile["runtime"] == {"name": "openvino", "version": openvino.get_version()}
     assert profile["float"]["p50_ms"] > 0 and profile["quantized"]["p50_ms"] > 0
@@ -249,7 +269,7 @@ def test_choices_are_estimated_and_then_judged(tmp_path, core):
 
 
 def test_few_layers_are_judged_at_once(tmp_path):
-    _, report = quantize(tmp_path, "glyph_resnet", recipe={"min_sqnr_db": 60},
+    _, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, recipe={"min_sqnr_db": 60},
                          evaluate={"samples": 32})
     assert not any(step["estimated"] for step in report["recipe"])
 
@@ -260,7 +280,7 @@ def test_weights_outside_the_model(tmp_path):
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data",
               size_threshold=0)
     done = run_qdq(tmp_path, tmp_path / "m.onnx", {"output": {"external_data": "always"}},
-                   "--calibration", DATA / "calib_256.npz")
+                   "--calibration", FEW_SAMPLES)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["external_bytes"] > 0
@@ -315,18 +335,17 @@ def test_part_of_this_file_on_an_older_processor(older_processor):
 
 
 @pytest.mark.parametrize("name", ["glyph_resnet", "glyph_vit", "glyph_mobilenet", "glyph_se"])
-def test_results_by_default(tmp_path, core, images, name):
+def test_results_by_default(core, images, by_default, real_outputs, name):
     """By default a result has 20 dB as OpenVINO runs it here, and its report says what OpenVINO
     from Python measures, by the rules of this class of processors."""
-    path, report = quantize(tmp_path, name, evaluate={"samples": 64})
+    path, report = by_default(name)
     [said] = report["evaluation"]["deployed"]["outputs"]
     given = np.load(DATA / "calib_256.npz")["input"][-report["evaluation"]["samples"]:]
     real, _ = run(core, DATA / f"{name}.onnx", given)
     made, _ = run(core, path, given)
     assert said["sqnr_db"] == pytest.approx(judge.sqnr_db(real, made), abs=0.5)
-    real, _ = run(core, DATA / f"{name}.onnx", images)
     made, _ = run(core, path, images)
-    assert judge.sqnr_db(real, made) > 20
+    assert judge.sqnr_db(real_outputs(name), made) > 20
     slow = report["host"]["name"] in ("avx2", "avx512")
     assert report["spec"]["rules"]["C7"] == slow
     assert any({"V4", "V8"} & set(layer["rules"]) for layer in report["layers"]) == slow
