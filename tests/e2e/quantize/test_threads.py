@@ -23,7 +23,7 @@ SPEC = {"target": "onnxruntime", "recipe": "none", "evaluate": False,
         "activations": "none"}
 # Rows and columns of MatMul's weights: one piece, several, odd numbers of columns, a last
 # block that is short, more columns than a piece has elements.
-SHAPES = [(64, 32), (1024, 700), (333, 1001), (2000, 257), (40, 300_000)]
+SHAPES = [(64, 32), (1024, 700), (333, 1001), (2000, 257), (34, 270_000)]
 
 
 def weight(random, rows, columns, kind=np.float32):
@@ -90,8 +90,9 @@ def block_spec(dtype, block, method="max"):
     ("uint4", 50, "mse")])
 def test_the_same_bytes_and_those_of_scales_that_are_kept(folder, dtype, block, method):
     spec = block_spec(dtype, block, method)
-    made = [quantize(folder, f"q{n}.onnx", n, **spec) for n in (1, 2, 7)]
-    assert made[0] == made[1] == made[2]
+    numbers = (1, 2, 7) if method == "max" else (1, 7)  # a search takes long
+    made = [quantize(folder, f"q{n}.onnx", n, **spec) for n in numbers]
+    assert len(set(made)) == 1
     # With data the scales are computed before the result is written, and kept.
     kept = quantize(folder, "kept.onnx", 1, calibration={"random_samples": 1}, **spec)
     ours, theirs = tensors(made[0]), tensors(kept)
