@@ -48,12 +48,12 @@ def test_one_shot_that_hangs(held, service):
 
 @pytest.mark.alone
 def test_calibration_has_all_the_time_of_the_job(service):
-    """The limit for short work ends with the start of calibration: less than half of the
-    pauses come before it."""
-    one = service(test_worker_pause_ms=1200, workers_short_timeout=8)
+    """The limit for short work ends with the start of calibration, before which four or
+    five of the sixteen pauses come."""
+    one = service(test_worker_pause_ms=700, workers_short_timeout=6)
     begin = time.monotonic()
     one.succeeded(one.submit_glyphs())
-    assert time.monotonic() - begin > 8
+    assert time.monotonic() - begin > 6
 
 
 @pytest.mark.alone
