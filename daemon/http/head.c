@@ -15,6 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define SHORT_BODY (16u << 10) /* bytes */
+
 /* Returns whether a list in the form of http.hosts names the host. */
 static bool
 is_listed(const char *list, const char *host, size_t len)
@@ -85,6 +87,15 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
     return true;
 }
 
+/* Returns whether the body is so short that nothing is saved by refusing it before it is read:
+   the room is checked again when the job is added. */
+static bool
+is_short(const struct request *request)
+{
+    const char *length = request_header(request, "Content-Length");
+    return length && strtoull(length, NULL, 10) <= SHORT_BODY;
+}
+
 /* Checks the queue's room for another job. A job that its idempotency key finds
    again needs none. */
 static bool
@@ -101,7 +112,7 @@ check_queue(const struct request *request, struct api_problem *p)
         (!request_key(request, &key, p) ||
          (key && !jobs_find_key(jobs, key, NULL, id, &known, p))))
         return false;
-    return known || jobs_check_room(jobs, p);
+    return known || is_short(request) || jobs_check_room(jobs, p);
 }
 
 /* Checks the disk's room for a body that is stored. A body without Content-Length is

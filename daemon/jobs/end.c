@@ -17,26 +17,17 @@ METRIC(failed, COUNTER, "qdqd_job_errors_total", &metric_codes, ONE,
 METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
        "Jobs that went back to the queue because their worker ended.");
 
-/* Rings for the carriers if a fetch or a delivery waits. Most jobs have none, and looking
-   for them would take three threads more time than a small job. */
-static void
-ring_if_outbox_waits(struct jobs *jobs)
-{
-    struct api_problem ignored = {0};
-    int64_t wait;
-    if (!store_outbox_wait(jobs->store, clock_wall_ms(), &wait, &ignored) || wait >= 0)
-        bell_ring_carriers(jobs->bell);
-}
-
 /* Notifies the waiters of a job that has ended, and of the jobs that joined it.
-   Rings the bell, because one of those may be queued now, and there may be something to
-   deliver. */
+   Rings the bell, because one of those may be queued now. Rings for the carriers where there
+   may be something to deliver: most jobs have nothing, and looking for it would take three
+   threads more time than a small job. */
 static void
 notify_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
     lock_assert_held(&jobs->lock);
     jobs_wake(jobs, ended->joined ? NULL : id);
-    ring_if_outbox_waits(jobs);
+    if (ended->tells || ended->joined)
+        bell_ring_carriers(jobs->bell);
     if (ended->joined)
         bell_ring(jobs->bell);
 }

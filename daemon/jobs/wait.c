@@ -110,8 +110,12 @@ jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
     struct waiter waiter = {.id = id, .event = -1};
     lock_cond_init(&waiter.cond);
     add_waiter(jobs, &waiter);
-    bool ok, useful = true;
-    while ((ok = jobs_get(jobs, id, ret, p)) && useful &&
+    enum api_job_state state;
+    bool useful = true;
+    bool ok = store_job_state(jobs->store, id, &state, p);
+    if (ok && !api_job_state_ended(state))
+        useful = wait_for_wake(jobs, &waiter, deadline);
+    while (ok && (ok = jobs_get(jobs, id, ret, p)) && useful &&
            !api_job_state_ended(ret->row.state)) {
         job_view_fini(ret);
         useful = wait_for_wake(jobs, &waiter, deadline);

@@ -12,16 +12,21 @@
 /* The database's clock, whatever time a node gives: the clocks of nodes differ. */
 #define MOMENT(asked) "(SELECT @moment(" asked "))"
 #define RECORD_TIME(asked) MOMENT(asked)
+/*
+ * The commit of a renewal is not synced: where PostgreSQL ends within the next moment, it may be
+ * lost. Then another node claims the job sooner, and the fence refuses the first one.
+ */
+#define UNSYNCED " AND set_config('synchronous_commit', 'off', TRUE) = 'off'"
 #define RENEW_SQL                                                            \
     "UPDATE @jobs SET lease_until = " NEWEST " + ?3, stage = ?4, done = ?5," \
     " total = ?6, eta = ?7 WHERE id = ?1 AND fence = ?2"                     \
-    " AND (state = 'running' OR fetching = 2)"
+    " AND (state = 'running' OR fetching = 2)" UNSYNCED
 /* The heartbeats of a claim carry its progress; a new one has none yet. */
 #define UNTOLD ", stage = NULL, done = 0, total = 0, eta = -1"
 #define PROGRESS "stage, done, total, eta"
 #define RENEW_DELIVERY_SQL                                               \
     "UPDATE @deliveries SET lease_until = " NEWEST " + ?3 WHERE id = ?1" \
-    " AND fence = ?2 AND claimed = 1"
+    " AND fence = ?2 AND claimed = 1" UNSYNCED
 #define EXPIRED " AND lease_until <= " NEWEST
 /* The times of nodes are the database's, too. */
 #define NODE_SEEN_SQL                                                         \

@@ -27,9 +27,11 @@ static const char *const sql_of[N_STATEMENTS] = {
 #undef STATEMENT
 };
 
-/* Begins a transaction. One that stands still, because its node does, is ended: its locks
-   would keep the other nodes waiting. */
-#define BEGIN_TEXT "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 4000"
+/* Begins a transaction where a pooler answers. One that stands still, because its node does, is
+   ended: its locks would keep the other nodes waiting. Without a pooler the whole session has
+   that limit (postgres_set_up()). */
+#define BEGIN_BEHIND_POOLER \
+    "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 4000"
 
 struct query {
     char *sql;
@@ -209,7 +211,7 @@ ask_once(struct postgres *postgres, enum statement s)
 {
     struct query *query = &postgres->queries[s];
     struct postgres_query sent = {
-        .sql = s == BEGIN ? BEGIN_TEXT : query->sql,
+        .sql = s == BEGIN && postgres->has_pooler ? BEGIN_BEHIND_POOLER : query->sql,
         .n = s == BEGIN ? -1 : query->n,
         .types = query->types,
         .values = query->values,

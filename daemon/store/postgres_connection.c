@@ -152,7 +152,11 @@ bool
 postgres_set_up(PGconn *conn, int64_t ms, struct postgres_failure *failure)
 {
     const struct postgres_query query = {
-        .sql = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
+        .sql =
+            "SET idle_in_transaction_session_timeout = 4000;"
+            " SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
+            /* A scan that no index can replace would count as costly enough to compile. */
+            " SET jit = off",
         .n = -1};
     PGresult *result = postgres_ask(conn, &query, ms, failure);
     PQclear(result);

@@ -127,6 +127,7 @@ STATEMENT(JOINED_RELEASE,
           " FROM (SELECT id FROM @jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM @jobs WHERE id = ?1")
+STATEMENT(JOB_STATE, "SELECT state FROM @jobs WHERE id = ?1")
 /* The state stands there twice, because a plan that serves all parameters uses an index only where
    its condition is a text of the statement. */
 /* clang-format off */
@@ -161,7 +162,8 @@ STATEMENT(JOB_END,
           " error_code = ?9, error_kind = ?10, error_where = ?11, error_detail = ?12,"
           " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
           " changes = changes + 1, fetching = 0"
-          " WHERE id = ?1 AND state = ?2" FENCED("?14"))
+          " WHERE id = ?1 AND state = ?2" FENCED("?14")
+          " RETURNING publish IS NOT NULL OR EXISTS (SELECT 1 FROM @webhooks)")
 /* clang-format on */
 /* Only where the record is shared: the job is still this claim's. */
 STATEMENT(JOB_RENEW, RENEW_SQL)

@@ -3,7 +3,6 @@
 #include "store/inner.h"
 #include "store/derive.h"
 #include "base/check.h"
-#include "base/clock.h"
 
 _Static_assert(API_MAX_LISTED == 4096, "the limit in columns.h");
 
@@ -206,6 +205,13 @@ store_read_job(struct store *store, enum statement s, struct store_job *ret,
     return ok;
 }
 
+static bool
+set_no_job(struct api_problem *p)
+{
+    return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                           "there is no such job");
+}
+
 bool
 store_find_job(struct store *store, const char *id, struct store_job *ret,
                struct api_problem *p)
@@ -214,8 +220,7 @@ store_find_job(struct store *store, const char *id, struct store_job *ret,
     bind_text(&store->statements[JOB_GET], 1, id);
     if (!store_read_job(store, JOB_GET, ret, &any, p))
         return false;
-    return any || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                                  "there is no such job");
+    return any || set_no_job(p);
 }
 
 static bool
@@ -323,6 +328,15 @@ store_settle_job(struct store *store, const struct store_job *job, const char *i
                          : join_job(store, job, other, p);
 }
 
+/* Returns whether nothing follows the job's row, so that it needs no transaction. */
+static bool
+is_one_statement(const struct store *store, const struct store_job *job,
+                 const struct store_asking *asking)
+{
+    return (!asking->identity || job->fresh) &&
+           (!job->processor || !store_is_shared(store));
+}
+
 bool
 store_job_add(struct store *store, const struct store_job *job,
               const struct store_asking *asking, enum store_added *ret,
@@ -330,8 +344,9 @@ store_job_add(struct store *store, const struct store_job *job,
 {
     *ret = STORE_QUEUED;
     lock_acquire(&store->lock);
-    bool ok = run(store, BEGIN, p);
-    if (ok)
+    bool ok = is_one_statement(store, job, asking) ? insert_job(store, job, asking, p)
+                                                   : run(store, BEGIN, p);
+    if (ok && !is_one_statement(store, job, asking))
         ok = finish(store,
                     insert_job(store, job, asking, p) &&
                         store_set_processor(store, job, p) &&
@@ -366,6 +381,22 @@ store_job_get(struct store *store, const char *id, struct store_job *ret,
 {
     lock_acquire(&store->lock);
     bool ok = store_find_job(store, id, ret, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_job_state(struct store *store, const char *id, enum api_job_state *ret,
+                struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[JOB_STATE];
+    bind_text(stmt, 1, id);
+    int rc = step(stmt);
+    if (rc == DB_ROW)
+        *ret = api_job_state_parse(borrow_text(stmt, 0));
+    bool ok = rc == DB_ROW || (rc == DB_DONE ? set_no_job(p) : fail(store, p));
+    done(stmt);
     lock_release(&store->lock);
     return ok;
 }
@@ -470,6 +501,23 @@ bind_joined(struct store *store, enum statement joined, const char *id,
         bind_change(&store->statements[joined], 2, API_JOB_QUEUED, state);
 }
 
+/* Runs the bound end of a job, as a part of a transaction. */
+static bool
+write_end(struct store *store, struct store_ended *ret, struct api_problem *p)
+{
+    struct stmt *stmt = &store->statements[JOB_END];
+    int rc = step(stmt);
+    ret->was = rc == DB_ROW;
+    if (ret->was) {
+        ret->tells = (int)column_int(stmt, 0) != 0;
+        /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
+        rc = step(stmt);
+    }
+    bool ok = rc == DB_DONE || fail(store, p);
+    done(stmt);
+    return ok;
+}
+
 bool
 store_job_end(struct store *store, const char *id, enum api_job_state from,
               const struct store_end *end, int64_t now, struct store_ended *ret,
@@ -481,8 +529,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
     bool ok = run(store, BEGIN, p);
     if (ok) {
         bind_end(store, id, from, end, now);
-        ok = run(store, JOB_END, p);
-        ended.was = ok && changes(store) == 1;
+        ok = write_end(store, &ended, p);
         if (ended.was) {
             bind_joined(store, joined, id, end->state);
             ok = run(store, joined, p);
@@ -543,90 +590,6 @@ store_job_renew(struct store *store, const char *id, int64_t fence,
                 struct api_problem *p)
 {
     return store_renew(store, JOB_RENEW, id, fence, progress, ret_held, p);
-}
-
-bool
-store_count_queued(struct store *store, int64_t *ret, struct api_problem *p)
-{
-    lock_acquire(&store->lock);
-    bool ok = ask(store, JOB_WAITING, NULL, ret, p);
-    lock_release(&store->lock);
-    return ok;
-}
-
-bool
-store_queue_length(struct store *store, int64_t *ret, struct api_problem *p)
-{
-    lock_acquire(&store->lock);
-    bool ok = ask(store, JOB_COUNT, NULL, ret, p);
-    lock_release(&store->lock);
-    return ok;
-}
-
-/* Counts the jobs in each state. The caller holds the lock. */
-static bool
-count_states(struct store *store, struct store_counts *ret, struct api_problem *p)
-{
-    lock_assert_held(&store->lock);
-    struct stmt *stmt = &store->statements[JOB_STATES];
-    int rc;
-    while ((rc = step(stmt)) == DB_ROW) {
-        const char *name = borrow_text(stmt, 0);
-        enum api_job_state state = name ? api_job_state_parse(name) : API_N_JOB_STATES;
-        if (state < API_N_JOB_STATES)
-            ret->jobs[state] = column_int(stmt, 1);
-    }
-    bool ok = rc == DB_DONE || fail(store, p);
-    done(stmt);
-    return ok;
-}
-
-/* Sums the stored bytes. The caller holds the lock. */
-static bool
-count_bytes(struct store *store, struct store_counts *ret, struct api_problem *p)
-{
-    lock_assert_held(&store->lock);
-    struct stmt *stmt = &store->statements[AMOUNTS];
-    bool ok = step(stmt) == DB_ROW || fail(store, p);
-    for (int i = 0; ok && i < (int)(sizeof ret->bytes / sizeof *ret->bytes); i++)
-        ret->bytes[i] = column_int(stmt, i);
-    done(stmt);
-    return ok;
-}
-
-bool
-store_count(struct store *store, struct store_counts *ret, struct api_problem *p)
-{
-    *ret = (struct store_counts){0};
-    lock_acquire(&store->lock);
-    bind_int(&store->statements[JOB_OLDEST_WAITING], 1, clock_wall_ms());
-    bool ok = count_states(store, ret, p) && count_bytes(store, ret, p) &&
-              ask(store, JOB_COUNT, NULL, &ret->waiting, p) &&
-              ask(store, JOB_OLDEST_WAITING, NULL, &ret->oldest, p);
-    lock_release(&store->lock);
-    return ok;
-}
-
-uint64_t
-store_record_bytes(struct store *store)
-{
-    struct api_problem ignored = {0};
-    int64_t bytes = 0;
-    lock_acquire(&store->lock);
-    bool ok = ask(store, RECORD_BYTES, NULL, &bytes, &ignored);
-    lock_release(&store->lock);
-    return ok && bytes > 0 ? (uint64_t)bytes : 0;
-}
-
-bool
-store_job_position(struct store *store, const char *id, int64_t *ret,
-                   struct api_problem *p)
-{
-    lock_acquire(&store->lock);
-    bind_text(&store->statements[JOB_POSITION], 1, id);
-    bool ok = ask(store, JOB_POSITION, NULL, ret, p);
-    lock_release(&store->lock);
-    return ok;
 }
 
 bool

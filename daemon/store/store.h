@@ -125,6 +125,7 @@ struct store_ended {
     bool was; /* the job had the expected state; else nothing was changed */
     /* number of jobs that had joined it: they ended with it, or are queued now */
     int64_t joined;
+    bool tells; /* there may be deliveries of its end */
 };
 
 /* The end of a job. Strings are borrowed; those that do not apply are NULL. */
@@ -281,6 +282,9 @@ bool store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_S
                       struct api_problem *p);
 bool store_job_get(struct store *store, const char *id, struct store_job *ret,
                    struct api_problem *p);
+/* Reads the state of a job, at less cost than the job. NOT_FOUND. */
+bool store_job_state(struct store *store, const char *id, enum api_job_state *ret,
+                     struct api_problem *p);
 /* Reads the long texts of a job that were omitted. */
 bool store_job_texts(struct store *store, struct store_job *job, struct api_problem *p);
 /* Returns the bytes of a job's spec and labels. */

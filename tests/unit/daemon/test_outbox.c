@@ -47,6 +47,8 @@ add_with(const char *id, char *to, bool fetches, char *labels, const char *ident
     return added;
 }
 
+static bool told; /* there may be deliveries of the last end */
+
 static bool
 end_as(const char *id, enum api_job_state state, enum api_code code)
 {
@@ -54,6 +56,7 @@ end_as(const char *id, enum api_job_state state, enum api_code code)
     struct store_end how = {.state = state, .error = code ? &error : NULL};
     struct store_ended ended;
     ck_assert(store_job_end(store, id, API_JOB_RUNNING, &how, 3000, &ended, &problem));
+    told = ended.tells;
     return ended.was;
 }
 
@@ -82,10 +85,15 @@ START_TEST(publications)
         ck_assert_uint_eq(strlen(job.deliveries), sizeof two - 1);
         store_job_fini(&job);
     }
+    ck_assert(told);
     add_with("j4", publish, false, NULL, NULL);
     claim("j4");
     ck_assert(end_as("j4", API_JOB_FAILED, API_ACCURACY));
     check_deliveries("j4", "[]");
+    add_with("j5", NULL, false, NULL, NULL);
+    claim("j5");
+    ck_assert(end_as("j5", API_JOB_SUCCEEDED, 0));
+    ck_assert(!told);
     struct store_job gone;
     ck_assert(store_job_remove(store, "j1", STORE_REQUEST, &gone, &problem));
     store_job_fini(&gone);
@@ -213,6 +221,7 @@ START_TEST(events)
     free(labels);
     claim("j1");
     ck_assert(end_as("j1", ends[_i].state, ends[_i].code));
+    ck_assert(told);
     struct store_delivery got = take(ends[_i].first, 0);
     store_delivery_fini(&got);
     got = take(ends[_i].second, 0);
