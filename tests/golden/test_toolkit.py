@@ -18,6 +18,7 @@ import pytest
 
 from placement import (HERE, Placement, Source, check_untouched, plan_rows, table_rows)
 
+pytestmark = pytest.mark.long
 TOOLKIT = HERE / "toolkit"
 DATA = {path.stem: json.loads(path.read_text()) for path in TOOLKIT.glob("*.json")}
 

@@ -19,6 +19,7 @@ import requests
 from service import DATA, FEW_SAMPLES, INSTALLED, cpu_seconds, eventually, problem
 from test_leftovers import check_blobs
 
+pytestmark = pytest.mark.long
 MODEL = DATA / "glyph_resnet.onnx"
 SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
 RAW = {"Content-Type": "application/octet-stream"}

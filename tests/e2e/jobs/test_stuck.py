@@ -13,6 +13,7 @@ import access
 import nets
 from service import eventually, problem
 
+pytestmark = pytest.mark.long
 MODEL, DATA = nets.block_net(), nets.samples()
 RAW = {"Content-Type": "application/octet-stream"}
 LONG = {"calibration": {"random_samples": 20_000_000}, "evaluate": False}

@@ -25,6 +25,7 @@ from test_engine_limits import RAW, chained, nested, packed, ranked, weighing
 from test_limits import UPLOAD, Many, healthy, is_closed_on
 from test_refused_early import EXPECT, Connection
 
+pytestmark = pytest.mark.long
 KEYS = re.findall(r"^SETTING_NUMBER\(\s*(\w+), (\w+),",
                   (ROOT / "daemon/settings/keys.h").read_text(), re.MULTILINE) + [
     ("limits", name) for name in re.findall(

@@ -9,6 +9,7 @@ import pytest
 
 from service import DATA, PeakMemory, Service, problem
 
+pytestmark = pytest.mark.long
 MODEL = DATA / "glyph_se.onnx"
 MIB = 1 << 10  # in KiB
 MOST = 256 * MIB

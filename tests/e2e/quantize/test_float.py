@@ -2,6 +2,7 @@
 """The spec's `float`: results whose floating point is float16 or bfloat16, checked by
 onnx's checker and strict inference, numpy, ml_dtypes and onnxruntime."""
 
+import functools
 import json
 import subprocess
 
@@ -16,6 +17,7 @@ import judge
 from service import CALIBRATION, DATA, QUANTIZE
 from test_data import Quantized, npz
 
+pytestmark = pytest.mark.long
 TYPES = {"float16": (TensorProto.FLOAT16, np.float16),
          "bfloat16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16)}
 GLYPHS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]
@@ -89,15 +91,26 @@ def near(model, done, floor=25, feed=None):
 
 # --- real models -------------------------------------------------------------------------
 
+@pytest.fixture(scope="module")
+def plain_glyph(tmp_path_factory):
+    """Returns a network's result in float32, computed once for each network and storage."""
+    return functools.cache(lambda name, storage: Quantized(
+        tmp_path_factory.mktemp("plain"), onnx.load(DATA / f"{name}.onnx"),
+        CALIBRATION.read_bytes(), **glyph_spec(storage)))
+
+
+def glyph_spec(storage):
+    return {"weights": {"storage": storage}, "evaluate": {"samples": 16},
+            "calibration": {"max_samples": 32}}
+
+
 @pytest.mark.parametrize("storage", ["qdq", "dq"])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("name", GLYPHS)
-def test_glyphs(name, kind, storage, tmp_path):
+def test_glyphs(name, kind, storage, tmp_path, plain_glyph):
     source = onnx.load(DATA / f"{name}.onnx")
     data = CALIBRATION.read_bytes()
-    spec = {"weights": {"storage": storage}, "evaluate": {"samples": 16},
-            "calibration": {"max_samples": 32}}
-    plain = Quantized(tmp_path, source, data, **spec)
+    spec, plain = glyph_spec(storage), plain_glyph(name, storage)
     done = Quantized(tmp_path, source, data, **spec, float=kind)
     model = strict(done.bytes)
     onnx_type, numpy_type = TYPES[kind]

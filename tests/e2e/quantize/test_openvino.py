@@ -16,6 +16,7 @@ import pytest
 import judge
 from service import DATA, FEW_SAMPLES, INSTALLED
 
+pytestmark = pytest.mark.long
 PLAIN = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
 WEIGHTS_ALONE = {"activations": "none",
                  "weights": {"dtype": "int4", "granularity": {"block": 32}}}
