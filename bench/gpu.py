@@ -21,7 +21,7 @@ from make_model import cached
 
 METHODS = ("minmax", "mse", "entropy")
 BATCHES = (1, 8)
-FEW, MANY = 64, 320
+FEW, MANY = 64, 1088
 WHAT_IFS_FEW, WHAT_IFS_MANY = 16, 64
 BUDGET = 1.15
 

@@ -257,13 +257,17 @@ static const int trapped_calls[] = {
     SCMP_SYS(newfstatat),
 };
 
-/* Calls with paths, for CUDA. They are allowed only where Landlock restricts the
-   paths. */
+/*
+ * Calls with paths, for CUDA. They are allowed only where Landlock restricts the paths, and
+ * Landlock lets the last three make or remove nothing: CUDA would repair its device files
+ * and its cache, and where it hears another refusal than a file system's it ends.
+ */
 static const int gpu_path_calls[] = {
     SCMP_SYS(openat),     SCMP_SYS(open),      SCMP_SYS(newfstatat),
     SCMP_SYS(statx),      SCMP_SYS(readlink),  SCMP_SYS(readlinkat),
     SCMP_SYS(access),     SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
     SCMP_SYS(getdents64), SCMP_SYS(stat),      SCMP_SYS(lstat),
+    SCMP_SYS(mkdir),      SCMP_SYS(symlink),   SCMP_SYS(unlink),
 };
 
 static const int gpu_calls[] = {

@@ -28,8 +28,9 @@
 /*
  * CPU: all of the above. GPU: CUDA opens its devices and libraries late and maps code,
  * so the process may read the system's folders, use /dev, make memory executable, and find
- * out which paths exist. Sockets, programs, processes, and writing anywhere else stay
- * forbidden.
+ * out which paths exist. It names its threads by their files in procfs, and listens at a
+ * Unix socket where it can accept nothing. Connections, programs, processes, and writing
+ * anywhere else stay forbidden.
  *
  * CARRIER: the process may open connections by IPv4 and IPv6, but cannot accept any, and
  * may read the files by which the C library resolves names. Their modules, certificates

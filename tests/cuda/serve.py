@@ -161,6 +161,8 @@ def main():
     parser.add_argument("--emulated", action="store_true")
     options = parser.parse_args()
     runtime = os.environ.get("QDQD_ENGINE_RUNTIME", "")
+    # A time limit ends it like a failure: the log is shown and the daemon stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("it was ended from outside"))
     caged = options.emulated or os.path.realpath(runtime).startswith(READABLE)
     print(f"workers are {'' if caged else 'not '}locked in" +
           ("" if caged else f": {runtime} is not below {', '.join(READABLE)}"))
@@ -171,7 +173,7 @@ def main():
             check_lending(daemon, search_spec(options.emulated))
             check_killed(daemon, search_spec(options.emulated))
         except SystemExit:
-            print(daemon.log.read_text())
+            print(daemon.log.read_text(), flush=True)
             raise
         finally:
             daemon.stop()
