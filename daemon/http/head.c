@@ -269,7 +269,9 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
         !check_host(needs, host, request, p) ||
         !check_length(request, body_limit(request), p) ||
         (scope != API_SCOPE_ANYBODY && !check_connection_limit(request, p)) ||
-        (has_token && !check_token(needs, request, p)))
+        (has_token && !check_token(needs, request, p)) ||
+        (found && request->match.route == API_ROUTE_readyz &&
+         !tokens_check_rows(needs->tokens, p)))
         return false;
     if (!found) {
         *p = no_route;

@@ -261,11 +261,35 @@ match(const struct tokens *tokens, const char *hash)
     return found;
 }
 
+/* Refuses a request while the tokens cannot be read; the log says so at the first one. */
+static bool
+refuse_unreadable(const struct api_problem *problem, bool was_broken,
+                  struct api_problem *p)
+{
+    char quoted[LOG_QUOTED];
+    if (!was_broken)
+        log_error("tokens_unreadable", "detail=%s", log_quote(quoted, problem->detail));
+    return api_problem_set(p,
+                           problem->code == API_UNAVAILABLE ? API_UNAVAILABLE : API_IO,
+                           QDQ_AT_NOTHING, NULL, "the access tokens cannot be read");
+}
+
+bool
+tokens_check_rows(struct tokens *tokens, struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    lock_acquire(&tokens->lock);
+    bool was_broken = tokens->broken;
+    bool readable = !tokens->store || refresh(tokens, false, &problem);
+    lock_release(&tokens->lock);
+    return readable || refuse_unreadable(&problem, was_broken, p);
+}
+
 bool
 tokens_check(struct tokens *tokens, const char *authorization, struct token *ret,
              struct api_problem *p)
 {
-    char hash[DIGEST_SIZE], quoted[LOG_QUOTED];
+    char hash[DIGEST_SIZE];
     struct api_problem problem = {0};
     const char *text = bearer(authorization);
     if (text && !digest_of(text, strlen(text), hash))
@@ -282,14 +306,8 @@ tokens_check(struct tokens *tokens, const char *authorization, struct token *ret
     bool needed = tokens->needed;
     *ret = found ? *found : (struct token){.scopes = TOKEN_ADMIN};
     lock_release(&tokens->lock);
-    if (!readable) {
-        if (!was_broken)
-            log_error("tokens_unreadable", "detail=%s",
-                      log_quote(quoted, problem.detail));
-        return api_problem_set(
-            p, problem.code == API_UNAVAILABLE ? API_UNAVAILABLE : API_IO,
-            QDQ_AT_NOTHING, NULL, "the access tokens cannot be read");
-    }
+    if (!readable)
+        return refuse_unreadable(&problem, was_broken, p);
     return !needed || found ||
            api_problem_set(p, API_UNAUTHORIZED, QDQ_AT_NOTHING, NULL,
                            text ? "the access token is not known"

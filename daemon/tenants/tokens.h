@@ -105,6 +105,9 @@ bool tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_prob
 /* Reads the file now if it has changed, without waiting for a request. */
 bool tokens_reload(struct tokens *tokens, struct api_problem *p);
 size_t tokens_count(struct tokens *tokens);
+/* Checks that tokens which are rows can be read, without which no request is answered.
+   UNAVAILABLE. */
+bool tokens_check_rows(struct tokens *tokens, struct api_problem *p);
 /*
  * Finds the token of an Authorization header (NULL: no header). UNAUTHORIZED; IO for
  * every request while the file cannot be read. Where no token is needed, *ret may do

@@ -4,9 +4,11 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
+import requests
 
 from database import Server
 from service import INSTALLED, ROOT, Service, eventually
@@ -228,6 +230,31 @@ def test_postgresql_is_restarted(node, database):
     eventually(lambda: one.http.get(one.url + "/readyz", timeout=30).status_code == 200)
     assert one.job(job)["state"] == "succeeded"
     one.succeeded(one.submit_glyphs(spec={"calibration": {"method": "minmax"}}))
+
+
+def test_a_node_is_ready_when_it_answers(node, database):
+    """The record and the access tokens have a connection each. A node is ready when both work."""
+    one = node()
+    job = one.submit_glyphs()
+    one.succeeded(job)
+    for _ in range(4):
+        database.stop()
+        ended = threading.Event()
+
+        def ask():
+            while not ended.wait(0.01):
+                requests.get(f"{one.url}/v1/jobs/{job}", timeout=30)
+
+        asks = threading.Thread(target=ask)  # the connection of tokens fails at some other time
+        asks.start()
+        try:
+            database.start()
+            eventually(lambda: one.http.get(one.url + "/readyz", timeout=30).status_code == 200)
+            answer = one.http.get(f"{one.url}/v1/jobs/{job}", timeout=30)
+        finally:
+            ended.set()
+            asks.join()
+        assert answer.status_code == 200, answer.text
 
 
 def job_row(database):
