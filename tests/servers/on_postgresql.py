@@ -83,6 +83,7 @@ CLOCK = "the database's clock gives each row its own time"
 NOT_HERE = {
     "::test_forget": LATER,
     "command/test_service.py::test_the_token": SOON,
+    "browser/test_page.py::test_the_page_needs_no_token": SOON,
     "registries/test_hooks.py::test_a_message_needs_no_token": TOKENS,
     "::test_joined_survive_a_killed_daemon": ALONE,
     "::test_older_state_folder": FILE,
