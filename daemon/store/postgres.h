@@ -37,8 +37,9 @@ PGresult *postgres_ask(PGconn *conn, const struct postgres_query *query, int64_t
    after an error, or when there is no answer within `ms`. */
 bool postgres_prepare(PGconn *conn, const struct postgres_query *query, int64_t ms,
                       struct postgres_failure *failure);
-/* Sets up a connection without a pooler: a transaction that stands still is ended. The plan of a statement is made once, for all
-   parameters, and uses an index where there is one. The tables may be empty when it is made. */
+/* Sets up a connection without a pooler: a transaction that stands still is ended. The plan
+   of a statement is made once, for all parameters, and uses an index where there is one. The
+   tables may be empty when it is made. */
 bool postgres_set_up(PGconn *conn, int64_t ms, struct postgres_failure *failure);
 /* Finds out whether a pooler answers in the place of the server: it gives its own number as
    that of the server's process. */
