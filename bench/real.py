@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""real.py [--folder FOLDER] [--both] [--integers] [--more] [NAME…]: quantizes models of other
-people for ONNX Runtime by qdq's default, and by quantize_static and quantize_dynamic of
+"""real.py [--folder FOLDER] [--both] [--integers] [--dynamic] [--more] [NAME…]: quantizes models
+of other people for ONNX Runtime by qdq's default, and by quantize_static and quantize_dynamic of
 onnxruntime.
 
 A plain session of onnxruntime judges every result on samples that no tool has seen: the
@@ -17,8 +17,8 @@ tensor where it cannot), behind quant_pre_process.
 --both does all of it twice: as this processor is, and as an older one without VNNI and AVX-512,
 which a processor of Intel can show to processes (tests/e2e/processors.py). --integers adds a row:
 qdq with every Conv, Gemm and MatMul in integers, which shows whether the runtime gains by more of
-them than the default has. --more takes further models of the same packages, which have no task
-here and are compared with qdq's default alone.
+them than the default has. --dynamic adds one with `"activations": "dynamic"`. --more takes further
+models of the same packages, which have no task here and are compared with qdq's results alone.
 
 Models and inputs come from real_inputs.py, or from a folder with NAME.onnx,
 NAME_calib_feeds.npz and NAME_test_feeds.npz, whose keys are `000000|input`, and
@@ -284,7 +284,9 @@ def measure(name, given, work):
     model, calibration, test, task = load(name, given.folder)
     judge = Judge(model, test, task)
     rows = [[name, "float", "", "", shown_task(judge.score), "1", "1", "", "", ""]]
-    for by, spec in {"qdq": {}, **({"qdq, all products": INTEGERS} if given.integers else {})}.items():
+    specs = {"qdq": {}, **({"qdq, all products": INTEGERS} if given.integers else {}),
+             **({"qdq, dynamic": {"activations": "dynamic"}} if given.dynamic else {})}
+    for by, spec in specs.items():
         result, run, report = ours(model, calibration, work, spec)
         rows.append(shown(f"{by} ({report['summary']['verdict']})", judge.figures(result),
                           integer_share(result, work), run.seconds, run.anonymous,
@@ -317,7 +319,7 @@ def repeat_on_older_processor():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path)
-    for option in ("--both", "--integers", "--more"):
+    for option in ("--both", "--integers", "--dynamic", "--more"):
         parser.add_argument(option, action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args()

@@ -195,7 +195,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/remake/remake.c engine/remake/remake.h \
 	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
+	engine/rewrite/dynamic.c engine/rewrite/dynamic.h \
 	engine/rewrite/insert_fakes.c \
+	engine/rewrite/pairs.h \
 	engine/rewrite/split.c engine/rewrite/split.h \
 	engine/rewrite/to_float16.c engine/rewrite/to_float16.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \

@@ -289,6 +289,25 @@ qdqi_edit_become(struct qdqi_edit *e, size_t i, const char *op,
 }
 
 void
+qdqi_edit_retype(struct qdqi_edit *e, size_t i, const char *op, const char *domain,
+                 const char *without)
+{
+    Onnx__NodeProto *copy = e ? qdqi_edit_change_node(e, i) : NULL;
+    Onnx__AttributeProto **all =
+        copy ? qdqi_edit_array(e, copy->n_attribute + 1, sizeof *all) : NULL;
+    size_t n = 0;
+    if (!all)
+        return;
+    for (size_t k = 0; k < copy->n_attribute; k++)
+        if (strcmp(copy->attribute[k]->name, without) != 0)
+            all[n++] = copy->attribute[k];
+    copy->attribute = all;
+    copy->n_attribute = n;
+    copy->op_type = (char *)(uintptr_t)op;
+    copy->domain = (char *)(uintptr_t)domain;
+}
+
+void
 qdqi_edit_set_output(struct qdqi_edit *e, size_t node, size_t i, const char *tensor)
 {
     Onnx__NodeProto *copy = e && tensor ? qdqi_edit_change_node(e, node) : NULL;

@@ -60,6 +60,11 @@ void qdqi_edit_pass_on(struct qdqi_edit *edit, size_t node, const char *tensor);
 void qdqi_edit_become(struct qdqi_edit *edit, size_t node, const char *op,
                       const char *const inputs[2]);
 
+/* Makes node `node` of the source one of another operator, which has its inputs, outputs
+   and attributes, except the attribute `without`. */
+void qdqi_edit_retype(struct qdqi_edit *edit, size_t node, const char *op,
+                      const char *domain, const char *without);
+
 /* Does the same for an input that may be behind the last one of the source's node, by
    one. */
 void qdqi_edit_put_input(struct qdqi_edit *edit, size_t node, size_t i,

@@ -31,18 +31,28 @@ may_stay_float(const struct qdqi_candidates *r, const struct qdq_layer *layer)
            !(hooks->follows && hooks->follows(layer));
 }
 
-/* Returns an estimate of the layer's multiplications, in proportion to those of other
-   layers: the number of elements of its weight. */
 static double
-cost_of(const struct qdqi_job *job, const struct qdq_layer *layer)
+elements_of(const struct qdqi_planned_weight *w)
 {
+    const struct qdqi_view *view = &w->tensor->view;
     double n = 1;
-    if (layer->weight_input < 0)
-        return n;
-    const struct qdqi_view *view = &job->plan->weights[layer->weight_row].tensor->view;
     for (size_t i = 0; i < view->rank; i++)
         n *= (double)view->dims[i];
     return n;
+}
+
+/* Returns an estimate of the layer's multiplications, in proportion to those of other
+   layers: the number of elements of its weights. */
+static double
+cost_of(const struct qdqi_job *job, const struct qdq_layer *layer)
+{
+    const struct qdqi_planned_weight *weights = job->plan->weights;
+    if (layer->weight_input < 0)
+        return 1;
+    return elements_of(&weights[layer->weight_row]) +
+           (weights[layer->weight_row].is_gates
+                ? elements_of(&weights[layer->recurrent_row])
+                : 0);
 }
 
 /* Returns the observers of the calibration by the names of their tensors; NULL when out of

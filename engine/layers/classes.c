@@ -258,6 +258,15 @@ AXIS(MATMUL)
     return (int)rank - (weight_input == 1 ? 1 : 2);
 }
 
+/* LSTM-14: W is [num_directions, 4*hidden_size, input_size], R likewise. */
+AXIS(GATES)
+{
+    (void)cls;
+    (void)node;
+    (void)weight_input;
+    return rank == 3 ? 1 : -1;
+}
+
 AXIS(given)
 {
     (void)node;
@@ -289,34 +298,46 @@ static const char *const kind_names[] = {
 #define BY_NAMED "name"
 #define KIND_WEIGHTED QDQ_WEIGHTED
 #define KIND_TABLE QDQ_WEIGHTED
+#define KIND_RECURRENT QDQ_WEIGHTED
 #define KIND_NON_WEIGHTED QDQ_NON_WEIGHTED
 #define KIND_MOVING QDQ_NON_WEIGHTED
 #define KIND_PASS QDQ_NON_WEIGHTED
 #define KIND_MULTI_INPUT QDQ_MULTI_INPUT
 #define NAME_WEIGHTED "weighted"
 #define NAME_TABLE "weighted"
+#define NAME_RECURRENT "weighted"
 #define NAME_NON_WEIGHTED "non_weighted"
 #define NAME_MOVING "non_weighted"
 #define NAME_PASS "non_weighted"
 #define NAME_MULTI_INPUT "multi_input"
 #define THROUGH_WEIGHTED false
 #define THROUGH_TABLE false
+#define THROUGH_RECURRENT false
 #define THROUGH_NON_WEIGHTED false
 #define THROUGH_MOVING false
 #define THROUGH_PASS true
 #define THROUGH_MULTI_INPUT false
 #define MOVES_WEIGHTED false
 #define MOVES_TABLE false
+#define MOVES_RECURRENT false
 #define MOVES_NON_WEIGHTED false
 #define MOVES_MOVING true
 #define MOVES_PASS true
 #define MOVES_MULTI_INPUT false
 #define IS_TABLE_WEIGHTED false
 #define IS_TABLE_TABLE true
+#define IS_TABLE_RECURRENT false
 #define IS_TABLE_NON_WEIGHTED false
 #define IS_TABLE_MOVING false
 #define IS_TABLE_PASS false
 #define IS_TABLE_MULTI_INPUT false
+#define IS_RECURRENT_WEIGHTED false
+#define IS_RECURRENT_TABLE false
+#define IS_RECURRENT_RECURRENT true
+#define IS_RECURRENT_NON_WEIGHTED false
+#define IS_RECURRENT_MOVING false
+#define IS_RECURRENT_PASS false
+#define IS_RECURRENT_MULTI_INPUT false
 
 #define LAYER(class_name, op_name, row_kind, weight, row_axis, row_state, predicate, \
               text)                                                                  \
@@ -333,6 +354,7 @@ static const char *const kind_names[] = {
      .kind = KIND_##row_kind,                                                        \
      .moves_data = MOVES_##row_kind,                                                 \
      .is_table = IS_TABLE_##row_kind,                                                \
+     .is_recurrent = IS_RECURRENT_##row_kind,                                        \
      .state = QDQI_##row_state,                                                      \
      .axis = axis_##row_axis,                                                        \
      .is = predicate},
@@ -551,7 +573,8 @@ qdqi_class_goes_by(const struct qdqi_class *cls, const char *name)
 bool
 qdqi_class_is_operand(const struct qdqi_class *cls)
 {
-    return cls >= operands && cls < operands + N_OPERANDS && !cls->is_table;
+    return cls >= operands && cls < operands + N_OPERANDS && !cls->is_table &&
+           !cls->is_recurrent;
 }
 
 int

@@ -15,8 +15,9 @@ struct qdqi_class {
     struct qdq_layer_support support;
     enum qdq_kind kind;
     enum qdqi_state state;
-    bool moves_data; /* the operator moves data and computes nothing */
-    bool is_table;   /* the weight is all that can be quantized */
+    bool moves_data;   /* the operator moves data and computes nothing */
+    bool is_table;     /* the weight is all that can be quantized */
+    bool is_recurrent; /* input QDQI_RECURRENT is a weight, too */
     /* Returns the channel axis of a weight of `rank` dimensions, -1 if it has none,
        or QDQI_BAD_AXIS if the weight lacks the axis that was given for it. */
     int (*axis)(const struct qdqi_class *cls, const struct qdqi_node *node,
@@ -26,6 +27,9 @@ struct qdqi_class {
 };
 
 enum { QDQI_BAD_AXIS = -2 };
+
+/* The input of a recurrent layer that its state is multiplied by. */
+enum { QDQI_RECURRENT = 2 };
 
 /* The rows that a plan uses, in the order in which they are tried: those of the
    spec, of the operator and of the library. */

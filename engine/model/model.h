@@ -128,6 +128,10 @@ uint64_t qdqi_model_bytes(const struct qdq_model *model);
    imports none. */
 int64_t qdqi_model_opset(const Onnx__ModelProto *proto);
 
+/* ONNX Runtime's own domain, and its LSTM with weights of integers. */
+#define QDQI_MS_DOMAIN "com.microsoft"
+#define QDQI_DYNAMIC_LSTM "DynamicQuantizeLSTM"
+
 /* Returns whether a domain is ONNX's own, which has two spellings: "" and "ai.onnx". */
 bool qdqi_is_onnx_domain(const char *domain);
 

@@ -183,6 +183,20 @@ type_owner(const struct qdq_model *m, size_t i)
     }
 }
 
+/* Returns the rule of a node's operator, or NULL. The table has ONNX's own operators, and
+   results have one of ONNX Runtime's. */
+static const struct type_rule *
+rule_of(const struct qdqi_map *by_op, const Onnx__NodeProto *node)
+{
+    static const struct type_rule lstm = {QDQI_DYNAMIC_LSTM, SAME, 0};
+    if (qdqi_is_onnx_domain(node->domain))
+        return qdqi_map_get(by_op, node->op_type);
+    return strcmp(node->domain, QDQI_MS_DOMAIN) == 0 &&
+                   strcmp(node->op_type, lstm.op) == 0
+               ? &lstm
+               : NULL;
+}
+
 enum qdq_code
 qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
 {
@@ -198,9 +212,7 @@ qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
         while (scope < m->graph.n_scopes && m->graph.scopes[scope].begin <= i)
             type_nested_inputs(m, scope++);
         type_owner(m, i);
-        if (!qdqi_is_onnx_domain(node->proto->domain))
-            continue;
-        const struct type_rule *rule = qdqi_map_get(by_op, node->proto->op_type);
+        const struct type_rule *rule = rule_of(by_op, node->proto);
         for (size_t k = 0; rule && k < node->proto->n_output; k++)
             if (node->outputs[k] && !known_dtype(node->outputs[k]->dtype))
                 node->outputs[k]->dtype = output_dtype(node, rule_of_output(rule, k));

@@ -170,11 +170,13 @@ decide_layer(const struct planner *p, const struct qdqi_class *cls,
     const char *why = NULL;
     if (cls->kind == QDQ_WEIGHTED && wish->weight)
         why = decide_weight(p, cls, node, layer);
+    if (!why && cls->is_recurrent)
+        why = why_no_weight(p, node, QDQI_RECURRENT);
     if (why && hooks->needs_weight && !hooks->needs_weight(p, layer) && wish->input)
         why = NULL;
     if (!why && hooks->hindrance)
         why = hooks->hindrance(p, layer, wish->input);
-    if (!why && !(cls->is_table && layer->weight))
+    if (!why && !((cls->is_table || cls->is_recurrent) && layer->weight))
         why = decide_inputs(p, cls, node, wish, inputs, layer);
     if (why) {
         layer->weight_input = layer->weight_axis = -1;

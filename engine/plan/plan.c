@@ -161,29 +161,28 @@ collect_tensors(struct planner *p, struct qdq_layer *layer, const char **names,
 }
 
 /*
- * Stores the row of the layer's weight among the plan's weights, and adds the row if
- * there is none. A tensor has one row for each axis; `first` has the first row of each
- * tensor.
+ * Finds the row of input `input` of a layer, a weight, among the plan's weights, and adds
+ * the row if there is none. A tensor has one row for each axis; `first` has the first row
+ * of each tensor.
  */
 static enum qdq_code
-collect_weight(struct planner *p, struct qdq_layer *layer, struct qdqi_map *first,
-               struct qdq_error *err)
+collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
+               struct qdqi_map *first, size_t *ret, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
-    struct qdqi_tensor *t =
-        p->model->graph.nodes[layer->node].inputs[layer->weight_input];
+    struct qdqi_tensor *t = p->model->graph.nodes[layer->node].inputs[input];
     struct qdqi_planned_weight *known = qdqi_map_get(first, t->name);
     size_t row = known ? (size_t)(known - plan->weights) : QDQI_NONE;
     size_t next = row;
     while (row != QDQI_NONE && plan->weights[row].axis != layer->weight_axis)
         row = plan->weights[row].next_axis;
-    layer->weight_row = row;
+    *ret = row;
     if (row != QDQI_NONE)
         return QDQ_OK;
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     bool operand = hooks->is_operand && hooks->is_operand(p, layer);
-    layer->weight_row = plan->view.n_weights++;
-    known = &plan->weights[layer->weight_row];
+    *ret = plan->view.n_weights++;
+    known = &plan->weights[*ret];
     *known = (struct qdqi_planned_weight){
         .tensor = t,
         .axis = layer->weight_axis,
@@ -192,8 +191,23 @@ collect_weight(struct planner *p, struct qdq_layer *layer, struct qdqi_map *firs
         .format = (enum qdqi_format)(operand ? p->spec->activation_format
                                              : p->spec->weight_format),
         .is_table = p->graph->classes[layer->node]->is_table,
+        .is_gates = p->graph->classes[layer->node]->is_recurrent,
         .next_axis = next};
     return qdqi_map_put(first, t->name, known) ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+collect_weights(struct planner *p, struct qdq_layer *layer, struct qdqi_map *first,
+                struct qdq_error *err)
+{
+    if (layer->weight_input < 0)
+        return QDQ_OK;
+    enum qdq_code code =
+        collect_weight(p, layer, layer->weight_input, first, &layer->weight_row, err);
+    return code || !p->graph->classes[layer->node]->is_recurrent
+               ? code
+               : collect_weight(p, layer, QDQI_RECURRENT, first, &layer->recurrent_row,
+                                err);
 }
 
 static enum qdq_code
@@ -209,7 +223,8 @@ collect(struct planner *p, struct qdq_error *err)
     size_t *rows = qdqi_arena_array(plan->arena, n, sizeof *rows);
     struct qdqi_map *weights = qdqi_map_new(plan->arena);
     plan->activations = qdqi_arena_array(plan->arena, n, sizeof *plan->activations);
-    plan->weights = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->weights);
+    plan->weights =
+        qdqi_arena_array(plan->arena, 2 * p->n_layers, sizeof *plan->weights);
     p->activations = qdqi_map_new(plan->arena);
     if (!names || !rows || !weights || !plan->activations || !plan->weights ||
         !p->activations)
@@ -218,8 +233,8 @@ collect(struct planner *p, struct qdq_error *err)
         struct qdq_layer *layer = &p->layers[i];
         enum qdq_code code = collect_tensors(p, layer, names, rows, err);
         rows += layer->n_inputs + layer->n_outputs;
-        if (!code && layer->weight_input >= 0)
-            code = collect_weight(p, layer, weights, err);
+        if (!code)
+            code = collect_weights(p, layer, weights, err);
         if (code)
             return code;
     }
@@ -238,7 +253,7 @@ static const struct {
     {"QuantizeLinear", true},         {"DequantizeLinear", true},
     {"QLinearConv", false},           {"QLinearMatMul", false},
     {"ConvInteger", false},           {"MatMulInteger", false},
-    {"DynamicQuantizeLinear", false},
+    {"DynamicQuantizeLinear", false}, {QDQI_DYNAMIC_LSTM, false},
 };
 
 static enum qdq_code

@@ -43,6 +43,9 @@ struct qdqi_planned_weight {
     enum qdqi_format format;
     bool is_reduced; /* whether its integers are limited to -64 to 64 */
     bool is_table;   /* rows of its integers are gathered before they are dequantized */
+    /* it is an LSTM's: [directions, gates, inputs], with a scale for each gate of each
+       direction where there is an axis, else for each direction */
+    bool is_gates;
     size_t
         next_axis; /* the next weight of the same tensor, with another axis; QDQI_NONE */
 };

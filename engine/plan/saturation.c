@@ -27,17 +27,26 @@ qdqi_saturation_decide(const struct qdq_spec *spec, const char **ret_reason)
     return false;
 }
 
+/* Limits the integers of the layer's weights, if the layer adds products of int8. */
+static void
+limit_weights(struct planner *p, int rule, struct qdq_layer *layer)
+{
+    struct qdqi_planned_weight *weights = p->plan->weights;
+    const bool is_recurrent = p->graph->classes[layer->node]->is_recurrent;
+    if ((!qdqi_is_product(layer->op) && !is_recurrent) || layer->weight_input < 0 ||
+        weights[layer->weight_row].format != QDQI_TO_INT8)
+        return;
+    weights[layer->weight_row].is_reduced = true;
+    if (is_recurrent)
+        weights[layer->recurrent_row].is_reduced = true;
+    layer->rules |= qdqi_rule_bit(p, rule);
+}
+
 void
 qdqi_saturation_plan(struct planner *p, int rule)
 {
-    for (size_t i = 0; qdqi_rule_is_on(p, rule) && i < p->n_layers; i++) {
-        struct qdq_layer *layer = &p->layers[i];
-        if (!qdqi_is_product(layer->op) || layer->weight_input < 0 ||
-            p->plan->weights[layer->weight_row].format != QDQI_TO_INT8)
-            continue;
-        p->plan->weights[layer->weight_row].is_reduced = true;
-        layer->rules |= qdqi_rule_bit(p, rule);
-    }
+    for (size_t i = 0; qdqi_rule_is_on(p, rule) && i < p->n_layers; i++)
+        limit_weights(p, rule, &p->layers[i]);
 }
 
 enum qdq_code

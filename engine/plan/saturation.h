@@ -9,10 +9,10 @@
 #include "plan/rules.h"
 
 /* The rule's row in a target's list of rules. */
-#define QDQI_SATURATION_RULE(RULE)                                                    \
-    RULE(C7, AUTO,                                                                    \
-         "The int8 weights of Conv, Gemm and MatMul are integers from -64 to 64, so " \
-         "that the 16-bit sums of processors without VNNI do not overflow.")
+#define QDQI_SATURATION_RULE(RULE)                                                   \
+    RULE(C7, AUTO,                                                                   \
+         "The int8 weights of Conv, Gemm, MatMul and LSTM are integers from -64 to " \
+         "64, so that the 16-bit sums of processors without VNNI do not overflow.")
 
 /* Decides the rule by the class of processors and by the formats of a complete spec, and
    sets *ret_reason to the reason. */

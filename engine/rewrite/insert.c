@@ -2,6 +2,7 @@
 #include "config.h"
 #include "rewrite/insert.h"
 
+#include "rewrite/dynamic.h"
 #include "model/constant.h"
 #include "number/half.h"
 #include "weights/blocks.h"
@@ -13,31 +14,13 @@
 
 /* --- pairs ---------------------------------------------------------------- */
 
-struct pairs {
-    const struct qdq_model *source;
-    const struct qdq_plan *plan;
-    const struct qdqi_scales *scales;
-    struct qdqi_edit *edit;
-    struct qdqi_arena *arena;
-    const char **made; /* by activation: name of its dequantized tensor */
-    const char *
-        *made_weights; /* by weight, likewise; NULL: its layers read the integers */
-    /* name of an activation that all nodes read dequantized -> name of the float
-       tensor */
-    struct qdqi_map *raw;
-    struct qdqi_map *dynamic; /* name of a tensor -> its struct dynamic */
-    struct qdqi_map
-        *stems; /* name of a tensor -> the beginning of names made from it */
-    size_t n_stems;
-};
-
 /* A longer name of a tensor does not begin other names where those may be short: a pair
    would repeat it a dozen times. */
 enum { LONG_NAME = 32 };
 
 /* Returns the beginning of the names that are made from a tensor's. */
 static const char *
-stem_of(struct pairs *p, const char *tensor)
+stem_of(struct qdqi_pairs *p, const char *tensor)
 {
     if (!p->plan->short_names || strlen(tensor) <= LONG_NAME)
         return tensor;
@@ -50,22 +33,12 @@ stem_of(struct pairs *p, const char *tensor)
     return stem;
 }
 
-/* Returns a new name that is made from a tensor's. */
-static const char *
-new_name(struct pairs *p, const char *tensor, const char *suffix)
+const char *
+qdqi_pairs_name(struct qdqi_pairs *p, const char *tensor, const char *suffix)
 {
     const char *stem = stem_of(p, tensor);
     return stem ? qdqi_edit_name(p->edit, stem, suffix) : NULL;
 }
-
-/* A tensor to quantize and its parameters. */
-struct quantized {
-    const char *tensor;
-    enum qdqi_dtype dtype; /* also the type of its scales */
-    size_t rank;           /* rank and dims are set where there are blocks */
-    const int64_t *dims;
-    const struct qdqi_params *params;
-};
 
 /* The bytes of scales or zero points: given, or generated. */
 struct content {
@@ -77,7 +50,7 @@ struct content {
 /* Adds scales or zero points. Their shape depends on whether there are blocks,
    channels or neither. */
 static bool
-add_each(struct pairs *p, const struct quantized *q, const char *name,
+add_each(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name,
          enum qdqi_dtype dtype, struct content content)
 {
     const struct qdqi_params *params = q->params;
@@ -90,6 +63,8 @@ add_each(struct pairs *p, const struct quantized *q, const char *name,
         dims[i] = blocks ? q->dims[i] : (int64_t)params->n;
     if (blocks)
         dims[params->axis] = (dims[params->axis] + params->block - 1) / params->block;
+    if (blocks && q->is_gates)
+        dims[1] = dims[--rank];
     if (content.made)
         qdqi_edit_add_made(p->edit, name, dtype, rank, dims, content.size,
                            content.made);
@@ -100,7 +75,7 @@ add_each(struct pairs *p, const struct quantized *q, const char *name,
 }
 
 static bool
-add_scales(struct pairs *p, const struct quantized *q, const char *name)
+add_scales(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name)
 {
     const struct qdqi_params *params = q->params;
     uint16_t *halves = NULL;
@@ -123,7 +98,7 @@ add_scales(struct pairs *p, const struct quantized *q, const char *name)
 
 /* Adds zero points, whose type is that of the quantized integers. */
 static bool
-add_zero_points(struct pairs *p, const struct quantized *q, const char *name)
+add_zero_points(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name)
 {
     const struct qdqi_params *params = q->params;
     enum qdqi_dtype dtype = qdqi_format_row((int)params->format)->dtype;
@@ -141,16 +116,12 @@ add_zero_points(struct pairs *p, const struct quantized *q, const char *name)
     return add_each(p, q, name, dtype, (struct content){bytes, NULL, size});
 }
 
-/* The names of a tensor's scale and zero point. */
-struct beside {
-    const char *scale, *zero;
-};
-
 static bool
-add_beside(struct pairs *p, const struct quantized *q, struct beside *ret)
+add_beside(struct qdqi_pairs *p, const struct qdqi_quantized *q,
+           struct qdqi_beside *ret)
 {
-    ret->scale = new_name(p, q->tensor, "_scale");
-    ret->zero = new_name(p, q->tensor, "_zero_point");
+    ret->scale = qdqi_pairs_name(p, q->tensor, "_scale");
+    ret->zero = qdqi_pairs_name(p, q->tensor, "_zero_point");
     return ret->scale && ret->zero && add_scales(p, q, ret->scale) &&
            add_zero_points(p, q, ret->zero);
 }
@@ -158,8 +129,8 @@ add_beside(struct pairs *p, const struct quantized *q, struct beside *ret)
 /* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the
    name of its output, or NULL when out of memory. */
 static const char *
-add_node(struct pairs *p, size_t at, const char *op, const char *name,
-         const char *tensor, const struct beside *beside, const char *output,
+add_node(struct qdqi_pairs *p, size_t at, const char *op, const char *name,
+         const char *tensor, const struct qdqi_beside *beside, const char *output,
          const struct qdqi_params *params)
 {
     const char *inputs[] = {tensor, beside->scale, beside->zero};
@@ -178,15 +149,15 @@ add_node(struct pairs *p, size_t at, const char *op, const char *name,
  * of the dequantized tensor, or NULL when out of memory.
  */
 static const char *
-add_pair_between(struct pairs *p, size_t at, const struct quantized *q,
+add_pair_between(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q,
                  const char *reads, const char *makes)
 {
-    struct beside beside;
+    struct qdqi_beside beside;
     if (!reads || !makes || !add_beside(p, q, &beside))
         return NULL;
-    const char *q_out = new_name(p, q->tensor, "_QuantizeLinear_Output");
-    const char *q_name = new_name(p, q->tensor, "_QuantizeLinear");
-    const char *dq_name = new_name(p, q->tensor, "_DequantizeLinear");
+    const char *q_out = qdqi_pairs_name(p, q->tensor, "_QuantizeLinear_Output");
+    const char *q_name = qdqi_pairs_name(p, q->tensor, "_QuantizeLinear");
+    const char *dq_name = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear");
     if (!q_out || !dq_name || !q_name ||
         !add_node(p, at, "QuantizeLinear", q_name, reads, &beside, q_out, q->params))
         return NULL;
@@ -195,10 +166,10 @@ add_pair_between(struct pairs *p, size_t at, const struct quantized *q,
 }
 
 static const char *
-add_pair(struct pairs *p, size_t at, const struct quantized *q)
+add_pair(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
 {
     return add_pair_between(p, at, q, q->tensor,
-                            new_name(p, q->tensor, "_DequantizeLinear_Output"));
+                            qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
 /*
@@ -208,8 +179,8 @@ add_pair(struct pairs *p, size_t at, const struct quantized *q)
  * the pair.
  */
 static const char *
-add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
-                    const struct quantized *q)
+add_pair_everywhere(struct qdqi_pairs *p, const struct qdqi_tensor *t,
+                    const struct qdqi_quantized *q)
 {
     if (t->producer < 0) {
         const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), q);
@@ -222,7 +193,7 @@ add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
     const char *raw = qdqi_map_get(p->raw, t->name);
     if (raw) /* the DequantizeLinear behind a Gather makes it already */
         return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
-    raw = new_name(p, t->name, "_QuantizeLinear_Input");
+    raw = qdqi_pairs_name(p, t->name, "_QuantizeLinear_Input");
     if (!raw || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)raw))
         return NULL;
     for (size_t i = 0; i < node->proto->n_output; i++)
@@ -231,14 +202,13 @@ add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
     return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
 }
 
-/* Adds a weight whose integers are given: scale, zero point and the integers. Returns the
-   name of the integers, or NULL when out of memory. */
-static const char *
-add_stored(struct pairs *p, const struct quantized *q, struct beside *ret)
+const char *
+qdqi_pairs_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
+                 struct qdqi_beside *ret)
 {
     enum qdqi_format format = q->params->format;
     size_t n = 0;
-    const char *integers = new_name(p, q->tensor, "_quantized");
+    const char *integers = qdqi_pairs_name(p, q->tensor, "_quantized");
     if (!integers || !qdqi_count_elements(q->dims, q->rank, &n) ||
         !add_beside(p, q, ret))
         return NULL;
@@ -250,14 +220,14 @@ add_stored(struct pairs *p, const struct quantized *q, struct beside *ret)
 /* Adds such a weight with a DequantizeLinear. Returns the name of the dequantized tensor,
    or NULL when out of memory. */
 static const char *
-add_integers(struct pairs *p, size_t at, const struct quantized *q)
+add_integers(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
 {
-    struct beside beside;
-    const char *integers = add_stored(p, q, &beside);
+    struct qdqi_beside beside;
+    const char *integers = qdqi_pairs_store(p, q, &beside);
     if (!integers)
         return NULL;
-    const char *output = new_name(p, q->tensor, "_DequantizeLinear_Output");
-    const char *name = new_name(p, q->tensor, "_DequantizeLinear");
+    const char *output = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output");
+    const char *name = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear");
     if (!output || !name)
         return NULL;
     return add_node(p, at, "DequantizeLinear", name, integers, &beside, output,
@@ -265,7 +235,7 @@ add_integers(struct pairs *p, size_t at, const struct quantized *q)
 }
 
 static bool
-has_pair_everywhere(const struct pairs *p, const struct qdqi_tensor *t)
+has_pair_everywhere(const struct qdqi_pairs *p, const struct qdqi_tensor *t)
 {
     for (size_t i = 0; i < p->plan->view.n_tensors; i++)
         if (p->plan->activations[i].tensor == t && p->plan->activations[i].everywhere)
@@ -276,16 +246,17 @@ has_pair_everywhere(const struct pairs *p, const struct qdqi_tensor *t)
 /* Makes what a Gather reads integers, and dequantizes what it makes, whose last axis is
    that of the scales. */
 static bool
-dequantize_behind(struct pairs *p, size_t i, const struct quantized *q,
-                  const char *integers, const struct beside *beside)
+dequantize_behind(struct qdqi_pairs *p, size_t i, const struct qdqi_quantized *q,
+                  const char *integers, const struct qdqi_beside *beside)
 {
     const struct qdqi_node *node = &p->source->graph.nodes[i];
     const struct qdqi_tensor *t = node->outputs[0];
     const char *inputs[] = {NULL, beside->scale, beside->zero};
-    const char *name = new_name(p, t->name, "_DequantizeLinear"), *makes = t->name;
-    inputs[0] = new_name(p, t->name, "_quantized");
+    const char *name = qdqi_pairs_name(p, t->name, "_DequantizeLinear"),
+               *makes = t->name;
+    inputs[0] = qdqi_pairs_name(p, t->name, "_quantized");
     if (has_pair_everywhere(p, t)) {
-        makes = new_name(p, t->name, "_QuantizeLinear_Input");
+        makes = qdqi_pairs_name(p, t->name, "_QuantizeLinear_Input");
         if (!makes || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)makes))
             return false;
     }
@@ -301,18 +272,14 @@ dequantize_behind(struct pairs *p, size_t i, const struct quantized *q,
     return dq != NULL;
 }
 
-/* Makes a node read a weight that is stored as integers. */
-typedef bool (*read_stored_fn)(struct pairs *p, size_t node, const struct quantized *q,
-                               const char *integers, const struct beside *beside);
-
 /* Stores a weight as integers, which each of its layers reads by itself. */
 static bool
-store_for_layers(struct pairs *p, size_t row, const struct quantized *q,
-                 read_stored_fn read_stored)
+store_for_layers(struct qdqi_pairs *p, size_t row, const struct qdqi_quantized *q,
+                 qdqi_read_stored_fn read_stored)
 {
     const struct qdq_plan_view *view = &p->plan->view;
-    struct beside beside;
-    const char *integers = add_stored(p, q, &beside);
+    struct qdqi_beside beside;
+    const char *integers = qdqi_pairs_store(p, q, &beside);
     bool ok = integers != NULL;
     for (size_t i = 0; ok && i < view->n_layers; i++)
         if (view->layers[i].weight_input >= 0 && view->layers[i].weight_row == row)
@@ -320,123 +287,31 @@ store_for_layers(struct pairs *p, size_t row, const struct quantized *q,
     return ok;
 }
 
-/* --- activations that the runtime quantizes ---------------------------------- */
-
-/* The outputs of a tensor's DynamicQuantizeLinear. */
-struct dynamic {
-    const char *integers, *scale, *zero;
-};
-
-/* Adds a DynamicQuantizeLinear of a tensor, which all its readers share. */
-static const struct dynamic *
-quantize_dynamically(struct pairs *p, const struct qdqi_tensor *t)
-{
-    struct dynamic *made = qdqi_map_get(p->dynamic, t->name);
-    if (made)
-        return made;
-    made = qdqi_arena_alloc(p->arena, sizeof *made);
-    if (!made || !qdqi_map_put(p->dynamic, t->name, made))
-        return NULL;
-    made->integers = new_name(p, t->name, "_quantized");
-    made->scale = new_name(p, t->name, "_scale");
-    made->zero = new_name(p, t->name, "_zero_point");
-    const char *name = new_name(p, t->name, "_DynamicQuantizeLinear");
-    if (!made->integers || !made->scale || !made->zero || !name)
-        return NULL;
-    Onnx__NodeProto *node =
-        qdqi_edit_add_node(p->edit, qdqi_edit_before_uses(p->source, t),
-                           "DynamicQuantizeLinear", name, &t->name, 1, made->integers);
-    qdqi_edit_add_output(p->edit, node, made->scale);
-    qdqi_edit_add_output(p->edit, node, made->zero);
-    return node ? made : NULL;
-}
-
-/* Adds a node with an output named after a tensor. Returns the output. */
-static const char *
-add_step(struct pairs *p, size_t at, const char *op, const char *tensor,
-         const char *suffix, const char *const *inputs, size_t n, Onnx__NodeProto **ret)
-{
-    const char *output = new_name(p, tensor, suffix);
-    const char *name = output ? qdqi_edit_name(p->edit, output, "_node") : NULL;
-    *ret = name ? qdqi_edit_add_node(p->edit, at, op, name, inputs, n, output) : NULL;
-    return *ret ? output : NULL;
-}
-
-/* Returns the matrix on the right: the stored integers, turned where a Gemm turns its
-   weight. */
-static const char *
-turn_weight(struct pairs *p, size_t at, const struct qdqi_node *node,
-            const char *weight, const char *integers)
-{
-    Onnx__NodeProto *turn;
-    if (!qdqi_node_is(node->proto, "Gemm") || !qdqi_node_int(node->proto, "transB", 0))
-        return integers;
-    return add_step(p, at, "Transpose", weight, "_turned", &integers, 1, &turn);
-}
-
-/*
- * Multiplies in integers: MatMulInteger of what DynamicQuantizeLinear makes and the
- * stored weight, and the product of both scales behind a Cast. The layer's own node
- * becomes the last one of them.
- */
-static bool
-multiply_dynamically(struct pairs *p, size_t i, const struct quantized *q,
-                     const char *integers, const struct beside *beside)
-{
-    const struct qdqi_node *node = &p->source->graph.nodes[i];
-    const char *out = node->outputs[0]->name;
-    const struct dynamic *x = quantize_dynamically(p, node->inputs[0]);
-    const char *right = turn_weight(p, i, node, q->tensor, integers);
-    Onnx__NodeProto *step;
-    if (!x || !right)
-        return false;
-    const char *sum =
-        add_step(p, i, "MatMulInteger", out, "_MatMulInteger",
-                 (const char *[]){x->integers, right, x->zero, beside->zero}, 4, &step);
-    const char *floats =
-        sum ? add_step(p, i, "Cast", out, "_Cast", &sum, 1, &step) : NULL;
-    qdqi_edit_add_int(p->edit, step, "to", QDQI_FLOAT32);
-    const char *scales = add_step(p, i, "Mul", out, "_scales",
-                                  (const char *[]){x->scale, beside->scale}, 2, &step);
-    if (!floats || !scales)
-        return false;
-    const char *const factors[] = {floats, scales};
-    if (!qdqi_node_is(node->proto, "Gemm") || node->proto->n_input < 3 ||
-        !node->inputs[2]) {
-        qdqi_edit_become(p->edit, i, "Mul", factors);
-        return true;
-    }
-    const char *product = add_step(p, i, "Mul", out, "_Mul", factors, 2, &step);
-    const char *const terms[] = {product, node->inputs[2]->name};
-    qdqi_edit_become(p->edit, i, "Add", terms);
-    return product != NULL;
-}
-
 /* --- pairs of the plan --------------------------------------------------------- */
 
 /* Adds a pair whose QuantizeLinear reads the numbers that the chosen integers stand for,
    in the place of the weight. */
 static const char *
-add_rounded(struct pairs *p, size_t at, const struct quantized *q)
+add_rounded(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
 {
-    const char *rounded = new_name(p, q->tensor, "_rounded");
+    const char *rounded = qdqi_pairs_name(p, q->tensor, "_rounded");
     size_t n = 0;
     if (!rounded || !qdqi_count_elements(q->dims, q->rank, &n))
         return NULL;
     qdqi_edit_add_made(p->edit, rounded, q->dtype, q->rank, q->dims, n * sizeof(float),
                        q->params->rounded_floats);
     return add_pair_between(p, at, q, rounded,
-                            new_name(p, q->tensor, "_DequantizeLinear_Output"));
+                            qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
 static enum qdq_code
-pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
+pair_activation(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
     const struct qdqi_tensor *t = planned->tensor;
-    const struct quantized q = {.tensor = t->name,
-                                .dtype = planned->dtype,
-                                .params = &p->scales->activations[i]};
+    const struct qdqi_quantized q = {.tensor = t->name,
+                                     .dtype = planned->dtype,
+                                     .params = &p->scales->activations[i]};
     const char *output = planned->everywhere
                              ? add_pair_everywhere(p, t, &q)
                              : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
@@ -445,22 +320,25 @@ pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 }
 
 static enum qdq_code
-pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
+pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &p->plan->weights[i];
-    const struct quantized q = {.tensor = w->tensor->name,
-                                .dtype = w->tensor->dtype,
-                                .rank = w->tensor->view.rank,
-                                .dims = w->tensor->view.dims,
-                                .params = &p->scales->weights[i]};
+    const struct qdqi_quantized q = {.tensor = w->tensor->name,
+                                     .dtype = w->tensor->dtype,
+                                     .rank = w->tensor->view.rank,
+                                     .dims = w->tensor->view.dims,
+                                     .params = &p->scales->weights[i]};
     size_t at = qdqi_edit_before_uses(p->source, w->tensor);
-    if (w->is_table) /* a table that stays float stays as it is */
+    if (w->is_gates)
+        return QDQ_OK; /* qdqi_quantize_lstms() stores it */
+    if (w->is_table)   /* a table that stays float stays as it is */
         return !q.params->integers || store_for_layers(p, i, &q, dequantize_behind)
                    ? QDQ_OK
                    : qdqi_no_memory(err);
     if (p->plan->dynamic && q.params->integers)
-        return store_for_layers(p, i, &q, multiply_dynamically) ? QDQ_OK
-                                                                : qdqi_no_memory(err);
+        return store_for_layers(p, i, &q, qdqi_multiply_dynamically)
+                   ? QDQ_OK
+                   : qdqi_no_memory(err);
     if (q.params->integers)
         p->made_weights[i] = add_integers(p, at, &q);
     else if (q.params->rounded_floats)
@@ -471,7 +349,7 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
 }
 
 static void
-connect_raw(struct pairs *p, const struct qdq_layer *layer)
+connect_raw(struct qdqi_pairs *p, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = &p->source->graph.nodes[layer->node];
     for (size_t i = 0; i < node->proto->n_input; i++) {
@@ -484,7 +362,7 @@ connect_raw(struct pairs *p, const struct qdq_layer *layer)
 
 /* Stores a bias as integers behind a DequantizeLinear, without QuantizeLinear. */
 static enum qdq_code
-store_bias(struct pairs *p, size_t i, struct qdq_error *err)
+store_bias(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_bias *b = &p->plan->biases[i];
     const struct qdqi_bias *numbers = &p->scales->biases[i];
@@ -493,10 +371,10 @@ store_bias(struct pairs *p, size_t i, struct qdq_error *err)
     const char *tensor = b->tensor->name;
     if (!numbers->integers)
         return QDQ_OK;
-    const char *inputs[] = {new_name(p, tensor, "_quantized"),
-                            new_name(p, tensor, "_scale")};
-    const char *name = new_name(p, tensor, "_DequantizeLinear");
-    const char *output = new_name(p, tensor, "_DequantizeLinear_Output");
+    const char *inputs[] = {qdqi_pairs_name(p, tensor, "_quantized"),
+                            qdqi_pairs_name(p, tensor, "_scale")};
+    const char *name = qdqi_pairs_name(p, tensor, "_DequantizeLinear");
+    const char *output = qdqi_pairs_name(p, tensor, "_DequantizeLinear_Output");
     if (!inputs[0] || !inputs[1] || !name || !output)
         return qdqi_no_memory(err);
     qdqi_edit_add_initializer(e, inputs[0], QDQI_INT32, numbers->n, false,
@@ -514,7 +392,8 @@ store_bias(struct pairs *p, size_t i, struct qdq_error *err)
 /* Makes a layer read the bias that takes the mean of its weight's errors, unless that is
    stored as integers. */
 static enum qdq_code
-shift_bias(struct pairs *p, const struct qdqi_shifted_bias *b, struct qdq_error *err)
+shift_bias(struct qdqi_pairs *p, const struct qdqi_shifted_bias *b,
+           struct qdq_error *err)
 {
     for (size_t i = 0; i < p->plan->n_biases; i++) {
         const struct qdqi_planned_bias *planned = &p->plan->biases[i];
@@ -522,7 +401,7 @@ shift_bias(struct pairs *p, const struct qdqi_shifted_bias *b, struct qdq_error 
             planned->input == b->input && p->scales->biases[i].integers)
             return QDQ_OK;
     }
-    const char *name = new_name(p, b->tensor, "_corrected");
+    const char *name = qdqi_pairs_name(p, b->tensor, "_corrected");
     if (!name)
         return qdqi_no_memory(err);
     qdqi_edit_add_tensor(p->edit, name, QDQI_FLOAT32, b->rank, b->dims, b->values,
@@ -533,7 +412,7 @@ shift_bias(struct pairs *p, const struct qdqi_shifted_bias *b, struct qdq_error 
 
 /* Leaves out a bias that was made and takes nothing. */
 static void
-drop_bias(const struct pairs *p, const struct qdqi_idle_bias *b)
+drop_bias(const struct qdqi_pairs *p, const struct qdqi_idle_bias *b)
 {
     if (b->node == b->layer)
         qdqi_edit_drop_last_input(p->edit, b->node);
@@ -544,7 +423,7 @@ drop_bias(const struct pairs *p, const struct qdqi_idle_bias *b)
 
 /* Makes the layer's planned edges read the dequantized tensors. */
 static void
-connect_layer(struct pairs *p, const struct qdq_layer *layer)
+connect_layer(struct qdqi_pairs *p, const struct qdq_layer *layer)
 {
     for (size_t i = 0; i < layer->n_inputs; i++)
         qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->quantized_inputs[i],
@@ -561,19 +440,21 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                   struct qdqi_arena *arena, struct qdqi_edited *ret,
                   struct qdq_error *err)
 {
-    struct pairs p = {.source = source,
-                      .plan = plan,
-                      .scales = scales,
-                      .edit = qdqi_edit_new(source, arena),
-                      .arena = arena,
-                      .raw = qdqi_map_new(arena),
-                      .dynamic = qdqi_map_new(arena),
-                      .stems = qdqi_map_new(arena)};
+    struct qdqi_pairs p = {.source = source,
+                           .plan = plan,
+                           .scales = scales,
+                           .edit = qdqi_edit_new(source, arena),
+                           .arena = arena,
+                           .raw = qdqi_map_new(arena),
+                           .dynamic = qdqi_map_new(arena),
+                           .stems = qdqi_map_new(arena)};
     p.made = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *p.made);
     p.made_weights =
         qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.made_weights);
+    p.gates = qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.gates);
     enum qdq_code code = QDQ_OK;
-    if (!p.edit || !p.made || !p.raw || !p.dynamic || !p.stems || !p.made_weights)
+    if (!p.edit || !p.made || !p.raw || !p.dynamic || !p.stems || !p.made_weights ||
+        !p.gates)
         return qdqi_no_memory(err);
     /* Tables come first: pairs on what their Gather makes stand behind theirs. */
     for (size_t i = 0; i < plan->view.n_weights; i++)
@@ -590,6 +471,8 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
         if (plan->reads_raw[i])
             connect_raw(&p, &plan->view.layers[i]);
+    if ((code = qdqi_quantize_lstms(&p, err)))
+        return code;
     for (size_t i = 0; i < plan->n_biases; i++)
         if ((code = store_bias(&p, i, err)))
             return code;

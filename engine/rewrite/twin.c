@@ -400,10 +400,12 @@ join_nodes(struct joining *j, const char *const *tensors, size_t n)
 
 /* --- joining both halves ------------------------------------------------- */
 
+/* Returns whether the quantized model has the float model's operator sets; others may stand
+   behind them. */
 static bool
 same_imports(const Onnx__ModelProto *f, const Onnx__ModelProto *q)
 {
-    bool same = f->n_opset_import == q->n_opset_import;
+    bool same = f->n_opset_import <= q->n_opset_import;
     for (size_t i = 0; same && i < f->n_opset_import; i++) {
         const Onnx__OperatorSetIdProto *a = f->opset_import[i], *b = q->opset_import[i];
         same = a->version == b->version &&
@@ -496,8 +498,10 @@ qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
     if (code)
         return code;
     model->graph = j.graph;
-    /* the insertion of pairs may have raised it */
+    /* the insertion of pairs may have raised the one and added to the other */
     model->ir_version = quantized->proto->ir_version;
+    model->opset_import = quantized->proto->opset_import;
+    model->n_opset_import = quantized->proto->n_opset_import;
     rename_all(&j);
     join_inputs(&j);
     join_initializers(&j);

@@ -203,7 +203,7 @@ can_wait(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
          const struct budget *budget)
 {
     const struct qdq_spec *spec = job->work->spec;
-    return !job->dataset && !job->moments && !w->is_reduced &&
+    return !job->dataset && !job->moments && !w->is_reduced && !w->is_gates &&
            spec->weight_storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
            qdqi_blocks_can(c, p) && !stays_float(job, w, c, budget);
 }
@@ -261,6 +261,32 @@ is_stored(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
     return !why;
 }
 
+/*
+ * Turns an LSTM's weight, [directions, gates, inputs], to [directions, inputs, gates], as
+ * its kernel for integers reads it. A scale for each gate of each direction is one for
+ * each block along the axis of inputs, which has one block.
+ */
+static enum qdq_code
+turn_gates(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+           struct qdqi_constant *c, struct qdqi_params *p, struct qdq_error *err)
+{
+    int64_t *dims = qdqi_arena_array(job->scratch, c->rank, sizeof *dims);
+    int64_t *strides = qdqi_arena_array(job->scratch, c->rank, sizeof *strides);
+    const int64_t in_order[] = {c->dims[1] * c->dims[2], c->dims[2], 1};
+    const int64_t *from = c->strides ? c->strides : in_order;
+    if (!dims || !strides)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->rank; i++) {
+        dims[i] = c->dims[i == 0 ? 0 : 3 - i];
+        strides[i] = from[i == 0 ? 0 : 3 - i];
+    }
+    c->dims = dims;
+    c->strides = strides;
+    p->axis = w->axis < 0 ? 0 : 1;
+    p->block = w->axis < 0 ? 0 : dims[1];
+    return QDQ_OK;
+}
+
 /* Reads weight i and makes room for its scales. */
 static enum qdq_code
 begin_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
@@ -271,6 +297,7 @@ begin_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     enum qdq_code code;
     *p = (struct qdqi_params){.format = w->format, .axis = w->axis, .block = w->block};
     if ((code = qdqi_constant_read(job->model, w->tensor, &ret->c, err)) ||
+        (w->is_gates && (code = turn_gates(job, w, &ret->c, p, err))) ||
         (code = count_filled(&ret->c, w, &budget->filled, err)))
         return code;
     ret->is_left = can_wait(job, w, &ret->c, p, budget);

@@ -26,6 +26,7 @@ struct qdq_layer {
     size_t n_outputs;   /* number of quantized_outputs */
     const int *quantized_outputs; /* node output indices that get a pair of their own */
     size_t weight_row;         /* where there is one: which of the plan's n_weights */
+    size_t recurrent_row;      /* likewise, of the weight that an LSTM's state has */
     const size_t *input_rows;  /* by quantized input: which of the plan's tensors */
     const size_t *output_rows; /* by quantized output, likewise */
 };

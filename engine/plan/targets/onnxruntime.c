@@ -145,16 +145,21 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
 {
     if (cls->is_table)
         return qdqi_rule_is_on(p, C18);
+    if (cls->is_recurrent)
+        return p->spec->dynamic;
     return computes(qdqi_kernel_role(cls->support.op)) &&
            !(qdqi_class_is_operand(cls) && p->spec->weight_only);
 }
 
 /* Returns whether the weight has a scale for each channel. The integer MatMul
-   accepts a scale for each column only for a matrix on the right. */
+   accepts a scale for each column only for a matrix on the right, and the LSTM one zero
+   point for all gates. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
 {
+    if (cls->is_recurrent)
+        return p->spec->weight_format == QDQ_FORMAT_INT8;
     return strcmp(cls->support.op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
            (p->spec->weight_only && !p->spec->dynamic);
 }
@@ -223,12 +228,64 @@ dynamic_hindrance(const struct planner *p, const struct qdq_layer *layer)
     return NULL;
 }
 
+/* Returns whether the weights of an LSTM, which are constants, have its shapes. */
+static bool
+are_gates(const struct qdqi_node *node)
+{
+    const int64_t *w, *r;
+    size_t w_rank, r_rank;
+    return qdqi_tensor_dims(node->inputs[1], &w, &w_rank) &&
+           qdqi_tensor_dims(node->inputs[QDQI_RECURRENT], &r, &r_rank) && w_rank == 3 &&
+           r_rank == 3 && w[0] == r[0] && w[1] == r[1] && r[1] == 4 * r[2];
+}
+
+/* Returns the reason why a weight of a recurrent layer is not stored as integers, or
+   NULL. */
+static const char *
+gates_hindrance(const struct planner *p, const struct qdqi_tensor *t)
+{
+    struct qdqi_constant c;
+    if (t->dtype != QDQI_FLOAT32)
+        return "the runtime quantizes computed tensors of float32 alone";
+    if (qdqi_constant_is_overridable(p->model, t))
+        return "weight is an input of the graph, for which callers may send other "
+               "values";
+    return qdqi_constant_read(p->model, t, &c, NULL) || qdqi_constant_is_fill(&c)
+               ? "weight is kept in a form that is not read"
+               : NULL;
+}
+
+/* Returns the reason why a recurrent layer stays floating point, or NULL. */
+static const char *
+recurrent_hindrance(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    if (!p->spec->dynamic)
+        return "recurrent layers are computed in integers with dynamic activations "
+               "alone";
+    if (!qdqi_node_is(node->proto, "LSTM"))
+        return "the runtime has a dynamic kernel for LSTM, and for no other recurrent "
+               "layer";
+    if (layer->weight_input != 1)
+        return "weight is not constant";
+    if (!qdqi_input_is_computed(node, 0))
+        return "the runtime quantizes computed tensors of float32 alone";
+    if (qdqi_node_int(node->proto, "layout", 0))
+        return "the runtime's dynamic LSTM has no layout 1";
+    if (!are_gates(node))
+        return "the shapes of its weights are not those of an LSTM";
+    const char *why = gates_hindrance(p, node->inputs[1]);
+    return why ? why : gates_hindrance(p, node->inputs[QDQI_RECURRENT]);
+}
+
 static const char *
 hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inputs)
 {
     const struct qdqi_node *node = node_of(p, layer);
     if (p->graph->classes[layer->node]->is_table)
         return table_hindrance(p, layer);
+    if (p->graph->classes[layer->node]->is_recurrent)
+        return recurrent_hindrance(p, layer);
     if (p->spec->dynamic)
         return dynamic_hindrance(p, layer);
     if (!wants_inputs)

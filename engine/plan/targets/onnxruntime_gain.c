@@ -168,6 +168,12 @@ read_shape(const struct planner *p, const struct qdq_layer *layer, struct shape 
     if (layer->weight_input < 0 ||
         !qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) || rank < 2)
         return false;
+    if (qdqi_node_is(node->proto, "LSTM")) { /* in each step: its input and its state */
+        ret->inputs = (double)dims[rank - 1] + (double)dims[rank - 2] / 4;
+        ret->outputs = (double)dims[rank - 2];
+        ret->macs = ret->inputs * ret->outputs;
+        return true;
+    }
     if (!qdqi_node_is(node->proto, "Conv")) {
         ret->inputs = (double)dims[rank - 2];
         ret->outputs = (double)dims[rank - 1];
@@ -242,8 +248,7 @@ reason_against(const struct planner *p, const struct qdq_layer *layer)
 {
     struct shape shape;
     if (p->spec->dynamic)
-        return qdqi_is_product(layer->op) && read_shape(p, layer, &shape) &&
-                       estimate_dynamic(&shape) <= 0
+        return read_shape(p, layer, &shape) && estimate_dynamic(&shape) <= 0
                    ? "rule:C15, conversions cost more time than integers gain"
                    : NULL;
     if (is_passing(p, layer))
@@ -311,6 +316,14 @@ leave_small_gain(struct planner *p, int rule, double most)
                   "rule:C15, integers gain next to nothing of the model's time");
 }
 
+/* Returns whether the rule weighs a layer. */
+static bool
+weighs(const struct planner *p, const struct qdq_layer *layer)
+{
+    return computes(qdqi_kernel_role(layer->op)) ||
+           p->graph->classes[layer->node]->is_recurrent;
+}
+
 void
 qdqi_gain_apply(struct planner *p, int rule)
 {
@@ -324,8 +337,7 @@ qdqi_gain_apply(struct planner *p, int rule)
             const char *reason;
             if ((layer->n_inputs == 0 &&
                  !(p->spec->dynamic && layer->weight_input >= 0)) ||
-                p->selection.choices[layer->node].entry ||
-                !computes(qdqi_kernel_role(layer->op)) ||
+                p->selection.choices[layer->node].entry || !weighs(p, layer) ||
                 !(reason = reason_against(p, layer)))
                 continue;
             leave(p, layer, rule, reason);

@@ -32,11 +32,11 @@ static const int first_input[] = {0};
 static const size_t first_row[] = {0};
 static const struct qdq_layer layers[] = {
     {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default", 0x12, 0,
-     NULL, 0, first_row, NULL},
+     NULL, 0, 0, first_row, NULL},
     {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor", 0, 0, NULL, 1,
-     NULL, NULL},
+     0, NULL, NULL},
     {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default", 0, 1, first_input,
-     0, NULL, first_row},
+     0, 0, NULL, first_row},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "quantized.h"
+#include "qdq/targets.h"
 
 #include <math.h>
 
@@ -561,6 +562,81 @@ START_TEST(integers_take_no_more_than_the_file)
 }
 END_TEST
 
+/* --- LSTM ------------------------------------------------------------------- */
+
+static void
+build_lstm(struct builder *b)
+{
+    builder_init(b, 17);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_weight(b, "w", 3, (const int64_t[]){2, 8, 3});
+    builder_weight(b, "r", 3, (const int64_t[]){2, 8, 2});
+    Onnx__NodeProto *node = builder_node(b, "LSTM", "lstm", "x,w,r", "y");
+    builder_int(b, node, "hidden_size", 2);
+    builder_int(b, node, "layout", 0);
+    builder_output(b, "y", QDQI_FLOAT32);
+}
+
+/* Checks that the integers are those of a weight [2, 8, n] whose element i is i + 1, as
+   [2, n, 8], each gate with a scale of its own. */
+static void
+check_gates(const struct qdq_model *m, const char *name, const char *scale, size_t n)
+{
+    const int64_t dims[] = {2, (int64_t)n, 8};
+    struct qdqi_constant q, s;
+    ck_assert_int_eq(qdqi_stored_read(m, find_initializer(m, name), name, &q, NULL), 0);
+    ck_assert_int_eq(qdqi_stored_read(m, find_initializer(m, scale), scale, &s, NULL),
+                     0);
+    ck_assert_uint_eq(q.rank, 3);
+    ck_assert_mem_eq(q.dims, dims, sizeof dims);
+    ck_assert_uint_eq(s.rank, 2);
+    ck_assert_mem_eq(s.dims, ((const int64_t[]){2, 8}), 2 * sizeof *dims);
+    for (size_t i = 0; i < q.n; i++) {
+        size_t d = i / (8 * n), in = i / 8 % n, channel = 8 * d + i % 8;
+        float steps = (float)((channel + 1) * n) / 127.0f, stored;
+        memcpy(&stored, s.bytes + channel * sizeof stored, sizeof stored);
+        ck_assert_float_eq(stored, steps);
+        ck_assert_int_eq((int8_t)q.bytes[i],
+                         (int)rintf((float)(channel * n + in + 1) / steps));
+    }
+}
+
+START_TEST(an_lstm_reads_integers)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.target = qdq_target_find("onnxruntime");
+    spec.recipe = QDQ_RECIPE_NONE;
+    spec.host = QDQ_HOST_VNNI;
+    spec.weight_only = spec.dynamic = true;
+    build_lstm(&b);
+    int fd = builder_file(&b);
+    enum qdq_code code = quantize_with(fd, &spec, &m, NULL, &err);
+    ck_assert_msg(code == QDQ_OK, "%s", err.text);
+    const Onnx__NodeProto *node = find_node(m, "lstm");
+    ck_assert_str_eq(node->op_type, QDQI_DYNAMIC_LSTM);
+    ck_assert_str_eq(node->domain, QDQI_MS_DOMAIN);
+    ck_assert_uint_eq(node->n_input, 12);
+    ck_assert_uint_eq(node->n_attribute, 1);
+    for (size_t i = 3; i < 8; i++)
+        ck_assert_str_eq(node->input[i], "");
+    check_gates(m, node->input[1], node->input[8], 3);
+    check_gates(m, node->input[2], node->input[10], 2);
+    ck_assert(!has_tensor(m, "w") && !has_tensor(m, "r"));
+    ck_assert_int_eq(
+        ((const struct qdqi_tensor *)qdqi_map_get(m->graph.tensors, "y"))->dtype,
+        QDQI_FLOAT32);
+    ck_assert_str_eq(m->proto->opset_import[m->proto->n_opset_import - 1]->domain,
+                     QDQI_MS_DOMAIN);
+    close(fd);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -586,6 +662,7 @@ suite(void)
     tcase_add_test(t, filled_weights_stay_float);
     tcase_add_test(t, weights_that_callers_may_send_stay_float);
     tcase_add_test(t, integers_take_no_more_than_the_file);
+    tcase_add_test(t, an_lstm_reads_integers);
     suite_add_tcase(s, t);
     return s;
 }
