@@ -166,6 +166,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
 	engine/prepare/fold.c engine/prepare/fold.h \
+	engine/prepare/join_gates.c engine/prepare/join_gates.h \
 	engine/prepare/make_biases.c engine/prepare/make_biases.h \
 	engine/prepare/functions.c engine/prepare/functions.h \
 	engine/prepare/inline.c \

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "prepare/fold.h"
+#include "prepare/join_gates.h"
 #include "prepare/make_biases.h"
 #include "prepare/opset.h"
 #include "prepare/remove_pairs.h"
 
 /* The steps in the order in which they run. NULL ends the table. */
 static const qdqi_step steps[] = {
-    qdqi_step_inline, qdqi_step_remove_pairs, qdqi_step_opset,
-    qdqi_step_fold,   qdqi_step_make_biases,  NULL,
+    qdqi_step_inline,
+    qdqi_step_remove_pairs,
+    qdqi_step_opset,
+    qdqi_step_fold,
+    qdqi_step_make_biases,
+    qdqi_step_join_gates,
+    NULL,
 };
 
 /* Runs a step. A derived model owns the model that it was derived from, except for

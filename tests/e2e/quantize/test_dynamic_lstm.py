@@ -249,6 +249,55 @@ def test_nested_and_shared(tmp_path):
     assert db(source, result) > 25 and db(source, result, False) > 25
 
 
+PARTS = """<ir_version: 9, opset_import: ["" : %s]> g (float[steps,2,48] x, bool yes)
+    => (float[steps,d,2,64] y) { y = If (yes) <
+        then_branch = t () => (float[steps,d,2,64] a) {
+            %s
+            a = LSTM <hidden_size = 64> (x, w, r, b) },
+        else_branch = e () => (float[steps,d,2,64] c) {
+            c = LSTM <hidden_size = 64> (x, w0, r0, b) }> }"""
+JOINED = """
+            in_K = Slice (torch_K, zero, one, zero)
+            out_K = Slice (torch_K, minus, end, zero, step)
+            others_K = Slice (torch_K, one, three)
+            all_K = Concat <axis = AXIS> (in_K, out_K, others_K)
+            K = UNSQUEEZE"""
+
+
+@pytest.mark.parametrize("opset, unsqueeze, axis, found", [
+    (17, "Unsqueeze (all_K, zero)", 0, True), (12, "Unsqueeze <axes = [0]> (all_K)", 0, True),
+    (17, "Unsqueeze (all_K, step)", 0, False), (17, "Unsqueeze (all_K, zero)", 1, False)])
+def test_weights_in_parts(tmp_path, opset, unsqueeze, axis, found):
+    """Exporters of PyTorch put its gates (input, forget, cell, output) into the order of ONNX
+    by Slice and Concat, and do not compute that in a nested graph. Along other axes it would be
+    no weight of an LSTM."""
+    tensors = constants()
+    text = JOINED.replace("UNSQUEEZE", unsqueeze).replace("AXIS", str(axis))
+    source = onnx.parser.parse_model(PARTS % (opset, text.replace("K", "w") + text.replace("K", "r")))
+    i, o, f, c = (slice(n * UNITS, (n + 1) * UNITS) for n in range(4))
+    torch = {k: np.concatenate([tensors[k][0, part] for part in (i, f, c, o)]) for k in "wr"}
+    numbers = {"zero": [0], "one": [UNITS], "three": [3 * UNITS], "minus": [-UNITS],
+               "end": [2 ** 62], "step": [1]}
+    source.graph.initializer.extend(
+        [numpy_helper.from_array(v, f"torch_{k}") for k, v in torch.items()]
+        + [numpy_helper.from_array(tensors[k], f"{k}0") for k in "wr"]
+        + [numpy_helper.from_array(tensors["b"], "b")]
+        + [numpy_helper.from_array(np.array(v), k) for k, v in numbers.items()])
+    if not found:
+        assert quantize(tmp_path, source).returncode == 0
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert [row["reason"] for row in report["layers"] if row["class"] == "LSTM"] == [
+            "weight is computed from constants", "default"]
+        return
+    result, report = made(tmp_path, source)
+    assert ops(result.graph) == ["If", "DynamicQuantizeLSTM", "DynamicQuantizeLSTM"]
+    assert not [t.name for t in result.graph.initializer if t.name.startswith("torch")]
+    feeds = [{"x": x, "yes": np.array(yes)} for x in samples(2) for yes in (True, False)]
+    runs = [outputs(result, feeds=[feed]) for feed in feeds]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[2], runs[3])
+    assert db(source, result, feeds=feeds) > 25
+
+
 @pytest.mark.parametrize("op, gates", [("GRU", 3), ("RNN", 1)])
 def test_others_have_no_kernel(tmp_path, op, gates):
     tensors = {k: np.ascontiguousarray(v[:, :v.shape[1] // 4 * gates])
