@@ -11,48 +11,59 @@
 #pragma GCC optimize("fp-contract=fast")
 #endif
 
-enum { HIGH = 4 }; /* rows of the result that are kept in registers */
+/* The rows of the result that belong to one strip of `a` are computed in three bands, so
+   that their sums stay in registers. */
+enum { STEP = QDQI_PRODUCTS_STEP, HIGH = 6, LAST = STEP - 2 * HIGH };
+
+/* Fetches the result that will be added to while its products are summed: it seldom is in
+   the cache. */
+QDQI_LOOP void
+prefetch(const float *to, size_t width, int high, int strips)
+{
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < strips; j++)
+            __builtin_prefetch(to + (size_t)i * width + j * STEP, 1);
+}
 
 typedef float floats8 __attribute__((vector_size(32), aligned(4)));
 
-/* Adds HIGH rows of 16 columns of the result. The sums have names because the compiler
-   keeps an array of them in memory. */
+/* Adds `high` rows of one strip; `high` is a constant where this is inlined. */
 QDQI_LOOP void
-add_16(const float *a, const float *b, size_t rows, size_t width, float *to)
+add_band(const float *a, const float *b, size_t rows, size_t width, float *to, int high)
 {
-    const size_t step = QDQI_PRODUCTS_STEP;
-    floats8 s00 = {0}, s01 = {0}, s10 = {0}, s11 = {0};
-    floats8 s20 = {0}, s21 = {0}, s30 = {0}, s31 = {0};
-    for (size_t r = 0; r < rows; r++, a += step, b += step) {
-        floats8 low = *(const floats8 *)b, high = *(const floats8 *)(b + 8);
-        s00 += a[0] * low;
-        s01 += a[0] * high;
-        s10 += a[1] * low;
-        s11 += a[1] * high;
-        s20 += a[2] * low;
-        s21 += a[2] * high;
-        s30 += a[3] * low;
-        s31 += a[3] * high;
+    floats8 low[HIGH] = {0}, up[HIGH] = {0};
+    prefetch(to, width, high, 1);
+    for (size_t r = 0; r < rows; r++, a += STEP, b += STEP) {
+        floats8 first = *(const floats8 *)b, second = *(const floats8 *)(b + 8);
+#pragma GCC unroll 6
+        for (int i = 0; i < high; i++) {
+            low[i] += a[i] * first;
+            up[i] += a[i] * second;
+        }
     }
-    *(floats8 *)to += s00;
-    *(floats8 *)(to + 8) += s01;
-    *(floats8 *)(to += width) += s10;
-    *(floats8 *)(to + 8) += s11;
-    *(floats8 *)(to += width) += s20;
-    *(floats8 *)(to + 8) += s21;
-    *(floats8 *)(to += width) += s30;
-    *(floats8 *)(to + 8) += s31;
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++, to += width) {
+        *(floats8 *)to += low[i];
+        *(floats8 *)(to + 8) += up[i];
+    }
 }
 
 QDQI_LOOP void
 add_loop(const float *a, const float *b, size_t stride, size_t rows, size_t width,
          float *to)
 {
-    const size_t step = QDQI_PRODUCTS_STEP;
-    for (size_t j = 0; j < width; j += step)
-        for (size_t i = 0; i < width; i += HIGH)
-            add_16(a + i / step * stride + i % step, b + j / step * stride, rows, width,
-                   to + i * width + j);
+    for (size_t j = 0; j < width; j += STEP) {
+        const float *column = b + j / STEP * stride;
+        for (size_t i = 0; i < (a == b ? j + STEP : width); i += STEP) {
+            const float *row = a + i / STEP * stride;
+            float *at = to + i * width + j;
+            add_band(row, column, rows, width, at, HIGH);
+            add_band(row + HIGH, column, rows, width, at + HIGH * width, HIGH);
+            add_band(row + 2 * HIGH, column, rows, width, at + 2 * HIGH * width, LAST);
+        }
+    }
 }
 
 static void
@@ -72,39 +83,57 @@ add_avx2(const float *a, const float *b, size_t stride, size_t rows, size_t widt
     add_loop(a, b, stride, rows, width, to);
 }
 
-/* Adds HIGH rows of `n` strips; n is a constant where this is inlined. */
+/* Adds `high` rows of n strips; both are constants where this is inlined. */
+QDQI_AVX512 QDQI_LOOP void
+add_wide_band(const float *a, const float *b, size_t stride, size_t rows, size_t width,
+              float *to, int high, int n)
+{
+    floats16 sum[HIGH][QDQI_PRODUCTS_WIDE / STEP] = {0};
+    prefetch(to, width, high, n);
+    for (size_t r = 0; r < rows; r++, a += STEP, b += STEP)
+#pragma GCC unroll 6
+        for (int i = 0; i < high; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < n; j++)
+                sum[i][j] += a[i] * *(const floats16 *)(b + (size_t)j * stride);
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++, to += width)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            *(floats16 *)(to + j * STEP) += sum[i][j];
+}
+
+/* Adds the rows of one strip of `a`. */
 QDQI_AVX512 QDQI_LOOP void
 add_wide(const float *a, const float *b, size_t stride, size_t rows, size_t width,
          float *to, int n)
 {
-    const size_t step = QDQI_PRODUCTS_STEP;
-    floats16 sum[HIGH][QDQI_PRODUCTS_WIDE / 16] = {0};
-    for (size_t r = 0; r < rows; r++, a += step, b += step)
-#pragma GCC unroll 4
-        for (int i = 0; i < HIGH; i++)
-#pragma GCC unroll 4
-            for (int j = 0; j < n; j++)
-                sum[i][j] += a[i] * *(const floats16 *)(b + (size_t)j * stride);
-#pragma GCC unroll 4
-    for (int i = 0; i < HIGH; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < n; j++)
-            *(floats16 *)(to + (size_t)i * width + j * 16) += sum[i][j];
+    add_wide_band(a, b, stride, rows, width, to, HIGH, n);
+    add_wide_band(a + HIGH, b, stride, rows, width, to + HIGH * width, HIGH, n);
+    add_wide_band(a + 2 * HIGH, b, stride, rows, width, to + 2 * HIGH * width, LAST, n);
 }
 
 QDQI_AVX512 static void
 add_avx512(const float *a, const float *b, size_t stride, size_t rows, size_t width,
            float *to)
 {
-    const size_t step = QDQI_PRODUCTS_STEP;
-    for (size_t i = 0; i < width; i += HIGH) {
-        const float *from = a + i / step * stride + i % step;
-        if (width == QDQI_PRODUCTS_WIDE)
-            add_wide(from, b, stride, rows, width, to + i * width, 4);
-        else
-            for (size_t j = 0; j < width; j += step)
-                add_wide(from, b + j / step * stride, stride, rows, width,
-                         to + i * width + j, 1);
+    for (size_t i = 0; i < width; i += STEP) {
+        size_t first = a == b ? i : 0;
+        const float *row = a + i / STEP * stride, *columns = b + first / STEP * stride;
+        float *at = to + i * width + first;
+        switch ((width - first) / STEP) {
+        case 1:
+            add_wide(row, columns, stride, rows, width, at, 1);
+            break;
+        case 2:
+            add_wide(row, columns, stride, rows, width, at, 2);
+            break;
+        case 3:
+            add_wide(row, columns, stride, rows, width, at, 3);
+            break;
+        default:
+            add_wide(row, columns, stride, rows, width, at, 4);
+        }
     }
 }
 
@@ -116,12 +145,6 @@ static void (*const variants[QDQI_N_SIMD])(const float *, const float *, size_t,
                                            size_t,
                                            float *) = {add_plain, add_plain, add_plain};
 #endif
-
-bool
-qdqi_products_are_fused(void)
-{
-    return qdqi_simd() != QDQI_SIMD_PLAIN;
-}
 
 void
 qdqi_products_add(const float *a, const float *b, size_t stride, size_t rows,

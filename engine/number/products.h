@@ -11,7 +11,6 @@
 #ifndef QDQI_NUMBER_PRODUCTS_H
 #define QDQI_NUMBER_PRODUCTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -22,10 +21,9 @@ enum {
 /* Adds to to[i * width + j] the sum over the rows r of a[r][i] * b[r][j]. Columns come in
    strips, `stride` numbers apart: column i of row r is a[i / 16 * stride + r * 16 + i % 16].
    (Strips are read from one end to the other, and many of their rows are in the cache at a
-   time; of rows a power of two apart few would be.) */
+   time; of rows a power of two apart few would be.) Where a and b are the same, the result
+   is symmetric, and nothing is added below the diagonal's squares of 16 by 16. */
 void qdqi_products_add(const float *a, const float *b, size_t stride, size_t rows,
                        size_t width, float *to);
-/* Returns whether the variant in use fuses. */
-bool qdqi_products_are_fused(void);
 
 #endif
