@@ -195,9 +195,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/recipe/variants.c engine/recipe/variants.h \
 	engine/remake/remake.c engine/remake/remake.h \
 	engine/replan/replan.c engine/replan/replan.h \
+	engine/rewrite/blocked.c engine/rewrite/blocked.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/dynamic.c engine/rewrite/dynamic.h \
-	engine/rewrite/insert_fakes.c \
+	engine/rewrite/insert_fakes.c engine/rewrite/insert_sinks.c \
 	engine/rewrite/pairs.h \
 	engine/rewrite/split.c engine/rewrite/split.h \
 	engine/rewrite/to_float16.c engine/rewrite/to_float16.h \

@@ -19,6 +19,7 @@
 #include "job/kept.h"
 #include "range/observations.h"
 #include "replan/replan.h"
+#include "rewrite/blocked.h"
 #include "rewrite/insert.h"
 
 #include <stdlib.h>
@@ -159,9 +160,9 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
         .moments = c->moments.all.n > 0 ? &c->moments.all : NULL};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;
-    enum qdq_code code =
-        qdqi_insert_observers(job->model, job->plan, c->wanted, c->moments.tensors,
-                              c->moments.all.n, job->scratch, &observed, err);
+    enum qdq_code code = qdqi_insert_observers(
+        job->model, job->plan, c->wanted, c->observers.channels, c->moments.tensors,
+        c->moments.all.n, job->scratch, &observed, err);
     if (!code)
         code =
             qdqi_session_open(runtime, job->model, observed, &options, &session, err);
@@ -185,18 +186,45 @@ restart(struct calibration *c, const struct qdqi_feed_options *options,
     return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
 }
 
-/* Runs the model, again with half the batch each time that device memory is too
-   small. */
+/* Chooses the tensors that are observed in the runtime's own layout. A device has none, and
+   moments need the plain one. */
 static enum qdq_code
-run_with_smaller_batches(struct calibration *c, struct qdqi_runtime *runtime,
-                         const struct qdqi_feed_options *options,
-                         struct qdqi_feed **feed, struct qdq_error *err)
+choose_layout(struct calibration *c, struct qdq_error *err)
+{
+    const struct qdqi_job *job = c->job;
+    return job->dev || c->moments.all.n > 0
+               ? QDQ_OK
+               : qdqi_find_blocked(job->model, job->plan, c->wanted, job->scratch,
+                                   &c->observers.channels, err);
+}
+
+/* Returns whether the plain layout may help: the runtime could not open or run the model
+   with tensors observed in its own. They then no longer are. */
+static bool
+leave_blocks(struct calibration *c, enum qdq_code code, struct qdq_error *err)
+{
+    if (code != QDQ_RUN_FAILED || !c->observers.channels)
+        return false;
+    c->observers.channels = NULL;
+    if (err)
+        *err = (struct qdq_error){0};
+    return true;
+}
+
+/* Runs the model: again in the plain layout, where that may help, and with half the batch
+   each time that device memory is too small. */
+static enum qdq_code
+run_until_it_fits(struct calibration *c, struct qdqi_runtime *runtime,
+                  const struct qdqi_feed_options *options, struct qdqi_feed **feed,
+                  struct qdq_error *err)
 {
     for (;;) {
         c->began = false;
         enum qdq_code code = run_observed(c, runtime, *feed, err);
-        if (!code || !c->began || (code = qdqi_job_halve(c->job, code, err)) ||
-            (code = restart(c, options, feed, err)))
+        if (!code || (!leave_blocks(c, code, err) &&
+                      (!c->began || (code = qdqi_job_halve(c->job, code, err)))))
+            return code;
+        if ((code = restart(c, options, feed, err)))
             return code;
     }
 }
@@ -220,8 +248,10 @@ feed_observers(struct calibration *c, struct qdq_error *err)
         code = qdqi_job_add_warnings(job, feed, err);
     if (!code && runs)
         code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed), err);
+    if (!code && runs)
+        code = choose_layout(c, err);
     if (!code && runs) {
-        code = run_with_smaller_batches(c, runtime, &options, &feed, err);
+        code = run_until_it_fits(c, runtime, &options, &feed, err);
         qdqi_moments_finish(&c->moments);
     }
     qdqi_feed_close(&feed);

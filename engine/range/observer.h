@@ -55,6 +55,9 @@ struct qdqi_observers {
     struct qdqi_observer *rows; /* by slot */
     /* by slot: the expected type; NULL: all are float32 */
     const enum qdqi_dtype *dtypes;
+    /* by slot: the channels of a tensor that the runtime may hold in blocks, or 0; NULL:
+       all are 0 (rewrite/blocked.h) */
+    const size_t *channels;
     size_t n;
     unsigned needs;
     int64_t samples; /* samples of the current run */

@@ -32,11 +32,15 @@ enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
                                 struct qdqi_arena *arena, struct qdqi_edited *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the source with one Observe node for each planned activation i with
-   wanted[i], whose slot is i, and a Moment node for each of the n inputs of layers, whose
-   slot is its index. */
+/*
+ * Returns the source with one Observe node for each planned activation i with wanted[i],
+ * whose slot is i, and a Moment node for each of the n inputs of layers, whose slot is its
+ * index. An activation with blocked[i] > 0 may be in blocks (rewrite/blocked.h); `blocked`
+ * may be NULL.
+ */
 enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
                                     const struct qdq_plan *plan, const bool *wanted,
+                                    const size_t *blocked,
                                     const struct qdqi_tensor *const *inputs, size_t n,
                                     struct qdqi_arena *arena,
                                     const Onnx__ModelProto **ret,

@@ -2,11 +2,13 @@
 /*
  * An Observe node has one input of any type and no output. It updates its observer from
  * the tensor in ONNX Runtime's memory; the runtime can then free the activation at
- * once.
+ * once. Where the tensor may be in blocks, the node has another name and an output, which
+ * nothing reads (rewrite/blocked.h).
  */
 #include "config.h"
 #include "run/observe.h"
 
+#include "rewrite/blocked.h"
 #include "rewrite/insert.h"
 
 #include <stdio.h>
@@ -51,6 +53,45 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
     if (!status)
         qdqi_reached_end(&r);
     return status;
+}
+
+/* Fails if the tensor has not as many channels as the model says: then some of them would
+   only pad a block. */
+static OrtStatusPtr
+check_channels(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    const struct qdqi_observers *observers = k->op->state;
+    int64_t dims[4];
+    size_t rank;
+    OrtStatusPtr status = qdqi_op_input_dims(k, context, 0, dims, 4, &rank);
+    if (status || (rank == 4 && dims[1] == (int64_t)observers->channels[k->slot]))
+        return status;
+    return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
+                                    "an observed tensor has unknown channels");
+}
+
+/* Updates the observer from a tensor that may be in blocks. */
+static OrtStatusPtr
+observe_blocked(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    OrtStatusPtr status = check_channels(k, context);
+    return status ? status : observe(k, context);
+}
+
+void
+qdqi_observe_blocked_init(struct qdqi_op *op, const OrtApi *api,
+                          struct qdqi_observers *observers)
+{
+    *op = (struct qdqi_op){.api = api,
+                           .name = QDQI_OBSERVE_BLOCKED,
+                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                           .n_inputs = 1,
+                           .n_outputs = 1,
+                           .memory = QDQI_OP_ALIAS,
+                           .state = observers,
+                           .n_slots = observers->n,
+                           .compute = observe_blocked};
+    qdqi_op_init(op);
 }
 
 void

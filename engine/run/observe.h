@@ -11,6 +11,10 @@
 void qdqi_observe_init(struct qdqi_op *op, const OrtApi *api,
                        struct qdqi_observers *observers);
 
+/* Initializes the operator that reads tensors which may be in blocks (rewrite/blocked.h). */
+void qdqi_observe_blocked_init(struct qdqi_op *op, const OrtApi *api,
+                               struct qdqi_observers *observers);
+
 /* Reads the input tensor of an Observe node. Fails if its type is not the
    observer's; otherwise *ret_dtype is that type. */
 OrtStatusPtr qdqi_observed_input(const struct qdqi_kernel *kernel,

@@ -3,6 +3,7 @@
 #include "run/session.h"
 
 #include "number/half.h"
+#include "rewrite/blocked.h"
 #include "rewrite/insert.h"
 #include "run/compare_op.h"
 #include "run/compare_cuda.h"
@@ -34,6 +35,8 @@ struct qdqi_session {
     struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
     OrtMemoryInfo *memory;        /* the device's memory; NULL for the host's */
     OrtCustomOpDomain *domain;
+    struct qdqi_op blocked;            /* observes in blocks (rewrite/blocked.h); */
+    OrtCustomOpDomain *runtime_domain; /* its domain; NULL when there is none */
     OrtSession *session;
     size_t n_outputs;
     char **output_names;
@@ -118,6 +121,20 @@ enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
     return code;
 }
 
+/* Registers the operator that observes in blocks, in front of the runtime's of that name. */
+static OrtStatus *
+add_blocked_op(struct qdqi_session *s, struct qdqi_observers *observers,
+               OrtSessionOptions *o)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtStatus *status;
+    qdqi_observe_blocked_init(&s->blocked, api, observers);
+    if ((status = api->CreateCustomOpDomain(QDQI_RUNTIME_DOMAIN, &s->runtime_domain)) ||
+        (status = api->CustomOpDomain_Add(s->runtime_domain, &s->blocked.op)))
+        return status;
+    return api->AddCustomOpDomain(o, s->runtime_domain);
+}
+
 /* Registers those of our operators whose state the session has. */
 static OrtStatus *
 add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
@@ -147,6 +164,8 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
     }
     for (size_t i = 0; !status && i < n; i++)
         status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
+    if (!status && options->observers && options->observers->channels)
+        status = add_blocked_op(s, options->observers, o);
     return status ? status : api->AddCustomOpDomain(o, s->domain);
 }
 
@@ -326,6 +345,8 @@ qdqi_session_close(struct qdqi_session **session)
         api->ReleaseSession(s->session);
     if (s->domain)
         api->ReleaseCustomOpDomain(s->domain);
+    if (s->runtime_domain)
+        api->ReleaseCustomOpDomain(s->runtime_domain);
     qdqi_cuda_observers_close(&s->cuda_observers);
     qdqi_cuda_fakes_close(&s->cuda_fakes);
     qdqi_cuda_comparisons_close(&s->cuda_comparisons);

@@ -1,6 +1,7 @@
 # Unit programs of the engine (without engine/data).
 EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
+	tests/unit/engine/test_blocked \
 	tests/unit/engine/test_cases \
 	tests/unit/engine/test_catalog \
 	tests/unit/engine/test_constant \
