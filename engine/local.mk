@@ -209,6 +209,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/fake_cuda.c engine/run/fake_cuda.h \
 	engine/run/lift_weights.c engine/run/lift_weights.h \
 	engine/run/moments.c engine/run/moments.h \
+	engine/run/moments_cuda.c engine/run/moments_cuda.h \
 	engine/run/peaks.c engine/run/peaks.h \
 	engine/run/runtime.c engine/run/runtime.h \
 	engine/run/observe.c engine/run/observe.h \

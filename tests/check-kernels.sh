@@ -13,7 +13,7 @@ unset CK_TAP_LOG_FILE_NAME
 export QDQ_CUDA_MODULE="$module" QDQ_CUDA_REQUIRED=yes QDQ_CUDA_BRIEF=yes
 export QDQ_CUDA_EMULATED="$module"
 failed=0
-for name in device extremes fake histogram sums device_memory staging; do
+for name in device extremes fake histogram moment sums device_memory staging; do
     tests/cuda/test_$name || failed=1
 done
 # The emulator is slow, so only every fifth allocation fails; tools/check --release fails all.

@@ -181,6 +181,7 @@ restart(struct calibration *c, const struct qdqi_feed_options *options,
     struct qdqi_feed_options smaller = *options;
     smaller.batch = qdqi_job_batch(job);
     qdqi_observers_reset(&c->observers, c->wanted);
+    qdqi_moments_restart(&c->moments);
     c->all = c->earlier.all;
     qdqi_feed_close(feed);
     return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
@@ -247,7 +248,8 @@ feed_observers(struct calibration *c, struct qdq_error *err)
         !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
         code = qdqi_job_add_warnings(job, feed, err);
     if (!code && runs)
-        code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed), err);
+        code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed),
+                                  spec->on_nonfinite == QDQ_NONFINITE_SKIP, err);
     if (!code && runs)
         code = choose_layout(c, err);
     if (!code && runs) {

@@ -289,8 +289,10 @@ qdqi_moments_reuse(struct qdqi_collection *c, const struct qdqi_observations *ea
 }
 
 enum qdq_code
-qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, struct qdq_error *err)
+qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, bool may_reject,
+                   struct qdq_error *err)
 {
+    c->all.holds = may_reject;
     c->all.per_sample =
         samples > 0 && samples < ROWS ? (size_t)((ROWS + samples - 1) / samples) : 1;
     for (size_t i = 0; i < c->all.n; i++)
@@ -298,6 +300,14 @@ qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, struct qdq_error 
             if (!qdqi_moment_begin(&c->all.rows[i]->moments[g]))
                 return qdqi_no_memory(err);
     return QDQ_OK;
+}
+
+void
+qdqi_moments_restart(struct qdqi_collection *c)
+{
+    qdqi_patches_discard_held(&c->all);
+    for (size_t i = 0; i < c->all.n; i++)
+        qdqi_patches_reset(c->all.rows[i]);
 }
 
 /* Does the parts on the threads that the caller lends. */
@@ -314,10 +324,9 @@ share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part
 }
 
 void
-qdqi_moments_expect(struct qdqi_collection *c, int64_t samples, bool may_reject)
+qdqi_moments_expect(struct qdqi_collection *c, int64_t samples)
 {
     c->all.samples = samples;
-    c->all.holds = may_reject;
     qdqi_patches_discard_held(&c->all);
 }
 

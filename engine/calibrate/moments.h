@@ -31,16 +31,18 @@ bool qdqi_moments_are_kept(const struct qdqi_collection *collection,
 void qdqi_moments_reuse(struct qdqi_collection *collection,
                         const struct qdqi_observations *earlier);
 
-/* Allocates what the runs over so many samples need, and frees it after them. */
+/* Allocates what the runs over so many samples need, and frees it after them. If runs may be
+   rejected, the inputs of each are held until qdqi_moments_settle(), which takes them in or
+   discards them. */
 enum qdq_code qdqi_moments_begin(struct qdqi_collection *collection, int64_t samples,
-                                 struct qdq_error *err) QDQ_MUST_CHECK;
+                                 bool may_reject, struct qdq_error *err) QDQ_MUST_CHECK;
+/* Forgets what was collected. */
+void qdqi_moments_restart(struct qdqi_collection *collection);
 void qdqi_moments_finish(struct qdqi_collection *collection);
 
-/* Must be called before each run, with the number of its samples. If the run may be
-   rejected, its inputs are held until qdqi_moments_settle(), which takes them in or
-   discards them. RUN_FAILED when an input does not fit. */
-void qdqi_moments_expect(struct qdqi_collection *collection, int64_t samples,
-                         bool may_reject);
+/* Must be called before and after each run; the first with the number of its samples.
+   RUN_FAILED when an input does not fit. */
+void qdqi_moments_expect(struct qdqi_collection *collection, int64_t samples);
 enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 

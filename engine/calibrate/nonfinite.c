@@ -41,7 +41,7 @@ run(struct qdqi_observed_run *w, const struct qdqi_input *inputs, int64_t sample
     *ret = NULL;
     if (!qdqi_observers_begin(w->observers, samples))
         return qdqi_no_memory(err);
-    qdqi_moments_expect(w->moments, samples, may_skip(w));
+    qdqi_moments_expect(w->moments, samples);
     w->job->inferences++;
     enum qdq_code code = qdqi_session_run(
         w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Increases with every change of the table or of the types that it refers to. */
-enum { QDQI_CUDA_VERSION = 2 };
+enum { QDQI_CUDA_VERSION = 3 };
 
 /* The kinds of failures, by what the caller can do about them. */
 enum qdqi_cuda_fault {
@@ -75,6 +75,7 @@ struct qdqi_cuda_api {
     int (*upload)(void *device, const void *host, size_t bytes, void *stream);
     int (*download)(void *host, const void *device, size_t bytes, void *stream);
     int (*copy)(void *to, const void *from, size_t bytes, void *stream);
+    int (*clear)(void *memory, size_t bytes, void *stream); /* to zeros */
 
     /* An event marks a place in a stream. Other streams can wait for it, and the
        time between two events can be measured. */
@@ -92,12 +93,18 @@ struct qdqi_cuda_api {
     int (*histogram_init)(struct qdqi_cuda_histogram *h, size_t n, void *stream);
     int (*histogram_update)(int type, const void *data, size_t n,
                             struct qdqi_cuda_histogram *h, void *stream);
+    int (*histogram_extremes)(const struct qdqi_cuda_histogram *h, size_t n,
+                              struct qdqi_extremes *ret, void *stream);
     int (*fake)(int type, const struct qdqi_grid *grid, const void *in, void *out,
                 void *stream);
     size_t (*sums_workspace)(void);
     int (*sums_init)(struct qdqi_error_sums *s, size_t n, void *stream);
     int (*sums_update)(int type, const void *f, const void *q, size_t n,
                        struct qdqi_error_sums *s, void *workspace, void *stream);
+    int (*moment_gather)(const struct qdqi_cuda_window *w,
+                         const struct qdqi_cuda_moment *m,
+                         const struct qdqi_cuda_rows *rows, void *stream);
+    int (*moment_add)(const struct qdqi_cuda_moment *m, size_t n, void *stream);
 };
 
 /* The module's one symbol: a function of this type. */

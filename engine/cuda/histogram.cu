@@ -42,6 +42,13 @@ init(struct qdqi_cuda_histogram *all)
     make_empty(&h->piece);
 }
 
+__global__ void
+copy_extremes(const struct qdqi_cuda_histogram *h, size_t n, struct qdqi_extremes *ret)
+{
+    for (size_t i = qdqi_thread(); i < n; i += qdqi_threads())
+        ret[i] = h[i].extremes;
+}
+
 /* --- growing ---------------------------------------------------------------- */
 
 /* Joins pairs of bins `shift` times. After 11 times all counts are in the first bin. */
@@ -149,6 +156,16 @@ qdqi_cuda_histogram_init(struct qdqi_cuda_histogram *h, size_t n, void *stream)
     if (n == 0)
         return cudaSuccess;
     qdqi_launch(init, (unsigned)n, THREADS, stream, h);
+    return (int)cudaGetLastError();
+}
+
+int
+qdqi_cuda_histogram_extremes(const struct qdqi_cuda_histogram *h, size_t n,
+                             struct qdqi_extremes *ret, void *stream)
+{
+    if (n == 0)
+        return cudaSuccess;
+    qdqi_launch(copy_extremes, 1, THREADS, stream, h, n, ret);
     return (int)cudaGetLastError();
 }
 

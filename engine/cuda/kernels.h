@@ -45,6 +45,10 @@ int qdqi_cuda_histogram_init(struct qdqi_cuda_histogram *h, size_t n, void *stre
 int qdqi_cuda_histogram_update(int type, const void *data, size_t n,
                                struct qdqi_cuda_histogram *h, void *stream);
 
+/* Copies the extremes of n histograms. */
+int qdqi_cuda_histogram_extremes(const struct qdqi_cuda_histogram *h, size_t n,
+                                 struct qdqi_extremes *ret, void *stream);
+
 /* --- fake.cu: number/format.h ----------------------------------------------- */
 
 /* Does the same as qdqi_grid_apply(). `grid` itself is in host memory, its scales
@@ -65,6 +69,47 @@ int qdqi_cuda_sums_init(struct qdqi_error_sums *s, size_t n, void *stream);
  */
 int qdqi_cuda_sums_update(int type, const void *f, const void *q, size_t n,
                           struct qdqi_error_sums *s, void *workspace, void *stream);
+
+/* --- moment.cu: number/moment.h ---------------------------------------------- */
+
+enum { QDQI_CUDA_MOMENT_ROWS = 256, QDQI_CUDA_AXES = 3 };
+
+/* How a convolution moves over its input, by spatial axis. No axes: rows of a matrix. */
+struct qdqi_cuda_window {
+    unsigned axes;
+    size_t kernel[QDQI_CUDA_AXES], out[QDQI_CUDA_AXES];
+    int64_t stride[QDQI_CUDA_AXES], dilation[QDQI_CUDA_AXES];
+    int64_t begin[QDQI_CUDA_AXES], in[QDQI_CUDA_AXES]; /* padding; size of the input */
+    size_t elements; /* of a sample, of one group's channels */
+};
+
+/* The moments of one input, by group; their shape is that of struct qdqi_moment. What the
+   pointers lead to is on the device, and zeros at first. */
+struct qdqi_cuda_moment {
+    size_t groups, k, block, tile;
+    size_t blocks, tiles; /* of a row; along a side of a block */
+    float *products;      /* [group] and then as struct qdqi_moment has them */
+    double *sums;         /* [group][k] */
+    uint64_t *rows;       /* by group */
+    float *pending;       /* [group][QDQI_CUDA_MOMENT_ROWS][blocks * tiles * tile] */
+};
+
+/* Rows of one sample that are to be copied: those from number `first` on, of `wanted`, which
+   are spread over its positions as range/patches.h says. */
+struct qdqi_cuda_rows {
+    const float *data; /* the sample */
+    size_t positions, wanted, first, n;
+    double offset;
+    size_t at; /* the place of the first among the pending rows */
+};
+
+/* Copies rows to the pending ones. A row with a NaN or an infinity becomes zeros and is not
+   counted. The structures are in host memory. */
+int qdqi_cuda_moment_gather(const struct qdqi_cuda_window *w,
+                            const struct qdqi_cuda_moment *m,
+                            const struct qdqi_cuda_rows *rows, void *stream);
+/* Adds the first n pending rows to the sums and products. */
+int qdqi_cuda_moment_add(const struct qdqi_cuda_moment *m, size_t n, void *stream);
 
 #ifdef __cplusplus
 }

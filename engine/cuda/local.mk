@@ -9,6 +9,7 @@ KERNEL_FILES = \
 	engine/cuda/extremes.cu \
 	engine/cuda/fake.cu \
 	engine/cuda/histogram.cu \
+	engine/cuda/moment.cu \
 	engine/cuda/module.cu \
 	engine/cuda/sums.cu
 KERNEL_OBJECTS = $(KERNEL_FILES:.cu=.o)

@@ -164,6 +164,12 @@ copy(void *to, const void *from, size_t bytes, void *stream)
                                         (cudaStream_t)stream));
 }
 
+int
+clear(void *memory, size_t bytes, void *stream)
+{
+    return clear_status(cudaMemsetAsync(memory, 0, bytes, (cudaStream_t)stream));
+}
+
 /* --- streams ---------------------------------------------------------------- */
 
 int
@@ -247,6 +253,7 @@ const struct qdqi_cuda_api api = {
     .upload = upload,
     .download = download,
     .copy = copy,
+    .clear = clear,
     .event_open = event_open,
     .event_close = event_close,
     .event_record = event_record,
@@ -257,10 +264,13 @@ const struct qdqi_cuda_api api = {
     .extremes_update = qdqi_cuda_extremes_update,
     .histogram_init = qdqi_cuda_histogram_init,
     .histogram_update = qdqi_cuda_histogram_update,
+    .histogram_extremes = qdqi_cuda_histogram_extremes,
     .fake = qdqi_cuda_fake,
     .sums_workspace = qdqi_cuda_sums_workspace,
     .sums_init = qdqi_cuda_sums_init,
     .sums_update = qdqi_cuda_sums_update,
+    .moment_gather = qdqi_cuda_moment_gather,
+    .moment_add = qdqi_cuda_moment_add,
 };
 
 } // namespace

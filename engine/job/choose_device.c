@@ -75,19 +75,6 @@ qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *ret, struct qdq_error 
     return code;
 }
 
-/* Says that a GPU that could be used is not used. */
-static enum qdq_code
-warn_moments(struct qdqi_job *job, struct qdq_error *err)
-{
-    struct qdq_error why = {0};
-    if (job->work->spec->device == QDQ_DEVICE_CPU || !has_samples(job->work) ||
-        !job->engine->cuda_module || find_place(job->engine, &why))
-        return QDQ_OK;
-    return qdqi_warn(&job->warnings, job->arena, err, "device_fallback", NULL,
-                     "the model was run on the CPU: weights.rounding and "
-                     "bias_correction collect moments there");
-}
-
 enum qdq_code
 qdqi_job_choose_device(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -95,12 +82,6 @@ qdqi_job_choose_device(struct qdqi_job *job, struct qdq_error *err)
     struct qdq_error why = {0};
     bool asked = job->work->spec->device == QDQ_DEVICE_CUDA;
     job->device = "cpu";
-    if (asked && qdqi_moments_wanted(job->work->spec))
-        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/device",
-                             "weights.rounding and bias_correction are computed on the "
-                             "CPU: let device be cpu or auto");
-    if (qdqi_moments_wanted(job->work->spec))
-        return warn_moments(job, err);
     if (!asked &&
         (job->work->spec->device == QDQ_DEVICE_CPU || !has_samples(job->work)))
         return QDQ_OK;

@@ -106,6 +106,15 @@ qdqi_moment_fini(struct qdqi_moment *m)
     *m = (struct qdqi_moment){0};
 }
 
+void
+qdqi_moment_reset(struct qdqi_moment *m)
+{
+    memset(m->sums, 0, m->k * sizeof *m->sums);
+    memset(m->products, 0, qdqi_moment_products(m->k) * sizeof *m->products);
+    m->rows = 0;
+    m->n_pending = 0;
+}
+
 bool
 qdqi_moment_begin(struct qdqi_moment *m)
 {

@@ -62,6 +62,9 @@ size_t qdqi_moment_products(size_t k);
 /* Returns the bytes that it takes while rows are taken in. */
 uint64_t qdqi_moment_bytes(size_t k);
 
+/* Forgets all rows. */
+void qdqi_moment_reset(struct qdqi_moment *m);
+
 /* Allocates `pending`, if that was not done; false when out of memory. */
 bool qdqi_moment_begin(struct qdqi_moment *m);
 /* Frees `pending`. */

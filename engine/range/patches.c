@@ -8,27 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a convolution stands in its input. */
-struct geometry {
-    int64_t in[QDQI_PATCH_AXES], out[QDQI_PATCH_AXES], begin[QDQI_PATCH_AXES];
-    size_t channels; /* of one group */
-    size_t plane;    /* elements of a channel */
-};
-
 enum {
     MAX_SHARES = 8, /* into which the work on rows is divided */
     ELEMENTS = 16   /* of a kernel, whose places are computed at once */
 };
 
-/* The work on one sample, of which `wanted` of n positions are taken. */
+/* The work on one sample. */
 struct taking {
-    struct qdqi_patches *patches;
-    const struct geometry *geometry; /* NULL: rows of a matrix */
+    struct qdqi_patched_sample from;
     qdqi_share_fn *share;
     void *arg;
-    const float *sample;
-    size_t n, wanted;
-    double offset;                /* of the positions in their intervals, [0, 1) */
     size_t first, rows, n_shares; /* those that are copied now */
     /* Those that are copied of a convolution: where each element of the kernel lies in a
        channel, by row. -1: padding. */
@@ -38,7 +27,7 @@ struct taking {
 };
 
 static void
-set_padding(const struct qdqi_window *w, size_t i, struct geometry *g)
+set_padding(const struct qdqi_window *w, size_t i, struct qdqi_geometry *g)
 {
     int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
     int64_t both = w->begin[i] + w->end[i];
@@ -57,13 +46,14 @@ set_padding(const struct qdqi_window *w, size_t i, struct geometry *g)
 /* Returns false when the input does not fit. */
 static bool
 geometry_of(const struct qdqi_patches *p, const struct qdqi_patched *input,
-            struct geometry *g)
+            struct qdqi_geometry *g)
 {
     const struct qdqi_window *w = &p->window;
     size_t kernel = 1;
     if (input->rank != w->axes + 2 || (size_t)input->dims[1] % p->groups != 0)
         return false;
-    *g = (struct geometry){.channels = (size_t)input->dims[1] / p->groups, .plane = 1};
+    *g = (struct qdqi_geometry){.channels = (size_t)input->dims[1] / p->groups,
+                                .plane = 1};
     for (size_t i = 0; i < w->axes; i++) {
         g->in[i] = input->dims[i + 2];
         g->plane *= (size_t)g->in[i];
@@ -75,7 +65,7 @@ geometry_of(const struct qdqi_patches *p, const struct qdqi_patched *input,
 
 /* Returns the place in a channel of element `e` of the kernel at `at`; -1: padding. */
 static ptrdiff_t
-place_of(const struct qdqi_window *w, const struct geometry *g, const int64_t *at,
+place_of(const struct qdqi_window *w, const struct qdqi_geometry *g, const int64_t *at,
          size_t e)
 {
     ptrdiff_t place = 0, size = 1;
@@ -94,22 +84,23 @@ place_of(const struct qdqi_window *w, const struct geometry *g, const int64_t *a
 static size_t
 position_of(const struct taking *t, size_t row)
 {
-    double interval = (double)(t->first + row) + t->offset;
-    size_t at = (size_t)(interval * (double)t->n / (double)t->wanted);
-    return at < t->n ? at : t->n - 1;
+    const struct qdqi_patched_sample *s = &t->from;
+    double interval = (double)(t->first + row) + s->offset;
+    size_t at = (size_t)(interval * (double)s->positions / (double)s->wanted);
+    return at < s->positions ? at : s->positions - 1;
 }
 
 static void
 find_places(struct taking *t)
 {
-    const struct qdqi_window *w = &t->patches->window;
+    const struct qdqi_window *w = &t->from.patches->window;
     for (size_t r = 0; r < t->rows; r++) {
         size_t position = position_of(t, r);
         int64_t at[QDQI_PATCH_AXES];
-        for (size_t i = w->axes; i-- > 0; position /= (size_t)t->geometry->out[i])
-            at[i] = (int64_t)(position % (size_t)t->geometry->out[i]);
+        for (size_t i = w->axes; i-- > 0; position /= (size_t)t->from.geometry->out[i])
+            at[i] = (int64_t)(position % (size_t)t->from.geometry->out[i]);
         for (size_t e = 0; e < t->n_elements; e++)
-            t->places[e][r] = place_of(w, t->geometry, at, t->element + e);
+            t->places[e][r] = place_of(w, t->from.geometry, at, t->element + e);
     }
 }
 
@@ -132,16 +123,16 @@ static void
 copy_channels(void *arg, size_t share)
 {
     struct taking *t = arg;
-    const struct geometry *g = t->geometry;
-    size_t channels = t->patches->groups * g->channels;
-    size_t kernel = t->patches->moments->k / g->channels;
+    const struct qdqi_geometry *g = t->from.geometry;
+    size_t channels = t->from.patches->groups * g->channels;
+    size_t kernel = t->from.patches->moments->k / g->channels;
     size_t end = channels * (share + 1) / t->n_shares;
     bool finite = true;
     for (size_t c = channels * share / t->n_shares; c < end; c++) {
-        const struct qdqi_moment *m = &t->patches->moments[c / g->channels];
+        const struct qdqi_moment *m = &t->from.patches->moments[c / g->channels];
         for (size_t e = 0; e < t->n_elements; e++) {
             size_t i = c % g->channels * kernel + t->element + e;
-            finite &= copy_element(t->sample + c * g->plane, t->places[e], t->rows,
+            finite &= copy_element(t->from.data + c * g->plane, t->places[e], t->rows,
                                    qdqi_moment_element(m, i, m->n_pending));
         }
     }
@@ -152,9 +143,9 @@ static void
 copy_patches(struct taking *t)
 {
     ptrdiff_t places[ELEMENTS][QDQI_MOMENT_ROWS];
-    struct qdqi_patches *p = t->patches;
-    size_t kernel = p->moments->k / t->geometry->channels;
-    size_t channels = p->groups * t->geometry->channels;
+    struct qdqi_patches *p = t->from.patches;
+    size_t kernel = p->moments->k / t->from.geometry->channels;
+    size_t channels = p->groups * t->from.geometry->channels;
     bool finite = true;
     t->places = places;
     t->n_shares = t->n_shares < channels ? t->n_shares : channels;
@@ -175,10 +166,10 @@ static void
 copy_rows(void *arg, size_t i)
 {
     const struct taking *t = arg;
-    struct qdqi_moment *m = t->patches->moments;
+    struct qdqi_moment *m = t->from.patches->moments;
     size_t end = t->rows * (i + 1) / t->n_shares;
     for (size_t r = t->rows * i / t->n_shares; r < end; r++)
-        qdqi_moment_put(m, m->n_pending + r, t->sample + position_of(t, r) * m->k);
+        qdqi_moment_put(m, m->n_pending + r, t->from.data + position_of(t, r) * m->k);
 }
 
 static void
@@ -208,6 +199,15 @@ qdqi_patches_finish(struct qdqi_patches *p, qdqi_share_fn *share, void *arg)
 }
 
 void
+qdqi_patches_reset(struct qdqi_patches *p)
+{
+    qdqi_shifts_free(&p->shifts);
+    p->taken = 0;
+    for (size_t g = 0; g < p->groups; g++)
+        qdqi_moment_reset(&p->moments[g]);
+}
+
+void
 qdqi_patches_fini(struct qdqi_patches *p)
 {
     qdqi_shifts_free(&p->shifts);
@@ -215,29 +215,20 @@ qdqi_patches_fini(struct qdqi_patches *p)
 
 enum { ROWS_OF_A_SHARE = 1 << 14 }; /* elements that are worth a thread's while */
 
-/* Takes the wanted positions. Each has one of as many equal intervals, and the place in
-   the interval changes from sample to sample (van der Corput's sequence). */
+/* Takes the wanted positions. */
 static void
 add_sample(struct taking *t)
 {
-    struct qdqi_patches *p = t->patches;
-    double bit = 0.5;
-    t->offset = 0;
-    for (uint64_t i = p->taken; i > 0; i >>= 1, bit /= 2)
-        t->offset += i & 1 ? bit : 0;
-    if (t->wanted >= t->n) {
-        t->wanted = t->n;
-        t->offset = 0;
-    }
-    for (t->first = 0; t->first < t->wanted; t->first += t->rows) {
+    struct qdqi_patches *p = t->from.patches;
+    for (t->first = 0; t->first < t->from.wanted; t->first += t->rows) {
         size_t room = QDQI_MOMENT_ROWS - p->moments->n_pending;
-        size_t left = t->wanted - t->first;
+        size_t left = t->from.wanted - t->first;
         bool full = false;
         t->rows = left < room ? left : room;
         t->n_shares = 1 + t->rows * p->moments->k * p->groups / ROWS_OF_A_SHARE;
         if (t->n_shares > MAX_SHARES)
             t->n_shares = MAX_SHARES;
-        if (t->geometry)
+        if (t->from.geometry)
             copy_patches(t);
         else
             t->share(t->arg, copy_rows, t->n_shares, t);
@@ -253,17 +244,19 @@ add_sample(struct taking *t)
 static bool
 add_whole(const struct taking *t)
 {
-    struct qdqi_patches *p = t->patches;
-    const struct geometry *g = t->geometry;
+    struct qdqi_patches *p = t->from.patches;
+    const struct qdqi_geometry *g = t->from.geometry;
     if (!g || p->groups > 1 ||
         !qdqi_shifts_pay(&p->window, g->channels, (size_t)g->in[0], (size_t)g->in[1],
-                         t->wanted))
+                         t->from.wanted))
         return false;
     if (!p->shifts)
         p->shifts = qdqi_shifts_new(g->channels);
-    return p->shifts && qdqi_shifts_add(p->shifts, t->sample, (size_t)g->in[0],
+    return p->shifts && qdqi_shifts_add(p->shifts, t->from.data, (size_t)g->in[0],
                                         (size_t)g->in[1], t->share, t->arg);
 }
+
+/* --- samples -------------------------------------------------------------- */
 
 static size_t
 count_elements(const struct qdqi_patched *input)
@@ -274,13 +267,25 @@ count_elements(const struct qdqi_patched *input)
     return elements;
 }
 
-static bool
-take(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
-     qdqi_share_fn *share, void *arg)
+/* Returns element i of van der Corput's sequence. */
+static double
+van_der_corput(uint64_t i)
+{
+    double sum = 0, bit = 0.5;
+    for (; i > 0; i >>= 1, bit /= 2)
+        sum += i & 1 ? bit : 0;
+    return sum;
+}
+
+bool
+qdqi_patches_each(struct qdqi_moments *all, size_t slot,
+                  const struct qdqi_patched *input,
+                  void (*take)(void *arg, const struct qdqi_patched_sample *sample),
+                  void *arg)
 {
     struct qdqi_patches *p = all->rows[slot];
-    struct geometry g;
-    struct taking t = {.patches = p, .share = share, .arg = arg};
+    struct qdqi_geometry g;
+    struct qdqi_patched_sample s = {.patches = p};
     size_t samples = (size_t)all->samples, positions = 1;
     size_t elements = count_elements(input);
     if (elements == 0)
@@ -289,7 +294,7 @@ take(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
     if (p->window.axes > 0) {
         if (!geometry_of(p, input, &g))
             return false;
-        t.geometry = &g;
+        s.geometry = &g;
         for (size_t i = 0; i < p->window.axes; i++)
             positions *= (size_t)g.out[i];
         samples = (size_t)input->dims[0];
@@ -302,14 +307,37 @@ take(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
     size_t wanted = cut ? all->per_sample : all->per_sample * (size_t)all->samples;
     if (!cut && p->window.axes > 0) /* the batch of the layer is not that of the run */
         wanted = (wanted + samples - 1) / samples;
+    bool is_whole = wanted >= positions;
+    s.positions = positions;
+    s.wanted = is_whole ? positions : wanted;
     for (size_t i = 0; positions > 0 && i < samples; i++, p->taken++) {
-        t.sample = input->data + i * (elements / samples);
-        t.n = positions;
-        t.wanted = wanted;
-        if (!add_whole(&t))
-            add_sample(&t);
+        s.data = input->data + i * (elements / samples);
+        s.offset = is_whole ? 0 : van_der_corput(p->taken);
+        take(arg, &s);
     }
     return true;
+}
+
+struct sharing {
+    qdqi_share_fn *share;
+    void *arg;
+};
+
+static void
+take_sample(void *arg, const struct qdqi_patched_sample *sample)
+{
+    const struct sharing *sharing = arg;
+    struct taking t = {.from = *sample, .share = sharing->share, .arg = sharing->arg};
+    if (!add_whole(&t))
+        add_sample(&t);
+}
+
+static bool
+take(struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
+     qdqi_share_fn *share, void *arg)
+{
+    struct sharing sharing = {share, arg};
+    return qdqi_patches_each(all, slot, input, take_sample, &sharing);
 }
 
 /* --- inputs that are held ------------------------------------------------- */

@@ -49,6 +49,32 @@ struct qdqi_moments {
     size_t n_held, room;
 };
 
+/* Where a convolution stands in its input. */
+struct qdqi_geometry {
+    int64_t in[QDQI_PATCH_AXES], out[QDQI_PATCH_AXES], begin[QDQI_PATCH_AXES];
+    size_t channels; /* of one group */
+    size_t plane;    /* elements of a channel */
+};
+
+/*
+ * One sample of an input, of which `wanted` of `positions` are taken: that of row r is
+ * floor((r + offset) * positions / wanted). Each has one of as many equal intervals, and
+ * the place in the interval changes from sample to sample.
+ */
+struct qdqi_patched_sample {
+    struct qdqi_patches *patches;
+    const struct qdqi_geometry *geometry; /* NULL: rows of a matrix */
+    const float *data;
+    size_t positions, wanted;
+    double offset; /* [0, 1) */
+};
+
+/* Calls take(arg, sample) for each sample of an input. Returns false when the input's shape
+   is not one that the window fits. Reads nothing of the input's data. */
+bool qdqi_patches_each(
+    struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
+    void (*take)(void *arg, const struct qdqi_patched_sample *sample), void *arg);
+
 /* Calls do_part(part_arg, i) for each i < n; on several threads, if the caller likes. */
 typedef void qdqi_share_fn(void *arg, void (*do_part)(void *part_arg, size_t i),
                            size_t n, void *part_arg);
@@ -67,6 +93,9 @@ void qdqi_patches_free_held(struct qdqi_moments *all);
 
 /* Adds what is still pending to the moments. */
 void qdqi_patches_finish(struct qdqi_patches *patches, qdqi_share_fn *share, void *arg);
+
+/* Forgets all rows. */
+void qdqi_patches_reset(struct qdqi_patches *patches);
 
 /* Frees what finishing needed. */
 void qdqi_patches_fini(struct qdqi_patches *patches);

@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct qdqi_uploaded_scales {
-    float *scales;        /* in device memory */
-    int32_t *zero_points; /* in device memory; NULL when all are 0 */
-    size_t room;          /* capacity of both, in values */
+/* What a FakeQuant needs in device memory. */
+struct qdqi_uploaded {
+    float *chosen;            /* NULL: not uploaded */
+    const float *host_chosen; /* which it is a copy of */
+    float *scales;            /* in device memory */
+    int32_t *zero_points;     /* in device memory; NULL when all are 0 */
+    size_t room;              /* capacity of both, in values */
     /* The host's values at the time of the upload: */
     float *host_scales;
     int32_t *host_zero_points;
@@ -39,13 +42,14 @@ qdqi_cuda_fakes_open(const struct qdqi_fakes *fakes, const struct qdqi_device *d
 }
 
 static void
-free_scales(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s)
+free_uploaded(const struct qdqi_device *dev, struct qdqi_uploaded *s)
 {
+    qdqi_device_release(dev, s->chosen);
     qdqi_device_release(dev, s->scales);
     qdqi_device_release(dev, s->zero_points);
     free(s->host_scales);
     free(s->host_zero_points);
-    *s = (struct qdqi_uploaded_scales){0};
+    *s = (struct qdqi_uploaded){0};
 }
 
 void
@@ -55,7 +59,7 @@ qdqi_cuda_fakes_close(struct qdqi_cuda_fakes **cuda_fakes)
     if (!f)
         return;
     for (size_t i = 0; i < f->host->n; i++)
-        free_scales(f->dev, &f->rows[i]);
+        free_uploaded(f->dev, &f->rows[i]);
     free(f->rows);
     free(f);
     *cuda_fakes = NULL;
@@ -74,8 +78,7 @@ count_scales(const struct qdqi_fake *f, size_t elements)
 }
 
 static bool
-is_uploaded(const struct qdqi_uploaded_scales *s, const struct qdqi_fake *f,
-            size_t elements)
+is_uploaded(const struct qdqi_uploaded *s, const struct qdqi_fake *f, size_t elements)
 {
     return s->scales && s->elements == elements && !s->zero_points == !f->zero_points &&
            memcmp(s->host_scales, f->scales, s->n * sizeof *f->scales) == 0 &&
@@ -119,13 +122,13 @@ upload_values(const struct qdqi_device *dev, const struct qdqi_fake *f,
 }
 
 static enum qdq_code
-make_room(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s, size_t n,
-          size_t room, bool zero_points, struct qdq_error *err)
+make_room(const struct qdqi_device *dev, struct qdqi_uploaded *s, size_t n, size_t room,
+          bool zero_points, struct qdq_error *err)
 {
     void *scales = NULL, *points = NULL;
     if (s->scales && s->room >= room && s->n == n && !s->zero_points == !zero_points)
         return QDQ_OK;
-    free_scales(dev, s);
+    free_uploaded(dev, s);
     s->host_scales = calloc(n + 1, sizeof *s->host_scales);
     s->host_zero_points = calloc(n + 1, sizeof *s->host_zero_points);
     if (!s->host_scales || !s->host_zero_points)
@@ -143,7 +146,7 @@ make_room(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s, size_t 
 /* Uploads scales and zero points if they changed. Overwriting is safe: earlier runs
    have ended, and the values do not change within a run. */
 static enum qdq_code
-upload_scales(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s,
+upload_scales(const struct qdqi_device *dev, struct qdqi_uploaded *s,
               const struct qdqi_fake *f, size_t elements, struct qdq_error *err)
 {
     if (is_uploaded(s, f, elements))
@@ -156,7 +159,7 @@ upload_scales(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s,
     if (!code && f->zero_points)
         code = upload_values(dev, f, f->zero_points, n, elements, s->zero_points, err);
     if (code) {
-        free_scales(dev, s);
+        free_uploaded(dev, s);
         return code;
     }
     memcpy(s->host_scales, f->scales, n * sizeof *f->scales);
@@ -164,6 +167,26 @@ upload_scales(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s,
         memcpy(s->host_zero_points, f->zero_points, n * sizeof *f->zero_points);
     s->elements = elements;
     return QDQ_OK;
+}
+
+/* Uploads the numbers that were chosen for a constant, if that was not done. */
+static enum qdq_code
+upload_chosen(const struct qdqi_device *dev, struct qdqi_uploaded *s,
+              const struct qdqi_fake *f, size_t elements, struct qdq_error *err)
+{
+    void *memory;
+    if (s->chosen && s->host_chosen == f->chosen && s->elements == elements)
+        return QDQ_OK;
+    free_uploaded(dev, s);
+    enum qdq_code code =
+        qdqi_device_alloc(dev, elements * sizeof *s->chosen, &memory, err);
+    if (code)
+        return code;
+    s->chosen = memory;
+    s->host_chosen = f->chosen;
+    s->elements = elements;
+    return qdqi_device_upload(dev, memory, f->chosen, elements * sizeof *s->chosen,
+                              err);
 }
 
 /* --- the operator --------------------------------------------------------- */
@@ -174,15 +197,20 @@ quantize(struct qdqi_cuda_fakes *f, size_t slot, const struct qdqi_op_tensor *t,
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(f->dev->cuda);
     const struct qdqi_fake *fake = &f->host->rows[slot];
-    struct qdqi_uploaded_scales *sent = &f->rows[slot];
+    struct qdqi_uploaded *sent = &f->rows[slot];
     if (t->n == 0 || (!fake->on && t->data == to))
         return QDQ_OK;
-    if (!fake->on)
-        return qdqi_device_check(
-            f->dev, gpu->copy(to, t->data, t->n * sizeof(float), stream), err);
-    enum qdq_code code = upload_scales(f->dev, sent, fake, t->n, err);
+    enum qdq_code code = QDQ_OK;
+    if (fake->on)
+        code = fake->chosen ? upload_chosen(f->dev, sent, fake, t->n, err)
+                            : upload_scales(f->dev, sent, fake, t->n, err);
     if (code)
         return code;
+    if (!fake->on || fake->chosen)
+        return qdqi_device_check(f->dev,
+                                 gpu->copy(to, fake->on ? sent->chosen : t->data,
+                                           t->n * sizeof(float), stream),
+                                 err);
     struct qdqi_grid grid = {
         .format = fake->format,
         .outer = t->n / fake->channels / fake->inner,

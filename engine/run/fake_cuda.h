@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FakeQuant on a CUDA device. The scales are in device memory and are uploaded again
-   only when they have changed. This header is only for engine/run/. */
+/* FakeQuant on a CUDA device. Scales and chosen numbers are in device memory and are
+   uploaded again only when they have changed. This header is only for engine/run/. */
 #ifndef QDQI_RUN_FAKE_CUDA_H
 #define QDQI_RUN_FAKE_CUDA_H
 
 #include "number/fake.h"
 #include "run/device_memory.h"
 
-struct qdqi_uploaded_scales; /* the scales of one slot on the device */
+struct qdqi_uploaded; /* what one slot needs on the device */
 
 /* The state that the FakeQuant nodes of one session share. */
 struct qdqi_cuda_fakes {
     const struct qdqi_fakes *host;
     const struct qdqi_device *dev;
-    struct qdqi_uploaded_scales *rows; /* indexed by slot */
-    struct qdq_error fault;            /* the error of the last operator that failed */
+    struct qdqi_uploaded *rows; /* indexed by slot */
+    struct qdq_error fault;     /* the error of the last operator that failed */
 };
 
 /* Borrows both. Nothing is uploaded yet. NO_MEMORY. */

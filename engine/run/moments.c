@@ -6,8 +6,6 @@
 
 #include "rewrite/insert.h"
 
-enum { MAX_RANK = 64 };
-
 struct adding {
     const struct qdqi_kernel *kernel;
     OrtKernelContext *context;
@@ -23,22 +21,39 @@ share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part
         a->status = qdqi_op_parallel_for(a->kernel, a->context, do_part, n, part_arg);
 }
 
+OrtStatusPtr
+qdqi_moments_input(const struct qdqi_kernel *k, OrtKernelContext *context,
+                   int64_t *dims, struct qdqi_patched *ret)
+{
+    struct qdqi_op_tensor t;
+    size_t rank;
+    OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
+    if (status ||
+        (status = qdqi_op_input_dims(k, context, 0, dims, QDQI_MOMENTS_RANK, &rank)))
+        return status;
+    *ret = (struct qdqi_patched){t.data, rank, dims};
+    return NULL;
+}
+
+OrtStatusPtr
+qdqi_moments_misfit(const struct qdqi_kernel *k)
+{
+    return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
+                                    "the input of a layer does not fit its weight, or "
+                                    "there is no memory for a copy");
+}
+
 static OrtStatusPtr
 observe(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
-    const OrtApi *api = k->op->api;
-    int64_t dims[MAX_RANK];
-    struct qdqi_op_tensor t;
+    int64_t dims[QDQI_MOMENTS_RANK];
+    struct qdqi_patched input;
     struct adding adding = {.kernel = k, .context = context};
-    size_t rank;
-    OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
-    if (status || (status = qdqi_op_input_dims(k, context, 0, dims, MAX_RANK, &rank)))
+    OrtStatusPtr status = qdqi_moments_input(k, context, dims, &input);
+    if (status)
         return status;
-    const struct qdqi_patched input = {t.data, rank, dims};
     if (!qdqi_patches_add(k->op->state, k->slot, &input, share, &adding))
-        return api->CreateStatus(ORT_INVALID_ARGUMENT,
-                                 "the input of a layer does not fit its weight, or "
-                                 "there is no memory for a copy");
+        return qdqi_moments_misfit(k);
     return adding.status;
 }
 

@@ -6,6 +6,14 @@
 #include "range/patches.h"
 #include "run/op.h"
 
+enum { QDQI_MOMENTS_RANK = 64 }; /* the most of an input */
+
+/* Describes the input of a node. `dims` has room for QDQI_MOMENTS_RANK. */
+OrtStatusPtr qdqi_moments_input(const struct qdqi_kernel *k, OrtKernelContext *context,
+                                int64_t *dims, struct qdqi_patched *ret);
+/* Makes the status for an input that could not be taken in. */
+OrtStatusPtr qdqi_moments_misfit(const struct qdqi_kernel *k);
+
 /* Initializes the operator. A node's slot is an index into `moments`, which is
    borrowed. Nodes run on the host. */
 void qdqi_moments_init(struct qdqi_op *op, const OrtApi *api,

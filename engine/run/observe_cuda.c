@@ -119,8 +119,12 @@ read_samples(struct qdqi_cuda_observers *o, struct qdq_error *err)
 enum qdq_code
 qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     size_t n = o->host->n;
     enum qdq_code code = o->used > 0 ? read_samples(o, err) : QDQ_OK;
+    if (!code && o->histograms)
+        code = qdqi_device_check(
+            o->dev, gpu->histogram_extremes(o->histograms, n, o->extremes, NULL), err);
     if (!code)
         code = qdqi_device_download(o->dev, o->downloaded, o->extremes,
                                     n * sizeof *o->extremes, err);
@@ -206,13 +210,10 @@ accumulate(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached
     r->observer->runs++;
     if (r->n == 0)
         return QDQ_OK;
-    if (o->histograms) {
-        struct qdqi_cuda_histogram *h = &o->histograms[slot];
-        status = gpu->histogram_update(type, r->data, r->n, h, stream);
-        if (!status)
-            status =
-                gpu->copy(&o->extremes[slot], &h->extremes, sizeof h->extremes, stream);
-    } else
+    if (o->histograms)
+        status =
+            gpu->histogram_update(type, r->data, r->n, &o->histograms[slot], stream);
+    else
         status = gpu->extremes_update(type, r->data, r->n, &o->extremes[slot], stream);
     enum qdq_code code = qdqi_device_check(o->dev, status, err);
     return code || !o->samples ? code : append_samples(o, slot, r, stream, err);

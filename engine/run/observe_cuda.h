@@ -18,7 +18,7 @@ struct qdqi_cuda_observers {
     struct qdqi_observers *host;
     const struct qdqi_device *dev;
     /* In device memory, by slot: */
-    struct qdqi_extremes *extremes;
+    struct qdqi_extremes *extremes; /* with histograms: only while these are read */
     struct qdqi_cuda_histogram *histograms; /* NULL when no histograms are needed */
     /* In device memory: the extremes of each sample since the last download. NULL
        when no averages are needed. */

@@ -11,6 +11,7 @@
 #include "run/fake_cuda.h"
 #include "run/lift_weights.h"
 #include "run/moments.h"
+#include "run/moments_cuda.h"
 #include "run/peaks.h"
 #include "run/observe.h"
 #include "run/observe_cuda.h"
@@ -30,6 +31,7 @@ struct qdqi_session {
     const struct qdqi_device *dev; /* NULL for the host */
     /* on the device; NULL when nothing is observed there */
     struct qdqi_cuda_observers *cuda_observers;
+    struct qdqi_cuda_moments *cuda_moments;         /* on the device, or NULL */
     struct qdqi_cuda_fakes *cuda_fakes;             /* on the device, or NULL */
     struct qdqi_cuda_comparisons *cuda_comparisons; /* on the device, or NULL */
     struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
@@ -113,6 +115,8 @@ enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
     if (!code && s->dev && options->observers)
         code = qdqi_cuda_observers_open(options->observers, s->dev, &s->cuda_observers,
                                         err);
+    if (!code && s->dev && options->moments && !options->moments->holds)
+        code = qdqi_cuda_moments_open(options->moments, s->dev, &s->cuda_moments, err);
     if (!code && s->dev && options->fakes)
         code = qdqi_cuda_fakes_open(options->fakes, s->dev, &s->cuda_fakes, err);
     if (!code && s->dev && options->comparisons)
@@ -147,7 +151,9 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
         qdqi_observe_cuda_init(&s->ops[n++], api, s->cuda_observers);
     else if (options->observers)
         qdqi_observe_init(&s->ops[n++], api, options->observers);
-    if (options->moments)
+    if (s->cuda_moments)
+        qdqi_moments_cuda_init(&s->ops[n++], api, s->cuda_moments);
+    else if (options->moments)
         qdqi_moments_init(&s->ops[n++], api, options->moments);
     if (options->peaks)
         qdqi_peaks_init(&s->ops[n++], api, options->peaks);
@@ -348,6 +354,7 @@ qdqi_session_close(struct qdqi_session **session)
     if (s->runtime_domain)
         api->ReleaseCustomOpDomain(s->runtime_domain);
     qdqi_cuda_observers_close(&s->cuda_observers);
+    qdqi_cuda_moments_close(&s->cuda_moments);
     qdqi_cuda_fakes_close(&s->cuda_fakes);
     qdqi_cuda_comparisons_close(&s->cuda_comparisons);
     qdqi_staging_close(&s->staging);
@@ -461,6 +468,8 @@ explain(struct qdqi_session *s, struct qdq_error *why)
 {
     if (s->cuda_observers && s->cuda_observers->fault.code)
         *why = s->cuda_observers->fault;
+    else if (s->cuda_moments && qdqi_cuda_moments_fault(s->cuda_moments)->code)
+        *why = *qdqi_cuda_moments_fault(s->cuda_moments);
     else if (s->cuda_fakes && s->cuda_fakes->fault.code)
         *why = s->cuda_fakes->fault;
     else if (s->cuda_comparisons && s->cuda_comparisons->fault.code)
@@ -542,12 +551,14 @@ qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena 
 enum qdq_code
 qdqi_session_collect(struct qdqi_session *s, struct qdq_error *err)
 {
-    enum qdq_code code = s->cuda_observers
-                             ? qdqi_cuda_observers_collect(s->cuda_observers, err)
-                             : QDQ_OK;
-    return code || !s->cuda_comparisons
-               ? code
-               : qdqi_cuda_comparisons_collect(s->cuda_comparisons, err);
+    enum qdq_code code = QDQ_OK;
+    if (s->cuda_observers)
+        code = qdqi_cuda_observers_collect(s->cuda_observers, err);
+    if (!code && s->cuda_moments)
+        code = qdqi_cuda_moments_collect(s->cuda_moments, err);
+    if (!code && s->cuda_comparisons)
+        code = qdqi_cuda_comparisons_collect(s->cuda_comparisons, err);
+    return code;
 }
 
 enum qdq_code

@@ -9,13 +9,14 @@ check_PROGRAMS += \
 	tests/cuda/test_fake \
 	tests/cuda/test_histogram \
 	tests/cuda/test_large \
+	tests/cuda/test_moment \
 	tests/cuda/test_device_memory \
 	tests/cuda/test_staging \
 	tests/cuda/test_sums
 
 # The emulator's module, for check-kernels.sh, the programs above and tests/e2e/gpu. Without a
 # C++ compiler there is none, and these tests say so.
-EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu sums.cu) \
+EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu moment.cu sums.cu) \
 	$(wildcard $(addprefix $(srcdir)/engine/,cuda/*.h number/*.h include/qdq/*.h)) \
 	$(wildcard $(srcdir)/tests/cuda/emulator/*)
 check_DATA += tests/cuda/emulated.so

@@ -132,6 +132,20 @@ START_TEST(tensors_that_are_not_finite_are_not_counted)
 }
 END_TEST
 
+START_TEST(extremes_of_histograms_are_copied)
+{
+    struct qdqi_extremes got[2];
+    struct qdqi_extremes *copies = device_memory(sizeof got);
+    begin(&want);
+    take(&want, QDQI_FLOAT32, NORMAL, 1, 1000, 0);
+    fine(gpu->histogram_extremes(histogram, 2, copies, stream));
+    from_device(got, copies, sizeof got);
+    ck_assert_mem_eq(&got[0], &want.extremes, sizeof *got);
+    ck_assert(qdqi_extremes_empty(&got[1]));
+    fine(gpu->release(copies));
+}
+END_TEST
+
 START_TEST(repeated_runs_give_the_same_counts)
 {
     static struct qdqi_cuda_histogram first, again;
@@ -158,6 +172,7 @@ suite(void)
     tcase_add_loop_test(t, bins_are_joined_as_on_the_cpu, 0, 16);
     tcase_add_test(t, types_share_a_histogram);
     tcase_add_loop_test(t, tensors_that_are_not_finite_are_not_counted, 0, 4);
+    tcase_add_test(t, extremes_of_histograms_are_copied);
     tcase_add_test(t, repeated_runs_give_the_same_counts);
     suite_add_tcase(s, t);
     return s;

@@ -10,7 +10,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 : >"$work/config.h"
 
-for file in extremes fake histogram sums; do
+for file in extremes fake histogram moment sums; do
     kernels="$kernels -x c++ $src/engine/cuda/$file.cu"
 done
 # Rounds each operation and fuses none, as nvcc does (engine/cuda/nvcc.flags).

@@ -112,6 +112,12 @@ __float_as_uint(float x)
     return bits;
 }
 
+static inline float
+__fmaf_rn(float a, float b, float c)
+{
+    return __builtin_fmaf(a, b, c);
+}
+
 /* --- runtime -------------------------------------------------------------- */
 
 typedef struct emulated_stream *cudaStream_t;

@@ -11,6 +11,7 @@
  *   EMULATED_CUDA_MOST=N    there is not the memory for tensors of more than N elements
  *   EMULATED_CUDA_FAKED=N   the same, of those that are fake-quantized
  *   EMULATED_CUDA_SUMMED=N  the same, of those that are compared
+ *   EMULATED_CUDA_GATHERED=N the same, of rows that are copied for moments
  *   EMULATED_CUDA_BYTES=N   a device has so much memory
  *   EMULATED_CUDA_ONCE=PATH all that only in the process that finds this file, which is
  *                           gone then: a worker that comes after it fares well
@@ -53,8 +54,9 @@ const std::function<void()> *kernel;
 
 /* The C library's own: the one that a sanitizer puts before it looks after its shadow of
    the stack at each jump, which takes longer than all else. */
-void (*const jump)(jmp_buf, int) = (void (*)(jmp_buf, int))dlsym(
-    dlopen("libc.so.6", RTLD_NOW), "_longjmp");
+void (*const jump)(jmp_buf,
+                   int) = (void (*)(jmp_buf, int))dlsym(dlopen("libc.so.6", RTLD_NOW),
+                                                        "_longjmp");
 
 void
 leave(enum state state)
@@ -374,6 +376,16 @@ copy(void *to, const void *from, size_t bytes, void *stream)
 }
 
 int
+clear(void *memory, size_t bytes, void *stream)
+{
+    if (is_lost())
+        return LOST;
+    stream_wait(stream);
+    memset(memory, 0, bytes);
+    return FINE;
+}
+
+int
 event_open(void **ret)
 {
     *ret = new event{NULL};
@@ -441,7 +453,8 @@ histogram_update(int type, const void *data, size_t n, struct qdqi_cuda_histogra
 int
 fake(int type, const struct qdqi_grid *grid, const void *in, void *out, void *stream)
 {
-    int status = luck(grid->outer * grid->channels * grid->inner, "EMULATED_CUDA_FAKED");
+    int status =
+        luck(grid->outer * grid->channels * grid->inner, "EMULATED_CUDA_FAKED");
     return status ? status : qdqi_cuda_fake(type, grid, in, out, stream);
 }
 
@@ -450,8 +463,15 @@ sums_update(int type, const void *f, const void *q, size_t n, struct qdqi_error_
             void *workspace, void *stream)
 {
     int status = luck(n, "EMULATED_CUDA_SUMMED");
-    return status ? status
-                  : qdqi_cuda_sums_update(type, f, q, n, s, workspace, stream);
+    return status ? status : qdqi_cuda_sums_update(type, f, q, n, s, workspace, stream);
+}
+
+int
+moment_gather(const struct qdqi_cuda_window *w, const struct qdqi_cuda_moment *m,
+              const struct qdqi_cuda_rows *rows, void *stream)
+{
+    int status = luck(rows->n * m->k, "EMULATED_CUDA_GATHERED");
+    return status ? status : qdqi_cuda_moment_gather(w, m, rows, stream);
 }
 
 const struct qdqi_cuda_api api = {
@@ -473,6 +493,7 @@ const struct qdqi_cuda_api api = {
     .upload = copy,
     .download = copy,
     .copy = copy,
+    .clear = clear,
     .event_open = event_open,
     .event_close = event_close,
     .event_record = event_record,
@@ -483,10 +504,13 @@ const struct qdqi_cuda_api api = {
     .extremes_update = extremes_update,
     .histogram_init = qdqi_cuda_histogram_init,
     .histogram_update = histogram_update,
+    .histogram_extremes = qdqi_cuda_histogram_extremes,
     .fake = fake,
     .sums_workspace = qdqi_cuda_sums_workspace,
     .sums_init = qdqi_cuda_sums_init,
     .sums_update = sums_update,
+    .moment_gather = moment_gather,
+    .moment_add = qdqi_cuda_moment_add,
 };
 
 } // namespace

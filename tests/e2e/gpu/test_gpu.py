@@ -35,7 +35,7 @@ def gpu(service, module, monkeypatch):
     """Starts a daemon with one GPU that has these failures, as in gpu(lost=5,
     workers_count=2)."""
     def make(numbers="0", **settings):
-        for key in ("driver", "devices", "lost", "most", "faked", "bytes", "once"):
+        for key in ("driver", "devices", "lost", "most", "faked", "gathered", "bytes", "once"):
             if key in settings:
                 monkeypatch.setenv(f"EMULATED_CUDA_{key.upper()}",
                                    str(settings.pop(key)))
@@ -105,25 +105,6 @@ def test_why_there_is_none(gpu, mishap, code, says):
     assert says in warning
 
 
-@pytest.mark.parametrize("member", [{"weights": {"rounding": "gptq"}},
-                                    {"bias_correction": True}])
-def test_moments_are_collected_on_the_cpu(gpu, member):
-    """A job that requires the device is refused with the reason; one with `auto` runs on the
-    CPU and warns of it."""
-    one = gpu()
-    job = one.ended(one.submit_glyphs(spec={**SHORT, **member, "device": "cuda"}))
-    assert job["state"] == "failed" and job["error"]["code"] == "unsupported"
-    assert "computed on the CPU" in job["error"]["detail"]
-    for device, warns in (("auto", 1), ("cpu", 0)):
-        job = one.submit_glyphs(spec={**SHORT, **member, "device": device})
-        one.succeeded(job)
-        report = one.report(job)
-        assert report["device"] == "cpu"
-        texts = warnings(report, "device_fallback")
-        assert len(texts) == warns
-        assert all("collect moments there" in text for text in texts)
-
-
 @pytest.mark.parametrize("mishap, cuda, says", [
     ({}, None, [None]),
     ({"numbers": "0,3"}, None, [None, "there is no CUDA device 3; 1 is here"]),
@@ -157,6 +138,54 @@ def test_a_job_runs_there(gpu, device):
     assert (a["device"], b["device"]) == (NAME, "cpu")
     assert a["tensors"] == b["tensors"]
     assert a["evaluation"]["outputs"] == b["evaluation"]["outputs"]
+
+
+ROUNDED = {**ONE, "weights": {"rounding": "gptq"}, "bias_correction": True}
+
+
+@pytest.mark.parametrize("more", [{}, {"calibration": {**ONE["calibration"],
+                                                       "on_nonfinite": "skip_sample"}}])
+def test_moments_of_matrices_are_those_of_the_cpu(gpu, more):
+    """The rows of matrices are the same on both, and so are the integers of the weights.
+    Where samples may be skipped, inputs of layers are brought to the host."""
+    one = gpu()
+    there = one.submit_glyphs("glyph_vit", spec={**ROUNDED, **more, "device": "cuda"})
+    here = one.submit_glyphs("glyph_vit", spec={**ROUNDED, **more, "device": "cpu"})
+    one.succeeded(there)
+    one.succeeded(here)
+    a, b = one.report(there), one.report(here)
+    assert (a["device"], b["device"]) == (NAME, "cpu")
+    assert a["evaluation"]["outputs"] == b["evaluation"]["outputs"]
+
+
+def test_moments_of_convolutions(gpu):
+    """The CPU takes other patches of an image, all of them, than the GPU; both round as
+    well as each other, and better than to the nearest integers."""
+    one = gpu()
+    calibration = {**ONE["calibration"], "max_samples": 2}
+    specs = {name: {**spec, "calibration": calibration, "evaluate": {"samples": 32},
+                    "weights": {"dtype": "int4",
+                                "rounding": "gptq" if "gptq" in name else "nearest"}}
+        for name, spec in (("gptq there", {**ROUNDED, "device": "cuda"}),
+                           ("gptq here", {**ROUNDED, "device": "cpu"}),
+                           ("nearest", {**ONE, "device": "cpu"}))}
+    jobs = {name: one.submit_glyphs(spec=spec) for name, spec in specs.items()}
+    for job in jobs.values():
+        one.succeeded(job)
+    sqnr = {name: one.report(job)["evaluation"]["outputs"][0]["sqnr_db"]
+            for name, job in jobs.items()}
+    assert abs(sqnr["gptq there"] - sqnr["gptq here"]) < 1
+    assert sqnr["gptq there"] > sqnr["nearest"] + 3
+
+
+def test_what_ifs_see_rounded_weights_there(gpu):
+    one = gpu()
+    spec = {**ROUNDED, "evaluate": False, "sensitivity": {"samples": 2}}
+    there = one.submit_glyphs("glyph_vit", spec={**spec, "device": "cuda"})
+    here = one.submit_glyphs("glyph_vit", spec={**spec, "device": "cpu"})
+    one.succeeded(there)
+    one.succeeded(here)
+    assert one.report(there)["sensitivity"] == one.report(here)["sensitivity"]
 
 
 def test_a_cage_that_is_required(gpu):
@@ -231,6 +260,22 @@ def test_a_batch_that_does_not_fit(gpu):
     here = one.submit_glyphs("glyph_mobilenet", spec=smaller)
     one.succeeded(here)
     assert one.report(there)["tensors"] == one.report(here)["tensors"]
+
+
+def test_rows_for_moments_that_do_not_fit(gpu):
+    """What was collected of a batch that did not fit is forgotten."""
+    one = gpu(most=30_000)
+    spec = {**ROUNDED, "device": "cuda"}
+    there = one.submit_glyphs(spec=spec)
+    assert one.succeeded(there)["attempts"] == 1
+    halved = warnings(one.report(there), "batch_halved")
+    assert len(halved) == 1 and "2 were run instead" in halved[0]
+    smaller = {**spec, "calibration": {**ONE["calibration"], "batch": 2}}
+    fits = one.submit_glyphs(spec=smaller, fresh=True)
+    one.succeeded(fits)
+    assert warnings(one.report(fits), "batch_halved") == []
+    a, b = one.report(there)["evaluation"], one.report(fits)["evaluation"]
+    assert a["outputs"] == b["outputs"]
 
 
 def test_a_batch_that_does_not_fit_in_a_what_if(gpu):
