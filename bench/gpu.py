@@ -20,6 +20,7 @@ from common import QDQ, Measured, machine, peer, table
 from make_model import cached
 
 METHODS = ("minmax", "mse", "entropy")
+MOMENTS = {"bias_correction": True}  # which collects them, and rounds nothing else
 BATCHES = (1, 8)
 FEW, MANY = 64, 1088
 WHAT_IFS_FEW, WHAT_IFS_MANY = 16, 64
@@ -55,9 +56,9 @@ class Bench:
         return peer("infer_on", self.provider, self.model, self.data, samples,
                     batch).inner
 
-    def calibration(self, method, samples, batch):
+    def calibration(self, method, samples, batch, **more):
         report = self.quantize({"calibration": {"method": method, "batch": batch,
-                                                "max_samples": samples}})
+                                                "max_samples": samples}, **more})
         return report["timings"]["calibrate"]
 
     def what_if(self, samples, batch):
@@ -76,6 +77,9 @@ class Bench:
             yield (f"calibration, {method}",
                    lambda n, m=method: self.calibration(m, n, batch),
                    self.few, self.many)
+        yield ("minmax and moments",
+               lambda n: self.calibration("minmax", n, batch, **MOMENTS),
+               self.few, self.many)
         yield "a what-if", lambda n: self.what_if(n, batch), self.fewer, self.more
 
     def milliseconds(self, batch, rounds):

@@ -83,8 +83,8 @@ struct qdqi_cuda_window {
     size_t elements; /* of a sample, of one group's channels */
 };
 
-/* The moments of one input, by group; their shape is that of struct qdqi_moment. What the
-   pointers lead to is on the device, and zeros at first. */
+/* The moments of one input, by group; their shape is that of struct qdqi_moment. The memory is
+   the device's, and contains zeros at first. */
 struct qdqi_cuda_moment {
     size_t groups, k, block, tile;
     size_t blocks, tiles; /* of a row; along a side of a block */

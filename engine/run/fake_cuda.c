@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a FakeQuant needs in device memory. */
+/* The device memory of one FakeQuant. */
 struct qdqi_uploaded {
     float *chosen;            /* NULL: not uploaded */
     const float *host_chosen; /* which it is a copy of */

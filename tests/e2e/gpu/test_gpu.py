@@ -263,14 +263,15 @@ def test_a_batch_that_does_not_fit(gpu):
 
 
 def test_rows_for_moments_that_do_not_fit(gpu):
-    """What was collected of a batch that did not fit is forgotten."""
+    """The daemon forgets the rows of a batch that did not fit."""
     one = gpu(most=30_000)
-    spec = {**ROUNDED, "device": "cuda"}
+    calibration = {**ONE["calibration"], "max_samples": 4}
+    spec = {**ROUNDED, "calibration": calibration, "device": "cuda"}
     there = one.submit_glyphs(spec=spec)
     assert one.succeeded(there)["attempts"] == 1
     halved = warnings(one.report(there), "batch_halved")
     assert len(halved) == 1 and "2 were run instead" in halved[0]
-    smaller = {**spec, "calibration": {**ONE["calibration"], "batch": 2}}
+    smaller = {**spec, "calibration": {**calibration, "batch": 2}}
     fits = one.submit_glyphs(spec=smaller, fresh=True)
     one.succeeded(fits)
     assert warnings(one.report(fits), "batch_halved") == []
