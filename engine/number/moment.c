@@ -48,12 +48,19 @@ block_size(const struct qdqi_moment *m, size_t b)
     return left < m->block ? left : m->block;
 }
 
+/* Tiles of a block: those on and above the diagonal. */
+static size_t
+n_block_tiles(const struct qdqi_moment *m)
+{
+    return n_tiles(m) * (n_tiles(m) + 1) / 2;
+}
+
 /* Returns the tile of a block that has row i and column j of tiles; i <= j. */
 static float *
 tile_at(const struct qdqi_moment *m, size_t block, size_t i, size_t j)
 {
     size_t n = n_tiles(m), before = i * n - i * (i + 1) / 2 + j;
-    return m->products + (block * (n * (n + 1) / 2) + before) * m->tile * m->tile;
+    return m->products + (block * n_block_tiles(m) + before) * m->tile * m->tile;
 }
 
 static struct qdqi_moment
@@ -66,8 +73,7 @@ size_t
 qdqi_moment_products(size_t k)
 {
     const struct qdqi_moment m = shape_of(k);
-    size_t n = n_tiles(&m);
-    return n_blocks(&m) * (n * (n + 1) / 2) * m.tile * m.tile;
+    return n_blocks(&m) * n_block_tiles(&m) * m.tile * m.tile;
 }
 
 /* Returns the elements of `pending`. */
@@ -228,25 +234,25 @@ add_sums(struct qdqi_moment *m, size_t block, size_t tile)
     }
 }
 
-/* Adds a row of tiles, from the diagonal to the right. */
 static void
-add_row(struct qdqi_moment *m, size_t block, size_t i)
+add_tile(struct qdqi_moment *m, size_t block, size_t i, size_t j)
 {
-    size_t n = (block_size(m, block) + m->tile - 1) / m->tile;
-    if (i >= n)
-        return;
-    add_sums(m, block, i);
-    for (size_t j = i; j < n; j++)
-        qdqi_products_add(strips_at(m, block, i), strips_at(m, block, j), STRIDE,
-                          m->n_pending, m->tile, tile_at(m, block, i, j));
+    if (i == j)
+        add_sums(m, block, i);
+    qdqi_products_add(strips_at(m, block, i), strips_at(m, block, j), STRIDE,
+                      m->n_pending, m->tile, tile_at(m, block, i, j));
 }
 
-/* A part is two rows of tiles: one from the top and one from the bottom, so that all
-   parts have about as much to do. */
+/* The tiles of a block, in the order in which they lie, are divided into parts of about
+   as many: so few that a part is worth a thread's while, and so many that threads end at
+   about the same time. */
+enum { MAX_PARTS = 128 };
+
 static size_t
 n_block_parts(const struct qdqi_moment *m)
 {
-    return (n_tiles(m) + 1) / 2;
+    size_t n = n_block_tiles(m);
+    return n < MAX_PARTS ? n : MAX_PARTS;
 }
 
 size_t
@@ -258,11 +264,18 @@ qdqi_moment_parts(const struct qdqi_moment *m)
 void
 qdqi_moment_add_part(struct qdqi_moment *m, size_t part)
 {
-    size_t block = part / n_block_parts(m), i = part % n_block_parts(m);
-    size_t other = n_tiles(m) - 1 - i;
-    add_row(m, block, i);
-    if (other != i)
-        add_row(m, block, other);
+    size_t parts = n_block_parts(m), block = part / parts, side = n_tiles(m);
+    size_t first = part % parts * n_block_tiles(m) / parts;
+    size_t end = (part % parts + 1) * n_block_tiles(m) / parts;
+    size_t used = (block_size(m, block) + m->tile - 1) / m->tile, i = 0, j = first;
+    for (; j >= side; j -= side - i)
+        i++;
+    for (size_t n = first; n < end; n++) {
+        if (j < used)
+            add_tile(m, block, i, j);
+        if (++j == side)
+            j = ++i;
+    }
 }
 
 void
