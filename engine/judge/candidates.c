@@ -156,7 +156,8 @@ qdqi_candidates_judge(struct qdqi_candidates *r, const struct qdqi_scales *scale
         .sqnr_db = db,
         .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA) / before : NAN,
         .latency_ratio = cost.latency_ratio,
-        .samples = cost.samples};
+        .samples = cost.samples,
+        .is_float = r->job->plan->view.n_quantized == 0};
     ret->excess = fmax(excess_of(ret->size_ratio, r->max_size),
                        excess_of(ret->latency_ratio, r->max_latency));
     if (qdqi_judge_top1(r->judge) < r->min_top1)

@@ -2,6 +2,7 @@
 #ifndef QDQI_JUDGE_GRADE_H
 #define QDQI_JUDGE_GRADE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How good a candidate is. */
@@ -12,6 +13,7 @@ struct qdqi_grade {
     double excess;
     double size_ratio, latency_ratio; /* to the float model; NAN: not measured */
     int64_t samples;                  /* that were run to judge it */
+    bool is_float; /* no layer of it is quantized: the plan left the others, too */
 };
 
 #endif

@@ -31,12 +31,14 @@ struct state {
 };
 
 enum { START_SHARE = 2 }; /* one part in so many of the bound is for the first groups */
+enum { FEW = 3 };         /* groups that the search by gains can be expected to find */
 
 static const double least_gain_db = 0.05; /* a smaller gain is not worth a layer */
 static const double least_relief = 0.005; /* likewise, of the excess */
 
 /* Noise as loud as the signal hides what one group gains, because others wreck the outputs
-   as well. Below this figure a group is measured alone, with all other layers in float. */
+   as well. Below this figure a group is measured alone, with all other layers in float. Above
+   it that is done where the first groups turn out to hide each other. */
 static const double alone_below_db = 10;
 
 /* Estimates agree with the scores when they differ by no more. */
@@ -143,7 +145,8 @@ mark_kept(struct state *s)
 
 /* --- gains ----------------------------------------------------------------- */
 
-/* Judges the outputs with this group alone in integers. */
+/* Judges the outputs with this group alone in integers. One that the plan leaves in float
+   when it is alone may do as much harm as all of them. */
 static enum qdq_code
 measure_alone(struct state *s, struct group *g, struct qdq_error *err)
 {
@@ -151,7 +154,7 @@ measure_alone(struct state *s, struct group *g, struct qdq_error *err)
     set_group(s, g, false);
     enum qdq_code code = judge(s, "alone", &g->score, err);
     set_all(s, false);
-    g->gain = noise_of(g->score.sqnr_db);
+    g->gain = noise_of(g->score.is_float ? s->h->best.sqnr_db : g->score.sqnr_db);
     return code;
 }
 
@@ -414,6 +417,29 @@ go_backward(struct state *s, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Returns whether the groups hide each other, or many of them do harm: even a few of the best
+   would not take away as much noise as the goal wants. It does not go by estimates, which
+   are confirmed by a score in any case. */
+static bool
+is_hidden(const struct state *s)
+{
+    double most[FEW] = {0}, sum = 0;
+    for (size_t i = 0; i < s->n_groups; i++) {
+        double gain = s->groups[i].gain;
+        for (size_t k = 0; k < FEW; k++)
+            if (gain > most[k]) {
+                double other = most[k];
+                most[k] = gain;
+                gain = other;
+            }
+    }
+    for (size_t k = 0; k < FEW; k++)
+        sum += most[k];
+    return !s->alone && !s->estimates && s->n_kept == 0 &&
+           qdqi_group_fits(&s->h->best) &&
+           noise_of(s->h->best.sqnr_db) - sum > noise_of(s->h->goal_db);
+}
+
 /* Chooses the layers that stay in float, by scores or by estimates. */
 static enum qdq_code
 choose(struct state *s, struct qdq_error *err)
@@ -421,6 +447,11 @@ choose(struct state *s, struct qdq_error *err)
     const struct qdqi_grade *start = &s->h->best;
     s->alone = start->sqnr_db < alone_below_db && qdqi_group_fits(start);
     enum qdq_code code = measure_first_groups(s, err);
+    if (!code && is_hidden(s)) {
+        s->alone = true;
+        s->n_groups = 0;
+        code = measure_first_groups(s, err);
+    }
     if (!code)
         code = s->alone ? choose_by_noise(s, err) : go_forward(s, err);
     return code ? code : go_backward(s, err);

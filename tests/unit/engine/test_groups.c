@@ -15,6 +15,8 @@ struct made_up {
     const double *noise; /* by layer */
     size_t n, scores;
     size_t fail_at; /* number of the score that fails; 0: none */
+    double most;    /* noise of all outputs that are wrong; 0: as loud as the signal */
+    bool joined;    /* layer 0 is in float where all others are */
     /* by layer: what it adds to the excess in float; NULL: there are no bounds */
     const double *costs;
     double excess; /* without any layer in float */
@@ -32,11 +34,14 @@ score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error 
     if (++m->scores == m->fail_at)
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
     *ret = (struct qdqi_grade){.excess = m->costs ? m->excess : 0};
+    ret->is_float = m->joined;
+    for (size_t i = 1; i < m->n; i++)
+        ret->is_float = ret->is_float && is_float[i];
     for (size_t i = 0; i < m->n; i++) {
-        sum += is_float[i] ? 0 : m->noise[i];
+        sum += is_float[i] || ret->is_float ? 0 : m->noise[i];
         ret->excess += m->costs && is_float[i] ? m->costs[i] : 0;
     }
-    ret->sqnr_db = -10 * log10(fmin(sum, 1));
+    ret->sqnr_db = -10 * log10(fmin(sum, m->most > 0 ? m->most : 1));
     return QDQ_OK;
 }
 
@@ -134,6 +139,27 @@ START_TEST(finds_the_layers)
     ck_assert_uint_ge(kept, 1);
     ck_assert_int_eq(score(&m, h.is_float, &again, NULL), QDQ_OK);
     ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
+}
+END_TEST
+
+/* Outputs that are wrong cannot get worse, so that none of ten bad layers gains anything by
+   itself. One of them is quantized only beside others. */
+START_TEST(finds_layers_that_hide_each_other)
+{
+    enum { N = 25, BOUND = 27, BAD = 10 };
+    double noise[N];
+    struct made_up m = {.noise = noise, .n = N, .most = .054, .joined = true};
+    for (size_t i = 0; i < N; i++)
+        noise[i] = i < BAD ? .04 : 1e-5;
+    struct qdqi_group_search h = search_for(&m, BOUND, QDQ_OK);
+    size_t n_float = 0;
+    for (size_t i = 0; i < N; i++) {
+        ck_assert(i >= BAD || h.is_float[i]);
+        n_float += h.is_float[i];
+    }
+    ck_assert_uint_le(n_float, 16);
+    ck_assert_double_ge(h.best.sqnr_db, 25);
+    ck_assert_uint_le(m.scores, BOUND);
 }
 END_TEST
 
@@ -424,6 +450,7 @@ suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
     tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
+    tcase_add_test(t, finds_layers_that_hide_each_other);
     tcase_add_test(t, takes_a_known_start);
     tcase_add_test(t, ends_with_the_judged_choice);
     tcase_add_test(t, begins_with_the_noisiest);
