@@ -194,7 +194,8 @@ def test_judges_that_die_again_and_again_cost_the_figures_alone(service):
     service.succeeded(job)
     assert killed and len(killed) <= 2  # no job starts a third one
     report = service.report(job)
-    assert report["evaluation"]["outputs"][0]["sqnr_db"] > 30
+    sqnr = report["evaluation"]["outputs"][0]["sqnr_db"]
+    assert sqnr is None or sqnr > 30  # None: without VNNI the recipe leaves all in float
     measured = report["evaluation"]["deployed"] is not None
     assert measured == ("deployed_not_measured" not in codes(report))
 

@@ -253,7 +253,7 @@ def test_choices_are_estimated_and_then_judged(tmp_path, core):
     _, report = quantize(tmp_path, "glyph_mobilenet", recipe={"min_sqnr_db": 36},
                          calibration={"max_samples": 192, "method": "mse"}, equalize=False,
                          weights={"rounding": "nearest"}, bias_correction=False, smooth=False,
-                         rules={"C7": False}, evaluate={"samples": 64})
+                         evaluate={"samples": 64})
     steps = report["recipe"]
     estimated = [step for step in steps if step["estimated"]]
     judged = [step for step in steps if not step["estimated"]]
