@@ -128,33 +128,37 @@ def check_what_ifs(folder, model, data):
     print(f"    {len(here)} layers, each alone")
 
 
-def check_rounding(folder, model, data, emulated):
-    there, again, here = (Job(folder, model, data, spec_of(model, data, device, **ROUNDED))
-                          for device in ("cuda", "cuda", "cpu"))
-    for job in (there, again, here):
+def run_both(folder, model, data, emulated, **more):
+    """Returns the job on the GPU and that on the CPU, after the first was run again there;
+    None if one failed."""
+    there, again, here = jobs = [Job(folder, model, data, spec_of(model, data, device, **more))
+                                 for device in ("cuda", "cuda", "cpu")]
+    for job in jobs:
         check(not job.failed, job.failed)
-    if any(job.failed for job in (there, again, here)):
-        return
+    if any(job.failed for job in jobs):
+        return None
     check_device(there, here, emulated)
-    check_figures(there, here, ROUNDED_DECIBELS)
-    check(there.bytes == again.bytes, "rounded there again it made other bytes")
-    seconds = [job.report["timings"]["calibrate"] for job in (there, here)]
+    check(there.bytes == again.bytes, "run there again it made other bytes")
+    return there, here
+
+
+def check_rounding(folder, model, data, emulated):
+    jobs = run_both(folder, model, data, emulated, **ROUNDED)
+    if not jobs:
+        return
+    check_figures(*jobs, ROUNDED_DECIBELS)
+    seconds = [job.report["timings"]["calibrate"] for job in jobs]
     print(f"    rounded to 4 bits by moments: calibration took {seconds[0]:.2f} s there "
           f"and {seconds[1]:.2f} s on the CPU")
 
 
 def check_model(folder, model, data, emulated):
     print(f"{Path(model).name}: device cuda against cpu", flush=True)
-    there, again, here = (Job(folder, model, data, spec_of(model, data, device))
-                          for device in ("cuda", "cuda", "cpu"))
-    for job in (there, again, here):
-        check(not job.failed, job.failed)
-    if any(job.failed for job in (there, again, here)):
+    jobs = run_both(folder, model, data, emulated)
+    if not jobs:
         return
-    check_device(there, here, emulated)
-    check_ranges(there, here)
-    check_figures(there, here)
-    check(there.bytes == again.bytes, "run there again it made other bytes")
+    check_ranges(*jobs)
+    check_figures(*jobs)
     if data:
         check_rounding(folder, model, data, emulated)
         check_what_ifs(folder, model, data)
