@@ -90,7 +90,8 @@ client_open(const struct options *options, struct client *ret,
     *ret = (struct client){0};
     progress_start(&ret->progress);
     if (!qdqr_init())
-        return api_problem_no_memory(problem);
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "libcurl cannot be used");
     if (options->token_file && !read_token(options->token_file, &ret->token, problem))
         return false;
     if (options->ca_file &&

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,13 +61,30 @@ quantized_path(const char *model)
 
 /* --- digests -------------------------------------------------------------- */
 
-/* Updates the digest with all bytes of the file. Sets errno when it returns false. */
+enum { WINDOW = 1 << 23 };
+
+/* Updates the digest with the next window of the file, without a copy of its bytes. Returns
+   false where it cannot be mapped whole. */
 static bool
-update_digest(struct digest *digest, int fd)
+digest_window(struct digest *digest, int fd, off_t at, bool *ret_ok)
+{
+    void *map = mmap(NULL, WINDOW, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, at);
+    if (map == MAP_FAILED)
+        return false;
+    /* The disk reads the next window meanwhile. */
+    (void)posix_fadvise(fd, at + WINDOW, WINDOW, POSIX_FADV_WILLNEED);
+    *ret_ok = digest_update(digest, map, WINDOW);
+    munmap(map, WINDOW);
+    return true;
+}
+
+/* Updates the digest with the bytes behind an offset, to the end of the file. Returns false
+   with errno. */
+static bool
+digest_rest(struct digest *digest, int fd, off_t at)
 {
     enum { CHUNK = 1 << 18 };
     unsigned char *chunk = malloc(CHUNK);
-    off_t at = 0;
     ssize_t n = -1;
     while (chunk && (n = pread(fd, chunk, CHUNK, at)) > 0) {
         at += n;
@@ -78,6 +96,22 @@ update_digest(struct digest *digest, int fd)
     }
     free(chunk);
     return n == 0;
+}
+
+/* Updates the digest with all bytes of the file. Sets errno when it returns false. */
+static bool
+update_digest(struct digest *digest, int fd)
+{
+    struct stat st;
+    off_t at = 0;
+    bool ok = true;
+    if (fstat(fd, &st) != 0)
+        return false;
+    while (ok && st.st_size - at >= WINDOW && digest_window(digest, fd, at, &ok))
+        at += WINDOW;
+    if (!ok)
+        errno = ENOMEM;
+    return ok && digest_rest(digest, fd, at);
 }
 
 bool
@@ -321,11 +355,34 @@ output_begin_sync(const struct output *output)
         (void)sync_file_range(output->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
+void
+output_drop_replaced(const struct output *output)
+{
+    struct api_problem none = {0};
+    int fd = -1;
+    if (output->fd < 0 || !file_open(output->path, &fd, &none))
+        return;
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}
+
+bool
+output_sync(struct output *output, struct api_problem *problem)
+{
+    if (output->is_synced)
+        return true;
+    if (fchmod(output->fd, default_mode()) != 0 || fsync(output->fd) != 0)
+        return io_problem(problem, output->path, errno);
+    output->is_synced = true;
+    return true;
+}
+
 bool
 output_commit(struct output *output, struct api_problem *problem)
 {
-    if (fchmod(output->fd, default_mode()) != 0 || fsync(output->fd) != 0 ||
-        rename(output->temporary, output->path) != 0)
+    if (!output_sync(output, problem))
+        return false;
+    if (rename(output->temporary, output->path) != 0)
         return io_problem(problem, output->path, errno);
     forget_temporary(output->temporary);
     free(output->temporary);

@@ -40,6 +40,7 @@ bool spec_read(const char *path, struct api_spec **ret, struct api_problem *prob
 struct output {
     char *path, *temporary; /* owned; NULL where there is none */
     int fd;                 /* readable and writable */
+    bool is_synced;         /* nothing is written any more */
 };
 #define OUTPUT_NONE ((struct output){.fd = -1})
 
@@ -53,7 +54,12 @@ bool output_copy_part(struct output *output, int from, uint64_t at, uint64_t siz
 /* Has the disk begin to write the file, and does not wait. Without an open file it does
    nothing. */
 void output_begin_sync(const struct output *output);
-/* Syncs the file and renames it into place. */
+/* Drops the cached bytes of the file that the output will replace, which takes as long as it is
+   large, while there is something else to wait for. */
+void output_drop_replaced(const struct output *output);
+/* Syncs the file, to which nothing is written any more. */
+bool output_sync(struct output *output, struct api_problem *problem);
+/* Syncs the file, unless that was done, and renames it into place. */
 bool output_commit(struct output *output, struct api_problem *problem);
 /* Removes the file if it was not committed; accepts OUTPUT_NONE. */
 void output_close(struct output *output);

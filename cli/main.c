@@ -54,6 +54,8 @@ run_command(int argc, char **argv, const struct command *command)
 int
 main(int argc, char **argv)
 {
+    static char lines[4096];
+    setvbuf(stderr, lines, _IOLBF, sizeof lines); /* each line is one write */
     int at = argc > 1 ? move_options(argv) : 1;
     const char *word = at < argc ? argv[at] : "";
     const struct command *command = find_command(word);

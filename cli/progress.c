@@ -109,8 +109,10 @@ progress_update(void *arg, const struct qdq_progress *news)
 void
 progress_clear(struct progress *progress)
 {
-    if (progress->shown && *progress->what)
+    if (progress->shown && *progress->what) {
         fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
     *progress->what = '\0';
 }
 

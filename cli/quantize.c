@@ -159,6 +159,8 @@ wait_for_id(void *arg)
     struct quantization *q = arg;
     output_begin_sync(&q->out);
     output_begin_sync(&q->data);
+    output_drop_replaced(&q->out);
+    output_drop_replaced(&q->data);
     return late_id_wait(q->model_id);
 }
 
@@ -200,9 +202,23 @@ run(struct quantization *q, struct api_problem *problem)
     return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept;
 }
 
-/* Writes the report in the forms that are asked for. */
+/*
+ * Syncs the model before the report, which the disk begins to write meanwhile: the file
+ * system's commit for the model then has the report's place in it, so that the report need
+ * hardly wait.
+ */
 static bool
-write_report(struct quantization *q, struct api_problem *problem)
+sync_model(struct quantization *q, struct api_problem *problem)
+{
+    output_begin_sync(&q->report_out);
+    return (q->report->external_bytes == 0 || output_sync(&q->data, problem)) &&
+           output_sync(&q->out, problem);
+}
+
+/* Writes the report in the forms that are asked for; with `accepted` the model is synced,
+   too. */
+static bool
+write_report(struct quantization *q, bool accepted, struct api_problem *problem)
 {
     if (q->report_out.fd < 0 && q->html.fd < 0)
         return true;
@@ -210,17 +226,28 @@ write_report(struct quantization *q, struct api_problem *problem)
     if (!text)
         return api_problem_no_memory(problem);
     bool ok = q->report_out.fd < 0 || (output_write(&q->report_out, text, problem) &&
-                                       output_write(&q->report_out, "\n", problem) &&
-                                       output_commit(&q->report_out, problem));
-    ok = ok && (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
+                                       output_write(&q->report_out, "\n", problem));
+    ok = ok && (!accepted || sync_model(q, problem)) &&
+         (q->report_out.fd < 0 || output_commit(&q->report_out, problem)) &&
+         (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
     free(text);
     return ok;
 }
 
-/* The data gets its name first, so that a model never names a file that is missing. */
+/* Writes what there is to write when the engine is done. A model that misses a gate is not
+   committed. The data gets its name first, so that a model never names a file that is
+   missing. */
 static bool
-commit(struct quantization *q, struct api_problem *problem)
+write_results(struct quantization *q, struct api_problem *problem)
 {
+    struct api_problem missed = {0};
+    bool accepted = api_report_accepted(q->report, &missed);
+    if (!write_report(q, accepted, problem))
+        return false;
+    if (!accepted) {
+        *problem = missed;
+        return false;
+    }
     return (q->report->external_bytes == 0 || output_commit(&q->data, problem)) &&
            output_commit(&q->out, problem);
 }
@@ -264,11 +291,9 @@ command_quantize(const struct options *options, struct api_problem *problem)
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.engine, problem) && run(&q, problem) &&
-         write_report(&q, problem);
+         write_results(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
-    /* A model that misses a gate is not committed. */
-    ok = ok && api_report_accepted(q.report, problem) && commit(&q, problem);
     if (ok)
         print_summary(q.report, out);
     close_all(&q);

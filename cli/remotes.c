@@ -283,7 +283,8 @@ operand_open(const struct options *options, struct operand *ret,
     if (!ok)
         return false;
     if (!qdqr_init())
-        return api_problem_no_memory(problem);
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "libcurl cannot be used");
     return qdqr_check(&ret->remote, problem) || operand_fail(ret, problem);
 }
 
@@ -328,6 +329,7 @@ on_progress(void *arg, int64_t done, int64_t total)
     if (total > 0)
         fprintf(stderr, " of %.1f", (double)total / 1e6);
     fprintf(stderr, " MB");
+    fflush(stderr);
     return true;
 }
 
@@ -342,6 +344,8 @@ transfer_start(struct transfer *transfer, const char *label)
 void
 transfer_end(struct transfer *transfer)
 {
-    if (transfer->shown)
+    if (transfer->shown) {
         fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
 }

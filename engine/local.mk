@@ -36,8 +36,8 @@ engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 # fused, so that all processors compute the same bits.
 engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize $(VECTORIZE_CFLAGS) \
 	-fno-trapping-math -ffp-contract=off
-engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) \
-	$(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
+# libzip and libarchive come from those who link this: libqdq loads them late.
+engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/accept/gates.c engine/accept/gates.h \
 	engine/accept/verdict.c engine/accept/verdict.h \
@@ -322,7 +322,7 @@ engine/cases/library.inc: $(LIBRARY_CASES) $(srcdir)/engine/cases
 
 # The library that is installed: the same code, of which only qdq_* is visible.
 engine_libqdq_la_SOURCES =
-engine_libqdq_la_LIBADD = engine/libqdqi.la
+engine_libqdq_la_LIBADD = engine/libqdqi.la late/libarchives.la
 engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols-regex '^qdq_' -Wl,--no-undefined
 

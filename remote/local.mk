@@ -3,7 +3,8 @@
 noinst_LTLIBRARIES += remote/libremote.la
 remote_libremote_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) \
 	-I$(top_srcdir)/remote $(LIBCURL_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(ZLIB_CFLAGS)
-remote_libremote_la_LIBADD = api/libapi.la $(LIBCURL_LIBS) $(JANSSON_LIBS) $(CRYPTO_LIBS) \
+# libcurl comes from those who link this: qdq loads it late.
+remote_libremote_la_LIBADD = api/libapi.la $(JANSSON_LIBS) $(CRYPTO_LIBS) \
 	$(ZLIB_LIBS)
 remote_libremote_la_SOURCES = \
 	remote/address.c remote/address.h \

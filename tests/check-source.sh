@@ -6,7 +6,7 @@ cd "${srcdir:-.}" || exit 1
 failed=0
 
 rooms=
-for room in engine api remote threads daemon cli tests bench tools etc systemd; do
+for room in late engine api remote threads daemon cli tests bench tools etc systemd; do
     [ -d "$room" ] && rooms="$rooms $room"
 done
 # shellcheck disable=SC2086 # a list of words
@@ -113,7 +113,7 @@ if [ -n "$guard_faults" ]; then
 fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it, and a runtime of engine/deploy/ may have the same name.
-rooms_of_code='engine api remote threads daemon cli'
+rooms_of_code='late engine api remote threads daemon cli'
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do

@@ -201,6 +201,7 @@ static const int calls[] = {
     SCMP_SYS(fallocate),
     SCMP_SYS(fadvise64),
     SCMP_SYS(copy_file_range),
+    SCMP_SYS(sync_file_range),
     SCMP_SYS(sendfile),
     SCMP_SYS(sendmsg),
     SCMP_SYS(recvmsg),
@@ -305,11 +306,10 @@ static const int carrier_path_calls[] = {
 
 /* Connections are opened and none is accepted: there is no listen() and no accept(). */
 static const int carrier_calls[] = {
-    SCMP_SYS(connect),         SCMP_SYS(bind),       SCMP_SYS(getsockname),
-    SCMP_SYS(getpeername),     SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
-    SCMP_SYS(sendto),          SCMP_SYS(sendmmsg),   SCMP_SYS(recvmmsg),
-    SCMP_SYS(shutdown),        SCMP_SYS(eventfd2),   SCMP_SYS(pipe2),
-    SCMP_SYS(sync_file_range),
+    SCMP_SYS(connect),     SCMP_SYS(bind),       SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+    SCMP_SYS(sendto),      SCMP_SYS(sendmmsg),   SCMP_SYS(recvmmsg),
+    SCMP_SYS(shutdown),    SCMP_SYS(eventfd2),   SCMP_SYS(pipe2),
 };
 
 static int

@@ -71,15 +71,16 @@ source_stat(struct qdqi_npz *npz, void *data, zip_uint64_t size)
     return sizeof *stat;
 }
 
+#define BIT(command) ZIP_SOURCE_MAKE_COMMAND_BITMASK(ZIP_SOURCE_##command)
+
 static zip_int64_t
 source(void *arg, void *data, zip_uint64_t size, zip_source_cmd_t command)
 {
     struct qdqi_npz *npz = arg;
     switch (command) {
     case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(
-            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
-            ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, -1);
+        return BIT(OPEN) | BIT(READ) | BIT(CLOSE) | BIT(STAT) | BIT(ERROR) | BIT(FREE) |
+               BIT(SEEK) | BIT(TELL);
     case ZIP_SOURCE_OPEN:
         npz->offset = 0;
         return 0;
@@ -204,6 +205,9 @@ open_zip(struct qdqi_npz *npz, struct qdq_error *err)
     enum qdq_code code = QDQ_OK;
     zip_error_init(&error);
     zip_source_t *src = zip_source_function_create(source, npz, &error);
+    if (!src && errno == ELIBACC)
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "libzip cannot be loaded");
     if (src)
         npz->zip = zip_open_from_source(src, ZIP_RDONLY, &error);
     if (!npz->zip) {

@@ -267,6 +267,9 @@ open_archive(struct reading *r)
 {
     enum qdq_code code = QDQ_OK;
     r->archive = archive_read_new();
+    if (!r->archive && errno == ELIBACC)
+        return qdq_error_set(r->err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "libarchive cannot be loaded");
     if (!r->archive || archive_read_support_format_tar(r->archive) != ARCHIVE_OK ||
         archive_read_set_read_callback(r->archive, next_piece) != ARCHIVE_OK ||
         archive_read_set_skip_callback(r->archive, skip) != ARCHIVE_OK ||

@@ -5,11 +5,12 @@
 #include "base/arena.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = QDQI_FILE_BUFFER };
+enum { BUFFER = QDQI_FILE_BUFFER, PIECE = 4 << 20, ALIGN = 1 << 16, BLOCK = 4096 };
 
 enum qdq_code
 qdqi_file_failed(const char *what, struct qdq_error *err)
@@ -18,12 +19,25 @@ qdqi_file_failed(const char *what, struct qdq_error *err)
                          strerror(errno));
 }
 
+/* Has the disk begin with what is written, whenever that is a large piece. The end is left
+   out, because it shares a page with bytes that come. A device or pipe has no such thing. */
+static void
+begin_early(struct qdqi_file_sink *f)
+{
+    uint64_t end = f->offset / ALIGN * ALIGN;
+    if (!f->early || end < f->begun + PIECE)
+        return;
+    (void)sync_file_range(f->fd, (off_t)f->begun, (off_t)(end - f->begun),
+                          SYNC_FILE_RANGE_WRITE);
+    f->begun = end;
+}
+
 static enum qdq_code
 write_at(struct qdqi_file_sink *f, const uint8_t *data, size_t size,
          struct qdq_error *err)
 {
     while (size > 0) {
-        ssize_t n = pwrite(f->fd, data, size, (off_t)f->offset);
+        ssize_t n = pwrite(f->fd, data, size < PIECE ? size : PIECE, (off_t)f->offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -31,6 +45,7 @@ write_at(struct qdqi_file_sink *f, const uint8_t *data, size_t size,
         f->offset += (size_t)n;
         data += n;
         size -= (size_t)n;
+        begin_early(f);
     }
     return QDQ_OK;
 }
@@ -49,7 +64,7 @@ qdqi_file_sink_seek(struct qdqi_file_sink *f, struct qdqi_place place,
 {
     enum qdq_code code = qdqi_file_sink_flush(f, err);
     f->fd = place.fd;
-    f->offset = place.offset;
+    f->offset = f->begun = place.offset;
     return code;
 }
 
@@ -87,6 +102,30 @@ leave_out(struct qdqi_file_sink *f, const struct qdqi_bulk *bulk, struct qdq_err
     return code;
 }
 
+/* Copies from file to file where both places lie alike in their blocks, which file systems
+   may then share; else the mapped bytes are written, which is faster. */
+static enum qdq_code
+copy_bulk(struct qdqi_file_sink *f, const struct qdqi_bulk *bulk, const uint8_t *data,
+          struct qdq_error *err)
+{
+    loff_t from = (loff_t)bulk->offset;
+    uint64_t left = bulk->size;
+    bool alike = bulk->offset % BLOCK == f->offset % BLOCK;
+    while (alike && left > 0) {
+        loff_t to = (loff_t)f->offset;
+        ssize_t n =
+            copy_file_range(f->files[bulk->file].fd, &from, f->fd, &to, left, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        f->offset += (uint64_t)n;
+        left -= (uint64_t)n;
+        begin_early(f);
+    }
+    return write_at(f, data + (bulk->size - left), left, err);
+}
+
 enum qdq_code
 qdqi_file_sink_bulk(struct qdqi_file_sink *f, const struct qdqi_bulk *bulk,
                     struct qdq_error *err)
@@ -97,20 +136,7 @@ qdqi_file_sink_bulk(struct qdqi_file_sink *f, const struct qdqi_bulk *bulk,
     if (bulk->size < BUFFER)
         return put_bytes(&f->sink, data, bulk->size, err);
     enum qdq_code code = qdqi_file_sink_flush(f, err);
-    loff_t from = (loff_t)bulk->offset;
-    uint64_t left = bulk->size;
-    while (!code && left > 0) {
-        loff_t to = (loff_t)f->offset;
-        ssize_t n =
-            copy_file_range(f->files[bulk->file].fd, &from, f->fd, &to, left, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return write_at(f, data + (bulk->size - left), left, err);
-        f->offset += (uint64_t)n;
-        left -= (uint64_t)n;
-    }
-    return code;
+    return code ? code : copy_bulk(f, bulk, data, err);
 }
 
 static enum qdq_code
@@ -128,6 +154,8 @@ qdqi_file_sink_init(struct qdqi_file_sink *f, const struct qdqi_mapped *files, i
     f->fd = fd;
     f->offset = offset;
     f->used = f->n_later = f->cap_later = 0;
+    f->early = false;
+    f->begun = offset;
     f->later = NULL;
     f->marked = NULL;
 }

@@ -22,6 +22,10 @@ struct qdqi_file_sink {
     int fd;
     uint64_t offset; /* file offset that the buffer will be written to */
     size_t used;
+    /* Whether the disk begins with the bytes before all are written; `begun` is the offset
+       to which it was told to. */
+    bool early;
+    uint64_t begun;
     /* generated bulks that were skipped, in order; owned, see qdqi_file_sink_fini() */
     struct qdqi_later *later;
     size_t n_later, cap_later;
@@ -43,7 +47,7 @@ enum qdq_code qdqi_file_sink_flush(struct qdqi_file_sink *f,
 enum qdq_code qdqi_file_sink_seek(struct qdqi_file_sink *f, struct qdqi_place place,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 /* Writes a bulk: a copy of another file's bytes, from file to file within the kernel where
-   the file systems can do that. The bytes of a generated bulk are left out. IO. */
+   they could share blocks. The bytes of a generated bulk are left out. IO. */
 enum qdq_code qdqi_file_sink_bulk(struct qdqi_file_sink *f,
                                   const struct qdqi_bulk *bulk,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
