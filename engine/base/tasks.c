@@ -3,6 +3,7 @@
 #include "base/tasks.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum { BATCH = 512 }; /* tasks between two calls of progress */
 
@@ -60,4 +61,52 @@ qdqi_tasks_run(const struct qdqi_tasks *tasks, size_t n, qdqi_task_fn fn, void *
             code = tasks->progress(tasks->progress_arg, b.first + m, n, err);
     }
     return code;
+}
+
+/* --- two tasks ------------------------------------------------------------ */
+
+/* Its address tells one thread from another. */
+static _Thread_local char of_this_thread;
+
+struct both {
+    void (*here)(void *arg), (*beside)(void *arg);
+    void *arg;
+    const char *caller;
+    bool is_here_done; /* only the calling thread uses it */
+    atomic_flag is_beside_taken;
+};
+
+/* Does the task of the thread that it runs on, if that is still to be done. */
+static void
+do_mine(void *arg, size_t i)
+{
+    struct both *b = arg;
+    (void)i;
+    if (b->caller != &of_this_thread) {
+        if (!atomic_flag_test_and_set(&b->is_beside_taken))
+            b->beside(b->arg);
+    } else if (!b->is_here_done) {
+        b->is_here_done = true;
+        b->here(b->arg);
+    }
+}
+
+/* The executor may give a thread both pieces, or none to the calling thread: the rest is
+   then done at the end. */
+void
+qdqi_tasks_both(const struct qdqi_tasks *tasks, void (*here)(void *arg),
+                void (*beside)(void *arg), void *arg)
+{
+    const struct qdq_executor *e = tasks->executor;
+    struct both b = {.here = here,
+                     .beside = beside,
+                     .arg = arg,
+                     .caller = &of_this_thread,
+                     .is_beside_taken = ATOMIC_FLAG_INIT};
+    if (e && tasks->threads > 1)
+        e->run(e->arg, 2, 2, do_mine, &b);
+    if (!atomic_flag_test_and_set(&b.is_beside_taken))
+        beside(arg);
+    if (!b.is_here_done)
+        here(arg);
 }

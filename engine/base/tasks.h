@@ -27,4 +27,9 @@ typedef enum qdq_code (*qdqi_task_fn)(void *arg, size_t i, struct qdq_error *err
 enum qdq_code qdqi_tasks_run(const struct qdqi_tasks *tasks, size_t n, qdqi_task_fn fn,
                              void *arg, struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Calls here(arg) on the calling thread and beside(arg) on another one at the same time.
+   Without another thread, both are called one after the other. */
+void qdqi_tasks_both(const struct qdqi_tasks *tasks, void (*here)(void *arg),
+                     void (*beside)(void *arg), void *arg);
+
 #endif

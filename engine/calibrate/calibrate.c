@@ -101,26 +101,27 @@ observe_runs(struct qdqi_observed_run *w, struct qdq_error *err)
 
 /* Reads the inputs of the next run and starts their upload to the device. */
 static enum qdq_code
-upload_next(struct qdqi_observed_run *w, int64_t *ret_samples, struct qdq_error *err)
+upload_next(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
-    enum qdq_code code = qdqi_feed_next(w->feed, &inputs, ret_samples, err);
-    return code || *ret_samples == 0
+    enum qdq_code code = qdqi_feed_next(w->feed, &inputs, &w->n_ahead, err);
+    return code || w->n_ahead == 0
                ? code
                : qdqi_session_upload(w->session, inputs, w->job->model->info.n_inputs,
                                      err);
 }
 
-/* Runs the model on a device. During each run the inputs of the next one are
+/* Runs the model on a device. During each run the inputs of the next one are read and
    uploaded. */
 static enum qdq_code
 observe_runs_ahead(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
-    int64_t samples, next;
-    enum qdq_code code = upload_next(w, &samples, err);
-    for (; !code && samples > 0; samples = next) {
-        if ((code = report_progress(w, err)) || (code = upload_next(w, &next, err)) ||
+    enum qdq_code code = upload_next(w, err);
+    w->read_ahead = upload_next;
+    while (!code && w->n_ahead > 0) {
+        int64_t samples = w->n_ahead;
+        if ((code = report_progress(w, err)) ||
             (code = qdqi_session_next_inputs(w->session, &inputs, err)))
             break;
         code = qdqi_observed_run_run(w, inputs, samples, err);
@@ -135,13 +136,12 @@ observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_fee
     struct qdqi_observed_run watch = {.job = c->job,
                                       .session = session,
                                       .feed = feed,
-                                      .ahead = c->job->dev,
                                       .observers = &c->observers,
                                       .moments = &c->moments};
     enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
-        code = (watch.ahead ? observe_runs_ahead : observe_runs)(&watch, err);
+        code = (c->job->dev ? observe_runs_ahead : observe_runs)(&watch, err);
     if (!code)
         code = qdqi_session_collect(session, err);
     if (c->n_wanted > 0 || !c->earlier.bytes)

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "calibrate/nonfinite.h"
 
+#include "base/tasks.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -31,20 +33,57 @@ restore_observers(struct qdqi_observed_run *w, struct qdq_error *err)
     return qdqi_session_restore(w->session, err);
 }
 
+/* A run of the model, and the reading of the next batch at the same time. */
+struct running {
+    struct qdqi_observed_run *w;
+    const struct qdqi_input *inputs;
+    struct qdq_error run_err, read_err;
+};
+
+static void
+run_session(void *arg)
+{
+    struct running *r = arg;
+    const struct qdqi_output *outputs;
+    size_t n;
+    (void)!qdqi_session_run(r->w->session, r->inputs, r->w->job->model->info.n_inputs,
+                            &outputs, &n, &r->run_err);
+}
+
+static void
+read_ahead(void *arg)
+{
+    struct running *r = arg;
+    (void)!r->w->read_ahead(r->w, &r->read_err);
+}
+
+static enum qdq_code
+copy_error(const struct qdq_error *why, struct qdq_error *err)
+{
+    if (why->code && err)
+        *err = *why;
+    return why->code;
+}
+
 /* Runs the model. *ret is the first tensor with a NaN or an infinity, or NULL. */
 static enum qdq_code
-run(struct qdqi_observed_run *w, const struct qdqi_input *inputs, int64_t samples,
-    const char **ret, struct qdq_error *err)
+run(struct running *r, int64_t samples, bool reads_ahead, const char **ret,
+    struct qdq_error *err)
 {
-    const struct qdqi_output *outputs;
-    size_t n_outputs;
+    struct qdqi_observed_run *w = r->w;
+    const struct qdq_engine *engine = w->job->engine;
+    const struct qdqi_tasks tasks = {.executor = engine->executor,
+                                     .threads = engine->threads};
     *ret = NULL;
     if (!qdqi_observers_begin(w->observers, samples))
         return qdqi_no_memory(err);
     qdqi_moments_expect(w->moments, samples);
     w->job->inferences++;
-    enum qdq_code code = qdqi_session_run(
-        w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);
+    if (reads_ahead)
+        qdqi_tasks_both(&tasks, run_session, read_ahead, r);
+    else
+        run_session(r);
+    enum qdq_code code = copy_error(&r->run_err, err);
     if (!code && may_skip(w))
         code = qdqi_session_collect(w->session, err);
     for (size_t i = 0; !code && !*ret && i < w->observers->n; i++) {
@@ -87,8 +126,9 @@ run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
 {
     enum qdq_code code = restore_observers(w, err);
     for (int64_t i = 0; !code && i < samples; i++) {
+        struct running r = {.w = w, .inputs = qdqi_feed_sample(feed, i)};
         const char *tensor;
-        code = run(w, qdqi_feed_sample(feed, i), 1, &tensor, err);
+        code = run(&r, 1, false, &tensor, err);
         code = qdqi_name_samples(first + i, 1, code, err);
         if (!code && tensor)
             code = skip_or_fail(w, tensor, first + i, 1, err);
@@ -131,16 +171,19 @@ enum qdq_code
 qdqi_observed_run_run(struct qdqi_observed_run *w, const struct qdqi_input *inputs,
                       int64_t samples, struct qdq_error *err)
 {
+    struct running r = {.w = w, .inputs = inputs};
     const char *tensor;
     int64_t first = w->all.samples;
     if (may_skip(w))
         qdqi_observers_copy(&w->saved, w->observers);
     w->all.samples += samples;
-    enum qdq_code code = run(w, inputs, samples, &tensor, err);
-    if (code || !tensor)
-        return qdqi_name_samples(first, samples, code, err);
-    return w->ahead ? find_nonfinite_in_past_batch(w, tensor, first, samples, err)
-                    : find_nonfinite(w, w->feed, tensor, first, samples, err);
+    enum qdq_code code = run(&r, samples, w->read_ahead, &tensor, err);
+    code = qdqi_name_samples(first, samples, code, err);
+    if (!code && tensor)
+        code = w->read_ahead
+                   ? find_nonfinite_in_past_batch(w, tensor, first, samples, err)
+                   : find_nonfinite(w, w->feed, tensor, first, samples, err);
+    return code ? code : copy_error(&r.read_err, err);
 }
 
 enum qdq_code

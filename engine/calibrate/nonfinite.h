@@ -13,7 +13,10 @@ struct qdqi_observed_run {
     struct qdqi_job *job;
     struct qdqi_session *session;
     struct qdqi_feed *feed; /* has just read the batch to run, or the one after it */
-    bool ahead;             /* whether the feed has already read the next batch */
+    /* Called on another thread while the model runs, where there is one: it reads the next
+       batch from the feed. NULL: nothing is read ahead. */
+    enum qdq_code (*read_ahead)(struct qdqi_observed_run *w, struct qdq_error *err);
+    int64_t n_ahead; /* samples that read_ahead() has read; 0 at the end */
     struct qdqi_observers *observers;
     /* The observers before the run. They stay empty unless samples may be skipped. */
     struct qdqi_observers saved;

@@ -113,7 +113,8 @@ struct qdqi_output {
 /*
  * qdqi_session_upload() uploads inputs of a future run to the session's device;
  * qdqi_session_next_inputs() returns each set of uploaded inputs once, in the order of the
- * uploads, for qdqi_session_run(). One set can be uploaded while another one is run.
+ * uploads, for qdqi_session_run(). One set can be uploaded while another one is run, also
+ * by another thread.
  * After qdqi_session_upload() the caller may change the inputs' data, but not free their
  * names. DEVICE_MEMORY, DEVICE_LOST.
  */

@@ -24,6 +24,7 @@ struct qdqi_staging {
     void *stream;
     struct slot slots[N_SLOTS];
     size_t first, n; /* the slots that were filled and not yet returned */
+    const struct qdqi_input *taken; /* the inputs that were returned last */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -190,15 +191,12 @@ qdqi_staging_next(struct qdqi_staging *s, const struct qdqi_input **ret,
         qdqi_device_check(s->dev, functions(s)->event_wait(slot->event), err);
     s->first = (s->first + 1) % N_SLOTS;
     s->n--;
-    *ret = slot->inputs;
+    *ret = s->taken = slot->inputs;
     return code;
 }
 
 bool
 qdqi_staging_owns(const struct qdqi_staging *s, const struct qdqi_input *inputs)
 {
-    for (size_t i = 0; i < N_SLOTS; i++)
-        if (inputs && inputs == s->slots[i].inputs)
-            return true;
-    return false;
+    return inputs && inputs == s->taken;
 }

@@ -36,7 +36,8 @@ enum qdq_code qdqi_staging_upload(struct qdqi_staging *staging,
 enum qdq_code qdqi_staging_next(struct qdqi_staging *staging,
                                 const struct qdqi_input **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
-/* Returns whether qdqi_staging_next() returned these inputs. */
+/* Returns whether qdqi_staging_next() returned these inputs last. Another thread may upload
+   inputs meanwhile. */
 bool qdqi_staging_owns(const struct qdqi_staging *staging,
                        const struct qdqi_input *inputs);
 

@@ -463,8 +463,7 @@ START_TEST(a_batch_that_is_too_large_is_halved)
 }
 END_TEST
 
-/* The failure comes before the first run, when the inputs of two runs are already
-   being sent. */
+/* The failure comes with the first run, while the inputs of the second one are sent. */
 START_TEST(inputs_that_are_too_large_are_halved)
 {
     struct job job = job_of("minmax", "glyph_mobilenet.onnx");

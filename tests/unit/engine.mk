@@ -33,6 +33,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_select \
 	tests/unit/engine/test_simd \
 	tests/unit/engine/test_skeleton \
+	tests/unit/engine/test_tasks \
 	tests/unit/engine/test_twin \
 	tests/unit/engine/test_weights
 
