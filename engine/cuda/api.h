@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Increases with every change of the table or of the types that it refers to. */
-enum { QDQI_CUDA_VERSION = 3 };
+enum { QDQI_CUDA_VERSION = 4 };
 
 /* The kinds of failures, by what the caller can do about them. */
 enum qdqi_cuda_fault {
@@ -93,6 +93,8 @@ struct qdqi_cuda_api {
     int (*histogram_init)(struct qdqi_cuda_histogram *h, size_t n, void *stream);
     int (*histogram_update)(int type, const void *data, size_t n,
                             struct qdqi_cuda_histogram *h, void *stream);
+    int (*histogram_continue)(int type, const void *data, size_t n,
+                              struct qdqi_cuda_histogram *h, void *stream);
     int (*histogram_extremes)(const struct qdqi_cuda_histogram *h, size_t n,
                               struct qdqi_extremes *ret, void *stream);
     int (*fake)(int type, const struct qdqi_grid *grid, const void *in, void *out,

@@ -36,7 +36,8 @@ struct qdqi_cuda_histogram {
     struct qdqi_extremes extremes;
     struct qdqi_extremes piece;
     int32_t counting;
-    int32_t reserved;
+    uint32_t blocks; /* of the grid's blocks that have ended; 0 between grids */
+    uint32_t added[QDQI_BINS]; /* counts of the piece; zeros between grids */
 };
 
 int qdqi_cuda_histogram_init(struct qdqi_cuda_histogram *h, size_t n, void *stream);
@@ -44,8 +45,12 @@ int qdqi_cuda_histogram_init(struct qdqi_cuda_histogram *h, size_t n, void *stre
    show that. */
 int qdqi_cuda_histogram_update(int type, const void *data, size_t n,
                                struct qdqi_cuda_histogram *h, void *stream);
+/* Does the same in one pass over the data. It is quicker where most of the data are in the
+   range of the data before, and slower where they are not. */
+int qdqi_cuda_histogram_continue(int type, const void *data, size_t n,
+                                 struct qdqi_cuda_histogram *h, void *stream);
 
-/* Copies the extremes of n histograms. */
+/* Copies the extremes of n histograms, to the device's or to pinned memory. */
 int qdqi_cuda_histogram_extremes(const struct qdqi_cuda_histogram *h, size_t n,
                                  struct qdqi_extremes *ret, void *stream);
 
@@ -72,7 +77,7 @@ int qdqi_cuda_sums_update(int type, const void *f, const void *q, size_t n,
 
 /* --- moment.cu: number/moment.h ---------------------------------------------- */
 
-enum { QDQI_CUDA_MOMENT_ROWS = 256, QDQI_CUDA_AXES = 3 };
+enum { QDQI_CUDA_MOMENT_ROWS = 256, QDQI_CUDA_AXES = 3, QDQI_CUDA_PIECES = 16 };
 
 /* How a convolution moves over its input, by spatial axis. No axes: rows of a matrix. */
 struct qdqi_cuda_window {
@@ -94,13 +99,20 @@ struct qdqi_cuda_moment {
     float *pending;       /* [group][QDQI_CUDA_MOMENT_ROWS][blocks * tiles * tile] */
 };
 
-/* Rows of one sample that are to be copied: those from number `first` on, of `wanted`, which
-   are spread over its positions as range/patches.h says. */
-struct qdqi_cuda_rows {
+/* Rows of one sample: n from number `first` on. */
+struct qdqi_cuda_piece {
     const float *data; /* the sample */
-    size_t positions, wanted, first, n;
+    size_t first, n;
     double offset;
-    size_t at; /* the place of the first among the pending rows */
+};
+
+/* Rows that are to be copied to consecutive places among the pending ones. Each sample has
+   `wanted` rows, which are spread over its positions as range/patches.h says. */
+struct qdqi_cuda_rows {
+    size_t positions, wanted;
+    size_t at, n; /* place of the first; number of rows in all pieces */
+    size_t n_pieces;
+    struct qdqi_cuda_piece pieces[QDQI_CUDA_PIECES];
 };
 
 /* Copies rows to the pending ones. A row with a NaN or an infinity becomes zeros and is not

@@ -55,17 +55,15 @@ qdqi_threads(void)
 /* Number of vectors whose reads a thread starts before it uses the first one. */
 enum { QDQI_IN_FLIGHT = 4 };
 
-/* Calls take(element) for each of n elements. All threads of the grid take part;
-   there are 8 or more. */
+/* Calls take(element) for elements of n: all of them, if the caller is each of `step` threads
+   in turn, with i from 0 to step - 1. There are 8 threads or more. */
 template <typename T, typename Take>
 __device__ __forceinline__ void
-qdqi_each(const T *data, size_t n, Take take)
+qdqi_share(const T *data, size_t n, size_t i, size_t step, Take take)
 {
     enum { WIDTH = 16 / sizeof(T) };
     const struct qdqi_cuda_span span = qdqi_cuda_span_of((uintptr_t)data, n, sizeof(T));
     const qdqi_vector<T> *body = (const qdqi_vector<T> *)(data + span.head);
-    const size_t step = qdqi_threads();
-    size_t i = qdqi_thread();
     if (i < span.head)
         take(data[i]);
     if (i < span.tail)
@@ -89,9 +87,80 @@ qdqi_each(const T *data, size_t n, Take take)
     }
 }
 
-/* --- grids ------------------------------------------------------------------ */
+/* Calls take(element) for each of n elements. All threads of the grid take part. */
+template <typename T, typename Take>
+__device__ __forceinline__ void
+qdqi_each(const T *data, size_t n, Take take)
+{
+    qdqi_share(data, n, qdqi_thread(), qdqi_threads(), take);
+}
+
+/* --- extremes --------------------------------------------------------------- */
 
 enum { QDQI_WARP = 32 };
+
+__device__ __forceinline__ int32_t
+qdqi_key_of(float x)
+{
+    return qdqi_cuda_key_of_bits(__float_as_uint(x));
+}
+
+__device__ __forceinline__ int32_t
+qdqi_key_of(uint16_t half)
+{
+    return qdqi_cuda_key_of_half(half);
+}
+
+__device__ __forceinline__ int32_t
+qdqi_key_widened(int32_t key, float)
+{
+    return key;
+}
+
+__device__ __forceinline__ int32_t
+qdqi_key_widened(int32_t key, uint16_t)
+{
+    return qdqi_cuda_key_widened(key);
+}
+
+/* Reduces over the warp's threads; every thread gets the result. */
+__device__ __forceinline__ void
+qdqi_reduce_warp(int32_t *min_key, int32_t *max_key)
+{
+#pragma unroll
+    for (int lanes = QDQI_WARP / 2; lanes > 0; lanes /= 2) {
+        *min_key = min(*min_key, __shfl_xor_sync(~0u, *min_key, lanes));
+        *max_key = max(*max_key, __shfl_xor_sync(~0u, *max_key, lanes));
+    }
+}
+
+/* Merges the keys of the block's threads, whole warps of them, with *e. The elements are of
+   type T. */
+template <typename T>
+__device__ __forceinline__ void
+qdqi_merge_keys(int32_t min_key, int32_t max_key, struct qdqi_extremes *e)
+{
+    __shared__ int32_t mins[QDQI_WARP], maxs[QDQI_WARP]; /* for as many warps */
+    const unsigned lane = threadIdx.x % QDQI_WARP, warp = threadIdx.x / QDQI_WARP;
+    const unsigned warps = blockDim.x / QDQI_WARP;
+    qdqi_reduce_warp(&min_key, &max_key);
+    if (lane == 0) {
+        mins[warp] = min_key;
+        maxs[warp] = max_key;
+    }
+    __syncthreads();
+    if (warp > 0)
+        return;
+    min_key = lane < warps ? mins[lane] : INT32_MAX;
+    max_key = lane < warps ? maxs[lane] : INT32_MIN;
+    qdqi_reduce_warp(&min_key, &max_key);
+    if (lane > 0 || min_key > max_key)
+        return;
+    atomicMin(&e->min, qdqi_key_widened(min_key, T()));
+    atomicMax(&e->max, qdqi_key_widened(max_key, T()));
+}
+
+/* --- grids ------------------------------------------------------------------ */
 
 /*
  * Returns the number of blocks for n elements when each thread should get `each` of

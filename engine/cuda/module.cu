@@ -264,6 +264,7 @@ const struct qdqi_cuda_api api = {
     .extremes_update = qdqi_cuda_extremes_update,
     .histogram_init = qdqi_cuda_histogram_init,
     .histogram_update = qdqi_cuda_histogram_update,
+    .histogram_continue = qdqi_cuda_histogram_continue,
     .histogram_extremes = qdqi_cuda_histogram_extremes,
     .fake = qdqi_cuda_fake,
     .sums_workspace = qdqi_cuda_sums_workspace,

@@ -12,48 +12,78 @@ namespace
 
 enum {
     THREADS = 256,
-    SIDE = 64,   /* the most rows and columns of a tile */
-    EACH = 4,    /* a thread computes EACH by EACH elements of a tile */
-    AT_ONCE = 16 /* pending rows that are in shared memory */
+    SIDE = 64,    /* the most rows and columns of a tile */
+    EACH = 4,     /* a thread computes EACH by EACH elements of a tile */
+    AT_ONCE = 16, /* pending rows that are in shared memory */
+    AHEAD = 8     /* elements that a thread reads before it writes the first one */
 };
 
 /* --- copying rows ------------------------------------------------------------- */
 
-/* Returns the position in its sample of a row. */
-__device__ __forceinline__ size_t
-position_of(const struct qdqi_cuda_rows &rows, size_t row)
+/* The rows that are copied, and how their elements are found. The window has all axes: those
+   that the convolution lacks have one position. */
+struct gathering {
+    struct qdqi_cuda_window w;
+    struct qdqi_cuda_moment m;
+    struct qdqi_cuda_rows rows;
+    /* A row of a matrix is `apart` elements behind the row before. A convolution's channels
+       are so many behind each other, and it is 0. */
+    size_t apart, channel;
+    struct qdqi_cuda_divider by_kernel, by_side[QDQI_CUDA_AXES], by_block;
+};
+
+/* One row. */
+struct row {
+    const float *data;             /* of the group */
+    int64_t begin[QDQI_CUDA_AXES]; /* the place of the kernel's first element */
+};
+
+/* Finds row number `at` of those that are copied, for one group. */
+__device__ __forceinline__ struct row
+find_row(const struct gathering &g, size_t at, size_t group)
 {
-    double interval = (double)(rows.first + row) + rows.offset;
-    size_t at = (size_t)(interval * (double)rows.positions / (double)rows.wanted);
-    return at < rows.positions ? at : rows.positions - 1;
+    size_t p = 0;
+    for (; at >= g.rows.pieces[p].n; p++)
+        at -= g.rows.pieces[p].n;
+    const struct qdqi_cuda_piece &piece = g.rows.pieces[p];
+    double interval = (double)(piece.first + at) + piece.offset;
+    size_t position =
+        (size_t)(interval * (double)g.rows.positions / (double)g.rows.wanted);
+    if (position >= g.rows.positions)
+        position = g.rows.positions - 1;
+    struct row row = {piece.data + group * g.w.elements + position * g.apart, {}};
+    for (int a = QDQI_CUDA_AXES; a-- > 0; position /= g.w.out[a])
+        row.begin[a] = (int64_t)(position % g.w.out[a]) * g.w.stride[a] - g.w.begin[a];
+    return row;
 }
 
-/* Returns element i of the row at a position; 0 for padding. */
+/* Returns element i of a row; 0 for padding. */
 __device__ __forceinline__ float
-element_at(const struct qdqi_cuda_window &w, const float *data, size_t position,
-           size_t i)
+element_at(const struct gathering &g, const struct row &row, uint32_t i)
 {
-    size_t kernel = 1, place = 0, size = 1;
-    for (unsigned a = 0; a < w.axes; a++)
-        kernel *= w.kernel[a];
-    const size_t channel = i / kernel;
-    size_t e = i % kernel;
-    for (unsigned a = w.axes; a-- > 0; e /= w.kernel[a], position /= w.out[a]) {
-        int64_t x = (int64_t)(position % w.out[a]) * w.stride[a] - w.begin[a] +
-                    (int64_t)(e % w.kernel[a]) * w.dilation[a];
-        if (x < 0 || x >= w.in[a])
-            return 0;
+    const uint32_t channel = qdqi_cuda_divide(i, g.by_kernel);
+    uint32_t e = i - channel * g.by_kernel.d;
+    size_t place = 0, size = 1;
+    bool is_inside = true;
+#pragma unroll
+    for (int a = QDQI_CUDA_AXES; a-- > 0;) {
+        uint32_t next = qdqi_cuda_divide(e, g.by_side[a]);
+        int64_t x =
+            row.begin[a] + (int64_t)(e - next * g.by_side[a].d) * g.w.dilation[a];
+        is_inside = is_inside && x >= 0 && x < g.w.in[a];
         place += (size_t)x * size;
-        size *= (size_t)w.in[a];
+        size *= (size_t)g.w.in[a];
+        e = next;
     }
-    return data[channel * size + place];
+    return is_inside ? row.data[channel * g.channel + place] : 0;
 }
 
 /* Returns the column of element i in a pending row: blocks begin at whole tiles. */
 __device__ __forceinline__ size_t
-column_of(const struct qdqi_cuda_moment &m, size_t i)
+column_of(const struct gathering &g, uint32_t i)
 {
-    return i / m.block * m.tiles * m.tile + i % m.block;
+    const uint32_t block = qdqi_cuda_divide(i, g.by_block);
+    return block * (g.m.tiles * g.m.tile) + (i - block * g.by_block.d);
 }
 
 __device__ __forceinline__ bool
@@ -72,37 +102,51 @@ lanes_of(size_t k)
     return lanes;
 }
 
+/* Copies the elements of a row that are one thread's. Returns whether all are finite. */
+__device__ __forceinline__ bool
+copy_row(const struct gathering &g, const struct row &row, unsigned lanes, float *to)
+{
+    const uint32_t k = (uint32_t)g.m.k;
+    bool finite = true;
+    for (uint32_t i = threadIdx.x % lanes; i < k; i += AHEAD * lanes) {
+        float x[AHEAD];
+#pragma unroll
+        for (uint32_t j = 0; j < AHEAD; j++)
+            x[j] = i + j * lanes < k ? element_at(g, row, i + j * lanes) : 0;
+#pragma unroll
+        for (uint32_t j = 0; j < AHEAD; j++) {
+            finite = finite && is_finite(x[j]);
+            if (i + j * lanes < k)
+                to[column_of(g, i + j * lanes)] = x[j];
+        }
+    }
+    return finite;
+}
+
 /* A block of threads copies as many rows of groups as it has threads for. A row that is not
    finite becomes zeros and is not counted. */
 __global__ void
-__launch_bounds__(THREADS) gather(struct qdqi_cuda_window w, struct qdqi_cuda_moment m,
-                                  struct qdqi_cuda_rows rows)
+__launch_bounds__(THREADS) gather(const __grid_constant__ struct gathering g)
 {
     __shared__ int32_t n_bad[THREADS];
-    const unsigned lanes = lanes_of(m.k), mine = threadIdx.x / lanes;
+    const unsigned lanes = lanes_of(g.m.k), mine = threadIdx.x / lanes;
     const size_t at = (size_t)blockIdx.x * (THREADS / lanes) + mine;
-    const size_t row = at / m.groups, group = at % m.groups;
-    const size_t width = m.blocks * m.tiles * m.tile;
-    const bool works = row < rows.n;
-    const size_t position = position_of(rows, row);
-    const float *data =
-        w.axes ? rows.data + group * w.elements : rows.data + position * m.k;
-    float *to = m.pending + (group * QDQI_CUDA_MOMENT_ROWS + rows.at + row) * width;
-    bool bad = false;
+    const size_t number = at / g.m.groups, group = at % g.m.groups;
+    const size_t width = g.m.blocks * g.m.tiles * g.m.tile;
+    const bool works = number < g.rows.n;
+    float *to =
+        g.m.pending + (group * QDQI_CUDA_MOMENT_ROWS + g.rows.at + number) * width;
     n_bad[threadIdx.x] = 0;
     __syncthreads();
-    for (size_t i = threadIdx.x % lanes; works && i < m.k; i += lanes) {
-        float x = w.axes ? element_at(w, data, position, i) : data[i];
-        bad |= !is_finite(x);
-        to[column_of(m, i)] = x;
-    }
-    if (bad)
+    if (works && !copy_row(g, find_row(g, number, group), lanes, to))
         atomicAdd(&n_bad[mine], 1);
     __syncthreads();
-    for (size_t i = threadIdx.x % lanes; works && n_bad[mine] && i < m.k; i += lanes)
-        to[column_of(m, i)] = 0;
-    if (works && threadIdx.x % lanes == 0 && !n_bad[mine])
-        atomicAdd((unsigned long long *)&m.rows[group], 1ull);
+    if (!works)
+        return;
+    for (uint32_t i = threadIdx.x % lanes; n_bad[mine] && i < g.m.k; i += lanes)
+        to[column_of(g, i)] = 0;
+    if (threadIdx.x % lanes == 0 && !n_bad[mine])
+        atomicAdd((unsigned long long *)&g.m.rows[group], 1ull);
 }
 
 /* --- products ----------------------------------------------------------------- */
@@ -182,15 +226,45 @@ __launch_bounds__(THREADS) add(struct qdqi_cuda_moment m, size_t n)
 
 } // namespace
 
+/* Gives a window all axes. Those of the convolution are the last ones. */
+static struct qdqi_cuda_window
+whole(const struct qdqi_cuda_window *w)
+{
+    struct qdqi_cuda_window ret = {};
+    const unsigned lacks = QDQI_CUDA_AXES - w->axes;
+    for (unsigned a = 0; a < QDQI_CUDA_AXES; a++) {
+        const bool has = a >= lacks;
+        ret.kernel[a] = has ? w->kernel[a - lacks] : 1;
+        ret.out[a] = has ? w->out[a - lacks] : 1;
+        ret.stride[a] = has ? w->stride[a - lacks] : 1;
+        ret.dilation[a] = has ? w->dilation[a - lacks] : 1;
+        ret.begin[a] = has ? w->begin[a - lacks] : 0;
+        ret.in[a] = has ? w->in[a - lacks] : 1;
+    }
+    ret.axes = QDQI_CUDA_AXES;
+    ret.elements = w->axes ? w->elements : 0;
+    return ret;
+}
+
 int
 qdqi_cuda_moment_gather(const struct qdqi_cuda_window *w,
                         const struct qdqi_cuda_moment *m,
                         const struct qdqi_cuda_rows *rows, void *stream)
 {
+    struct gathering g = {whole(w), *m, *rows, w->axes ? 0 : m->k, 1, {}, {}, {}};
+    size_t kernel = 1;
     if (rows->n == 0)
         return cudaSuccess;
-    qdqi_launch(gather, (unsigned)(rows->n * m->groups), THREADS, stream, *w, *m,
-                *rows);
+    for (int a = 0; a < QDQI_CUDA_AXES; a++) {
+        kernel *= g.w.kernel[a];
+        g.channel *= (size_t)g.w.in[a];
+        g.by_side[a] = qdqi_cuda_divider_of((uint32_t)g.w.kernel[a]);
+    }
+    g.by_kernel = qdqi_cuda_divider_of((uint32_t)kernel);
+    g.by_block = qdqi_cuda_divider_of((uint32_t)m->block);
+    const size_t at_once = THREADS / lanes_of(m->k);
+    const size_t blocks = (rows->n * m->groups + at_once - 1) / at_once;
+    qdqi_launch(gather, (unsigned)blocks, THREADS, stream, g);
     return (int)cudaGetLastError();
 }
 

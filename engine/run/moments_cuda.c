@@ -194,6 +194,8 @@ struct adding {
     struct qdqi_cuda_moments *moments;
     struct slot *slot;
     void *stream;
+    struct qdqi_cuda_window window;
+    struct qdqi_cuda_rows rows; /* that are still to be copied */
     int status;
 };
 
@@ -213,27 +215,42 @@ window_of(const struct qdqi_patches *p, const struct qdqi_geometry *g)
     return w;
 }
 
+/* Copies the rows of all pieces, and adds the pending rows when they are full. */
+static void
+take_pieces(struct adding *a)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(a->moments->dev->cuda);
+    struct slot *s = a->slot;
+    if (!a->status && a->rows.n > 0)
+        a->status = gpu->moment_gather(&a->window, &s->moment, &a->rows, a->stream);
+    s->n_pending += a->rows.n;
+    if (s->n_pending == QDQI_MOMENT_ROWS) {
+        if (!a->status)
+            a->status = gpu->moment_add(&s->moment, s->n_pending, a->stream);
+        s->n_pending = 0;
+    }
+    a->rows.n = a->rows.n_pieces = 0;
+    a->rows.at = s->n_pending;
+}
+
+/* All samples of an input have the same numbers of positions and of wanted rows. */
 static void
 take_sample(void *arg, const struct qdqi_patched_sample *sample)
 {
     struct adding *a = arg;
-    struct slot *s = a->slot;
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(a->moments->dev->cuda);
-    const struct qdqi_cuda_window w = window_of(sample->patches, sample->geometry);
-    struct qdqi_cuda_rows rows = {.data = sample->data,
-                                  .positions = sample->positions,
-                                  .wanted = sample->wanted,
-                                  .offset = sample->offset};
-    for (; !a->status && rows.first < rows.wanted; rows.first += rows.n) {
-        size_t room = QDQI_MOMENT_ROWS - s->n_pending, left = rows.wanted - rows.first;
-        rows.n = left < room ? left : room;
-        rows.at = s->n_pending;
-        a->status = gpu->moment_gather(&w, &s->moment, &rows, a->stream);
-        s->n_pending += rows.n;
-        if (a->status || s->n_pending < QDQI_MOMENT_ROWS)
-            continue;
-        a->status = gpu->moment_add(&s->moment, s->n_pending, a->stream);
-        s->n_pending = 0;
+    if (a->rows.n_pieces == 0)
+        a->window = window_of(sample->patches, sample->geometry);
+    a->rows.positions = sample->positions;
+    a->rows.wanted = sample->wanted;
+    for (size_t first = 0, n; !a->status && first < sample->wanted; first += n) {
+        size_t room = QDQI_MOMENT_ROWS - a->slot->n_pending - a->rows.n;
+        size_t left = sample->wanted - first;
+        n = left < room ? left : room;
+        a->rows.pieces[a->rows.n_pieces++] =
+            (struct qdqi_cuda_piece){sample->data, first, n, sample->offset};
+        a->rows.n += n;
+        if (n == room || a->rows.n_pieces == QDQI_CUDA_PIECES)
+            take_pieces(a);
     }
 }
 
@@ -248,8 +265,10 @@ add_moments(const struct qdqi_kernel *k, OrtKernelContext *context)
     if (status || (status = qdqi_device_stream(m->dev, k, context, &adding.stream)))
         return status;
     m->fault = (struct qdq_error){0};
+    adding.rows.at = adding.slot->n_pending;
     if (!qdqi_patches_each(m->host, k->slot, &input, take_sample, &adding))
         return qdqi_moments_misfit(k);
+    take_pieces(&adding);
     (void)!qdqi_device_check(m->dev, adding.status, &m->fault);
     return qdqi_device_status(k, &m->fault);
 }

@@ -14,6 +14,19 @@ enum { MIN_ROOM = 1 << 12 }; /* initial capacity in samples, for all tensors tog
 
 /* --- opening -------------------------------------------------------------- */
 
+/* Allocates pinned memory for downloads of n extremes. */
+static enum qdq_code
+make_downloaded(struct qdqi_cuda_observers *o, size_t n, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
+    void *memory = NULL;
+    if (o->downloaded)
+        gpu->release_host(o->downloaded);
+    int status = gpu->alloc_host((n + 1) * sizeof *o->downloaded, &memory);
+    o->downloaded = memory;
+    return qdqi_device_check(o->dev, status, err);
+}
+
 static enum qdq_code
 make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
 {
@@ -21,15 +34,14 @@ make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
     qdqi_device_release(o->dev, o->samples);
     o->samples = NULL;
     o->room = 0;
-    free(o->downloaded);
     free(o->visits);
-    o->downloaded = calloc(most + 1, sizeof *o->downloaded);
     o->visits = calloc(samples + 1, sizeof *o->visits);
-    if (!o->downloaded || !o->visits)
+    if (!o->visits)
         return qdqi_no_memory(err);
     void *memory;
-    enum qdq_code code =
-        qdqi_device_alloc(o->dev, samples * sizeof *o->samples, &memory, err);
+    enum qdq_code code = make_downloaded(o, most, err);
+    if (!code)
+        code = qdqi_device_alloc(o->dev, samples * sizeof *o->samples, &memory, err);
     if (!code) {
         o->samples = memory;
         o->room = samples;
@@ -72,9 +84,8 @@ qdqi_cuda_observers_open(struct qdqi_observers *observers,
     enum qdq_code code = make_accumulators(o, err);
     if (!code && observers->needs & QDQI_NEEDS_AVERAGE)
         code = make_room(o, MIN_ROOM, err);
-    else if (!code &&
-             !(o->downloaded = calloc(observers->n + 1, sizeof *o->downloaded)))
-        code = qdqi_no_memory(err);
+    else if (!code)
+        code = make_downloaded(o, observers->n, err);
     if (code)
         qdqi_cuda_observers_close(&o);
     else
@@ -91,7 +102,8 @@ qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers)
     qdqi_device_release(o->dev, o->extremes);
     qdqi_device_release(o->dev, o->histograms);
     qdqi_device_release(o->dev, o->samples);
-    free(o->downloaded);
+    if (o->downloaded)
+        qdqi_cuda_functions(o->dev->cuda)->release_host(o->downloaded);
     free(o->visits);
     free(o);
     *cuda_observers = NULL;
@@ -122,12 +134,14 @@ qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *o, struct qdq_erro
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     size_t n = o->host->n;
     enum qdq_code code = o->used > 0 ? read_samples(o, err) : QDQ_OK;
+    int status = 0;
     if (!code && o->histograms)
-        code = qdqi_device_check(
-            o->dev, gpu->histogram_extremes(o->histograms, n, o->extremes, NULL), err);
+        status = gpu->histogram_extremes(o->histograms, n, o->downloaded, NULL);
+    else if (!code && n > 0)
+        status =
+            gpu->download(o->downloaded, o->extremes, n * sizeof *o->extremes, NULL);
     if (!code)
-        code = qdqi_device_download(o->dev, o->downloaded, o->extremes,
-                                    n * sizeof *o->extremes, err);
+        code = qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
     for (size_t i = 0; !code && i < n; i++)
         qdqi_extremes_merge(&o->host->rows[i].all.extremes, &o->downloaded[i]);
     return code;
@@ -138,14 +152,13 @@ qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *o, struct qdq_erro
 enum qdq_code
 qdqi_cuda_observers_collect(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
-    struct qdqi_cuda_histogram h;
     enum qdq_code code = qdqi_cuda_observers_read_extremes(o, err);
     for (size_t i = 0; !code && o->histograms && i < o->host->n; i++) {
         if (qdqi_extremes_empty(&o->downloaded[i]))
             continue;
-        code = qdqi_device_download(o->dev, &h, &o->histograms[i], sizeof h, err);
-        if (!code)
-            *o->host->rows[i].all.histogram = h.histogram;
+        struct qdqi_histogram *h = o->host->rows[i].all.histogram;
+        code = qdqi_device_download(o->dev, h, &o->histograms[i].histogram, sizeof *h,
+                                    err);
     }
     return code;
 }
@@ -207,12 +220,12 @@ accumulate(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     int status, type = (int)r->dtype;
-    r->observer->runs++;
+    bool is_first = r->observer->runs++ == 0;
     if (r->n == 0)
         return QDQ_OK;
     if (o->histograms)
-        status =
-            gpu->histogram_update(type, r->data, r->n, &o->histograms[slot], stream);
+        status = (is_first ? gpu->histogram_update : gpu->histogram_continue)(
+            type, r->data, r->n, &o->histograms[slot], stream);
     else
         status = gpu->extremes_update(type, r->data, r->n, &o->extremes[slot], stream);
     enum qdq_code code = qdqi_device_check(o->dev, status, err);

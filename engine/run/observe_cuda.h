@@ -18,12 +18,12 @@ struct qdqi_cuda_observers {
     struct qdqi_observers *host;
     const struct qdqi_device *dev;
     /* In device memory, by slot: */
-    struct qdqi_extremes *extremes; /* with histograms: only while these are read */
+    struct qdqi_extremes *extremes;         /* not used where there are histograms */
     struct qdqi_cuda_histogram *histograms; /* NULL when no histograms are needed */
     /* In device memory: the extremes of each sample since the last download. NULL
        when no averages are needed. */
     struct qdqi_extremes *samples;
-    /* host memory for downloads, large enough for `samples` and for `extremes` */
+    /* pinned memory for downloads, large enough for `samples` and for `extremes` */
     struct qdqi_extremes *downloaded;
     struct qdqi_visit *visits; /* the tensors that `samples` belong to, in order */
     size_t room, used, n_visits;

@@ -85,21 +85,42 @@ close_moment(struct qdqi_cuda_moment *m)
     fine(gpu->release(m->pending));
 }
 
-/* Takes rows in as a session does: pieces end where the pending rows are full. */
+/* The rows that are still to be copied, and those that were since the last addition. */
+struct taking {
+    const struct qdqi_cuda_window *w;
+    const struct qdqi_cuda_moment *m;
+    struct qdqi_cuda_rows rows;
+    size_t n_pending;
+};
+
+/* Copies the rows of all pieces. */
 static void
-take_on_device(const struct qdqi_cuda_window *w, const struct qdqi_cuda_moment *m,
-               struct qdqi_cuda_rows rows, size_t *n_pending)
+take_pieces(struct taking *t)
 {
-    for (; rows.first < rows.wanted; rows.first += rows.n) {
-        size_t room = QDQI_CUDA_MOMENT_ROWS - *n_pending,
-               left = rows.wanted - rows.first;
-        rows.n = left < room ? left : room;
-        rows.at = *n_pending;
-        fine(gpu->moment_gather(w, m, &rows, stream));
-        if ((*n_pending += rows.n) < QDQI_CUDA_MOMENT_ROWS)
-            continue;
-        fine(gpu->moment_add(m, *n_pending, stream));
-        *n_pending = 0;
+    fine(gpu->moment_gather(t->w, t->m, &t->rows, stream));
+    t->n_pending += t->rows.n;
+    if (t->n_pending == QDQI_CUDA_MOMENT_ROWS) {
+        fine(gpu->moment_add(t->m, t->n_pending, stream));
+        t->n_pending = 0;
+    }
+    t->rows.n = t->rows.n_pieces = 0;
+    t->rows.at = t->n_pending;
+}
+
+/* Takes a sample in as a session does: pieces end where the pending rows are full, and several
+   are copied at once. */
+static void
+take_on_device(struct taking *t, const float *data, double offset)
+{
+    for (size_t first = 0, n; first < t->rows.wanted; first += n) {
+        size_t room = QDQI_CUDA_MOMENT_ROWS - t->n_pending - t->rows.n;
+        size_t left = t->rows.wanted - first;
+        n = left < room ? left : room;
+        t->rows.pieces[t->rows.n_pieces++] =
+            (struct qdqi_cuda_piece){data, first, n, offset};
+        t->rows.n += n;
+        if (n == room || t->rows.n_pieces == QDQI_CUDA_PIECES)
+            take_pieces(t);
     }
 }
 
@@ -164,17 +185,17 @@ plane_size(const struct shape *s)
 }
 
 static void
-make_row(const struct shape *s, size_t group, size_t position)
+make_row(const struct shape *s, const float *sample, size_t group, size_t position)
 {
     size_t kernel = kernel_size(s), plane = plane_size(s);
     if (s->axes == 0) {
-        memcpy(row, input + position * s->channels, s->channels * sizeof *row);
+        memcpy(row, sample + position * s->channels, s->channels * sizeof *row);
         return;
     }
     for (size_t c = 0; c < s->channels; c++)
         for (size_t e = 0; e < kernel; e++)
             row[c * kernel + e] =
-                element_of(s, input + (group * s->channels + c) * plane, position, e);
+                element_of(s, sample + (group * s->channels + c) * plane, position, e);
 }
 
 static void
@@ -186,12 +207,13 @@ add_pending(struct qdqi_moment *m)
 }
 
 static void
-take_on_host(const struct shape *s, size_t group, size_t wanted, struct qdqi_moment *m)
+take_on_host(const struct shape *s, const float *sample, double offset, size_t group,
+             size_t wanted, struct qdqi_moment *m)
 {
     size_t n = n_positions(s);
     for (size_t r = 0; r < wanted; r++) {
-        double at = ((double)r + s->offset) * (double)n / (double)wanted;
-        make_row(s, group, (size_t)at < n ? (size_t)at : n - 1);
+        double at = ((double)r + offset) * (double)n / (double)wanted;
+        make_row(s, sample, group, (size_t)at < n ? (size_t)at : n - 1);
         qdqi_moment_put(m, m->n_pending, row);
         if (qdqi_moment_push(m, 1))
             add_pending(m);
@@ -250,29 +272,34 @@ window_of(const struct shape *s)
     return w;
 }
 
-/* Takes the input in `times` times, on the device and on the host. */
+/* Takes samples in, on the device and on the host. They overlap in the input, and those of a
+   session are not all copied at once. */
 static void
-check(const struct shape *s, int times)
+check(const struct shape *s, int samples)
 {
     struct qdqi_moment host[8];
-    size_t positions = n_positions(s), n_pending = 0;
-    size_t wanted = s->wanted < positions ? s->wanted : positions;
+    size_t positions = n_positions(s);
     size_t k = s->axes ? s->channels * kernel_size(s) : s->channels;
     for (size_t g = 0; g < s->groups; g++)
         ck_assert(qdqi_moment_init(&host[g], k) && qdqi_moment_begin(&host[g]));
     struct qdqi_cuda_moment m = open_moment(s->groups, host);
     const struct qdqi_cuda_window w = window_of(s);
-    const struct qdqi_cuda_rows rows = {.data = on_device,
-                                        .positions = positions,
-                                        .wanted = wanted,
-                                        .offset = s->offset};
+    struct taking t = {.w = &w, .m = &m};
+    t.rows.positions = positions;
+    t.rows.wanted = s->wanted < positions ? s->wanted : positions;
     to_device(on_device, input, sizeof input);
-    for (int i = 0; i < times; i++) {
-        take_on_device(&w, &m, rows, &n_pending);
+    for (int i = 0; i < samples; i++) {
+        size_t at = (size_t)i * 101;
+        double offset = (s->offset + 0.375 * i) - floor(s->offset + 0.375 * i);
+        take_on_device(&t, on_device + at, offset);
+        if (i % 20 == 3 && t.rows.n > 0)
+            take_pieces(&t);
         for (size_t g = 0; g < s->groups; g++)
-            take_on_host(s, g, wanted, &host[g]);
+            take_on_host(s, input + at, offset, g, t.rows.wanted, &host[g]);
     }
-    fine(gpu->moment_add(&m, n_pending, stream));
+    if (t.rows.n > 0)
+        take_pieces(&t);
+    fine(gpu->moment_add(&m, t.n_pending, stream));
     for (size_t g = 0; g < s->groups; g++) {
         add_pending(&host[g]);
         compare(&m, g, &host[g]);
@@ -303,7 +330,16 @@ teardown(void)
 START_TEST(moments_are_those_of_the_cpu)
 {
     fill((uint64_t)_i + 1);
-    check(&shapes[_i], is_brief() ? 2 : 5);
+    check(&shapes[_i], is_brief() ? 2 : 25);
+}
+END_TEST
+
+START_TEST(many_samples_are_copied_at_once)
+{
+    struct shape few = shapes[_i];
+    few.wanted = 1 + (size_t)_i;
+    fill(9);
+    check(&few, 30);
 }
 END_TEST
 
@@ -323,6 +359,7 @@ suite(void)
     TCase *t = tcase_create("moment");
     tcase_add_unchecked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, moments_are_those_of_the_cpu, 0, N_SHAPES);
+    tcase_add_loop_test(t, many_samples_are_copied_at_once, 0, N_SHAPES);
     tcase_add_loop_test(t, rows_that_are_not_finite_are_left_out, 0, N_SHAPES);
     suite_add_tcase(s, t);
     return s;

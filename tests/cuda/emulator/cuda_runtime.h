@@ -8,6 +8,7 @@
 #define TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -16,6 +17,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__ static /* only one block runs at a time */
 
@@ -102,6 +104,19 @@ static inline T
 __ldg(const T *at)
 {
     return *at;
+}
+
+template <typename T>
+static inline T
+__ldcg(const T *at)
+{
+    return *at;
+}
+
+/* Blocks run one after the other. */
+static inline void
+__threadfence()
+{
 }
 
 static inline uint32_t

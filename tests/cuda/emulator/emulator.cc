@@ -21,10 +21,12 @@
 #include "cuda/api.h"
 
 #include <dlfcn.h>
+#include <atomic>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <ucontext.h>
 #include <vector>
 
@@ -174,7 +176,7 @@ setting(const char *name, long otherwise)
     return value ? strtol(value, NULL, 10) : otherwise;
 }
 
-unsigned long launches;
+std::atomic<unsigned long> launches;
 
 bool
 is_lost()
@@ -250,12 +252,15 @@ use(int device)
 
 /* --- memory ----------------------------------------------------------------- */
 
+/* Kernels run in one thread, and memory is allocated in several. */
+std::mutex lock;
 std::map<void *, size_t> allocated;
 size_t in_use;
 
 int
 alloc(size_t bytes, void **ret)
 {
+    std::lock_guard<std::mutex> locked(lock);
     long most = setting("EMULATED_CUDA_BYTES", 0);
     bool fits = bytes >> 40 == 0 && (most == 0 || in_use + bytes <= (size_t)most);
     if (is_lost())
@@ -272,6 +277,7 @@ alloc(size_t bytes, void **ret)
 int
 release(void *memory)
 {
+    std::lock_guard<std::mutex> locked(lock);
     auto at = allocated.find(memory);
     if (memory && at == allocated.end()) {
         fprintf(stderr, "what is no memory of the device is released as such\n");
@@ -451,6 +457,14 @@ histogram_update(int type, const void *data, size_t n, struct qdqi_cuda_histogra
 }
 
 int
+histogram_continue(int type, const void *data, size_t n, struct qdqi_cuda_histogram *h,
+                   void *stream)
+{
+    int status = luck(n, "EMULATED_CUDA_MOST");
+    return status ? status : qdqi_cuda_histogram_continue(type, data, n, h, stream);
+}
+
+int
 fake(int type, const struct qdqi_grid *grid, const void *in, void *out, void *stream)
 {
     int status =
@@ -504,6 +518,7 @@ const struct qdqi_cuda_api api = {
     .extremes_update = extremes_update,
     .histogram_init = qdqi_cuda_histogram_init,
     .histogram_update = histogram_update,
+    .histogram_continue = histogram_continue,
     .histogram_extremes = qdqi_cuda_histogram_extremes,
     .fake = fake,
     .sums_workspace = qdqi_cuda_sums_workspace,
