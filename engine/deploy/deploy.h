@@ -18,6 +18,8 @@ struct qdqi_deploy_options {
     /* True if layers in floating point have the precision that the runtime chooses by
        itself; else it is float32. */
     bool own_precision;
+    bool traced; /* nodes() will be asked for the nodes of a run, whose times cost a
+                       little time themselves */
     /* Where the runtime calibrates: pairs are computed in floating point, never fused. */
     bool literal;
     /* Where the runtime writes: path of the model as it is run; NULL: open() writes none. */
@@ -51,6 +53,12 @@ struct qdqi_deploy_ops {
                          struct qdq_error *err);
     /* Returns the precision of layers in floating point, "f32" or "bf16"; borrowed. */
     const char *(*precision)(void *model);
+    /*
+     * Sets *ret to the nodes of the last run of a model that was opened `traced`, in the arena.
+     * NULL for a runtime that names its nodes in no other way than trace() and `writes`.
+     */
+    enum qdq_code (*nodes)(void *model, struct qdqi_arena *arena,
+                           struct qdqi_trace *ret, struct qdq_error *err);
     void (*close)(void *model);
     /*
      * Opens the model again, runs it `runs` times and sets *ret to the time of each

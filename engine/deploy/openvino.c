@@ -347,12 +347,12 @@ close_loaded(void *model)
 
 static enum qdq_code
 compile(struct loaded *m, const void *model, const struct qdqi_deploy_options *options,
-        bool traced, struct qdq_error *err)
+        struct qdq_error *err)
 {
     struct qdqi_openvino *o = m->o;
     char threads[16];
     snprintf(threads, sizeof threads, "%d", options->threads ? options->threads : 1);
-    const char *profile = traced ? "YES" : "NO";
+    const char *profile = options->traced ? "YES" : "NO";
     int status =
         options->own_precision
             ? o->ov_core_compile_model(o->core, model, "CPU", 4, &m->compiled,
@@ -375,7 +375,7 @@ compile(struct loaded *m, const void *model, const struct qdqi_deploy_options *o
 
 static enum qdq_code
 load(struct loaded *m, const struct qdqi_model_bytes *bytes,
-     const struct qdqi_deploy_options *options, bool traced, struct qdq_error *err)
+     const struct qdqi_deploy_options *options, struct qdq_error *err)
 {
     struct qdqi_openvino *o = m->o;
     void *model = NULL;
@@ -390,7 +390,7 @@ load(struct loaded *m, const struct qdqi_model_bytes *bytes,
         code = check(o, o->ov_model_outputs_size(model, &m->n_outputs), "its outputs",
                      err);
     if (!code)
-        code = compile(m, model, options, traced, err);
+        code = compile(m, model, options, err);
     if (model)
         o->ov_model_free(model);
     if (code)
@@ -402,14 +402,14 @@ load(struct loaded *m, const struct qdqi_model_bytes *bytes,
 
 static enum qdq_code
 open_loaded(struct qdqi_openvino *o, const struct qdqi_model_bytes *bytes,
-            const struct qdqi_deploy_options *options, bool traced, struct loaded **ret,
+            const struct qdqi_deploy_options *options, struct loaded **ret,
             struct qdq_error *err)
 {
     struct loaded *m = calloc(1, sizeof *m);
     if (!m)
         return qdqi_no_memory(err);
     m->o = o;
-    enum qdq_code code = load(m, bytes, options, traced, err);
+    enum qdq_code code = load(m, bytes, options, err);
     if (code)
         close_loaded(m);
     else
@@ -423,7 +423,7 @@ qdqi_openvino_load(struct qdqi_openvino *o, const struct qdqi_model_bytes *bytes
                    struct qdq_error *err)
 {
     struct loaded *m = NULL;
-    enum qdq_code code = open_loaded(o, bytes, options, false, &m, err);
+    enum qdq_code code = open_loaded(o, bytes, options, &m, err);
     *ret = m;
     return code;
 }
@@ -599,8 +599,10 @@ qdqi_openvino_trace(struct qdqi_openvino *o, const struct qdqi_model_bytes *byte
     const struct qdqi_output *outputs;
     size_t n;
     double ms;
+    struct qdqi_deploy_options traced = *options;
+    traced.traced = true;
     *ret = (struct qdqi_trace){0};
-    enum qdq_code code = open_loaded(o, bytes, options, true, &m, err);
+    enum qdq_code code = open_loaded(o, bytes, &traced, &m, err);
     /* The first run prepares memory, and is not counted. */
     if (!code)
         code = run_loaded(m, inputs, n_inputs, &outputs, &n, &ms, err);
@@ -643,6 +645,14 @@ precision(void *model)
 }
 
 static enum qdq_code
+nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
+         struct qdq_error *err)
+{
+    *ret = (struct qdqi_trace){0};
+    return add_times(model, arena, ret, err);
+}
+
+static enum qdq_code
 trace_model(void *place, const struct qdq_model *model,
             const struct qdqi_deploy_options *options, const struct qdqi_input *inputs,
             size_t n_inputs, int runs, struct qdqi_arena *arena, struct qdqi_trace *ret,
@@ -669,6 +679,7 @@ const struct qdqi_deploy_ops qdqi_deploy_openvino = {
     .open = open_model,
     .run = run_loaded,
     .precision = precision,
+    .nodes = nodes_of,
     .close = close_loaded,
     .trace = trace_model,
 };

@@ -164,6 +164,7 @@ put_options(struct qdqi_wire *body, const struct qdqi_deploy_options *options)
 {
     qdqi_wire_put(body, (uint64_t)options->threads);
     qdqi_wire_put(body, options->own_precision);
+    qdqi_wire_put(body, options->traced);
 }
 
 static void
@@ -346,6 +347,24 @@ get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *aren
 }
 
 static enum qdq_code
+nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
+         struct qdq_error *err)
+{
+    const struct remote_model *m = model;
+    struct qdqi_wire body = {0}, answer = {0};
+    *ret = (struct qdqi_trace){0};
+    if (!is_there(m))
+        return fail_ended(err);
+    qdqi_wire_put(&body, m->id);
+    enum qdq_code code = ask(m->remote, QDQI_WIRE_NODES, &body, NULL, &answer, err);
+    if (code)
+        return code;
+    code = get_nodes(m->remote, &answer, arena, ret, err);
+    qdqi_wire_free(&answer);
+    return code;
+}
+
+static enum qdq_code
 trace_model(void *place, const struct qdq_model *model,
             const struct qdqi_deploy_options *options, const struct qdqi_input *inputs,
             size_t n_inputs, int runs, struct qdqi_arena *arena, struct qdqi_trace *ret,
@@ -375,6 +394,7 @@ const struct qdqi_deploy_ops qdqi_deploy_remote_openvino = {
     .open = open_model,
     .run = run_model,
     .precision = precision,
+    .nodes = nodes_of,
     .close = close_model,
     .trace = trace_model,
 };

@@ -80,8 +80,10 @@ get_options(struct qdqi_wire *from)
 {
     const uint64_t threads = qdqi_wire_get(from);
     const bool own = qdqi_wire_get(from) != 0;
+    const bool traced = qdqi_wire_get(from) != 0;
     return (struct qdqi_deploy_options){.threads = threads < 1024 ? (int)threads : 1,
-                                        .own_precision = own};
+                                        .own_precision = own,
+                                        .traced = traced};
 }
 
 /* Returns the model that a request names, or NULL. */
@@ -205,6 +207,31 @@ close_model(struct call *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
+static void
+put_nodes(struct qdqi_wire *to, const struct qdqi_trace *trace)
+{
+    qdqi_wire_put(to, trace->n_nodes);
+    for (size_t i = 0; i < trace->n_nodes; i++) {
+        qdqi_wire_put_text(to, trace->nodes[i].name);
+        qdqi_wire_put_text(to, trace->nodes[i].op);
+        qdqi_wire_put_text(to, trace->nodes[i].provider);
+        qdqi_wire_put_real(to, trace->nodes[i].ms);
+    }
+}
+
+static enum qdq_code
+answer_nodes(struct call *c, struct qdq_error *err)
+{
+    void **model = find_model(c);
+    struct qdqi_trace trace = {0};
+    if (!model)
+        return fail_request(err);
+    enum qdq_code code = qdqi_deploy_openvino.nodes(*model, c->arena, &trace, err);
+    if (!code)
+        put_nodes(&c->answer, &trace);
+    return code;
+}
+
 static enum qdq_code
 trace_model(struct call *c, struct qdq_error *err)
 {
@@ -219,16 +246,9 @@ trace_model(struct call *c, struct qdq_error *err)
     if (!code)
         code = qdqi_openvino_trace(c->judge->openvino, &c->model, &options, inputs, n,
                                    (int)runs, c->arena, &trace, err);
-    if (code)
-        return code;
-    qdqi_wire_put(&c->answer, trace.n_nodes);
-    for (size_t i = 0; i < trace.n_nodes; i++) {
-        qdqi_wire_put_text(&c->answer, trace.nodes[i].name);
-        qdqi_wire_put_text(&c->answer, trace.nodes[i].op);
-        qdqi_wire_put_text(&c->answer, trace.nodes[i].provider);
-        qdqi_wire_put_real(&c->answer, trace.nodes[i].ms);
-    }
-    return QDQ_OK;
+    if (!code)
+        put_nodes(&c->answer, &trace);
+    return code;
 }
 
 static enum qdq_code
@@ -240,9 +260,9 @@ answer_version(struct call *c, struct qdq_error *err)
 }
 
 static enum qdq_code (*const handlers[])(struct call *, struct qdq_error *) = {
-    [QDQI_WIRE_OPEN] = open_model,        [QDQI_WIRE_RUN] = run_model,
-    [QDQI_WIRE_CLOSE] = close_model,      [QDQI_WIRE_TRACE] = trace_model,
-    [QDQI_WIRE_VERSION] = answer_version,
+    [QDQI_WIRE_OPEN] = open_model,    [QDQI_WIRE_RUN] = run_model,
+    [QDQI_WIRE_NODES] = answer_nodes, [QDQI_WIRE_CLOSE] = close_model,
+    [QDQI_WIRE_TRACE] = trace_model,  [QDQI_WIRE_VERSION] = answer_version,
 };
 
 /* Answers a request. Returns false when the other side is gone. */

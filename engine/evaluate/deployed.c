@@ -55,9 +55,9 @@ qdqi_deployed_runs(const struct qdqi_job *job)
 /* Opens a model in the target's runtime, once more where the process that judges has ended. */
 static enum qdq_code
 open_model(struct qdqi_job *job, const struct qdq_model *model,
-           struct qdqi_deployed_model *ret, struct qdq_error *err)
+           const struct qdqi_deploy_options *options, struct qdqi_deployed_model *ret,
+           struct qdq_error *err)
 {
-    const struct qdqi_deploy_options options = {0};
     enum qdq_code code = QDQ_JUDGE_GONE;
     struct qdq_error why = {0};
     for (int i = 0; code == QDQ_JUDGE_GONE && i < 2; i++) {
@@ -65,7 +65,7 @@ open_model(struct qdqi_job *job, const struct qdq_model *model,
         why = (struct qdq_error){0};
         code = qdqi_deployed_runtime(job, &deploy, &why);
         if (!code)
-            code = qdqi_deploy_counted(job, &deploy, model, &options, ret, &why);
+            code = qdqi_deploy_counted(job, &deploy, model, options, ret, &why);
     }
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
@@ -94,11 +94,12 @@ qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
 {
     const struct qdqi_deploy_ops *ops =
         qdqi_deploy_ops_find(job->work->spec->target->runtime);
+    const struct qdqi_deploy_options options = {0};
     struct qdqi_deployed_model model = {0};
     struct qdq_error why = {0};
     if (!ops || ops->calibrates || !runs_models(job->work->spec))
         return QDQ_OK;
-    enum qdq_code code = open_model(job, job->original, &model, &why);
+    enum qdq_code code = open_model(job, job->original, &options, &model, &why);
     qdqi_deployed_model_close(&model);
     if (!code || costs_figures(code))
         return QDQ_OK;
@@ -114,6 +115,7 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
                    struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     const struct qdq_target *target = job->work->spec->target;
+    const struct qdqi_deploy_options options = {.traced = true};
     struct qdq_error why = {0};
     char text[160];
     *ret = (struct qdqi_deployed_model){0};
@@ -121,7 +123,7 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
         return QDQ_OK;
     if (is_hindered(job, text, sizeof text))
         return qdqi_deployed_warn(job, text, err);
-    enum qdq_code code = open_model(job, quantized, ret, &why);
+    enum qdq_code code = open_model(job, quantized, &options, ret, &why);
     if (costs_figures(code))
         return qdqi_deployed_warn(job, why.text, err);
     if (code && code != QDQ_RUN_FAILED)

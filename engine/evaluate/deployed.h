@@ -23,7 +23,8 @@ enum qdq_code qdqi_deployed_check(struct qdqi_job *job,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * Opens the quantized model in the runtime of the target. ret->ops is NULL where the
+ * Opens the quantized model in the runtime of the target, to run it and to learn its nodes, not
+ * to measure latencies. ret->ops is NULL where the
  * target's kernels do not run here, or where no process judges any more; the warning
  * deployed_not_measured says so. CANNOT_LOAD, IO, NO_MEMORY.
  */

@@ -10,6 +10,7 @@
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/metrics.h"
+#include "evaluate/traced.h"
 #include "rewrite/twin.h"
 
 #include <stdint.h>
@@ -543,7 +544,8 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
     if (code)
         return code;
     if (e->plain.ops && ((code = finish(e, &e->deployed, &deployed, &n, err)) ||
-                         (code = qdqi_deployed_report(job, deployed, n, err))))
+                         (code = qdqi_deployed_report(job, deployed, n, err)) ||
+                         (code = qdqi_keep_nodes(job, &e->plain, err))))
         return code;
     job->not_float = e->not_float;
     if ((code = check_halves(e, err)) || (code = report_unjudged(e, err)) ||

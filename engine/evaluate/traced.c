@@ -3,7 +3,6 @@
 #include "config.h"
 #include "evaluate/traced.h"
 
-#include "evaluate/deployed.h"
 #include "qdq/targets.h"
 
 #include <stdlib.h>
@@ -99,44 +98,28 @@ count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *er
     return code;
 }
 
-/* Runs the result once, with its first sample. */
-static enum qdq_code
-trace_result(struct qdqi_job *job, const struct qdq_model *result,
-             struct qdqi_trace *ret, struct qdq_error *err)
+enum qdq_code
+qdqi_keep_nodes(struct qdqi_job *job, const struct qdqi_deployed_model *model,
+                struct qdq_error *err)
 {
-    const struct qdqi_deploy_options options = {0};
-    const struct qdqi_feed_options first = {.batch = 1};
-    const struct qdqi_input *inputs;
-    struct qdqi_feed *feed = NULL;
-    struct qdqi_deploy deploy;
-    int64_t samples;
-    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    struct qdq_error why = {0};
+    if (!model->ops || !model->ops->nodes)
+        return QDQ_OK;
+    enum qdq_code code =
+        model->ops->nodes(model->model, job->scratch, &job->nodes, &why);
     if (!code)
-        code = qdqi_feed_open(&job->fixed, job->dataset, &first, &feed, err);
-    if (!code)
-        code = qdqi_feed_next(feed, &inputs, &samples, err);
-    if (!code)
-        code =
-            deploy.ops->trace(deploy.place, result, &options, inputs,
-                              job->original->info.n_inputs, 1, job->scratch, ret, err);
-    qdqi_feed_close(&feed);
-    return code;
+        return QDQ_OK;
+    job->nodes = (struct qdqi_trace){0};
+    job->no_nodes = qdqi_arena_strdup(job->scratch, why.text);
+    return code == QDQ_NO_MEMORY || !job->no_nodes ? qdqi_no_memory(err) : QDQ_OK;
 }
 
 enum qdq_code
 qdqi_count_traced(struct qdqi_job *job, struct qdq_error *err)
 {
-    const struct qdq_external data = {job->work->output_data_name,
-                                      job->work->output_data};
-    const bool split = job->report->view.external_bytes > 0;
-    struct qdq_model *result = NULL;
-    struct qdqi_trace trace = {0};
-    enum qdq_code code =
-        qdq_model_open_files(job->work->output, &data, split, &result, err);
-    if (!code)
-        code = trace_result(job, result, &trace, err);
-    if (!code)
-        code = count(job, &trace, err);
-    qdq_model_free(&result);
-    return code;
+    if (!job->nodes.nodes)
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL, "%s",
+                             job->no_nodes ? job->no_nodes
+                                           : "the runtime named no nodes");
+    return count(job, &job->nodes, err);
 }

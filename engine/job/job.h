@@ -125,6 +125,10 @@ struct qdqi_job {
     bool lacks_format;
     /* file with the result as the session that judges it runs it; -1: there is none */
     int optimized;
+    /* the nodes of the result as the session that judges it ran them; nodes is NULL: there are
+       none, for the reason of no_nodes, if it is not NULL */
+    struct qdqi_trace nodes;
+    const char *no_nodes;
     double stage_began;   /* by qdqi_seconds_now() */
     int stage_threads;    /* threads that the engine's own work could use in it */
     uint64_t stage_bytes; /* of models and weights that it dealt with */

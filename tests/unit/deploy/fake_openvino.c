@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A C library of OpenVINO without OpenVINO. It loads any model but one that begins with
- * "refused". A loaded model has the input "x", the output of a run is a copy of it, and the
- * profile has one node. A program that loads this library itself has the switches below.
+ * "refused". A loaded model has the input "x", and the output of a run is a copy of it. The
+ * profile of a model that was loaded with PERF_COUNT has one node. A program that loads this
+ * library itself has the switches below.
  */
 #include "config.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,12 +58,14 @@ void (*fake_openvino_on_work)(const char *precision);
 
 struct compiled {
     const char *precision;
+    bool profiled;
 };
 
 /* A request is its input, which is also its output. */
 struct request {
     struct tensor tensor; /* must be first */
     const char *precision;
+    bool profiled;
 };
 
 static int
@@ -137,7 +141,7 @@ int
 ov_core_compile_model(const void *core, const void *model, const char *device, size_t n,
                       void **ret, ...)
 {
-    enum { WITH_PRECISION = 6 };
+    va_list properties;
     (void)core;
     (void)model;
     (void)device;
@@ -145,8 +149,18 @@ ov_core_compile_model(const void *core, const void *model, const char *device, s
         fake_openvino_on_work(NULL);
     if (give(ret, sizeof(struct compiled)))
         return -1;
-    ((struct compiled *)*ret)->precision =
-        n == WITH_PRECISION ? "f32" : fake_openvino_own;
+    struct compiled *compiled = *ret;
+    compiled->precision = fake_openvino_own;
+    va_start(properties, ret);
+    for (size_t i = 0; i < n; i += 2) {
+        const char *name = va_arg(properties, const char *);
+        const char *value = va_arg(properties, const char *);
+        if (strcmp(name, "INFERENCE_PRECISION_HINT") == 0)
+            compiled->precision = value;
+        if (strcmp(name, "PERF_COUNT") == 0)
+            compiled->profiled = strcmp(value, "YES") == 0;
+    }
+    va_end(properties);
     return 0;
 }
 
@@ -200,7 +214,9 @@ ov_compiled_model_create_infer_request(const void *model, void **ret)
 {
     if (give(ret, sizeof(struct request)))
         return -1;
-    ((struct request *)*ret)->precision = ((const struct compiled *)model)->precision;
+    const struct compiled *compiled = model;
+    ((struct request *)*ret)->precision = compiled->precision;
+    ((struct request *)*ret)->profiled = compiled->profiled;
     return 0;
 }
 
@@ -269,7 +285,8 @@ ov_infer_request_get_profiling_info(const void *request, struct ov_profiling_lis
 {
     static struct ov_profiled row = {EXECUTED, 1500,      1500,
                                      "node",   "fake_I8", "Identity"};
-    (void)request;
+    if (!((const struct request *)request)->profiled)
+        return -1;
     *ret = (struct ov_profiling_list){&row, 1};
     return 0;
 }

@@ -38,7 +38,7 @@ static const struct qdqi_input input = {.name = "x",
 static char whole[] = "a model";
 static struct qdqi_mapped file = {.map = (uint8_t *)whole, .size = sizeof whole};
 static const struct qdq_model model = {.files = &file, .n_files = 1};
-static const struct qdqi_deploy_options options = {.threads = 1};
+static const struct qdqi_deploy_options options = {.threads = 1, .traced = true};
 
 static struct qdq_judge *judge;
 
@@ -110,19 +110,34 @@ questions(void)
     struct bytes all = {.n = 0};
     struct qdqi_wire body = {0};
     add(&all, QDQI_WIRE_VERSION, &body, NULL);
-    put_numbers(&body, (const uint64_t[]){1, 0}, 2);
+    put_numbers(&body, (const uint64_t[]){1, 0, 1}, 3);
     add(&all, QDQI_WIRE_OPEN, &body, "a model");
     for (int i = 0; i < 2; i++) {
         qdqi_wire_put(&body, 0);
         put_input(&body);
         add(&all, QDQI_WIRE_RUN, &body, NULL);
     }
-    put_numbers(&body, (const uint64_t[]){1, 1, 2}, 3);
+    qdqi_wire_put(&body, 0);
+    add(&all, QDQI_WIRE_NODES, &body, NULL);
+    put_numbers(&body, (const uint64_t[]){1, 1, 0, 2}, 4);
     put_input(&body);
     add(&all, QDQI_WIRE_TRACE, &body, "a model");
     qdqi_wire_put(&body, 0);
     add(&all, QDQI_WIRE_CLOSE, &body, NULL);
     return all;
+}
+
+/* Appends an answer with one node. */
+static void
+add_node(struct bytes *to, double ms)
+{
+    struct qdqi_wire body = {0};
+    qdqi_wire_put(&body, 1);
+    qdqi_wire_put_text(&body, "node");
+    qdqi_wire_put_text(&body, "Identity");
+    qdqi_wire_put_text(&body, "fake_I8");
+    qdqi_wire_put_real(&body, ms);
+    add(to, QDQI_WIRE_OK, &body, NULL);
 }
 
 /* The answers of an honest judge to use_remote(). */
@@ -141,13 +156,9 @@ answers(void)
     qdqi_wire_put_bytes(&body, shape, sizeof shape);
     qdqi_wire_put_bytes(&body, values, sizeof values);
     add(&all, QDQI_WIRE_OK, &body, NULL);
+    add_node(&all, 1.5);
     add(&all, QDQI_WIRE_OK, &body, NULL);
-    qdqi_wire_put(&body, 1);
-    qdqi_wire_put_text(&body, "node");
-    qdqi_wire_put_text(&body, "Identity");
-    qdqi_wire_put_text(&body, "fake_I8");
-    qdqi_wire_put_real(&body, 3);
-    add(&all, QDQI_WIRE_OK, &body, NULL);
+    add_node(&all, 3);
     return all;
 }
 
@@ -232,21 +243,44 @@ check_outputs(const struct qdqi_output *outputs, size_t n)
     }
 }
 
+/* Reads everything of the nodes. */
+static void
+check_nodes(const struct qdqi_trace *trace)
+{
+    for (size_t i = 0; i < trace->n_nodes; i++)
+        ck_assert(strlen(trace->nodes[i].name) + strlen(trace->nodes[i].op) +
+                      strlen(trace->nodes[i].provider) <
+                  MOST);
+}
+
 static enum qdq_code
 trace(struct qdqi_remote *remote, struct qdqi_trace *ret, struct qdq_error *err)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
     enum qdq_code code = qdqi_deploy_remote_openvino.trace(
         remote, &model, &options, &input, 1, 2, arena, ret, err);
-    for (size_t i = 0; !code && i < ret->n_nodes; i++)
-        ck_assert(strlen(ret->nodes[i].name) + strlen(ret->nodes[i].op) +
-                      strlen(ret->nodes[i].provider) <
-                  MOST);
+    if (!code)
+        check_nodes(ret);
     qdqi_arena_free(&arena);
     return code;
 }
 
-/* Does all that an engine does with a judge. Returns the number of steps that went well, five
+/* Returns whether the nodes of the last run are those of the run. */
+static bool
+has_nodes(void *opened, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_trace trace;
+    bool has = qdqi_deploy_remote_openvino.nodes(opened, arena, &trace, err) == QDQ_OK;
+    if (has)
+        check_nodes(&trace);
+    has = has && trace.n_nodes == 1 && strcmp(trace.nodes[0].name, "node") == 0 &&
+          trace.nodes[0].ms == 1.5;
+    qdqi_arena_free(&arena);
+    return has;
+}
+
+/* Does all that an engine does with a judge. Returns the number of steps that went well, six
    with an honest one. */
 static int
 use_remote(int socket)
@@ -268,6 +302,7 @@ use_remote(int socket)
         if (ops->run(opened, &input, 1, &outputs, &n, &ms, &err) == QDQ_OK) {
             check_outputs(outputs, n);
             good++;
+            good += has_nodes(opened, &err);
         }
         ops->close(opened);
         good++;
@@ -294,7 +329,7 @@ use_judge(void)
     int sockets[2];
     make_pair(sockets);
     ck_assert_int_eq(pthread_create(&thread, NULL, serve, &sockets[1]), 0);
-    ck_assert_int_eq(use_remote(sockets[0]), 5);
+    ck_assert_int_eq(use_remote(sockets[0]), 6);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
@@ -360,7 +395,7 @@ START_TEST(a_judge_survives_any_worker)
     const struct bytes honest = questions();
     uint32_t state = 1;
     size_t fewest = SIZE_MAX;
-    ck_assert_uint_eq(ask_judge(&honest), 6);
+    ck_assert_uint_eq(ask_judge(&honest), 7);
     for (int i = 0; i < TRIES; i++) {
         struct bytes b = honest;
         spoil(&b, &state);
@@ -378,7 +413,7 @@ START_TEST(a_run_names_each_input_once)
     for (uint64_t n = 0; n < 3; n++) {
         struct bytes b = {.n = 0};
         struct qdqi_wire body = {0};
-        put_numbers(&body, (const uint64_t[]){1, 0}, 2);
+        put_numbers(&body, (const uint64_t[]){1, 0, 0}, 3);
         add(&b, QDQI_WIRE_OPEN, &body, "a model");
         qdqi_wire_put(&body, 0);
         put_input(&body);
@@ -417,8 +452,8 @@ START_TEST(an_engine_survives_any_judge)
 {
     const struct bytes honest = answers();
     uint32_t state = 2;
-    int fewest = 5;
-    ck_assert_int_eq(hear_judge(&honest), 5);
+    int fewest = 6;
+    ck_assert_int_eq(hear_judge(&honest), 6);
     for (int i = 0; i < TRIES; i++) {
         struct bytes b = honest;
         spoil(&b, &state);
