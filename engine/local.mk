@@ -142,6 +142,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/minmax.c engine/number/minmax.h \
+	engine/number/lanes.c engine/number/lanes.h \
 	engine/number/moment.c engine/number/moment.h \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/products.c engine/number/products.h \

@@ -161,7 +161,8 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
         m->why = "layers that share it use it in different ways";
         return QDQ_OK;
     }
-    *p = (struct qdqi_patches){f.window, m->groups, m->moments, 0, NULL};
+    *p = (struct qdqi_patches){
+        .window = f.window, .groups = m->groups, .moments = m->moments};
     c->tensors[c->all.n] = node->inputs[0];
     c->owners[c->all.n] = m;
     c->all.rows[c->all.n++] = p;
@@ -296,9 +297,8 @@ qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, bool may_reject,
     c->all.per_sample =
         samples > 0 && samples < ROWS ? (size_t)((ROWS + samples - 1) / samples) : 1;
     for (size_t i = 0; i < c->all.n; i++)
-        for (size_t g = 0; g < c->all.rows[i]->groups; g++)
-            if (!qdqi_moment_begin(&c->all.rows[i]->moments[g]))
-                return qdqi_no_memory(err);
+        if (!qdqi_patches_begin(c->all.rows[i]))
+            return qdqi_no_memory(err);
     return QDQ_OK;
 }
 
@@ -346,12 +346,8 @@ qdqi_moments_finish(struct qdqi_collection *c)
 {
     qdqi_patches_free_held(&c->all);
     for (size_t i = 0; i < c->all.n; i++) {
-        struct qdqi_patches *p = c->all.rows[i];
-        if (p->moments->pending)
-            qdqi_patches_finish(p, share, c->job->engine);
-        qdqi_patches_fini(p);
-        for (size_t g = 0; g < p->groups; g++)
-            qdqi_moment_end(&p->moments[g]);
+        qdqi_patches_finish(c->all.rows[i], share, c->job->engine);
+        qdqi_patches_fini(c->all.rows[i]);
     }
 }
 

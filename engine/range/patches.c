@@ -9,8 +9,9 @@
 #include <string.h>
 
 enum {
-    MAX_SHARES = 8, /* into which the work on rows is divided */
-    ELEMENTS = 16   /* of a kernel, whose places are computed at once */
+    MAX_SHARES = 8,  /* into which the work on rows is divided */
+    ELEMENTS = 16,   /* of a kernel, whose places are computed at once */
+    NEAR = 16 << 10, /* bytes of rows that are written while they are in the cache */
 };
 
 /* The work on one sample. */
@@ -139,26 +140,99 @@ copy_channels(void *arg, size_t share)
     t->is_finite[share] = finite;
 }
 
+typedef float floats4 __attribute__((vector_size(16), aligned(4)));
+typedef uint32_t marks4 __attribute__((vector_size(16)));
+
+/* Copies one element of n rows of four groups, whose channels are given. Returns whether all
+   are finite. */
+static bool
+copy_four(const float *const channels[4], const ptrdiff_t *places, size_t n,
+          size_t step, float *to)
+{
+    const float *a = channels[0], *b = channels[1], *c = channels[2], *d = channels[3];
+    marks4 marks = {0};
+    for (size_t r = 0; r < n; r++, to += step) {
+        floats4 x = {0};
+        ptrdiff_t i = places[r];
+        if (i >= 0)
+            x = (floats4){a[i], b[i], c[i], d[i]};
+        *(floats4 *)to = x;
+        marks |= ((marks4)x & 0x7fffffff) + 0x00800000; /* as qdqi_moment_mark() */
+    }
+    return !((marks[0] | marks[1] | marks[2] | marks[3]) >> 31);
+}
+
+/* Copies n rows from `first` on of four groups: those of a strip from `lane` on. Behind the
+   last group, which is what the lanes hold there, nothing is read. */
+static bool
+copy_groups(const struct taking *t, size_t strip, size_t lane, size_t first, size_t n)
+{
+    const struct qdqi_patches *p = t->from.patches;
+    const struct qdqi_geometry *g = t->from.geometry;
+    size_t kernel = p->lanes->k / g->channels, step = p->lanes->k * QDQI_LANES;
+    float *row = qdqi_lanes_row(p->lanes, strip, p->lanes->n_pending + first) + lane;
+    bool finite = true;
+    for (size_t c = 0; c < g->channels; c++) {
+        const float *channels[4];
+        for (size_t i = 0; i < 4; i++) {
+            size_t group = strip * QDQI_LANES + lane + i;
+            group = group < p->groups ? group : p->groups - 1;
+            channels[i] = t->from.data + (group * g->channels + c) * g->plane;
+        }
+        for (size_t e = 0; e < t->n_elements; e++)
+            finite &= copy_four(channels, t->places[e] + first, n, step,
+                                row + (c * kernel + t->element + e) * QDQI_LANES);
+    }
+    return finite;
+}
+
+/* Copies share i of the strips of groups. */
+static void
+copy_strips(void *arg, size_t share)
+{
+    struct taking *t = arg;
+    const struct qdqi_lanes *l = t->from.patches->lanes;
+    size_t strips = qdqi_lanes_strips(l), end = strips * (share + 1) / t->n_shares;
+    size_t near = NEAR / (l->k * QDQI_LANES * sizeof(float));
+    bool finite = true;
+    for (size_t s = strips * share / t->n_shares; s < end; s++)
+        for (size_t r = 0, n; r < t->rows; r += n) {
+            n = t->rows - r < near ? t->rows - r : near;
+            for (size_t lane = 0; lane < QDQI_LANES; lane += 4)
+                finite &= copy_groups(t, s, lane, r, n);
+        }
+    t->is_finite[share] = finite;
+}
+
+static void
+check_patches(struct qdqi_patches *p, size_t n, bool finite)
+{
+    for (size_t s = 0; p->lanes && s < qdqi_lanes_strips(p->lanes); s++)
+        qdqi_lanes_check(p->lanes, s, p->lanes->n_pending, n, finite);
+    for (size_t g = 0; !p->lanes && g < p->groups; g++)
+        qdqi_moment_check(&p->moments[g], p->moments[g].n_pending, n, finite);
+}
+
 static void
 copy_patches(struct taking *t)
 {
     ptrdiff_t places[ELEMENTS][QDQI_MOMENT_ROWS];
     struct qdqi_patches *p = t->from.patches;
     size_t kernel = p->moments->k / t->from.geometry->channels;
-    size_t channels = p->groups * t->from.geometry->channels;
+    size_t most =
+        p->lanes ? qdqi_lanes_strips(p->lanes) : p->groups * t->from.geometry->channels;
     bool finite = true;
     t->places = places;
-    t->n_shares = t->n_shares < channels ? t->n_shares : channels;
+    t->n_shares = t->n_shares < most ? t->n_shares : most;
     for (t->element = 0; t->element < kernel; t->element += t->n_elements) {
         size_t left = kernel - t->element;
         t->n_elements = left < ELEMENTS ? left : ELEMENTS;
         find_places(t);
-        t->share(t->arg, copy_channels, t->n_shares, t);
+        t->share(t->arg, p->lanes ? copy_strips : copy_channels, t->n_shares, t);
         for (size_t i = 0; i < t->n_shares; i++)
             finite &= t->is_finite[i];
     }
-    for (size_t g = 0; g < p->groups; g++)
-        qdqi_moment_check(&p->moments[g], p->moments[g].n_pending, t->rows, finite);
+    check_patches(p, t->rows, finite);
 }
 
 /* Copies share i of the rows of a matrix. */
@@ -181,13 +255,57 @@ add_part(void *arg, size_t i)
 }
 
 static void
+add_strip(void *arg, size_t strip)
+{
+    const struct qdqi_patches *p = arg;
+    qdqi_lanes_add(p->lanes, strip, p->moments);
+}
+
+static size_t
+count_pending(const struct qdqi_patches *p)
+{
+    return p->lanes ? p->lanes->n_pending : p->moments->n_pending;
+}
+
+static void
 add_pending(struct qdqi_patches *p, qdqi_share_fn *share, void *arg)
 {
-    if (p->moments->n_pending == 0)
+    if (count_pending(p) == 0)
         return;
+    if (p->lanes) {
+        share(arg, add_strip, qdqi_lanes_strips(p->lanes), p);
+        p->lanes->n_pending = 0;
+        return;
+    }
     share(arg, add_part, p->groups * qdqi_moment_parts(p->moments), p);
     for (size_t g = 0; g < p->groups; g++)
         qdqi_moment_added(&p->moments[g]);
+}
+
+/* Takes in the next n rows, which were copied. Adds all that are pending when no more of
+   them have room. */
+static void
+push(struct qdqi_patches *p, size_t n, qdqi_share_fn *share, void *arg)
+{
+    if (p->lanes)
+        p->lanes->n_pending += n;
+    for (size_t g = 0; !p->lanes && g < p->groups; g++)
+        qdqi_moment_push(&p->moments[g], n);
+    if (count_pending(p) == QDQI_MOMENT_ROWS)
+        add_pending(p, share, arg);
+}
+
+bool
+qdqi_patches_begin(struct qdqi_patches *p)
+{
+    bool ok = true;
+    if (p->window.axes > 0 && qdqi_lanes_fit(p->groups, p->moments->k)) {
+        p->lanes = p->lanes ? p->lanes : qdqi_lanes_new(p->groups, p->moments->k);
+        return p->lanes;
+    }
+    for (size_t g = 0; g < p->groups; g++)
+        ok = ok && qdqi_moment_begin(&p->moments[g]);
+    return ok;
 }
 
 void
@@ -203,6 +321,8 @@ qdqi_patches_reset(struct qdqi_patches *p)
 {
     qdqi_shifts_free(&p->shifts);
     p->taken = 0;
+    if (p->lanes)
+        p->lanes->n_pending = 0;
     for (size_t g = 0; g < p->groups; g++)
         qdqi_moment_reset(&p->moments[g]);
 }
@@ -211,6 +331,9 @@ void
 qdqi_patches_fini(struct qdqi_patches *p)
 {
     qdqi_shifts_free(&p->shifts);
+    qdqi_lanes_free(&p->lanes);
+    for (size_t g = 0; g < p->groups; g++)
+        qdqi_moment_end(&p->moments[g]);
 }
 
 enum { ROWS_OF_A_SHARE = 1 << 14 }; /* elements that are worth a thread's while */
@@ -221,9 +344,8 @@ add_sample(struct taking *t)
 {
     struct qdqi_patches *p = t->from.patches;
     for (t->first = 0; t->first < t->from.wanted; t->first += t->rows) {
-        size_t room = QDQI_MOMENT_ROWS - p->moments->n_pending;
+        size_t room = QDQI_MOMENT_ROWS - count_pending(p);
         size_t left = t->from.wanted - t->first;
-        bool full = false;
         t->rows = left < room ? left : room;
         t->n_shares = 1 + t->rows * p->moments->k * p->groups / ROWS_OF_A_SHARE;
         if (t->n_shares > MAX_SHARES)
@@ -232,10 +354,7 @@ add_sample(struct taking *t)
             copy_patches(t);
         else
             t->share(t->arg, copy_rows, t->n_shares, t);
-        for (size_t g = 0; g < p->groups; g++)
-            full = qdqi_moment_push(&p->moments[g], t->rows);
-        if (full)
-            add_pending(p, t->share, t->arg);
+        push(p, t->rows, t->share, t->arg);
     }
 }
 

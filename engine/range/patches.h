@@ -7,7 +7,7 @@
 #ifndef QDQI_RANGE_PATCHES_H
 #define QDQI_RANGE_PATCHES_H
 
-#include "number/moment.h"
+#include "number/lanes.h"
 
 enum { QDQI_PATCH_AXES = 3 };
 
@@ -24,8 +24,9 @@ struct qdqi_window {
 struct qdqi_patches {
     struct qdqi_window window;
     size_t groups;               /* of channels, each with a moment of its own; >= 1 */
-    struct qdqi_moment *moments; /* by group; they have begun */
-    uint64_t taken;              /* samples so far */
+    struct qdqi_moment *moments; /* by group */
+    struct qdqi_lanes *lanes; /* pending rows of many groups; NULL: each has its own */
+    uint64_t taken;           /* samples so far */
     struct qdqi_shifts
         *shifts; /* of samples that were taken whole; NULL: of none yet */
 };
@@ -69,6 +70,10 @@ struct qdqi_patched_sample {
     double offset; /* [0, 1) */
 };
 
+/* Makes room for pending rows, which must come before any are taken in; false when out of
+   memory. The caller ends it by qdqi_patches_fini(). */
+bool qdqi_patches_begin(struct qdqi_patches *patches);
+
 /* Calls take(arg, sample) for each sample of an input. Returns false when the input's shape
    is not one that the window fits. Reads nothing of the input's data. */
 bool qdqi_patches_each(
@@ -97,7 +102,7 @@ void qdqi_patches_finish(struct qdqi_patches *patches, qdqi_share_fn *share, voi
 /* Forgets all rows. */
 void qdqi_patches_reset(struct qdqi_patches *patches);
 
-/* Frees what finishing needed. */
+/* Frees everything but the moments' sums. */
 void qdqi_patches_fini(struct qdqi_patches *patches);
 
 #endif

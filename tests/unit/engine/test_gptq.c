@@ -197,7 +197,8 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
     const int64_t dims[] = {1, 2, 3, 4};
     float image[24];
     struct qdqi_moment m;
-    struct qdqi_patches p = {convolutions[_i].window, 1, &m, 0, NULL};
+    struct qdqi_patches p = {
+        .window = convolutions[_i].window, .groups = 1, .moments = &m};
     for (int i = 0; i < 24; i++)
         image[i] = (float)i;
     ck_assert(qdqi_moment_init(&m, convolutions[_i].k) && qdqi_moment_begin(&m));
@@ -216,7 +217,8 @@ START_TEST(a_patch_that_is_not_finite_is_left_out)
     const int64_t dims[] = {1, 2, 3, 4};
     float image[24] = {0};
     struct qdqi_moment m;
-    struct qdqi_patches p = {convolutions[0].window, 1, &m, 0, NULL};
+    struct qdqi_patches p = {
+        .window = convolutions[0].window, .groups = 1, .moments = &m};
     for (int i = 0; i < 12; i++)
         image[i] = 1;
     image[12 + 5] = NAN;
@@ -307,6 +309,105 @@ START_TEST(a_whole_image_gives_the_moment_of_its_patches)
 }
 END_TEST
 
+/* Convolutions of groups whose rows are pending side by side. */
+static const struct {
+    size_t groups, channels; /* of a group */
+    struct qdqi_window window;
+} grouped[] = {
+    {19,
+     1,
+     {.axes = 2,
+      .kernel = {3, 3},
+      .stride = {1, 1},
+      .dilation = {1, 1},
+      .begin = {1, 1},
+      .end = {1, 1}}},
+    {4,
+     1,
+     {.axes = 2,
+      .kernel = {5, 5},
+      .stride = {2, 1},
+      .dilation = {1, 2},
+      .same_upper = true}},
+    {33, 2, {.axes = 2, .kernel = {2, 4}, .stride = {2, 2}, .dilation = {1, 1}}},
+    {16, 3, {.axes = 1, .kernel = {1}, .stride = {1}, .dilation = {1}}},
+};
+
+/* Takes samples of 9 by 11 pixels, or of 99, of some groups. */
+static void
+take_groups(struct qdqi_patches *p, const float *data, size_t samples, size_t channels)
+{
+    const int64_t n = (int64_t)samples, c = (int64_t)channels;
+    const int64_t image[] = {n, c, 9, 11}, line[] = {n, c, 99};
+    bool is_image = p->window.axes == 2;
+    for (size_t g = 0; g < p->groups; g++)
+        ck_assert(qdqi_moment_init(&p->moments[g],
+                                   channels / p->groups * (size_t)p->window.kernel[0] *
+                                       (is_image ? (size_t)p->window.kernel[1] : 1)));
+    ck_assert(qdqi_patches_begin(p));
+    take(p, data, is_image ? 4 : 3, is_image ? image : line, 40, true);
+    qdqi_patches_finish(p, share, NULL);
+    qdqi_patches_fini(p);
+}
+
+static void
+compare_moments(const struct qdqi_moment *got, const struct qdqi_moment *want)
+{
+    ck_assert_uint_eq(got->rows, want->rows);
+    for (size_t i = 0; i < want->k; i++) {
+        ck_assert_double_eq(got->sums[i], want->sums[i]);
+        for (size_t j = i; j < want->k; j++)
+            ck_assert_float_eq(*qdqi_moment_product(got, i, j),
+                               *qdqi_moment_product(want, i, j));
+    }
+}
+
+/* Rows that are pending side by side give the same bits as those of each group alone. */
+static void
+compare_groups(size_t which)
+{
+    enum { SAMPLES = 15, PIXELS = 99 };
+    size_t groups = grouped[which].groups, channels = grouped[which].channels;
+    size_t size = groups * channels * PIXELS, own = channels * PIXELS;
+    float *data = calloc(SAMPLES * size, sizeof *data);
+    float *alone = calloc(SAMPLES * own, sizeof *alone);
+    struct qdqi_moment together[33], single;
+    struct qdqi_patches p = {
+        .window = grouped[which].window, .groups = groups, .moments = together};
+    fill_rows(data, 1, SAMPLES * size, 31);
+    for (size_t i = 0; i < PIXELS; i += 2) /* of the second group */
+        data[size + own + i] = NAN;
+    data[14 * size + (groups - 1) * own + 50] = -INFINITY;
+    take_groups(&p, data, SAMPLES, groups * channels);
+    for (size_t g = 0; g < groups; g++) {
+        struct qdqi_patches one = {
+            .window = grouped[which].window, .groups = 1, .moments = &single};
+        for (size_t i = 0; i < SAMPLES; i++)
+            memcpy(alone + i * own, data + i * size + g * own, own * sizeof *alone);
+        take_groups(&one, alone, SAMPLES, channels);
+        compare_moments(&together[g], &single);
+        ck_assert(g != 1 || together[1].rows < together[0].rows);
+        qdqi_moment_fini(&single);
+    }
+    for (size_t g = 0; g < groups; g++)
+        qdqi_moment_fini(&together[g]);
+    free(data);
+    free(alone);
+}
+
+START_TEST(groups_side_by_side_give_the_moments_of_each)
+{
+    enum qdqi_simd here = qdqi_simd();
+    ck_assert(qdqi_lanes_fit(grouped[_i].groups, 25) && !qdqi_lanes_fit(1, 9));
+    for (int level = 0; level < QDQI_N_SIMD; level++)
+        if (qdqi_simd_runs((enum qdqi_simd)level)) {
+            qdqi_simd_use((enum qdqi_simd)level);
+            compare_groups((size_t)_i);
+        }
+    qdqi_simd_use(here);
+}
+END_TEST
+
 START_TEST(positions_are_spread_and_samples_are_kept_apart)
 {
     const int64_t dims[] = {2, 50, 3};
@@ -332,7 +433,8 @@ START_TEST(an_input_that_does_not_fit_is_refused)
     const float image[24] = {0};
     struct qdqi_moment m;
     struct qdqi_patches matrix = {.groups = 1, .moments = &m};
-    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, 0, NULL};
+    struct qdqi_patches convolution = {
+        .window = convolutions[1].window, .groups = 1, .moments = &m};
     ck_assert(qdqi_moment_init(&m, 7) && qdqi_moment_begin(&m));
     take(&matrix, image, 4, dims, 1, false);
     take(&convolution, image, 4, dims, 1, false);
@@ -557,6 +659,8 @@ suite(void)
     tcase_add_loop_test(t, a_patch_is_what_a_convolution_multiplies, 0,
                         (int)(sizeof convolutions / sizeof *convolutions));
     tcase_add_test(t, a_patch_that_is_not_finite_is_left_out);
+    tcase_add_loop_test(t, groups_side_by_side_give_the_moments_of_each, 0,
+                        (int)(sizeof grouped / sizeof *grouped));
     tcase_add_loop_test(t, a_whole_image_gives_the_moment_of_its_patches, 0,
                         (int)(sizeof images / sizeof *images));
     tcase_add_test(t, positions_are_spread_and_samples_are_kept_apart);
