@@ -87,6 +87,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
+	engine/equalize/pairs.c engine/equalize/pairs.h \
 	engine/equalize/pass.c engine/equalize/pass.h \
 	engine/equalize/rescale.c engine/equalize/rescale.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
@@ -233,7 +234,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/operands.h \
 	engine/tbl/opsets.h \
 	engine/tbl/types.h \
-	engine/smooth/absorb.c engine/smooth/absorb.h \
 	engine/smooth/magnitudes.c engine/smooth/magnitudes.h \
 	engine/smooth/smooth.c engine/smooth/smooth.h \
 	engine/weights/blocks.c engine/weights/blocks.h \

@@ -56,11 +56,18 @@ set_axis(struct qdqi_channel_axis *axis, size_t rank, size_t index)
 static const char *const reductions[] = {"ReduceMean", "ReduceSum", "ReduceMax",
                                          "ReduceMin", NULL};
 
+bool
+qdqi_keeps_rank(const struct qdqi_node *node)
+{
+    return qdqi_node_is_one_of(node->proto, reductions) &&
+           qdqi_node_int(node->proto, "keepdims", 1);
+}
+
 static bool
 reduce_back(const struct qdq_model *model, const struct qdqi_node *node,
             struct qdqi_channel_axis *axis)
 {
-    bool keeps = qdqi_node_int(node->proto, "keepdims", 1);
+    bool keeps = qdqi_keeps_rank(node);
     struct qdqi_axes axes;
     if (!qdqi_axes_read(model, node, 1, &axes))
         return false;

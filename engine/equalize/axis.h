@@ -23,6 +23,9 @@ struct qdqi_axes {
 bool qdqi_axes_read(const struct qdq_model *model, const struct qdqi_node *node,
                     size_t input, struct qdqi_axes *ret);
 
+/* Returns whether the node is a reduction whose output has the rank of its input. */
+bool qdqi_keeps_rank(const struct qdqi_node *node);
+
 /* Channels are the last axis, or axis 1. */
 struct qdqi_channel_axis {
     size_t rank; /* of the tensor; 0: not known, and channels are the last axis */

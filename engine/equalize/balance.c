@@ -4,7 +4,7 @@
  * output may be multiplied by any t > 0 when the second layer's weights of that channel
  * are divided by t. With r1 and r2 the largest magnitudes of the channel's weights in
  * the first and in the second layer, t = sqrt(r2 / r1) makes both magnitudes equal, so
- * that the channel uses the same share of the integers' range on both sides. Chains
+ * that the channel uses the same share of the integers' range on both sides. Pairs
  * share layers, so this is repeated until the factors are stable.
  *
  * The factors that are applied are the nearest powers of two. Products, sums, Relus and
@@ -25,14 +25,20 @@ enum {
 #define TOLERANCE (1.0 / 64) /* change of an exponent that counts as stable */
 #define TINY 0x1p-64         /* a channel below this counts as zero */
 
+/* The factors of a layer's weight while they are balanced, all 1 at first. */
+struct layer_factors {
+    double *out; /* by output channel; NULL: the layer is in no pair */
+    double *in;  /* by input channel */
+};
+
 struct balancing {
-    const struct qdqi_chain *chains;
+    const struct qdqi_pair *pairs;
     size_t n;
-    struct qdqi_balance *to;
-    double **exponents; /* for each chain: an exponent for each channel */
-    /* for each chain: one of its layers has changed since it was balanced */
+    struct layer_factors *layers; /* by node */
+    double **exponents;           /* for each pair: an exponent for each channel */
+    /* for each pair: one of its layers has changed since it was balanced */
     bool *waiting;
-    /* for each node: index of the chain that begins there + 1, or 0 */
+    /* for each node: index of the pair that begins there + 1, or 0 */
     size_t *by_first;
     size_t *by_second;
     double *r1, *r2; /* room for the channels of the largest layer */
@@ -40,41 +46,32 @@ struct balancing {
 
 /* --- ranges --------------------------------------------------------------- */
 
-static double
-largest(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /*
- * Computes the magnitude of each channel in the first layer. A bias counts only where
+ * Computes the magnitude of each output of the first layer. A bias counts only where
  * it outweighs the output that the weights can be expected to produce: a channel that
  * consists of little more than its bias must not be scaled up for its weights.
  */
 static void
-range_of_first(struct balancing *b, const struct qdqi_chain *chain)
+range_of_first(struct balancing *b, const struct qdqi_pair *pair)
 {
-    qdqi_weight_ranges(&chain->w1, true, b->to->layers[chain->first].in, b->r1);
-    for (size_t i = 0; i < chain->n_biases; i++)
-        for (size_t c = 0; c < chain->channels; c++) {
-            double bias = fabs(qdqi_element(chain->biases[i].bytes, c));
-            b->r1[c] = largest(b->r1[c], bias * BIAS_SHARE);
+    const struct qdqi_chain *chain = pair->chain;
+    qdqi_weight_ranges(&chain->maker.weight, true, b->layers[pair->first].in, b->r1);
+    for (size_t i = 0; i < chain->maker.n_constants; i++)
+        for (size_t k = 0; k < chain->maker.weight.n_out; k++) {
+            double bias = fabs(qdqi_element(chain->maker.constants[i].bytes, k));
+            b->r1[k] = fmax(b->r1[k], bias * BIAS_SHARE);
         }
 }
 
 static void
-range_of_second(struct balancing *b, const struct qdqi_chain *chain)
+range_of_second(struct balancing *b, const struct qdqi_pair *pair)
 {
-    qdqi_weight_ranges(&chain->w2, false, b->to->layers[chain->second].out, b->r2);
-    for (size_t c = 0; c < chain->channels; c++) {
-        double range = 0;
-        for (size_t k = 0; k < chain->block; k++)
-            range = largest(range, b->r2[c * chain->block + k]);
-        b->r2[c] = range;
-    }
+    qdqi_weight_ranges(&pair->chain->readers->weight, false,
+                       b->layers[pair->second].out, b->r2);
+    qdqi_chain_fold(pair->chain, b->r2);
 }
 
-/* --- one chain ------------------------------------------------------------ */
+/* --- one pair- ------------------------------------------------------------ */
 
 static double
 best_exponent(double r1, double r2)
@@ -86,40 +83,41 @@ best_exponent(double r1, double r2)
 }
 
 static void
-set_scales(struct balancing *b, const struct qdqi_chain *chain, size_t c,
-           double exponent)
+set_factor(struct balancing *b, const struct qdqi_pair *pair, size_t c, double exponent)
 {
-    b->to->layers[chain->first].out[c] = exp2(exponent);
+    const struct qdqi_chain *chain = pair->chain;
+    b->layers[pair->first].out[qdqi_chain_output(chain, c)] = exp2(exponent);
     for (size_t k = 0; k < chain->block; k++)
-        b->to->layers[chain->second].in[c * chain->block + k] = exp2(-exponent);
+        b->layers[pair->second].in[c * chain->block + k] = exp2(-exponent);
 }
 
-/* Balances one chain. Returns true when a channel's exponent changed by more than
+/* Balances one pair. Returns true when a channel's exponent changed by more than
    the tolerance. */
 static bool
-balance_chain(struct balancing *b, size_t i)
+balance_pair(struct balancing *b, size_t i)
 {
-    const struct qdqi_chain *chain = &b->chains[i];
+    const struct qdqi_pair *pair = &b->pairs[i];
     bool moved = false;
-    range_of_first(b, chain);
-    range_of_second(b, chain);
-    for (size_t c = 0; c < chain->channels; c++) {
-        double exponent = best_exponent(b->r1[c], b->r2[c]);
+    range_of_first(b, pair);
+    range_of_second(b, pair);
+    for (size_t c = 0; c < pair->chain->channels; c++) {
+        double exponent =
+            best_exponent(b->r1[qdqi_chain_output(pair->chain, c)], b->r2[c]);
         moved |= fabs(exponent - b->exponents[i][c]) > TOLERANCE;
         b->exponents[i][c] = exponent;
-        set_scales(b, chain, c, exponent);
+        set_factor(b, pair, c, exponent);
     }
     return moved;
 }
 
 static void
-mark_changed(struct balancing *b, size_t chain_plus_1)
+mark_changed(struct balancing *b, size_t pair_plus_1)
 {
-    if (chain_plus_1)
-        b->waiting[chain_plus_1 - 1] = true;
+    if (pair_plus_1)
+        b->waiting[pair_plus_1 - 1] = true;
 }
 
-/* Balances the chains in file order, repeatedly, skipping those whose layers have
+/* Balances the pairs in file order, repeatedly, skipping those whose layers have
    not changed. */
 static void
 balance_until_stable(struct balancing *b)
@@ -131,53 +129,41 @@ balance_until_stable(struct balancing *b)
             if (!b->waiting[i])
                 continue;
             b->waiting[i] = false;
-            if (!balance_chain(b, i))
+            if (!balance_pair(b, i))
                 continue;
-            mark_changed(b, b->by_second[b->chains[i].first]);
-            mark_changed(b, b->by_first[b->chains[i].second]);
+            mark_changed(b, b->by_second[b->pairs[i].first]);
+            mark_changed(b, b->by_first[b->pairs[i].second]);
             any = true;
         }
     }
 }
 
-/* Rounds the factors to powers of two, and counts the channels that are scaled. */
-static void
-round_to_powers_of_two(struct balancing *b, size_t i)
+/* Turns exponents into factors that are powers of two. Returns the number of channels that
+   are scaled. */
+static size_t
+round_to_powers_of_two(double *exponents, size_t n)
 {
-    const struct qdqi_chain *chain = &b->chains[i];
     size_t moved = 0;
-    for (size_t c = 0; c < chain->channels; c++) {
-        double exponent = rint(b->exponents[i][c]);
-        set_scales(b, chain, c, exponent);
-        moved += exponent != 0;
+    for (size_t c = 0; c < n; c++) {
+        exponents[c] = exp2(rint(exponents[c]));
+        moved += exponents[c] != 1;
     }
-    b->to->moved[i] = moved;
-    b->to->layers[chain->first].changed |= moved > 0;
-    b->to->layers[chain->second].changed |= moved > 0;
+    return moved;
 }
 
 /* --- memory --------------------------------------------------------------- */
-
-static double *
-array_of_ones(struct qdqi_arena *arena, size_t n)
-{
-    double *all = qdqi_arena_array(arena, n, sizeof *all);
-    for (size_t i = 0; all && i < n; i++)
-        all[i] = 1;
-    return all;
-}
 
 static bool
 grow_layer(struct balancing *b, struct qdqi_arena *arena, size_t node,
            const struct qdqi_weight *w, size_t *most)
 {
-    struct qdqi_layer_scales *layer = &b->to->layers[node];
+    struct layer_factors *layer = &b->layers[node];
     *most = w->n_out > *most ? w->n_out : *most;
     *most = w->n_in > *most ? w->n_in : *most;
     if (layer->out)
         return true;
-    layer->out = array_of_ones(arena, w->n_out);
-    layer->in = array_of_ones(arena, w->n_in);
+    layer->out = qdqi_weight_ones(arena, w->n_out);
+    layer->in = qdqi_weight_ones(arena, w->n_in);
     return layer->out && layer->in;
 }
 
@@ -185,26 +171,25 @@ static bool
 prepare(struct balancing *b, struct qdqi_arena *arena, size_t n_nodes)
 {
     size_t most = 0;
-    b->to->layers = qdqi_arena_array(arena, n_nodes, sizeof *b->to->layers);
-    b->to->moved = qdqi_arena_array(arena, b->n, sizeof *b->to->moved);
+    b->layers = qdqi_arena_array(arena, n_nodes, sizeof *b->layers);
     b->exponents = qdqi_arena_array(arena, b->n, sizeof *b->exponents);
     b->waiting = qdqi_arena_array(arena, b->n, sizeof *b->waiting);
     b->by_first = qdqi_arena_array(arena, n_nodes, sizeof *b->by_first);
     b->by_second = qdqi_arena_array(arena, n_nodes, sizeof *b->by_second);
-    if (!b->to->layers || !b->to->moved || !b->exponents || !b->waiting ||
-        !b->by_first || !b->by_second)
+    if (!b->layers || !b->exponents || !b->waiting || !b->by_first || !b->by_second)
         return false;
     for (size_t i = 0; i < b->n; i++) {
-        const struct qdqi_chain *chain = &b->chains[i];
-        if (chain->reason)
+        const struct qdqi_pair *pair = &b->pairs[i];
+        if (!pair->chain)
             continue;
-        b->exponents[i] = qdqi_arena_array(arena, chain->channels, sizeof(double));
+        b->exponents[i] =
+            qdqi_arena_array(arena, pair->chain->channels, sizeof(double));
         if (!b->exponents[i] ||
-            !grow_layer(b, arena, chain->first, &chain->w1, &most) ||
-            !grow_layer(b, arena, chain->second, &chain->w2, &most))
+            !grow_layer(b, arena, pair->first, &pair->chain->maker.weight, &most) ||
+            !grow_layer(b, arena, pair->second, &pair->chain->readers->weight, &most))
             return false;
         b->waiting[i] = true;
-        b->by_first[chain->first] = b->by_second[chain->second] = i + 1;
+        b->by_first[pair->first] = b->by_second[pair->second] = i + 1;
     }
     b->r1 = qdqi_arena_array(arena, most, sizeof *b->r1);
     b->r2 = qdqi_arena_array(arena, most, sizeof *b->r2);
@@ -212,15 +197,18 @@ prepare(struct balancing *b, struct qdqi_arena *arena, size_t n_nodes)
 }
 
 enum qdq_code
-qdqi_balance(const struct qdq_model *model, const struct qdqi_chain *chains, size_t n,
+qdqi_balance(const struct qdq_model *model, const struct qdqi_pair *pairs, size_t n,
              struct qdqi_arena *arena, struct qdqi_balance *ret, struct qdq_error *err)
 {
-    struct balancing b = {.chains = chains, .n = n, .to = ret};
-    if (!prepare(&b, arena, model->graph.n_nodes))
+    struct balancing b = {.pairs = pairs, .n = n};
+    ret->moved = qdqi_arena_array(arena, n, sizeof *ret->moved);
+    if (!ret->moved || !prepare(&b, arena, model->graph.n_nodes))
         return qdqi_no_memory(err);
     balance_until_stable(&b);
+    ret->factors = b.exponents;
     for (size_t i = 0; i < n; i++)
-        if (!chains[i].reason)
-            round_to_powers_of_two(&b, i);
+        if (pairs[i].chain)
+            ret->moved[i] =
+                round_to_powers_of_two(ret->factors[i], pairs[i].chain->channels);
     return QDQ_OK;
 }

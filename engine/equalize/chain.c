@@ -2,218 +2,342 @@
 #include "config.h"
 #include "equalize/chain.h"
 
+#include "equalize/axis.h"
 #include "equalize/pass.h"
 
-/* The state of a walk from the first layer on. Channels are axis 1, or the last
-   axis. */
+#include <math.h>
+
+/* The state of a walk from an activation back to what makes it. */
 struct walk {
     const struct qdq_model *model;
     struct qdqi_arena *arena;
     struct qdqi_chain *chain;
-    const struct qdqi_tensor *at; /* the tensor that the walk has reached */
-    size_t rank; /* rank of that tensor; 0: not known, and channels are the last axis */
-    /* a Flatten turned each channel into a block, whose size follows from the next
-       weight */
-    bool is_flat;
+    const struct qdqi_tensor *at;  /* the tensor that the walk has reached */
+    struct qdqi_channel_axis axis; /* of that tensor */
 };
 
-/* --- biases between the layers ------------------------------------------- */
-
-/* Adds a tensor to the chain's biases. Returns NULL, or the reason why it cannot be
-   scaled. */
-static const char *
-add_bias(struct walk *w, const struct qdqi_tensor *t, size_t from_end)
-{
-    struct qdqi_chain *chain = w->chain;
-    struct qdqi_constant *c = &chain->biases[chain->n_biases];
-    if (chain->n_biases == QDQI_MAX_BIASES)
-        return "beyond the most that are followed";
-    const char *why = qdqi_weight_check(w->model, t, c);
-    if (why)
-        return why;
-    if (!qdqi_is_per_channel(c, from_end, chain->channels) ||
-        (w->rank && c->rank > w->rank))
-        return "not one value for each channel";
-    chain->bias_tensors[chain->n_biases++] = t;
-    return NULL;
-}
-
-/* Sets the reason against the chain; returns false, for use in `return`. */
+/* Sets the reason; returns false, for use in `return`. */
 static bool
-reject_chain(struct walk *w, const char *text)
+reject(struct walk *w, const char *text)
 {
     w->chain->reason = text;
     return false;
 }
 
+/* --- the readers ---------------------------------------------------------- */
+
 static bool
-reject_bias(struct walk *w, const char *why)
+is_conv(const struct qdqi_node *node)
 {
-    return reject_chain(w, qdqi_arena_printf(w->arena, "what is added is %s", why));
+    return qdqi_node_is(node->proto, "Conv") ||
+           qdqi_node_is(node->proto, "ConvTranspose");
+}
+
+/* Returns the rank of input 0 of a layer; 0: any, and channels are the last axis. */
+static size_t
+rank_of(const struct qdqi_node *layer)
+{
+    if (is_conv(layer))
+        return layer->inputs[1]->view.rank;
+    return qdqi_node_is(layer->proto, "Gemm") ? 2 : 0;
 }
 
 static bool
-pass_add(struct walk *w, const struct qdqi_node *node, int input)
+add_reader(struct walk *w, const struct qdqi_use *use)
 {
-    const struct qdqi_tensor *other =
-        node->proto->n_input == 2 ? node->inputs[!input] : NULL;
-    size_t from_end = w->rank > 1 ? w->rank - 1 : 1;
-    /* Before opset 7 an `axis` attribute aligns the second operand. */
-    if (!other || !other->is_fixed || w->is_flat ||
-        qdqi_node_attribute(node->proto, "axis"))
-        return reject_chain(w, "followed by Add");
-    const char *why = add_bias(w, other, from_end);
-    return !why || reject_bias(w, why);
-}
-
-/* --- operators that pass a factor through -------------------------------- */
-
-/* Walks through a node that is not a layer. */
-static bool
-pass_through(struct walk *w, const struct qdqi_node *node, int input)
-{
-    if (qdqi_node_is(node->proto, "Add"))
-        return pass_add(w, node, input);
-    if (input != 0)
-        return reject_chain(w, "followed by something else than a layer");
-    if (qdqi_passes_factor(w->model, node, w->rank))
-        return true;
-    if (qdqi_is_flatten(w->model, node) && w->rank) {
-        w->is_flat |= w->rank > 2;
-        w->rank = 2;
-        return true;
-    }
-    return reject_chain(
-        w, qdqi_arena_printf(w->arena, "followed by %s", node->proto->op_type));
-}
-
-/* --- both ends ------------------------------------------------------------ */
-
-/* Returns whether the tensor has exactly one use. */
-static bool
-is_private(struct walk *w)
-{
-    const struct qdqi_tensor *t = w->at;
-    if (t->is_output)
-        return reject_chain(w, "its output is one of the model's");
-    if (t->is_captured)
-        return reject_chain(w, "its output is used in a nested graph");
-    if (!t->uses)
-        return reject_chain(w, "nothing follows");
-    for (const struct qdqi_use *use = t->uses; use; use = use->next)
-        if (w->model->graph.nodes[use->node].scope != t->scope)
-            return reject_chain(w, "its output is used in a nested graph");
-    return !t->uses->next || reject_chain(w, "its output goes to more than one layer");
-}
-
-static bool
-start(struct walk *w, const struct qdqi_node *node)
-{
+    const struct qdqi_node *node = &w->model->graph.nodes[use->node];
     struct qdqi_chain *chain = w->chain;
-    const char *why = qdqi_weight_read(w->model, node, &chain->w1);
+    struct qdqi_reader *reader = &chain->readers[chain->n_readers];
+    if (node->scope != chain->at->scope)
+        return reject(w, "it is read in a nested graph");
+    if (use->input != 0 || !qdqi_weight_has(node))
+        return reject(
+            w, qdqi_arena_printf(w->arena, "%s reads it, too", node->proto->op_type));
+    const char *why = qdqi_weight_read(w->model, node, &reader->weight);
     if (why)
-        return reject_chain(w, qdqi_arena_printf(w->arena, "its weight is %s", why));
-    chain->channels = chain->w1.n_out;
-    bool gemm = qdqi_node_is(node->proto, "Gemm");
-    bool matmul = qdqi_node_is(node->proto, "MatMul");
-    w->rank = gemm ? 2 : matmul ? 0 : node->inputs[1]->constant->n_dims;
-    if (!matmul && node->proto->n_input > 2 && node->inputs[2]) {
-        why = add_bias(w, node->inputs[2], 1);
-        if (why)
-            return reject_bias(w, why);
-    }
-    if (node->proto->n_output == 0 || !node->outputs[0])
-        return reject_chain(w, "nothing follows");
-    w->at = node->outputs[0];
+        return reject(w,
+                      qdqi_arena_printf(w->arena, "a weight that it meets is %s", why));
+    if (qdqi_node_is(node->proto, "Gemm") && qdqi_node_int(node->proto, "transA", 0))
+        return reject(w, "a layer reads it transposed");
+    size_t rank = rank_of(node), channels = reader->weight.n_in;
+    if (chain->n_readers > 0 &&
+        (channels != chain->channels || (rank > 2) != (w->axis.rank > 2)))
+        return reject(w, "layers read different axes of it");
+    w->axis.rank = rank > w->axis.rank ? rank : w->axis.rank;
+    w->axis.is_last = w->axis.rank <= 2;
+    chain->channels = channels;
+    reader->node = use->node;
+    chain->n_readers++;
     return true;
 }
 
-/* Returns whether input 0 of the second layer has its channels on the expected axis. */
-static bool
-channels_match(const struct walk *w, const struct qdqi_node *node)
+/* Returns the axis of the channels, counted from the end: 1 is the last. */
+static size_t
+from_end(const struct walk *w)
 {
-    const struct qdqi_chain *chain = w->chain;
-    size_t n_in = chain->w2.n_in;
-    if (n_in % chain->channels || (!w->is_flat && n_in != chain->channels))
-        return false;
-    if (qdqi_node_is(node->proto, "Gemm"))
-        return w->rank == 2 && !qdqi_node_int(node->proto, "transA", 0);
-    if (qdqi_node_is(node->proto, "MatMul"))
-        return w->rank == 2 || w->rank == 0;
-    return !w->is_flat && w->rank == node->inputs[1]->constant->n_dims;
+    return w->axis.is_last ? 1 : w->axis.rank - 1;
+}
+
+static bool
+add_readers(struct walk *w)
+{
+    struct qdqi_chain *chain = w->chain;
+    size_t n = 0;
+    for (const struct qdqi_use *use = chain->at->uses; use; use = use->next)
+        n++;
+    chain->readers = qdqi_arena_array(w->arena, n, sizeof *chain->readers);
+    if (!chain->readers)
+        return reject(w, "out of memory"); /* the arena remembers */
+    for (const struct qdqi_use *use = chain->at->uses; use; use = use->next)
+        if (!add_reader(w, use))
+            return false;
+    chain->from_end = from_end(w);
+    return true;
+}
+
+/* --- what makes the activation -------------------------------------------- */
+
+/* Normalizations whose inputs 1 and 2 are a scale and a bias for each channel: along the last
+   axis, and along axis 1. */
+static const char *const norms_of_last_axis[] = {"LayerNormalization",
+                                                 "RMSNormalization", NULL};
+static const char *const norms_of_axis_1[] = {"BatchNormalization",
+                                              "InstanceNormalization", NULL};
+
+static bool
+add_constant(struct walk *w, const struct qdqi_tensor *t, size_t axis_from_end)
+{
+    struct qdqi_chain *chain = w->chain;
+    struct qdqi_maker *maker = &chain->maker;
+    chain->fault = qdqi_maker_add(w->model, maker, t, axis_from_end, chain->channels);
+    if (!chain->fault && w->axis.rank &&
+        maker->constants[maker->n_constants - 1].rank > w->axis.rank)
+        chain->fault = "not one value for each channel";
+    return !chain->fault ||
+           reject(w, qdqi_arena_printf(w->arena, "a constant that makes it is %s",
+                                       chain->fault));
 }
 
 static void
-end(struct walk *w, size_t second, int input)
+end_at_layer(struct walk *w, const struct qdqi_node *node)
 {
-    const struct qdqi_node *node = &w->model->graph.nodes[second];
     struct qdqi_chain *chain = w->chain;
-    if (input != 0 || second == chain->first) {
-        reject_chain(w, "its output is no data of the next layer");
+    const char *why = qdqi_weight_read(w->model, node, &chain->maker.weight);
+    bool has_bias = !qdqi_node_is(node->proto, "MatMul") && node->proto->n_input > 2 &&
+                    node->inputs[2];
+    if (why)
+        reject(w, qdqi_arena_printf(w->arena, "the weight of the layer before it is %s",
+                                    why));
+    else if (is_conv(node) == w->axis.is_last ||
+             chain->maker.weight.n_out != chain->channels)
+        reject(w, "the layer before it has other channels");
+    else if (!has_bias || add_constant(w, node->inputs[2], 1))
+        chain->maker.layer = (size_t)(node - w->model->graph.nodes);
+}
+
+/* Ends at the layer that makes the values of attention, whose product with probabilities
+   the walk has reached. */
+static void
+end_at_values(struct walk *w)
+{
+    struct qdqi_chain *chain = w->chain;
+    if (!w->axis.is_last || chain->block > 1 || chain->maker.n_constants > 0)
+        reject(w, "MatMul makes it");
+    else
+        chain->reason = qdqi_values_find(w->model, chain->at, chain->channels, w->arena,
+                                         &chain->maker);
+}
+
+static void
+end_at_norm(struct walk *w, const struct qdqi_node *node)
+{
+    bool is_last_axis = qdqi_node_is_one_of(node->proto, norms_of_last_axis);
+    int64_t axis = qdqi_node_int(node->proto, "axis", -1);
+    size_t rank = w->axis.rank;
+    if ((is_last_axis ? !w->axis.is_last : w->axis.is_last && rank != 2) ||
+        (is_last_axis && axis != -1 && (rank == 0 || axis != (int64_t)rank - 1)) ||
+        qdqi_node_int(node->proto, "training_mode", 0)) {
+        reject(w, "the normalization before it has other channels");
         return;
     }
-    chain->second = second;
-    const char *why = qdqi_weight_read(w->model, node, &chain->w2);
-    if (why)
-        reject_chain(w,
-                     qdqi_arena_printf(w->arena, "the next layer's weight is %s", why));
-    else if (!channels_match(w, node))
-        reject_chain(w, "the next layer's weight does not have its channels");
+    for (size_t i = 1; i < 3 && i < node->proto->n_input; i++)
+        if (node->inputs[i] && !add_constant(w, node->inputs[i], 1))
+            return;
+}
+
+/* Returns whether a node multiplies two computed matrices. */
+static bool
+multiplies_activations(const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "MatMul") && node->proto->n_input == 2 &&
+           node->inputs[0] && node->inputs[1] && !node->inputs[0]->is_fixed &&
+           !node->inputs[1]->is_fixed;
+}
+
+/* Ends the walk where a node can take the factors in. Returns whether it ends. */
+static bool
+ends(struct walk *w, const struct qdqi_node *node)
+{
+    if (multiplies_activations(node))
+        end_at_values(w);
+    else if (qdqi_weight_has(node))
+        end_at_layer(w, node);
+    else if (qdqi_node_is_one_of(node->proto, norms_of_last_axis) ||
+             qdqi_node_is_one_of(node->proto, norms_of_axis_1))
+        end_at_norm(w, node);
     else
-        chain->block = chain->w2.n_in / chain->channels;
+        return false;
+    return true;
+}
+
+/* --- the way back ----------------------------------------------------------- */
+
+/* Returns the layer that makes a tensor by way of operators alone that keep the rank and the
+   axis of channels; NULL: none does. */
+static const struct qdqi_node *
+layer_before(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    static const char *const sums[] = {"Add", "Mul", NULL};
+    while (t && t->producer >= 0) {
+        const struct qdqi_node *node = &model->graph.nodes[t->producer];
+        int input = 0;
+        if (qdqi_weight_has(node))
+            return node;
+        if (qdqi_node_is_one_of(node->proto, sums))
+            input = qdqi_node_variable_input(node);
+        else if (!qdqi_passes_factor(model, node, 3) && !qdqi_keeps_rank(node) &&
+                 !qdqi_node_is_one_of(node->proto, norms_of_axis_1))
+            return NULL;
+        t = input < 0 ? NULL : node->inputs[input];
+    }
+    return NULL;
+}
+
+/* Goes back through a Flatten, which makes a block of each channel of the layer before it.
+   Returns false when the node is none, or the walk cannot go on. */
+static bool
+unflatten(struct walk *w, const struct qdqi_node *node)
+{
+    struct qdqi_chain *chain = w->chain;
+    struct qdqi_weight weight;
+    if (!qdqi_is_flatten(w->model, node) || !w->axis.is_last ||
+        chain->maker.n_constants > 0)
+        return false;
+    const struct qdqi_node *layer = layer_before(w->model, node->inputs[0]);
+    if (!layer || qdqi_weight_read(w->model, layer, &weight) || rank_of(layer) == 0)
+        return false;
+    if (chain->channels % weight.n_out) {
+        chain->end = layer;
+        return reject(w, "the layer before it has other channels");
+    }
+    w->axis.rank = rank_of(layer);
+    w->axis.is_last = w->axis.rank == 2;
+    if (!w->axis.is_last) {
+        chain->block *= chain->channels / weight.n_out;
+        chain->channels = weight.n_out;
+    }
+    return true;
+}
+
+/* Goes on with an input of the node, which only the node may read. */
+static bool
+go_on(struct walk *w, const struct qdqi_node *node, int input)
+{
+    const struct qdqi_tensor *t = node->inputs[input];
+    if (t->is_output || t->is_captured)
+        return reject(w, "an output of the model is made on the way to it");
+    if (t->uses->next)
+        return reject(w, "a tensor on the way to it is read elsewhere, too");
+    w->at = t;
+    return true;
+}
+
+/* Takes one step back. Returns false at the end: where the factors are taken in, or where
+   `reason` is set. */
+static bool
+step(struct walk *w)
+{
+    if (w->at->producer < 0)
+        return reject(w, "it is an input of the model");
+    const struct qdqi_node *node = &w->model->graph.nodes[w->at->producer];
+    bool sums = qdqi_node_is(node->proto, "Add"),
+         multiplies = qdqi_node_is(node->proto, "Mul");
+    int input = qdqi_node_variable_input(node);
+    w->chain->end = node;
+    if (node->outputs[0] != w->at || node->scope != w->at->scope)
+        return reject(w, "no layer before it can take factors in");
+    if (ends(w, node))
+        return false;
+    if (qdqi_passes_factor(w->model, node, w->axis.is_last ? 2 : w->axis.rank) ||
+        unflatten(w, node) ||
+        qdqi_channel_axis_back(w->model, node, w->chain->channels, &w->axis))
+        return go_on(w, node, 0);
+    if (input >= 0 && multiplies && qdqi_is_scalar(w->model, node->inputs[!input]))
+        return go_on(w, node, input);
+    if (input >= 0 && (sums || multiplies))
+        return add_constant(w, node->inputs[!input], from_end(w)) && sums &&
+               go_on(w, node, input);
+    return !w->chain->reason &&
+           reject(w, qdqi_arena_printf(w->arena, "%s makes it", node->proto->op_type));
 }
 
 static void
-follow_chain(struct walk *w, const struct qdqi_node *node)
+follow(struct walk *w)
 {
-    if (!start(w, node))
-        return;
-    while (is_private(w)) {
-        const struct qdqi_use *use = w->at->uses;
-        const struct qdqi_node *next = &w->model->graph.nodes[use->node];
-        if (qdqi_weight_has(next)) {
-            end(w, use->node, use->input);
-            return;
-        }
-        if (!pass_through(w, next, use->input))
-            return;
-        if (next->proto->n_output == 0 || !next->outputs[0]) {
-            reject_chain(w, "nothing follows");
-            return;
-        }
-        w->at = next->outputs[0];
+    const struct qdqi_tensor *t = w->chain->at;
+    w->chain->maker.layer = w->model->graph.n_nodes;
+    if (t->is_output || t->is_captured)
+        reject(w, "it is an output, too");
+    else if (add_readers(w)) {
+        w->at = t;
+        while (step(w))
+            ;
     }
 }
 
 /* --- the model ------------------------------------------------------------ */
 
-static bool
-is_candidate(const struct qdqi_graph *graph, const struct qdqi_node *node)
+void
+qdqi_chain_fold(const struct qdqi_chain *chain, double *values)
 {
-    return !graph->scopes[node->scope].is_opaque && qdqi_weight_has(node) &&
-           node->proto->n_input > 1 && node->inputs[1] && node->inputs[1]->is_fixed;
+    for (size_t c = 0; c < chain->channels; c++) {
+        double largest = 0;
+        for (size_t k = 0; k < chain->block; k++)
+            largest = fmax(largest, values[c * chain->block + k]);
+        values[c] = largest;
+    }
+}
+
+/* Leaves the activation alone when an earlier one changes the same layer's outputs. */
+static void
+check_maker(const struct qdqi_chain *all, struct qdqi_chain *chain)
+{
+    for (const struct qdqi_chain *e = all; chain->maker.outputs && e < chain; e++)
+        if (!chain->reason && !e->reason && e->maker.layer == chain->maker.layer)
+            chain->reason = "another activation comes from the same layer";
 }
 
 enum qdq_code
 qdqi_chains_find(const struct qdq_model *model, struct qdqi_arena *arena,
-                 struct qdqi_chain **ret, size_t *ret_n, struct qdq_error *err)
+                 struct qdqi_chains *ret, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &model->graph;
-    size_t n = 0;
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        n += is_candidate(graph, &graph->nodes[i]);
-    struct qdqi_chain *chains = qdqi_arena_array(arena, n, sizeof *chains);
-    if (!chains)
+    struct qdqi_chain *all = qdqi_arena_array(arena, graph->n_nodes, sizeof *all);
+    *ret = (struct qdqi_chains){.all = all, .by_tensor = qdqi_map_new(arena)};
+    if (!ret->by_tensor || !all)
         return qdqi_no_memory(err);
-    *ret = chains;
-    *ret_n = n;
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        if (!is_candidate(graph, &graph->nodes[i]))
+        const struct qdqi_node *node = &graph->nodes[i];
+        const struct qdqi_tensor *t = node->proto->n_input ? node->inputs[0] : NULL;
+        if (!qdqi_weight_is_of_layer(graph, node) || !t || t->is_fixed ||
+            qdqi_map_get(ret->by_tensor, t->name))
             continue;
-        *chains = (struct qdqi_chain){.first = i, .second = graph->n_nodes};
-        follow_chain(&(struct walk){.model = model, .arena = arena, .chain = chains},
-                     &graph->nodes[i]);
-        chains++;
+        struct qdqi_chain *chain = &all[ret->n++];
+        *chain = (struct qdqi_chain){.at = t, .block = 1};
+        if (!qdqi_map_put(ret->by_tensor, t->name, chain))
+            return qdqi_no_memory(err);
+        follow(&(struct walk){.model = model, .arena = arena, .chain = chain});
+        check_maker(all, chain);
     }
     return qdqi_arena_exhausted(arena) ? qdqi_no_memory(err) : QDQ_OK;
 }

@@ -1,32 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds pairs of layers that can be equalized: a layer with a weight and the next layer
- * with a weight, where every operator between them passes a positive factor of a
- * channel through unchanged.
+ * Finds the activations whose channels can be multiplied by factors without a change of the
+ * model's function: the layers that read the activation have their weights divided by the
+ * factors, and what makes the activation takes the factors in: the weight of a layer, the
+ * scale and the bias of a normalization, the constant of a Mul, and constants that are added
+ * on the way. Behind attention that layer is the one that makes the values. Every operator
+ * between passes a positive factor of a channel through.
  */
 #ifndef QDQI_EQUALIZE_CHAIN_H
 #define QDQI_EQUALIZE_CHAIN_H
 
-#include "equalize/weight.h"
+#include "base/map.h"
+#include "equalize/values.h"
 
-enum { QDQI_MAX_BIASES = 4 };
-
-struct qdqi_chain {
-    size_t first, second; /* node indices; second is n_nodes when there is none */
-    struct qdqi_weight w1, w2;
-    size_t channels; /* number of channels of the tensors between the layers */
-    size_t block;    /* input channels of the second layer for each of these channels */
-    /* tensors that are added between the layers, one element for each channel */
-    size_t n_biases;
-    struct qdqi_constant biases[QDQI_MAX_BIASES];
-    const struct qdqi_tensor *bias_tensors[QDQI_MAX_BIASES];
-    const char *reason; /* NULL: the two can be equalized */
+/* A layer that reads the activation as its input 0. */
+struct qdqi_reader {
+    size_t node;
+    struct qdqi_weight weight;
 };
 
-/* Makes one chain for each node with a constant weight, in file order, also for
-   those that cannot be equalized; `reason` says why. NO_MEMORY. */
+struct qdqi_chain {
+    const struct qdqi_tensor *at; /* the activation */
+    size_t channels;              /* each of them has a factor */
+    /* elements of the activation, one behind the other along its axis, that belong to one
+       channel: more than 1 where a Flatten lies on the way */
+    size_t block;
+    size_t from_end; /* that axis, counted from the end: 1 is the last */
+    size_t n_readers;
+    struct qdqi_reader *readers;
+    struct qdqi_maker maker;
+    /* the node at which the way back ends; NULL: it does not begin */
+    const struct qdqi_node *end;
+    const char *fault;  /* what is wrong with a constant on the way, if anything is */
+    const char *reason; /* why the factors cannot be taken in; NULL: they can */
+};
+
+/* Returns the output of the layer that makes the activation, by channel. */
+static inline size_t
+qdqi_chain_output(const struct qdqi_chain *chain, size_t channel)
+{
+    return chain->maker.outputs ? chain->maker.outputs[channel] : channel;
+}
+
+/* Takes a value for each element of the activation along its axis, and leaves in values[c]
+   the largest of those of channel c. */
+void qdqi_chain_fold(const struct qdqi_chain *chain, double *values);
+
+struct qdqi_chains {
+    struct qdqi_chain *all; /* in file order */
+    size_t n;
+    struct qdqi_map *by_tensor; /* from the activation's name to the chain */
+};
+
+/* Makes one row for each activation that a layer with a constant weight reads, also for those
+   whose channels cannot be multiplied; `reason` says why. NO_MEMORY. */
 enum qdq_code qdqi_chains_find(const struct qdq_model *model, struct qdqi_arena *arena,
-                               struct qdqi_chain **ret, size_t *ret_n,
+                               struct qdqi_chains *ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -20,7 +20,7 @@ struct step {
 struct path {
     const struct qdq_model *model;
     struct qdqi_arena *arena;
-    struct qdqi_values *ret;
+    struct qdqi_maker *ret;
     size_t channels;
     struct step steps[MAX_STEPS]; /* from the activation back to the layer */
     size_t n;
@@ -102,34 +102,41 @@ walk_back(struct path *p, const struct qdqi_tensor *t)
 
 /* --- what takes factors in -------------------------------------------------- */
 
-static const char *
-add_constant(struct path *p, const struct qdqi_tensor *t)
+const char *
+qdqi_maker_add(const struct qdq_model *model, struct qdqi_maker *maker,
+               const struct qdqi_tensor *t, size_t from_end, size_t n)
 {
-    struct qdqi_values *v = p->ret;
-    if (v->n_constants == QDQI_MAX_ABSORBING)
-        return "more constants are added to it than are followed";
-    struct qdqi_constant *c = &v->constants[v->n_constants];
-    const char *why = qdqi_weight_check(p->model, t, c);
-    if (!why && !qdqi_is_per_channel(c, 1, v->weight.n_out))
+    struct qdqi_constant *c = &maker->constants[maker->n_constants];
+    if (maker->n_constants == QDQI_MAX_ABSORBING)
+        return "beyond the most that are followed";
+    const char *why = qdqi_weight_check(model, t, c);
+    if (!why && !qdqi_is_per_channel(c, from_end, n))
         why = "not one value for each channel";
-    if (why)
-        return qdqi_arena_printf(p->arena, "a constant that makes it is %s", why);
-    v->tensors[v->n_constants++] = t;
-    return NULL;
+    if (!why)
+        maker->tensors[maker->n_constants++] = t;
+    return why;
+}
+
+/* Adds a bias of the layer. Returns NULL, or the reason. */
+static const char *
+add_bias(struct path *p, const struct qdqi_tensor *t)
+{
+    const char *why = qdqi_maker_add(p->model, p->ret, t, 1, p->ret->weight.n_out);
+    return why ? qdqi_arena_printf(p->arena, "a constant that makes it is %s", why)
+               : NULL;
 }
 
 /* Reads the layer and the biases between it and the first operator that moves elements. */
 static const char *
 read_maker(struct path *p)
 {
-    struct qdqi_values *v = p->ret;
-    const char *why = qdqi_weight_read(p->model, p->maker, &v->weight);
+    const char *why = qdqi_weight_read(p->model, p->maker, &p->ret->weight);
     if (why)
         return qdqi_arena_printf(p->arena, "the weight of the layer before it is %s",
                                  why);
-    v->maker = (size_t)(p->maker - p->model->graph.nodes);
+    p->ret->layer = (size_t)(p->maker - p->model->graph.nodes);
     if (qdqi_node_is(p->maker->proto, "Gemm") && p->maker->proto->n_input > 2 &&
-        p->maker->inputs[2] && (why = add_constant(p, p->maker->inputs[2])))
+        p->maker->inputs[2] && (why = add_bias(p, p->maker->inputs[2])))
         return why;
     p->n_moved = p->n;
     for (size_t i = p->n; i-- > 0;) {
@@ -138,7 +145,7 @@ read_maker(struct path *p)
             continue;
         if (i + 1 != p->n_moved)
             return "a constant is added to it after its elements were moved";
-        if ((why = add_constant(p, node->inputs[!qdqi_node_variable_input(node)])))
+        if ((why = add_bias(p, node->inputs[!qdqi_node_variable_input(node)])))
             return why;
         p->n_moved = i;
     }
@@ -306,10 +313,10 @@ find_outputs(const struct path *p)
 
 const char *
 qdqi_values_find(const struct qdq_model *model, const struct qdqi_tensor *activation,
-                 size_t channels, struct qdqi_arena *arena, struct qdqi_values *ret)
+                 size_t channels, struct qdqi_arena *arena, struct qdqi_maker *ret)
 {
     struct path p = {.model = model, .arena = arena, .ret = ret, .channels = channels};
-    *ret = (struct qdqi_values){.n_constants = 0};
+    *ret = (struct qdqi_maker){.layer = model->graph.n_nodes};
     const char *why = walk_back(&p, activation);
     if (why || (why = read_maker(&p)))
         return why;

@@ -12,20 +12,28 @@
 
 enum { QDQI_MAX_ABSORBING = 6 };
 
-struct qdqi_values {
-    size_t maker; /* the layer: a MatMul or a Gemm */
+/* The layer and the constants that take in the factors of an activation's channels. */
+struct qdqi_maker {
+    size_t layer; /* node index of the layer; n_nodes when there is none */
     struct qdqi_weight weight;
-    const uint32_t *outputs; /* by channel of the activation: the layer's output */
-    /* biases, each with one element for each of the layer's outputs */
+    /* by channel: the output of the layer; NULL: they are in the same order */
+    const uint32_t *outputs;
+    /* constants, each with one element for each channel, or for each output of the layer
+       where there are `outputs` */
     size_t n_constants;
     struct qdqi_constant constants[QDQI_MAX_ABSORBING];
     const struct qdqi_tensor *tensors[QDQI_MAX_ABSORBING];
 };
 
-/* Follows the last axis of an activation back. Returns NULL, or the reason why it cannot be
-   followed. After an allocation that fails, the arena is exhausted. */
+/* Adds a constant that has n elements, one behind the other along an axis that is counted
+   from the end. Returns NULL, or the reason why it cannot be scaled. */
+const char *qdqi_maker_add(const struct qdq_model *model, struct qdqi_maker *maker,
+                           const struct qdqi_tensor *tensor, size_t from_end, size_t n);
+
+/* Follows the last axis of an activation back to a MatMul or a Gemm. Returns NULL, or the
+   reason why it cannot be followed. After an allocation that fails, the arena is exhausted. */
 const char *qdqi_values_find(const struct qdq_model *model,
                              const struct qdqi_tensor *activation, size_t channels,
-                             struct qdqi_arena *arena, struct qdqi_values *ret);
+                             struct qdqi_arena *arena, struct qdqi_maker *ret);
 
 #endif

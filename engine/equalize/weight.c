@@ -21,6 +21,22 @@ qdqi_weight_has(const struct qdqi_node *node)
            qdqi_node_is(node->proto, "MatMul");
 }
 
+bool
+qdqi_weight_is_of_layer(const struct qdqi_graph *graph, const struct qdqi_node *node)
+{
+    return !graph->scopes[node->scope].is_opaque && qdqi_weight_has(node) &&
+           node->proto->n_input > 1 && node->inputs[1] && node->inputs[1]->is_fixed;
+}
+
+double *
+qdqi_weight_ones(struct qdqi_arena *arena, size_t n)
+{
+    double *all = qdqi_arena_array(arena, n, sizeof *all);
+    for (size_t i = 0; all && i < n; i++)
+        all[i] = 1;
+    return all;
+}
+
 /* --- reading -------------------------------------------------------------- */
 
 static bool

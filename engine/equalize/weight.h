@@ -33,6 +33,13 @@ qdqi_element(const uint8_t *bytes, size_t i)
 /* Returns whether a node's operator has a weight as input 1. */
 bool qdqi_weight_has(const struct qdqi_node *node);
 
+/* Returns whether a node is such a layer with a constant weight, in a graph that is analysed. */
+bool qdqi_weight_is_of_layer(const struct qdqi_graph *graph,
+                             const struct qdqi_node *node);
+
+/* Makes n factors that change nothing. Returns NULL when out of memory. */
+double *qdqi_weight_ones(struct qdqi_arena *arena, size_t n);
+
 /* Reads the weight of such a node. Returns NULL, or the reason why it cannot be
    scaled. */
 const char *qdqi_weight_read(const struct qdq_model *model,

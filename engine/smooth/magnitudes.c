@@ -108,9 +108,10 @@ run_model(struct observing *o, struct qdq_error *err)
 
 /* Gives each activation that may be smoothed a slot. */
 static enum qdq_code
-make_slots(struct observing *o, const struct qdqi_absorption *all, size_t n,
+make_slots(struct observing *o, const struct qdqi_chains *chains,
            struct qdqi_peaks *ret, struct qdq_error *err)
 {
+    const size_t n = chains->n;
     struct qdqi_arena *arena = o->job->scratch;
     o->tensors = qdqi_arena_array(arena, n, sizeof *o->tensors);
     o->peaks.rows = qdqi_arena_array(arena, n, sizeof *o->peaks.rows);
@@ -118,17 +119,17 @@ make_slots(struct observing *o, const struct qdqi_absorption *all, size_t n,
     if (!o->tensors || !o->peaks.rows || !o->saved)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {
-        const struct qdqi_absorption *a = &all[i];
-        size_t slot = o->peaks.n;
-        if (a->reason)
+        const struct qdqi_chain *chain = &chains->all[i];
+        const size_t channels = chain->channels * chain->block, slot = o->peaks.n;
+        if (chain->reason)
             continue;
         ret[i] = (struct qdqi_peaks){
-            a->channels, a->from_end,
-            qdqi_arena_array(arena, a->channels, sizeof *ret->largest)};
-        o->saved[slot] = qdqi_arena_array(arena, a->channels, sizeof **o->saved);
+            channels, chain->from_end,
+            qdqi_arena_array(arena, channels, sizeof *ret->largest)};
+        o->saved[slot] = qdqi_arena_array(arena, channels, sizeof **o->saved);
         if (!ret[i].largest || !o->saved[slot])
             return qdqi_no_memory(err);
-        o->tensors[slot] = a->at;
+        o->tensors[slot] = chain->at;
         o->peaks.rows[o->peaks.n++] = ret[i];
     }
     return QDQ_OK;
@@ -196,14 +197,14 @@ run_or_restore(struct observing *o, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_magnitudes_observe(struct qdqi_job *job, const struct qdqi_absorption *all,
-                        size_t n, struct qdqi_peaks *ret, struct qdq_error *err)
+qdqi_magnitudes_observe(struct qdqi_job *job, const struct qdqi_chains *chains,
+                        struct qdqi_peaks *ret, struct qdq_error *err)
 {
     const struct qdqi_feed_options options = {
         .batch = job->work->spec->calibration.batch,
         .max_samples = job->work->spec->calibration.max_samples};
     struct observing o = {.job = job};
-    enum qdq_code code = make_slots(&o, all, n, ret, err);
+    enum qdq_code code = make_slots(&o, chains, ret, err);
     if (code || o.peaks.n == 0)
         return code;
     if (!(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &o.feed, err)))

@@ -4,17 +4,17 @@
 #ifndef QDQI_SMOOTH_MAGNITUDES_H
 #define QDQI_SMOOTH_MAGNITUDES_H
 
+#include "equalize/chain.h"
 #include "job/job.h"
 #include "range/peaks.h"
-#include "smooth/absorb.h"
 
 /*
- * Runs the model over the samples and fills in ret[i] for each of the n activations that
- * has no `reason`. With `skip_sample`, a sample in which one of them is not finite is left
+ * Runs the model over the samples and fills in ret[i] for each of the activations that has
+ * no `reason`. With `skip_sample`, a sample in which one of them is not finite is left
  * out of all of them. Errors of a run, NO_MEMORY, IO.
  */
 enum qdq_code qdqi_magnitudes_observe(struct qdqi_job *job,
-                                      const struct qdqi_absorption *all, size_t n,
+                                      const struct qdqi_chains *chains,
                                       struct qdqi_peaks *ret,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 

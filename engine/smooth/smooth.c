@@ -11,160 +11,102 @@
 #include "smooth/smooth.h"
 
 #include "equalize/rescale.h"
-#include "smooth/absorb.h"
 #include "smooth/magnitudes.h"
 
 #include <math.h>
 
 enum { MAX_EXPONENT = 20 }; /* a channel that needs more is not skewed but unused */
 
-/* The factors of a layer's output and input channels; NULL: none. */
-struct layer_factors {
-    double *out, *in;
-    const struct qdqi_weight *weight;
-};
-
 struct smoothing {
     struct qdqi_job *job;
-    struct qdqi_absorption *all; /* those with a reason are left alone */
-    size_t n;
-    struct qdqi_peaks *peaks;     /* by index into `all` */
-    double **divisors;            /* by index into `all`: 1 / m_c */
-    size_t *moved;                /* by index into `all`: channels that are scaled */
-    struct layer_factors *layers; /* by node */
-    struct qdqi_rescaled *changes;
-    size_t n_changes;
+    struct qdqi_chains chains; /* those with a reason are left alone */
+    struct qdqi_peaks *peaks;  /* by chain */
+    size_t *moved;             /* by chain: channels that are scaled */
+    struct qdqi_scaling *scalings;
+    size_t n_scalings;
 };
 
 /* --- factors -------------------------------------------------------------- */
 
-static double *
-array_of_ones(struct qdqi_arena *arena, size_t n)
-{
-    double *all = qdqi_arena_array(arena, n, sizeof *all);
-    for (size_t i = 0; all && i < n; i++)
-        all[i] = 1;
-    return all;
-}
-
 /* Sets weights[c] to the largest magnitude of the weights that meet channel c. */
 static bool
-measure_weights(const struct qdqi_absorption *a, struct qdqi_arena *arena,
+measure_weights(const struct qdqi_chain *chain, struct qdqi_arena *arena,
                 double *weights)
 {
-    for (size_t r = 0; r < a->n_readers; r++) {
-        const struct qdqi_weight *w = &a->readers[r].weight;
-        double *ones = array_of_ones(arena, w->n_out);
-        double *one = qdqi_arena_array(arena, a->channels, sizeof *one);
+    const size_t n = chain->channels * chain->block;
+    for (size_t r = 0; r < chain->n_readers; r++) {
+        const struct qdqi_weight *w = &chain->readers[r].weight;
+        double *ones = qdqi_weight_ones(arena, w->n_out);
+        double *one = qdqi_arena_array(arena, n, sizeof *one);
         if (!ones || !one)
             return false;
         qdqi_weight_ranges(w, false, ones, one);
-        for (size_t c = 0; c < a->channels; c++)
-            weights[c] = fmax(weights[c], one[c]);
+        for (size_t i = 0; i < n; i++)
+            weights[i] = fmax(weights[i], one[i]);
     }
+    qdqi_chain_fold(chain, weights);
     return true;
 }
 
 /* Sets exponents[c] to log2(m_c) before its rounding, 0 where a channel or its weights are
    all zero. */
 static void
-choose_exponents(const struct qdqi_peaks *peaks, const double *weights, double alpha,
-                 double *exponents)
+choose_exponents(const double *magnitudes, const double *weights, size_t n,
+                 double alpha, double *exponents)
 {
     double sum = 0;
-    size_t n = 0;
-    for (size_t c = 0; c < peaks->channels; c++) {
-        bool used = peaks->largest[c] > 0 && weights[c] > 0;
-        exponents[c] = used ? alpha * log2((double)peaks->largest[c]) -
-                                  (1 - alpha) * log2(weights[c])
-                            : NAN;
+    size_t n_used = 0;
+    for (size_t c = 0; c < n; c++) {
+        bool used = magnitudes[c] > 0 && weights[c] > 0;
+        exponents[c] =
+            used ? alpha * log2(magnitudes[c]) - (1 - alpha) * log2(weights[c]) : NAN;
         sum += used ? exponents[c] : 0;
-        n += used;
+        n_used += used;
     }
-    for (size_t c = 0; c < peaks->channels; c++)
-        exponents[c] = isnan(exponents[c]) ? 0 : exponents[c] - sum / (double)n;
+    for (size_t c = 0; c < n; c++)
+        exponents[c] = isnan(exponents[c]) ? 0 : exponents[c] - sum / (double)n_used;
 }
 
+/* Sets the factors of a chain, 1 / m_c, and counts the channels that they change. */
 static enum qdq_code
-choose_divisors(struct smoothing *s, size_t i, struct qdq_error *err)
+choose_factors(struct smoothing *s, size_t i, struct qdq_error *err)
 {
-    const struct qdqi_absorption *a = &s->all[i];
+    const struct qdqi_chain *chain = &s->chains.all[i];
     struct qdqi_arena *arena = s->job->scratch;
-    double *weights = qdqi_arena_array(arena, a->channels, sizeof *weights);
-    double *divisors = qdqi_arena_array(arena, a->channels, sizeof *divisors);
-    if (!weights || !divisors || !measure_weights(a, arena, weights))
+    const size_t n = chain->channels * chain->block;
+    double *weights = qdqi_arena_array(arena, n, sizeof *weights);
+    double *magnitudes = qdqi_arena_array(arena, n, sizeof *magnitudes);
+    double *factors = qdqi_arena_array(arena, chain->channels, sizeof *factors);
+    if (!weights || !magnitudes || !factors || !measure_weights(chain, arena, weights))
         return qdqi_no_memory(err);
-    choose_exponents(&s->peaks[i], weights, s->job->work->spec->smooth, divisors);
-    for (size_t c = 0; c < a->channels; c++) {
-        double exponent = fmin(fmax(rint(divisors[c]), -MAX_EXPONENT), MAX_EXPONENT);
-        divisors[c] = exp2(-exponent);
+    for (size_t k = 0; k < n; k++)
+        magnitudes[k] = (double)s->peaks[i].largest[k];
+    qdqi_chain_fold(chain, magnitudes);
+    choose_exponents(magnitudes, weights, chain->channels, s->job->work->spec->smooth,
+                     factors);
+    for (size_t c = 0; c < chain->channels; c++) {
+        double exponent = fmin(fmax(rint(factors[c]), -MAX_EXPONENT), MAX_EXPONENT);
+        factors[c] = exp2(-exponent);
         s->moved[i] += exponent != 0;
     }
-    s->divisors[i] = divisors;
-    return QDQ_OK;
-}
-
-/* --- the smoothed model --------------------------------------------------- */
-
-/* Returns the factors of a layer, made if it has none yet; NULL when out of memory. */
-static struct layer_factors *
-factors_of(struct smoothing *s, size_t node, const struct qdqi_weight *w)
-{
-    struct layer_factors *layer = &s->layers[node];
-    if (!layer->out) {
-        layer->out = array_of_ones(s->job->scratch, w->n_out);
-        layer->in = array_of_ones(s->job->scratch, w->n_in);
-        layer->weight = w;
-        s->changes[s->n_changes++] = (struct qdqi_rescaled){*w, layer->out, layer->in};
-    }
-    return layer->out && layer->in ? layer : NULL;
-}
-
-static enum qdq_code
-add_changes(struct smoothing *s, size_t i, struct qdq_error *err)
-{
-    const struct qdqi_absorption *a = &s->all[i];
-    struct layer_factors *layer = NULL;
-    for (size_t r = 0; r < a->n_readers; r++) {
-        if (!(layer = factors_of(s, a->readers[r].node, &a->readers[r].weight)))
-            return qdqi_no_memory(err);
-        for (size_t c = 0; c < a->channels; c++)
-            layer->in[c] = 1 / s->divisors[i][c];
-    }
-    if (a->maker < s->job->model->graph.n_nodes) {
-        if (!(layer = factors_of(s, a->maker, &a->maker_weight)))
-            return qdqi_no_memory(err);
-        for (size_t c = 0; c < a->channels; c++)
-            layer->out[a->outputs ? a->outputs[c] : c] = s->divisors[i][c];
-    }
-    for (size_t k = 0; k < a->n_constants; k++)
-        s->changes[s->n_changes++] = qdqi_rescaled_bias(
-            a->tensors[k], &a->constants[k], a->outputs ? layer->out : s->divisors[i]);
+    if (s->moved[i] > 0)
+        s->scalings[s->n_scalings++] = (struct qdqi_scaling){chain, factors};
     return QDQ_OK;
 }
 
 static enum qdq_code
-list_changes(struct smoothing *s, struct qdq_error *err)
+choose_all(struct smoothing *s, struct qdq_error *err)
 {
-    size_t n_nodes = s->job->model->graph.n_nodes;
     struct qdqi_arena *arena = s->job->scratch;
-    s->layers = qdqi_arena_array(arena, n_nodes, sizeof *s->layers);
-    s->changes = qdqi_arena_array(arena, n_nodes + s->n * QDQI_MAX_ABSORBING,
-                                  sizeof *s->changes);
-    s->divisors = qdqi_arena_array(arena, s->n, sizeof *s->divisors);
-    s->moved = qdqi_arena_array(arena, s->n, sizeof *s->moved);
-    if (!s->layers || !s->changes || !s->divisors || !s->moved)
+    s->moved = qdqi_arena_array(arena, s->chains.n, sizeof *s->moved);
+    s->scalings = qdqi_arena_array(arena, s->chains.n, sizeof *s->scalings);
+    if (!s->moved || !s->scalings)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->all[i].reason)
-            continue;
-        enum qdq_code code = choose_divisors(s, i, err);
-        if (!code && s->moved[i] > 0)
-            code = add_changes(s, i, err);
-        if (code)
-            return code;
-    }
-    return QDQ_OK;
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < s->chains.n && !code; i++)
+        if (!s->chains.all[i].reason)
+            code = choose_factors(s, i, err);
+    return code;
 }
 
 /* --- the stage ------------------------------------------------------------ */
@@ -173,25 +115,40 @@ static enum qdq_code
 fill_rows(struct smoothing *s, struct qdq_error *err)
 {
     struct qdqi_arena *arena = s->job->arena;
-    struct qdq_smoothing *rows = qdqi_arena_array(arena, s->n, sizeof *rows);
+    struct qdq_smoothing *rows = qdqi_arena_array(arena, s->chains.n, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct qdqi_absorption *a = &s->all[i];
-        const char **layers = qdqi_arena_array(arena, a->n_readers, sizeof *layers);
-        const char *reason = a->reason     ? a->reason
+    for (size_t i = 0; i < s->chains.n; i++) {
+        const struct qdqi_chain *chain = &s->chains.all[i];
+        const char **layers = qdqi_arena_array(arena, chain->n_readers, sizeof *layers);
+        const char *reason = chain->reason ? chain->reason
                              : s->moved[i] ? "smoothed"
                                            : "smooth already";
         if (!layers || !(reason = qdqi_arena_strdup(arena, reason)))
             return qdqi_no_memory(err);
-        for (size_t r = 0; r < a->n_readers; r++)
-            layers[r] = s->job->model->graph.nodes[a->readers[r].node].name;
-        rows[i] = (struct qdq_smoothing){a->at->name, a->n_readers, layers, s->moved[i],
-                                         reason};
+        for (size_t r = 0; r < chain->n_readers; r++)
+            layers[r] = s->job->model->graph.nodes[chain->readers[r].node].name;
+        rows[i] = (struct qdq_smoothing){chain->at->name, chain->n_readers, layers,
+                                         s->moved[i], reason};
     }
     s->job->report->view.smoothing = rows;
-    s->job->report->view.n_smoothing = s->n;
+    s->job->report->view.n_smoothing = s->chains.n;
     return QDQ_OK;
+}
+
+/* Finds the activations. Those in nested graphs cannot be observed. */
+static enum qdq_code
+find(struct smoothing *s, struct qdq_error *err)
+{
+    struct qdqi_arena *scratch = s->job->scratch;
+    enum qdq_code code = qdqi_chains_find(s->job->model, scratch, &s->chains, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < s->chains.n; i++)
+        if (s->chains.all[i].at->scope != 0)
+            s->chains.all[i].reason = "it is in a nested graph";
+    s->peaks = qdqi_arena_array(scratch, s->chains.n, sizeof *s->peaks);
+    return s->peaks ? QDQ_OK : qdqi_no_memory(err);
 }
 
 enum qdq_code
@@ -203,18 +160,14 @@ qdqi_smooth(struct qdqi_job *job, struct qdq_error *err)
     if (!job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/smooth",
                              "smoothing needs calibration data, and there is none");
-    enum qdq_code code =
-        qdqi_absorptions_find(job->model, job->scratch, &s.all, &s.n, err);
-    s.peaks = code ? NULL : qdqi_arena_array(job->scratch, s.n, sizeof *s.peaks);
-    if (!code && !s.peaks)
-        code = qdqi_no_memory(err);
-    if (code || (code = qdqi_magnitudes_observe(job, s.all, s.n, s.peaks, err)) ||
-        (code = list_changes(&s, err)) || (code = fill_rows(&s, err)))
+    enum qdq_code code = find(&s, err);
+    if (code || (code = qdqi_magnitudes_observe(job, &s.chains, s.peaks, err)) ||
+        (code = choose_all(&s, err)) || (code = fill_rows(&s, err)))
         return code;
-    if (s.n_changes == 0)
+    if (s.n_scalings == 0)
         return qdqi_warn(&job->warnings, job->arena, err, "nothing_smoothed", NULL,
                          "no activation of the model could be smoothed");
-    code = qdqi_rescale(job->model, s.changes, s.n_changes, job->scratch,
+    code = qdqi_rescale(job->model, s.scalings, s.n_scalings, job->scratch,
                         &job->report->smoothed, err);
     if (!code)
         job->model = job->report->smoothed;

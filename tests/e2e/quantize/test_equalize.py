@@ -291,6 +291,12 @@ KINDS = {
     "flatten": [("Conv", [6, 3, 3, 3], SAME), ("Relu", None, {}), ("Flatten", None, {}),
                 ("Gemm", [10, 384], {"transB": 1}), ("Relu", None, {}),
                 ("MatMul", [10, 5], {})],
+    "mean of an image": [("Conv", [6, 3, 3, 3], SAME), ("Relu", None, {}),
+                         ("ReduceMean", None, {"axes": [2, 3]}), ("Flatten", None, {}),
+                         ("Gemm", [10, 6], {"transB": 1})],
+    "mean as a matrix": [("Conv", [6, 3, 3, 3], SAME),
+                         ("ReduceMean", None, {"axes": [-1, -2], "keepdims": 0}),
+                         ("Gemm", [5, 6], {"transB": 1})],
 }
 
 

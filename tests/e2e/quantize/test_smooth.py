@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 import judge
 from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE
-from test_equalize import without_pairs
+from test_equalize import KINDS, network, without_pairs
 
 
 @lru_cache
@@ -182,6 +182,26 @@ def test_makers(tmp_path, kind):
     real = judge.run(model, {"x": data}, optimized=False)
     inner = judge.run(without_pairs(result), {"x": data}, optimized=False)
     assert np.array_equal(real, inner)
+
+
+def test_channels_are_blocks_behind_a_flatten(tmp_path):
+    """The factors are those of the 6 channels of the Conv, each for 64 rows of the Gemm."""
+    model, data, samples = network(KINDS["flatten"], [3, 8, 8])
+    (tmp_path / "d.npz").write_bytes(data)
+    _, result, report = quantize(tmp_path / "a", model, tmp_path / "d.npz", smooth=True)
+    row = next(r for r in report["smoothing"] if r["layers"] == ["Gemm3"])
+    assert row["reason"] == "smoothed" and 0 < row["channels"] <= 6, row
+    inner = without_pairs(result)
+    before, after = ({i.name: numpy_helper.to_array(i)
+                      for i in onnx.load_model_from_string(m).graph.initializer}
+                     for m in (model, inner))
+    rows = (after["w3"] / before["w3"]).reshape(10, 6, 64)
+    outputs = (before["w0"] / after["w0"])[:, 0, 0, 0]
+    # The rows have the factors of the Gemm's own outputs, too.
+    assert not np.ptp(rows / outputs[None, :, None], axis=(1, 2)).any()
+    assert np.count_nonzero(outputs != 1) == row["channels"]
+    assert np.array_equal(judge.run(model, {"x": samples}, optimized=False),
+                          judge.run(inner, {"x": samples}, optimized=False))
 
 
 # Operators that leave the channels, the last axis of x or axis 1 of an image, whole.

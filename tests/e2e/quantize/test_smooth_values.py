@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""smooth behind attention: the layer that makes the values takes the divisors in, also where
+"""smooth and equalize behind attention: the layer that makes the values takes the factors in, also where
 it makes queries and keys, too."""
 
 from functools import lru_cache
@@ -68,6 +68,21 @@ def test_nothing_but_the_values_changes(tmp_path):
     feed = {"input": judge.test_images()[0][:100]}
     real, ours = (judge.run(m, feed, optimized=False) for m in (skewed_values(), inner))
     assert np.array_equal(real, ours)
+
+
+def test_equalize_makes_values_alike(tmp_path):
+    """equalize has the same chains as smooth: those of the values, too."""
+    _, ours, report = quantize(tmp_path / "a", skewed_values(), equalize=True)
+    pairs = {row["first"]: row for row in report["equalization"]}
+    for first, second in (("MatMul_0", "MatMul_3"), ("MatMul_6", "MatMul_9"),
+                          ("MatMul_12", "MatMul_15")):
+        assert pairs[first]["second"] == second
+        assert pairs[first]["reason"] == "equalized" and pairs[first]["channels"] > 48
+    assert sqnr_of(ours) > 29
+    feed = {"input": judge.test_images()[0][:100]}
+    before, after = (judge.run(m, feed, optimized=False)
+                     for m in (skewed_values(), without_pairs(ours)))
+    assert np.array_equal(before, after)
 
 
 # --- forms of attention --------------------------------------------------------------------

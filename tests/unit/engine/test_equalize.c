@@ -337,23 +337,21 @@ static double
 imbalance(const struct qdq_model *m)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
-    struct qdqi_chain *chains;
+    struct qdqi_pair *pairs;
     size_t n;
     double ones[64], r1[64], r2[64], worst = 1;
     for (size_t i = 0; i < 64; i++)
         ones[i] = 1;
-    ck_assert_int_eq(qdqi_chains_find(m, arena, &chains, &n, NULL), QDQ_OK);
+    ck_assert_int_eq(qdqi_pairs_find(m, arena, &pairs, &n, NULL), QDQ_OK);
     for (size_t i = 0; i < n; i++) {
-        if (chains[i].reason)
+        const struct qdqi_chain *chain = pairs[i].chain;
+        if (!chain)
             continue;
-        qdqi_weight_ranges(&chains[i].w1, true, ones, r1);
-        qdqi_weight_ranges(&chains[i].w2, false, ones, r2);
-        for (size_t c = 0; c < chains[i].channels; c++) {
-            double second = 0;
-            for (size_t k = 0; k < chains[i].block; k++)
-                second = fmax(second, r2[c * chains[i].block + k]);
-            worst = fmax(worst, fmax(r1[c] / second, second / r1[c]));
-        }
+        qdqi_weight_ranges(&chain->maker.weight, true, ones, r1);
+        qdqi_weight_ranges(&chain->readers->weight, false, ones, r2);
+        qdqi_chain_fold(chain, r2);
+        for (size_t c = 0; c < chain->channels; c++)
+            worst = fmax(worst, fmax(r1[c] / r2[c], r2[c] / r1[c]));
     }
     qdqi_arena_free(&arena);
     return worst;
@@ -363,7 +361,7 @@ static const struct {
     const char *what;
     void (*build)(struct builder *b);
     size_t pairs, channels; /* number of pairs, and of channels in the first pair */
-} pairs[] = {
+} chains[] = {
     {"conv conv", conv_conv, 1, 5},
     {"conv relu conv", conv_relu_conv, 1, 5},
     {"conv leaky relu conv", conv_leaky_conv, 1, 5},
@@ -385,22 +383,22 @@ START_TEST(the_function_stays)
 {
     static struct value before, after;
     struct builder b;
-    pairs[_i].build(&b);
+    chains[_i].build(&b);
     struct result r = equalize(&b);
     size_t equalized = 0;
     for (size_t i = 0; i < r.n; i++)
         equalized += strcmp(r.rows[i].reason, "equalized") == 0;
-    ck_assert_msg(equalized == pairs[_i].pairs, "%s: %zu pairs, %s", pairs[_i].what,
+    ck_assert_msg(equalized == chains[_i].pairs, "%s: %zu pairs, %s", chains[_i].what,
                   equalized, r.rows[0].reason);
     ck_assert_str_eq(r.rows[0].first, "first");
     ck_assert_uint_gt(r.rows[0].channels, 0);
-    ck_assert_uint_le(r.rows[0].channels, pairs[_i].channels);
+    ck_assert_uint_le(r.rows[0].channels, chains[_i].channels);
     run_model(r.source, &before);
     run_model(r.equalized, &after);
     ck_assert_uint_eq(before.channels * before.length, after.channels * after.length);
     for (size_t i = 0; i < before.channels * before.length; i++)
         ck_assert_msg(before.data[i] == after.data[i], "%s: element %zu: %.17g, %.17g",
-                      pairs[_i].what, i, before.data[i], after.data[i]);
+                      chains[_i].what, i, before.data[i], after.data[i]);
     finish(&b, &r);
 }
 END_TEST
@@ -410,12 +408,12 @@ END_TEST
 START_TEST(channels_become_alike)
 {
     struct builder b;
-    pairs[_i].build(&b);
+    chains[_i].build(&b);
     struct result r = equalize(&b);
     double before = imbalance(r.source), after = imbalance(r.equalized);
-    ck_assert_msg(before > 20, "%s: %g before", pairs[_i].what, before);
-    ck_assert_msg(after <= (pairs[_i].pairs == 1 ? 2.0001 : 8), "%s: %g to %g",
-                  pairs[_i].what, before, after);
+    ck_assert_msg(before > 20, "%s: %g before", chains[_i].what, before);
+    ck_assert_msg(after <= (chains[_i].pairs == 1 ? 2.0001 : 8), "%s: %g to %g",
+                  chains[_i].what, before, after);
     finish(&b, &r);
 }
 END_TEST
@@ -574,7 +572,7 @@ suite(void)
 {
     Suite *s = suite_create("equalize");
     TCase *t = tcase_create("equalize");
-    const int n_pairs = sizeof pairs / sizeof *pairs;
+    const int n_pairs = sizeof chains / sizeof *chains;
     tcase_add_loop_test(t, the_function_stays, 0, n_pairs);
     tcase_add_loop_test(t, channels_become_alike, 0, n_pairs);
     tcase_add_test(t, a_second_time_changes_nothing);

@@ -288,9 +288,9 @@ static void
 many_biases(struct builder *b)
 {
     first_conv(b);
-    static const char *const names[] = {"c0", "c1", "c2", "c3"};
+    static const char *const names[] = {"c0", "c1", "c2", "c3", "c4", "c5"};
     char input[8] = "h", both[16], output[8];
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         SKEWED(b, names[i], -1, 5, 1);
         snprintf(both, sizeof both, "%s,%s", input, names[i]);
         snprintf(output, sizeof output, "s%zu", i);
@@ -298,6 +298,41 @@ many_biases(struct builder *b)
         memcpy(input, output, sizeof input);
     }
     second_conv(b, input);
+}
+
+/* A constant has a value for each element of the blocks that the Flatten makes. */
+static void
+sum_of_blocks(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "c1", -1, 40);
+    SKEWED(b, "w2", -1, 40, 3);
+    builder_node(b, "Flatten", "flatten", "h", "f");
+    builder_node(b, "Add", "add", "f,c1", "s");
+    builder_node(b, "MatMul", "second", "s,w2", "y");
+}
+
+/* The rows that the reduction averages are those of the second layer's input. */
+static void
+mean_of_channels(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "w2", -1, 8, 3);
+    Onnx__NodeProto *mean = builder_node(b, "ReduceMean", "mean", "h", "m");
+    builder_ints(b, mean, "axes", 1, DIMS(1));
+    builder_int(b, mean, "keepdims", 0);
+    builder_node(b, "MatMul", "second", "m,w2", "y");
+}
+
+static void
+constant_layer(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "k", -1, 2, 4);
+    SKEWED(b, "w1", 1, 4, 5);
+    SKEWED(b, "w2", -1, 5, 3);
+    builder_node(b, "MatMul", "first", "k,w1", "h");
+    builder_node(b, "MatMul", "second", "h,w2", "y");
 }
 
 static void
@@ -365,6 +400,9 @@ static const struct {
      "the next layer's weight does not have its channels"},
     {"second operand", second_operand, "its output is no data of the next layer"},
     {"many biases", many_biases, "what is added is beyond the most that are followed"},
+    {"sum of blocks", sum_of_blocks, "followed by Flatten"},
+    {"mean of channels", mean_of_channels, "followed by ReduceMean"},
+    {"constant layer", constant_layer, "its output is constant"},
     {"nested graph", nested, "its output is used in a nested graph"},
 };
 
