@@ -2,8 +2,11 @@
 /*
  * Measures the kernels in bytes of a 256 MB tensor per second, compared with a copy of as
  * many bytes within the device's memory. A copy reads each byte once and writes it once,
- * as fake quantization does; a histogram reads it twice; extremes once; error sums read
- * two tensors, of 256 MB together.
+ * as fake quantization does; a histogram in two passes reads it twice; extremes and a
+ * histogram in one pass once; error sums read two tensors, of 256 MB together.
+ *
+ * For small tensors it measures what one call takes of the host's time, and of the
+ * device's: most tensors of a model are so small that these decide how long a job takes.
  *
  *     bench/cuda [MODULE]
  */
@@ -11,10 +14,13 @@
 
 #include "cuda/device.h"
 
+#include "number/moment.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { PATTERN = 1 << 20, WARM_UPS = 3, ROUNDS = 15, CALLS = 10 };
+enum { PATTERN = 1 << 20, WARM_UPS = 3, ROUNDS = 15, CALLS = 10, SMALL_CALLS = 200 };
 static const size_t BYTES = (size_t)256 << 20;
 
 static struct qdqi_cuda *cuda;
@@ -26,6 +32,8 @@ static struct {
     struct qdqi_extremes *extremes;
     struct qdqi_cuda_histogram *histogram;
     struct qdqi_error_sums *sums;
+    struct qdqi_cuda_moment moment;
+    struct qdqi_extremes *pinned; /* in the host's memory */
     void *stream, *begin, *end;
 } on;
 
@@ -102,6 +110,12 @@ histogram(int type)
 }
 
 static void
+histogram_at_once(int type)
+{
+    fine(gpu->histogram_continue(type, on.in, elements(type), on.histogram, on.stream));
+}
+
+static void
 fake(int type, enum qdqi_format format, size_t channels, size_t inner)
 {
     size_t outer = elements(type) / channels / inner;
@@ -147,9 +161,12 @@ static const struct row {
 } rows[] = {
     {"copy", "normal", NORMAL, copy},
     {"extremes", "normal", NORMAL, extremes},
-    {"histogram", "normal", NORMAL, histogram},
-    {"histogram", "half zeros", RELU, histogram},
-    {"histogram", "all the same", ONE, histogram},
+    {"histogram in two", "normal", NORMAL, histogram},
+    {"histogram in two", "half zeros", RELU, histogram},
+    {"histogram in two", "all the same", ONE, histogram},
+    {"histogram in one pass", "normal", NORMAL, histogram_at_once},
+    {"histogram in one pass", "half zeros", RELU, histogram_at_once},
+    {"histogram in one pass", "all the same", ONE, histogram_at_once},
     {"int8, per tensor", "normal", NORMAL, int8_tensor},
     {"int8, 256 channels of 64", "normal", NORMAL, int8_channel},
     {"int8, 1024 columns", "normal", NORMAL, int8_columns},
@@ -185,6 +202,170 @@ measure(const struct row *row, int type)
     return seconds[ROUNDS / 2] / CALLS;
 }
 
+/* --- small tensors ---------------------------------------------------------- */
+
+enum {
+    CHANNELS = 512,
+    SIDE = 7,
+    KERNEL = 3,
+    WANTED = 31, /* rows of a sample */
+};
+
+static void
+small_extremes(size_t n)
+{
+    fine(gpu->extremes_update(QDQI_FLOAT32, on.in, n, on.extremes, on.stream));
+}
+
+static void
+small_histogram(size_t n)
+{
+    fine(gpu->histogram_update(QDQI_FLOAT32, on.in, n, on.histogram, on.stream));
+}
+
+static void
+small_histogram_at_once(size_t n)
+{
+    fine(gpu->histogram_continue(QDQI_FLOAT32, on.in, n, on.histogram, on.stream));
+}
+
+static void
+small_int8(size_t n)
+{
+    struct qdqi_grid g = {QDQI_TO_INT8, 1, 1, n, on.scales, NULL};
+    fine(gpu->fake(QDQI_FLOAT32, &g, on.in, on.out, on.stream));
+}
+
+/* Copies rows of n samples, as the moments of a convolution need them. */
+static void
+small_rows(size_t n)
+{
+    const struct qdqi_cuda_window w = {.axes = 2,
+                                       .kernel = {KERNEL, KERNEL},
+                                       .out = {SIDE, SIDE},
+                                       .stride = {1, 1},
+                                       .dilation = {1, 1},
+                                       .begin = {1, 1},
+                                       .in = {SIDE, SIDE},
+                                       .elements = CHANNELS * SIDE * SIDE};
+    struct qdqi_cuda_rows rows = {
+        .positions = SIDE * SIDE, .wanted = WANTED, .n = n * WANTED, .n_pieces = n};
+    for (size_t i = 0; i < n; i++)
+        rows.pieces[i] = (struct qdqi_cuda_piece){(const float *)on.in + i * w.elements,
+                                                  0, WANTED, 0.5};
+    fine(gpu->moment_gather(&w, &on.moment, &rows, on.stream));
+}
+
+/* Adds n rows of the moments of a convolution. */
+static void
+small_products(size_t n)
+{
+    fine(gpu->moment_add(&on.moment, n, on.stream));
+}
+
+/* Reads the extremes as a session does after each run. */
+static void
+small_read(size_t n)
+{
+    fine(gpu->histogram_extremes(on.histogram, n, on.pinned, NULL));
+    fine(gpu->stream_wait(NULL));
+}
+
+static const struct small_row {
+    const char *name;
+    size_t n;
+    void (*call)(size_t n);
+} calls[] = {
+    {"extremes of 100352 elements", 100352, small_extremes},
+    {"extremes of 802816 elements", 802816, small_extremes},
+    {"histogram in two passes, 100352", 100352, small_histogram},
+    {"histogram in two passes, 802816", 802816, small_histogram},
+    {"histogram in one pass, 100352", 100352, small_histogram_at_once},
+    {"histogram in one pass, 802816", 802816, small_histogram_at_once},
+    {"int8, 100352 elements", 100352, small_int8},
+    {"int8, 802816 elements", 802816, small_int8},
+    {"31 rows of 4608 elements, 1 sample", 1, small_rows},
+    {"31 rows of 4608 elements, 8 samples", 8, small_rows},
+    {"products of 256 rows of 4608 elements", QDQI_CUDA_MOMENT_ROWS, small_products},
+    {"extremes of 1 histogram, read", 1, small_read},
+};
+
+static double
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Measures one call of many in a row, the medians of the rounds: how long it takes until it
+   returns, and until the device has done it. */
+static void
+measure_small(const struct small_row *row, double *ret_host, double *ret_device)
+{
+    double host[ROUNDS], device[ROUNDS];
+    for (int i = 0; i < WARM_UPS; i++)
+        row->call(row->n);
+    for (int i = 0; i < ROUNDS; i++) {
+        fine(gpu->stream_wait(on.stream));
+        double began = now();
+        fine(gpu->event_record(on.begin, on.stream));
+        for (int k = 0; k < SMALL_CALLS; k++)
+            row->call(row->n);
+        host[i] = now() - began;
+        fine(gpu->event_record(on.end, on.stream));
+        fine(gpu->event_seconds(on.begin, on.end, &device[i]));
+    }
+    qsort(host, ROUNDS, sizeof *host, compare);
+    qsort(device, ROUNDS, sizeof *device, compare);
+    *ret_host = host[ROUNDS / 2] / SMALL_CALLS;
+    *ret_device = device[ROUNDS / 2] / SMALL_CALLS;
+}
+
+static void
+small_table(void)
+{
+    fill(QDQI_FLOAT32, RELU);
+    fine(gpu->histogram_init(on.histogram, 1, on.stream));
+    small_histogram(PATTERN);
+    printf("| one call | host, us | device, us |\n| --- | --- | --- |\n");
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        double host, device;
+        measure_small(&calls[i], &host, &device);
+        printf("| %s | %.2f | %.2f |\n", calls[i].name, host * 1e6, device * 1e6);
+    }
+    printf("\n");
+}
+
+/* --- all ---------------------------------------------------------------------- */
+
+static void
+prepare_moment(void)
+{
+    struct qdqi_moment host;
+    struct qdqi_cuda_moment *m = &on.moment;
+    if (!qdqi_moment_init(&host, CHANNELS * KERNEL * KERNEL)) {
+        fprintf(stderr, "no memory\n");
+        exit(EXIT_FAILURE);
+    }
+    *m = (struct qdqi_cuda_moment){
+        .groups = 1, .k = host.k, .block = host.block, .tile = host.tile};
+    m->blocks = (m->k + m->block - 1) / m->block;
+    m->tiles = (m->block + m->tile - 1) / m->tile;
+    size_t products = qdqi_moment_products(m->k) * sizeof *m->products;
+    size_t pending =
+        QDQI_CUDA_MOMENT_ROWS * m->blocks * m->tiles * m->tile * sizeof *m->pending;
+    fine(gpu->alloc(products, (void **)&m->products));
+    fine(gpu->alloc(m->k * sizeof *m->sums, (void **)&m->sums));
+    fine(gpu->alloc(sizeof *m->rows, (void **)&m->rows));
+    fine(gpu->alloc(pending, (void **)&m->pending));
+    fine(gpu->clear(m->products, products, on.stream));
+    fine(gpu->clear(m->sums, m->k * sizeof *m->sums, on.stream));
+    fine(gpu->clear(m->rows, sizeof *m->rows, on.stream));
+    fine(gpu->clear(m->pending, pending, on.stream));
+    qdqi_moment_fini(&host);
+}
+
 static void
 prepare(void)
 {
@@ -205,6 +386,8 @@ prepare(void)
     fine(gpu->extremes_init(on.extremes, 1, on.stream));
     fine(gpu->histogram_init(on.histogram, 1, on.stream));
     fine(gpu->sums_init(on.sums, 1, on.stream));
+    fine(gpu->alloc_host(sizeof *on.pinned, (void **)&on.pinned));
+    prepare_moment();
     fine(gpu->stream_wait(on.stream));
 }
 
@@ -237,5 +420,6 @@ main(int argc, char **argv)
     printf("%s, tensors of %zu MiB\n\n", qdqi_cuda_device(cuda, 0)->name, BYTES >> 20);
     table(QDQI_FLOAT32);
     table(QDQI_FLOAT16);
+    small_table();
     return EXIT_SUCCESS;
 }

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpu.py [ROUNDS] [--emulated MODEL DATA]: measures calibration and what-ifs on a GPU,
-compared with plain inference there.
+"""gpu.py [ROUNDS] [--parts] [--emulated MODEL DATA]: measures calibration and what-ifs on a
+GPU, compared with plain inference there.
 
 The model has ResNet-50's shape; the images are random, one or eight in a run.
 QDQD_ENGINE_RUNTIME and the Python's onnxruntime must be the same build, for CUDA;
 tools/check-gpu ensures that. The time of a sample is the difference between many and few
 samples, so that loading a model is in no figure. All take turns, and the shortest of all
-rounds is printed. --emulated uses the module of tests/cuda/emulator and another model, to
+rounds is printed.
+
+--parts shows what a calibration's time is spent on, without a profiler. It measures two
+more kinds of calibration: one that observes a single tensor, so that it takes longer than
+plain inference only by the reading of samples and by what the host does between two runs;
+and one with a single thread, which reads no sample while the model runs. --emulated uses the module of tests/cuda/emulator and another model, to
 try this script without a GPU; its figures mean nothing."""
 
 import argparse
@@ -37,12 +42,14 @@ class Bench:
         self.data = options.emulated[1] if self.emulated else images(MANY)
         self.provider = f"{'CPU' if self.emulated else 'CUDA'}ExecutionProvider"
         self.device = None
+        self.parts = options.parts
+        self.ranges = None  # of all tensors but one
 
-    def quantize(self, spec):
+    def quantize(self, spec, *more):
         spec_file, report = self.folder / "spec.json", self.folder / "report.json"
         spec_file.write_text(json.dumps({**spec, "device": "cuda", "evaluate": False}))
         Measured([QDQ, "quantize", self.model, "--spec", spec_file, "--calibration",
-                  self.data, "-o", self.folder / "out.onnx", "--report", report])
+                  self.data, "-o", self.folder / "out.onnx", "--report", report, *more])
         report = json.loads(report.read_text())
         self.device = report["device"]
         if not self.device.startswith("cuda:"):
@@ -60,6 +67,18 @@ class Bench:
         report = self.quantize({"calibration": {"method": method, "batch": batch,
                                                 "max_samples": samples}, **more})
         return report["timings"]["calibrate"]
+
+    def of_one_tensor(self, samples, batch):
+        spec = {"method": "minmax", "batch": batch}
+        if not self.ranges:
+            tensors = self.quantize({"calibration": {**spec, "max_samples": 8}})["tensors"]
+            self.ranges = {t["name"]: [t["min"], t["max"]] for t in tensors[1:]}
+        return self.quantize({"calibration": {**spec, "max_samples": samples,
+                                              "ranges": self.ranges}})["timings"]["calibrate"]
+
+    def by_one_thread(self, samples, batch):
+        spec = {"calibration": {"method": "minmax", "batch": batch, "max_samples": samples}}
+        return self.quantize(spec, "--threads", "1")["timings"]["calibrate"]
 
     def what_if(self, samples, batch):
         report = self.quantize({
@@ -80,6 +99,11 @@ class Bench:
         yield ("minmax and moments",
                lambda n: self.calibration("minmax", n, batch, **MOMENTS),
                self.few, self.many)
+        if self.parts:
+            yield ("minmax, one tensor", lambda n: self.of_one_tensor(n, batch),
+                   self.few, self.many)
+            yield ("minmax, one thread", lambda n: self.by_one_thread(n, batch),
+                   self.few, self.many)
         yield "a what-if", lambda n: self.what_if(n, batch), self.fewer, self.more
 
     def milliseconds(self, batch, rounds):
@@ -94,17 +118,35 @@ class Bench:
                 for name, _, few, many in works}
 
 
+def show_parts(took_by_batch):
+    """Prints what the parts of a calibration take, in milliseconds of one run."""
+    rows = []
+    for batch, took in took_by_batch.items():
+        def of_run(name, less, batch=batch, took=took):
+            return f"{batch * (took[name] - took[less]):.3f}"
+        one, minmax = "minmax, one tensor", "calibration, minmax"
+        rows.append([batch, of_run(one, "plain inference"), of_run(minmax, one),
+                     *(of_run(f"calibration, {m}", minmax) for m in METHODS[1:]),
+                     of_run("minmax and moments", minmax),
+                     of_run("minmax, one thread", minmax)])
+    table("Milliseconds of one run that are added by",
+          ["samples a run", "samples and the loop", "extremes of all tensors",
+           *(f"histograms ({m})" for m in METHODS[1:]), "moments",
+           "reading between runs"], rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rounds", nargs="?", type=int, default=3)
+    parser.add_argument("--parts", action="store_true")
     parser.add_argument("--emulated", nargs=2, metavar=("MODEL", "DATA"))
     options = parser.parse_args()
     machine()
-    rows, worst = [], 0
+    rows, worst, took_by_batch = [], 0, {}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options)
         for batch in bench.batches:
-            took = bench.milliseconds(batch, options.rounds)
+            took = took_by_batch[batch] = bench.milliseconds(batch, options.rounds)
             plain = took["plain inference"]
             if plain <= 0 and not bench.emulated:
                 sys.exit("the machine is too busy: more samples took less time")
@@ -115,6 +157,8 @@ def main():
                     worst = max(worst, ratio)
     table(f"{bench.device}: one sample, best of {options.rounds}",
           ["samples a run", "", "ms", "of plain inference"], rows)
+    if options.parts:
+        show_parts(took_by_batch)
     table("Budget", ["", "measured, times", "budget"],
           [["calibration of plain inference", f"{worst:.2f}", f"at most {BUDGET}"]])
     if worst > BUDGET and not bench.emulated:

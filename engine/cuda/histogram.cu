@@ -15,9 +15,10 @@ namespace
 {
 
 enum {
-    THREADS = 512,         /* at least as many as a quarter of the bins */
-    BLOCKS = 4,            /* blocks per multiprocessor */
-    PAIRS = QDQI_BINS / 2, /* of bins */
+    THREADS = 512,              /* at least as many as a quarter of the bins */
+    BLOCKS = 4,                 /* blocks per multiprocessor */
+    PAIRS = QDQI_BINS / 2,      /* of bins */
+    EACH = QDQI_BINS / THREADS, /* bins of a thread, when one block goes through them */
 };
 
 /* Maximum number of elements in one launch, so that a block's 32-bit counts cannot
@@ -198,13 +199,15 @@ is_last(uint32_t *blocks)
 
 /* Adds the counts of the piece, or discards them. Runs as one block. */
 __device__ __forceinline__ void
-take_added(struct qdqi_cuda_histogram *h, bool counting)
+take_added(struct qdqi_cuda_histogram *h, const uint32_t *added, const uint64_t *counts,
+           bool counting)
 {
-    for (unsigned j = threadIdx.x; j < QDQI_BINS; j += THREADS) {
-        uint32_t added = __ldcg(&h->added[j]);
-        if (added && counting)
-            h->histogram.counts[j] += added;
-        if (added)
+#pragma unroll
+    for (unsigned k = 0; k < EACH; k++) {
+        const unsigned j = threadIdx.x + k * THREADS;
+        if (added[k] && counting)
+            h->histogram.counts[j] = counts[k] + added[k];
+        if (added[k])
             h->added[j] = 0;
     }
 }
@@ -234,9 +237,17 @@ __device__ __forceinline__ void
 settle(const T *data, size_t n, struct qdqi_cuda_histogram *h, int old, uint32_t *bins)
 {
     const struct qdqi_extremes piece = {__ldcg(&h->piece.min), __ldcg(&h->piece.max)};
+    /* All reads begin before the first write, so that they are waited for once. */
+    uint32_t added[EACH];
+    uint64_t counts[EACH];
+#pragma unroll
+    for (unsigned k = 0; k < EACH; k++) {
+        added[k] = __ldcg(&h->added[threadIdx.x + k * THREADS]);
+        counts[k] = h->histogram.counts[threadIdx.x + k * THREADS];
+    }
     const bool counting = qdqi_cuda_keys_finite(piece.min, piece.max);
     const int exponent = counting ? grown(old, piece) : old;
-    take_added(h, counting);
+    take_added(h, added, counts, counting);
     __syncthreads(); /* all counts are written, and all threads have read the piece */
     if (exponent > old)
         widen(data, n, h, old, exponent, bins);

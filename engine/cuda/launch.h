@@ -162,6 +162,27 @@ qdqi_merge_keys(int32_t min_key, int32_t max_key, struct qdqi_extremes *e)
 
 /* --- grids ------------------------------------------------------------------ */
 
+/* Sets the numbers of the current device's multiprocessors and of the threads that each of
+   them has. They are asked for once. Returns false when the device cannot be queried. */
+static inline bool
+qdqi_device_size(int *ret_multiprocessors, int *ret_threads)
+{
+    static thread_local int known = -1, multiprocessors, threads;
+    int device;
+    if (cudaGetDevice(&device) != cudaSuccess)
+        return false;
+    if (device != known &&
+        (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
+                                device) != cudaSuccess ||
+         cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor,
+                                device) != cudaSuccess))
+        return false;
+    known = device;
+    *ret_multiprocessors = multiprocessors;
+    *ret_threads = threads;
+    return true;
+}
+
 /*
  * Returns the number of blocks for n elements when each thread should get `each` of
  * them. It is at most the number of blocks that can run at the same time, with at most
@@ -171,12 +192,8 @@ qdqi_merge_keys(int32_t min_key, int32_t max_key, struct qdqi_extremes *e)
 static inline unsigned
 qdqi_blocks(size_t n, size_t each, int threads, int per_multiprocessor)
 {
-    int device, multiprocessors, room;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
-                               device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device) !=
-            cudaSuccess)
+    int multiprocessors, room;
+    if (!qdqi_device_size(&multiprocessors, &room))
         return 0;
     room /= threads;
     room = room < per_multiprocessor ? room : per_multiprocessor;

@@ -110,11 +110,17 @@ describe(int device, struct qdqi_cuda_device *ret)
     return cudaSuccess;
 }
 
+/* The device is initialized with the first call of a thread. */
 int
 use(int device)
 {
+    static thread_local int initialized = -1;
     cudaError_t status = cudaSetDevice(device);
-    return clear_status(status != cudaSuccess ? status : cudaFree(NULL));
+    if (status == cudaSuccess && device != initialized)
+        status = cudaFree(NULL);
+    if (status == cudaSuccess)
+        initialized = device;
+    return clear_status(status);
 }
 
 /* --- memory ----------------------------------------------------------------- */

@@ -162,29 +162,30 @@ find_tile(size_t tiles, size_t at, size_t *row, size_t *column)
     *column = i + at;
 }
 
-/* Adds n pending rows of `tile` columns to the sums of these columns. */
+/* Copies up to AT_ONCE rows of a tile's columns to shared memory. The threads are a multiple
+   of the columns. */
 __device__ __forceinline__ void
-add_sums(const struct qdqi_cuda_moment &m, const float *from, size_t width, size_t n,
-         double *to, size_t columns)
+load(const float *from, size_t width, unsigned n, unsigned row, unsigned column,
+     unsigned step, float (*to)[SIDE])
 {
-    for (size_t c = threadIdx.x; c < columns; c += blockDim.x) {
-        double sum = to[c];
-        for (size_t r = 0; r < n; r++)
-            sum += (double)from[r * width + c];
-        to[c] = sum;
-    }
+    for (unsigned r = row; r < n; r += step)
+        to[r][column] = from[r * width + column];
 }
 
-/* Copies up to AT_ONCE rows of a tile's columns to shared memory. */
-__device__ __forceinline__ void
-load(const float *from, size_t width, size_t n, size_t tile, float (*to)[SIDE])
+/* Returns the number of columns of a tile on the diagonal that elements of a row have, and
+   sets *ret_first to the first element. */
+__device__ __forceinline__ size_t
+columns_of(const struct qdqi_cuda_moment &m, size_t block, size_t row,
+           size_t *ret_first)
 {
-    for (size_t i = threadIdx.x; i < n * tile; i += blockDim.x)
-        to[i / tile][i % tile] = from[i / tile * width + i % tile];
+    const size_t first = block * m.block + row * m.tile;
+    const size_t end = min((block + 1) * m.block, m.k);
+    *ret_first = first;
+    return first < end ? min(end - first, m.tile) : 0;
 }
 
 /* A block of threads, (tile / EACH)^2, adds n pending rows to one tile of one group's
-   moment. */
+   moment. On the diagonal, one thread for each column also adds the rows to the sums. */
 __global__ void
 __launch_bounds__(THREADS) add(struct qdqi_cuda_moment m, size_t n)
 {
@@ -192,36 +193,39 @@ __launch_bounds__(THREADS) add(struct qdqi_cuda_moment m, size_t n)
     const size_t in_block = m.tiles * (m.tiles + 1) / 2, in_group = m.blocks * in_block;
     const size_t group = blockIdx.x / in_group, at = blockIdx.x % in_group;
     const size_t block = at / in_block, width = m.blocks * m.tiles * m.tile;
-    const size_t side = m.tile / EACH;
-    const size_t y = threadIdx.x / side * EACH, x = threadIdx.x % side * EACH;
-    size_t row, column;
+    const unsigned tile = (unsigned)m.tile, side = tile / EACH, t = threadIdx.x;
+    const unsigned y = t / side * EACH, x = t % side * EACH;
+    size_t row, column, first;
     find_tile(m.tiles, at % in_block, &row, &column);
     const float *from =
         m.pending + group * QDQI_CUDA_MOMENT_ROWS * width + block * m.tiles * m.tile;
+    const bool sums = row == column && t < columns_of(m, block, row, &first);
+    double *to_sum = sums ? &m.sums[group * m.k + first + t] : NULL;
+    double column_sum = sums ? *to_sum : 0;
     float sum[EACH][EACH] = {};
     for (size_t r = 0; r < n; r += AT_ONCE) {
-        const size_t some = n - r < AT_ONCE ? n - r : AT_ONCE;
-        load(from + r * width + row * m.tile, width, some, m.tile, a);
-        load(from + r * width + column * m.tile, width, some, m.tile, b);
+        const unsigned some = n - r < AT_ONCE ? (unsigned)(n - r) : AT_ONCE;
+        load(from + r * width + row * tile, width, some, t / tile, t % tile,
+             blockDim.x / tile, a);
+        load(from + r * width + column * tile, width, some, t / tile, t % tile,
+             blockDim.x / tile, b);
         __syncthreads();
-        for (size_t k = 0; k < some; k++)
+        for (unsigned k = 0; k < some; k++)
 #pragma unroll
             for (int i = 0; i < EACH; i++)
 #pragma unroll
                 for (int j = 0; j < EACH; j++)
                     sum[i][j] = __fmaf_rn(a[k][y + i], b[k][x + j], sum[i][j]);
+        for (unsigned k = 0; sums && k < some; k++)
+            column_sum += (double)a[k][t];
         __syncthreads();
     }
-    float *to = m.products + (size_t)blockIdx.x * m.tile * m.tile;
+    float *to = m.products + (size_t)blockIdx.x * tile * tile;
     for (int i = 0; i < EACH; i++)
         for (int j = 0; j < EACH; j++)
-            to[(y + i) * m.tile + x + j] += sum[i][j];
-    if (row != column)
-        return;
-    const size_t first = block * m.block + row * m.tile;
-    const size_t end = min((block + 1) * m.block, m.k);
-    const size_t columns = first < end ? min(end - first, m.tile) : 0;
-    add_sums(m, from + row * m.tile, width, n, m.sums + group * m.k + first, columns);
+            to[(y + i) * tile + x + j] += sum[i][j];
+    if (sums)
+        *to_sum = column_sum;
 }
 
 } // namespace
