@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Increases with every change of the table or of the types that it refers to. */
-enum { QDQI_CUDA_VERSION = 4 };
+enum { QDQI_CUDA_VERSION = 5 };
 
 /* The kinds of failures, by what the caller can do about them. */
 enum qdqi_cuda_fault {
@@ -90,6 +90,8 @@ struct qdqi_cuda_api {
     int (*extremes_init)(struct qdqi_extremes *e, size_t n, void *stream);
     int (*extremes_update)(int type, const void *data, size_t n,
                            struct qdqi_extremes *e, void *stream);
+    int (*extremes_each)(int type, const void *data, size_t n, size_t samples,
+                         struct qdqi_extremes *e, void *stream);
     int (*histogram_init)(struct qdqi_cuda_histogram *h, size_t n, void *stream);
     int (*histogram_update)(int type, const void *data, size_t n,
                             struct qdqi_cuda_histogram *h, void *stream);

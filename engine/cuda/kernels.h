@@ -26,6 +26,10 @@ int qdqi_cuda_extremes_init(struct qdqi_extremes *e, size_t n, void *stream);
 /* Adds n elements. The keys of float16 elements are those of the widened numbers. */
 int qdqi_cuda_extremes_update(int type, const void *data, size_t n,
                               struct qdqi_extremes *e, void *stream);
+/* Adds n elements of each of several samples, which follow one another, to the extremes of
+   that sample. */
+int qdqi_cuda_extremes_each(int type, const void *data, size_t n, size_t samples,
+                            struct qdqi_extremes *e, void *stream);
 
 /* --- histogram.cu: number/histogram.h --------------------------------------- */
 

@@ -268,6 +268,7 @@ const struct qdqi_cuda_api api = {
     .event_seconds = event_seconds,
     .extremes_init = qdqi_cuda_extremes_init,
     .extremes_update = qdqi_cuda_extremes_update,
+    .extremes_each = qdqi_cuda_extremes_each,
     .histogram_init = qdqi_cuda_histogram_init,
     .histogram_update = qdqi_cuda_histogram_update,
     .histogram_continue = qdqi_cuda_histogram_continue,

@@ -38,15 +38,17 @@ make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
     o->visits = calloc(samples + 1, sizeof *o->visits);
     if (!o->visits)
         return qdqi_no_memory(err);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     void *memory;
     enum qdq_code code = make_downloaded(o, most, err);
     if (!code)
         code = qdqi_device_alloc(o->dev, samples * sizeof *o->samples, &memory, err);
-    if (!code) {
-        o->samples = memory;
-        o->room = samples;
-    }
-    return code;
+    if (code)
+        return code;
+    o->samples = memory;
+    o->room = samples;
+    int status = gpu->extremes_init(o->samples, samples, NULL);
+    return qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
 }
 
 static enum qdq_code
@@ -111,6 +113,16 @@ qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers)
 
 /* --- from the device and back --------------------------------------------- */
 
+/* Makes the extremes of single samples empty. */
+static enum qdq_code
+forget_samples(struct qdqi_cuda_observers *o, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
+    int status = gpu->extremes_init(o->samples, o->used, NULL);
+    o->used = o->n_visits = 0;
+    return qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
+}
+
 /* Downloads the extremes of single samples and adds them to the averages in the
    order in which they were observed. */
 static enum qdq_code
@@ -124,8 +136,7 @@ read_samples(struct qdqi_cuda_observers *o, struct qdq_error *err)
         qdqi_observer_average(&o->host->rows[v->slot], at, v->samples);
         at += v->samples;
     }
-    o->used = o->n_visits = 0;
-    return code;
+    return code ? code : forget_samples(o, err);
 }
 
 enum qdq_code
@@ -179,8 +190,7 @@ qdqi_cuda_observers_restore(struct qdqi_cuda_observers *o, struct qdq_error *err
         };
         code = qdqi_device_upload(o->dev, &o->histograms[i], &h, sizeof h, err);
     }
-    o->used = o->n_visits = 0;
-    return code;
+    return code ? code : forget_samples(o, err);
 }
 
 /* --- the operator --------------------------------------------------------- */
@@ -201,14 +211,8 @@ append_samples(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_rea
         if (code)
             return code;
     }
-    struct qdqi_extremes *at = o->samples + o->used;
-    size_t each = r->n / r->samples;
-    int status = gpu->extremes_init(at, r->samples, stream);
-    for (size_t k = 0; !status && k < r->samples; k++)
-        status = gpu->extremes_update((int)r->dtype,
-                                      (const unsigned char *)r->data +
-                                          k * each * qdqi_dtype_size(r->dtype),
-                                      each, &at[k], stream);
+    int status = gpu->extremes_each((int)r->dtype, r->data, r->n / r->samples,
+                                    r->samples, o->samples + o->used, stream);
     o->visits[o->n_visits++] = (struct qdqi_visit){slot, r->samples};
     o->used += r->samples;
     return qdqi_device_check(o->dev, status, err);

@@ -20,8 +20,8 @@ struct qdqi_cuda_observers {
     /* In device memory, by slot: */
     struct qdqi_extremes *extremes;         /* not used where there are histograms */
     struct qdqi_cuda_histogram *histograms; /* NULL when no histograms are needed */
-    /* In device memory: the extremes of each sample since the last download. NULL
-       when no averages are needed. */
+    /* In device memory: the extremes of each sample since the last download, and empty ones
+       behind them. NULL when no averages are needed. */
     struct qdqi_extremes *samples;
     /* pinned memory for downloads, large enough for `samples` and for `extremes` */
     struct qdqi_extremes *downloaded;

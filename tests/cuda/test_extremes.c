@@ -102,6 +102,32 @@ START_TEST(tensors_add_up)
 }
 END_TEST
 
+/* Samples of any size, which begin at any place, get the extremes of their elements alone. */
+START_TEST(each_sample_has_its_own)
+{
+    enum { MOST = 9 };
+    static const size_t lengths[] = {1, 3, 8, 255, 1001, 5000};
+    size_t n = lengths[_i / 2], samples = _i % 2 ? MOST : 2;
+    struct qdqi_extremes got[MOST + 1], *each = device_memory(sizeof got);
+    for (size_t t = 0; t < 2; t++)
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            uint8_t *at = memory + size_of(types[t]);
+            make(types[t], (enum kind)kind, n + t, n * samples, data, wide);
+            to_device(at, data, n * samples * size_of(types[t]));
+            fine(gpu->extremes_init(each, MOST + 1, stream));
+            fine(gpu->extremes_each(types[t], at, n, samples, each, stream));
+            from_device(got, each, sizeof got);
+            for (size_t k = 0; k < samples; k++) {
+                struct qdqi_extremes want = QDQI_NO_EXTREMES;
+                qdqi_extremes_update(&want, wide + k * n, n);
+                ck_assert_mem_eq(&got[k], &want, sizeof want);
+            }
+            ck_assert(qdqi_extremes_empty(&got[samples]));
+        }
+    fine(gpu->release(each));
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -111,6 +137,7 @@ suite(void)
     tcase_add_loop_test(t, extremes_are_those_of_the_cpu, 0, n_sizes());
     tcase_add_test(t, no_element_is_left_out);
     tcase_add_test(t, tensors_add_up);
+    tcase_add_loop_test(t, each_sample_has_its_own, 0, 12);
     suite_add_tcase(s, t);
     return s;
 }

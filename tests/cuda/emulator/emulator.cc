@@ -449,6 +449,14 @@ extremes_update(int type, const void *data, size_t n, struct qdqi_extremes *e,
 }
 
 int
+extremes_each(int type, const void *data, size_t n, size_t samples,
+              struct qdqi_extremes *e, void *stream)
+{
+    int status = luck(n, "EMULATED_CUDA_MOST");
+    return status ? status : qdqi_cuda_extremes_each(type, data, n, samples, e, stream);
+}
+
+int
 histogram_update(int type, const void *data, size_t n, struct qdqi_cuda_histogram *h,
                  void *stream)
 {
@@ -516,6 +524,7 @@ const struct qdqi_cuda_api api = {
     .event_seconds = event_seconds,
     .extremes_init = qdqi_cuda_extremes_init,
     .extremes_update = extremes_update,
+    .extremes_each = extremes_each,
     .histogram_init = qdqi_cuda_histogram_init,
     .histogram_update = histogram_update,
     .histogram_continue = histogram_continue,
