@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,8 +30,9 @@
 struct job {
     struct qdq_spec spec;
     const char *model;
-    bool keeps;  /* observations are kept */
-    int damaged; /* index of the sample that is not finite; 0: all are finite */
+    bool keeps;       /* observations are kept */
+    bool reads_ahead; /* another thread reads samples during the runs */
+    int damaged;      /* index of the sample that is not finite; 0: all are finite */
     struct neighbour *neighbour; /* another job that wants the GPU; NULL: none */
 };
 
@@ -52,6 +54,38 @@ job_of(const char *method, const char *model)
     job.spec.evaluate = QDQ_NO;
     return job;
 }
+
+/* The pieces of one call of the executor, and the next one. */
+struct pieces {
+    qdq_piece_fn piece;
+    void *arg;
+    size_t n;
+    _Atomic size_t next;
+};
+
+static void *
+do_pieces(void *arg)
+{
+    struct pieces *p = arg;
+    for (size_t i; (i = p->next++) < p->n;)
+        p->piece(p->arg, i);
+    return NULL;
+}
+
+/* Does pieces on the calling thread and on another one. */
+static void
+run_pieces(void *arg, int threads, size_t n, qdq_piece_fn piece, void *piece_arg)
+{
+    struct pieces pieces = {.piece = piece, .arg = piece_arg, .n = n};
+    pthread_t other;
+    (void)arg;
+    (void)threads;
+    ck_assert_int_eq(pthread_create(&other, NULL, do_pieces, &pieces), 0);
+    do_pieces(&pieces);
+    ck_assert_int_eq(pthread_join(other, NULL), 0);
+}
+
+static const struct qdq_executor executor = {run_pieces, NULL};
 
 static int
 open_data(const char *name)
@@ -115,8 +149,11 @@ static struct end
 run(const struct job *job, bool there)
 {
     struct qdq_spec spec = job->spec;
-    const struct qdq_engine_options options = {
-        .runtime = QDQ_ORT_LIBRARY, .threads = 1, .cuda_module = there ? module : NULL};
+    const struct qdq_engine_options options = {.runtime = QDQ_ORT_LIBRARY,
+                                               .threads = job->reads_ahead ? 2 : 1,
+                                               .executor =
+                                                   job->reads_ahead ? &executor : NULL,
+                                               .cuda_module = there ? module : NULL};
     struct qdq_engine *engine = NULL;
     struct end end = {.output = memfd_create("result", MFD_CLOEXEC),
                       .observations = memfd_create("observed", MFD_CLOEXEC)};
@@ -214,6 +251,26 @@ START_TEST(a_calibration_gives_the_same_ranges)
     assert_same_file(here.output, there.output);
     finish(&here);
     finish(&there);
+}
+END_TEST
+
+/* Batches of one sample are read and uploaded by another thread, and one of them is left
+   out. */
+START_TEST(samples_that_are_read_ahead_give_the_same_ranges)
+{
+    static const char *const methods[] = {"minmax", "entropy", "output_mse"};
+    struct job job = job_of(methods[_i % 3], "glyph_mobilenet.onnx");
+    job.spec.calibration.batch = 1;
+    job.spec.calibration.on_nonfinite = QDQ_NONFINITE_SKIP;
+    job.damaged = _i < 3 ? 0 : 3;
+    struct end alone = run_well(&job, true);
+    job.reads_ahead = true;
+    struct end ahead = run_well(&job, true);
+    ck_assert_int_eq(ahead.report->calibration_samples, _i < 3 ? 6 : 5);
+    assert_same_ranges(alone.report, ahead.report);
+    assert_same_file(alone.output, ahead.output);
+    finish(&alone);
+    finish(&ahead);
 }
 END_TEST
 
@@ -530,6 +587,7 @@ suite(void)
     TCase *t = tcase_create("device");
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_calibration_gives_the_same_ranges, 0, QDQI_N_METHODS);
+    tcase_add_loop_test(t, samples_that_are_read_ahead_give_the_same_ranges, 0, 6);
     tcase_add_test(t, observations_are_the_same);
     tcase_add_loop_test(t, samples_that_are_not_finite_are_found, 0, 2);
     tcase_add_test(t, what_ifs_give_the_same_report);
