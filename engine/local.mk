@@ -96,6 +96,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
+	engine/evaluate/judged.c engine/evaluate/judged.h \
 	engine/evaluate/traced.c engine/evaluate/traced.h \
 	engine/profile/pace.c engine/profile/pace.h \
 	engine/profile/profile.c engine/profile/profile.h \

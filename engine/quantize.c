@@ -11,6 +11,7 @@
 #include "data/random.h"
 #include "evaluate/deployed.h"
 #include "evaluate/evaluate.h"
+#include "evaluate/judged.h"
 #include "evaluate/kernels.h"
 #include "model/write.h"
 #include "prepare/prepare.h"
@@ -461,10 +462,12 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     qdq_spec_complete(&spec);
     const struct qdq_spec asked = spec;
     complete.spec = &spec;
+    struct qdqi_judged judged = {0};
     struct qdqi_job job = {.engine = engine,
                            .work = &complete,
                            .asked = &asked,
                            .observations = -1,
+                           .judged = &judged,
                            .model_id = work->model_id,
                            .optimized = -1,
                            .report = qdqi_report_new(),
@@ -485,6 +488,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     *ret = report;
     report = NULL;
 out:
+    qdqi_judged_drop(&job);
     qdqi_engine_release_judge(engine);
     qdqi_recipe_end(&job);
     qdqi_whatif_close(&job);

@@ -3,6 +3,7 @@
 #include "evaluate/deployed.h"
 
 #include "base/host.h"
+#include "evaluate/judged.h"
 #include "evaluate/kernels.h"
 #include "qdq/targets.h"
 
@@ -123,6 +124,8 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
         return QDQ_OK;
     if (is_hindered(job, text, sizeof text))
         return qdqi_deployed_warn(job, text, err);
+    if (qdqi_judged_take(job, quantized, ret))
+        return QDQ_OK;
     enum qdq_code code = open_model(job, quantized, &options, ret, &why);
     if (costs_figures(code))
         return qdqi_deployed_warn(job, why.text, err);

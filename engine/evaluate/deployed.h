@@ -24,7 +24,7 @@ enum qdq_code qdqi_deployed_check(struct qdqi_job *job,
 
 /*
  * Opens the quantized model in the runtime of the target, to run it and to learn its nodes, not
- * to measure latencies. ret->ops is NULL where the
+ * to measure latencies; it may be open already (judged.h). ret->ops is NULL where the
  * target's kernels do not run here, or where no process judges any more; the warning
  * deployed_not_measured says so. CANNOT_LOAD, IO, NO_MEMORY.
  */

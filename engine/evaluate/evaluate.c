@@ -7,12 +7,15 @@
 #include "config.h"
 #include "evaluate/evaluate.h"
 
+#include "accept/gates.h"
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/metrics.h"
 #include "evaluate/traced.h"
+#include "qdq/targets.h"
 #include "rewrite/twin.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -51,12 +54,41 @@ struct evaluation {
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
+/* The fewest samples of an evaluation that nobody asks for, where there are so many. */
+enum { FEWEST = 16 };
+
+/* Returns whether the spec asks for figures by more samples than tell how good the result is. */
+static bool
+asks_for_figures(const struct qdq_spec *spec)
+{
+    return spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
+           spec->recipe >= QDQ_RECIPE_BEST || spec->sensitivity_samples > 0 ||
+           !isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement);
+}
+
+/*
+ * Returns how many samples the evaluation takes at most; 0: all. Where another runtime than
+ * the one that calibrates judges the result, three models run for each sample. An evaluation
+ * that nobody asks for then takes those that calibration did not see, or FEWEST.
+ */
+static int64_t
+most_samples(const struct qdqi_job *job, int64_t fresh)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
+    const int64_t wanted = spec->evaluate_samples;
+    const int64_t few = fresh > FEWEST ? fresh : FEWEST;
+    if (!ops || ops->calibrates || asks_for_figures(spec))
+        return wanted;
+    return wanted && wanted < few ? wanted : few;
+}
+
 void
 qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
                     struct qdqi_feed_options *options)
 {
-    int64_t wanted = job->work->spec->evaluate_samples;
     int64_t fresh = available - job->calibrated_samples;
+    int64_t wanted = most_samples(job, fresh);
     options->max_samples = wanted;
     if (fresh >= (wanted ? wanted : 1))
         options->first = job->calibrated_samples;

@@ -71,6 +71,8 @@ struct qdqi_layer_moments {
     struct qdqi_layer_moments *next;
 };
 
+struct qdqi_judged;
+
 struct qdqi_job {
     struct qdq_engine *engine;
     const struct qdq_work *work;
@@ -129,9 +131,10 @@ struct qdqi_job {
        none, for the reason of no_nodes, if it is not NULL */
     struct qdqi_trace nodes;
     const char *no_nodes;
-    double stage_began;   /* by qdqi_seconds_now() */
-    int stage_threads;    /* threads that the engine's own work could use in it */
-    uint64_t stage_bytes; /* of models and weights that it dealt with */
+    struct qdqi_judged *judged; /* the candidate that was judged last; never NULL */
+    double stage_began;         /* by qdqi_seconds_now() */
+    int stage_threads;          /* threads that the engine's own work could use in it */
+    uint64_t stage_bytes;       /* of models and weights that it dealt with */
     bool
         tries; /* a stage repeats others for a candidate: progress is that of the stage */
     struct qdq_progress shown;  /* the progress that was told last */

@@ -5,6 +5,7 @@
 #include "data/file.h"
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
+#include "evaluate/judged.h"
 #include "evaluate/metrics.h"
 #include "profile/pace.h"
 #include "rewrite/insert.h"
@@ -315,7 +316,7 @@ open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
                struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     struct qdqi_deploy deploy;
-    const struct qdqi_deploy_options options = {.literal = !j->plain};
+    const struct qdqi_deploy_options options = {.literal = !j->plain, .traced = true};
     enum qdq_code code = j->plain
                              ? qdqi_deployed_runtime(j->job, &deploy, err)
                              : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
@@ -344,26 +345,28 @@ run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
     return code;
 }
 
-/* Judges the candidate that was written. */
+/* Judges the candidate that was written, which may stay open. */
 static enum qdq_code
-judge_once(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_error *err)
+judge_once(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err)
 {
     struct qdqi_deployed_model candidate = {0};
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
     memset(j->differs, 0, j->n_outputs * sizeof *j->differs);
     j->cost.samples = 0;
-    enum qdq_code code = open_candidate(j, model, &candidate, err);
+    enum qdq_code code = open_candidate(j, *model, &candidate, err);
     if (!code)
         code = run_candidate(j, &candidate, err);
     if (!code && j->pace)
-        code = qdqi_pace_measure(j->pace, model, &j->cost.latency_ratio, err);
+        code = qdqi_pace_measure(j->pace, *model, &j->cost.latency_ratio, err);
+    if (!code)
+        qdqi_judged_keep(j->job, model, &candidate);
     qdqi_deployed_model_close(&candidate);
     return code;
 }
 
 /* Judges the candidate by another process in the place of one that is gone. */
 static enum qdq_code
-judge_again(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_error *err)
+judge_again(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err)
 {
     const bool paced = j->pace != NULL;
     qdqi_pace_close(&j->pace);
@@ -373,7 +376,7 @@ judge_again(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_erro
 
 /* Judges the candidate as deployed, or else by the literal arithmetic from now on. */
 static enum qdq_code
-judge_anyhow(struct qdqi_judge *j, const struct qdq_model *model, struct qdq_error *err)
+judge_anyhow(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err)
 {
     struct qdq_error first = {0}, second = {0};
     enum qdq_code code = judge_once(j, model, &first);
@@ -399,11 +402,12 @@ qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *r
     struct qdq_model *model = NULL;
     struct qdq_error why = {0};
     j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
+    qdqi_judged_drop(j->job);
     enum qdq_code code = write_candidate(j, scales, &why);
     if (!code)
         code = qdq_model_open(j->fd, &model, &why);
     if (!code)
-        code = judge_anyhow(j, model, &why);
+        code = judge_anyhow(j, &model, &why);
     qdq_model_free(&model);
     *ret_db = code ? -INFINITY : worst_output(j);
     return code && code != QDQ_RUN_FAILED

@@ -14,7 +14,7 @@ enum {
        than a runtime with a model. */
     MOST_KEPT = 8 << 20,
     /* The choices among fewer layers are so few that the sessions of what-ifs cost more. */
-    LEAST_LAYERS = 16
+    LEAST_LAYERS = 8
 };
 
 bool

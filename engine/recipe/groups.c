@@ -65,13 +65,17 @@ qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b)
                               : a->excess <= b->excess - least_relief;
 }
 
-/* Returns how many choices may still be judged. After estimates one more is. */
+/* Choices beyond the bound in a search by estimates: the start is estimated, too, and the last
+   choice is judged. */
+enum { BEYOND = 2 };
+
+/* Returns how many choices may still be judged or estimated. */
 static size_t
 scores_left(const struct state *s)
 {
-    const size_t done = s->h->n_steps + (s->estimates ? 1 : 0);
+    const size_t most = s->h->max_scores + (s->estimates ? BEYOND - 1 : 0);
     const bool late = s->h->is_late && s->h->is_late(s->h->arg);
-    return late || done > s->h->max_scores ? 0 : s->h->max_scores - done;
+    return late || s->h->n_steps > most ? 0 : most - s->h->n_steps;
 }
 
 static void
@@ -418,8 +422,7 @@ go_backward(struct state *s, struct qdq_error *err)
 }
 
 /* Returns whether the groups hide each other, or many of them do harm: even a few of the best
-   would not take away as much noise as the goal wants. It does not go by estimates, which
-   are confirmed by a score in any case. */
+   would not take away as much noise as the goal wants. */
 static bool
 is_hidden(const struct state *s)
 {
@@ -435,8 +438,7 @@ is_hidden(const struct state *s)
     }
     for (size_t k = 0; k < FEW; k++)
         sum += most[k];
-    return !s->alone && !s->estimates && s->n_kept == 0 &&
-           qdqi_group_fits(&s->h->best) &&
+    return !s->alone && s->n_kept == 0 && qdqi_group_fits(&s->h->best) &&
            noise_of(s->h->best.sqnr_db) - sum > noise_of(s->h->goal_db);
 }
 
@@ -548,7 +550,7 @@ qdqi_group_search(struct qdqi_group_search *h, struct qdq_error *err)
                           qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *s.groups),
                       .kept = qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *s.kept)};
     h->is_float = qdqi_arena_array(h->arena, h->n + 1, sizeof *h->is_float);
-    h->steps = qdqi_arena_array(h->arena, h->max_scores, sizeof *h->steps);
+    h->steps = qdqi_arena_array(h->arena, h->max_scores + BEYOND, sizeof *h->steps);
     h->n_steps = 0;
     if (!s.groups || !s.kept || !h->is_float || !h->steps)
         return qdqi_no_memory(err);

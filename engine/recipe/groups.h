@@ -28,7 +28,7 @@ struct qdqi_group_search {
     double goal_db; /* the search ends when the outputs are that good … */
     /* … or that good, and more of the layers would cost more than half of all */
     double enough_db;
-    size_t max_scores; /* >= 1 */
+    size_t max_scores; /* >= 1; two more steps may follow estimates */
     /* the score of the choice without any layer in float; NULL: the search judges it */
     const struct qdqi_grade *start;
     struct qdqi_arena *arena;

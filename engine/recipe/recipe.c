@@ -4,6 +4,7 @@
 
 #include "calibrate/calibrate.h"
 #include "data/file.h"
+#include "evaluate/judged.h"
 #include "job/kept.h"
 #include "judge/candidates.h"
 #include "plan/target.h"
@@ -243,8 +244,11 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
 {
     struct recipe *r = arg;
     enum qdq_code code = QDQ_OK;
-    if (!r->estimate.candidates)
+    if (!r->estimate.candidates) {
+        /* Another choice follows, and the memory is for the sessions of the estimates. */
+        qdqi_judged_drop(r->candidates.job);
         code = qdqi_estimate_open(&r->estimate, &r->candidates, r->samples, err);
+    }
     if (!code)
         code = qdqi_estimate_grade(&r->estimate, is_float, ret, err);
     if (code != QDQ_RUN_FAILED && code != QDQ_INVALID_SPEC)

@@ -270,8 +270,10 @@ def test_choices_are_estimated_and_then_judged(tmp_path, core):
 
 
 def test_few_layers_are_judged_at_once(tmp_path):
+    in_float = {"match": "Conv_?", "quantize_input": False, "quantize_weight": False}
     _, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, recipe={"min_sqnr_db": 60},
-                         evaluate={"samples": 32})
+                         evaluate={"samples": 32}, layers=[in_float])
+    assert report["recipe"]
     assert not any(step["estimated"] for step in report["recipe"])
 
 

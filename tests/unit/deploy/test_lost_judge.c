@@ -26,13 +26,14 @@ static struct {
     int lives[MOST_JUDGES]; /* models and runs that each connection bears */
     int work;               /* that the present one has borne */
     int n;                  /* connections that were asked for */
+    size_t opened;          /* models that were opened on all of them */
 } it;
 
 /* Called on the thread that serves. */
 static void
 on_work(const char *precision)
 {
-    (void)precision;
+    it.opened += precision == NULL;
     if (it.work++ == it.lives[it.n - 1])
         shutdown(it.socket, SHUT_RDWR);
 }
@@ -81,6 +82,7 @@ open_fake(const int lives[MOST_JUDGES])
     ck_assert_msg(library != NULL, "%s", dlerror());
     it.socket = -1;
     it.n = 0;
+    it.opened = 0;
     memcpy(it.lives, lives, sizeof it.lives);
     ck_assert_msg(qdq_judge_open(FAKE, &it.judge, &err) == QDQ_OK, "%s", err.text);
     *(void (**)(const char *))dlsym(library, "fake_openvino_on_work") = on_work;
@@ -134,6 +136,29 @@ START_TEST(a_judge_that_lives)
     ck_assert_ptr_null(find_warning(report, "deployed_not_measured"));
     ck_assert_ptr_null(find_warning(report, "judged_literally"));
     ck_assert_int_eq(it.n, 1);
+    qdq_report_free(&report);
+}
+END_TEST
+
+/* The result is the candidate that a recipe judged last, which costs no more models than a job
+   without a recipe opens. */
+START_TEST(a_candidate_is_not_opened_again)
+{
+    struct qdq_spec spec = openvino_spec();
+    spec.recipe_sqnr_db = -1000; /* the first candidate is good enough */
+    spec.recipe = QDQ_RECIPE_NONE;
+    struct qdq_report *report = quantize(&spec, unbroken);
+    const size_t without = it.opened;
+    ck_assert_ptr_null(report->recipe);
+    qdq_report_free(&report);
+
+    spec.recipe = QDQ_RECIPE_AUTO;
+    report = quantize(&spec, unbroken);
+    ck_assert_uint_eq(report->recipe->n_steps, 1);
+    ck_assert_uint_eq(it.opened, without);
+    ck_assert_ptr_nonnull(report->deployed);
+    ck_assert_ptr_nonnull(report->kernels);
+    ck_assert_uint_eq(report->kernels->integer, 1);
     qdq_report_free(&report);
 }
 END_TEST
@@ -196,6 +221,7 @@ suite(void)
     Suite *s = suite_create("lost_judge");
     TCase *t = tcase_create("lost_judge");
     tcase_add_test(t, a_judge_that_lives);
+    tcase_add_test(t, a_candidate_is_not_opened_again);
     tcase_add_loop_test(t, one_loss_costs_nothing, 0, 4);
     tcase_add_loop_test(t, two_losses_cost_the_figures, 0, 4);
     tcase_add_test(t, a_recipe_goes_on);

@@ -16,6 +16,7 @@ struct made_up {
     size_t n, scores;
     size_t fail_at; /* number of the score that fails; 0: none */
     double most;    /* noise of all outputs that are wrong; 0: as loud as the signal */
+    double least;   /* noise with all layers in float */
     bool joined;    /* layer 0 is in float where all others are */
     /* by layer: what it adds to the excess in float; NULL: there are no bounds */
     const double *costs;
@@ -30,7 +31,7 @@ static enum qdq_code
 score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct made_up *m = arg;
-    double sum = 0;
+    double sum = m->least;
     if (++m->scores == m->fail_at)
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
     *ret = (struct qdqi_grade){.excess = m->costs ? m->excess : 0};
@@ -410,7 +411,7 @@ START_TEST(keeps_the_start_by_estimates)
     struct qdq_error err = {0};
     for (size_t i = 0; i < N; i++)
         noise[i] = i == 0 ? .02 : 1e-5;
-    struct made_up m = {.noise = noise, .n = N, .float_error_db = 30};
+    struct made_up m = {.noise = noise, .n = N, .least = 1e-5, .float_error_db = 40};
     struct qdqi_group_search h = {.n = N,
                                   .costs = costs,
                                   .goal_db = 25,

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The candidate that a recipe judged last. It stays open in a runtime that opens models slowly:
+ * the result is the same model in most jobs, and the evaluation runs the one that is open.
+ */
+#ifndef QDQI_EVALUATE_JUDGED_H
+#define QDQI_EVALUATE_JUDGED_H
+
+#include "job/job.h"
+
+/* A member of the job that copies of the job share. */
+struct qdqi_judged {
+    struct qdq_model *model;             /* NULL: there is none */
+    struct qdqi_deployed_model deployed; /* without ops once it was taken */
+};
+
+/* Takes ownership of a model and of the same model as deployed, opened `traced`, where its
+   runtime opens models slowly, and clears both; else it does nothing. */
+void qdqi_judged_keep(struct qdqi_job *job, struct qdq_model **model,
+                      struct qdqi_deployed_model *deployed);
+
+/* Hands the model that is kept to the caller, who closes it before the end of the job, if it
+   is the result but for the metadata, and the process that has it is there. Else it closes
+   the model and returns false. */
+bool qdqi_judged_take(struct qdqi_job *job, const struct qdq_model *result,
+                      struct qdqi_deployed_model *ret);
+
+/* Closes what is kept. Nothing may write to the file of a model before that. */
+void qdqi_judged_drop(struct qdqi_job *job);
+
+#endif
