@@ -148,6 +148,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/moment.c engine/number/moment.h \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/products.c engine/number/products.h \
+	engine/number/pack_lanes.h \
 	engine/number/params.c engine/number/params.h \
 	engine/number/simd.c engine/number/simd.h \
 	engine/plan/decide.c engine/plan/planner.h \

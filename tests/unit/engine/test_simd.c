@@ -304,6 +304,51 @@ START_TEST(fused_levels_agree)
 }
 END_TEST
 
+/* --- histograms with zeros ------------------------------------------------ */
+
+enum { MANY = (1 << 16) + (1 << 14) + 77, KINDS = 5 };
+
+/* Fills `to` with numbers of which so many of 16 are zeros, in runs and alone. */
+static void
+fill_with_zeros(int of_16, float to[MANY])
+{
+    uint64_t state = 9;
+    for (size_t i = 0; i < MANY; i++) {
+        uint32_t run = (uint32_t)i / 64 % 2 ? (uint32_t)i / 128 : draw(&state);
+        float x = ldexpf((float)draw(&state), -32);
+        to[i] = (int)(run % 16) < of_16 ? 0 : i % 3 ? x : -x * x;
+    }
+}
+
+/* Every level counts as one value after the other is counted, however many are zeros. The
+   test's number is that of the level. */
+START_TEST(zeros_are_counted)
+{
+    static const int shares[KINDS] = {0, 1, 8, 15, 16};
+    static float values[MANY];
+    enum qdqi_simd level = (enum qdqi_simd)_i;
+    if (!qdqi_simd_runs(level)) {
+        printf("# zeros: %s does not run on this processor, left out\n",
+               qdqi_simd_name(level));
+        return;
+    }
+    qdqi_simd_use(level);
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct qdqi_histogram got;
+        uint64_t want[QDQI_BINS] = {0};
+        fill_with_zeros(shares[kind], values);
+        values[MANY - 1] = 1.5F;
+        qdqi_histogram_init(&got);
+        qdqi_histogram_update(&got, 1.5F, values, MANY);
+        for (size_t i = 0; i < MANY; i++)
+            want[(size_t)(fabsf(values[i]) * ldexpf(1, -got.exponent))]++;
+        ck_assert_msg(memcmp(want, got.counts, sizeof want) == 0,
+                      "%d of 16 are zeros, with %s", shares[kind],
+                      qdqi_simd_name(level));
+    }
+}
+END_TEST
+
 /* --- approximate errors --------------------------------------------------- */
 
 /* Returns the squared error that the nearest integers leave. */
@@ -373,6 +418,7 @@ suite(void)
     tcase_add_test(t, the_highest_is_used);
     tcase_add_loop_test(t, levels_agree, 0, N_LOOPS * (QDQI_N_SIMD - 1));
     tcase_add_loop_test(t, fused_levels_agree, QDQI_SIMD_AVX2, QDQI_N_SIMD);
+    tcase_add_loop_test(t, zeros_are_counted, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
     tcase_add_loop_test(t, bounds_hold_the_exact_error, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
     suite_add_tcase(s, t);
     return s;
