@@ -7,7 +7,8 @@
 
 enum {
     OF_DAEMON = 112, /* for folders and databases, and connections that get an error */
-    OF_LANE = 16, /* for a worker's socket, a job's files and folders that are synced */
+    OF_LANE = 16,    /* for a worker's socket and a job's files */
+    OF_ENDINGS = 18, /* for the files and folders of two jobs that end meanwhile */
     OF_CONNECTION = 6, /* for its socket, an upload, an answer and an event */
     LEAST = 2          /* connections */
 };
@@ -16,7 +17,8 @@ bool
 descriptors_share(struct settings *settings, struct api_problem *p)
 {
     struct rlimit limit;
-    rlim_t kept = OF_DAEMON + OF_LANE * ((rlim_t)settings->workers_count + 1);
+    rlim_t lanes = (rlim_t)settings->workers_count;
+    rlim_t kept = OF_DAEMON + OF_LANE * (lanes + 1) + OF_ENDINGS * lanes;
     rlim_t wanted = kept + OF_CONNECTION * (rlim_t)settings->http_connections;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
         return true;

@@ -111,6 +111,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/tenants/token_rows.c daemon/tenants/token_rows.h \
 	daemon/tenants/tokens.c daemon/tenants/tokens.h \
 	daemon/tenants/turns.c \
+	daemon/pool/ending.c daemon/pool/ending.h \
 	daemon/pool/judging.c daemon/pool/judging.h \
 	daemon/pool/lane.c daemon/pool/lane.h \
 	daemon/pool/model_fds.c daemon/pool/model_fds.h \

@@ -18,6 +18,7 @@ LOCK(BELL, "bell")           /* the number of notifications of the lanes */
 LOCK(GPUS, "gpus")           /* the devices that are leased to jobs */
 LOCK(LEASES, "leases")       /* the leases of a tenant's running jobs and deliveries */
 LOCK(PROCESS, "process")     /* a worker's process id */
+LOCK(ENDINGS, "endings")     /* the ends of jobs that were given to threads */
 LOCK(SHORT_WORK, "short_work") /* the short work that waits */
 LOCK(BUCKET, "bucket")         /* the requests to the bucket that wait */
 LOCK(BACKENDS, "backends")     /* the backends that were found */

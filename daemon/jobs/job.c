@@ -79,7 +79,8 @@ jobs_give_up(struct jobs *jobs, struct job_slot *slot)
 {
     lock_assert_held(&jobs->lock);
     slot->unwanted = true;
-    process_kill(slot->process);
+    if (slot->process)
+        process_kill(slot->process);
 }
 
 /* --- for requests -------------------------------------------------------- */

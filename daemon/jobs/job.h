@@ -66,9 +66,11 @@ struct job_lease {
 };
 
 /* A lane's entry in the list of running jobs. Guarded by the lock of `jobs` while it
-   is in the list; `process`, `id` and `fence` do not change meanwhile. */
+   is in the list; `id` and `fence` do not change meanwhile, and `process` only with the lock of
+   leases, too. */
 struct job_slot {
-    /* the worker that runs the job; set by the lane before its thread starts */
+    /* The worker that runs the job; set by the lane while the slot is idle. NULL: the worker
+       is done with it (jobs_leave_worker()). */
     struct process *process;
     char id[JOB_ID_SIZE];  /* the running job; "" when the lane is idle */
     int device;            /* the GPU that is leased to the job; GPUS_NONE: none */
@@ -170,6 +172,9 @@ bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
                 bool *ret_any, struct api_problem *p);
 void jobs_progress(struct jobs *jobs, struct job_slot *slot,
                    const struct qdq_progress *progress);
+/* Takes the slot's worker away, which is done with the job and may run another. From now on it
+   is not killed when this job is cancelled. */
+void jobs_leave_worker(struct jobs *jobs, struct job_slot *slot);
 /* Returns whether the slot's job was cancelled or the daemon is stopping. The lane
    asks once its process has started; a later cancellation kills the process as well. */
 bool jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot);

@@ -49,6 +49,16 @@ jobs_remove_slot(struct jobs *jobs, struct job_slot *slot)
     slot->id[0] = '\0';
 }
 
+void
+jobs_leave_worker(struct jobs *jobs, struct job_slot *slot)
+{
+    lock_acquire(&jobs->lock);
+    lock_acquire(&jobs->leases);
+    slot->process = NULL;
+    lock_release(&jobs->leases);
+    lock_release(&jobs->lock);
+}
+
 bool
 jobs_has_lapsed(struct jobs *jobs, const struct job_lease *lease)
 {
@@ -72,7 +82,8 @@ lapse(struct jobs *jobs, struct job_slot *slot, const char *event)
             metrics_add(jobs->metrics, &metric_lapsed, 0, 1);
     }
     slot->lease.lapsed = true;
-    process_kill(slot->process);
+    if (slot->process)
+        process_kill(slot->process);
 }
 
 /* Does the same with a delivery. */

@@ -119,8 +119,20 @@ void
 lane_count_success(struct lane *lane)
 {
     atomic_store(&lane->failures, 0);
-    atomic_store(&lane->service->share->deaths, 0);
-    atomic_store(&lane->service->share->paused_until, 0);
+    lane_count_finished(lane->service);
+}
+
+void
+lane_count_unfinished(const struct service *service)
+{
+    count_death(service);
+}
+
+void
+lane_count_finished(const struct service *service)
+{
+    atomic_store(&service->share->deaths, 0);
+    atomic_store(&service->share->paused_until, 0);
 }
 
 static bool

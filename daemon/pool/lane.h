@@ -88,6 +88,10 @@ enum outcome lane_end_dead(struct lane *lane, char how[64], struct api_problem *
 void lane_count_failure(struct lane *lane);
 /* Resets both counts of failures after work was done. */
 void lane_count_success(struct lane *lane);
+/* The same for the tenant's count alone, where the files of the work could not be kept for
+   now, and where they were kept. Any thread may call. */
+void lane_count_unfinished(const struct service *service);
+void lane_count_finished(const struct service *service);
 /* Returns whether the last few processes could not even begin. Any thread may call. */
 bool lane_is_failing(const struct lane *lane);
 /* Waits before the next process is started when the lane is failing; the delay

@@ -60,7 +60,7 @@ on_progress(void *arg, const struct message_progress *progress)
 {
     struct runner *runner = arg;
     enter_stage(runner, (int)progress->stage);
-    jobs_progress(runner->lane.service->jobs, &runner->slot,
+    jobs_progress(runner->lane.service->jobs, &runner->ending->slot,
                   &(struct qdq_progress){(enum qdq_stage)progress->stage,
                                          progress->done, progress->total,
                                          progress->later});
@@ -70,7 +70,7 @@ static bool
 gpu_is_wanted(void *arg)
 {
     struct runner *runner = arg;
-    return jobs_gpu_is_wanted(runner->lane.service->jobs, &runner->slot);
+    return jobs_gpu_is_wanted(runner->lane.service->jobs, &runner->ending->slot);
 }
 
 enum { CHECK_GPU_MS = 50 };
@@ -85,31 +85,24 @@ lend_gpu(void *arg, int64_t *ret_waited)
     struct jobs *jobs = runner->lane.service->jobs;
     int64_t since = clock_steady_ms();
     bool wanted = true;
-    if (runner->slot.device == GPUS_NONE)
+    if (runner->ending->slot.device == GPUS_NONE)
         return false;
-    log_info("gpu_lent", "job=%s gpu=%d", runner->slot.id, runner->slot.device);
-    jobs_lend_gpu(jobs, &runner->slot);
-    while ((wanted = !jobs_is_unwanted(jobs, &runner->slot)) &&
-           !jobs_regain_gpu(jobs, &runner->slot))
+    log_info("gpu_lent", "job=%s gpu=%d", runner->ending->slot.id,
+             runner->ending->slot.device);
+    jobs_lend_gpu(jobs, &runner->ending->slot);
+    while ((wanted = !jobs_is_unwanted(jobs, &runner->ending->slot)) &&
+           !jobs_regain_gpu(jobs, &runner->ending->slot))
         nanosleep(&slice, NULL);
     *ret_waited = clock_steady_ms() - since;
     runner->since += *ret_waited;
     if (wanted)
-        log_info("gpu_regained", "job=%s gpu=%d waited_ms=%lld", runner->slot.id,
-                 runner->slot.device, (long long)*ret_waited);
+        log_info("gpu_regained", "job=%s gpu=%d waited_ms=%lld",
+                 runner->ending->slot.id, runner->ending->slot.device,
+                 (long long)*ret_waited);
     return wanted;
 }
 
 /* --- the files of one job while it runs ----------------------------------- */
-
-struct work {
-    struct message request;
-    struct model_fds model;
-    int dataset; /* -1: none */
-    struct spool *output, *report, *frozen, *data;
-    struct spool *observed; /* NULL: nothing is observed */
-    char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */
-};
 
 static void
 log_observations_lost(const struct api_problem *problem)
@@ -180,19 +173,6 @@ open_work(struct runner *runner, const struct store_job *job, struct work *work,
     return true;
 }
 
-static void
-close_work(struct work *work)
-{
-    model_fds_fini(&work->model);
-    if (work->dataset >= 0)
-        close(work->dataset);
-    spool_discard(&work->data);
-    spool_discard(&work->output);
-    spool_discard(&work->report);
-    spool_discard(&work->frozen);
-    spool_discard(&work->observed);
-}
-
 /* Returns whether the worker finished the file: it writes the head last. */
 static bool
 is_whole(const struct spool *spool)
@@ -219,8 +199,9 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
     if (!ids->observe || !is_whole(work->observed))
         return;
     memcpy(row.key, job->observations, sizeof row.key);
-    bool ok = jobs_is_held(runner->lane.service->jobs, &runner->slot, &problem) &&
-              spool_finish_file(work->observed, &problem);
+    bool ok =
+        jobs_is_held(runner->lane.service->jobs, &runner->ending->slot, &problem) &&
+        spool_finish_file(work->observed, &problem);
     /* An unusable, damaged file may already have this name; it is replaced. */
     spool_set_replace(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
@@ -230,53 +211,6 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         log_observations_lost(&problem);
 }
 
-static bool
-is_empty(const struct spool *spool)
-{
-    struct stat st;
-    return fstat(spool_fd(spool), &st) == 0 && st.st_size == 0;
-}
-
-/* Stores the files that the worker wrote as the job's result. Returns FAILED with
-   the problem set when that fails. */
-static enum outcome
-keep_result(struct runner *runner, struct work *work, enum outcome outcome,
-            const char *summary, struct api_problem *p)
-{
-    struct jobs *jobs = runner->lane.service->jobs;
-    struct api_problem problem = {0};
-    struct job_result result = {.model = &work->output,
-                                .report = &work->report,
-                                .frozen = &work->frozen,
-                                .data_path = MESSAGE_DATA_NAME,
-                                .summary = summary};
-    if (!spool_finish_file(work->output, &problem) ||
-        (!is_empty(work->data) && !spool_finish_file(work->data, &problem)) ||
-        !spool_finish_file(work->report, &problem) ||
-        !spool_finish_file(work->frozen, &problem)) {
-        *p = problem;
-        return OUTCOME_FAILED;
-    }
-    if (spool_size(work->data))
-        result.data = &work->data;
-    if (outcome == OUTCOME_DONE)
-        jobs_succeed(jobs, &runner->slot, &result);
-    else
-        jobs_reject(jobs, &runner->slot, &result, p);
-    return outcome;
-}
-
-/* Names the full disk as the reason of an I/O error, because the engine only knows
-   that a write failed. */
-static void
-report_full_disk(struct runner *runner, struct api_problem *p)
-{
-    struct api_problem problem = {0};
-    if (!blobs_has_room(library_blobs(runner->lane.service->library), 0, &problem) &&
-        problem.code == API_DISK_FULL)
-        *p = problem;
-}
-
 /* --- one job -------------------------------------------------------------- */
 
 static enum outcome
@@ -284,10 +218,11 @@ run_worker(struct runner *runner, const struct message *request, char **ret,
            struct api_problem *p)
 {
     const struct lane_events events = {on_progress, gpu_is_wanted, lend_gpu, runner};
-    enum outcome started = lane_start_process(&runner->lane, runner->slot.device, p);
+    enum outcome started =
+        lane_start_process(&runner->lane, runner->ending->slot.device, p);
     if (started != OUTCOME_DONE)
         return started;
-    if (jobs_is_unwanted(runner->lane.service->jobs, &runner->slot))
+    if (jobs_is_unwanted(runner->lane.service->jobs, &runner->ending->slot))
         return OUTCOME_DIED;
     return lane_ask(&runner->lane, request, &events, ret, p);
 }
@@ -309,46 +244,76 @@ retry_on_new_process(struct runner *runner, const struct store_job *job, char ho
 static void
 release_device(struct runner *runner)
 {
-    if (runner->slot.device != GPUS_NONE && runner->lane.settings->workers_count > 1)
+    if (runner->ending->slot.device != GPUS_NONE &&
+        runner->lane.settings->workers_count > 1)
         lane_end(&runner->lane);
+}
+
+/* Ends a job that has no result. `how` is the way in which its worker died. */
+static void
+end_without_result(struct runner *runner, const struct store_job *job,
+                   enum outcome outcome, struct api_problem *p, const char *how)
+{
+    struct ending *ending = runner->ending;
+    struct jobs *jobs = ending->service->jobs;
+    bool waits = outcome == OUTCOME_FAILED && p->code == API_UNAVAILABLE;
+    ending_report_full_disk(ending, p);
+    work_close(&ending->work);
+    if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &ending->slot)))
+        lane_count_failure(&runner->lane);
+    else if (outcome != OUTCOME_DIED)
+        lane_count_success(&runner->lane);
+    if (waits)
+        jobs_put_back(jobs, &ending->slot);
+    else if (outcome == OUTCOME_FAILED)
+        jobs_fail(jobs, &ending->slot, p);
+    else
+        jobs_lost(jobs, &ending->slot, job, how);
+    free(ending->summary);
+    ending->summary = NULL;
+    ending_leave(ending);
+}
+
+/* Ends a job with a result. One that has a GPU keeps the lane waiting, so that the GPU is free
+   when the lane claims the next job. */
+static void
+end_with_result(struct runner *runner)
+{
+    struct ending *ending = runner->ending;
+    atomic_store(&runner->lane.failures, 0);
+    if (ending->slot.device == GPUS_NONE) {
+        ending_give(ending);
+        return;
+    }
+    ending_finish(ending);
+    ending_leave(ending);
 }
 
 static void
 run_job(struct runner *runner, const struct store_job *job)
 {
-    struct jobs *jobs = runner->lane.service->jobs;
-    struct work work = {.dataset = -1};
-    struct api_problem problem = {0};
+    struct ending *ending = runner->ending;
+    struct work *work = &ending->work;
+    struct api_problem *p = &ending->problem;
     char *summary = NULL, how[64] = "";
     enum outcome outcome = OUTCOME_FAILED;
     int64_t began = clock_steady_ms();
-    if (open_work(runner, job, &work, &problem))
-        outcome = run_worker(runner, &work.request, &summary, &problem);
+    if (open_work(runner, job, work, p))
+        outcome = run_worker(runner, &work->request, &summary, p);
     count_run(runner, began);
     if (outcome == OUTCOME_DIED)
-        outcome = lane_end_dead(&runner->lane, how, &problem);
-    else if (outcome == OUTCOME_FAILED && problem.code == API_DEVICE_LOST)
+        outcome = lane_end_dead(&runner->lane, how, p);
+    else if (outcome == OUTCOME_FAILED && p->code == API_DEVICE_LOST)
         outcome = retry_on_new_process(runner, job, how);
     release_device(runner);
     if (outcome != OUTCOME_DIED)
-        keep_observations(runner, job, &work);
+        keep_observations(runner, job, work);
+    ending->outcome = outcome;
+    ending->summary = summary;
     if (outcome == OUTCOME_DONE || outcome == OUTCOME_REJECTED)
-        outcome = keep_result(runner, &work, outcome, summary, &problem);
-    if (outcome == OUTCOME_FAILED && problem.code == API_IO)
-        report_full_disk(runner, &problem);
-    close_work(&work);
-    bool waits = outcome == OUTCOME_FAILED && problem.code == API_UNAVAILABLE;
-    if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &runner->slot)))
-        lane_count_failure(&runner->lane);
-    else if (outcome != OUTCOME_DIED)
-        lane_count_success(&runner->lane);
-    if (waits)
-        jobs_put_back(jobs, &runner->slot);
-    else if (outcome == OUTCOME_FAILED)
-        jobs_fail(jobs, &runner->slot, &problem);
-    if (outcome == OUTCOME_DIED)
-        jobs_lost(jobs, &runner->slot, job, how);
-    free(summary);
+        end_with_result(runner);
+    else
+        end_without_result(runner, job, outcome, p, how);
 }
 
 /* --- the runner's thread -------------------------------------------------- */
@@ -357,14 +322,17 @@ static void *
 run_jobs(void *arg)
 {
     struct runner *runner = arg;
+    struct ending *ending;
     struct store_job job;
-    const struct service *service;
-    while (tenants_claim(runner->tenants, &runner->slot, &service, &job)) {
-        lane_set_service(&runner->lane, service);
+    while ((ending = endings_take(&runner->endings)) &&
+           tenants_claim(runner->tenants, &ending->slot, &ending->service, &job)) {
+        lane_set_service(&runner->lane, ending->service);
+        runner->ending = ending;
         run_job(runner, &job);
         store_job_fini(&job);
         lane_back_off(&runner->lane);
     }
+    endings_fini(&runner->endings);
     lane_end(&runner->lane);
     return NULL;
 }
@@ -374,9 +342,11 @@ runner_start(struct runner *runner, struct tenants *tenants,
              const struct settings *settings, struct api_problem *p)
 {
     runner->tenants = tenants;
-    runner->slot.process = &runner->lane.process;
-    runner->slot.device = GPUS_NONE;
     runner->stage = -1;
-    return lane_start(&runner->lane, settings, tenants_metrics(tenants), run_jobs,
-                      runner, p);
+    endings_init(&runner->endings, &runner->lane.process);
+    if (lane_start(&runner->lane, settings, tenants_metrics(tenants), run_jobs, runner,
+                   p))
+        return true;
+    endings_fini(&runner->endings);
+    return false;
 }

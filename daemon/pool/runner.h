@@ -3,15 +3,15 @@
 #ifndef QDQD_POOL_RUNNER_H
 #define QDQD_POOL_RUNNER_H
 
-#include "jobs/job.h"
-#include "pool/lane.h"
+#include "pool/ending.h"
 
 struct tenants;
 
 struct runner {
     struct lane lane;
     struct tenants *tenants;
-    struct job_slot slot;
+    struct endings endings;
+    struct ending *ending; /* of the job that the worker runs */
     /* The time that the job has spent in each stage, for the metrics: */
     int stage;     /* the current stage; -1: none yet */
     int64_t since; /* when that stage began, steady clock in ms */

@@ -109,9 +109,25 @@ leave_out_zeros_avx2(uint16_t *block)
     return n;
 }
 
+/* The same with an instruction for it, which some processors with AVX-512 have. */
+__attribute__((target("avx512bw,avx512vbmi2,prefer-vector-width=512"))) static size_t
+leave_out_zeros_vbmi2(uint16_t *block)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < BLOCK; i += 32) {
+        __m512i from = _mm512_loadu_si512(block + i);
+        __mmask32 set = _mm512_test_epi16_mask(from, from);
+        _mm512_storeu_si512(block + n, _mm512_maskz_compress_epi16(set, from));
+        n += (size_t)__builtin_popcount(set);
+    }
+    return n;
+}
+
 static size_t
 leave_out_zeros(uint16_t *block)
 {
+    if (qdqi_simd() == QDQI_SIMD_AVX512 && __builtin_cpu_supports("avx512vbmi2"))
+        return leave_out_zeros_vbmi2(block);
     return qdqi_simd() >= QDQI_SIMD_AVX2 ? leave_out_zeros_avx2(block) : BLOCK;
 }
 #else

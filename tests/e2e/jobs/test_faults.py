@@ -93,7 +93,7 @@ def test_more_clients_than_descriptors(service):
     answered, and no thread spins."""
     one = service()
     one.stop()
-    start_with(one, 170)
+    start_with(one, 190)
     (most,) = map(int, re.findall(r"event=connections_lowered to=(\d+)",
                                   one.log.read_text()))
     assert 2 <= most < 20

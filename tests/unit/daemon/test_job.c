@@ -4,6 +4,8 @@
 #include "running_jobs.h"
 
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 static void
 progress(enum qdq_stage stage, uint64_t done, uint64_t total)
@@ -153,6 +155,35 @@ START_TEST(cancelled_while_running)
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
     ck_assert(!jobs_is_unwanted(jobs, &slot));
     ck_assert(jobs_cancel(jobs, id, &problem)); /* cancelling is idempotent */
+    store_job_fini(&job);
+}
+END_TEST
+
+/* Cancelling ends the worker, unless it is done with the job: then it may run another. */
+START_TEST(worker_after_cancelling)
+{
+    bool is_done = _i == 1;
+    int status = 0;
+    ck_assert(submit());
+    struct store_job job = claim();
+    process.pid = fork();
+    ck_assert_int_ge(process.pid, 0);
+    while (process.pid == 0)
+        pause();
+    if (is_done)
+        jobs_leave_worker(jobs, &slot);
+    ck_assert(jobs_cancel(jobs, id, &problem));
+    ck_assert(jobs_is_unwanted(jobs, &slot));
+    ck_assert_int_eq(waitpid(process.pid, &status, is_done ? WNOHANG : 0),
+                     is_done ? 0 : process.pid);
+    if (is_done) {
+        kill(process.pid, SIGKILL);
+        ck_assert_int_eq(waitpid(process.pid, &status, 0), process.pid);
+    }
+    process.pid = 0;
+    succeed();
+    ck_assert_int_eq(state(), API_JOB_CANCELLED);
+    slot.process = &process;
     store_job_fini(&job);
 }
 END_TEST
@@ -395,6 +426,7 @@ suite(void)
     tcase_add_test(t, rejected);
     tcase_add_test(t, worker_dies);
     tcase_add_loop_test(t, cancelled_while_running, 0, 4);
+    tcase_add_loop_test(t, worker_after_cancelling, 0, 2);
     tcase_add_test(t, cancel_too_late);
     tcase_add_test(t, queue_full);
     tcase_add_test(t, waits);
