@@ -208,6 +208,20 @@ has_float_pairs(const struct qdq_plan *plan)
     return false;
 }
 
+static bool
+ran_what_ifs(const struct qdqi_job *job)
+{
+    return job->report->view.what_ifs > 0;
+}
+
+/* Returns whether the sessions take the memory that those of what-ifs have left with the
+   runtime. */
+static bool
+shares_memory(const struct qdqi_job *job)
+{
+    return ran_what_ifs(job) && !job->dev;
+}
+
 /*
  * Returns whether the sessions have only the runtime's basic optimizations. They do behind
  * what-ifs, which have no others either: fusions and layouts change the order of sums,
@@ -217,7 +231,7 @@ has_float_pairs(const struct qdq_plan *plan)
 static bool
 has_basic_sessions(const struct qdqi_job *job)
 {
-    return has_float_pairs(job->plan) || job->report->view.what_ifs > 0;
+    return has_float_pairs(job->plan) || ran_what_ifs(job);
 }
 
 static enum qdq_code
@@ -226,7 +240,8 @@ open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.dev = job->dev,
                                                  .comparisons = &e->comparisons,
-                                                 .basic = has_basic_sessions(job)};
+                                                 .basic = has_basic_sessions(job),
+                                                 .one_of_many = shares_memory(job)};
     struct qdqi_twin twin;
     enum qdq_code code = choose_layers(e, err);
     if (code || (code = qdqi_twin(job->model, e->quantized, e->tensors,
@@ -270,7 +285,8 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
 {
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.dev = job->dev,
-                                                 .basic = has_basic_sessions(job)};
+                                                 .basic = has_basic_sessions(job),
+                                                 .one_of_many = shares_memory(job)};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};
