@@ -52,6 +52,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/version.c \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \
+	engine/base/zeros.c engine/base/zeros.h \
 	engine/calibrate/calibrate.c engine/calibrate/calibrate.h \
 	engine/calibrate/nonfinite.c engine/calibrate/nonfinite.h \
 	engine/calibrate/moments.c engine/calibrate/moments.h \

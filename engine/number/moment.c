@@ -2,6 +2,7 @@
 #include "config.h"
 #include "number/moment.h"
 
+#include "base/zeros.h"
 #include "number/products.h"
 
 #include <stdlib.h>
@@ -96,7 +97,7 @@ qdqi_moment_init(struct qdqi_moment *m, size_t k)
 {
     *m = shape_of(k);
     m->sums = calloc(k, sizeof *m->sums);
-    m->products = calloc(qdqi_moment_products(k), sizeof *m->products);
+    m->products = qdqi_zeros_new(qdqi_moment_products(k), sizeof *m->products);
     if (m->sums && m->products)
         return true;
     qdqi_moment_fini(m);
@@ -126,7 +127,7 @@ qdqi_moment_begin(struct qdqi_moment *m)
 {
     if (m->pending)
         return true;
-    m->pending = calloc(n_elements_pending(m), sizeof *m->pending);
+    m->pending = qdqi_zeros_new(n_elements_pending(m), sizeof *m->pending);
     m->is_taken = calloc(QDQI_MOMENT_ROWS, sizeof *m->is_taken);
     if (m->pending && m->is_taken)
         return true;
@@ -239,8 +240,9 @@ add_tile(struct qdqi_moment *m, size_t block, size_t i, size_t j)
 {
     if (i == j)
         add_sums(m, block, i);
-    qdqi_products_add(strips_at(m, block, i), strips_at(m, block, j), STRIDE,
-                      m->n_pending, m->tile, tile_at(m, block, i, j));
+    const struct qdqi_runs all = {1, m->n_pending, m->n_pending};
+    qdqi_products_add(strips_at(m, block, i), strips_at(m, block, j), STRIDE, all,
+                      m->tile, tile_at(m, block, i, j));
 }
 
 /* The tiles of a block, in the order in which they lie, are divided into parts of about

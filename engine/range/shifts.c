@@ -2,6 +2,7 @@
 #include "config.h"
 #include "range/shifts.h"
 
+#include "base/zeros.h"
 #include "number/products.h"
 
 #include <math.h>
@@ -36,10 +37,9 @@ struct pixels {
     size_t used, room;
 };
 
-/* An image that was put aside: `first` is its first pixel, behind REACH zeros. Its rows lie
-   `pitch` pixels apart, with zeros between. */
+/* An image that was put aside, from its first pixel on, row by row. */
 struct image {
-    size_t first, height, pitch;
+    size_t first, height, width;
 };
 
 struct qdqi_shifts {
@@ -58,7 +58,7 @@ struct qdqi_shifts {
 struct taken {
     struct qdqi_shifts *s;
     const float *image;
-    size_t height, width, pitch;
+    size_t height, width;
     size_t first;    /* where its first pixel is put */
     bool *is_finite; /* by strip */
 };
@@ -111,9 +111,9 @@ qdqi_shifts_pay(const struct qdqi_window *w, size_t channels, size_t height,
             (!same && (w->begin[i] != 1 || w->end[i] != 1)))
             return false;
     /* rows of products for each pair of channels */
-    size_t positions = height * width, pitch = width + REACH;
-    size_t image = pitch * (3 * height + 5 * (height - 1) + 5 * (height - 2));
-    size_t edges = 2 * N_EDGE * (pitch + height + REACH);
+    size_t positions = height * width, row = 5 * width - 6;
+    size_t image = (3 * width - 3) * height + row * (height - 1) + row * (height - 2);
+    size_t edges = 2 * N_EDGE * (width + height + 2 * REACH);
     size_t patches = wanted < positions ? wanted : positions;
     return image + edges < patches * TAPS * TAPS / 2;
 }
@@ -128,7 +128,7 @@ qdqi_shifts_new(size_t channels)
     s->width = width_of(channels);
     s->tiles = tiles_of(channels);
     s->strips = s->tiles * s->width / STEP;
-    s->sums = calloc(n_sums(channels), sizeof *s->sums);
+    s->sums = qdqi_zeros_new(n_sums(channels), sizeof *s->sums);
     s->means = calloc(N_MEANS * channels, sizeof *s->means);
     if (!s->sums || !s->means)
         qdqi_shifts_free(&s);
@@ -157,7 +157,8 @@ qdqi_shifts_free(struct qdqi_shifts **shifts)
 /* A product of pixels with those `shift` behind them. */
 struct product {
     const struct pixels *pixels;
-    size_t which, first, n; /* `first`: of the pixels, which are n */
+    size_t which, first; /* `first`: of the pixels */
+    struct qdqi_runs runs;
     ptrdiff_t shift;
 };
 
@@ -179,12 +180,15 @@ multiply_tile(const struct qdqi_shifts *s, const struct product *p, size_t i, si
 {
     const struct pixels *x = p->pixels;
     size_t stride = x->room * STEP, wide = s->width / STEP;
-    for (size_t r = 0, n; r < p->n; r += n) {
-        n = p->n - r < LINES ? p->n - r : LINES;
-        const float *a = x->at + i * wide * stride + (p->first + r) * STEP;
-        const float *b = x->at + j * wide * stride +
-                         (size_t)((ptrdiff_t)(p->first + r) + p->shift) * STEP;
-        qdqi_products_add(a, b, stride, n, s->width, tile_at(s, p->which, i, j));
+    size_t at_once = p->runs.rows < LINES ? LINES / p->runs.rows : 1;
+    for (size_t r = 0; r < p->runs.n; r += at_once) {
+        struct qdqi_runs runs = p->runs;
+        size_t first = p->first + r * runs.step;
+        runs.n = runs.n - r < at_once ? runs.n - r : at_once;
+        const float *a = x->at + i * wide * stride + first * STEP;
+        const float *b =
+            x->at + j * wide * stride + (size_t)((ptrdiff_t)first + p->shift) * STEP;
+        qdqi_products_add(a, b, stride, runs, s->width, tile_at(s, p->which, i, j));
     }
 }
 
@@ -214,7 +218,7 @@ add_product(struct multiplication *m, const struct pixels *pixels, size_t which,
             size_t n, ptrdiff_t shift)
 {
     /* Pixel 0 has REACH zeros before it. */
-    m->products[m->n++] = (struct product){pixels, which, REACH, n, shift};
+    m->products[m->n++] = (struct product){pixels, which, REACH, {1, n, n}, shift};
 }
 
 /* Adds a row of tiles of one product of the images that were put aside. */
@@ -230,9 +234,12 @@ multiply_images_part(void *arg, size_t part)
     for (size_t j = which == 0 ? i : 0; j < s->tiles; j++)
         for (size_t k = 0; k < s->n_images; k++) {
             const struct image *image = &s->images[k];
-            const struct product p = {&s->pixels, which, image->first,
-                                      (image->height - dy) * image->pitch,
-                                      (ptrdiff_t)(dy * image->pitch) + dx};
+            size_t aside = (size_t)(dx < 0 ? -dx : dx), width = image->width;
+            const struct product p = {&s->pixels,
+                                      which,
+                                      image->first + (dx < 0 ? aside : 0),
+                                      {image->height - dy, width - aside, width},
+                                      (ptrdiff_t)(dy * width) + dx};
             multiply_tile(s, &p, i, j);
         }
 }
@@ -275,31 +282,30 @@ make_room(const struct qdqi_shifts *s, struct pixels *p, size_t n)
     if (p->room >= n)
         return true;
     free(p->at);
-    *p = (struct pixels){.at = calloc(s->strips * n, STEP * sizeof *p->at)};
+    *p = (struct pixels){.at = qdqi_zeros_new(s->strips * n, STEP * sizeof *p->at)};
     p->room = p->at ? n : 0;
     return p->at;
 }
 
-/* Copies a strip of the image's channels, with zeros around, and checks it. */
+/* Copies a strip of the image's channels and checks it. */
 static void
 copy_strip(void *arg, size_t strip)
 {
     struct taken *t = arg;
     const struct qdqi_shifts *s = t->s;
-    float *to = s->pixels.at + (strip * s->pixels.room + t->first - REACH) * STEP;
+    float *to = s->pixels.at + (strip * s->pixels.room + t->first) * STEP;
     uint32_t marks = 0;
     size_t first = strip * STEP, plane = t->height * t->width;
     size_t n = first < s->channels ? s->channels - first : 0;
     n = n < STEP ? n : STEP;
-    memset(to, 0, (REACH + t->height * t->pitch + REACH) * STEP * sizeof *to);
-    to += REACH * STEP;
+    if (n < STEP)
+        memset(to, 0, plane * STEP * sizeof *to);
     for (size_t c = 0; c < n; c++)
-        for (size_t y = 0; y < t->height; y++)
-            for (size_t x = 0; x < t->width; x++) {
-                float pixel = t->image[(first + c) * plane + y * t->width + x];
-                to[(y * t->pitch + x) * STEP + c] = pixel;
-                marks |= qdqi_moment_mark(pixel);
-            }
+        for (size_t i = 0; i < plane; i++) {
+            float pixel = t->image[(first + c) * plane + i];
+            to[i * STEP + c] = pixel;
+            marks |= qdqi_moment_mark(pixel);
+        }
     t->is_finite[strip] = !(marks >> 31);
 }
 
@@ -323,12 +329,12 @@ static void
 append_edges(const struct taken *t)
 {
     struct qdqi_shifts *s = t->s;
-    size_t top = t->first, bottom = top + (t->height - 1) * t->pitch;
+    size_t top = t->first, bottom = top + (t->height - 1) * t->width;
     size_t right = t->width - 1;
     append(s, &s->edges[0], top, 1, t->width);
     append(s, &s->edges[1], bottom, 1, t->width);
-    append(s, &s->edges[2], top, t->pitch, t->height);
-    append(s, &s->edges[3], top + right, t->pitch, t->height);
+    append(s, &s->edges[2], top, t->width, t->height);
+    append(s, &s->edges[3], top + right, t->width, t->height);
     for (size_t c = 0; c < 4; c++)
         append(s, &s->corners[c], (c & 2 ? bottom : top) + (c & 1 ? right : 0), 1, 1);
 }
@@ -337,8 +343,7 @@ append_edges(const struct taken *t)
 static bool
 make_image_room(struct qdqi_shifts *s, size_t pixels, qdqi_share_fn *share, void *arg)
 {
-    if (s->n_images == MAX_IMAGES ||
-        s->pixels.used + pixels + 2 * REACH > s->pixels.room)
+    if (s->n_images == MAX_IMAGES || s->pixels.used + pixels > s->pixels.room)
         multiply_images(s, share, arg);
     return s->n_images > 0 ||
            make_room(s, &s->pixels, pixels < IMAGE_ROOM ? IMAGE_ROOM : pixels);
@@ -400,8 +405,8 @@ bool
 qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t width,
                 qdqi_share_fn *share, void *arg)
 {
-    struct taken t = {s, image, height, width, width + REACH, 0, NULL};
-    size_t pixels = height * t.pitch;
+    struct taken t = {s, image, height, width, 0, NULL};
+    size_t pixels = height * width;
     bool finite = true;
     if (!have_room(s, height, width)) {
         multiply_edges(s, share, arg);
@@ -410,7 +415,7 @@ qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t
     }
     if (!make_image_room(s, pixels, share, arg))
         return false;
-    t.first = s->pixels.used + REACH;
+    t.first = s->pixels.used;
     t.is_finite = calloc(s->strips, sizeof *t.is_finite);
     if (!t.is_finite)
         return false;
@@ -421,8 +426,8 @@ qdqi_shifts_add(struct qdqi_shifts *s, const float *image, size_t height, size_t
     if (!finite)
         return true;
     append_edges(&t);
-    s->images[s->n_images++] = (struct image){t.first, height, t.pitch};
-    s->pixels.used += REACH + pixels;
+    s->images[s->n_images++] = (struct image){t.first, height, width};
+    s->pixels.used += pixels;
     add_means(&t);
     s->rows += height * width;
     return true;
