@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""accuracy_peers.py [--rounds N] [--aimet PYTHON [--iterations N]] [MODEL…]: quantizing the
-networks of tests/data with accuracy methods, by qdq, by NNCF and by AIMET, in one run on one
+"""accuracy_peers.py [--rounds N] [--aimet PYTHON [--iterations N] [--limit SECONDS]] [MODEL…]:
+quantizing the networks of tests/data with accuracy methods, by qdq, by NNCF and by AIMET, in one run on one
 machine: seconds, memory and SQNR.
 
 Ours is `weights.rounding` `gptq`, with asymmetric uint8 activations for 8 bits and with int8
@@ -8,7 +8,8 @@ activations for 4 bits. NNCF is nncf.quantize() for 8 bits at the settings of NN
 correction (fast_bias_correction=False), which is slower than its default, with its two presets
 and, for the transformer, its model type. AIMET is AdaRound for 4 bits per channel with int8
 activations, 10,000 iterations for each layer unless --iterations says another number; it takes
-tens of minutes for a model, so it is measured only where --aimet names a Python that has it.
+tens of minutes for a model, so it is measured only where --aimet names a Python that has it, and
+with --limit it is ended after so many seconds, which then are only a lower bound.
 All 256 images are for calibration. Each starts a process for each model and counts the time
 within it, without imports. A plain session of onnxruntime judges all of NNCF and of ours for 8
 bits on 1,000 other images; the 4-bit results are judged without integer kernels.
@@ -17,6 +18,8 @@ The PYTHON of this script has `nncf==3.4.0 onnx onnxruntime==1.31.1 numpy`, that
 
 import argparse
 import json
+import os
+import signal
 import sys
 import tempfile
 import time
@@ -51,12 +54,20 @@ def nncf_quantize(model, out, preset=None, model_type=None):
     print(json.dumps(time.monotonic() - start))
 
 
-def aimet_quantize(model, out, iterations):
-    """Runs in a process of its own, by the Python that has AIMET."""
+def end_unfinished(*_):
+    print("null", flush=True)
+    os._exit(0)
+
+
+def aimet_quantize(model, out, iterations, limit):
+    """Runs in a process of its own, by the Python that has AIMET. Prints null instead of its
+    seconds when they reach the limit; 0: there is none."""
     sys.path.remove(str(Path(__file__).parent))
     import aimet_onnx
     import onnx
     images = np.load(DATA / "calib_256.npz")["input"]
+    signal.signal(signal.SIGALRM, end_unfinished)
+    signal.alarm(int(limit))
     start = time.monotonic()
     feeds = [{"input": images[i:i + 32]} for i in range(0, len(images), 32)]
     sim = aimet_onnx.QuantizationSimModel(onnx.load(model), param_type="int4",
@@ -89,13 +100,14 @@ def ours(model, out, bits):
     spec.write_text(json.dumps({"opset": "auto", "evaluate": False, **OURS[bits]}))
     run = Measured([QDQ, "quantize", model, "--spec", spec, "--calibration",
                     DATA / "calib_256.npz", "-o", out])
-    run.inner = run.seconds
+    run.inner, run.is_unfinished = run.seconds, False
     return run
 
 
 def theirs(python, *arguments):
     run = Measured([python, "-W", "ignore", __file__, *arguments])
     run.inner = json.loads(run.output.strip().splitlines()[-1])
+    run.is_unfinished = run.inner is None
     return run
 
 
@@ -114,7 +126,7 @@ def runs_of(name, folder, given):
     if given.aimet:
         out = folder / "aimet.onnx"
         yield (4, "aimet, AdaRound", lambda: theirs(
-            given.aimet, "--aimet-run", given.iterations, model, out), out)
+            given.aimet, "--aimet-run", given.iterations, given.limit, model, out), out)
 
 
 def rows_of(name, given):
@@ -135,11 +147,16 @@ def rows_of(name, given):
             if not runs:
                 yield [name, bits, title, "fails", "", "", ""]
                 continue
+            memory = f"{best(runs, 'anonymous') / MIB:.0f}"
+            if any(run.is_unfinished for run in runs):
+                seconds = float(given.limit)
+                yield [name, bits, title, f"over {seconds:.0f}",
+                       f"over {seconds / fast[bits]:.1f}", memory, ""]
+                continue
             seconds = best(runs, "inner")
             fast.setdefault(bits, seconds)
             yield [name, bits, title, f"{seconds:.1f}", f"{seconds / fast[bits]:.1f}",
-                   f"{best(runs, 'anonymous') / MIB:.0f}",
-                   f"{sqnr_db(model, out, bits == 8):.1f}"]
+                   memory, f"{sqnr_db(model, out, bits == 8):.1f}"]
 
 
 def main():
@@ -147,6 +164,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--aimet")
     parser.add_argument("--iterations", default="10000")
+    parser.add_argument("--limit", default="0")
     parser.add_argument("models", nargs="*", metavar="MODEL")
     given = parser.parse_args()
     rows = [row for name in given.models or MODELS for row in rows_of(name, given)]
@@ -160,6 +178,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--nncf"]:
         nncf_quantize(*sys.argv[3:], **json.loads(sys.argv[2]))
     elif sys.argv[1:2] == ["--aimet-run"]:
-        aimet_quantize(*sys.argv[3:], sys.argv[2])
+        aimet_quantize(*sys.argv[4:], *sys.argv[2:4])
     else:
         main()
