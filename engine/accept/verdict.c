@@ -18,15 +18,25 @@ static const struct level {
 
 enum { WORST = sizeof levels / sizeof *levels - 1 };
 
+/* Returns whether as many rows agree as the level takes. A single row of few that does not is
+   no evidence: one of 16 would make the result poor. Below ten rows, one is. */
+static bool
+agrees(const struct qdq_output_report *output, const struct level *level)
+{
+    enum { FEWEST = 10 };
+    double differing = round((1 - output->top1_agreement) * (double)output->rows);
+    return output->lacks_classes || !(output->top1_agreement < level->top1_agreement) ||
+           (output->rows >= FEWEST && differing <= 1);
+}
+
 /* Returns the index of the output's level. Values that are not finite make it the worst; an
    output without classes has no top-1 agreement. */
 static size_t
 level_of(const struct qdq_output_report *output)
 {
     size_t i = 0;
-    while (i < WORST && (!(output->sqnr_db >= levels[i].sqnr_db) ||
-                         (!output->lacks_classes &&
-                          output->top1_agreement < levels[i].top1_agreement)))
+    while (i < WORST &&
+           (!(output->sqnr_db >= levels[i].sqnr_db) || !agrees(output, &levels[i])))
         i++;
     return i;
 }

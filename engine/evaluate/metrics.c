@@ -82,5 +82,6 @@ qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
         .cosine = m->samples ? m->cosine / (double)m->samples : NAN,
         .max_abs_error = m->max_abs_error,
         .top1_agreement = m->rows ? (double)m->agreeing / (double)m->rows : NAN,
+        .rows = (int64_t)m->rows,
     };
 }

@@ -48,6 +48,7 @@ struct qdq_output_report {
     /* the elements of a row are no classes, so that the verdict does not go by
        top1_agreement */
     bool lacks_classes;
+    int64_t rows; /* along the last axis, of all samples; 0: unknown, or none */
 };
 
 /* The same comparison for the result as the target's runtime runs it on this

@@ -275,20 +275,35 @@ END_TEST
 static const struct {
     double sqnr_db, top1_agreement;
     const char *verdict;
+    int64_t rows;
 } verdicts[] = {
-    {25, 0.99, "good"},  {25, NAN, "good"},        {INFINITY, 1, "good"},
-    {24.999, 1, "fair"}, {40, 0.9899, "fair"},     {15, 0.95, "fair"},
-    {15, NAN, "fair"},   {14.999, 1, "poor"},      {40, 0.9499, "poor"},
-    {NAN, 1, "poor"},    {-INFINITY, NAN, "poor"},
+    {25, 0.99, "good", 0},
+    {25, NAN, "good", 0},
+    {INFINITY, 1, "good", 0},
+    {24.999, 1, "fair", 0},
+    {40, 0.9899, "fair", 0},
+    {15, 0.95, "fair", 0},
+    {15, NAN, "fair", 0},
+    {14.999, 1, "poor", 0},
+    {40, 0.9499, "poor", 0},
+    {NAN, 1, "poor", 0},
+    {-INFINITY, NAN, "poor", 0},
+    {40, 15.0 / 16, "good", 16},
+    {20, 15.0 / 16, "fair", 16},
+    {40, 14.0 / 16, "poor", 16},
+    {40, 0.9, "good", 10},
+    {40, 8.0 / 9, "poor", 9},
+    {40, 126.0 / 128, "fair", 128},
 };
 
 /* The worst output decides, and a missed bound of any kind; top-1 of an output without
-   classes does not count. */
+   classes does not count, nor does a single row of few. */
 START_TEST(verdict)
 {
     const struct qdq_output_report outputs[] = {
-        {"y", 50, 1, 0, 0.5, true},
-        {"z", verdicts[_i].sqnr_db, 1, 0, verdicts[_i].top1_agreement, false},
+        {"y", 50, 1, 0, 0.5, true, 0},
+        {"z", verdicts[_i].sqnr_db, 1, 0, verdicts[_i].top1_agreement, false,
+         verdicts[_i].rows},
     };
     struct qdq_gate_report gates[] = {{.met = true}, {.met = true}};
     struct qdq_report report = {
