@@ -138,11 +138,11 @@ static const struct qdq_weight_report weights[] = {
     {"w1", "conv1", -1, "int8", "tensor", 0, 0, NULL, 0, 0, NULL},
 };
 static const struct qdq_output_report output_reports[] = {
-    {"logits", 30.25, 0.999, 0.125, NAN, false},
-    {"same", INFINITY, 1, 0, 1, false},
+    {"logits", 30.25, 0.999, 0.125, NAN, false, 0},
+    {"same", INFINITY, 1, 0, 1, false, 0},
 };
 static const struct qdq_output_report deployed_reports[] = {
-    {"logits", 12.5, 0.75, 2, NAN, false}};
+    {"logits", 12.5, 0.75, 2, NAN, false, 0}};
 static const struct qdq_deployed deployed = {"A CPU", "onnxruntime", "1.31.1", 1,
                                              deployed_reports};
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},

@@ -140,21 +140,21 @@ static const struct {
     struct qdq_output_report figures;
     const char *missed; /* the missed gates, in their order */
 } judged[] = {
-    {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1, false}, ""},
-    {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1, false}, "min_sqnr_db "},
-    {{30, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1, false}, ""},
-    {{30, NAN, NAN, NAN}, {"y", NAN, 1, 0, 1, false}, "min_sqnr_db "},
-    {{NAN, 0.99, NAN, NAN}, {"y", 0, 0.99, 9, 0, false}, ""},
-    {{NAN, 0.99, NAN, NAN}, {"y", 0, NAN, 9, 0, false}, "min_cosine "},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5, 0, false}, ""},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5000001, 0, false}, "max_abs_error "},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, NAN, 0, false}, "max_abs_error "},
-    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, 0.9, false}, ""},
-    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, NAN, false}, "min_top1_agreement "},
+    {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1, false, 0}, ""},
+    {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1, false, 0}, "min_sqnr_db "},
+    {{30, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1, false, 0}, ""},
+    {{30, NAN, NAN, NAN}, {"y", NAN, 1, 0, 1, false, 0}, "min_sqnr_db "},
+    {{NAN, 0.99, NAN, NAN}, {"y", 0, 0.99, 9, 0, false, 0}, ""},
+    {{NAN, 0.99, NAN, NAN}, {"y", 0, NAN, 9, 0, false, 0}, "min_cosine "},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5, 0, false, 0}, ""},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5000001, 0, false, 0}, "max_abs_error "},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, NAN, 0, false, 0}, "max_abs_error "},
+    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, 0.9, false, 0}, ""},
+    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, NAN, false, 0}, "min_top1_agreement "},
     {{30, 0.9, 0.1, 0.9},
-     {"y", 10, 0.8, 0.2, 0.5, false},
+     {"y", 10, 0.8, 0.2, 0.5, false, 0},
      "min_sqnr_db min_cosine max_abs_error min_top1_agreement "},
-    {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN, false}, ""},
+    {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN, false, 0}, ""},
 };
 
 /* Returns the bounds that were missed, in their order, and their number. */
@@ -208,8 +208,8 @@ END_TEST
 START_TEST(own_gate)
 {
     const struct qdq_model_info two = {.n_outputs = 2, .outputs = values};
-    const struct qdq_output_report measured[] = {{"y", 20, 1, 0, 1, false},
-                                                 {"one/of~two", 20, 1, 0, 1, false}};
+    const struct qdq_output_report measured[] = {{"y", 20, 1, 0, 1, false, 0},
+                                                 {"one/of~two", 20, 1, 0, 1, false, 0}};
     spec.accept.all.min_sqnr_db = 10;
     spec.accept.all.min_top1_agreement = 1;
     name("one/of~two");
@@ -277,22 +277,14 @@ static const struct {
     const char *verdict;
     int64_t rows;
 } verdicts[] = {
-    {25, 0.99, "good", 0},
-    {25, NAN, "good", 0},
-    {INFINITY, 1, "good", 0},
-    {24.999, 1, "fair", 0},
-    {40, 0.9899, "fair", 0},
-    {15, 0.95, "fair", 0},
-    {15, NAN, "fair", 0},
-    {14.999, 1, "poor", 0},
-    {40, 0.9499, "poor", 0},
-    {NAN, 1, "poor", 0},
-    {-INFINITY, NAN, "poor", 0},
-    {40, 15.0 / 16, "good", 16},
-    {20, 15.0 / 16, "fair", 16},
-    {40, 14.0 / 16, "poor", 16},
-    {40, 0.9, "good", 10},
-    {40, 8.0 / 9, "poor", 9},
+    {25, 0.99, "good", 0},          {25, NAN, "good", 0},
+    {INFINITY, 1, "good", 0},       {24.999, 1, "fair", 0},
+    {40, 0.9899, "fair", 0},        {15, 0.95, "fair", 0},
+    {15, NAN, "fair", 0},           {14.999, 1, "poor", 0},
+    {40, 0.9499, "poor", 0},        {NAN, 1, "poor", 0},
+    {-INFINITY, NAN, "poor", 0},    {40, 15.0 / 16, "good", 16},
+    {20, 15.0 / 16, "fair", 16},    {40, 14.0 / 16, "poor", 16},
+    {40, 0.9, "good", 10},          {40, 8.0 / 9, "poor", 9},
     {40, 126.0 / 128, "fair", 128},
 };
 
