@@ -2,100 +2,16 @@
 #include "config.h"
 #include "evaluate/judged.h"
 
-#include <string.h>
-
-/* --- the same model ---------------------------------------------------------- */
-
-/* The fields of a ModelProto in a file. */
-struct fields {
-    const uint8_t *data;
-    size_t size, at;
-};
-
-static bool
-read_varint(struct fields *f, uint64_t *ret)
-{
-    *ret = 0;
-    for (unsigned shift = 0; shift < 64 && f->at < f->size; shift += 7) {
-        const uint8_t byte = f->data[f->at++];
-        *ret |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
-    }
-    return false;
-}
-
-/* Skips the value of a field. Returns false when it is not whole. */
-static bool
-skip_value(struct fields *f, unsigned wire_type)
-{
-    enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-    uint64_t n;
-    switch (wire_type) {
-    case VARINT:
-        return read_varint(f, &n);
-    case FIXED64:
-        n = 8;
-        break;
-    case BYTES:
-        if (!read_varint(f, &n))
-            return false;
-        break;
-    case FIXED32:
-        n = 4;
-        break;
-    default:
-        return false;
-    }
-    if (n > f->size - f->at)
-        return false;
-    f->at += (size_t)n;
-    return true;
-}
-
-/* Finds the next field that is not metadata. Returns false at the end, and before a field that
-   is not whole, where `at` is not the end. */
-static bool
-next_field(struct fields *f, const uint8_t **ret, size_t *ret_size)
-{
-    enum { METADATA = 14 };
-    uint64_t tag;
-    while (f->at < f->size) {
-        const size_t first = f->at;
-        if (!read_varint(f, &tag) || !skip_value(f, tag & 7)) {
-            f->at = first;
-            return false;
-        }
-        *ret = f->data + first;
-        *ret_size = f->at - first;
-        if (tag >> 3 != METADATA)
-            return true;
-    }
-    return false;
-}
+#include "model/skeleton.h"
 
 /* Returns whether the files of two models differ in nothing but their metadata. */
 static bool
 are_same(const struct qdq_model *a, const struct qdq_model *b)
 {
-    if (a->n_files != 1 || b->n_files != 1 || !a->files->map || !b->files->map)
-        return false;
-    struct fields x = {.data = a->files->map, .size = a->files->size};
-    struct fields y = {.data = b->files->map, .size = b->files->size};
-    const uint8_t *p, *q;
-    size_t n, m;
-    for (;;) {
-        const bool more = next_field(&x, &p, &n);
-        if (more != next_field(&y, &q, &m))
-            return false;
-        if (!more)
-            return x.at == x.size && y.at == y.size;
-        if (n != m || memcmp(p, q, n) != 0)
-            return false;
-    }
+    return a->n_files == 1 && b->n_files == 1 && a->files->map && b->files->map &&
+           qdqi_same_but_metadata(a->files->map, a->files->size, b->files->map,
+                                  b->files->size);
 }
-
-/* --- what is kept ------------------------------------------------------------- */
 
 void
 qdqi_judged_drop(struct qdqi_job *job)

@@ -467,11 +467,13 @@ find_field(const struct walk *w, const uint8_t **p, const uint8_t *end, uint32_t
     return false;
 }
 
+enum { METADATA = 14 }; /* the field metadata_props of ModelProto */
+
 const uint8_t *
 qdqi_skeleton_metadata(const struct qdqi_bytes *skeleton, const char *key,
                        size_t *ret_size)
 {
-    enum { METADATA = 14, KEY = 1, VALUE = 2 };
+    enum { KEY = 1, VALUE = 2 };
     const struct walk w = {.base = skeleton->data, .size = skeleton->size};
     const uint8_t *p = w.base;
     struct field entry, name, value;
@@ -486,6 +488,35 @@ qdqi_skeleton_metadata(const struct qdqi_bytes *skeleton, const char *key,
         }
     }
     return NULL;
+}
+
+/* Finds the next field of a model that is not metadata, and moves *p behind it. Returns false at
+   the end, and before a field that is not whole. */
+static bool
+next_but_metadata(const struct walk *w, const uint8_t **p, struct field *ret)
+{
+    const uint8_t *end = w->base + w->size;
+    while (*p < end && read_field(w, *p, end, ret, NULL) == QDQ_OK) {
+        *p = ret->end;
+        if (ret->number != METADATA)
+            return true;
+    }
+    return false;
+}
+
+bool
+qdqi_same_but_metadata(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
+{
+    const struct walk x = {.base = a, .size = a_size}, y = {.base = b, .size = b_size};
+    struct field f, g;
+    while (next_but_metadata(&x, &a, &f)) {
+        size_t n = (size_t)(f.end - f.start);
+        if (!next_but_metadata(&y, &b, &g) || (size_t)(g.end - g.start) != n ||
+            memcmp(f.start, g.start, n) != 0)
+            return false;
+    }
+    return !next_but_metadata(&y, &b, &g) && a == x.base + x.size &&
+           b == y.base + y.size;
 }
 
 /* --- expanding ------------------------------------------------------------ */

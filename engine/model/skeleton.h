@@ -144,6 +144,11 @@ enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
 const uint8_t *qdqi_skeleton_metadata(const struct qdqi_bytes *skeleton,
                                       const char *key, size_t *ret_size);
 
+/* Returns whether two serialized models are whole and have the same fields in the same order,
+   but for their metadata. */
+bool qdqi_same_but_metadata(const uint8_t *a, size_t a_size, const uint8_t *b,
+                            size_t b_size);
+
 /* Room for the payload of a private field: a 64-bit varint. */
 enum { QDQI_BULK_REFERENCE = 10 };
 

@@ -18,7 +18,7 @@ enum {
 struct qdqi_lanes {
     size_t groups, k;
     /* Rows that are to be added: [strip of 16 groups][QDQI_MOMENT_ROWS][k][QDQI_LANES]. The
-       lanes behind the last group are 0. */
+       lanes behind the last group may hold anything. */
     float *pending;
     /* [strip][QDQI_MOMENT_ROWS]: a bit for each lane whose row has a NaN or an infinity. Such
        a row is left out. */

@@ -162,8 +162,8 @@ copy_four(const float *const channels[4], const ptrdiff_t *places, size_t n,
     return !((marks[0] | marks[1] | marks[2] | marks[3]) >> 31);
 }
 
-/* Copies n rows from `first` on of four groups: those of a strip from `lane` on. Behind the
-   last group, which is what the lanes hold there, nothing is read. */
+/* Copies n rows from `first` on of four groups: those of a strip from `lane` on. Lanes behind
+   the last group get a copy of it, because there is no other channel to read. */
 static bool
 copy_groups(const struct taking *t, size_t strip, size_t lane, size_t first, size_t n)
 {

@@ -220,6 +220,31 @@ START_TEST(arrays_grow_or_stay_as_they_were)
 }
 END_TEST
 
+/* Two models: ir_version, and metadata_props between it and producer_name. The first bytes are
+   their lengths. */
+static const struct {
+    const char *a, *b;
+    bool same;
+} alike[] = {
+    {"\x02\x08\x0a", "\x02\x08\x0a", true},
+    {"\x02\x08\x0a", "\x02\x08\x09", false},
+    {"\x06\x08\x0a\x72\x02xy", "\x02\x08\x0a", true},
+    {"\x09\x08\x0a\x72\x02xy\x12\x01p", "\x08\x08\x0a\x72\x01z\x12\x01p", true},
+    {"\x09\x08\x0a\x72\x02xy\x12\x01p", "\x09\x08\x0a\x72\x02xy\x12\x01q", false},
+    {"\x05\x08\x0a\x12\x01p", "\x02\x08\x0a", false},
+    {"\x02\x08\x0a", "\x05\x08\x0a\x12\x01p", false},
+    {"\x04\x08\x0a\x12\x05", "\x04\x08\x0a\x12\x05", false}, /* neither is whole */
+};
+
+START_TEST(models_are_compared_but_for_their_metadata)
+{
+    const char *a = alike[_i].a, *b = alike[_i].b;
+    ck_assert_int_eq(qdqi_same_but_metadata((const uint8_t *)a + 1, (size_t)a[0],
+                                            (const uint8_t *)b + 1, (size_t)b[0]),
+                     alike[_i].same);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -231,6 +256,8 @@ suite(void)
     tcase_add_loop_test(t, damaged_bytes_are_named_by_offset, 0,
                         sizeof damages / sizeof *damages);
     tcase_add_test(t, nesting_is_bounded);
+    tcase_add_loop_test(t, models_are_compared_but_for_their_metadata, 0,
+                        sizeof alike / sizeof *alike);
     tcase_add_test(t, every_truncation_is_refused_or_reads);
     tcase_add_loop_test(t, arrays_grow_or_stay_as_they_were, 0,
                         sizeof growths / sizeof *growths);
