@@ -185,7 +185,7 @@ qdqi_gates_check(const struct qdq_spec *spec, const struct qdq_model_info *model
 /* --- after the work ------------------------------------------------------- */
 
 const struct qdq_output_report *
-qdqi_judged_outputs(const struct qdq_report *report, size_t *ret_n)
+qdqi_deciding_outputs(const struct qdq_report *report, size_t *ret_n)
 {
     const struct qdq_deployed *deployed = report->deployed;
     *ret_n = deployed ? deployed->n_outputs : report->n_outputs;
@@ -196,7 +196,7 @@ static const struct qdq_output_report *
 find_measured(const struct qdq_report *report, const char *name)
 {
     size_t n;
-    const struct qdq_output_report *outputs = qdqi_judged_outputs(report, &n);
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(report, &n);
     for (size_t i = 0; i < n; i++)
         if (strcmp(outputs[i].name, name) == 0)
             return &outputs[i];

@@ -10,8 +10,8 @@
 bool qdqi_gates_ask(const struct qdq_accept *accept);
 
 /* Returns the outputs by whose figures gates and verdicts judge. */
-const struct qdq_output_report *qdqi_judged_outputs(const struct qdq_report *report,
-                                                    size_t *ret_n);
+const struct qdq_output_report *qdqi_deciding_outputs(const struct qdq_report *report,
+                                                      size_t *ret_n);
 
 /*
  * Checks the bounds before the work, with the model alone: the outputs that accept

@@ -45,7 +45,7 @@ const char *
 qdqi_verdict(const struct qdq_report *report)
 {
     size_t n, worst = 0;
-    const struct qdq_output_report *outputs = qdqi_judged_outputs(report, &n);
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(report, &n);
     for (size_t i = 0; i < report->n_gates; i++)
         if (!report->gates[i].met)
             return levels[WORST].name;

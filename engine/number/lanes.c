@@ -19,7 +19,7 @@ enum {
     ELEMENTS = QDQI_LANES_ELEMENTS,
     PAIRS = ELEMENTS * (ELEMENTS + 1) / 2,
     WIDE = 6,        /* products whose sums stay in registers */
-    NEAR = 16 << 10, /* bytes of rows that are multiplied while they are in the cache */
+    NEAR = 16 << 10, /* bytes of rows that stay in the first cache */
     FEWEST = 4,      /* groups that are worth a strip */
 };
 
@@ -33,6 +33,12 @@ bool
 qdqi_lanes_fit(size_t groups, size_t k)
 {
     return groups >= FEWEST && k <= ELEMENTS;
+}
+
+size_t
+qdqi_lanes_near(const struct qdqi_lanes *l)
+{
+    return NEAR / (l->k * LANES * sizeof(float));
 }
 
 size_t
@@ -180,7 +186,7 @@ qdqi_lanes_add(const struct qdqi_lanes *l, size_t strip, struct qdqi_moment *mom
     const uint16_t *left_out = l->left_out + strip * QDQI_MOMENT_ROWS;
     struct qdqi_moment *m = moments + strip * LANES;
     size_t left = l->groups - strip * LANES, lanes = left < LANES ? left : LANES;
-    size_t near = NEAR / (l->k * LANES * sizeof(float));
+    size_t near = qdqi_lanes_near(l);
     struct sums sums;
     memset(sums.products, 0, l->k * (l->k + 1) / 2 * sizeof *sums.products);
     memset(sums.means, 0, l->k * sizeof *sums.means);

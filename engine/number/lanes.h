@@ -34,6 +34,8 @@ struct qdqi_lanes *qdqi_lanes_new(size_t groups, size_t k);
 void qdqi_lanes_free(struct qdqi_lanes **lanes);
 
 size_t qdqi_lanes_strips(const struct qdqi_lanes *l);
+/* Returns how many rows of a strip stay in the processor's first cache. */
+size_t qdqi_lanes_near(const struct qdqi_lanes *l);
 /* Returns where the elements of pending row `at` are written: [k][QDQI_LANES]. */
 float *qdqi_lanes_row(const struct qdqi_lanes *l, size_t strip, size_t at);
 /* Must follow when n rows of a strip from place `at` on were written. They are searched for

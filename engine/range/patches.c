@@ -9,9 +9,8 @@
 #include <string.h>
 
 enum {
-    MAX_SHARES = 8,  /* into which the work on rows is divided */
-    ELEMENTS = 16,   /* of a kernel, whose places are computed at once */
-    NEAR = 16 << 10, /* bytes of rows that are written while they are in the cache */
+    MAX_SHARES = 8, /* into which the work on rows is divided */
+    ELEMENTS = 16,  /* of a kernel, whose places are computed at once */
 };
 
 /* The work on one sample. */
@@ -193,7 +192,7 @@ copy_strips(void *arg, size_t share)
     struct taking *t = arg;
     const struct qdqi_lanes *l = t->from.patches->lanes;
     size_t strips = qdqi_lanes_strips(l), end = strips * (share + 1) / t->n_shares;
-    size_t near = NEAR / (l->k * QDQI_LANES * sizeof(float));
+    size_t near = qdqi_lanes_near(l);
     bool finite = true;
     for (size_t s = strips * share / t->n_shares; s < end; s++)
         for (size_t r = 0, n; r < t->rows; r += n) {

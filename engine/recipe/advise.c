@@ -268,7 +268,7 @@ static double
 add_worst(const struct qdq_report *r, struct text *t)
 {
     size_t n, worst = 0;
-    const struct qdq_output_report *outputs = qdqi_judged_outputs(r, &n);
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
     for (size_t i = 0; i < r->n_gates; i++)
         if (!r->gates[i].met)
             add(t, "%s%s is missed", t->n ? ", " : "", r->gates[i].gate);

@@ -70,7 +70,7 @@ warn_accuracy(struct qdqi_job *job, const struct qdq_spec *spec, struct qdq_erro
 {
     struct qdq_report *r = &job->report->view;
     size_t n;
-    const struct qdq_output_report *outputs = qdqi_judged_outputs(r, &n);
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
     for (size_t i = 0; i < n && !r->recipe_missed; i++) {
         const struct qdq_output_report *o = &outputs[i];
         const bool noisy = o->sqnr_db < spec->recipe_sqnr_db;
