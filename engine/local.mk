@@ -72,6 +72,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/deploy/kernel_names.h \
 	engine/deploy/onnxruntime.c engine/deploy/onnxruntime_kernels.c \
 	engine/deploy/openvino.c engine/deploy/openvino.h engine/deploy/openvino_api.h \
+	engine/deploy/openvino_inputs.c engine/deploy/openvino_library.h \
 	engine/deploy/openvino_kernels.c \
 	engine/deploy/remote.c engine/deploy/remote.h \
 	engine/deploy/serve.c \

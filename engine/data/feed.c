@@ -83,17 +83,20 @@ describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *d
     return s;
 }
 
+/* Axis 0 of an array that is cut counts the sets; it is no axis of what they hold. */
 static enum qdq_code
-mismatch(const struct qdq_value *input, const struct qdq_array *array, const char *what,
-         struct qdq_error *err)
+mismatch(const struct qdqi_feed *feed, const struct qdq_value *input,
+         const struct qdq_array *array, const char *what, struct qdq_error *err)
 {
+    size_t first = feed->cut ? 1 : 0;
     struct shape_text wanted =
         describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
     struct shape_text given =
-        describe(array->dtype, true, array->rank, NULL, array->shape);
+        describe(array->dtype, true, array->rank - first, NULL, array->shape + first);
     return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
-                         "input '%s' wants %s, the data has %s: %s", input->name,
-                         wanted.text, given.text, what);
+                         "input '%s' wants %s, %s %s: %s", input->name, wanted.text,
+                         feed->cut ? "the sets have" : "the data has", given.text,
+                         what);
 }
 
 static void
@@ -152,7 +155,7 @@ fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
             if (feed->cut)
                 snprintf(what, sizeof what, "the shape of sample %" PRId64 " differs",
                          i);
-            return mismatch(input, array, what, err);
+            return mismatch(feed, input, array, what, err);
         }
     return QDQ_OK;
 }
@@ -174,13 +177,14 @@ fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
         return fit_samples(feed, input, array, err);
     }
     if (array->rank != input->rank || feed->cut)
-        return mismatch(input, array, "the rank differs", err);
+        return mismatch(feed, input, array, "the rank differs", err);
     if (!axes_fit(input, 1, array->shape + 1))
-        return mismatch(input, array, "the shape behind axis 0 differs", err);
+        return mismatch(feed, input, array, "the shape behind axis 0 differs", err);
     if (input->dims[0].value > 0)
         *ret_rows = input->dims[0].value;
     if (*ret_rows > array->shape[0])
-        return mismatch(input, array, "fewer samples than the batch of the model", err);
+        return mismatch(feed, input, array, "fewer samples than the batch of the model",
+                        err);
     return QDQ_OK;
 }
 
@@ -193,7 +197,8 @@ bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
     input->dtype = wanted_dtype(wanted, from);
     binding->cast = qdqi_cast_find(from, input->dtype);
     if (!binding->cast.fn)
-        return mismatch(wanted, array, "this cast may lose, so it is not made", err);
+        return mismatch(feed, wanted, array, "this cast may lose, so it is not made",
+                        err);
     if (binding->cast.lossy)
         warn(feed, "float64_cast", input->name,
              qdqi_arena_printf(
@@ -290,8 +295,8 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
     if (code != QDQ_OK)
         return code;
     if (rows > 0 && feed->fixed && rows != feed->rows)
-        return mismatch(input, array, "other inputs take another number of samples",
-                        err);
+        return mismatch(feed, input, array,
+                        "other inputs take another number of samples", err);
     if (rows > 0) {
         feed->fixed = true;
         feed->rows = rows;

@@ -4,6 +4,7 @@
 #include "deploy/openvino.h"
 
 #include "base/seconds.h"
+#include "deploy/openvino_library.h"
 #include "deploy/whole.h"
 #include "number/half.h"
 
@@ -13,41 +14,6 @@
 #include <string.h>
 
 /* --- the library ---------------------------------------------------------- */
-
-struct ov_version {
-    const char *build, *description;
-};
-
-struct ov_shape {
-    int64_t rank;
-    int64_t *dims;
-};
-
-/* The time of a node in the last run. */
-struct ov_profiled {
-    int status; /* OV_EXECUTED: it ran */
-    int64_t real_us, cpu_us;
-    const char *name, *kernel, *type;
-};
-
-struct ov_profiling_list {
-    struct ov_profiled *rows;
-    size_t n;
-};
-
-enum { OV_EXECUTED = 2 };
-
-/* ONNX's types of elements are numbered below this. */
-enum { N_TYPES = 17 };
-
-struct qdqi_openvino {
-    void *library, *core;
-    char *version;
-    int types[N_TYPES]; /* the library's number of an element type of ONNX; 0: none */
-#define FUNCTION(type, name, arguments) type(*name) arguments;
-#include "deploy/openvino_api.h"
-#undef FUNCTION
-};
 
 /* Writes a message of the library as one line, without the lines that name its own
    source files. */
@@ -69,10 +35,9 @@ join_lines(const char *message, char *to, size_t size)
     to[n] = '\0';
 }
 
-/* Converts a status to an error with the library's message in one line. */
-static enum qdq_code
-check(const struct qdqi_openvino *o, int status, const char *what,
-      struct qdq_error *err)
+enum qdq_code
+qdqi_openvino_check(const struct qdqi_openvino *o, int status, const char *what,
+                    struct qdq_error *err)
 {
     char text[400];
     if (status == 0)
@@ -106,8 +71,8 @@ static enum qdq_code
 read_version(struct qdqi_openvino *o, struct qdq_error *err)
 {
     struct ov_version version = {0};
-    enum qdq_code code =
-        check(o, o->ov_get_openvino_version(&version), "OpenVINO's version", err);
+    enum qdq_code code = qdqi_openvino_check(o, o->ov_get_openvino_version(&version),
+                                             "OpenVINO's version", err);
     if (code)
         return code;
     o->version = strdup(version.build ? version.build : "");
@@ -197,12 +162,13 @@ learn_types(struct qdqi_openvino *o, const struct small_model *m, void *model,
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; !code && i < N_KNOWN; i++) {
         void *port = NULL;
-        code = check(o, o->ov_model_const_input_by_name(model, m->names[i], &port),
-                     "an input of a small model", err);
+        code = qdqi_openvino_check(
+            o, o->ov_model_const_input_by_name(model, m->names[i], &port),
+            "an input of a small model", err);
         if (!code)
-            code =
-                check(o, o->ov_port_get_element_type(port, &o->types[known_types[i]]),
-                      "the type of an input", err);
+            code = qdqi_openvino_check(
+                o, o->ov_port_get_element_type(port, &o->types[known_types[i]]),
+                "the type of an input", err);
         if (port)
             o->ov_output_const_port_free(port);
     }
@@ -224,10 +190,11 @@ read_small_model(struct qdqi_openvino *o, struct qdq_error *err)
     if (bytes)
         onnx__model_proto__pack(&m->model, bytes);
     if (!code)
-        code = check(o,
-                     o->ov_core_read_model_from_memory_buffer(
-                         o->core, (const char *)bytes, size, NULL, &model),
-                     "OpenVINO cannot read a small model", err);
+        code =
+            qdqi_openvino_check(o,
+                                o->ov_core_read_model_from_memory_buffer(
+                                    o->core, (const char *)bytes, size, NULL, &model),
+                                "OpenVINO cannot read a small model", err);
     if (!code)
         code = learn_types(o, m, model, err);
     if (model)
@@ -242,9 +209,9 @@ static enum qdq_code
 load_plugin(struct qdqi_openvino *o, struct qdq_error *err)
 {
     char *name = NULL;
-    enum qdq_code code =
-        check(o, o->ov_core_get_property(o->core, "CPU", "FULL_DEVICE_NAME", &name),
-              "OpenVINO's CPU plugin", err);
+    enum qdq_code code = qdqi_openvino_check(
+        o, o->ov_core_get_property(o->core, "CPU", "FULL_DEVICE_NAME", &name),
+        "OpenVINO's CPU plugin", err);
     if (name)
         o->ov_free(name);
     return code;
@@ -271,7 +238,8 @@ qdqi_openvino_open(const char *library, struct qdqi_openvino **ret,
         return qdqi_no_memory(err);
     enum qdq_code code = load_functions(o, library, &why);
     if (!code && !(code = read_version(o, &why)) &&
-        !(code = check(o, o->ov_core_create(&o->core), "starting OpenVINO", &why)) &&
+        !(code = qdqi_openvino_check(o, o->ov_core_create(&o->core),
+                                     "starting OpenVINO", &why)) &&
         !(code = load_plugin(o, &why)))
         code = read_small_model(o, &why);
     if (!code) {
@@ -361,16 +329,17 @@ compile(struct loaded *m, const void *model, const struct qdqi_deploy_options *o
             : o->ov_core_compile_model(o->core, model, "CPU", 6, &m->compiled,
                                        "INFERENCE_NUM_THREADS", threads, "PERF_COUNT",
                                        profile, PRECISION, "f32");
-    enum qdq_code code = check(o, status, "OpenVINO cannot load the model", err);
+    enum qdq_code code =
+        qdqi_openvino_check(o, status, "OpenVINO cannot load the model", err);
     if (!code)
-        code = check(
+        code = qdqi_openvino_check(
             o, o->ov_compiled_model_get_property(m->compiled, PRECISION, &m->precision),
             "its precision", err);
     return code ? code
-                : check(o,
-                        o->ov_compiled_model_create_infer_request(m->compiled,
-                                                                  &m->request),
-                        "OpenVINO cannot prepare the model", err);
+                : qdqi_openvino_check(o,
+                                      o->ov_compiled_model_create_infer_request(
+                                          m->compiled, &m->request),
+                                      "OpenVINO cannot prepare the model", err);
 }
 
 static enum qdq_code
@@ -379,16 +348,17 @@ load(struct loaded *m, const struct qdqi_model_bytes *bytes,
 {
     struct qdqi_openvino *o = m->o;
     void *model = NULL;
-    enum qdq_code code = check(o,
-                               o->ov_core_read_model_from_memory_buffer(
-                                   o->core, bytes->data, bytes->size, NULL, &model),
-                               "OpenVINO cannot read the model", err);
+    enum qdq_code code =
+        qdqi_openvino_check(o,
+                            o->ov_core_read_model_from_memory_buffer(
+                                o->core, bytes->data, bytes->size, NULL, &model),
+                            "OpenVINO cannot read the model", err);
     if (!code)
-        code =
-            check(o, o->ov_model_inputs_size(model, &m->n_inputs), "its inputs", err);
+        code = qdqi_openvino_check(o, o->ov_model_inputs_size(model, &m->n_inputs),
+                                   "its inputs", err);
     if (!code)
-        code = check(o, o->ov_model_outputs_size(model, &m->n_outputs), "its outputs",
-                     err);
+        code = qdqi_openvino_check(o, o->ov_model_outputs_size(model, &m->n_outputs),
+                                   "its outputs", err);
     if (!code)
         code = compile(m, model, options, err);
     if (model)
@@ -430,33 +400,6 @@ qdqi_openvino_load(struct qdqi_openvino *o, const struct qdqi_model_bytes *bytes
 
 /* --- running -------------------------------------------------------------- */
 
-/* Hands an input over without a copy. The request keeps the tensor. */
-static enum qdq_code
-set_input(struct loaded *m, const struct qdqi_input *input, struct qdq_error *err)
-{
-    struct qdqi_openvino *o = m->o;
-    void *tensor = NULL;
-    int type =
-        input->dtype > 0 && (int)input->dtype < N_TYPES ? o->types[input->dtype] : 0;
-    if (type == 0)
-        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
-                             "input '%s' has a type that is not handed to OpenVINO",
-                             input->name);
-    const struct ov_shape shape = {(int64_t)input->rank,
-                                   (int64_t *)(uintptr_t)input->shape};
-    enum qdq_code code =
-        check(o,
-              o->ov_tensor_create_from_host_ptr(
-                  type, shape, (void *)(uintptr_t)input->data, &tensor),
-              "an input", err);
-    if (!code)
-        code = check(o, o->ov_infer_request_set_tensor(m->request, input->name, tensor),
-                     "an input", err);
-    if (tensor)
-        o->ov_tensor_free(tensor);
-    return code;
-}
-
 static enum qdqi_dtype
 dtype_of(const struct qdqi_openvino *o, int type)
 {
@@ -471,8 +414,11 @@ view_shape(struct loaded *m, const void *tensor, struct qdqi_output *ret,
            struct qdq_error *err)
 {
     struct ov_shape shape = {0};
-    enum qdq_code code =
-        check(m->o, m->o->ov_tensor_get_shape(tensor, &shape), "an output", err);
+    int status = m->o->ov_tensor_get_shape(tensor, &shape);
+    /* The library makes no shape without dimensions, and refuses that of a scalar. */
+    enum qdq_code code = status == OV_INVALID_C_PARAM
+                             ? QDQ_OK
+                             : qdqi_openvino_check(m->o, status, "an output", err);
     if (code)
         return code;
     ret->rank = (size_t)shape.rank;
@@ -492,18 +438,20 @@ view_output(struct loaded *m, size_t i, struct qdq_error *err)
     void *data = NULL;
     int type = 0;
     *ret = (struct qdqi_output){0};
-    enum qdq_code code = check(
+    enum qdq_code code = qdqi_openvino_check(
         o,
         o->ov_infer_request_get_output_tensor_by_index(m->request, i, &m->tensors[i]),
         "an output", err);
     if (code ||
-        (code = check(o, o->ov_tensor_get_element_type(m->tensors[i], &type),
-                      "an output", err)) ||
+        (code =
+             qdqi_openvino_check(o, o->ov_tensor_get_element_type(m->tensors[i], &type),
+                                 "an output", err)) ||
         (ret->dtype = dtype_of(o, type)) == QDQI_UNKNOWN ||
         (code = view_shape(m, m->tensors[i], ret, err)) ||
-        (code = check(o, o->ov_tensor_get_size(m->tensors[i], &ret->n), "an output",
-                      err)) ||
-        (code = check(o, o->ov_tensor_data(m->tensors[i], &data), "an output", err)))
+        (code = qdqi_openvino_check(o, o->ov_tensor_get_size(m->tensors[i], &ret->n),
+                                    "an output", err)) ||
+        (code = qdqi_openvino_check(o, o->ov_tensor_data(m->tensors[i], &data),
+                                    "an output", err)))
         return code;
     ret->data = data;
     if (ret->dtype != QDQI_FLOAT16 && ret->dtype != QDQI_FLOAT64)
@@ -525,19 +473,14 @@ run_loaded(void *model, const struct qdqi_input *inputs, size_t n_inputs,
     struct loaded *m = model;
     enum qdq_code code = QDQ_OK;
     release_outputs(m);
-    /* An input that is left out would be that of an earlier run, whose memory is gone. */
-    if (n_inputs != m->n_inputs)
-        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
-                             "OpenVINO's model has %zu inputs, not %zu", m->n_inputs,
-                             n_inputs);
     if (!(m->arena = qdqi_arena_new()))
         return qdqi_no_memory(err);
-    for (size_t i = 0; !code && i < n_inputs; i++)
-        code = set_input(m, &inputs[i], err);
+    const struct qdqi_openvino_request request = {m->compiled, m->request, m->n_inputs};
+    code = qdqi_openvino_set_inputs(m->o, &request, inputs, n_inputs, err);
     double start = qdqi_seconds_now();
     if (!code)
-        code = check(m->o, m->o->ov_infer_request_infer(m->request),
-                     "running the model failed", err);
+        code = qdqi_openvino_check(m->o, m->o->ov_infer_request_infer(m->request),
+                                   "running the model failed", err);
     *ret_ms = (qdqi_seconds_now() - start) * 1e3;
     for (size_t i = 0; !code && i < m->n_outputs; i++)
         code = view_output(m, i, err);
@@ -562,9 +505,9 @@ add_times(struct loaded *m, struct qdqi_arena *arena, struct qdqi_trace *ret,
     struct ov_profiling_list list = {0};
     bool ok = true;
     size_t n = 0;
-    enum qdq_code code =
-        check(m->o, m->o->ov_infer_request_get_profiling_info(m->request, &list),
-              "the times of nodes", err);
+    enum qdq_code code = qdqi_openvino_check(
+        m->o, m->o->ov_infer_request_get_profiling_info(m->request, &list),
+        "the times of nodes", err);
     if (code)
         return code;
     if (!ret->nodes)

@@ -21,11 +21,16 @@ FUNCTION(int, ov_model_const_input_by_name, (const void *, const char *, void **
 FUNCTION(int, ov_model_inputs_size, (const void *, size_t *))
 FUNCTION(int, ov_model_outputs_size, (const void *, size_t *))
 FUNCTION(int, ov_port_get_element_type, (const void *, int *))
+FUNCTION(int, ov_port_get_any_name, (const void *, char **))
 FUNCTION(void, ov_output_const_port_free, (void *))
 FUNCTION(int, ov_compiled_model_create_infer_request, (const void *, void **))
 FUNCTION(int, ov_compiled_model_get_property, (const void *, const char *, char **))
+FUNCTION(int, ov_compiled_model_input_by_name, (const void *, const char *, void **))
+FUNCTION(int, ov_compiled_model_input_by_index, (const void *, size_t, void **))
 FUNCTION(void, ov_compiled_model_free, (void *))
 FUNCTION(int, ov_infer_request_set_tensor, (void *, const char *, const void *))
+FUNCTION(int, ov_infer_request_set_input_tensor_by_index,
+         (void *, size_t, const void *))
 FUNCTION(int, ov_infer_request_get_output_tensor_by_index,
          (const void *, size_t, void **))
 FUNCTION(int, ov_infer_request_infer, (void *))

@@ -127,6 +127,14 @@ declare_inputs(struct qdqi_parts *parts, const struct qdqi_split_part *part, boo
     return QDQ_OK;
 }
 
+/* Returns how many tensors of a part later parts or callers read: none where all of its nodes
+   are dead. */
+static size_t
+n_values(const struct qdqi_parts *parts, size_t p)
+{
+    return parts->split.parts[p].proto->graph->n_output;
+}
+
 static enum qdq_code
 open_sessions(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
               const struct qdqi_session_options *options, bool *ret,
@@ -138,6 +146,8 @@ open_sessions(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
     *ret = true;
     for (size_t p = 0; !code && *ret && p < parts->split.n_parts; p++) {
         const struct qdqi_split_part *part = &parts->split.parts[p];
+        if (n_values(parts, p) == 0)
+            continue;
         code = declare_inputs(parts, part, ret, err);
         if (!code && *ret)
             code = qdqi_session_open(runtime, parts->source, part->proto, &one,
@@ -213,12 +223,6 @@ qdqi_parts_close(struct qdqi_parts *parts)
 }
 
 /* --- kept outputs -------------------------------------------------------- */
-
-static size_t
-n_values(const struct qdqi_parts *parts, size_t p)
-{
-    return parts->split.parts[p].proto->graph->n_output;
-}
 
 static void
 forget(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
@@ -399,6 +403,9 @@ run_part(struct qdqi_parts *parts, size_t p, const struct qdqi_input *inputs,
 {
     const struct qdqi_split_part *part = &parts->split.parts[p];
     size_t n = 0, n_outputs;
+    parts->outputs[p] = NULL;
+    if (!parts->sessions[p])
+        return QDQ_OK;
     for (size_t i = 0; i < part->n_inputs; i++) {
         const struct qdqi_split_value *v = &part->inputs[i];
         const struct qdqi_input *input =

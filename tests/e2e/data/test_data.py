@@ -325,6 +325,14 @@ def test_sample_that_does_not_fit_is_named(tmp_path):
     assert "calibration_mismatch: input 'x'" in done.said and "sample 12" in done.said
 
 
+def test_the_rank_of_a_set_is_said_without_the_axis_of_sets(tmp_path):
+    text = text_feed(1, 2)
+    done = Quantized(tmp_path, TEXT, sets([{**text, "x": text["x"][0]}] * 3))
+    assert "calibration_mismatch: input 'x'" in done.said
+    given = ",".join(str(n) for n in text["x"][0].shape)
+    assert f"the sets have float32 [{given}]: the rank differs" in done.said
+
+
 X = np.arange(6, dtype=np.float32).reshape(1, 6)
 
 

@@ -240,6 +240,46 @@ def test_the_build_has_found_the_library(tmp_path):
         "name": "openvino", "version": openvino.get_version()}
 
 
+ODD_EDGES = {
+    "an input that nothing reads": """
+        (float[2, 16] x, float[2, 16] unread) => (float[2, 16] y) { y = MatMul (x, w) }""",
+    "inputs that only a Dropout or an Identity reads": """
+        (float[2, 16] x, float[2, 16] other, float[2, 16] third) => (float[2, 16] y) {
+            a = Dropout (other) b = Identity (third) c = MatMul (a, w) d = MatMul (x, w)
+            e = MatMul (b, w) f = Sub (c, d) y = Add (f, e)
+        }""",
+    "an output without axes": """
+        (float[2, 16] x) => (float[2, 16] y, float mean) {
+            y = MatMul (x, w) mean = ReduceMean <keepdims = 0> (y)
+        }""",
+}
+
+
+@pytest.mark.parametrize("edges", ODD_EDGES)
+def test_inputs_and_outputs_that_openvino_changes(tmp_path, edges):
+    """OpenVINO leaves out an input that nothing reads, takes another name for one that is passed
+    on, and has no shape for a scalar. The figures are those of the literal arithmetic all the
+    same: a product of integers without saturation."""
+    random = np.random.default_rng(6)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g ' + ODD_EDGES[edges])
+    weight = random.standard_normal((16, 16)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", **{i.name: random.standard_normal((8, 2, 16)).astype(np.float32)
+                                    for i in model.graph.input})
+    done = run_qdq(tmp_path, tmp_path / "m.onnx", {"recipe": "none", "profile": {"runs": 2}},
+                   "--calibration", tmp_path / "d.npz")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert codes(report).isdisjoint({"deployed_not_measured", "profile_skipped"})
+    literal, deployed = (part["outputs"] for part in (report["evaluation"],
+                                                      report["evaluation"]["deployed"]))
+    assert [o["name"] for o in deployed] == [o.name for o in model.graph.output]
+    assert [o["sqnr_db"] for o in deployed] == pytest.approx(
+        [o["sqnr_db"] for o in literal], abs=1)
+
+
 def test_goals_are_judged_by_openvino(tmp_path):
     _, report = quantize(tmp_path, "glyph_resnet",
                          recipe={"min_sqnr_db": 30}, calibration={"max_samples": 64},

@@ -228,7 +228,8 @@ branch(struct builder *b, const char *op, const char *captured, const char *outp
 /*
  * Builds six convolutions in a row. The second's output is also an output of the model,
  * and a branch behind the fourth captures it. A Constant is used before and behind
- * that. One input is used only at the end and is itself an output.
+ * that. One input is used only at the end and is itself an output. Two more convolutions at
+ * the end are dead.
  */
 static int
 build_odd(struct builder *b)
@@ -263,6 +264,8 @@ build_odd(struct builder *b)
     builder_node(b, "Conv", "c6", "f,w", "g");
     builder_node(b, "Add", "add", "g,chosen", "h");
     builder_node(b, "Mul", "scale", "h,late", "y");
+    builder_node(b, "Conv", "c7", "y,w", "dead");
+    builder_node(b, "Conv", "c8", "dead,w", "dead2");
     builder_output(b, "y", QDQI_FLOAT32);
     builder_output(b, "early", QDQI_FLOAT32);
     builder_output(b, "late", QDQI_FLOAT32);
