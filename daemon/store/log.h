@@ -14,8 +14,13 @@
 struct store_log {
     int fd;
     struct lock *store_lock;
-    atomic_uint_fast64_t
-        committed; /* number of transactions; written with the store's lock held */
+    sqlite3
+        *mover; /* moves the log to the database; used by the thread that set moving */
+    atomic_bool moving;
+    /* Written with the store's lock held: the number of transactions, the pages of the log,
+       and those of them that were there at the last move. */
+    atomic_uint_fast64_t committed;
+    atomic_int pages, moved;
     struct lock lock;
     pthread_cond_t synced_more;
     /* guarded by lock: */

@@ -177,8 +177,8 @@ close_file(struct db **db)
     struct sqlite *old = sqlite_of(*db);
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(old->statements[i]);
-    sqlite3_close(old->db);
     store_log_fini(&old->log);
+    sqlite3_close(old->db);
     free(old);
     *db = NULL;
 }
