@@ -16,6 +16,10 @@
  */
 bool confine_process(pid_t parent, rlim_t memory, const char *name);
 
+/* Makes the kernel prefer the daemon's threads, which clients wait for, to this process where
+   both want a processor. On a machine with nothing else to do the process is as fast. */
+void confine_yield(void);
+
 /*
  * confine_open_peak() opens, before the cage, the file by which confine_reset_peak() makes the kernel
  * forget how much memory the process had at most, so that a job does not report the peak of an

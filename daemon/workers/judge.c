@@ -129,6 +129,7 @@ run_judge(const struct settings *settings, pid_t parent)
     if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-judge") ||
         !open_judge(settings->engine_openvino, &judge))
         return EXIT_FAILURE;
+    confine_yield();
     allow_listing();
     ask_for_tiles();
     /* A worker may end while it is answered. */

@@ -654,6 +654,7 @@ run_worker(const struct settings *settings, pid_t parent, int device)
     const struct message ready = {.type = MESSAGE_READY};
     if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-worker"))
         return EXIT_FAILURE;
+    confine_yield();
     w.peak = confine_open_peak();
     if (!open_engine(&w, &options) || !enter_cage(&w, settings->workers_cage))
         return EXIT_FAILURE;
