@@ -163,7 +163,8 @@ STATEMENT(JOB_END,
           " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
           " changes = changes + 1, fetching = 0"
           " WHERE id = ?1 AND state = ?2" FENCED("?14")
-          " RETURNING publish IS NOT NULL OR EXISTS (SELECT 1 FROM @webhooks)")
+          " RETURNING publish IS NOT NULL OR EXISTS (SELECT 1 FROM @webhooks),"
+          " EXISTS (SELECT 1 FROM @jobs AS other WHERE other.waits_for = ?1)")
 /* clang-format on */
 /* Only where the record is shared: the job is still this claim's. */
 STATEMENT(JOB_RENEW, RENEW_SQL)

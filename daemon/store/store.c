@@ -501,20 +501,37 @@ bind_joined(struct store *store, enum statement joined, const char *id,
         bind_change(&store->statements[joined], 2, API_JOB_QUEUED, state);
 }
 
-/* Runs the bound end of a job, as a part of a transaction. */
+/* Runs the bound end of a job, as a part of a transaction. *ret_joined is whether others may
+   have joined it. Another daemon may have one join until this statement has its row, after
+   it looked. */
 static bool
-write_end(struct store *store, struct store_ended *ret, struct api_problem *p)
+write_end(struct store *store, struct store_ended *ret, bool *ret_joined,
+          struct api_problem *p)
 {
     struct stmt *stmt = &store->statements[JOB_END];
     int rc = step(stmt);
     ret->was = rc == DB_ROW;
+    *ret_joined = store_is_shared(store);
     if (ret->was) {
         ret->tells = (int)column_int(stmt, 0) != 0;
+        *ret_joined |= (int)column_int(stmt, 1) != 0;
         /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
         rc = step(stmt);
     }
     bool ok = rc == DB_DONE || fail(store, p);
     done(stmt);
+    return ok;
+}
+
+/* Ends the jobs that joined one, or has them run. Returns their number in *ret. */
+static bool
+end_joined(struct store *store, const char *id, const struct store_end *end,
+           int64_t *ret, struct api_problem *p)
+{
+    enum statement joined = is_own_end(end) ? JOINED_RELEASE : JOINED_END;
+    bind_joined(store, joined, id, end->state);
+    bool ok = run(store, joined, p);
+    *ret = ok ? changes(store) : 0;
     return ok;
 }
 
@@ -524,19 +541,15 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
               struct api_problem *p)
 {
     struct store_ended ended = {0};
-    enum statement joined = is_own_end(end) ? JOINED_RELEASE : JOINED_END;
+    bool joined;
     lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
         bind_end(store, id, from, end, now);
-        ok = write_end(store, &ended, p);
-        if (ended.was) {
-            bind_joined(store, joined, id, end->state);
-            ok = run(store, joined, p);
-            ended.joined = changes(store);
-            ok = ok &&
+        ok = write_end(store, &ended, &joined, p);
+        if (ok && ended.was)
+            ok = (!joined || end_joined(store, id, end, &ended.joined, p)) &&
                  store_add_model_files(store, end->result_model, end->result_files, p);
-        }
         ok = finish(store, ok, p);
     }
     lock_release(&store->lock);
