@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,22 @@ struct digest {
     EVP_MD_CTX *ctx;
 };
 
+/* Returns the algorithm, which is looked up once: OpenSSL would look it up for each digest. */
+static const EVP_MD *
+sha256(void)
+{
+    static EVP_MD *_Atomic found;
+    EVP_MD *md = found, *none = NULL;
+    if (md)
+        return md;
+    md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (md && !atomic_compare_exchange_strong(&found, &none, md)) {
+        EVP_MD_free(md);
+        md = none;
+    }
+    return md;
+}
+
 struct digest *
 digest_new(void)
 {
@@ -25,7 +42,7 @@ digest_new(void)
     if (!digest)
         return NULL;
     digest->ctx = EVP_MD_CTX_new();
-    if (!digest->ctx || !EVP_DigestInit_ex(digest->ctx, EVP_sha256(), NULL))
+    if (!digest->ctx || !EVP_DigestInit_ex(digest->ctx, sha256(), NULL))
         digest_free(&digest);
     return digest;
 }

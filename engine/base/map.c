@@ -16,21 +16,38 @@ struct qdqi_map {
     struct qdqi_arena *arena;
     struct slot *slots;
     size_t size, capacity; /* capacity is a power of two */
-    /* a random start: names come from untrusted models, which could otherwise plan
-       collisions */
     uint64_t seed;
 };
 
-/* FNV-1a over a random start, mixed at the end (splitmix64's finalizer). */
+/* Mixes the bits of a number (splitmix64's finalizer). */
+static uint64_t
+mix(uint64_t h)
+{
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+    return h ^ (h >> 31);
+}
+
+/* Returns a random start for a map: names come from untrusted models, which could otherwise
+   plan collisions. The system is asked once in a process. */
+static uint64_t
+next_seed(const struct qdqi_map *map)
+{
+    static _Atomic uint64_t secret, count;
+    uint64_t seed = secret;
+    if (!seed && getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed)
+        secret = seed;
+    return seed ? mix(seed + 0x9e3779b97f4a7c15ULL * ++count) : (uintptr_t)map;
+}
+
+/* FNV-1a over a random start, mixed at the end. */
 static uint64_t
 hash_key(const struct qdqi_map *map, const char *key)
 {
     uint64_t h = map->seed;
     for (; *key; key++)
         h = (h ^ (unsigned char)*key) * 0x100000001b3ULL;
-    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
-    return h ^ (h >> 31);
+    return mix(h);
 }
 
 struct qdqi_map *
@@ -40,8 +57,7 @@ qdqi_map_new(struct qdqi_arena *arena)
     if (!map)
         return NULL;
     map->arena = arena;
-    if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != sizeof map->seed)
-        map->seed = (uintptr_t)map;
+    map->seed = next_seed(map);
     return map;
 }
 
