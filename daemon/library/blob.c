@@ -26,6 +26,7 @@ struct spool {
     bool replaces;        /* replaces a blob of the same name, if there is one */
     bool stored;          /* the blob of that name is durable */
     bool is_lent;         /* fd is a worker's file, of which the blob is a copy */
+    bool is_borrowed;     /* fd is the caller's */
 };
 
 static int
@@ -223,15 +224,11 @@ static bool
 open_spool(struct blobs *blobs, int fd, struct spool **ret, struct api_problem *p)
 {
     struct spool *spool = calloc(1, sizeof *spool);
-    if (!spool && fd >= 0)
-        close(fd);
     if (!spool)
         return api_problem_no_memory(p);
     spool->blobs = blobs;
-    spool->digest = digest_new();
     spool->fd = fd < 0 ? open_named(spool) : fd;
-    bool ok = (spool->fd >= 0 || blobs_fail(p, "making a temporary file")) &&
-              (spool->digest || api_problem_no_memory(p));
+    bool ok = spool->fd >= 0 || blobs_fail(p, "making a temporary file");
     if (!ok)
         spool_discard(&spool);
     else
@@ -239,17 +236,83 @@ open_spool(struct blobs *blobs, int fd, struct spool **ret, struct api_problem *
     return ok;
 }
 
-bool
-spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
+/* Begins to hash what is written to the spool. */
+static bool
+begin_digest(struct spool *spool, struct api_problem *p)
 {
-    return open_spool(blobs, -1, ret, p);
+    if (!spool->digest)
+        spool->digest = digest_new();
+    return spool->digest || api_problem_no_memory(p);
 }
 
 bool
-spool_open_lent(struct blobs *blobs, struct spool **ret, struct api_problem *p)
+spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
 {
+    if (!open_spool(blobs, -1, ret, p))
+        return false;
+    if (begin_digest(*ret, p))
+        return true;
+    spool_discard(ret);
+    return false;
+}
+
+bool
+spool_open_lent(struct blobs *blobs, int fd, struct spool **ret, struct api_problem *p)
+{
+    if (!open_spool(blobs, fd, ret, p))
+        return false;
+    (*ret)->is_borrowed = true;
+    return true;
+}
+
+/* Opens a file in STATE/tmp that has no name, or none any more. */
+static int
+open_nameless(struct blobs *blobs)
+{
+    struct spool named = {.blobs = blobs};
     int fd = openat(blobs->tmp, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-    return open_spool(blobs, fd, ret, p);
+    if (fd >= 0)
+        return fd;
+    fd = open_named(&named);
+    if (fd >= 0)
+        unlinkat(blobs->tmp, named.name, 0);
+    return fd;
+}
+
+/* Empties a file that was written to. Returns false when that fails. */
+static bool
+empty_file(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (!st.st_size || ftruncate(fd, 0) == 0) &&
+           lseek(fd, 0, SEEK_SET) == 0;
+}
+
+bool
+lent_file_open(struct blobs *blobs, int *fd, struct api_problem *p)
+{
+    if (*fd >= 0 && empty_file(*fd))
+        return true;
+    lent_file_close(fd);
+    *fd = open_nameless(blobs);
+    return *fd >= 0 || blobs_fail(p, "making a temporary file");
+}
+
+void
+lent_file_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void
+lent_file_trim(int *fd)
+{
+    enum { MOST_KEPT = 1 << 20 };
+    struct stat st;
+    if (*fd >= 0 && (fstat(*fd, &st) || st.st_size > MOST_KEPT))
+        lent_file_close(fd);
 }
 
 static bool
@@ -377,9 +440,11 @@ copy_spool(struct spool *spool, struct api_problem *p)
     }
     if (*old)
         unlinkat(spool->blobs->tmp, old, 0);
-    bool ok = can_copy(spool, written, p) && copy_file(spool, written, p);
-    close(written);
-    spool->is_lent = false;
+    bool ok = can_copy(spool, written, p) && begin_digest(spool, p) &&
+              copy_file(spool, written, p);
+    if (!spool->is_borrowed)
+        close(written);
+    spool->is_lent = spool->is_borrowed = false;
     return ok && spool_finish(spool, p);
 }
 
@@ -388,16 +453,15 @@ copy_spool(struct spool *spool, struct api_problem *p)
 static bool
 is_stored_already(struct spool *spool)
 {
-    char chunk[1 << 14], name[NAME_SIZE];
+    char chunk[1 << 14];
+    uint64_t size;
     struct blobs *blobs = spool->blobs;
     ssize_t n = pread(spool->fd, chunk, sizeof chunk, 0);
     if (n <= 0 || (size_t)n == sizeof chunk || blobs->bucket ||
         !digest_of(chunk, (size_t)n, spool->id))
         return false;
-    blob_name(spool->id, name);
     lock_acquire(&blobs->naming);
-    bool stored =
-        size_of(blobs->dir, name) == (uint64_t)n && blobs_is_verified(blobs, spool->id);
+    bool stored = blobs_is_verified(blobs, spool->id, &size) && size == (uint64_t)n;
     lock_release(&blobs->naming);
     if (stored)
         add_size(spool, (uint64_t)n);
@@ -481,7 +545,7 @@ enum { SYNC_BLOBS = SYNC_MOST / 2 };
 static bool
 sync_blobs(struct blobs *blobs, const char *const *ids, size_t n)
 {
-    int fds[SYNC_MOST];
+    int fds[SYNC_MOST] = {-1};
     size_t opened = 0;
     int error = 0;
     for (size_t i = 0; i < 2 * n && !error; i++) {
@@ -494,6 +558,8 @@ sync_blobs(struct blobs *blobs, const char *const *ids, size_t n)
     }
     if (!error)
         error = sync_together(fsync, fds, opened);
+    for (size_t i = 0; i < n && !error; i++)
+        blobs_set_durable(blobs, ids[i], fds[2 * i]);
     while (opened)
         close(fds[--opened]);
     errno = error;
@@ -516,20 +582,20 @@ sync_committed(struct spool **const *spools, size_t n)
         for (; at < n && some < SYNC_BLOBS; at++)
             if (!(*spools[at])->stored)
                 ids[some++] = (*spools[at])->id;
-        if (!sync_blobs((*spools[0])->blobs, ids, some))
+        if (some && !sync_blobs((*spools[0])->blobs, ids, some))
             return false;
     }
     return true;
 }
 
 /* Returns whether the blob's name is for this spool: no file has it, or a damaged one, or
-   one that was not verified. */
+   one that was not verified. *ret_before is the size of the file that has it. */
 static bool
-takes_name(const struct spool *s, uint64_t before)
+takes_name(const struct spool *s, uint64_t *ret_before)
 {
     lock_assert_held(&s->blobs->naming);
-    return !before || before != s->size || s->replaces ||
-           !blobs_is_verified(s->blobs, s->id);
+    bool is_verified = blobs_is_verified(s->blobs, s->id, ret_before);
+    return !is_verified || *ret_before != s->size || s->replaces;
 }
 
 /*
@@ -541,11 +607,9 @@ static bool
 prepare_naming(struct spool *s, struct api_problem *p)
 {
     struct blobs *blobs = s->blobs;
-    char name[NAME_SIZE];
-    blob_name(s->id, name);
+    uint64_t before;
     lock_acquire(&blobs->naming);
-    uint64_t before = size_of(blobs->dir, name);
-    bool takes = takes_name(s, before);
+    bool takes = takes_name(s, &before);
     lock_release(&blobs->naming);
     if (takes && s->is_lent && !copy_lent(s, p))
         return false;
@@ -560,14 +624,15 @@ name_blob(struct spool *s)
 {
     struct blobs *blobs = s->blobs;
     char name[NAME_SIZE];
+    uint64_t before;
     bool ok = true;
     blob_name(s->id, name);
     lock_acquire(&blobs->naming);
-    uint64_t before = size_of(blobs->dir, name);
-    if (takes_name(s, before) && s->is_lent) {
+    bool takes = takes_name(s, &before);
+    if (takes && s->is_lent) {
         errno = EAGAIN; /* its blob was set aside a moment ago */
         ok = false;
-    } else if (takes_name(s, before)) {
+    } else if (takes) {
         s->stored = false;
         ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
         if (ok) {
@@ -625,7 +690,8 @@ spool_discard(struct spool **spool)
     if ((*spool)->fd >= 0) {
         if ((*spool)->name[0])
             unlinkat((*spool)->blobs->tmp, (*spool)->name, 0);
-        close((*spool)->fd);
+        if (!(*spool)->is_borrowed)
+            close((*spool)->fd);
     }
     digest_free(&(*spool)->digest);
     free(*spool);

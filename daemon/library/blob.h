@@ -115,9 +115,19 @@ bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 /* Opens a spool. DISK_FULL, IO. After a write that failed the spool can only be
    discarded. */
 bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
-/* Does the same for a file that a worker writes and that spool_finish_file() finishes, or
-   that is discarded: it has no name where the file system has such files. */
-bool spool_open_lent(struct blobs *blobs, struct spool **ret, struct api_problem *p);
+/* Does the same for a file of the caller's that a worker writes and that spool_finish_file()
+   finishes, or that is discarded. The file is borrowed. NO_MEMORY. */
+bool spool_open_lent(struct blobs *blobs, int fd, struct spool **ret,
+                     struct api_problem *p);
+/*
+ * A file that is lent to one worker process after the other. lent_file_open() makes *fd an empty
+ * file without a name: a new one where it is -1, and else the same one. Making and removing
+ * files takes longer than a small job. lent_file_trim() frees the space of one that has
+ * become large, and leaves the others for the next job. DISK_FULL, IO.
+ */
+bool lent_file_open(struct blobs *blobs, int *fd, struct api_problem *p);
+void lent_file_trim(int *fd);
+void lent_file_close(int *fd);
 bool spool_write(struct spool *spool, const void *data, size_t len,
                  struct api_problem *p);
 /* Copies a whole file into an empty spool that a worker will write to and that
@@ -143,6 +153,9 @@ int spool_fd(const struct spool *spool);
 /* Opens the same file read-only; the caller closes the descriptor. */
 bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
 
+/* Returns whether the blob's file and its name are known to have been synced since the
+   start. Where they are not known to be, they may be durable all the same. */
+bool blob_is_durable(struct blobs *blobs, const char *id);
 /* Tells that a durable blob with these bytes exists and is not removed until the spool
    is committed. The spool is then neither synced nor renamed, unless the blob turns out to
    be damaged. */

@@ -20,6 +20,7 @@ struct verified {
     uint64_t key; /* the first bytes of the digest; 0: no file */
     uint64_t inode;
     int64_t changed; /* time of its last change, in ns */
+    bool durable;    /* it was synced, and its name, too */
 };
 
 /* The slow check of all blobs. Only the thread that calls blobs_scrub() uses it. */
@@ -78,12 +79,14 @@ DIR *blobs_open_stream(int dir, const char *name);
 /* Allocates the table of verified files. */
 bool blobs_integrity_open(struct blobs *blobs);
 void blobs_integrity_close(struct blobs *blobs);
-/* Returns whether the file of this name was verified and has not changed since. The
-   caller holds the lock. */
-bool blobs_is_verified(struct blobs *blobs, const char *id);
+/* Returns whether the file of this name was verified and has not changed since. *ret_size is
+   its size; 0: there is none. The caller holds the lock. */
+bool blobs_is_verified(struct blobs *blobs, const char *id, uint64_t *ret_size);
 /* Returns whether the blob was found to be damaged. */
 bool blobs_is_set_aside(struct blobs *blobs, const char *id);
 /* Remembers that the open file has the right bytes. The caller holds the lock. */
 void blobs_set_verified(struct blobs *blobs, const char *id, int fd);
+/* Remembers, of an open file that was verified, that it and its name were synced. */
+void blobs_set_durable(struct blobs *blobs, const char *id, int fd);
 
 #endif

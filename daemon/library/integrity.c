@@ -33,9 +33,10 @@ key_of(const char *id)
 static struct verified
 describe(const char *id, const struct stat *st)
 {
-    return (struct verified){key_of(id), st->st_ino,
-                             (int64_t)st->st_mtim.tv_sec * 1000000000 +
-                                 st->st_mtim.tv_nsec};
+    return (struct verified){.key = key_of(id),
+                             .inode = st->st_ino,
+                             .changed = (int64_t)st->st_mtim.tv_sec * 1000000000 +
+                                        st->st_mtim.tv_nsec};
 }
 
 static struct verified *
@@ -53,15 +54,35 @@ is_in_table(struct blobs *blobs, const char *id, const struct stat *st)
            slot->changed == now.changed;
 }
 
+/* Looks at the file of this name and returns whether it is in the table. */
+static bool
+is_named_in_table(struct blobs *blobs, const char *id, struct stat *ret)
+{
+    char name[NAME_SIZE];
+    *ret = (struct stat){0};
+    blob_name(id, name);
+    return fstatat(blobs->dir, name, ret, AT_SYMLINK_NOFOLLOW) == 0 &&
+           is_in_table(blobs, id, ret);
+}
+
 bool
-blobs_is_verified(struct blobs *blobs, const char *id)
+blobs_is_verified(struct blobs *blobs, const char *id, uint64_t *ret_size)
 {
     lock_assert_held(&blobs->naming);
-    char name[NAME_SIZE];
     struct stat st;
-    blob_name(id, name);
-    return fstatat(blobs->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           is_in_table(blobs, id, &st);
+    bool known = is_named_in_table(blobs, id, &st);
+    *ret_size = (uint64_t)st.st_size;
+    return known;
+}
+
+bool
+blob_is_durable(struct blobs *blobs, const char *id)
+{
+    struct stat st;
+    lock_acquire(&blobs->naming);
+    bool durable = is_named_in_table(blobs, id, &st) && slot_of(blobs, id)->durable;
+    lock_release(&blobs->naming);
+    return durable;
 }
 
 void
@@ -69,8 +90,18 @@ blobs_set_verified(struct blobs *blobs, const char *id, int fd)
 {
     lock_assert_held(&blobs->naming);
     struct stat st;
-    if (fstat(fd, &st) == 0)
+    if (fstat(fd, &st) == 0 && !is_in_table(blobs, id, &st))
         *slot_of(blobs, id) = describe(id, &st);
+}
+
+void
+blobs_set_durable(struct blobs *blobs, const char *id, int fd)
+{
+    struct stat st;
+    lock_acquire(&blobs->naming);
+    if (fstat(fd, &st) == 0 && is_in_table(blobs, id, &st))
+        slot_of(blobs, id)->durable = true;
+    lock_release(&blobs->naming);
 }
 
 bool

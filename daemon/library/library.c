@@ -49,18 +49,28 @@ discard_if_unreferenced(void *arg, const char *id)
         blob_remove(library->blobs, id);
 }
 
-/* Finds the spools whose blob is stored: it was made durable before the row that says so
-   was added, and stays as long as it is incoming. Where daemons share the record, asking
-   takes longer than syncing a file that has not changed. */
+/* Returns whether a blob is known to be durable: this daemon has synced it, or a row names it,
+   which was added after that. Where daemons share the record, asking takes longer than
+   syncing a file that has not changed. */
+static bool
+is_stored(struct library *library, const char *id, bool *ret, struct api_problem *p)
+{
+    *ret = !library->bucket && blob_is_durable(library->blobs, id);
+    return *ret || store_is_shared(library->store) ||
+           (!library->bucket && !blob_exists(library->blobs, id)) ||
+           store_has_blob(library->store, id, ret, p);
+}
+
+/* Finds the spools whose blob is stored. It stays as long as it is incoming. */
 static bool
 find_stored(struct library *library, const struct incoming *incoming,
             struct api_problem *p)
 {
     bool ok = true;
     lock_assert_held(&library->lock);
-    for (size_t i = 0; i < incoming->n && ok && !store_is_shared(library->store); i++) {
+    for (size_t i = 0; i < incoming->n && ok; i++) {
         bool stored;
-        ok = store_has_blob(library->store, incoming->ids[i], &stored, p);
+        ok = is_stored(library, incoming->ids[i], &stored, p);
         if (ok && stored)
             spool_set_stored(*incoming->spools[i]);
     }

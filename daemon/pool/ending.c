@@ -9,8 +9,9 @@
 
 /* --- the files of one job ------------------------------------------------- */
 
-void
-work_close_inputs(struct work *work)
+/* Closes the files that only the worker reads. */
+static void
+close_inputs(struct work *work)
 {
     model_fds_fini(&work->model);
     if (work->dataset >= 0)
@@ -18,15 +19,31 @@ work_close_inputs(struct work *work)
     work->dataset = -1;
 }
 
-void
-work_close(struct work *work)
+bool
+ending_lend(struct ending *ending, size_t which, struct spool **ret,
+            struct api_problem *p)
 {
-    work_close_inputs(work);
+    struct blobs *blobs = library_blobs(ending->service->library);
+    if (ending->lent_by != ending->service)
+        for (size_t i = 0; i < N_LENT; i++)
+            lent_file_close(&ending->lent[i]);
+    ending->lent_by = ending->service;
+    return lent_file_open(blobs, &ending->lent[which], p) &&
+           spool_open_lent(blobs, ending->lent[which], ret, p);
+}
+
+void
+ending_close(struct ending *ending)
+{
+    struct work *work = &ending->work;
+    close_inputs(work);
     spool_discard(&work->data);
     spool_discard(&work->output);
     spool_discard(&work->report);
     spool_discard(&work->frozen);
     spool_discard(&work->observed);
+    for (size_t i = 0; i < N_LENT; i++)
+        lent_file_trim(&ending->lent[i]);
 }
 
 /* --- the end of one job --------------------------------------------------- */
@@ -95,7 +112,7 @@ ending_finish(struct ending *ending)
         lane_count_finished(ending->service);
     else
         fail(ending, &problem);
-    work_close(&ending->work);
+    ending_close(ending);
     free(ending->summary);
     ending->summary = NULL;
 }
@@ -111,7 +128,8 @@ endings_init(struct endings *endings, struct process *process)
     pthread_cond_init(&endings->idle, NULL);
     for (size_t i = 0; i < MOST_ENDINGS; i++) {
         struct ending *ending = &endings->each[i];
-        *ending = (struct ending){.endings = endings, .slot.device = GPUS_NONE};
+        *ending = (struct ending){
+            .endings = endings, .slot.device = GPUS_NONE, .lent = {-1, -1, -1, -1, -1}};
         pthread_cond_init(&ending->given, NULL);
     }
 }
@@ -129,6 +147,8 @@ endings_fini(struct endings *endings)
         if (ending->started)
             pthread_join(ending->thread, NULL);
         ending->started = false;
+        for (size_t k = 0; k < N_LENT; k++)
+            lent_file_close(&ending->lent[k]);
         pthread_cond_destroy(&ending->given);
     }
     pthread_cond_destroy(&endings->idle);
@@ -211,6 +231,6 @@ ending_give(struct ending *ending)
         return;
     }
     jobs_leave_worker(ending->service->jobs, &ending->slot);
-    work_close_inputs(&ending->work);
+    close_inputs(&ending->work);
     set_state(ending, ENDING_GIVEN);
 }

@@ -25,6 +25,9 @@ struct work {
     char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */
 };
 
+/* The files of a job that its worker writes. */
+enum { LENT_OUTPUT, LENT_REPORT, LENT_FROZEN, LENT_DATA, LENT_OBSERVED, N_LENT };
+
 enum ending_state { ENDING_IDLE, ENDING_TAKEN, ENDING_GIVEN };
 
 /* One job of a lane, from its claim to its end. The lane uses it until the end is given to
@@ -32,6 +35,10 @@ enum ending_state { ENDING_IDLE, ENDING_TAKEN, ENDING_GIVEN };
 struct ending {
     struct job_slot slot;
     struct work work;
+    /* Only the worker processes of this lane get them, one after the other, so none can
+       change what another one writes. -1: there is none. */
+    int lent[N_LENT];
+    const struct service *lent_by; /* whose folder they are in */
     const struct service *service;
     enum outcome outcome; /* DONE or REJECTED */
     char *summary;        /* owned */
@@ -71,8 +78,10 @@ void ending_give(struct ending *ending);
    write failed. */
 void ending_report_full_disk(const struct ending *ending, struct api_problem *p);
 
-/* Closes the files that only the worker reads. */
-void work_close_inputs(struct work *work);
-void work_close(struct work *work);
+/* Opens the file that a job's worker writes, empty, as a spool. */
+bool ending_lend(struct ending *ending, size_t which, struct spool **ret,
+                 struct api_problem *p);
+/* Closes the files of the job. */
+void ending_close(struct ending *ending);
 
 #endif

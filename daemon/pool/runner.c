@@ -143,16 +143,18 @@ open_work(struct runner *runner, const struct store_job *job, struct work *work,
           struct api_problem *p)
 {
     struct blobs *blobs = library_blobs(runner->lane.service->library);
+    struct ending *ending = runner->ending;
     struct message *request = &work->request;
     request->type = MESSAGE_QUANTIZE;
     if (!model_fds_open(runner->lane.service->library, job->model, &work->model, p) ||
         (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)))
         return false;
-    if (!spool_open_lent(blobs, &work->output, p) ||
-        !spool_open_lent(blobs, &work->report, p) ||
-        !spool_open_lent(blobs, &work->frozen, p) ||
-        !spool_open_lent(blobs, &work->data, p) ||
-        (observes(runner, job) && !spool_open_lent(blobs, &work->observed, p)))
+    if (!ending_lend(ending, LENT_OUTPUT, &work->output, p) ||
+        !ending_lend(ending, LENT_REPORT, &work->report, p) ||
+        !ending_lend(ending, LENT_FROZEN, &work->frozen, p) ||
+        !ending_lend(ending, LENT_DATA, &work->data, p) ||
+        (observes(runner, job) &&
+         !ending_lend(ending, LENT_OBSERVED, &work->observed, p)))
         return false;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
@@ -258,7 +260,7 @@ end_without_result(struct runner *runner, const struct store_job *job,
     struct jobs *jobs = ending->service->jobs;
     bool waits = outcome == OUTCOME_FAILED && p->code == API_UNAVAILABLE;
     ending_report_full_disk(ending, p);
-    work_close(&ending->work);
+    ending_close(ending);
     if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &ending->slot)))
         lane_count_failure(&runner->lane);
     else if (outcome != OUTCOME_DIED)

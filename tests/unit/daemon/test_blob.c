@@ -85,9 +85,10 @@ START_TEST(file_of_a_worker_that_is_stored)
 {
     enum { STAYS, IS_LOST, IS_LOST_AND_CHANGED } fate = (unsigned)_i;
     struct spool *spool = spool_of("abc");
-    int fd;
+    int fd, lent = -1;
     ck_assert(spool_commit(&spool, &problem));
-    ck_assert(spool_open_lent(blobs, &spool, &problem));
+    ck_assert(lent_file_open(blobs, &lent, &problem));
+    ck_assert(spool_open_lent(blobs, lent, &spool, &problem));
     ck_assert_int_eq(write(spool_fd(spool), "abc", 3), 3);
     fd = dup(spool_fd(spool));
     ck_assert(spool_finish_file(spool, &problem));
@@ -103,6 +104,37 @@ START_TEST(file_of_a_worker_that_is_stored)
     ck_assert_int_eq(scratch_count("blobs/ba"), fate != IS_LOST_AND_CHANGED);
     ck_assert(!problem.set || problem.code == API_IO);
     spool_discard(&spool);
+    lent_file_close(&lent);
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+}
+END_TEST
+
+/* The same file is lent again, empty, unless it has become large. Its earlier spools keep what
+   they copied. */
+START_TEST(file_is_lent_again)
+{
+    struct spool *first, *second;
+    struct stat st;
+    int fd = -1;
+    ck_assert(lent_file_open(blobs, &fd, &problem));
+    int before = fd;
+    ck_assert(spool_open_lent(blobs, fd, &first, &problem));
+    ck_assert_int_eq(write(fd, "abc", 3), 3);
+    ck_assert(spool_finish_file(first, &problem));
+    lent_file_trim(&fd);
+    ck_assert(lent_file_open(blobs, &fd, &problem));
+    ck_assert_int_eq(fd, before);
+    ck_assert(fstat(fd, &st) == 0 && st.st_size == 0);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 0);
+    ck_assert(spool_open_lent(blobs, fd, &second, &problem));
+    ck_assert_int_eq(write(fd, "another", 7), 7);
+    ck_assert(spool_commit(&first, &problem));
+    ck_assert_int_eq(scratch_count("blobs/ba"), 1);
+    spool_discard(&second);
+    ck_assert(fstat(fd, &st) == 0 && st.st_size == 7);
+    ck_assert_int_eq(ftruncate(fd, (1 << 20) + 1), 0);
+    lent_file_trim(&fd);
+    ck_assert_int_eq(fd, -1);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
 END_TEST
@@ -113,8 +145,10 @@ START_TEST(file_of_a_worker)
 {
     struct spool *spool;
     char text[8] = "";
-    int fd, kept;
-    ck_assert((_i ? spool_open_lent : spool_open)(blobs, &spool, &problem));
+    int fd, kept, lent = -1;
+    ck_assert(_i ? lent_file_open(blobs, &lent, &problem) &&
+                       spool_open_lent(blobs, lent, &spool, &problem)
+                 : spool_open(blobs, &spool, &problem));
     ck_assert_int_eq(write(spool_fd(spool), "abcd", 4), 4);
     ck_assert_int_eq(ftruncate(spool_fd(spool), 3), 0);
     kept = dup(spool_fd(spool));
@@ -129,6 +163,7 @@ START_TEST(file_of_a_worker)
     ck_assert_int_lt(write(fd, "x", 1), 0);
     close(fd);
     spool_discard(&spool);
+    lent_file_close(&lent);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
 END_TEST
@@ -435,6 +470,7 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, commits, 0, (int)(sizeof digests / sizeof *digests));
     tcase_add_test(t, same_bytes);
+    tcase_add_test(t, file_is_lent_again);
     tcase_add_loop_test(t, file_of_a_worker, 0, 2);
     tcase_add_loop_test(t, file_of_a_worker_that_is_stored, 0, 3);
     tcase_add_test(t, hole_of_a_worker);
