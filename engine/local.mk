@@ -246,6 +246,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/weights/updates.c engine/weights/updates.h \
 	engine/weights/gptq.c engine/weights/gptq.h \
 	engine/weights/panel.h \
+	engine/weights/elements.c engine/weights/elements.h \
 	engine/weights/factor.c \
 	engine/weights/refine.c \
 	engine/weights/integers.c engine/weights/integers.h \

@@ -80,22 +80,39 @@ struct output {
     unsigned bits; /* bits of a code */
     size_t used;
     size_t done; /* elements of the weight */
-    uint8_t codes[PIECE];
+    uint8_t codes[PIECE], packed[PIECE / 2];
     float floats[PIECE];
 };
 
-/* Packs n codes of fewer than 8 bits in place. Returns the number of bytes. */
+/* Packs two codes of four bits in each byte. */
+QDQI_LOOP void
+pairs_loop(const uint8_t *restrict codes, uint8_t *restrict to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned pair = codes[2 * i] | (unsigned)codes[2 * i + 1] << 8;
+        to[i] = (uint8_t)((pair & 0xf) | (pair >> 4 & 0xf0));
+    }
+}
+
+QDQI_VARIANTS(void, pairs, (const uint8_t *codes, uint8_t *to, size_t n),
+              (codes, to, n))
+
+/* Packs n codes of fewer than 8 bits. Returns the number of bytes. */
 static size_t
-pack(uint8_t *codes, size_t n, unsigned bits)
+pack(const uint8_t *codes, size_t n, unsigned bits, uint8_t *to)
 {
     const size_t per_byte = 8 / bits;
     const unsigned mask = (1U << bits) - 1;
     size_t size = 0;
+    if (bits == 4 && n % 2 == 0) {
+        pairs(codes, to, n / 2);
+        return n / 2;
+    }
     for (size_t i = 0; i < n; i += per_byte) {
         unsigned byte = 0;
         for (size_t k = 0; k < per_byte && i + k < n; k++)
             byte |= (codes[i + k] & mask) << (k * bits);
-        codes[size++] = (uint8_t)byte;
+        to[size++] = (uint8_t)byte;
     }
     return size;
 }
@@ -104,9 +121,14 @@ pack(uint8_t *codes, size_t n, unsigned bits)
 static enum qdq_code
 flush(struct output *out, struct qdq_error *err)
 {
-    size_t size = out->bits < 8 ? pack(out->codes, out->used, out->bits) : out->used;
+    const uint8_t *bytes = out->codes;
+    size_t size = out->used;
+    if (out->bits < 8) {
+        size = pack(out->codes, out->used, out->bits, out->packed);
+        bytes = out->packed;
+    }
     out->used = 0;
-    return out->sink->bytes(out->sink, out->codes, size, err);
+    return out->sink->bytes(out->sink, bytes, size, err);
 }
 
 static void

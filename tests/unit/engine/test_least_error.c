@@ -164,6 +164,66 @@ START_TEST(a_search_finds_what_all_candidates_find)
 }
 END_TEST
 
+/* Narrows one block, gathered element by element. */
+static float
+alone(const struct qdqi_constant *w, const struct qdqi_params *of, size_t at, size_t n,
+      size_t step, struct qdqi_arena *arena, int32_t *ret_zero_point)
+{
+    float x[MOST];
+    const int64_t dim = (int64_t)n;
+    for (size_t i = 0; i < n; i++)
+        memcpy(&x[i], w->bytes + (at + i * step) * sizeof *x, sizeof *x);
+    struct qdqi_constant one = {QDQI_FLOAT32, 1, &dim, n, (const uint8_t *)x, NULL};
+    struct qdqi_params p = {.format = of->format, .axis = 0, .block = dim};
+    ck_assert_int_eq(qdqi_weight_params(&one, "w", arena, &p, NULL), 0);
+    ck_assert_int_eq(qdqi_weight_narrow(&one, &p, NULL), 0);
+    *ret_zero_point = qdqi_zero_point(&p, 0);
+    return p.scales[0];
+}
+
+/* Shapes whose blocks are columns; the last block of each is shorter in some. */
+static const struct {
+    int64_t outer, rows, columns, block;
+} shapes[] = {
+    {1, 64, 16, 32}, {1, 70, 37, 32}, {3, 48, 5, 16},    {2, 130, 33, 128},
+    {1, 40, 1, 16},  {5, 1, 50, 16},  {1, 280, 20, 280},
+};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+/* Blocks that are gathered together have the scales that they have alone. */
+START_TEST(columns_are_as_if_they_were_alone)
+{
+    size_t outer = (size_t)shapes[_i].outer, rows = (size_t)shapes[_i].rows,
+           columns = (size_t)shapes[_i].columns, block = (size_t)shapes[_i].block;
+    const int64_t dims[] = {shapes[_i].outer, shapes[_i].rows, shapes[_i].columns};
+    size_t n = outer * rows * columns, n_blocks = (rows + block - 1) / block;
+    float *x = malloc(n * sizeof *x);
+    state = (uint64_t)_i;
+    for (size_t i = 0; i < n; i++)
+        x[i] = normal();
+    struct qdqi_constant w = {QDQI_FLOAT32, 3, dims, n, (const uint8_t *)x, NULL};
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        struct qdqi_params p = {
+            .format = formats[f], .axis = 1, .block = shapes[_i].block};
+        struct qdqi_arena *arena = qdqi_arena_new();
+        ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+        ck_assert_int_eq(qdqi_weight_narrow(&w, &p, NULL), 0);
+        ck_assert_uint_eq(p.n, outer * n_blocks * columns);
+        for (size_t i = 0; i < p.n; i++) {
+            size_t b = i / columns % n_blocks, o = i / columns / n_blocks;
+            size_t at = (o * rows + b * block) * columns + i % columns;
+            size_t length = rows - b * block < block ? rows - b * block : block;
+            int32_t zero_point;
+            float scale = alone(&w, &p, at, length, columns, arena, &zero_point);
+            ck_assert_mem_eq(&p.scales[i], &scale, sizeof scale);
+            ck_assert_int_eq(qdqi_zero_point(&p, i), zero_point);
+        }
+        qdqi_arena_free(&arena);
+    }
+    free(x);
+}
+END_TEST
+
 /* Blocks of zeros get the median of the others. */
 START_TEST(blocks_of_zeros_get_the_median)
 {
@@ -202,6 +262,7 @@ suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_search_finds_what_all_candidates_find, 0,
                         KINDS * (int)(sizeof formats / sizeof *formats));
+    tcase_add_loop_test(t, columns_are_as_if_they_were_alone, 0, N_SHAPES);
     tcase_add_loop_test(t, blocks_of_zeros_get_the_median, 0, 20);
     suite_add_tcase(s, t);
     return s;

@@ -351,50 +351,105 @@ END_TEST
 
 /* --- approximate errors --------------------------------------------------- */
 
-/* Returns the squared error that the nearest integers leave. */
+enum { ELEMENTS = 1000, N_SCALES = QDQI_APPROXIMATE_SCALES };
+
+/* Returns the squared error by the definition. */
 static double
-exact_error(const float *x, size_t n, const struct qdqi_approximate_scale *s)
+exact_error(const float *x, size_t n, const struct qdqi_approximate_scales *s, size_t k)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        double q = nearbyint((double)x[i] / (double)s->scale);
-        q = fmin(fmax(q, (double)s->low), (double)s->high);
-        double d = (double)x[i] - q * (double)s->scale;
+        double d = (double)x[i] -
+                   (double)qdqi_fake_integer(x[i], s->scales[k], s->low[k], s->high[k]);
         sum += d * d;
     }
     return sum;
 }
 
-/* The exact error lies between the bounds of every level, and they lie close together. */
+static void
+draw_elements(float *x, size_t n, uint64_t *state)
+{
+    memset(x, 0, (ELEMENTS + QDQI_APPROXIMATE_PAD) * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)ldexp((double)draw(state) - 0x1p31, -31);
+}
+
+/* Scales from 0.3 to 1 of the one that reaches the largest element, with zero points. */
+static void
+choose_scales(const struct qdqi_approximate *a, size_t n,
+              struct qdqi_approximate_scales *s)
+{
+    s->n = n;
+    for (size_t k = 0; k < n; k++) {
+        s->scales[k] = a->largest / 7 * (0.3F + 0.7F * (float)k / (float)n);
+        s->low[k] = -8 - (float)(k % 3);
+        s->high[k] = s->low[k] + 15;
+    }
+}
+
+/* The errors are the same at all levels that fuse, and the exact ones are within the bounds
+   of every level, which lie close together. */
 START_TEST(bounds_hold_the_exact_error)
 {
-    enum { N_SCALES = 71 };
-    struct qdqi_approximate_scale grid[N_SCALES];
-    double low[N_SCALES], high[N_SCALES];
+    struct qdqi_approximate_scales s;
+    double errors[N_SCALES], fused[N_SCALES];
     struct qdqi_approximate a;
     enum qdqi_simd level = (enum qdqi_simd)_i;
     uint64_t state = 4;
-    float x[QDQI_APPROXIMATE_MAX];
+    float x[ELEMENTS + QDQI_APPROXIMATE_PAD];
     if (!qdqi_simd_runs(level)) {
         printf("# bounds: %s does not run on this processor, left out\n",
                qdqi_simd_name(level));
         return;
     }
-    qdqi_simd_use(level);
-    for (size_t n = 1; n <= QDQI_APPROXIMATE_MAX; n += 17) {
-        for (size_t i = 0; i < n; i++)
-            x[i] = (float)ldexp((double)draw(&state) - 0x1p31, -31);
+    for (size_t n = 1; n <= ELEMENTS; n += 37) {
+        draw_elements(x, n, &state);
         ck_assert(qdqi_approximate_init(&a, x, n));
-        for (size_t k = 0; k < N_SCALES; k++)
-            grid[k] = (struct qdqi_approximate_scale){
-                a.largest / 7 * (0.3F + 0.01F * (float)k), -8, 7};
-        qdqi_approximate_errors(&a, grid, N_SCALES, low, high);
-        for (size_t k = 0; k < N_SCALES; k++) {
-            double exact = exact_error(x, n, &grid[k]);
-            ck_assert_double_le(low[k], exact);
-            ck_assert_double_ge(high[k], exact);
-            ck_assert_double_le(high[k] - low[k],
-                                1e-3 * (double)(a.largest * a.largest) * (double)a.n);
+        choose_scales(&a, 1 + n % N_SCALES, &s);
+        qdqi_simd_use(level);
+        qdqi_approximate_errors(&a, &s, errors);
+        for (size_t k = 0; k < s.n; k++) {
+            double exact = exact_error(x, n, &s, k);
+            double most = qdqi_approximate_most(&a, errors[k]);
+            ck_assert_double_ge(most, exact);
+            ck_assert_double_ge(qdqi_approximate_limit(&a, exact), errors[k]);
+            ck_assert_double_le(most - errors[k], 1e-5 * a.norm * a.norm);
+        }
+        if (level == QDQI_SIMD_PLAIN)
+            continue;
+        qdqi_simd_use(QDQI_SIMD_AVX2);
+        qdqi_approximate_errors(&a, &s, fused);
+        ck_assert_mem_eq(fused, errors, s.n * sizeof *fused);
+    }
+}
+END_TEST
+
+/* All integers between two numbers leave at least the error of what is beyond. */
+START_TEST(what_is_clipped_is_no_more_than_the_error)
+{
+    struct qdqi_approximate_scales s;
+    struct qdqi_approximate a;
+    enum qdqi_simd level = (enum qdqi_simd)_i;
+    uint64_t state = 5;
+    float x[ELEMENTS + QDQI_APPROXIMATE_PAD];
+    if (!qdqi_simd_runs(level))
+        return;
+    qdqi_simd_use(level);
+    for (size_t n = 1; n <= ELEMENTS; n += 37) {
+        draw_elements(x, n, &state);
+        ck_assert(qdqi_approximate_init(&a, x, n));
+        choose_scales(&a, N_SCALES, &s);
+        for (size_t k = 0; k < s.n; k++) {
+            double low = (double)s.low[k] * (double)s.scales[k], clipped = 0;
+            double high = (double)s.high[k] * (double)s.scales[k];
+            for (size_t i = 0; i < n; i++) {
+                double d = fmax(fmax((double)x[i] - high, low - (double)x[i]), 0);
+                clipped += d * d;
+            }
+            double beyond = qdqi_approximate_beyond(&a, low, high);
+            ck_assert_double_le(beyond, clipped);
+            ck_assert_double_le(beyond, exact_error(x, n, &s, k));
+            ck_assert_double_ge(beyond, 0.999 * clipped - 1e-5 * a.norm * a.norm);
         }
     }
 }
@@ -418,6 +473,7 @@ suite(void)
     tcase_add_test(t, the_highest_is_used);
     tcase_add_loop_test(t, levels_agree, 0, N_LOOPS * (QDQI_N_SIMD - 1));
     tcase_add_loop_test(t, fused_levels_agree, QDQI_SIMD_AVX2, QDQI_N_SIMD);
+    tcase_add_loop_test(t, what_is_clipped_is_no_more_than_the_error, 0, QDQI_N_SIMD);
     tcase_add_loop_test(t, zeros_are_counted, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
     tcase_add_loop_test(t, bounds_hold_the_exact_error, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
     suite_add_tcase(s, t);
