@@ -251,6 +251,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/weights/refine.c \
 	engine/weights/integers.c engine/weights/integers.h \
 	engine/weights/least_error.c \
+	engine/weights/pairs.c engine/weights/pairs.h \
 	engine/weights/scales.c engine/weights/scales.h \
 	engine/weights/walk.c engine/weights/walk.h \
 	engine/whatif/greedy.c engine/whatif/greedy.h \

@@ -12,21 +12,26 @@
 /* --- blocks --------------------------------------------------------------- */
 
 int
+qdqi_input_axis(const struct qdqi_node *node, int axis, size_t rank)
+{
+    static const char *const matrices[] = {"Gemm", "MatMul", NULL};
+    const int last = (int)rank - 1;
+    if (qdqi_node_is_one_of(node->proto, matrices))
+        return axis == last ? last - 1 : last;
+    return axis == 0 ? 1 : 0;
+}
+
+int
 qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
                 const int64_t *dims, size_t rank)
 {
-    const char *op = node->proto->op_type;
-    int last = (int)rank - 1, other;
     if (p->spec->weight_granularity != QDQ_PER_BLOCK || !p->per_channel)
         return axis;
     if (rank == 1)
         return 0;
     if (axis < 0)
         return axis;
-    if (strcmp(op, "Gemm") == 0 || strcmp(op, "MatMul") == 0)
-        other = axis == last ? last - 1 : last;
-    else
-        other = axis == 0 ? 1 : 0;
+    const int other = qdqi_input_axis(node, axis, rank);
     return dims[other] > 1 ? other : axis;
 }
 

@@ -41,8 +41,11 @@ struct qdqi_planned_weight {
     int64_t block;
     const char *layer; /* name of the first layer that uses the weight */
     enum qdqi_format format;
-    bool is_reduced; /* whether its integers are limited to -64 to 64 */
-    bool is_table;   /* rows of its integers are gathered before they are dequantized */
+    bool is_reduced; /* whether sums of two products fit 16 bits */
+    /* the axis of the inputs where neighbours are together at most 128; -1: each integer is
+       limited to -64 to 64 */
+    int pair_axis;
+    bool is_table; /* rows of its integers are gathered before they are dequantized */
     /* it is an LSTM's: [directions, gates, inputs], with a scale for each gate of each
        direction where there is an axis, else for each direction */
     bool is_gates;

@@ -66,6 +66,10 @@ enum qdq_code qdqi_run_case(struct planner *p, const struct qdq_case_use *use,
 enum qdq_code qdqi_decide(struct planner *p, size_t i,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns the axis of the weight of a Conv, ConvTranspose, Gemm or MatMul along which its inputs
+   lie, if its outputs lie along `axis`. The weight has two axes or more. */
+int qdqi_input_axis(const struct qdqi_node *node, int axis, size_t rank);
+
 /*
  * Returns the axis that blocks of a weight lie along. That is the axis over which the
  * layer sums, for a layer whose channels lie along `axis`. Returns `axis` where there

@@ -5,6 +5,8 @@
 #include "base/host.h"
 #include "layers/kernels.h"
 
+#include <string.h>
+
 bool
 qdqi_saturation_decide(const struct qdq_spec *spec, const char **ret_reason)
 {
@@ -27,18 +29,53 @@ qdqi_saturation_decide(const struct qdq_spec *spec, const char **ret_reason)
     return false;
 }
 
+/* Returns the axis whose neighbours the kernels of a layer add in 16 bits; -1: it is not
+   known. A frozen spec of version 0.1, which has no host, knew none. */
+static int
+find_pair_axis(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    const int64_t *dims;
+    size_t rank;
+    if (!qdqi_host_row(p->spec->host) || cls->is_recurrent ||
+        p->plan->weights[layer->weight_row].block > 0 ||
+        !qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) ||
+        rank < 2 ||
+        /* The groups share the axis of the outputs. */
+        (qdqi_node_is(node->proto, "ConvTranspose") &&
+         qdqi_node_int(node->proto, "group", 1) > 1))
+        return -1;
+    const int axis = cls->axis(cls, node, layer->weight_input, rank);
+    return axis < 0 ? -1 : qdqi_input_axis(node, axis, rank);
+}
+
+/* Returns whether the layer adds products of its weight. */
+static bool
+is_limited(const struct planner *p, const struct qdq_layer *layer)
+{
+    return qdqi_is_product(layer->op) || strcmp(layer->op, "ConvTranspose") == 0 ||
+           p->graph->classes[layer->node]->is_recurrent;
+}
+
+static void
+limit_weight(struct qdqi_planned_weight *w, int pair_axis)
+{
+    w->pair_axis = w->is_reduced && w->pair_axis != pair_axis ? -1 : pair_axis;
+    w->is_reduced = true;
+}
+
 /* Limits the integers of the layer's weights, if the layer adds products of int8. */
 static void
 limit_weights(struct planner *p, int rule, struct qdq_layer *layer)
 {
     struct qdqi_planned_weight *weights = p->plan->weights;
-    const bool is_recurrent = p->graph->classes[layer->node]->is_recurrent;
-    if ((!qdqi_is_product(layer->op) && !is_recurrent) || layer->weight_input < 0 ||
+    if (!is_limited(p, layer) || layer->weight_input < 0 ||
         weights[layer->weight_row].format != QDQI_TO_INT8)
         return;
-    weights[layer->weight_row].is_reduced = true;
-    if (is_recurrent)
-        weights[layer->recurrent_row].is_reduced = true;
+    limit_weight(&weights[layer->weight_row], find_pair_axis(p, layer));
+    if (p->graph->classes[layer->node]->is_recurrent)
+        limit_weight(&weights[layer->recurrent_row], -1);
     layer->rules |= qdqi_rule_bit(p, rule);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rule C7, which several targets have: integers of 7 bits for weights, where processors
- * add products of 8 bits in 16 bits.
+ * Rule C7, which several targets have: scales of weights that keep sums of two products in
+ * 16 bits, where processors add them so.
  */
 #ifndef QDQI_PLAN_SATURATION_H
 #define QDQI_PLAN_SATURATION_H
@@ -9,10 +9,12 @@
 #include "plan/rules.h"
 
 /* The rule's row in a target's list of rules. */
-#define QDQI_SATURATION_RULE(RULE)                                                   \
-    RULE(C7, AUTO,                                                                   \
-         "The int8 weights of Conv, Gemm, MatMul and LSTM are integers from -64 to " \
-         "64, so that the 16-bit sums of processors without VNNI do not overflow.")
+#define QDQI_SATURATION_RULE(RULE)                                                    \
+    RULE(C7, AUTO,                                                                    \
+         "The int8 weights of Conv, ConvTranspose, Gemm and MatMul have scales with " \
+         "which two neighbours are together at most 128, and those of LSTM are "      \
+         "integers from -64 to 64, so that the 16-bit sums of processors without "    \
+         "VNNI do not overflow.")
 
 /* Decides the rule by the class of processors and by the formats of a complete spec, and
    sets *ret_reason to the reason. */

@@ -64,7 +64,7 @@ use_entropy(const struct qdqi_job *job, struct qdq_spec *spec)
     return use_method(spec, "entropy");
 }
 
-/* Switches the rule C7 off. Its weights have 7 bits, so that sums in 16 bits do not
+/* Switches the rule C7 off. Its weights have wider scales, so that sums in 16 bits do not
    saturate; only the kernels of this processor can tell whether they would. */
 static bool
 use_whole_range(const struct qdqi_job *job, struct qdq_spec *spec)

@@ -7,6 +7,7 @@
 #include "scale/matrix.h"
 #include "weights/gptq.h"
 #include "weights/integers.h"
+#include "weights/pairs.h"
 
 #include <string.h>
 
@@ -141,7 +142,7 @@ round_or_take(struct qdqi_job *job, const struct qdqi_planned_weight *w,
         .format = w->format,
         .axis = p->axis,
         .block = p->block,
-        .is_reduced = w->is_reduced,
+        .is_reduced = w->is_reduced && w->pair_axis < 0,
         .is_centred = spec->bias_correction != QDQ_BIASES_NONE &&
                       has_biases(job, w, m->outputs * m->moments->groups),
         .by_gptq = uses_gptq(spec, qdqi_format_row((int)w->format)),
@@ -177,6 +178,8 @@ round_matrix(struct qdqi_job *job, const struct qdqi_planned_weight *w,
     enum qdq_code code = round_or_take(job, w, p, m, integers, &why, err);
     if (code)
         return code;
+    if (w->is_reduced && w->pair_axis >= 0)
+        qdqi_pairs_fit(c, w->pair_axis, w->axis, integers);
     p->rounded = integers;
     p->rounded_floats = qdqi_rounded_new(job->scratch, c, p);
     if (!p->rounded_floats)

@@ -8,6 +8,7 @@
 #include "number/half.h"
 #include "weights/blocks.h"
 #include "weights/integers.h"
+#include "weights/pairs.h"
 #include "weights/scales.h"
 #include "weights/walk.h"
 #include "scale/bias.h"
@@ -177,12 +178,17 @@ warn_kept(struct qdqi_job *job, const struct budget *budget, struct qdq_error *e
 }
 
 /*
- * Widens the scales so that the weight uses the integers from -64 to 64 instead of -127
- * to 127.
+ * Widens the scales so that sums of two products fit 16 bits: as far as the weight's
+ * neighbours ask for, or from integers from -127 to 127 to those from -64 to 64.
  */
 static void
-reduce_range(const struct qdqi_planned_weight *w, struct qdqi_params *p)
+reduce_range(const struct qdqi_planned_weight *w, const struct qdqi_constant *c,
+             struct qdqi_params *p)
 {
+    if (w->pair_axis >= 0) {
+        qdqi_pairs_widen(c, w->pair_axis, p);
+        return;
+    }
     for (size_t i = 0; i < p->n; i++) {
         double wider = (double)p->scales[i] * 127 / 64;
         if (w->tensor->dtype == QDQI_FLOAT16)
@@ -321,11 +327,12 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
         return QDQ_OK;
     enum qdq_code code =
         qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
-    /* A narrower range would clip, and the integers would go beyond 64. */
-    if (!code && g->job->work->spec->weight_method == QDQ_WEIGHT_MSE && !w->is_reduced)
+    /* With a narrower range the integers would go beyond 64. */
+    if (!code && g->job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
+        (!w->is_reduced || w->pair_axis >= 0))
         code = qdqi_weight_narrow(&choice->c, p, err);
     if (!code && w->is_reduced)
-        reduce_range(w, p);
+        reduce_range(w, &choice->c, p);
     return code;
 }
 

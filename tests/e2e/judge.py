@@ -59,6 +59,16 @@ def saturates():
     return bool((made != 64 * 255 * 127).any())
 
 
+def largest_sums(weight):
+    """Returns for each output of the weight of a Conv, or of a Gemm with transB, the largest sum
+    of two neighbours of the same sign: of the elements 2k and 2k + 1 of its input channels, for
+    one element of the kernel after the other."""
+    rows = np.moveaxis(weight, 1, -1).reshape(len(weight), -1)
+    rows = np.pad(rows, ((0, 0), (0, rows.shape[1] % 2)))
+    parts = [np.maximum(sign * rows, 0) for sign in (1, -1)]
+    return np.max([(part[:, ::2] + part[:, 1::2]).max(1) for part in parts], axis=0)
+
+
 def sqnr_db(real, quantized):
     return 10 * np.log10(np.sum(real ** 2) / np.sum((real - quantized) ** 2))
 

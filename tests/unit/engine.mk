@@ -22,6 +22,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_model \
 	tests/unit/engine/test_number \
 	tests/unit/engine/test_observations \
+	tests/unit/engine/test_pairs \
 	tests/unit/engine/test_parts \
 	tests/unit/engine/test_plan \
 	tests/unit/engine/test_range \

@@ -103,10 +103,11 @@ def test_compensated_rounding_and_made_biases_gain_in_openvino(tmp_path, core, i
     assert sqnr["gptq"] > sqnr["nearest"] + 1, sqnr
 
 
-# The third column is a margin below what OpenVINO 2026.4.1 gives without VNNI, which
-# is the smaller figure: 34.1, 26.1, 29.5, 27.6 over 1,000 images.
+# The second column is a margin below what OpenVINO 2026.4.1 gives over 1,000 images: with VNNI
+# 36.7, 31.4, 31.0 and 29.1 dB, and without it 36.7, 35.8, 33.3 and 30.6, where more layers are
+# in floating point.
 @pytest.mark.parametrize("name, least", [
-    ("glyph_resnet", 32), ("glyph_vit", 24), ("glyph_mobilenet", 27.5), ("glyph_se", 25.5)])
+    ("glyph_resnet", 35), ("glyph_vit", 29), ("glyph_mobilenet", 29), ("glyph_se", 27)])
 def test_it_runs_in_integers(core, images, by_default, real_outputs, name, least):
     path, report = by_default(name)
     made, kernels = run(core, path, images)
@@ -303,7 +304,7 @@ def test_choices_are_estimated_and_then_judged(tmp_path, core):
     assert len(estimated) > 10 > len(judged)
     assert report["what_ifs"] > len(estimated)
     best = [step for step in steps if step["kept"]][-1]
-    assert not best["estimated"] and best["sqnr_db"] > steps[0]["sqnr_db"] + 3
+    assert not best["estimated"] and best["sqnr_db"] > steps[0]["sqnr_db"] + 2
     in_float = {name for entry in best["spec"]["layers"] for name in entry["name"]}
     assert in_float == {layer["name"] for layer in report["layers"]
                         if layer["reason"] == "recipe"}
