@@ -99,8 +99,11 @@ decide_weight(const struct planner *p, const struct qdqi_class *cls,
     int axis = is_per_channel(p, cls, w, rank) ? cls->axis(cls, node, w, rank) : -1;
     if (axis == QDQI_BAD_AXIS)
         return "weight lacks the channel axis of its layer support";
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
     layer->weight_input = w;
-    layer->weight_axis = qdqi_block_axis(p, node, axis, dims, rank);
+    layer->weight_axis = hooks->is_operand && hooks->is_operand(p, layer)
+                             ? axis
+                             : qdqi_block_axis(p, node, axis, dims, rank);
     layer->weight = node->inputs[w]->name;
     return NULL;
 }

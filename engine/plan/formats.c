@@ -27,8 +27,8 @@ qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
 {
     if (p->spec->weight_granularity != QDQ_PER_BLOCK || !p->per_channel)
         return axis;
-    if (rank == 1)
-        return 0;
+    if (rank == 1) /* a single block is one scale, which has no axis */
+        return dims[0] > p->spec->weight_block ? 0 : axis;
     if (axis < 0)
         return axis;
     const int other = qdqi_input_axis(node, axis, rank);

@@ -187,6 +187,25 @@ is_half_concat(const struct planner *p, const struct qdq_layer *layer)
             (node->inputs[0] && node->inputs[0]->dtype == QDQI_FLOAT16));
 }
 
+/* Returns whether the weight has blocks, and an integer kernel would be made of the layer, which
+   has no scales of blocks and fails when it runs. None is made of a Gemm with blocks. */
+static bool
+has_blocks(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const enum qdq_format format = p->spec->weight_format;
+    return !p->spec->weight_only && layer->weight_input >= 0 &&
+           (format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8) &&
+           (qdqi_node_is(node->proto, "Conv") || qdqi_node_is(node->proto, "MatMul")) &&
+           qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
+}
+
+static bool
+must_read_raw(const struct planner *p, const struct qdq_layer *layer)
+{
+    return is_half_concat(p, layer) || has_blocks(p, layer);
+}
+
 /* A smaller table is not worth a node more. */
 enum { LEAST_TABLE = 1 << 14 };
 
@@ -421,9 +440,37 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
     return qdqi_output_add_moved(p, layer);
 }
 
+/* Takes the pairs from the inputs of layers whose weights have blocks. */
+static enum qdq_code
+leave_blocks(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_layer *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_layers; i++) {
+        struct qdq_layer *layer = &p->layers[i];
+        if (layer->n_inputs == 0 || !has_blocks(p, layer))
+            continue;
+        layer->quantized_inputs = NULL;
+        layer->n_inputs = 0;
+        first = n++ ? first : layer;
+    }
+    return n == 0
+               ? QDQ_OK
+               : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
+                           first->name,
+                           "%zu layer%s (%.128s%s): ONNX Runtime has no integer "
+                           "kernel for 8-bit weights with a scale for each block, so "
+                           "that only the weight is quantized: choose another "
+                           "granularity",
+                           n, n == 1 ? "" : "s", first->name, n == 1 ? "" : ", ...");
+}
+
 static enum qdq_code
 decide_outputs(struct planner *p, struct qdq_error *err)
 {
+    enum qdq_code code = leave_blocks(p, err);
+    if (code)
+        return code;
     if (qdqi_rule_is_on(p, C15))
         qdqi_gain_apply(p, C15);
     bool ok = qdqi_outputs_begin(p);
@@ -505,13 +552,14 @@ cite(const struct planner *p, struct qdq_layer *layer)
         layer->rules |= qdqi_rule_bit(p, C14);
 }
 
-/* A tensor that no integer kernel makes is read as it is by floating-point layers. */
+/* A tensor that no integer kernel makes is read as it is by floating-point layers. One that no
+   layer reads keeps the pair behind its own layer, which an entry asks for. */
 static void
 keep_raw(struct planner *p)
 {
     for (size_t i = 0; qdqi_rule_is_on(p, C16) && i < p->plan->view.n_tensors; i++) {
         struct qdqi_planned_tensor *t = &p->plan->activations[i];
-        t->everywhere = qdqi_gain_comes_from_integers(p, t->tensor);
+        t->everywhere = !t->tensor->uses || qdqi_gain_comes_from_integers(p, t->tensor);
     }
 }
 
@@ -542,7 +590,7 @@ static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
     .is_on = is_on,
-    .must_read_raw = is_half_concat,
+    .must_read_raw = must_read_raw,
     .hindrance = hindrance,
     .is_per_channel = is_per_channel,
     .is_operand = is_operand,

@@ -217,6 +217,63 @@ def test_bias_that_cannot_become_integers_stays(tmp_path):
                                rtol=0.02)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("op,weight,shape,out", [
+    ("MatMul", (64, 16), [4, 64], [4, 16]), ("Gemm", (64, 16), [4, 64], [4, 16]),
+    ("Conv", (16, 64, 1, 1), [1, 64, 2, 2], [1, 16, 2, 2])])
+def test_layers_with_blocks_of_8_bits_run(tmp_path, op, weight, shape, out, dtype):
+    """onnxruntime makes integer kernels of Conv and MatMul that refuse scales of blocks when they
+    run, so that these layers have no pair on what they read."""
+    model = onnx.ModelProto.FromString(one_layer(
+        op, ["x", "w"], {"w": RANDOM.normal(0, 1, weight).astype(np.float32)}, shape, out))
+    data = RANDOM.normal(0, 1, (8, *shape)).astype(np.float32)
+    made, report = quantize(tmp_path, model.SerializeToString(), npz(data),
+                            weights={"dtype": dtype, "granularity": {"block": 32}})
+    [layer] = report["layers"]
+    warned = [w["node"] for w in report["warnings"] if w["code"] == "target_format"]
+    assert layer["weight_quantized"] and report["evaluation"]["deployed"]
+    assert (layer["quantized_inputs"], warned) == (
+        ([0], []) if op == "Gemm" else ([], ["layer"]))
+    real = judge.run(model.SerializeToString(), {"x": data[0]})
+    assert judge.sqnr_db(real, judge.run(made, {"x": data[0]}, optimized=True)) > 30
+
+
+@pytest.mark.parametrize("op,constant_first,shape,out", [
+    ("Add", True, (16,), [4, 16]), ("Mul", False, (4, 16), [4, 16]),
+    ("MatMul", False, (16,), [4]), ("MatMul", True, (4,), [16])])
+@pytest.mark.parametrize("block", [4, 32])
+def test_operands_have_no_blocks(tmp_path, op, constant_first, shape, out, block):
+    """onnxruntime refuses a block for a single scale, and several scales for an operand."""
+    inputs = ["c", "x"] if constant_first else ["x", "c"]
+    model = one_layer(op, inputs, {"c": RANDOM.normal(0, 1, shape).astype(np.float32)}, [4, 16],
+                      out)
+    data = RANDOM.normal(0, 1, (8, 4, 16)).astype(np.float32)
+    made, report = quantize(tmp_path, model, npz(data),
+                            weights={"granularity": {"block": block}})
+    blocks = op == "MatMul" and not constant_first and block == 4
+    assert report["layers"][0]["weight_axis"] == (0 if blocks else None)
+    real = judge.run(model, {"x": data[0]})
+    assert judge.sqnr_db(real, judge.run(made, {"x": data[0]}, optimized=True)) > 25
+
+
+@pytest.mark.parametrize("reader", ["", " z = Relu (y)"])
+def test_an_entry_for_a_layer_behind_which_nothing_is_quantized(tmp_path, reader):
+    """The output of a MaxPool has a pair also if nothing reads it, or a layer in float."""
+    model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["": 17]>
+        g (float[1, 3, 8, 8] x) => (float[1, 3, 7, 7] y) {
+            a = InstanceNormalization (x, s, s)
+            y = MaxPool <kernel_shape = [2, 2]> (a)%s
+        }''' % reader)
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(3, np.float32), "s"))
+    data = RANDOM.normal(0, 1, (8, 1, 3, 8, 8)).astype(np.float32)
+    made, report = quantize(tmp_path, model.SerializeToString(), npz(data), recipe="auto",
+                            layers=[{"class": "MaxPooling2D"}])
+    assert [layer["quantized_outputs"] for layer in report["layers"]
+            if layer["op"] == "MaxPool"] == [[0]]
+    real = judge.run(model.SerializeToString(), {"x": data[0]})
+    assert judge.sqnr_db(real, judge.run(made, {"x": data[0]}, optimized=True)) > 30
+
+
 @pytest.mark.parametrize("op", ["Add", "Mul"])
 @pytest.mark.parametrize("constant_first", [False, True])
 def test_constant_operands_have_the_activations_format(tmp_path, op, constant_first):
