@@ -26,6 +26,8 @@ qdq_host_name(size_t i)
     return i < QDQ_N_HOSTS ? rows[i].name : NULL;
 }
 
+enum { LARGEST_BLOCK = 16 }; /* channels of a block on any processor */
+
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
@@ -79,11 +81,20 @@ has_vnni(void)
            has_bit(seven.c, 11);
 }
 
+/* Returns whether ONNX Runtime computes with registers of 512 bits: AVX512F, and the system
+   saves them. */
+static bool
+has_avx512(void)
+{
+    const unsigned zmm = 0xe6;
+    return (saved_state() & zmm) == zmm && has_bit(ask(7, 0).b, 16);
+}
+
 /* The answers do not change, and a virtual machine takes tens of microseconds for each
    CPUID, so they are kept. Threads that ask at the same time store the same. */
 static struct {
     atomic_bool asked;
-    atomic_uint class;
+    atomic_uint class, block;
     atomic_uint brand[12]; /* text that is padded with spaces or NULs on either side */
 } processor;
 
@@ -93,6 +104,7 @@ ask_processor(void)
     if (processor.asked)
         return;
     processor.class = has_vnni() ? QDQ_HOST_VNNI : QDQ_HOST_AVX2;
+    processor.block = has_avx512() ? LARGEST_BLOCK : LARGEST_BLOCK / 2;
     for (unsigned i = 0; i < 3; i++) {
         const struct answer r = ask(0x80000002 + i, 0);
         const unsigned words[] = {r.a, r.b, r.c, r.d};
@@ -107,6 +119,13 @@ qdqi_host_here(void)
 {
     ask_processor();
     return (enum qdq_host)processor.class;
+}
+
+size_t
+qdqi_host_block(void)
+{
+    ask_processor();
+    return processor.block;
 }
 
 void
@@ -131,6 +150,12 @@ enum qdq_host
 qdqi_host_here(void)
 {
     return QDQ_HOST_ARM;
+}
+
+size_t
+qdqi_host_block(void)
+{
+    return LARGEST_BLOCK;
 }
 
 void

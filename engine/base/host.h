@@ -17,6 +17,10 @@ const struct qdqi_host_row *qdqi_host_row(enum qdq_host host);
 /* Returns the class of this processor. */
 enum qdq_host qdqi_host_here(void);
 
+/* Returns the number of channels in a block of ONNX Runtime's layout NCHWc on this processor, or
+   a multiple of it where that is not known. */
+size_t qdqi_host_block(void);
+
 /* Writes the name of this processor, at most `size` bytes with the NUL. */
 void qdqi_host_processor(char *to, size_t size);
 

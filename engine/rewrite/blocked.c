@@ -2,7 +2,7 @@
 #include "config.h"
 #include "rewrite/blocked.h"
 
-enum { LARGEST_BLOCK = 16 }; /* the most channels of a block on any processor */
+#include "base/host.h"
 
 /* Work of one model. */
 struct finder {
@@ -94,7 +94,7 @@ qdqi_find_blocked(const struct qdq_model *source, const struct qdq_plan *plan,
                   const bool *wanted, struct qdqi_arena *arena, const size_t **ret,
                   struct qdq_error *err)
 {
-    size_t n = plan->view.n_tensors;
+    size_t n = plan->view.n_tensors, block = qdqi_host_block();
     size_t *blocked = qdqi_arena_array(arena, n, sizeof *blocked);
     struct finder f = {&source->graph, qdqi_arena_array(arena, source->graph.n_nodes,
                                                         sizeof *f.channels)};
@@ -108,7 +108,7 @@ qdqi_find_blocked(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; i < n; i++) {
         const struct qdqi_planned_tensor *t = &plan->activations[i];
         size_t channels = channels_of(&f, t->tensor);
-        if (!wanted[i] || t->dtype != QDQI_FLOAT32 || channels % LARGEST_BLOCK != 0)
+        if (!wanted[i] || t->dtype != QDQI_FLOAT32 || channels % block != 0)
             continue;
         blocked[i] = channels;
         if (channels > 0)

@@ -24,7 +24,7 @@
 /*
  * Finds the wanted activations that the runtime may hold in blocks. (*ret)[i] is the number
  * of channels of activation i, or 0 when it is observed in the plain layout; *ret is NULL
- * when all are. The channels fill any block, so that no element pads one.
+ * when all are. The channels fill the blocks of this processor, so that no element pads one.
  */
 enum qdq_code qdqi_find_blocked(const struct qdq_model *source,
                                 const struct qdq_plan *plan, const bool *wanted,
