@@ -86,6 +86,38 @@ comes_from_normalization(const struct qdq_model *model, const struct qdqi_node *
     return divided && qdqi_node_is(divided->proto, "Div");
 }
 
+/* Returns the input of a node whose axes are those of its output; NULL if there is none. */
+static const struct qdqi_tensor *
+with_same_axes(const struct qdqi_node *node)
+{
+    static const char *const keeping[] = {
+        "Identity", "Cast", "Slice", "BatchNormalization", "Relu", "LeakyRelu", "PRelu",
+        "Clip",     "Tanh", "Exp",   "Softplus",           "Add",  "Mul",       NULL};
+    if (!node || !qdqi_node_is_one_of(node->proto, keeping) ||
+        node->proto->n_input == 0)
+        return NULL;
+    const struct qdqi_tensor *first = node->inputs[0];
+    return first && first->is_fixed && node->proto->n_input > 1 ? node->inputs[1]
+                                                                : first;
+}
+
+/* Returns whether the last axis of a tensor is one of places, as the width of an image is: a
+   layer with channels along the second axis makes it. */
+static bool
+is_of_places(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    static const char *const places[] = {
+        "Conv",   "ConvTranspose", "MaxPool",      "AveragePool",
+        "Resize", "Upsample",      "DepthToSpace", NULL};
+    const struct qdqi_node *node = maker_of(model, t);
+    for (int i = 0; node && i < MOST_NODES; i++) {
+        if (qdqi_node_is_one_of(node->proto, places))
+            return true;
+        node = maker_of(model, with_same_axes(node));
+    }
+    return false;
+}
+
 /* --- shapes ------------------------------------------------------------------- */
 
 static bool
@@ -107,7 +139,8 @@ qdqi_output_may_list_classes(const struct qdq_model *model, size_t i)
     for (size_t k = 0; output->rank >= 3 && k < model->info.n_inputs; k++)
         if (may_have_shape(&model->info.inputs[k], output))
             return false;
-    const struct qdqi_node *node =
-        find_maker(model, qdqi_map_get(model->graph.tensors, output->name));
-    return !comes_from_sigmoid(model, node) && !comes_from_normalization(model, node);
+    const struct qdqi_tensor *tensor = qdqi_map_get(model->graph.tensors, output->name);
+    const struct qdqi_node *node = find_maker(model, tensor);
+    return !comes_from_sigmoid(model, node) && !comes_from_normalization(model, node) &&
+           !is_of_places(model, tensor);
 }

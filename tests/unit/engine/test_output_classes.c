@@ -24,6 +24,10 @@ static const struct row {
     {"state", {"Relu"}, 3, true, false},
     {"shape of the input with two axes", {"Relu"}, 2, true, true},
     {"no shape", {"Relu"}, 3, false, true},
+    {"map", {"AveragePool"}, 3, false, false},
+    {"map behind an activation", {"MaxPool", "Relu"}, 3, false, false},
+    {"turned map", {"MaxPool", "Transpose"}, 3, false, true},
+    {"scores of each place", {"AveragePool", "Softmax"}, 3, false, true},
 };
 
 static struct builder b;
