@@ -18,6 +18,7 @@ cli_qdq_SOURCES = \
 	cli/main.c \
 	cli/options.c cli/options.h \
 	cli/page.c cli/page.h \
+	cli/places.c cli/places.h \
 	cli/print.c cli/print.h \
 	cli/progress.c cli/progress.h \
 	cli/pull.c \

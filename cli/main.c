@@ -6,8 +6,11 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "print.h"
@@ -51,9 +54,25 @@ run_command(int argc, char **argv, const struct command *command)
     return finish(command->run(&options, &problem), &problem);
 }
 
+/*
+ * Opens the standard files that the caller closed. A file that is opened later would else have
+ * the number of one of them, and get the text that is printed. To read or to write them fails
+ * as before.
+ */
+static void
+hold_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int
 main(int argc, char **argv)
 {
+    hold_standard_files();
+    /* A file that grows beyond the caller's limit is an error that names it. */
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     static char lines[4096];
     setvbuf(stderr, lines, _IOLBF, sizeof lines); /* each line is one write */
     int at = argc > 1 ? move_options(argv) : 1;

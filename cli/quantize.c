@@ -14,6 +14,7 @@
 #include "files.h"
 #include "late_id.h"
 #include "page.h"
+#include "places.h"
 #include "print.h"
 #include "progress.h"
 
@@ -128,7 +129,8 @@ open_outputs(struct quantization *q, const struct options *options, const char *
     if (is_input(q, out))
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s is the model itself, so it is not overwritten", out);
-    return output_open(out, &q->out, problem) && open_data(q, out, problem) &&
+    return check_places(options, out, problem) && output_open(out, &q->out, problem) &&
+           open_data(q, out, problem) &&
            (!options->report ||
             output_open(options->report, &q->report_out, problem)) &&
            (!options->html || output_open(options->html, &q->html, problem)) &&

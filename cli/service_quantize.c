@@ -14,6 +14,7 @@
 
 #include "download.h"
 #include "files.h"
+#include "places.h"
 #include "print.h"
 
 /* The resources of the command. */
@@ -40,7 +41,7 @@ open_outputs(struct remote_quantization *q, const struct options *options,
     if (is_own)
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s is the model itself, so it is not overwritten", out);
-    return output_open(out, &q->out, problem) &&
+    return check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            (!options->report ||
             output_open(options->report, &q->report_out, problem)) &&
            (!options->html || output_open(options->html, &q->html, problem));

@@ -79,6 +79,47 @@ def test_outputs_that_cannot_be(tmp_path):
     assert (tmp_path / "net.onnx").read_bytes() == RESNET.read_bytes()
 
 
+@pytest.mark.parametrize("options,place,why", [
+    (["-o", "a", "--report", "a"], "a", "two files"),
+    (["-o", "a", "--html", "sub/../a"], "sub/../a", "two files"),
+    (["-o", "a", "--report", "b", "--html", "b"], "b", "two files"),
+    (["-o", "a", "--report", "m.onnx"], "m.onnx", "the model itself"),
+    (["-o", "d.npz"], "d.npz", "is read"), (["-o", "a", "--html", "s.json"], "s.json", "is read")])
+def test_no_file_is_written_over_another_one(tmp_path, options, place, why):
+    (tmp_path / "sub").mkdir()
+    for name, data in (("m.onnx", RESNET), ("d.npz", FEW_SAMPLES)):
+        (tmp_path / name).write_bytes(data.read_bytes())
+    (tmp_path / "s.json").write_text("{}")
+    before = {name: (tmp_path / name).read_bytes() for name in ("m.onnx", "d.npz", "s.json")}
+    done = qdq("quantize", "m.onnx", "--calibration", "d.npz", "--spec", "s.json", *options,
+               cwd=tmp_path)
+    assert done.returncode == 1
+    assert place in last_line(done) and why in last_line(done)
+    assert names(tmp_path) == [*sorted(before), "sub"]
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+
+
+def test_closed_standard_files_get_no_place_of_their_own(tmp_path):
+    """A file that is opened where standard output was closed would get what is printed."""
+    command = f"""exec {QDQ} quantize {RESNET} --calibration {FEW_SAMPLES} -o out.onnx"""
+    plain = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True)
+    assert plain.returncode == 0
+    expected = (tmp_path / "out.onnx").read_bytes()
+    (tmp_path / "out.onnx").unlink()
+    closed = subprocess.run(["sh", "-c", command + " <&- >&- 2>&-"], cwd=tmp_path)
+    assert closed.returncode == 1  # as the summary could not be printed
+    assert names(tmp_path) == ["out.onnx"]
+    assert (tmp_path / "out.onnx").read_bytes() == expected
+
+
+def test_a_file_beyond_the_limit_of_the_shell(tmp_path):
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 100; exec {QDQ} quantize {RESNET} --calibration {FEW_SAMPLES} "
+         "-o out.onnx"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "File too large" in last_line(done)
+    assert names(tmp_path) == []
+
+
 def test_inputs_that_are_no_files(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", "/dev/zero"):

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "places.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns the path without links, "." and ".."; the last part need not exist. The caller frees
+   it; NULL where the folder does not exist, or when out of memory. */
+static char *
+plain_path(const char *path)
+{
+    char *plain = realpath(path, NULL), *joined = NULL;
+    if (plain)
+        return plain;
+    char *for_folder = strdup(path), *for_base = strdup(path);
+    char *folder = for_folder && for_base ? realpath(dirname(for_folder), NULL) : NULL;
+    if (folder && asprintf(&joined, "%s/%s", folder, basename(for_base)) < 0)
+        joined = NULL;
+    free(folder);
+    free(for_folder);
+    free(for_base);
+    return joined;
+}
+
+static bool
+is_same_place(const char *a, const char *b)
+{
+    char *plain_a = plain_path(a), *plain_b = plain_path(b);
+    bool same = plain_a && plain_b && strcmp(plain_a, plain_b) == 0;
+    free(plain_a);
+    free(plain_b);
+    return same;
+}
+
+bool
+check_places(const struct options *options, const char *out,
+             struct api_problem *problem)
+{
+    const char *const outputs[] = {out, options->report, options->html,
+                                   options->observations};
+    const char *const inputs[] = {options->calibration, options->spec, options->model};
+    const size_t n = sizeof outputs / sizeof *outputs;
+    const size_t n_inputs = sizeof inputs / sizeof *inputs;
+    for (size_t i = 0; i < n; i++) {
+        if (!outputs[i])
+            continue;
+        for (size_t k = 0; k < i; k++)
+            if (outputs[k] && is_same_place(outputs[i], outputs[k]))
+                return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                                       "%s is named for two files that are written",
+                                       outputs[i]);
+        for (size_t k = 0; k < n_inputs; k++)
+            if (inputs[k] && is_same_place(outputs[i], inputs[k]))
+                return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                                       "%s is %s, so it is not overwritten", outputs[i],
+                                       k == 2 ? "the model itself" : "read");
+    }
+    return true;
+}
