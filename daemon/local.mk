@@ -46,7 +46,8 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/columns.h \
 	daemon/store/db.h \
 	daemon/store/derive.c daemon/store/derive.h \
-	daemon/store/dialect_postgres.h daemon/store/dialect_sqlite.h \
+	daemon/store/dialect_sqlite.h \
+	daemon/store/counts.c \
 	daemon/store/files.c \
 	daemon/store/group_commit.c \
 	daemon/store/hints.h \
@@ -159,16 +160,18 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/migrate_blobs.c daemon/migrate_blobs.h \
 	daemon/migrate_record.c daemon/migrate_record.h \
 	daemon/descriptors.c daemon/descriptors.h
-POSTGRES_SOURCES = daemon/store/hints.c daemon/store/postgres.c daemon/store/postgres.h \
-	daemon/store/postgres_connection.c \
-	daemon/store/postgres_schema.c daemon/store/postgres_steps.h \
-	daemon/store/offline.c
+POSTGRES_SOURCES = daemon/store/hints.c daemon/store/offline.c \
+	daemon/store/postgres/connection.c \
+	daemon/store/postgres/database.c \
+	daemon/store/postgres/dialect.h \
+	daemon/store/postgres/inner.h \
+	daemon/store/postgres/schema.c daemon/store/postgres/steps.h
 if HAVE_LIBPQ
 daemon_libqdqdi_la_SOURCES += $(POSTGRES_SOURCES)
 else
-daemon_libqdqdi_la_SOURCES += daemon/store/postgres_absent.c
+daemon_libqdqdi_la_SOURCES += daemon/store/postgres/absent.c
 endif
-EXTRA_DIST += $(POSTGRES_SOURCES) daemon/store/postgres_absent.c
+EXTRA_DIST += $(POSTGRES_SOURCES) daemon/store/postgres/absent.c
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)
 daemon_qdqd_SOURCES = daemon/main.c

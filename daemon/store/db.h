@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The database under the record: SQLite (sqlite.c) or PostgreSQL (postgres.c). Both run the
+ * The database under the record: SQLite (sqlite.c) or PostgreSQL (postgres/database.c). Both run the
  * statements of sql.h; where their SQL differs, sql.h uses the macros of
- * dialect_sqlite.h and dialect_postgres.h.
+ * dialect_sqlite.h and postgres/dialect.h.
  *
  * The caller of each function holds the store's lock, except that of sync().
  */

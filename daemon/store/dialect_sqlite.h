@@ -37,6 +37,7 @@
 /* Access tokens are in a file. */
 #define RUNS_ON(class) ""
 #define SHARED_SQL(sql) "SELECT 1"
+#define LOCAL_SQL(sql) sql
 #define LOCK_ROW ""
 #define LOCK_KEY ""
 #define LOCK_NAME(name) "1"

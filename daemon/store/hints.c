@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "store/inner.h"
-#include "store/postgres.h"
+#include "store/postgres/inner.h"
 #include "api/grow.h"
 
 #include <poll.h>

@@ -3,7 +3,7 @@
 #include "store/offline.h"
 #include "store/backup.h"
 #include "store/derive.h"
-#include "store/postgres.h"
+#include "store/postgres/inner.h"
 #include "store/store.h"
 #include "api/grow.h"
 

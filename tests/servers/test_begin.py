@@ -67,7 +67,7 @@ STEPS = r"""
 #include <stdio.h>
 #define STEP(sql) sql,
 static const char *const steps[] = {
-#include "store/postgres_steps.h"
+#include "store/postgres/steps.h"
 };
 int main(void)
 {
@@ -89,7 +89,7 @@ def steps(tmp_path_factory):
 
 
 def number_of_steps():
-    text = (ROOT / "daemon" / "store" / "postgres_steps.h").read_text()
+    text = (ROOT / "daemon" / "store" / "postgres" / "steps.h").read_text()
     return sum(line.startswith("STEP(") for line in text.splitlines())
 
 

@@ -8,9 +8,9 @@
 #include "config.h"
 #include "base/clock.h"
 #include "store/db.h"
-#include "store/dialect_postgres.h"
+#include "store/postgres/dialect.h"
 #include "store/columns.h"
-#include "store/postgres.h"
+#include "store/postgres/inner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

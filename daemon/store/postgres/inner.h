@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection to PostgreSQL, and the schema of a tenant there. */
-#ifndef QDQD_STORE_POSTGRES_H
-#define QDQD_STORE_POSTGRES_H
+#ifndef QDQD_STORE_POSTGRES_INNER_H
+#define QDQD_STORE_POSTGRES_INNER_H
 
 #include "store/store.h"
 
