@@ -59,6 +59,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/outbox.c daemon/store/outbox.h \
 	daemon/store/removal.c \
 	daemon/store/schema.c daemon/store/schema.h \
+	daemon/store/unsynced.c daemon/store/unsynced.h \
 	daemon/store/sql.h \
 	daemon/store/sqlite.c \
 	daemon/store/steps.h \
@@ -74,11 +75,13 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/folder.c daemon/library/folder.h \
 	daemon/library/inner.h \
 	daemon/library/integrity.c \
+	daemon/library/late_sync.c daemon/library/late_sync.h \
 	daemon/library/leftovers.c \
 	daemon/library/library.c daemon/library/library.h \
 	daemon/library/library_inner.h \
 	daemon/library/room.c \
 	daemon/library/shared_folder.c \
+	daemon/library/spool.c \
 	daemon/library/sweep.c daemon/library/sweep.h \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \

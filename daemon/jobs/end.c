@@ -155,6 +155,7 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
         log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
     release_slot(jobs, slot, &ended);
+    library_sync_late(jobs->library);
 }
 
 void
@@ -185,6 +186,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
                  log_quote(quoted, problem->detail));
     }
     release_slot(jobs, slot, &ended);
+    library_sync_late(jobs->library);
 }
 
 void

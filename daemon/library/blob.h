@@ -160,6 +160,12 @@ bool blob_is_durable(struct blobs *blobs, const char *id);
    is committed. The spool is then neither synced nor renamed, unless the blob turns out to
    be damaged. */
 void spool_set_stored(struct spool *spool);
+bool spool_is_stored(const struct spool *spool);
+/* Has a spool that is not stored published without a sync: the caller sees to its bytes until
+   blobs_sync_all(). */
+void spool_set_late(struct spool *spool);
+/* Makes all files of the blobs' disk durable, others' files, too. */
+bool blobs_sync_all(struct blobs *blobs, struct api_problem *p);
 /*
  * Publish finished spools of one folder as blobs that survive a power loss: all spools are
  * renamed first, then their bytes and names are made durable at once. So a blob that no row

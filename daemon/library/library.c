@@ -6,6 +6,7 @@
 #include "library/ballast.h"
 #include "library/cache.h"
 #include "library/folder.h"
+#include "library/late_sync.h"
 #include "api/files.h"
 
 #include <limits.h>
@@ -24,6 +25,8 @@ struct incoming {
     struct spool ***spools;
     char (*ids)[DIGEST_SIZE];
     struct incoming *next;
+    struct late_files
+        *late; /* filled in with those that are synced later; NULL: none */
 };
 
 bool
@@ -87,6 +90,8 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
     library->incoming = incoming;
     bool ok = find_stored(library, incoming, p);
     lock_release(&library->lock);
+    if (ok && incoming->late)
+        late_choose(library, incoming->spools, incoming->n, incoming->late);
     ok = ok &&
          (!library->bucket ||
           cache_upload(library->blobs, incoming->spools, incoming->n, p)) &&
@@ -132,6 +137,7 @@ open_own_record(struct library *library, const char *path, const char *database,
            store_open(database, &library->store, p) &&
            folder_check_record(library->dir, path, library->store, has_blobs,
                                place->adopt, p) &&
+           late_restore(library, p) &&
            (place->bucket || library_find_leftovers(library, p));
 }
 
@@ -501,13 +507,17 @@ library_job_end(struct library *library, const char *id,
                             .result_files = &made.model_files,
                             .error = error,
                             .fence = result->fence};
-    struct incoming incoming = {made.n, made.files, made.digests, NULL};
-    bool ok = publish_blobs(library, &incoming, p) &&
-              store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
-                            &ended, p);
+    struct late_files late = {0};
+    struct incoming incoming = {made.n, made.files, made.digests, NULL, &late};
+    bool ok = publish_blobs(library, &incoming, p);
+    end.unsynced = late.files;
+    end.n_unsynced = late.n;
+    ok = ok && store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                             &ended, p);
     if (!ok || !ended.was)
         discard_unreferenced(library, &incoming);
     lock_release(&library->lock);
+    late_added(library, &late, ok && ended.was);
     result_fini(&made);
     if (ok)
         *ret = ended;

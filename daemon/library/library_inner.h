@@ -8,6 +8,8 @@
 #include "library/bucket.h"
 #include "library/library.h"
 
+#include <stdatomic.h>
+
 struct library {
     int dir, ballast;
     const char *tenant;         /* name for the log; NULL: not set */
@@ -33,6 +35,8 @@ struct library {
     bool has_leftovers;        /* only the thread that sweeps uses it */
     struct lock lock;          /* held while rows and blobs change together */
     struct incoming *incoming; /* guarded by lock */
+    atomic_int unsynced;       /* files that are synced later (late_sync.h) */
+    atomic_bool late_busy;     /* a thread is syncing them */
 };
 
 /* Returns whether a thread is publishing the blob. The caller holds the lock. */

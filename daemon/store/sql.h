@@ -237,6 +237,14 @@ STATEMENT(FILE_OLDEST,
 /* PostgreSQL alone. */
 STATEMENT(IDENTIFY, "SELECT " DATABASE_NUMBER)
 
+/* --- store/unsynced.c; SQLite alone ---------------------------------------- */
+
+STATEMENT(UNSYNCED_ADD, LOCAL_SQL("INSERT INTO @unsynced(id, text) VALUES(?1, ?2)"))
+STATEMENT(UNSYNCED_NEWEST, LOCAL_SQL("SELECT coalesce(max(seq), 0) FROM @unsynced"))
+STATEMENT(UNSYNCED_NEXT, LOCAL_SQL("SELECT seq, id, text FROM @unsynced"
+                                   " WHERE seq > ?1 ORDER BY seq LIMIT 1"))
+STATEMENT(UNSYNCED_DROP, LOCAL_SQL("DELETE FROM @unsynced WHERE seq <= ?1"))
+
 /* --- store/outbox.c -------------------------------------------------------- */
 
 /* clang-format off */

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "store/inner.h"
 #include "store/derive.h"
+#include "store/unsynced.h"
 #include "base/check.h"
 
 _Static_assert(API_MAX_LISTED == 4096, "the limit in columns.h");
@@ -523,6 +524,15 @@ write_end(struct store *store, struct store_ended *ret, bool *ret_joined,
     return ok;
 }
 
+static bool
+add_unsynced(struct store *store, const struct store_end *end, struct api_problem *p)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < end->n_unsynced; i++)
+        ok = store_unsynced_add(store, &end->unsynced[i], p);
+    return ok;
+}
+
 /* Ends the jobs that joined one, or has them run. Returns their number in *ret. */
 static bool
 end_joined(struct store *store, const char *id, const struct store_end *end,
@@ -549,6 +559,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
         ok = write_end(store, &ended, &joined, p);
         if (ok && ended.was)
             ok = (!joined || end_joined(store, id, end, &ended.joined, p)) &&
+                 add_unsynced(store, end, p) &&
                  store_add_model_files(store, end->result_model, end->result_files, p);
         ok = finish(store, ok, p);
     }

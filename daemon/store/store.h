@@ -134,6 +134,9 @@ struct store_end {
     const char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
     const struct store_model_files *result_files; /* NULL: the result is one file */
+    /* files that may not be on the disk yet (store/unsynced.h); NULL: there are none */
+    const struct store_text *unsynced;
+    size_t n_unsynced;
     const struct api_problem *error;
     int64_t fence; /* the claim that ends the job; 0: not a claim's */
 };

@@ -30,7 +30,8 @@ check_PROGRAMS += \
 # Built with the checks of developer builds, whatever this build is.
 tests_unit_daemon_test_check_SOURCES = tests/unit/daemon/test_check.c daemon/base/lock.c
 tests_unit_daemon_test_check_CPPFLAGS = $(AM_CPPFLAGS) -DQDQ_DEVELOPER_CHECKS=1
-tests_unit_daemon_test_library_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fsync -Wl,--wrap=fdatasync
+tests_unit_daemon_test_library_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fsync -Wl,--wrap=fdatasync \
+	-Wl,--wrap=syncfs
 tests_unit_daemon_test_sync_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fdatasync
 
 # The daemon's fuzz targets, which replay their corpora. SERVED lists the functions that

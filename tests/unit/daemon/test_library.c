@@ -3,6 +3,7 @@
 #include "config.h"
 #include "library/library.h"
 #include "base/sync.h"
+#include "store/unsynced.h"
 #include "daemon.h"
 
 #include <errno.h>
@@ -46,6 +47,22 @@ __wrap_fdatasync(int fd)
         errno = EIO;
     at_once--;
     return result;
+}
+
+/* Syncs of the whole disk fail. */
+static atomic_bool failing_all;
+
+int __real_syncfs(int fd);
+int __wrap_syncfs(int fd);
+
+int
+__wrap_syncfs(int fd)
+{
+    synced++;
+    if (!failing_all)
+        return __real_syncfs(fd);
+    errno = EIO;
+    return -1;
 }
 
 int
@@ -236,9 +253,9 @@ start_job(const char *id)
 }
 
 static bool
-end_job(const char *id, struct store_ended *ret)
+end_job_with(const char *id, const char *report, struct store_ended *ret)
 {
-    struct spool *files[] = {spool_of("1"), spool_of("2"), spool_of("3")};
+    struct spool *files[] = {spool_of("1"), spool_of(report), spool_of("3")};
     const struct job_result result = {
         .model = &files[0], .report = &files[1], .frozen = &files[2], .summary = "{}"};
     bool ok = library_job_end(library, id, &result, NULL, ret, &problem);
@@ -247,6 +264,12 @@ end_job(const char *id, struct store_ended *ret)
         spool_discard(&files[i]);
     }
     return ok;
+}
+
+static bool
+end_job(const char *id, struct store_ended *ret)
+{
+    return end_job_with(id, "2", ret);
 }
 
 /* The bytes of the three files and their names are synced at the same time. */
@@ -292,6 +315,139 @@ START_TEST(lost_files_are_synced)
     ck_assert(end_job("j", &ended) && ended.was);
     blob_remove(library_blobs(library), ONE);
     ck_assert_int_eq(syncs_of_same_files(), 2);
+}
+END_TEST
+
+/* --- files that are synced later ------------------------------------------- */
+
+static char path_of_abc[4096];
+
+/* Ends two jobs of one model; the second one has the new report "abc". */
+static void
+end_two_jobs(void)
+{
+    struct store_ended ended;
+    start_job("j");
+    ck_assert(end_job("j", &ended) && ended.was);
+    start_job("k");
+    synced = 0;
+    ck_assert_msg(end_job_with("k", "abc", &ended) && ended.was, "%s", problem.detail);
+    snprintf(path_of_abc, sizeof path_of_abc, "%s/ba/%s", scratch_path("state/blobs"),
+             strchr(ABC, ':') + 1);
+}
+
+static int64_t
+newest_unsynced(void)
+{
+    int64_t newest;
+    ck_assert(store_unsynced_newest(library_store(library), &newest, &problem));
+    return newest;
+}
+
+/* Returns the bytes of the file "abc", "" when it is empty, and "none" when it is gone. */
+static const char *
+read_abc(void)
+{
+    static char text[16];
+    int fd = open(path_of_abc, O_RDONLY | O_CLOEXEC);
+    memset(text, 0, sizeof text);
+    if (fd < 0)
+        return "none";
+    ck_assert_int_ge(read(fd, text, sizeof text - 1), 0);
+    close(fd);
+    return text;
+}
+
+/* A new report of a model that is stored already is not synced: the record has its bytes. */
+START_TEST(report_is_in_the_record)
+{
+    end_two_jobs();
+    ck_assert_int_eq(synced, 0);
+    ck_assert_int_eq(newest_unsynced(), 1);
+    ck_assert_str_eq(read_abc(), "abc");
+    reopen();
+    ck_assert_str_eq(read_abc(), "abc");
+    ck_assert_int_eq(newest_unsynced(), 1);
+}
+END_TEST
+
+/* A loss of power may take the file's bytes or its name. The next start writes it again, and
+   syncs it. */
+START_TEST(lost_report_is_restored)
+{
+    static const char *const left[] = {"", "a", "abcd", "xyz"};
+    end_two_jobs();
+    library_close(&library);
+    ck_assert_int_eq(unlink(path_of_abc), 0);
+    if (_i < 4) {
+        int fd = open(path_of_abc, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        ck_assert_int_eq(write(fd, left[_i], strlen(left[_i])), (int)strlen(left[_i]));
+        close(fd);
+    }
+    synced = 0;
+    reopen();
+    ck_assert_str_eq(read_abc(), "abc");
+    ck_assert_int_ge(synced, 2);
+    ck_assert_int_eq(scratch_count("state/tmp"), 0);
+}
+END_TEST
+
+/* The report of a job that was removed does not come back. */
+START_TEST(removed_report_stays_away)
+{
+    end_two_jobs();
+    ck_assert(library_job_remove(library, "k", STORE_REQUEST, &problem));
+    ck_assert_str_eq(read_abc(), "none");
+    ck_assert_int_eq(newest_unsynced(), 1);
+    reopen();
+    ck_assert_str_eq(read_abc(), "none");
+}
+END_TEST
+
+/* Ends many jobs, each with a report of its own. */
+static void
+end_many_jobs(void)
+{
+    struct store_ended ended;
+    char id[16];
+    for (int i = 0; i < 300; i++) {
+        snprintf(id, sizeof id, "n%d", i);
+        start_job(id);
+        ck_assert(end_job_with(id, id, &ended) && ended.was);
+    }
+}
+
+/* When there are many, all are synced at once. Their rows go only when that succeeds. */
+START_TEST(many_reports_are_synced_together)
+{
+    end_two_jobs();
+    library_sync_late(library);
+    ck_assert_int_eq(newest_unsynced(), 1);
+    end_many_jobs();
+    failing_all = true;
+    library_sync_late(library);
+    ck_assert_int_eq(newest_unsynced(), 301);
+    failing_all = false;
+    synced = 0;
+    library_sync_late(library);
+    ck_assert_int_eq(newest_unsynced(), 0);
+    ck_assert_int_eq(synced, 1);
+}
+END_TEST
+
+/* A large report is synced at once. */
+START_TEST(large_report_is_synced)
+{
+    struct store_ended ended;
+    char text[20001] = "";
+    start_job("j");
+    ck_assert(end_job("j", &ended) && ended.was);
+    start_job("k");
+    memset(text, 'x', sizeof text - 1);
+    synced = 0;
+    ck_assert(end_job_with("k", text, &ended) && ended.was);
+    ck_assert_int_eq(synced, 2);
+    ck_assert_int_eq(newest_unsynced(), 0);
 }
 END_TEST
 
@@ -345,10 +501,12 @@ forget_all(void)
 START_TEST(other_threads_continue)
 {
     struct store_ended ended;
+    char large[20001] = "";
+    memset(large, 'x', sizeof large - 1);
     ck_assert(keep("a", "1", 100));
     start_job("j");
     meanwhile = forget_all;
-    ck_assert(end_job("j", &ended) && ended.was);
+    ck_assert(end_job_with("j", large, &ended) && ended.was);
     ck_assert_ptr_null(meanwhile);
     ck_assert_str_eq(get("a"), "");
     ck_assert(blob_exists(library_blobs(library), ONE));
@@ -418,6 +576,11 @@ suite(void)
     tcase_add_test(t, job_end_waits_together);
     tcase_add_test(t, same_files_are_not_synced);
     tcase_add_test(t, lost_files_are_synced);
+    tcase_add_test(t, report_is_in_the_record);
+    tcase_add_loop_test(t, lost_report_is_restored, 0, 5);
+    tcase_add_test(t, removed_report_stays_away);
+    tcase_add_test(t, many_reports_are_synced_together);
+    tcase_add_test(t, large_report_is_synced);
     tcase_add_loop_test(t, job_end_fails, 0, 6);
     tcase_add_loop_test(t, model_is_durable, 0, 3);
     tcase_add_test(t, other_threads_continue);
