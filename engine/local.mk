@@ -49,6 +49,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/map.c engine/base/map.h \
 	engine/base/seconds.c engine/base/seconds.h \
 	engine/base/tasks.c engine/base/tasks.h \
+	engine/base/unused.c engine/base/unused.h \
 	engine/base/version.c \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \
@@ -95,6 +96,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/weight.c engine/equalize/weight.h \
 	engine/evaluate/classes.c engine/evaluate/classes.h \
 	engine/evaluate/deployed.c engine/evaluate/deployed.h \
+	engine/evaluate/enough.c engine/evaluate/enough.h \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \

@@ -2,12 +2,16 @@
 #include "config.h"
 #include "deploy/deploy.h"
 
+#include "base/unused.h"
+
 enum qdq_code
 qdqi_deploy_model(const struct qdqi_deploy *deploy, const struct qdq_model *model,
                   const struct qdqi_deploy_options *options,
                   struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     *ret = (struct qdqi_deployed_model){0};
+    if (deploy->ops->opens_slowly)
+        qdqi_release_unused();
     enum qdq_code code =
         deploy->ops->open(deploy->place, model, options, &ret->model, err);
     if (!code)

@@ -20,6 +20,9 @@ struct qdqi_deploy_options {
     bool own_precision;
     bool traced; /* nodes() will be asked for the nodes of a run, whose times cost a
                        little time themselves */
+    /* Where the runtime opens models slowly: it reads the model, which finds most of what it
+       cannot load, and does not prepare it. The model can then only be closed. */
+    bool reads_only;
     /* Where the runtime calibrates: pairs are computed in floating point, never fused. */
     bool literal;
     /* Where the runtime writes: path of the model as it is run; NULL: open() writes none. */

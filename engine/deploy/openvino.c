@@ -4,6 +4,7 @@
 #include "deploy/openvino.h"
 
 #include "base/seconds.h"
+#include "base/unused.h"
 #include "deploy/openvino_library.h"
 #include "deploy/whole.h"
 #include "number/half.h"
@@ -236,6 +237,7 @@ qdqi_openvino_open(const char *library, struct qdqi_openvino **ret,
     struct qdq_error why = {0};
     if (!o)
         return qdqi_no_memory(err);
+    qdqi_keep_little_unused();
     enum qdq_code code = load_functions(o, library, &why);
     if (!code && !(code = read_version(o, &why)) &&
         !(code = qdqi_openvino_check(o, o->ov_core_create(&o->core),
@@ -359,10 +361,11 @@ load(struct loaded *m, const struct qdqi_model_bytes *bytes,
     if (!code)
         code = qdqi_openvino_check(o, o->ov_model_outputs_size(model, &m->n_outputs),
                                    "its outputs", err);
-    if (!code)
+    if (!code && !options->reads_only)
         code = compile(m, model, options, err);
     if (model)
         o->ov_model_free(model);
+    qdqi_release_unused();
     if (code)
         return code;
     m->tensors = calloc(m->n_outputs + 1, sizeof *m->tensors);
@@ -399,6 +402,13 @@ qdqi_openvino_load(struct qdqi_openvino *o, const struct qdqi_model_bytes *bytes
 }
 
 /* --- running -------------------------------------------------------------- */
+
+static enum qdq_code
+fail_unprepared(struct qdq_error *err)
+{
+    return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                         "the model was only read");
+}
 
 static enum qdqi_dtype
 dtype_of(const struct qdqi_openvino *o, int type)
@@ -473,6 +483,8 @@ run_loaded(void *model, const struct qdqi_input *inputs, size_t n_inputs,
     struct loaded *m = model;
     enum qdq_code code = QDQ_OK;
     release_outputs(m);
+    if (!m->request)
+        return fail_unprepared(err);
     if (!(m->arena = qdqi_arena_new()))
         return qdqi_no_memory(err);
     const struct qdqi_openvino_request request = {m->compiled, m->request, m->n_inputs};
@@ -584,7 +596,8 @@ open_model(void *place, const struct qdq_model *model,
 static const char *
 precision(void *model)
 {
-    return ((const struct loaded *)model)->precision;
+    const char *precision = ((const struct loaded *)model)->precision;
+    return precision ? precision : "";
 }
 
 static enum qdq_code
@@ -592,7 +605,8 @@ nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
          struct qdq_error *err)
 {
     *ret = (struct qdqi_trace){0};
-    return add_times(model, arena, ret, err);
+    return ((const struct loaded *)model)->request ? add_times(model, arena, ret, err)
+                                                   : fail_unprepared(err);
 }
 
 static enum qdq_code

@@ -165,6 +165,7 @@ put_options(struct qdqi_wire *body, const struct qdqi_deploy_options *options)
     qdqi_wire_put(body, (uint64_t)options->threads);
     qdqi_wire_put(body, options->own_precision);
     qdqi_wire_put(body, options->traced);
+    qdqi_wire_put(body, options->reads_only);
 }
 
 static void

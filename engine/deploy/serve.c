@@ -81,9 +81,11 @@ get_options(struct qdqi_wire *from)
     const uint64_t threads = qdqi_wire_get(from);
     const bool own = qdqi_wire_get(from) != 0;
     const bool traced = qdqi_wire_get(from) != 0;
+    const bool reads_only = qdqi_wire_get(from) != 0;
     return (struct qdqi_deploy_options){.threads = threads < 1024 ? (int)threads : 1,
                                         .own_precision = own,
-                                        .traced = traced};
+                                        .traced = traced,
+                                        .reads_only = reads_only};
 }
 
 /* Returns the model that a request names, or NULL. */

@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* OPEN: threads, own_precision, traced; attached: the model. OK: id, precision.
+/* OPEN: threads, own_precision, traced, reads_only; attached: the model. OK: id, precision.
  * RUN: id, inputs. OK: ms, outputs.
  * NODES: id. OK: nodes.
  * CLOSE: id. OK: nothing.
- * TRACE: threads, own_precision, traced, runs, inputs; attached: the model. OK: nodes.
+ * TRACE: threads, own_precision, traced, reads_only, runs, inputs; attached: the model. OK: nodes.
  * VERSION: nothing. OK: the version.
  * FAILED answers any of them: code, text. */
 enum qdqi_wire_kind {

@@ -90,12 +90,13 @@ runs_models(const struct qdq_spec *spec)
            !isnan(spec->search.min_top1_agreement);
 }
 
-enum qdq_code
-qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
+/* Opens the model that was given. */
+static enum qdq_code
+try_given(struct qdqi_job *job, bool reads_only, struct qdq_error *err)
 {
     const struct qdqi_deploy_ops *ops =
         qdqi_deploy_ops_find(job->work->spec->target->runtime);
-    const struct qdqi_deploy_options options = {0};
+    const struct qdqi_deploy_options options = {.reads_only = reads_only};
     struct qdqi_deployed_model model = {0};
     struct qdq_error why = {0};
     if (!ops || ops->calibrates || !runs_models(job->work->spec))
@@ -109,6 +110,23 @@ qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
                : qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                "%s cannot load the model that was given: %s",
                                ops->title, why.text);
+}
+
+enum qdq_code
+qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
+{
+    const bool judges = job->work->dataset >= 0 && job->work->spec->evaluate != QDQ_NO;
+    return try_given(job, judges, err);
+}
+
+enum qdq_code
+qdqi_deployed_check_given(struct qdqi_job *job, struct qdq_error *err)
+{
+    if (job->judged->is_given_loaded)
+        return QDQ_OK;
+    enum qdq_code code = try_given(job, false, err);
+    job->judged->is_given_loaded = !code;
+    return code;
 }
 
 enum qdq_code
@@ -131,6 +149,9 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
         return qdqi_deployed_warn(job, why.text, err);
     if (code && code != QDQ_RUN_FAILED)
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    enum qdq_code given = code ? qdqi_deployed_check_given(job, err) : QDQ_OK;
+    if (given)
+        return given;
     return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                 "the result is valid, and the runtime of target %s "
                                 "cannot load it: %s",

@@ -16,11 +16,16 @@ bool qdqi_deployed_runs(const struct qdqi_job *job);
 enum qdq_code qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Checks that the target's runtime, where it is there and the job has it run anything, can load
-   the model that was given.
+/* Checks that the target's runtime, where it is there and the job has it run anything, can read
+   the model that was given, and load it where the job does not evaluate its result.
    CANNOT_LOAD, IO, NO_MEMORY. */
 enum qdq_code qdqi_deployed_check(struct qdqi_job *job,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Checks, once in a job, that the runtime can load the model that was given: a result that it
+   cannot load may not be at fault. Errors are those of qdqi_deployed_check(). */
+enum qdq_code qdqi_deployed_check_given(struct qdqi_job *job,
+                                        struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * Opens the quantized model in the runtime of the target, to run it and to learn its nodes, not

@@ -8,8 +8,11 @@
 #include "evaluate/evaluate.h"
 
 #include "accept/gates.h"
+#include "base/tasks.h"
+#include "base/unused.h"
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
+#include "evaluate/enough.h"
 #include "evaluate/metrics.h"
 #include "evaluate/traced.h"
 #include "qdq/targets.h"
@@ -53,48 +56,6 @@ struct evaluation {
     struct judged literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
-
-/* The fewest samples of an evaluation that nobody asks for, where there are so many. */
-enum { FEWEST = 16 };
-
-/* Returns whether the spec asks for figures by more samples than tell how good the result is. */
-static bool
-asks_for_figures(const struct qdq_spec *spec)
-{
-    return spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
-           spec->recipe >= QDQ_RECIPE_BEST || spec->sensitivity_samples > 0 ||
-           !isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement);
-}
-
-/*
- * Returns how many samples the evaluation takes at most; 0: all. Where another runtime than
- * the one that calibrates judges the result, three models run for each sample. An evaluation
- * that nobody asks for then takes those that calibration did not see, or FEWEST.
- */
-static int64_t
-most_samples(const struct qdqi_job *job, int64_t fresh)
-{
-    const struct qdq_spec *spec = job->work->spec;
-    const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
-    const int64_t wanted = spec->evaluate_samples;
-    const int64_t few = fresh > FEWEST ? fresh : FEWEST;
-    if (!ops || ops->calibrates || asks_for_figures(spec))
-        return wanted;
-    return wanted && wanted < few ? wanted : few;
-}
-
-void
-qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
-                    struct qdqi_feed_options *options)
-{
-    int64_t fresh = available - job->calibrated_samples;
-    int64_t wanted = most_samples(job, fresh);
-    options->max_samples = wanted;
-    if (fresh >= (wanted ? wanted : 1))
-        options->first = job->calibrated_samples;
-    else if (wanted && wanted < available)
-        options->first = available - wanted;
-}
 
 static enum qdq_code
 open_feed(struct evaluation *e, struct qdq_error *err)
@@ -291,6 +252,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};
     const bool split = job->report->view.external_bytes > 0;
+    qdqi_release_unused();
     if ((code = qdq_model_open_files(job->work->output, &data, split, &e->quantized,
                                      err)) ||
         (code = try_twin(e, runtime, err)))
@@ -369,28 +331,67 @@ compare_outputs(struct judged *to, const struct qdqi_output *f,
     }
 }
 
-/* Runs the result as deployed. If that fails, it is not measured, and a warning says
-   so. */
+/* One run of all models: the literal one and the float one, and the result as deployed. */
+struct run {
+    struct evaluation *e;
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *f, *q, *deployed;
+    size_t n, n_deployed;
+    enum qdq_code code, deployed_code;
+    struct qdq_error why, deployed_why;
+};
+
+static void
+run_literally(void *arg)
+{
+    struct run *r = arg;
+    r->code = run_both(r->e, r->inputs, &r->f, &r->q, &r->n, &r->why);
+}
+
+static void
+run_as_deployed(void *arg)
+{
+    struct run *r = arg;
+    const size_t n_inputs = r->e->job->model->info.n_inputs;
+    if (r->e->plain.ops)
+        r->deployed_code =
+            qdqi_deployed_model_run(&r->e->plain, r->inputs, n_inputs, &r->deployed,
+                                    &r->n_deployed, NULL, &r->deployed_why);
+}
+
+/* Runs all models: at the same time where another runtime than that of the literal arithmetic has
+   the result, whose thread is the calling one. */
+static void
+run_all(struct run *r)
+{
+    const struct qdqi_job *job = r->e->job;
+    const bool side_by_side =
+        r->e->plain.ops && !r->e->plain.ops->calibrates && !job->dev;
+    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
+                                     .threads =
+                                         side_by_side ? job->engine->threads : 1};
+    qdqi_tasks_both(&tasks, run_as_deployed, run_literally, r);
+}
+
+/* Compares the outputs of the result as deployed. If it did not run, it is not measured, and a
+   warning says so. */
 static enum qdq_code
-compare_deployed(struct evaluation *e, const struct qdqi_input *inputs,
-                 const struct qdqi_output *f, size_t n, int64_t samples,
+compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
                  struct qdq_error *err)
 {
-    const struct qdqi_output *q;
-    struct qdq_error why = {0};
-    size_t n_q;
+    const size_t n = r->n < r->n_deployed ? r->n : r->n_deployed;
     if (!e->plain.ops)
         return QDQ_OK;
-    enum qdq_code code = qdqi_deployed_model_run(
-        &e->plain, inputs, e->job->model->info.n_inputs, &q, &n_q, NULL, &why);
-    if (!code) {
-        compare_outputs(&e->deployed, f, q, n < n_q ? n : n_q, samples);
+    if (!r->deployed_code) {
+        compare_outputs(&e->deployed, r->f, r->deployed, n, samples);
         return QDQ_OK;
     }
     qdqi_deployed_model_close(&e->plain);
-    code = qdqi_feed_name_samples(e->feed, code, &why);
-    return code == QDQ_NO_MEMORY ? qdqi_no_memory(err)
-                                 : qdqi_deployed_warn(e->job, why.text, err);
+    enum qdq_code code =
+        qdqi_feed_name_samples(e->feed, r->deployed_code, &r->deployed_why);
+    return code == QDQ_NO_MEMORY
+               ? qdqi_no_memory(err)
+               : qdqi_deployed_warn(e->job, r->deployed_why.text, err);
 }
 
 /* Runs the result with float16 in a plain session. */
@@ -415,17 +416,19 @@ static enum qdq_code
 compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t samples,
             struct qdq_error *err)
 {
-    const struct qdqi_output *f, *q;
-    size_t n;
-    enum qdq_code code = run_both(e, inputs, &f, &q, &n, err);
-    if (code)
+    struct run r = {.e = e, .inputs = inputs};
+    run_all(&r);
+    enum qdq_code code = r.code;
+    if (code) {
+        (void)!qdq_error_set(err, code, r.why.kind, r.why.where, "%s", r.why.text);
         return qdqi_feed_name_samples(e->feed, code, err);
-    for (size_t i = 0; i < n; i++)
-        e->not_float[i] = is_known_and_not_float(f[i].dtype);
-    compare_outputs(&e->literal, f, q, n, samples);
-    if ((code = compare_deployed(e, inputs, f, n, samples, err)))
+    }
+    for (size_t i = 0; i < r.n; i++)
+        e->not_float[i] = is_known_and_not_float(r.f[i].dtype);
+    compare_outputs(&e->literal, r.f, r.q, r.n, samples);
+    if ((code = compare_deployed(e, &r, samples, err)))
         return code;
-    return compare_halves(e, inputs, f, n, samples, err);
+    return compare_halves(e, inputs, r.f, r.n, samples, err);
 }
 
 static enum qdq_code

@@ -4,11 +4,6 @@
 
 #include "job/job.h"
 
-/* Chooses the samples for the evaluation: samples that calibration did not read, if
-   there are enough of them. */
-void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
-                         struct qdqi_feed_options *options);
-
 /* Runs source and result side by side and fills in the report's `outputs`. */
 enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime,
                             struct qdq_error *err) QDQ_MUST_CHECK;

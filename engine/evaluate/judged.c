@@ -27,7 +27,8 @@ qdqi_judged_keep(struct qdqi_job *job, struct qdq_model **model,
     if (!deployed->ops || !deployed->ops->opens_slowly || !deployed->ops->nodes)
         return;
     qdqi_judged_drop(job);
-    *job->judged = (struct qdqi_judged){*model, *deployed};
+    job->judged->model = *model;
+    job->judged->deployed = *deployed;
     *model = NULL;
     *deployed = (struct qdqi_deployed_model){0};
 }

@@ -12,6 +12,8 @@
 struct qdqi_judged {
     struct qdq_model *model;             /* NULL: there is none */
     struct qdqi_deployed_model deployed; /* without ops once it was taken */
+    /* the runtime has loaded the model that was given, which it had read before */
+    bool is_given_loaded;
 };
 
 /* Takes ownership of a model and of the same model as deployed, opened `traced`, where its

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "judge/candidates.h"
 
+#include "evaluate/enough.h"
 #include "job/roundings.h"
 #include "model/view.h"
 #include "model/write.h"
@@ -15,6 +16,7 @@
 
 enum {
     FEWEST = 4,    /* samples that a candidate is judged by, where there are so many */
+    LEAST = 2,     /* the same where the outputs are large */
     METADATA = 400 /* bytes of the result's metadata, which a candidate lacks */
 };
 
@@ -247,7 +249,10 @@ qdqi_candidates_samples(const struct qdqi_job *job, int64_t times,
     *ret_bound = 2 * times * (first + (int64_t)job->to_evaluate);
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < FEWEST ? FEWEST : wanted;
-    wanted = wanted > all ? all : wanted;
+    /* Fewer samples of large outputs leave as many candidates. */
+    const int64_t few = qdqi_enough_samples(job, wanted, LEAST);
+    *ret_bound = few < wanted ? *ret_bound * few / wanted : *ret_bound;
+    wanted = few > all ? all : few;
     const bool enough = fresh >= FEWEST || fresh >= wanted;
     wanted = enough && wanted > fresh ? fresh : wanted;
     options->first = enough ? first : all - wanted;

@@ -2,12 +2,14 @@
 #include "config.h"
 #include "judge/judge.h"
 
+#include "base/tasks.h"
 #include "data/file.h"
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/judged.h"
 #include "evaluate/metrics.h"
 #include "profile/pace.h"
+#include "qdq/targets.h"
 #include "rewrite/insert.h"
 
 #include <errno.h>
@@ -37,6 +39,11 @@ struct qdqi_judge {
     struct qdqi_judged_cost cost;
     struct qdqi_pace *pace; /* NULL: latencies are not asked for */
     int fd;                 /* the candidate's file */
+    /* the first candidate, which is in the file and was opened while the float model ran;
+       `first` has no ops: there is none */
+    struct qdq_model *first_model;
+    struct qdqi_deployed_model first;
+    bool is_quiet; /* another thread than the job's runs the float model */
     size_t n_outputs, n_runs;
     struct kept *outputs; /* by run and output */
     struct qdqi_metrics *metrics;
@@ -73,7 +80,7 @@ static enum qdq_code
 report_progress(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
 {
     j->done += (uint64_t)samples;
-    if (j->stage == QDQ_N_STAGES)
+    if (j->stage == QDQ_N_STAGES || j->is_quiet)
         return QDQ_OK;
     return qdqi_job_progress(j->job, j->stage, j->done,
                              j->total > j->done ? j->total : j->done, err);
@@ -117,8 +124,93 @@ rewind_feed(struct qdqi_judge *j, struct qdq_error *err)
     return qdqi_feed_open(&j->job->fixed, j->job->dataset, &j->options, &j->feed, err);
 }
 
+/* --- the first candidate --------------------------------------------------- */
+
 static enum qdq_code
-open_judge(struct qdqi_judge *j, struct qdq_error *err)
+write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
+                struct qdq_error *err)
+{
+    struct qdqi_job *job = j->job;
+    const struct qdqi_target target = {
+        .fd = j->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
+    struct qdqi_edited edited;
+    struct qdqi_written written;
+    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
+                                           job->scratch, &edited, err);
+    if (code ||
+        (code = qdqi_model_write_result(job->model, &edited, &target, &written, err)))
+        return code;
+    j->cost.bytes = written.model + written.data;
+    return QDQ_OK;
+}
+
+/* Opens a candidate as it would be deployed, or with the literal arithmetic. */
+static enum qdq_code
+open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
+               struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    const struct qdqi_deploy_options options = {.literal = !j->plain, .traced = true};
+    enum qdq_code code = j->plain
+                             ? qdqi_deployed_runtime(j->job, &deploy, err)
+                             : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
+    return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
+}
+
+/* Writes the first candidate. Without it nothing is opened ahead, and its judgement says why. */
+static bool
+write_first(struct qdqi_judge *j, const struct qdqi_scales *scales)
+{
+    struct qdq_error ignored = {0};
+    const struct qdqi_deploy_ops *ops =
+        qdqi_deploy_ops_find(j->job->work->spec->target->runtime);
+    return scales && j->plain && !j->job->dev && ops->opens_slowly &&
+           write_candidate(j, scales, &ignored) == QDQ_OK &&
+           qdq_model_open(j->fd, &j->first_model, &ignored) == QDQ_OK;
+}
+
+struct opening {
+    struct qdqi_judge *j;
+    enum qdq_code code; /* of the float model */
+    struct qdq_error why;
+};
+
+static void
+open_first(void *arg)
+{
+    struct qdqi_judge *j = ((struct opening *)arg)->j;
+    struct qdq_error ignored = {0};
+    (void)!open_candidate(j, j->first_model, &j->first, &ignored);
+}
+
+static void
+run_float_beside(void *arg)
+{
+    struct opening *o = arg;
+    o->code = run_float(o->j, &o->why);
+}
+
+/* Runs the float model, and opens the candidate of these scales at the same time. */
+static enum qdq_code
+open_both(struct qdqi_judge *j, const struct qdqi_scales *scales, struct qdq_error *err)
+{
+    const struct qdq_engine *engine = j->job->engine;
+    const struct qdqi_tasks tasks = {.executor = engine->executor,
+                                     .threads = engine->threads};
+    struct opening o = {.j = j};
+    if (engine->threads < 2 || !write_first(j, scales))
+        return run_float(j, err);
+    j->is_quiet = true;
+    qdqi_tasks_both(&tasks, open_first, run_float_beside, &o);
+    j->is_quiet = false;
+    return o.code
+               ? qdq_error_set(err, o.code, o.why.kind, o.why.where, "%s", o.why.text)
+               : report_progress(j, 0, err);
+}
+
+static enum qdq_code
+open_judge(struct qdqi_judge *j, const struct qdqi_scales *scales,
+           struct qdq_error *err)
 {
     enum qdq_code code = qdqi_engine_runtime(j->job->engine, &j->runtime, err);
     if (code || (code = rewind_feed(j, err)))
@@ -136,12 +228,13 @@ open_judge(struct qdqi_judge *j, struct qdq_error *err)
     if (j->fd < 0)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "opening a temporary file: %s", strerror(errno));
-    return run_float(j, err);
+    return open_both(j, scales, err);
 }
 
 enum qdq_code
 qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
-                enum qdq_stage stage, struct qdqi_judge **ret, struct qdq_error *err)
+                enum qdq_stage stage, const struct qdqi_scales *scales,
+                struct qdqi_judge **ret, struct qdq_error *err)
 {
     struct qdqi_judge *j = calloc(1, sizeof *j);
     if (!j)
@@ -152,7 +245,7 @@ qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
                              .stage = stage,
                              .plain = qdqi_deployed_runs(job),
                              .fd = -1};
-    enum qdq_code code = j->arena ? open_judge(j, err) : qdqi_no_memory(err);
+    enum qdq_code code = j->arena ? open_judge(j, scales, err) : qdqi_no_memory(err);
     if (code)
         qdqi_judge_close(&j);
     else
@@ -168,6 +261,8 @@ qdqi_judge_close(struct qdqi_judge **judge)
         return;
     for (size_t i = 0; j->outputs && i < j->n_runs * j->n_outputs; i++)
         free(j->outputs[i].data);
+    qdqi_deployed_model_close(&j->first);
+    qdq_model_free(&j->first_model);
     if (j->fd >= 0)
         close(j->fd);
     qdqi_pace_close(&j->pace);
@@ -239,24 +334,6 @@ qdqi_judge_conclude(const struct qdqi_judge *j, struct qdq_error *err)
 
 /* --- a candidate ----------------------------------------------------------- */
 
-static enum qdq_code
-write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
-                struct qdq_error *err)
-{
-    struct qdqi_job *job = j->job;
-    const struct qdqi_target target = {
-        .fd = j->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
-    struct qdqi_edited edited;
-    struct qdqi_written written;
-    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
-                                           job->scratch, &edited, err);
-    if (code ||
-        (code = qdqi_model_write_result(job->model, &edited, &target, &written, err)))
-        return code;
-    j->cost.bytes = written.model + written.data;
-    return QDQ_OK;
-}
-
 static void
 compare(struct qdqi_judge *j, size_t run, const struct qdqi_output *outputs, size_t n,
         int64_t samples)
@@ -310,19 +387,6 @@ worst_output(struct qdqi_judge *j)
     return worst;
 }
 
-/* Opens a candidate as it would be deployed, or with the literal arithmetic. */
-static enum qdq_code
-open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
-               struct qdqi_deployed_model *ret, struct qdq_error *err)
-{
-    struct qdqi_deploy deploy;
-    const struct qdqi_deploy_options options = {.literal = !j->plain, .traced = true};
-    enum qdq_code code = j->plain
-                             ? qdqi_deployed_runtime(j->job, &deploy, err)
-                             : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
-    return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
-}
-
 static enum qdq_code
 run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
               struct qdq_error *err)
@@ -353,7 +417,10 @@ judge_once(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
     memset(j->differs, 0, j->n_outputs * sizeof *j->differs);
     j->cost.samples = 0;
-    enum qdq_code code = open_candidate(j, *model, &candidate, err);
+    const bool is_open = j->first.ops;
+    candidate = j->first;
+    j->first = (struct qdqi_deployed_model){0};
+    enum qdq_code code = is_open ? QDQ_OK : open_candidate(j, *model, &candidate, err);
     if (!code)
         code = run_candidate(j, &candidate, err);
     if (!code && j->pace)
@@ -395,21 +462,34 @@ judge_anyhow(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *e
                 : QDQ_OK;
 }
 
+/* Writes another candidate than the first one into the file. */
+static enum qdq_code
+write_next(struct qdqi_judge *j, const struct qdqi_scales *scales,
+           struct qdq_model **ret, struct qdq_error *err)
+{
+    qdqi_judged_drop(j->job);
+    enum qdq_code code = write_candidate(j, scales, err);
+    return code ? code : qdq_model_open(j->fd, ret, err);
+}
+
 enum qdq_code
 qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *ret_db,
                struct qdq_error *err)
 {
-    struct qdq_model *model = NULL;
+    struct qdq_model *model = j->first_model;
     struct qdq_error why = {0};
-    j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
-    qdqi_judged_drop(j->job);
-    enum qdq_code code = write_candidate(j, scales, &why);
-    if (!code)
-        code = qdq_model_open(j->fd, &model, &why);
+    enum qdq_code code = QDQ_OK;
+    j->first_model = NULL;
+    j->cost = (struct qdqi_judged_cost){.bytes = model ? j->cost.bytes : 0,
+                                        .latency_ratio = NAN};
+    if (!model)
+        code = write_next(j, scales, &model, &why);
     if (!code)
         code = judge_anyhow(j, &model, &why);
     qdq_model_free(&model);
     *ret_db = code ? -INFINITY : worst_output(j);
+    if (code == QDQ_RUN_FAILED && j->plain)
+        return qdqi_deployed_check_given(j->job, err);
     return code && code != QDQ_RUN_FAILED
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : QDQ_OK;

@@ -13,11 +13,14 @@ struct qdqi_judge;
 
 /*
  * Runs the float model with these samples and keeps its outputs, or those of fewer
- * samples if they would take more than 256 MiB. RUNTIME_MISSING, RUN_FAILED.
+ * samples if they would take more than 256 MiB. With scales, the first candidate that is judged
+ * has to be the job's present plan with these: a runtime that opens models slowly opens it while
+ * the float model runs. NULL: any candidate may be the first. RUNTIME_MISSING, RUN_FAILED.
  */
 enum qdq_code qdqi_judge_open(struct qdqi_job *job,
                               const struct qdqi_feed_options *options,
-                              enum qdq_stage stage, struct qdqi_judge **ret,
+                              enum qdq_stage stage, const struct qdqi_scales *scales,
+                              struct qdqi_judge **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_judge_close(struct qdqi_judge **judge);
 int64_t qdqi_judge_samples(const struct qdqi_judge *judge);
@@ -31,7 +34,8 @@ enum qdq_code qdqi_judge_advance(struct qdqi_judge *judge, int64_t samples,
    whose number of elements differs from that of the float model is left out from then on.
    *ret_db is -INFINITY for a candidate that the runtime cannot run, and for one that has no
    other output. A process that judges and has ended is replaced once in a job; without another
-   one the literal arithmetic judges from then on. */
+   one the literal arithmetic judges from then on. CANNOT_LOAD if the runtime cannot load the
+   model that was given either. */
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
                              double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -236,6 +236,8 @@ static enum qdq_code
 score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct recipe *r = arg;
+    /* The search is through with estimates when it judges again, and the runtime needs memory. */
+    qdqi_estimate_close(&r->estimate);
     return qdqi_candidates_score(&r->candidates, is_float, ret, err);
 }
 
@@ -398,7 +400,8 @@ open_judge(struct recipe *r, const struct qdqi_feed_options *options,
 {
     struct qdqi_job *job = r->candidates.job;
     struct qdqi_judge **judge = &r->candidates.judge;
-    enum qdq_code code = qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, judge, err);
+    enum qdq_code code =
+        qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, r->scales, judge, err);
     return code || isnan(r->candidates.max_latency)
                ? code
                : qdqi_judge_measure_latency(*judge, err);

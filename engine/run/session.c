@@ -95,8 +95,10 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
                  ? NULL
                  : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
+    /* With a pattern each session asks for all tensors of a run at once, in one block. */
     if (options->one_of_many &&
-        (status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")))
+        ((status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")) ||
+         (status = api->DisableMemPattern(o))))
         return status;
     const struct qdqi_device *dev = options->dev;
     if (dev && dev->runs_models &&

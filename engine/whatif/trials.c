@@ -7,7 +7,7 @@
 #include "config.h"
 #include "whatif/trials.h"
 
-#include "evaluate/evaluate.h"
+#include "evaluate/enough.h"
 #include "whatif/search.h"
 
 #include <stdlib.h>

@@ -21,38 +21,47 @@ on_work(const char *precision)
         nanosleep(&wait, NULL);
 }
 
-/* Quantizes where OpenVINO's own precision is `own`. */
-static struct qdq_report *
-quantize(const char *own)
+/* Runs a job where OpenVINO's own precision is `own`, or where it compiles no model. */
+static enum qdq_code
+run_job(const struct qdq_spec *spec, const char *own, bool refuses,
+        struct qdq_report **ret, struct qdq_error *err)
 {
     const struct qdq_engine_options options = {
         .threads = 1, .runtime = QDQ_ORT_LIBRARY, .openvino = FAKE};
     struct qdq_engine *engine = NULL;
+    const struct qdq_work work = {.model = two_products(),
+                                  .model_id = "sha256:00",
+                                  .dataset = samples(),
+                                  .output_data = -1,
+                                  .observations = -1,
+                                  .spec = spec,
+                                  .output = memfd_create("result", MFD_CLOEXEC)};
+    void *library = dlopen(FAKE, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    *(const char **)dlsym(library, "fake_openvino_own") = own;
+    *(void (**)(const char *))dlsym(library, "fake_openvino_on_work") = on_work;
+    *(bool *)dlsym(library, "fake_openvino_refuses") = refuses;
+    ck_assert_int_eq(qdq_engine_open(&options, &engine, err), QDQ_OK);
+    enum qdq_code code = qdq_quantize(engine, &work, ret, err);
+    qdq_engine_close(&engine);
+    dlclose(library);
+    close(work.model);
+    close(work.dataset);
+    close(work.output);
+    return code;
+}
+
+static struct qdq_report *
+quantize(const char *own)
+{
     struct qdq_report *report = NULL;
     struct qdq_error err = {0};
     struct qdq_spec spec = openvino_spec();
     spec.profile.runs = 12;
     spec.recipe = QDQ_RECIPE_NONE;
     spec.evaluate = QDQ_NO;
-    const struct qdq_work work = {.model = two_products(),
-                                  .model_id = "sha256:00",
-                                  .dataset = samples(),
-                                  .output_data = -1,
-                                  .observations = -1,
-                                  .spec = &spec,
-                                  .output = memfd_create("result", MFD_CLOEXEC)};
-    void *library = dlopen(FAKE, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(library != NULL, "%s", dlerror());
-    *(const char **)dlsym(library, "fake_openvino_own") = own;
-    *(void (**)(const char *))dlsym(library, "fake_openvino_on_work") = on_work;
-    ck_assert_int_eq(qdq_engine_open(&options, &engine, &err), QDQ_OK);
-    enum qdq_code code = qdq_quantize(engine, &work, &report, &err);
+    enum qdq_code code = run_job(&spec, own, false, &report, &err);
     ck_assert_msg(code == QDQ_OK, "%s: %s", qdq_code_slug(code), err.text);
-    qdq_engine_close(&engine);
-    dlclose(library);
-    close(work.model);
-    close(work.dataset);
-    close(work.output);
     ck_assert_ptr_nonnull(report->profile);
     ck_assert_str_eq(report->profile->runtime, "openvino");
     return report;
@@ -113,6 +122,29 @@ START_TEST(chance_is_no_reason)
 }
 END_TEST
 
+/* A model that is read and not compiled is refused, whichever stage finds that out. */
+static const struct {
+    enum qdq_recipe recipe;
+    enum qdq_tristate evaluate;
+    int runs;
+} stages[] = {{QDQ_RECIPE_AUTO, QDQ_DEFAULT, 0},
+              {QDQ_RECIPE_NONE, QDQ_DEFAULT, 0},
+              {QDQ_RECIPE_NONE, QDQ_NO, 12}};
+
+START_TEST(a_model_that_is_not_compiled)
+{
+    struct qdq_report *report = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec = openvino_spec();
+    spec.recipe = stages[_i].recipe;
+    spec.evaluate = stages[_i].evaluate;
+    spec.profile.runs = stages[_i].runs;
+    ck_assert_int_eq(run_job(&spec, "f32", true, &report, &err), QDQ_CANNOT_LOAD);
+    ck_assert_msg(strstr(err.text, "the model that was given"), "%s", err.text);
+    ck_assert_ptr_null(report);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -122,6 +154,8 @@ suite(void)
     tcase_add_test(t, a_faster_float_model_is_the_one_to_deploy);
     tcase_add_test(t, a_slower_float_model_is_not);
     tcase_add_test(t, chance_is_no_reason);
+    tcase_add_loop_test(t, a_model_that_is_not_compiled, 0,
+                        sizeof stages / sizeof *stages);
     suite_add_tcase(s, t);
     return s;
 }

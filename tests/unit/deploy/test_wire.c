@@ -110,7 +110,7 @@ questions(void)
     struct bytes all = {.n = 0};
     struct qdqi_wire body = {0};
     add(&all, QDQI_WIRE_VERSION, &body, NULL);
-    put_numbers(&body, (const uint64_t[]){1, 0, 1}, 3);
+    put_numbers(&body, (const uint64_t[]){1, 0, 1, 0}, 4);
     add(&all, QDQI_WIRE_OPEN, &body, "a model");
     for (int i = 0; i < 2; i++) {
         qdqi_wire_put(&body, 0);
@@ -119,7 +119,7 @@ questions(void)
     }
     qdqi_wire_put(&body, 0);
     add(&all, QDQI_WIRE_NODES, &body, NULL);
-    put_numbers(&body, (const uint64_t[]){1, 1, 0, 2}, 4);
+    put_numbers(&body, (const uint64_t[]){1, 1, 0, 0, 2}, 5);
     put_input(&body);
     add(&all, QDQI_WIRE_TRACE, &body, "a model");
     qdqi_wire_put(&body, 0);
@@ -413,7 +413,7 @@ START_TEST(a_run_names_each_input_once)
     for (uint64_t n = 0; n < 3; n++) {
         struct bytes b = {.n = 0};
         struct qdqi_wire body = {0};
-        put_numbers(&body, (const uint64_t[]){1, 0, 0}, 3);
+        put_numbers(&body, (const uint64_t[]){1, 0, 0, 0}, 4);
         add(&b, QDQI_WIRE_OPEN, &body, "a model");
         qdqi_wire_put(&body, 0);
         put_input(&body);

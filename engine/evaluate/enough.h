@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many samples tell how good a result is, and which. */
+#ifndef QDQI_EVALUATE_ENOUGH_H
+#define QDQI_EVALUATE_ENOUGH_H
+
+#include "job/job.h"
+
+/*
+ * Returns how many samples stand for `few` samples of a model with small outputs: at least
+ * `least`, where each of its floating outputs has many elements in one sample. It is `few` for
+ * a target whose runtime opens models fast, where an output has no declared sizes, and where
+ * `few` is less than `least`.
+ */
+int64_t qdqi_enough_samples(const struct qdqi_job *job, int64_t few, int64_t least);
+
+/* Chooses the samples for the evaluation: samples that calibration did not read, if
+   there are enough of them. */
+void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
+                         struct qdqi_feed_options *options);
+
+#endif
