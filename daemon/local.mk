@@ -27,6 +27,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/options.c daemon/base/options.h \
 	daemon/base/sync.c daemon/base/sync.h \
+	daemon/settings/address.c daemon/settings/address.h \
 	daemon/settings/environment.c \
 	daemon/settings/file.c daemon/settings/file.h \
 	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \

@@ -434,6 +434,13 @@ serve(struct daemon *d, const struct arguments *arguments)
     return started ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static void
+print_unknown(const char *name, size_t len)
+{
+    fprintf(stderr, "qdqd: %.*s: no setting has this variable, so it is ignored\n",
+            (int)len, name);
+}
+
 /* Runs the operator's scripts once, so that their author sees an error in one before
    a job does. Afterwards only workers run scripts. */
 static bool
@@ -597,6 +604,7 @@ main(int argc, char **argv)
             settings_print(&daemon.settings, stdout);
             remotes_print(daemon.remotes, stdout);
         }
+        settings_find_unknown(print_unknown);
         status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon, &arguments);
     }
     settings_fini(&daemon.settings);

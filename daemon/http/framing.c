@@ -41,6 +41,20 @@ framing_check_target(const char *target, struct api_problem *p)
     return true;
 }
 
+const char *
+framing_path(const char *target)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t len = strlen(schemes[i]);
+        if (strncasecmp(target, schemes[i], len) != 0)
+            continue;
+        const char *path = target + len + strcspn(target + len, "/");
+        return *path ? path : "/";
+    }
+    return target;
+}
+
 /* --- the head ------------------------------------------------------------- */
 
 /* The findings in the fields of a head. */

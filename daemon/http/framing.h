@@ -16,6 +16,9 @@ struct request;
    decoded. BAD_REQUEST. */
 bool framing_check_target(const char *target, struct api_problem *p);
 
+/* Returns the path of a target, which may also be a whole URL (RFC 9112, 3.2.2). */
+const char *framing_path(const char *target);
+
 /* Checks the names and values of a head's fields, and the fields that say whose host
    is meant and where the body ends. `version` is that of the request line.
    BAD_REQUEST. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "http/listen.h"
+#include "settings/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -119,35 +120,6 @@ listen_unix(const char *text, const char *path, struct listener *l,
     return true;
 }
 
-/* Checks the port, because getaddrinfo() would use the lower 16 bits of any number. */
-static bool
-is_port(const char *text)
-{
-    size_t len = strlen(text);
-    return len > 0 && len <= 5 && strspn(text, "0123456789") == len &&
-           strtol(text, NULL, 10) <= UINT16_MAX;
-}
-
-/* Splits "HOST:PORT" or "[HOST]:PORT" at the last colon. */
-static bool
-split_host_port(const char *text, char *host, size_t size, const char **ret_port)
-{
-    const char *colon = strrchr(text, ':');
-    if (!colon || colon == text)
-        return false;
-    size_t len = (size_t)(colon - text);
-    if (*text == '[' && text[len - 1] == ']') {
-        text++;
-        len -= 2;
-    }
-    if (len == 0 || len >= size || (*text != '[' && memchr(text, ']', len)))
-        return false;
-    memcpy(host, text, len);
-    host[len] = '\0';
-    *ret_port = colon + 1;
-    return is_port(colon + 1);
-}
-
 static void
 format_address(struct listener *l)
 {
@@ -176,7 +148,7 @@ listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
                     *found;
     const char *port;
-    if (!split_host_port(text, l->host, sizeof l->host, &port))
+    if (!address_split(text, l->host, sizeof l->host, &port))
         return fail(p, text, "not HOST:PORT, [HOST]:PORT or unix:PATH");
     int rc = getaddrinfo(l->host, port, &hints, &found);
     /* "localhost" means this machine even without a hosts file or a name server (RFC
@@ -247,14 +219,14 @@ listen_open(const char *text, bool far, struct listener *ret, struct api_problem
 {
     struct listener l = {.fd = -1};
     int inherited = count_inherited();
+    const char *path = address_unix_path(text);
     bool ok;
     if (inherited > 1)
         ok = fail(p, "(from systemd)", "more than one socket");
     else if (inherited)
         ok = adopt_inherited(far, &l, p);
     else
-        ok = strncmp(text, "unix:", 5) == 0 ? listen_unix(text, text + 5, &l, p)
-                                            : listen_tcp(text, far, &l, p);
+        ok = path ? listen_unix(text, path, &l, p) : listen_tcp(text, far, &l, p);
     if (ok)
         *ret = l;
     return ok;

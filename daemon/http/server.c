@@ -142,7 +142,8 @@ on_request(void *arg, struct MHD_Connection *connection, const char *url,
     struct request *request = *state;
     if (!request)
         return begin_request(arg, connection,
-                             &(struct request_line){method, url, version}, state);
+                             &(struct request_line){method, framing_path(url), version},
+                             state);
     if (request->magic != MAGIC)
         abort();
     if (!*len)

@@ -43,6 +43,28 @@ is_setting(const char *entry)
     return false;
 }
 
+/* Returns whether the name begins like the variables of a section. */
+static bool
+has_section(const char *name)
+{
+    char variable[SETTING_VARIABLE];
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        setting_variable(&setting_rows[i], variable);
+        size_t len = strlen("QDQD_") + strlen(setting_rows[i].section) + 1;
+        if (strncmp(name, variable, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+void
+settings_find_unknown(settings_unknown_fn *on_unknown)
+{
+    for (char **entry = environ; *entry; entry++)
+        if (has_section(*entry) && !is_setting(*entry))
+            on_unknown(*entry, strcspn(*entry, "="));
+}
+
 /* Returns "NAME=value" for a row, or NULL when out of memory. */
 static char *
 format_entry(struct settings *settings, const struct setting_row *row)

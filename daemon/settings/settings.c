@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "settings/settings.h"
+#include "settings/address.h"
 #include "settings/file.h"
 #include "settings/gpu_list.h"
 #include "settings/rows.h"
@@ -56,6 +57,8 @@ set_value(struct settings *s, const struct setting_row *row, const char *value,
     if (row == &setting_rows[SETTING_gpu_devices] &&
         !gpus_parse(value, devices, &n_devices))
         return fail(error, where, row, "not numbers of devices with commas between");
+    if (row == &setting_rows[SETTING_http_listen] && !address_is_valid(value))
+        return fail(error, where, row, "not HOST:PORT, [HOST]:PORT or unix:PATH");
     return setting_set(s, row, value, what) || fail(error, where, row, what);
 }
 

@@ -61,6 +61,14 @@ void settings_apply(struct settings *settings, const struct settings *fresh,
                     settings_change_fn on_change);
 
 /*
+ * Calls on_unknown with the name and its length for each variable of the environment that begins
+ * like those of a section, as QDQD_HTTP_LISTN does, and is none of a setting. They are no error,
+ * because a container's platform may make such variables of the names of its services.
+ */
+typedef void settings_unknown_fn(const char *name, size_t len);
+void settings_find_unknown(settings_unknown_fn *on_unknown);
+
+/*
  * Makes the environment of a worker process: the daemon's own, with the variables of
  * settings replaced by the values of the sections that a worker needs. settings_load()
  * reads them there. The caller frees it with settings_environment_free(). Returns NULL

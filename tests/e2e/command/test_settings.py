@@ -60,6 +60,20 @@ def test_print_is_for_checking():
     assert done.returncode == 2 and "--check-config" in done.stderr
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1", "unix:"])
+def test_check_refuses_an_address(address):
+    done = run("--check-config", "--listen", address)
+    assert done.returncode == 2 and "http.listen: not HOST:PORT" in done.stderr
+
+
+def test_unknown_variables_are_named():
+    """Such a variable may be a typing error, or one that a container's platform makes."""
+    done = run("--check-config", QDQD_HTTP_LISTN="127.0.0.1:1", QDQD_SERVICE_HOST="10.0.0.1")
+    assert done.returncode == 0
+    assert done.stderr == "qdqd: QDQD_HTTP_LISTN: no setting has this variable, so it is " \
+                          "ignored\n"
+
+
 def test_installed_file_and_page():
     """Both are generated from the table: every key is there, and every line is valid."""
     conf = INSTALLED / "etc" / "qdqd.conf"

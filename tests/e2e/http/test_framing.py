@@ -221,6 +221,16 @@ def count_refused(one):
         r'qdqd_http_requests_total\{.*status="400"\} (\d+)', text))
 
 
+@pytest.mark.parametrize("target, status", [
+    (b"/healthz", 200), (b"/v1/targets?x=1", 200), (b"", 404), (b"/nowhere", 404),
+    (b"//healthz", 404), (b"/%2fhealthz", 400)])
+@pytest.mark.parametrize("scheme", [b"http://", b"HTTPS://"])
+def test_a_target_may_be_a_whole_url(one, scheme, target, status):
+    """RFC 9112, 3.2.2: a server accepts them, though a client sends them to proxies alone."""
+    line = b"GET " + scheme + HOST.split()[1] + target + b" HTTP/1.1"
+    assert statuses(exchange(one, get(b"Connection: close\r\n", line=line))) == [status]
+
+
 def test_they_are_logged_and_counted(one):
     """Whether the daemon refuses them or the library does."""
     before = count_refused(one)
