@@ -155,7 +155,7 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
         log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
     release_slot(jobs, slot, &ended);
-    library_sync_late(jobs->library);
+    library_sync_many(jobs->library);
 }
 
 void
@@ -186,7 +186,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
                  log_quote(quoted, problem->detail));
     }
     release_slot(jobs, slot, &ended);
-    library_sync_late(jobs->library);
+    library_sync_many(jobs->library);
 }
 
 void

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 16 << 10, SYNC_EACH = 256 };
+enum { MOST_BYTES = 16 << 10, MANY = 256 };
 
 /* --- the end of a job ------------------------------------------------------- */
 
@@ -89,11 +89,18 @@ sync_all(struct library *library, struct api_problem *p)
 }
 
 void
+library_sync_many(struct library *library)
+{
+    if (library->unsynced >= MANY)
+        library_sync_late(library);
+}
+
+void
 library_sync_late(struct library *library)
 {
     struct api_problem problem = {0};
     char quoted[LOG_QUOTED];
-    if (library->unsynced < SYNC_EACH || atomic_exchange(&library->late_busy, true))
+    if (library->unsynced <= 0 || atomic_exchange(&library->late_busy, true))
         return;
     if (!sync_all(library, &problem))
         log_error("late_sync_failed", "detail=%s", log_quote(quoted, problem.detail));

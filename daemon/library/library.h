@@ -102,9 +102,11 @@ struct job_result {
 bool library_job_end(struct library *library, const char *id,
                      const struct job_result *result, const struct api_problem *error,
                      struct store_ended *ret, struct api_problem *p);
-/* Syncs the files of results whose sync was put off, when there are many. The caller holds no
-   lock; the ends of jobs call this after their clients know. */
+/* Syncs the files of results whose sync was put off, and removes their bytes from the record. The
+   caller holds no lock. */
 void library_sync_late(struct library *library);
+/* Does so when there are many. The ends of jobs call this after their clients know. */
+void library_sync_many(struct library *library);
 bool library_job_remove(struct library *library, const char *id, enum store_remover who,
                         struct api_problem *p);
 

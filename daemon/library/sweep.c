@@ -232,6 +232,8 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
     struct api_problem problem = {0};
     int64_t grace = settings->retention_leftovers * 1000;
     *ret_more = false;
+    /* The bytes of a job that was removed do not stay in the record. */
+    library_sync_late(library);
     bool ok = library_remove_leftovers(library, grace, p) &&
               folder_recount(library, grace, p);
     if (library->bucket) {

@@ -421,16 +421,29 @@ end_many_jobs(void)
 START_TEST(many_reports_are_synced_together)
 {
     end_two_jobs();
-    library_sync_late(library);
+    library_sync_many(library);
     ck_assert_int_eq(newest_unsynced(), 1);
     end_many_jobs();
     failing_all = true;
-    library_sync_late(library);
+    library_sync_many(library);
     ck_assert_int_eq(newest_unsynced(), 301);
     failing_all = false;
     synced = 0;
+    library_sync_many(library);
+    ck_assert_int_eq(newest_unsynced(), 0);
+    ck_assert_int_eq(synced, 1);
+}
+END_TEST
+
+/* A few are synced when that is asked for, as each sweep does. */
+START_TEST(few_reports_are_synced_by_a_sweep)
+{
+    end_two_jobs();
+    synced = 0;
     library_sync_late(library);
     ck_assert_int_eq(newest_unsynced(), 0);
+    ck_assert_int_eq(synced, 1);
+    library_sync_late(library);
     ck_assert_int_eq(synced, 1);
 }
 END_TEST
@@ -580,6 +593,7 @@ suite(void)
     tcase_add_loop_test(t, lost_report_is_restored, 0, 5);
     tcase_add_test(t, removed_report_stays_away);
     tcase_add_test(t, many_reports_are_synced_together);
+    tcase_add_test(t, few_reports_are_synced_by_a_sweep);
     tcase_add_test(t, large_report_is_synced);
     tcase_add_loop_test(t, job_end_fails, 0, 6);
     tcase_add_loop_test(t, model_is_durable, 0, 3);
