@@ -102,13 +102,15 @@ def outputs_of(one, feeds):
 
 
 def sqnr_db(real, made):
-    """Returns the SQNR of the worst floating output."""
+    """Returns the SQNR of the worst floating output; -inf: one holds a NaN or an infinity."""
     worst = np.inf
     for f, q in zip(real, made):
         if f.dtype.kind != "f":
             continue
         f, q = f.astype(np.float64), q.astype(np.float64)
         noise = np.sum((f - q) ** 2)
+        if not np.isfinite(noise):  # a NaN of the result
+            return -np.inf
         if noise:
             worst = min(worst, 10 * np.log10(np.sum(f ** 2) / noise))
     return float(worst)
