@@ -65,7 +65,8 @@ load_api(struct qdqi_runtime *r, const char *library, struct qdq_error *err)
 }
 
 /* Creates the environment with one thread pool that all sessions share, because many
-   may be open at the same time. Sessions say that its threads sleep between runs (session.c). */
+   may be open at the same time. Its threads sleep between their tasks: by default they look for
+   the next one in a loop, while this process compares, or another runtime works. */
 static OrtStatus *
 create_env(struct qdqi_runtime *r, int threads)
 {
@@ -75,7 +76,8 @@ create_env(struct qdqi_runtime *r, int threads)
     if (status)
         return status;
     if (!(status = api->SetGlobalIntraOpNumThreads(o, threads)) &&
-        !(status = api->SetGlobalInterOpNumThreads(o, 1)))
+        !(status = api->SetGlobalInterOpNumThreads(o, 1)) &&
+        !(status = api->SetGlobalSpinControl(o, 0)))
         status = api->CreateEnvWithCustomLoggerAndGlobalThreadPools(
             drop_log, NULL, ORT_LOGGING_LEVEL_FATAL, "qdq", o, &r->env);
     api->ReleaseThreadingOptions(o);

@@ -95,10 +95,6 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
                  ? NULL
                  : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
-    /* During a run the threads look for their next task in a loop. Between runs they sleep, while
-       this process compares, or another runtime works. */
-    if ((status = api->AddSessionConfigEntry(o, "session.force_spinning_stop", "1")))
-        return status;
     /* With a pattern each session asks for all tensors of a run at once, in one block. */
     if (options->one_of_many &&
         ((status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")) ||
