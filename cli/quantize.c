@@ -121,15 +121,30 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     return ok;
 }
 
+/* Fails where an output is a file that the model is read from, by whatever name. */
+static bool
+check_inputs(const struct quantization *q, const struct options *options,
+             const char *out, struct api_problem *problem)
+{
+    const char *const written[] = {out, options->report, options->html,
+                                   options->observations};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        if (written[i] && is_input(q, written[i]))
+            return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                                   "%s is %s, so it is not overwritten", written[i],
+                                   file_is(q->model, written[i])
+                                       ? "the model itself"
+                                       : "the model's own external data");
+    return true;
+}
+
 /* Opens all outputs before the work, so that a wrong path does not waste it. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
              struct api_problem *problem)
 {
-    if (is_input(q, out))
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s is the model itself, so it is not overwritten", out);
-    return check_places(options, out, problem) && output_open(out, &q->out, problem) &&
+    return check_inputs(q, options, out, problem) &&
+           check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            open_data(q, out, problem) &&
            (!options->report ||
             output_open(options->report, &q->report_out, problem)) &&

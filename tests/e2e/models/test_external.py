@@ -399,8 +399,11 @@ def test_a_result_never_becomes_its_source(tmp_path):
     done = qdq("quantize", model, "-o", "model/out.onnx", cwd=tmp_path)
     assert done.returncode == 1
     assert "own external data" in last_line(done)
-    done = qdq("quantize", model, "-o", "model/out.onnx.data", cwd=tmp_path)
-    assert done.returncode == 1 and "not overwritten" in last_line(done)
+    for options in (["-o", "model/out.onnx.data"],
+                    ["-o", "a.onnx", "--report", "model/out.onnx.data"],
+                    ["-o", "a.onnx", "--html", "model/out.onnx.data"]):
+        done = qdq("quantize", model, *options, cwd=tmp_path)
+        assert done.returncode == 1 and "own external data, so it is not" in last_line(done)
     onnx.checker.check_model(model)
 
 
