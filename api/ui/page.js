@@ -47,6 +47,8 @@ async function attempt(action) {
 const shortId = (id) => (id ? id.slice(id.indexOf(":") + 1).slice(0, 12) : "–");
 const timeOf = (text) => (text ? new Date(text).toLocaleString() : "–");
 const nameOf = (job) => job.labels?.name || session.names.get(job.model) || shortId(job.model);
+// A list omits a long spec, and so its target.
+const targetOf = (job) => (job.omitted?.includes("spec") ? "–" : job.spec?.target ?? "tensorrt");
 
 function bytesOf(n) {
   const units = ["bytes", "kB", "MB", "GB"];
@@ -118,7 +120,7 @@ const stateOf = (job) => el("span", {className: `state ${job.state}`}, job.state
 function makeJobRow(id, picked, onPick) {
   const pick = el("input", {type: "checkbox", ariaLabel: "Select for a comparison"});
   const link = el("a", {href: `#/job/${id}`});
-  const state = el("td", {className: "outcome"}), made = el("td");
+  const target = el("td"), state = el("td", {className: "outcome"}), made = el("td");
   const cancel = button("Cancel", () => attempt(() => request("POST", `/v1/jobs/${id}/cancel`)));
   pick.addEventListener("change", () => {
     if (pick.checked)
@@ -128,12 +130,15 @@ function makeJobRow(id, picked, onPick) {
     onPick();
   });
   return {
-    row: el("tr", {}, el("td", {}, pick), el("td", {}, link), state, made, el("td", {}, cancel)),
+    row: el("tr", {}, el("td", {}, pick),
+            el("td", {}, link, el("br"), el("small", {}, shortId(id))), target, state, made,
+            el("td", {}, cancel)),
     update(job) {
       link.textContent = nameOf(job);
       link.title = id;
       pick.ariaLabel = `Compare ${nameOf(job)} of ${timeOf(job.created_at)}`;
       cancel.ariaLabel = `Cancel ${nameOf(job)}`;
+      target.textContent = targetOf(job);
       state.replaceChildren(stateOf(job), " ", ...outcomeOf(job));
       made.textContent = timeOf(job.created_at);
       cancel.hidden = isOver(job);
@@ -164,7 +169,7 @@ async function showJobs(root, signal) {
   onPick();
   root.append(el("h2", {}, "Jobs"), counts, el("p", {}, compare), el("div",
     {className: "scroll tall", tabIndex: 0, role: "region", ariaLabel: "Jobs"},
-    el("table", {}, el("thead", {}, el("tr", {}, ...["compare", "job", "state", "sent", ""].map(
+    el("table", {}, el("thead", {}, el("tr", {}, ...["compare", "job", "target", "state", "sent", ""].map(
       (text) => el("th", {scope: "col"}, text)))), body)), more);
 
   async function watch(id) {
@@ -261,7 +266,7 @@ function compareChoice(job, signal) {
     const {jobs} = await getJson("/v1/jobs?limit=100", {signal});
     choice.append(...jobs.filter((other) => hasReport(other) && other.id !== job.id)
       .map((other) => el("option", {value: other.id},
-                         `${nameOf(other)}, ${timeOf(other.created_at)}`)));
+                         `${nameOf(other)}, ${targetOf(other)}, ${timeOf(other.created_at)}`)));
     choice.hidden = choice.length === 1;
   });
   return choice;

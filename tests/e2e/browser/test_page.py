@@ -268,10 +268,13 @@ def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
     go(page, "jobs")
     page.until("document.querySelector(`a[href='#/job/${arguments[0]}']`)?.textContent === "
                "arguments[1]", first, HOSTILE)
-    second = daemon.submit(**names, spec={"calibration": {"method": "minmax"}})
+    second = daemon.submit(**names, spec={"target": "onnxruntime",
+                                          "calibration": {"method": "minmax"}})
     row = "document.querySelector(`a[href='#/job/${arguments[0]}']`)?.closest('tr')"
-    for job in (first, second):
+    for job, target in (first, "tensorrt"), (second, "onnxruntime"):
         page.until(f"{row}?.textContent.includes('succeeded')", job)
+        assert page.run(f"return [...{row}.cells].slice(1, 3).map(e => e.lastChild.textContent)",
+                        job) == [job[:12], target]
         page.run(f"{row}.querySelector('input').click()", job)
     page.run("[...document.querySelectorAll('button')]"
              ".find(b => b.textContent === 'Compare two').click()")

@@ -38,7 +38,8 @@ static const char report[] =
     "\"sqnr_db\":20},{\"float_layers\":1,\"layer\":\"l2\",\"sqnr_db\":25}]},\"recipe\":"
     "[{"
     "\"step\":\"start\",\"spec\":{\"a\":1},\"sqnr_db\":20,\"kept\":true}],\"profile\":{"
-    "\"ratio\":0.5,\"ratio_low\":0.4,\"ratio_high\":0.6,\"float\":{\"p50_ms\":2,"
+    "\"runtime\":{\"name\":\"S\"},\"ratio\":0.5,\"ratio_low\":0.4,\"ratio_high\":0.6,"
+    "\"float\":{\"p50_ms\":2,"
     "\"p90_ms\":3,\"peak_bytes\":7},\"quantized\":{\"p50_ms\":1},\"default_float\":{"
     "\"precision\":\"bf16\",\"p50_ms\":0.5},\"operators\":[{"
     "\"op\":"
@@ -60,7 +61,7 @@ static const char *const pieces[] = {
     "<dt>SQNR as deployed</dt><dd>28.5&nbsp;dB</dd>",
     "<dt>same top 1</dt><dd>87.5&nbsp;%</dd>",
     "<dd>40.0&nbsp;%<small>1.00 KB became 400 bytes</small>",
-    "<dd>0.5&nbsp;&times;<small>of float, between 0.4 and 0.6</small>",
+    "<dd>0.5&nbsp;&times;<small>of float, between 0.4 and 0.6, in S</small>",
     "<td class=\"n\">40</td><td class=\"n\">30.25</td><td>no</td>",
     "<td>Switch rule T24 on to leave such nodes alone.</td>",
     "As R 1 runs the result on P.",
