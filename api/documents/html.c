@@ -74,10 +74,10 @@ add_latency_tile(struct api_markup *page, const json_t *profile)
     if (!json_is_number(ratio))
         return;
     begin_tile(page, "latency", "");
-    api_markup_format(
-        page, "%.3g&nbsp;&times;<small>of float, between %.3g and %.3g",
-        json_number_value(ratio), json_number_value(member(profile, "ratio_low")),
-        json_number_value(member(profile, "ratio_high")));
+    api_markup_format(page, "%.3g&nbsp;&times;<small>of float, between %.3g and %.3g",
+                      json_number_value(ratio),
+                      json_number_value(member(profile, "ratio_low")),
+                      json_number_value(member(profile, "ratio_high")));
     api_markup_add(page, ", in ");
     api_markup_value(page, member(member(profile, "runtime"), "name"));
     api_markup_add(page, "</small>");

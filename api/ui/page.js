@@ -48,7 +48,7 @@ const shortId = (id) => (id ? id.slice(id.indexOf(":") + 1).slice(0, 12) : "–"
 const timeOf = (text) => (text ? new Date(text).toLocaleString() : "–");
 const nameOf = (job) => job.labels?.name || session.names.get(job.model) || shortId(job.model);
 // A list omits a long spec, and so its target.
-const targetOf = (job) => (job.omitted?.includes("spec") ? "–" : job.spec?.target ?? "tensorrt");
+const targetOf = (job) => (job.omitted?.includes("spec") ? "–" : job.spec?.target ?? "default");
 
 function bytesOf(n) {
   const units = ["bytes", "kB", "MB", "GB"];

@@ -271,7 +271,7 @@ def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
     second = daemon.submit(**names, spec={"target": "onnxruntime",
                                           "calibration": {"method": "minmax"}})
     row = "document.querySelector(`a[href='#/job/${arguments[0]}']`)?.closest('tr')"
-    for job, target in (first, "tensorrt"), (second, "onnxruntime"):
+    for job, target in (first, "default"), (second, "onnxruntime"):
         page.until(f"{row}?.textContent.includes('succeeded')", job)
         assert page.run(f"return [...{row}.cells].slice(1, 3).map(e => e.lastChild.textContent)",
                         job) == [job[:12], target]
