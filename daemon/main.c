@@ -558,13 +558,52 @@ needs_sqlite(const struct arguments *arguments)
            (arguments->blobs && !arguments->migrate_to);
 }
 
+/* Serves, after the configuration has been checked, or prints it. */
+static int
+check_and_serve(struct daemon *daemon, const struct arguments *arguments)
+{
+    struct qdq_error err = {0};
+    if (!check_cases(daemon->settings.engine_cases, &err)) {
+        fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
+        return USAGE;
+    }
+    if (arguments->print) {
+        settings_print(&daemon->settings, stdout);
+        remotes_print(daemon->remotes, stdout);
+    }
+    settings_find_unknown(print_unknown);
+    return arguments->check_only ? EXIT_SUCCESS : serve(daemon, arguments);
+}
+
+/* Runs the command that the options ask for, or else the daemon. Returns the exit status. */
+static int
+run_command(struct daemon *daemon, const struct arguments *arguments)
+{
+    const struct settings *settings = &daemon->settings;
+    if (*settings->store_url && needs_sqlite(arguments)) {
+        fprintf(stderr,
+                "qdqd: store.url: the record is in PostgreSQL, and this command "
+                "reads one in state.dir alone; there pg_dump is the backup of the "
+                "record, and the bucket's versioning that of the stored files\n");
+        return USAGE;
+    }
+    if (arguments->backup || arguments->restore)
+        return copy_state(settings, arguments->backup, arguments->restore);
+    if (arguments->adopt)
+        return adopt(settings);
+    if (arguments->blobs || arguments->migrate_to)
+        return move_state(settings, arguments->blobs, arguments->migrate_to);
+    if (arguments->check_store)
+        return print_faults(settings);
+    return check_and_serve(daemon, arguments);
+}
+
 int
 main(int argc, char **argv)
 {
     struct arguments arguments = {0};
     struct daemon daemon = {0};
     char error[SETTINGS_ERROR];
-    struct qdq_error err = {0};
     int status;
     if (argc > 1 && !strcmp(argv[1], "--worker"))
         return worker_main(argc - 2, argv + 2);
@@ -582,31 +621,7 @@ main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return USAGE;
     }
-    if (*daemon.settings.store_url && needs_sqlite(&arguments)) {
-        fprintf(stderr,
-                "qdqd: store.url: the record is in PostgreSQL, and this command "
-                "reads one in state.dir alone; there pg_dump is the backup of the "
-                "record, and the bucket's versioning that of the stored files\n");
-        status = USAGE;
-    } else if (arguments.backup || arguments.restore) {
-        status = copy_state(&daemon.settings, arguments.backup, arguments.restore);
-    } else if (arguments.adopt) {
-        status = adopt(&daemon.settings);
-    } else if (arguments.blobs || arguments.migrate_to) {
-        status = move_state(&daemon.settings, arguments.blobs, arguments.migrate_to);
-    } else if (arguments.check_store) {
-        status = print_faults(&daemon.settings);
-    } else if (!check_cases(daemon.settings.engine_cases, &err)) {
-        fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
-        status = USAGE;
-    } else {
-        if (arguments.print) {
-            settings_print(&daemon.settings, stdout);
-            remotes_print(daemon.remotes, stdout);
-        }
-        settings_find_unknown(print_unknown);
-        status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon, &arguments);
-    }
+    status = run_command(&daemon, &arguments);
     settings_fini(&daemon.settings);
     remotes_release(&daemon.remotes);
     return status;

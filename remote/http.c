@@ -592,6 +592,42 @@ http_header(struct http *http, const char *name, char *ret, size_t size)
         snprintf(ret, size, "%s", header->value);
 }
 
+/* Empties the file of a pull and drops the digest of its bytes. */
+static bool
+empty_file(struct http *http, int fd)
+{
+    hasher_free(&http->hasher);
+    return ftruncate(fd, 0) == 0;
+}
+
+/* Requests the bytes that the file of a pull lacks. After a failure *ret_can_go_on is
+   whether another request can get the rest: the connection broke within the file, or the
+   remote does not serve the range that was asked for, and the file is empty now. */
+static bool
+pull_rest(struct http *http, const struct http_request *request, int64_t size,
+          bool *ret_can_go_on, struct api_problem *problem)
+{
+    struct http_answer answer;
+    off_t before = lseek(request->to_fd, 0, SEEK_END);
+    bool ok = http_send(http, request, &answer, problem);
+    off_t after = lseek(request->to_fd, 0, SEEK_END);
+    bool is_file = answer.status == 200 || answer.status == 206;
+    if (ok && !is_file)
+        ok = http_fail(http, &answer, "a file", problem);
+    else if (ok && size >= 0 && after != size)
+        ok = api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                             "remote %s sent another number of bytes than it listed",
+                             http->remote->name);
+    bool lacks_range = answer.is_other_range || (answer.status == 416 && before > 0);
+    http_answer_fini(&answer);
+    if (!ok && lacks_range)
+        *ret_can_go_on = empty_file(http, request->to_fd);
+    else if (!ok)
+        *ret_can_go_on =
+            is_file && after > 0 && problem->code == API_REMOTE_UNAVAILABLE;
+    return ok;
+}
+
 bool
 http_pull(struct http *http, struct http_request *request, int64_t size,
           struct api_problem *problem)
@@ -600,38 +636,17 @@ http_pull(struct http *http, struct http_request *request, int64_t size,
     request->max_body = size >= 0 && size < limit ? size : limit;
     http->total = size > 0 ? size : 0;
     for (int breaks = 0;; breaks++) {
-        struct http_answer answer;
         struct api_problem fault = {0};
-        off_t before = lseek(request->to_fd, 0, SEEK_END);
-        if (size > 0 && before == size)
+        bool can_go_on;
+        off_t there = lseek(request->to_fd, 0, SEEK_END);
+        if (size > 0 && there == size)
             return true;
-        if (size >= 0 && before > size)
-            hasher_free(&http->hasher);
-        if (size >= 0 && before > size && ftruncate(request->to_fd, 0) != 0)
+        if (size >= 0 && there > size && !empty_file(http, request->to_fd))
             return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                    "a temporary file: %s", strerror(errno));
-        bool ok = http_send(http, request, &answer, &fault);
-        off_t after = lseek(request->to_fd, 0, SEEK_END);
-        if (ok && answer.status != 200 && answer.status != 206)
-            ok = http_fail(http, &answer, "a file", &fault);
-        else if (ok && size >= 0 && after != size)
-            ok =
-                api_problem_set(&fault, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                                "remote %s sent another number of bytes than it listed",
-                                http->remote->name);
-        long status = answer.status;
-        bool starts_again = answer.is_other_range || (status == 416 && before > 0);
-        http_answer_fini(&answer);
-        if (ok)
+        if (pull_rest(http, request, size, &can_go_on, &fault))
             return true;
-        if (starts_again)
-            hasher_free(&http->hasher);
-        if (starts_again && ftruncate(request->to_fd, 0) != 0)
-            breaks = MOST_BREAKS;
-        bool is_broken =
-            starts_again || ((status == 200 || status == 206) && after > 0 &&
-                             fault.code == API_REMOTE_UNAVAILABLE);
-        if (!is_broken || breaks == MOST_BREAKS) {
+        if (!can_go_on || breaks == MOST_BREAKS) {
             *problem = problem->set ? *problem : fault;
             return false;
         }

@@ -433,6 +433,89 @@ connect_layer(struct qdqi_pairs *p, const struct qdq_layer *layer)
                             p->made_weights[layer->weight_row]);
 }
 
+/* Allocates what the pairs need besides the scales and the plan. */
+static enum qdq_code
+begin_pairs(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    const struct qdq_plan_view *view = &p->plan->view;
+    p->edit = qdqi_edit_new(p->source, p->arena);
+    p->raw = qdqi_map_new(p->arena);
+    p->dynamic = qdqi_map_new(p->arena);
+    p->stems = qdqi_map_new(p->arena);
+    p->made = qdqi_arena_array(p->arena, view->n_tensors, sizeof *p->made);
+    p->made_weights =
+        qdqi_arena_array(p->arena, view->n_weights, sizeof *p->made_weights);
+    p->gates = qdqi_arena_array(p->arena, view->n_weights, sizeof *p->gates);
+    if (!p->edit || !p->raw || !p->dynamic || !p->stems || !p->made ||
+        !p->made_weights || !p->gates)
+        return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+/* Inserts a pair on each planned tensor and weight. Tables come first: a pair on the
+   output of their Gather stands behind the table's own pair. */
+static enum qdq_code
+insert_all(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    enum qdq_code code;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (plan->weights[i].is_table && (code = pair_weight(p, i, err)))
+            return code;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if ((code = pair_activation(p, i, err)))
+            return code;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (!plan->weights[i].is_table && (code = pair_weight(p, i, err)))
+            return code;
+    return QDQ_OK;
+}
+
+/* Makes all layers read the tensors behind the pairs. */
+static enum qdq_code
+connect_all(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        connect_layer(p, &plan->view.layers[i]);
+    for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
+        if (plan->reads_raw[i])
+            connect_raw(p, &plan->view.layers[i]);
+    return qdqi_quantize_lstms(p, err);
+}
+
+/* Stores the integers of biases, and those that the mean error of their weight corrects. */
+static enum qdq_code
+store_biases(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    enum qdq_code code;
+    for (size_t i = 0; i < p->plan->n_biases; i++)
+        if ((code = store_bias(p, i, err)))
+            return code;
+    for (size_t i = 0; i < p->scales->n_shifted; i++)
+        if ((code = shift_bias(p, &p->scales->shifted[i], err)))
+            return code;
+    return QDQ_OK;
+}
+
+/* Removes the initializers and biases that no node reads any more. */
+static void
+drop_replaced(struct qdqi_pairs *p)
+{
+    const struct qdq_plan *plan = p->plan;
+    const struct qdqi_scales *scales = p->scales;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (scales->weights[i].integers || scales->weights[i].rounded_floats)
+            qdqi_edit_drop_unused(p->edit, plan->weights[i].tensor->name);
+    for (size_t i = 0; i < plan->n_biases; i++)
+        if (scales->biases[i].integers)
+            qdqi_edit_drop_unused(p->edit, plan->biases[i].tensor->name);
+    for (size_t i = 0; i < scales->n_shifted; i++)
+        qdqi_edit_drop_unused(p->edit, scales->shifted[i].tensor);
+    for (size_t i = 0; i < scales->n_idle; i++)
+        drop_bias(p, &scales->idle[i]);
+}
+
 enum qdq_code
 qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                   const struct qdqi_scales *scales,
@@ -440,55 +523,13 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                   struct qdqi_arena *arena, struct qdqi_edited *ret,
                   struct qdq_error *err)
 {
-    struct qdqi_pairs p = {.source = source,
-                           .plan = plan,
-                           .scales = scales,
-                           .edit = qdqi_edit_new(source, arena),
-                           .arena = arena,
-                           .raw = qdqi_map_new(arena),
-                           .dynamic = qdqi_map_new(arena),
-                           .stems = qdqi_map_new(arena)};
-    p.made = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *p.made);
-    p.made_weights =
-        qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.made_weights);
-    p.gates = qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.gates);
-    enum qdq_code code = QDQ_OK;
-    if (!p.edit || !p.made || !p.raw || !p.dynamic || !p.stems || !p.made_weights ||
-        !p.gates)
-        return qdqi_no_memory(err);
-    /* Tables come first: pairs on what their Gather makes stand behind theirs. */
-    for (size_t i = 0; i < plan->view.n_weights; i++)
-        if (plan->weights[i].is_table && (code = pair_weight(&p, i, err)))
-            return code;
-    for (size_t i = 0; i < plan->view.n_tensors; i++)
-        if ((code = pair_activation(&p, i, err)))
-            return code;
-    for (size_t i = 0; i < plan->view.n_weights; i++)
-        if (!plan->weights[i].is_table && (code = pair_weight(&p, i, err)))
-            return code;
-    for (size_t i = 0; i < plan->view.n_layers; i++)
-        connect_layer(&p, &plan->view.layers[i]);
-    for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
-        if (plan->reads_raw[i])
-            connect_raw(&p, &plan->view.layers[i]);
-    if ((code = qdqi_quantize_lstms(&p, err)))
+    struct qdqi_pairs p = {
+        .source = source, .plan = plan, .scales = scales, .arena = arena};
+    enum qdq_code code;
+    if ((code = begin_pairs(&p, err)) || (code = insert_all(&p, err)) ||
+        (code = connect_all(&p, err)) || (code = store_biases(&p, err)))
         return code;
-    for (size_t i = 0; i < plan->n_biases; i++)
-        if ((code = store_bias(&p, i, err)))
-            return code;
-    for (size_t i = 0; i < scales->n_shifted; i++)
-        if ((code = shift_bias(&p, &scales->shifted[i], err)))
-            return code;
-    for (size_t i = 0; i < plan->view.n_weights; i++)
-        if (scales->weights[i].integers || scales->weights[i].rounded_floats)
-            qdqi_edit_drop_unused(p.edit, plan->weights[i].tensor->name);
-    for (size_t i = 0; i < plan->n_biases; i++)
-        if (scales->biases[i].integers)
-            qdqi_edit_drop_unused(p.edit, plan->biases[i].tensor->name);
-    for (size_t i = 0; i < scales->n_shifted; i++)
-        qdqi_edit_drop_unused(p.edit, scales->shifted[i].tensor);
-    for (size_t i = 0; i < scales->n_idle; i++)
-        drop_bias(&p, &scales->idle[i]);
+    drop_replaced(&p);
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
