@@ -164,15 +164,6 @@ api_progress_encode(const struct api_job *job)
     return api_json_dump(encode_progress(job), JSON_ENCODE_ANY);
 }
 
-char *
-api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor)
-{
-    return api_json_dump(json_pack("{s:o, s:o}", "jobs",
-                                   api_json_list(jobs, n, encode_job), "next_cursor",
-                                   api_json_text(cursor)),
-                         0);
-}
-
 static json_t *
 encode_limit(int64_t limit)
 {

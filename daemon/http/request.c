@@ -68,30 +68,6 @@ request_list(const struct request *request, const char *name, char **ret,
     return true;
 }
 
-struct counter {
-    const char *name;
-    int n;
-};
-
-static enum MHD_Result
-count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    struct counter *counter = arg;
-    (void)kind;
-    (void)value;
-    counter->n += !strcasecmp(name, counter->name);
-    return MHD_YES;
-}
-
-int
-request_count(const struct request *request, const char *name)
-{
-    struct counter counter = {.name = name};
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_header,
-                              &counter);
-    return counter.n;
-}
-
 /* --- values of fields ----------------------------------------------------- */
 
 static bool

@@ -58,9 +58,6 @@ const char *request_query(const struct request *request, const char *name);
 bool request_list(const struct request *request, const char *name, char **ret,
                   struct api_problem *p);
 
-/* Returns how many times a header occurs in the request. */
-int request_count(const struct request *request, const char *name);
-
 /* Reads a query value that is a whole number between min and max; `absent` is the
    default. */
 bool request_number(const struct request *request, const char *name, int64_t min,

@@ -7,8 +7,10 @@
 #include <float.h>
 #include <math.h>
 
-int32_t
-qdqi_middle(enum qdqi_format format)
+/* Returns the zero point of a format when it is used symmetrically. That is 0, or for a
+   format without negative numbers the middle of its range, rounded half to even. */
+static int32_t
+symmetric_zero_point(enum qdqi_format format)
 {
     const struct qdqi_format_row *row = qdqi_format_row((int)format);
     if (row->lowest < 0)
@@ -49,7 +51,7 @@ qdqi_range_params(enum qdqi_format format, bool symmetric, enum qdqi_dtype dtype
         return;
     if (symmetric || row->fraction_bits > 0) {
         double scale = low < 0 ? amax / high : amax / (high - low) * 2;
-        *ret_zero_point = qdqi_middle(format);
+        *ret_zero_point = symmetric_zero_point(format);
         *ret_scale = nearest(dtype, normal(dtype, scale));
         return;
     }

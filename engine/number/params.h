@@ -77,12 +77,6 @@ qdqi_zero_point(const struct qdqi_params *p, size_t i)
 }
 
 /*
- * Returns the zero point of a format when it is used symmetrically. That is 0, or for a
- * format without negative numbers the middle of its range, rounded half to even.
- */
-int32_t qdqi_middle(enum qdqi_format format);
-
-/*
  * Computes the scale and the zero point with which a tensor of the type (float32 or
  * float16) covers a range: min <= max, both finite.
  *

@@ -67,8 +67,10 @@ qdqi_output_can_have_pair(const struct planner *p, const struct qdqi_node *node,
            qdqi_input_of_dtype(p->model, dtype) == QDQI_INPUT_DATA;
 }
 
-bool
-qdqi_reads_raw(const struct planner *p, const struct qdq_layer *layer)
+/* Returns whether an entry, or a rule of the target, leaves the layer in floating point, so
+   that the layer reads no tensor from its pair. */
+static bool
+reads_raw(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
@@ -82,7 +84,7 @@ qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {
         const struct qdq_layer *layer = p->by_node[use->node];
-        if (!layer || !qdqi_reads_raw(p, layer))
+        if (!layer || !reads_raw(p, layer))
             return false;
     }
     return t->uses && !t->is_output;
@@ -179,7 +181,7 @@ plan_raw(struct planner *p, struct qdq_error *err)
     if (!raw)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++)
-        raw[i] = qdqi_reads_raw(p, &p->layers[i]);
+        raw[i] = reads_raw(p, &p->layers[i]);
     p->plan->reads_raw = raw;
     return QDQ_OK;
 }

@@ -34,12 +34,8 @@ bool qdqi_output_add_moved(struct planner *p, struct qdq_layer *layer);
    input 0. */
 bool qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *node);
 
-/*
- * The first function returns whether an entry leaves the layer in floating point, so
- * that the layer reads no tensor from its pair. The second one returns whether all
- * readers of a tensor are such layers.
- */
-bool qdqi_reads_raw(const struct planner *p, const struct qdq_layer *layer);
+/* Returns whether all readers of a tensor are layers that an entry, or a rule of the target,
+   leaves in floating point, so that none of them reads the tensor from its pair. */
 bool qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t);
 
 /* Completes the planned activations: it sets which of them share a scale, which lie in

@@ -29,8 +29,9 @@ payload(const ProtobufCMessageUnknownField *f, const uint8_t **ret, size_t *ret_
     return true;
 }
 
-const char *
-qdqi_unknown_text(const ProtobufCMessage *m, uint32_t field, struct qdqi_arena *arena)
+/* Returns a text field that the parser's schema does not know; "" when it is absent. */
+static const char *
+unknown_text(const ProtobufCMessage *m, uint32_t field, struct qdqi_arena *arena)
 {
     const uint8_t *text;
     size_t size;
@@ -78,7 +79,7 @@ qdqi_function_called(const struct qdqi_functions *f, const Onnx__NodeProto *node
     if (f->n == 0 || qdqi_is_onnx_domain(node->domain))
         return NULL;
     const char *key = key_of(f->arena, node->domain, node->op_type,
-                             qdqi_unknown_text(&node->base, NODE_OVERLOAD, f->arena));
+                             unknown_text(&node->base, NODE_OVERLOAD, f->arena));
     return key ? qdqi_map_get(f->by_key, key) : NULL;
 }
 
@@ -246,7 +247,7 @@ qdqi_functions_find(const struct qdqi_preparing *p, struct qdqi_arena *arena,
     for (size_t i = 0; ok && i < f->n; i++) {
         const Onnx__FunctionProto *proto = model->functions[i];
         const char *key = key_of(arena, proto->domain, proto->name,
-                                 qdqi_unknown_text(&proto->base, OVERLOAD, arena));
+                                 unknown_text(&proto->base, OVERLOAD, arena));
         f->rows[i].proto = proto;
         ok = key && qdqi_map_put(f->by_key, key, &f->rows[i]);
     }

@@ -40,10 +40,6 @@ struct qdqi_function *qdqi_function_called(const struct qdqi_functions *function
 /* Marks the functions that are still called after the inlining. */
 void qdqi_functions_mark_needed(const struct qdqi_functions *functions);
 
-/* Returns a text field that the parser's schema does not know; "" when it is absent. */
-const char *qdqi_unknown_text(const ProtobufCMessage *message, uint32_t field,
-                              struct qdqi_arena *arena);
-
 /* Returns the default value of a function's attribute, in the arena, or NULL. */
 const Onnx__AttributeProto *qdqi_function_default(const struct qdqi_function *function,
                                                   const char *name,

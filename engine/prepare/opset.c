@@ -25,8 +25,10 @@ has_float16(const struct qdq_model *model)
     return false;
 }
 
-int64_t
-qdqi_opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
+/* Returns the first opset of ONNX that supports everything the spec asks for in this
+   model. */
+static int64_t
+opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
 {
     int64_t needed = OPSET_QDQ, formats = qdqi_formats_opset(spec);
     if (spec->weight_granularity == QDQ_PER_CHANNEL)
@@ -71,7 +73,7 @@ static enum qdq_code
 raise_auto(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *err)
 {
     int64_t from = qdqi_model_opset(p->model->proto);
-    int64_t needed = qdqi_opset_needed(p->spec, p->model), to = needed;
+    int64_t needed = opset_needed(p->spec, p->model), to = needed;
     struct qdqi_obstacle first = {.opset = 0}, obstacle = {.opset = 0};
     enum qdq_code code = QDQ_OK;
     while (to > from) {
@@ -136,7 +138,7 @@ qdqi_step_opset(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_err
         return QDQ_OK;
     if (p->spec->opset != QDQ_OPSET_AUTO)
         return raise_as_asked(p, ret, err);
-    if (from == 0 || from >= qdqi_opset_needed(p->spec, p->model))
+    if (from == 0 || from >= opset_needed(p->spec, p->model))
         return QDQ_OK;
     if (from < QDQI_OPSET_MIN)
         return qdqi_warn(&p->warnings, p->arena, err, "opset_kept", NULL,

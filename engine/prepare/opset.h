@@ -5,10 +5,6 @@
 
 #include "prepare/prepare.h"
 
-/* Returns the first opset of ONNX that supports everything the spec asks for in this
-   model. */
-int64_t qdqi_opset_needed(const struct qdq_spec *spec, const struct qdq_model *model);
-
 enum qdq_code qdqi_step_opset(struct qdqi_preparing *p, struct qdq_model **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 

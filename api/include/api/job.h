@@ -65,8 +65,6 @@ struct api_job {
 char *api_job_encode(const struct api_job *job);
 /* Encodes the job's member `progress` alone. */
 char *api_progress_encode(const struct api_job *job);
-/* Encodes {"jobs":[…],"next_cursor":…}. `cursor` is NULL on the last page. */
-char *api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor);
 
 /* The data of a tenant for an administrator. A limit of 0 is none. */
 struct api_tenant {

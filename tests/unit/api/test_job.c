@@ -251,15 +251,6 @@ START_TEST(test_result)
 }
 END_TEST
 
-START_TEST(test_jobs)
-{
-    const struct api_job two[] = {queued, queued};
-    expect_json(api_jobs_encode(two, 2, NULL),
-                "{\"jobs\":[" QUEUED_JSON "," QUEUED_JSON "],\"next_cursor\":null}");
-    expect_json(api_jobs_encode(NULL, 0, "c7"), "{\"jobs\":[],\"next_cursor\":\"c7\"}");
-}
-END_TEST
-
 static char *
 encode_dataset(void)
 {
@@ -494,7 +485,6 @@ suite(void)
     tcase_add_loop_test(c, test_asked_other, 0, N_ROWS(differents));
     tcase_add_test(c, test_scripts);
     tcase_add_test(c, test_result);
-    tcase_add_test(c, test_jobs);
     tcase_add_test(c, test_stored);
     tcase_add_test(c, test_version);
     tcase_add_test(c, test_backends);
