@@ -221,11 +221,11 @@ same_folders() {
 printf '## One\n| `x/` | no |\n## Two\n| `a/`, `b/` | of `c/` |\n| `d/` | |\n## Three\n| `e/` | |\n' >"$work/tables.md"
 [ "$(section Two "$work/tables.md" | folders)" = 'a b d' ] || fault 'the tables of ARCHITECTURE.md are misread'
 same_folders "The engine's folders" "$engine_order"
-same_folders "The daemon's rooms" "$daemon_order"
-section "The daemon's rooms" >"$work/rooms.md"
+same_folders "The daemon's folders" "$daemon_order"
+section "The daemon's folders" >"$work/daemon.md"
 for file in "$src"/daemon/*.c; do
-    grep -q "\`${file##*/}\`" "$work/rooms.md" ||
-        fault "ARCHITECTURE.md, The daemon's rooms: daemon/${file##*/} is missing"
+    grep -q "\`${file##*/}\`" "$work/daemon.md" ||
+        fault "ARCHITECTURE.md, The daemon's folders: daemon/${file##*/} is missing"
 done
 
 # --- an illegal include does not compile ---------------------------------------------
@@ -236,13 +236,13 @@ compiles() {
     ${CC:-cc} $1 -E -o /dev/null "$work/probe.c" 2>/dev/null
 }
 probe() {
-    room=$1 flags=$2 verdict=$3 header=$4
+    part=$1 flags=$2 verdict=$3 header=$4
     if [ -z "$flags" ]; then
-        fault "no compiler flags of $room were given: run this by make check"
+        fault "no compiler flags of $part were given: run this by make check"
     elif compiles "$flags" "$header"; then
-        [ "$verdict" = may ] || fault "$room can include $header and must not"
+        [ "$verdict" = may ] || fault "$part can include $header and must not"
     else
-        [ "$verdict" = may ] && fault "$room cannot include $header and may"
+        [ "$verdict" = may ] && fault "$part cannot include $header and may"
     fi
 }
 # One header of each kind that a part must not include. The same probe with an allowed

@@ -1,6 +1,6 @@
 # make check: unit programs (libcheck, TAP) and the scripts that check house rules.
 #
-# Each room lists its unit programs in tests/unit/ROOM.mk. One line is enough for a program:
+# Each part lists its unit programs in tests/unit/PART.mk. One line is enough for a program:
 # it is built from the C file of its name, and all have these flags and libraries. A program
 # that replaces functions (--wrap) also has LDFLAGS of its own.
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
@@ -45,7 +45,7 @@ tests/locale/de_DE.UTF-8/LC_NUMERIC:
 clean-local:
 	rm -rf tests/locale
 
-# The flags of each room, as the build uses them, for check-layers.sh.
+# The flags of each part, as the build uses them, for check-layers.sh.
 AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
 	TEST_LOCALES="$(abs_top_builddir)/tests/locale"; export TEST_LOCALES; \
 	ENGINE_FLAGS="$(engine_libqdqi_la_CPPFLAGS)"; export ENGINE_FLAGS; \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bucket that keeps the blobs instead of the local folder. The functions are those of
- * carriers/bucket.h, which has processes that may open connections; this room may not.
+ * carriers/bucket.h, which has processes that may open connections; this folder may not.
  *
  * Keys: TENANT/HEX is a blob, with "_" for the tenant without a name, and TENANT/marks/HEX
  * says since when no row names that blob, TENANT/removals/HEX that it is being removed

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/spec.md: its examples give the documented results, and its tables equal the
-daemon's."""
+"""docs/spec.md and docs/targets.md: their examples give the documented results, and their
+tables equal the daemon's."""
 
 import json
 import re
@@ -10,12 +10,11 @@ import pytest
 
 from service import INSTALLED, ROOT
 
-TEXT = (ROOT / "docs" / "spec.md").read_text()
-REFERENCE = TEXT.split("\n## Reference\n")[1]  # test_tutorial.py tests the part before
+TEXT = "".join((ROOT / "docs" / page).read_text() for page in ("spec.md", "targets.md"))
 MODEL = ROOT / "tests" / "data" / "glyph_resnet.onnx"
 # A spec, and the part of the answer that follows it, with at most one paragraph between.
 EXAMPLES = re.findall(r"^```json\n([^`]*)^```\n\n(?:[^`]{0,300}\n\n)?^```text\n([^`]*)^```",
-                      REFERENCE, re.MULTILINE)
+                      TEXT, re.MULTILINE)
 
 
 def words(text):
@@ -23,7 +22,7 @@ def words(text):
 
 
 def test_every_example_is_run():
-    assert len(EXAMPLES) == REFERENCE.count("```json") == REFERENCE.count("```text") > 10
+    assert len(EXAMPLES) == TEXT.count("```json") == TEXT.count("```text") > 10
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: words(example[0])[:60])
