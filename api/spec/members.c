@@ -172,7 +172,8 @@ uses_percentile(const struct qdq_calibration_spec *c)
     return false;
 }
 
-/* That it goes with the method is checked by api_check_percentile(), after all members. */
+/* Decodes the percentile alone. api_check_percentile() checks after all members that the
+   method uses one. */
 static bool
 decode_percentile(struct decoder *d, const struct member *m, json_t *value)
 {

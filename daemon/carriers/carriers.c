@@ -30,7 +30,7 @@ struct carriers {
     } threads[N_THREADS];
 };
 
-/* One look at all tenants for something to do. */
+/* A search through all tenants for a piece of work. */
 struct look {
     struct thread *thread;
     unsigned at, first,

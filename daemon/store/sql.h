@@ -29,10 +29,11 @@ STATEMENT(FILE_USE,
           " WHERE kind = ?1 AND id = ?2")
 /* clang-format on */
 STATEMENT(FILE_REMOVE, "DELETE FROM @files WHERE kind = ?1 AND id = ?2")
-/* The row of a file stays until the transaction ends. */
+/* Keeps the row of a file until the transaction ends. */
 STATEMENT(FILE_LOCK, "SELECT 1 FROM @files WHERE kind = ?1 AND id = ?2" LOCK_ROW)
 STATEMENT(JOB_LOCK, "SELECT 1 FROM @jobs WHERE id = ?1" LOCK_ROW)
-/* Two requests of one identity pass one after the other, so that the second joins. */
+/* Makes two requests of one identity pass one after the other, so that the second joins the
+   job of the first. */
 STATEMENT(IDENTITY_LOCK, "SELECT " LOCK_NAME("?1"))
 STATEMENT(FILE_USED, "SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
                      " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
@@ -166,7 +167,7 @@ STATEMENT(JOB_END,
           " RETURNING publish IS NOT NULL OR EXISTS (SELECT 1 FROM @webhooks),"
           " EXISTS (SELECT 1 FROM @jobs AS other WHERE other.waits_for = ?1)")
 /* clang-format on */
-/* Only where the record is shared: the job is still this claim's. */
+/* Renews the lease of a job that is still this claim's. Only for a shared record. */
 STATEMENT(JOB_RENEW, RENEW_SQL)
 STATEMENT(JOB_REMOVE, "DELETE FROM @jobs WHERE id = ?1")
 STATEMENT(JOB_RECOVER,
@@ -181,7 +182,7 @@ STATEMENT(JOB_FORGET, "UPDATE @jobs SET identity = NULL WHERE identity IS NOT NU
                       " AND (result_model = ?1 OR report = ?1 OR frozen = ?1"
                       " OR result_model IN (SELECT model FROM @model_files"
                       " WHERE digest = ?1))")
-/* By the clock that gave the time ?1. */
+/* The age is measured by the clock that gave the time ?1. */
 /* clang-format off */
 STATEMENT(JOB_OLDEST_WAITING,
           "SELECT coalesce(?1 - (" MOMENT("?1") " - min(created_at)), 0) FROM @jobs"
@@ -292,7 +293,7 @@ STATEMENT(DELIVERY_UNCLAIM,
           "UPDATE @deliveries SET claimed = 0, attempts = attempts - 1"
           " WHERE id = ?1 AND claimed = 1" FENCED("?2"))
 /* clang-format on */
-/* Only where the record is shared: the delivery is still this claim's. */
+/* Renews the lease of a delivery that is still this claim's. Only for a shared record. */
 STATEMENT(DELIVERY_RENEW, RENEW_DELIVERY_SQL)
 STATEMENT(DELIVERY_RECOVER,
           "UPDATE @deliveries SET claimed = 0 WHERE claimed = 1" EXPIRED)

@@ -158,7 +158,7 @@ limits_of(const struct arguments *a, const struct settings *settings, int64_t ab
     return ret;
 }
 
-/* Where the tokens are. */
+/* The place of the tokens: the record of a store, or else a file. */
 struct place {
     char path[TOKEN_PATH];
     struct store *store; /* NULL: in the file */

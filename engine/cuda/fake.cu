@@ -98,7 +98,7 @@ template <typename Index> struct per_channel {
     }
 };
 
-/* For tensors whose indices are all below 2^31. */
+/* The same for tensors whose indices are all below 2^31: 32-bit arithmetic suffices. */
 struct per_channel_narrow : per_channel<uint32_t> {
     using per_channel::per_channel;
 
@@ -110,7 +110,8 @@ struct per_channel_narrow : per_channel<uint32_t> {
     }
 };
 
-/* For tensors in which, in addition, no vector crosses the boundary of a channel. */
+/* The same for small tensors in which no vector crosses the boundary of a channel, so that
+   all elements of a vector have one scale. */
 struct per_channel_vectors : per_channel_narrow {
     using per_channel_narrow::per_channel_narrow;
 

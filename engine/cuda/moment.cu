@@ -32,13 +32,14 @@ struct gathering {
     struct qdqi_cuda_divider by_kernel, by_side[QDQI_CUDA_AXES], by_block;
 };
 
-/* One row. */
+/* A row of the matrix that is multiplied by its transpose: the values that one position of
+   the kernel reads. */
 struct row {
     const float *data;             /* of the group */
     int64_t begin[QDQI_CUDA_AXES]; /* the place of the kernel's first element */
 };
 
-/* Finds row number `at` of those that are copied, for one group. */
+/* Returns row `at` of the rows that are copied, for one group. */
 __device__ __forceinline__ struct row
 find_row(const struct gathering &g, size_t at, size_t group)
 {

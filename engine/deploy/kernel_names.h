@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a runtime names its kernels, and the nodes that they compute. */
+/* The names that a runtime gives to its kernels, and the nodes that each computes. */
 #ifndef QDQI_DEPLOY_KERNEL_NAMES_H
 #define QDQI_DEPLOY_KERNEL_NAMES_H
 

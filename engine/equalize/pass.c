@@ -43,7 +43,7 @@ static const char *const elementwise[] = {"Relu",     "LeakyRelu", "PRelu",
 static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
                                     "GlobalAveragePool", NULL};
 
-/* By a scalar as their input 1. */
+/* Operators that a factor passes through where their input 1 is a scalar. */
 static const char *const scalings[] = {"Mul", "Div", NULL};
 
 bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many samples tell how good a result is, and which. */
+/* The number and the choice of the samples by which a result is judged. */
 #ifndef QDQI_EVALUATE_ENOUGH_H
 #define QDQI_EVALUATE_ENOUGH_H
 

@@ -331,7 +331,8 @@ compare_outputs(struct judged *to, const struct qdqi_output *f,
     }
 }
 
-/* One run of all models: the literal one and the float one, and the result as deployed. */
+/* A run of one batch through all models: the float model and the result by the literal
+   arithmetic in one graph, and the result as deployed. */
 struct run {
     struct evaluation *e;
     const struct qdqi_input *inputs;

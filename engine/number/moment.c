@@ -156,7 +156,7 @@ is_finite(const float *row, size_t k)
     return !(marks >> 31);
 }
 
-/* From one strip to the next. */
+/* The number of floats from the start of a strip to the start of the next. */
 enum { STRIDE = QDQI_MOMENT_ROWS * QDQI_PRODUCTS_STEP };
 
 /* Returns the first strip of a tile's columns in the pending rows. */

@@ -38,7 +38,7 @@ struct qdqi_patched {
     const int64_t *dims;
 };
 
-/* Those of a session, by slot of its Moment nodes. */
+/* The moments that a session collects, by slot of its Moment nodes. */
 struct qdqi_moments {
     struct qdqi_patches **rows;
     size_t n;
@@ -50,7 +50,8 @@ struct qdqi_moments {
     size_t n_held, room;
 };
 
-/* Where a convolution stands in its input. */
+/* The input of a convolution and the positions of its kernel there: sizes and first index
+   by spatial axis. */
 struct qdqi_geometry {
     int64_t in[QDQI_PATCH_AXES], out[QDQI_PATCH_AXES], begin[QDQI_PATCH_AXES];
     size_t channels; /* of one group */

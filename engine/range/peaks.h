@@ -14,7 +14,7 @@ struct qdqi_peaks {
         *largest; /* by channel, 0 at first; numbers that are not finite do not count */
 };
 
-/* Those of a session, by slot of its Peak nodes. */
+/* The peaks that a session collects, by slot of its Peak nodes. */
 struct qdqi_all_peaks {
     struct qdqi_peaks *rows;
     size_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why integers cost a layer so much, as far as the graph and the ranges tell. */
+/* The reason why integers cost a layer so much, as far as the graph and the ranges show it. */
 #ifndef QDQI_RECIPE_FAULTS_H
 #define QDQI_RECIPE_FAULTS_H
 

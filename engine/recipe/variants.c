@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A change of the spec is made for no less, beyond what a layer in float is worth; where
-   noise is as loud as the signal, small gains are chance. */
+/* The least gain for which a change of the spec is kept, in dB beyond the worth of a layer in
+   float. Below noisy_db small gains are chance, so a change must gain more there. */
 static const double least_gain_db = 0.15, least_gain_in_noise_db = 3, noisy_db = 10;
 
-/* With such a gain the changes that brought nothing before it are tried again. */
+/* After a change that gains as much, those that brought nothing before it are tried again. */
 static const double much_db = 3;
 
 #define SMOOTH_ALPHA 0.5 /* as the member `smooth` has by default */

@@ -44,7 +44,7 @@ struct qdqi_op {
                             OrtKernelContext *context);
 };
 
-/* One node. */
+/* The kernel of one node of the graph, which ONNX Runtime creates. */
 struct qdqi_kernel {
     const struct qdqi_op *op;
     size_t slot;

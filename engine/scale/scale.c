@@ -241,7 +241,7 @@ struct choice {
 
 enum { GROUP = 64 };
 
-/* Some weights, whose scales the threads compute at the same time. */
+/* A group of weights whose scales the threads compute at the same time. */
 struct group {
     const struct qdqi_job *job;
     struct qdqi_scales *s;

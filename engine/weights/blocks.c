@@ -118,7 +118,7 @@ qdqi_blocks_summary(const struct qdqi_blocks *b)
 
 /* --- pieces ---------------------------------------------------------------- */
 
-/* Some indices of the weight's first axis. */
+/* A part of a weight: an interval of indices of its first axis. */
 struct part {
     struct qdqi_constant w;
     int64_t *dims;

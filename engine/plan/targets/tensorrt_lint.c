@@ -79,7 +79,7 @@ MEANT(residual_all_inputs)
     return fusible;
 }
 
-/* Two different inputs of the Concat have a pair. */
+/* Finds a Concat two different inputs of which have a pair. */
 MEANT(concat_scales)
 {
     const struct qdqi_node *node = node_of(p, layer);
