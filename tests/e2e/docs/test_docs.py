@@ -61,6 +61,15 @@ def test_sentences_have_a_subject(page):
     assert not riddles
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_have_a_head(page):
+    """A table begins with its head and a line of dashes: rows behind an empty line are text."""
+    lines = [line.strip() for line in text_of(page).splitlines()]
+    begins = [i for i, line in enumerate(lines)
+              if line.startswith("|") and not (i and lines[i - 1].startswith("|"))]
+    assert all(re.fullmatch(r"\|[\s:|-]+", (lines + [""])[i + 1]) for i in begins)
+
+
 def test_pages_are_listed():
     """README.md links to every page of docs/."""
     listed = set(LINK.findall((ROOT / "README.md").read_text()))
