@@ -2,6 +2,7 @@
 """The documents are consistent: links lead to a file and to a heading in it, and
 sentences follow docs/style.md."""
 
+import functools
 import re
 
 import pytest
@@ -75,6 +76,35 @@ def test_pages_are_listed():
     listed = set(LINK.findall((ROOT / "README.md").read_text()))
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert pages <= {link.partition("#")[0] for link in listed}
+
+
+@functools.cache
+def sources():
+    """Returns the paths of the code and the documents."""
+    return [path.relative_to(ROOT) for folder in
+            ("late", "engine", "api", "remote", "threads", "daemon", "cli", "docs", "tests/e2e")
+            for path in (ROOT / folder).rglob("*.*")]
+
+
+@functools.cache
+def functions():
+    """Returns the names of the functions in C that the code calls or defines."""
+    return {name for path in sources() if path.suffix in (".c", ".h")
+            for name in re.findall(r"\w+(?=\()", (ROOT / path).read_text())}
+
+
+MAPS = [ROOT / "ARCHITECTURE.md",
+        *(ROOT / "docs" / name for name in ("where-to-look.md", "processes.md", "stored-data.md"))]
+
+
+@pytest.mark.parametrize("page", MAPS, ids=lambda page: page.name)
+def test_pages_about_the_code_name_what_is_there(page):
+    """Files that the page names exist, and functions occur in the code."""
+    text = text_of(page)
+    missing = [name for name in re.findall(r"`([\w/-]+\.(?:c|h|css|js|md|py|yaml))`", text)
+               if not any(f"/{source}".endswith(f"/{name}") for source in sources())]
+    missing += set(re.findall(r"`(\w+)\(\)`", text)) - functions()
+    assert not missing
 
 
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
