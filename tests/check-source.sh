@@ -5,12 +5,12 @@
 cd "${srcdir:-.}" || exit 1
 failed=0
 
-rooms=
-for room in late engine api remote threads daemon cli tests bench tools etc systemd; do
-    [ -d "$room" ] && rooms="$rooms $room"
+folders=
+for folder in late engine api remote threads daemon cli tests bench tools etc systemd; do
+    [ -d "$folder" ] && folders="$folders $folder"
 done
 # shellcheck disable=SC2086 # a list of words
-sources=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' \
+sources=$(find $folders -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' \
     -o -name '*.py' -o -path 'tools/*' \) ! -name '*.pyc')
 
 # shellcheck disable=SC2086 # a list of words
@@ -67,7 +67,7 @@ if [ "$found" != 'bad.c 5 bad.cu 5 bad.lua 1 bad.py 3 bad.sh 1 ' ]; then
     failed=1
 fi
 # shellcheck disable=SC2086 # a list of words
-riddles=$(find $rooms clients examples -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' \
+riddles=$(find $folders clients examples -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' \
     -o -name '*.lua' -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \
     -exec awk -f tests/comments.awk '{}' +)
 if [ -n "$riddles" ]; then
@@ -113,13 +113,13 @@ if [ -n "$guard_faults" ]; then
 fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it, and a runtime of engine/deploy/ may have the same name.
-rooms_of_code='late engine api remote threads daemon cli'
+code_folders='late engine api remote threads daemon cli'
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
     # shellcheck disable=SC2086 # a list of words
     if grep -rnE --include='*.[ch]' --include='*.cu' --include='*.lua' --include='*.js' \
-        "[\"'\`]$target[\"'\`]|qdqi_target_$target\b|QDQ_TARGET_" $rooms_of_code |
+        "[\"'\`]$target[\"'\`]|qdqi_target_$target\b|QDQ_TARGET_" $code_folders |
         grep -vE '^engine/plan/targets/|^engine/deploy/|encode_backend\(|define QDQI_RUNTIME_NAME'; then
         echo "$target: a target is named outside of its own files"
         failed=1
@@ -132,13 +132,13 @@ for tag in $(sed -nE 's/^(struct|enum|union) ([A-Za-z0-9_]+) \{.*/\2/p' $headers
     echo "$tag: defined in more than one header"
     failed=1
 done
-# A source file has fewer than 700 lines, and a folder of the rooms holds at most 40 files.
+# A source file has fewer than 700 lines, and a folder of the code holds at most 40 files.
 # Objects that a build inside the sources leaves there do not count.
 # shellcheck disable=SC2086 # a list of words
-too_long=$(find $rooms clients examples -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
+too_long=$(find $folders clients examples -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
     -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \
     -exec awk 'FNR == 700 { print FILENAME ": has 700 lines or more" }' '{}' +)
-too_full=$(find $rooms_of_code -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
+too_full=$(find $code_folders -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
     awk '$1 > 40 { print $2 ": has " $1 " files" }')
 if [ -n "$too_long$too_full" ]; then
     printf '%s\n' "$too_long" "$too_full" | grep .
