@@ -12,9 +12,17 @@ cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/qdqd}
 cuda_toolkit=$cache/cuda-13.0
 # Debian's own Python, which has the modules of Debian's packages.
 python=/usr/bin/python3
+# The packages that tools/build needs.
+build_packages=(gcc libc6-dev make autoconf automake libtool pkgconf
+    libmicrohttpd-dev libgnutls28-dev libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev
+    libsqlite3-dev libpq-dev liblua5.4-dev libzip-dev libarchive-dev zlib1g-dev
+    libssl-dev libcurl4-openssl-dev libinih-dev libseccomp-dev check
+    python3 python3-pip python3-venv curl ca-certificates)
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+# ccache takes the names of headers from the compiler instead of preprocessing each file first.
+export CCACHE_DEPEND=1
 
 say() {
     printf '%s\n' "${0##*/}: $*" >&2
@@ -35,6 +43,13 @@ as_root() {
     fi
 }
 
+# Updates apt's lists, once for a tool and all that it runs.
+update_lists() {
+    [ -z "${qdqd_lists_are_new:-}" ] || return 0
+    as_root apt-get -qq update || say "apt-get update failed; going on with old lists"
+    export qdqd_lists_are_new=yes
+}
+
 # Installs the missing packages. Does not run apt when none is missing, so that a second run
 # needs no network.
 need_packages() {
@@ -45,7 +60,7 @@ need_packages() {
     done
     [ ${#missing[@]} = 0 ] && return
     say "installing ${missing[*]}"
-    as_root apt-get -qq update || say "apt-get update failed; going on with old lists"
+    update_lists
     as_root apt-get -qq -y --no-install-recommends install "${missing[@]}" >&2
 }
 
@@ -79,6 +94,15 @@ find_openvino() {
     done
 }
 
+# Makes the script configure and Makefile.in.
+make_configure() {
+    if [ ! -f "$root/configure" ] || [ ! -f "$root/Makefile.in" ]; then
+        say "running autoreconf"
+        mkdir -p "$root/m4" "$root/build-aux"
+        (cd "$root" && autoreconf --force --install) >&2
+    fi
+}
+
 # configure_tree FOLDER ARGUMENT...: configures an out-of-tree build with these options. It
 # configures again when the options or the path of the clone have changed; make notices
 # changes in the clone. A newly configured folder compiles with ccache where that is
@@ -92,11 +116,7 @@ configure_tree() {
     set -- --enable-developer --prefix="$prefix" --with-onnxruntime-include="$cache" \
         --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" \
         ${nvcc:+"NVCC=$nvcc"} ${openvino:+"--with-openvino-library=$openvino"} "$@"
-    if [ ! -f "$root/configure" ] || [ ! -f "$root/Makefile.in" ]; then
-        say "running autoreconf"
-        mkdir -p "$root/m4" "$root/build-aux"
-        (cd "$root" && autoreconf --force --install) >&2
-    fi
+    make_configure
     if [ ! -f "$folder/Makefile" ] || [ "$(cat "$folder/.choices" 2>/dev/null)" != "$*" ]; then
         say "configuring in ${folder#"$root"/}"
         mkdir -p "$folder"
@@ -108,6 +128,12 @@ configure_tree() {
         (cd "$folder" && "$root/configure" --quiet "$@") >&2
     fi
     say "compiling in ${folder#"$root"/}"
+}
+
+# Prints the option for a linker that is quicker than the usual one, where binutils has it. It is for
+# programs that are not installed.
+quick_linker() {
+    ! command -v ld.gold >/dev/null || echo -fuse-ld=gold
 }
 
 # configure_and_make FOLDER ARGUMENT...: the same, then builds everything that is installed.

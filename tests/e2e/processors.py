@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""processors.py CLASS COMMAND…: runs a command that finds an older processor than this one.
+"""processors.py CLASS [COMMAND…]: runs a command that finds an older processor than this one.
 
 Integer kernels of onnxruntime add in 32 bits where the processor has VNNI, and else in 16 bits,
 which saturate. Tests judge both classes on one machine: processors.c hides instructions from a
 process and its children. CLASS is `avx2` (no VNNI, no AVX-512, no AMX) or `avx512` (no VNNI, no
 AMX). Linux can do that on processors of Intel; elsewhere the program ends with 77 and a message,
-unless this processor is of that class anyway. Tests use the fixture `older_processor`."""
+unless this processor is of that class anyway. Without a COMMAND the program ends with 0 if it is,
+and else with 1. Tests use the fixture `older_processor`."""
 
 import os
 import subprocess
@@ -56,8 +57,11 @@ def environment(name, folder):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in CLASSES:
-        sys.exit(__doc__)
+    if len(sys.argv) < 2 or sys.argv[1] not in CLASSES:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    if len(sys.argv) == 2:
+        sys.exit(0 if is_of(sys.argv[1]) else 1)
     with tempfile.TemporaryDirectory(prefix="qdqd-processors.") as folder:
         try:
             made = environment(sys.argv[1], folder)

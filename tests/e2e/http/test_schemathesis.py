@@ -88,7 +88,7 @@ def test_the_daemon_keeps_its_contract(service, tmp_path):
     command += ["--max-time", str(SECONDS)] if SECONDS else []
     ran = subprocess.run(command, cwd=tmp_path, env=environment, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         timeout=SECONDS + 600)
+                         timeout=SECONDS + 3000)  # the machine may be busy
     print(ran.stdout)
     assert ran.returncode == 0
 
