@@ -58,7 +58,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/calibrate/nonfinite.c engine/calibrate/nonfinite.h \
 	engine/calibrate/moments.c engine/calibrate/moments.h \
 	engine/cases/bind.c engine/cases/bind.h \
-	engine/cases/case.c engine/cases/case.h \
+	engine/cases/case.c engine/cases/case.h engine/cases/host.h \
 	engine/cases/catalog.c engine/cases/catalog.h \
 	engine/cases/entries.c engine/cases/entries.h \
 	engine/cases/lib_base.c engine/cases/lib_string.c engine/cases/lib_table.c \

@@ -69,27 +69,23 @@ unknown_case(const struct qdq_catalog *catalog, const char *name, const char *po
 }
 
 enum qdq_code
-qdqi_case_run(const struct qdq_catalog *catalog, struct qdqi_layers *layers,
-              const struct qdq_spec *spec, const struct qdq_case_use *use,
-              const char *pointer, int64_t *left, struct qdqi_arena *arena,
-              struct qdq_layer_entry **ret, size_t *ret_n, struct qdq_error *err)
+qdqi_case_run(const struct qdqi_script_host *host, const struct qdq_case_use *use,
+              const char *pointer, int64_t *left, struct qdq_layer_entry **ret,
+              size_t *ret_n, struct qdq_error *err)
 {
-    struct run run = {
-        .name = use->name,
-        .lua = use->lua,
-        .host = {.catalog = catalog, .layers = layers, .spec = spec, .arena = arena},
-    };
+    struct run run = {.name = use->name, .lua = use->lua, .host = *host};
     if (!run.lua) {
-        const struct qdq_case_info *info = qdqi_catalog_find(catalog, use->name);
+        const struct qdq_case_info *info = qdqi_catalog_find(host->catalog, use->name);
         if (!info)
-            return unknown_case(catalog, use->name, pointer, err);
+            return unknown_case(host->catalog, use->name, pointer, err);
         run.lua = info->lua;
     }
     char label[96];
     snprintf(label, sizeof label, "case '%.64s'", use->name);
     struct qdqi_sandbox *sandbox = NULL;
-    enum qdq_code code = qdqi_sandbox_new(label, pointer, layers->model->graph.n_nodes,
-                                          left, &run.host, &sandbox, err);
+    enum qdq_code code =
+        qdqi_sandbox_new(label, pointer, host->layers->model->graph.n_nodes, left,
+                         &run.host, &sandbox, err);
     if (!code)
         code = qdqi_sandbox_run(sandbox, run_case, &run, err);
     qdqi_sandbox_free(&sandbox);

@@ -6,24 +6,21 @@
 #ifndef QDQI_CASES_CASE_H
 #define QDQI_CASES_CASE_H
 
-#include "layers/layers.h"
-#include "qdq/catalog.h"
+#include "cases/host.h"
 
 /* processor time of all cases of a plan together, in nanoseconds */
 #define QDQI_TIME_OF_CASES (INT64_C(10) * 1000000000)
 
 /*
- * Runs one case in a Lua state of its own, within limits (sandbox.h). The entries that
- * it returns are allocated in the arena. `pointer` is the place of the case in the spec
- * ("/cases/0"), for errors. *left is the processor time that
- * is left to all cases together; NULL: there is no such bound. INVALID_SPEC when the catalog has no such case, CASE_FAILED
- * with script and line, NO_MEMORY.
+ * Runs one case in a Lua state of its own, within limits (sandbox.h). The entries that it
+ * returns are allocated in the host's arena. `pointer` is the place of the case in the spec
+ * ("/cases/0"), for errors. *left is the processor time in nanoseconds that is left to all
+ * cases together; NULL: there is no such bound. INVALID_SPEC when the catalog has no such
+ * case, CASE_FAILED with script and line, NO_MEMORY.
  */
-enum qdq_code qdqi_case_run(const struct qdq_catalog *catalog,
-                            struct qdqi_layers *layers, const struct qdq_spec *spec,
+enum qdq_code qdqi_case_run(const struct qdqi_script_host *host,
                             const struct qdq_case_use *use, const char *pointer,
-                            int64_t *left, struct qdqi_arena *arena,
-                            struct qdq_layer_entry **ret, size_t *ret_n,
+                            int64_t *left, struct qdq_layer_entry **ret, size_t *ret_n,
                             struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

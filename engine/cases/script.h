@@ -7,21 +7,8 @@
 #ifndef QDQI_CASES_SCRIPT_H
 #define QDQI_CASES_SCRIPT_H
 
-#include "base/arena.h"
+#include "cases/host.h"
 #include "cases/sandbox.h"
-#include "layers/layers.h"
-#include "qdq/catalog.h"
-
-/* State that the scripts of one sandbox share; passed to qdqi_sandbox_new() as its
-   host. */
-struct qdqi_script_host {
-    const struct qdq_catalog
-        /* catalog in which library() finds cases; NULL: only the built-in ones */
-        *catalog;
-    struct qdqi_layers *layers; /* NULL if there is no model */
-    const struct qdq_spec *spec;
-    struct qdqi_arena *arena; /* memory for results, which outlive the sandbox */
-};
 
 /* The functions below raise Lua errors: call them from qdqi_sandbox_run(). */
 

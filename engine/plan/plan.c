@@ -30,11 +30,14 @@ enum qdq_code
 qdqi_run_case(struct planner *p, const struct qdq_case_use *use, const char *pointer,
               size_t *n_entries, struct qdq_error *err)
 {
+    const struct qdqi_script_host host = {.catalog = p->catalog,
+                                          .layers = p->graph,
+                                          .spec = p->spec,
+                                          .arena = p->plan->arena};
     struct qdq_layer_entry *entries = NULL;
     size_t n = 0;
     enum qdq_code code =
-        qdqi_case_run(p->catalog, p->graph, p->spec, use, pointer, &p->script_time,
-                      p->plan->arena, &entries, &n, err);
+        qdqi_case_run(&host, use, pointer, &p->script_time, &entries, &n, err);
     if (!code)
         code = qdqi_select_case(&p->selection, use->name, pointer, entries, n, err);
     *n_entries += n;

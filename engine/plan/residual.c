@@ -52,8 +52,10 @@ count_open(struct planner *p, size_t *ret_n, const char **ret_first,
     const struct qdq_case_use residual = {.name = RESIDUAL_CASE};
     struct qdq_layer_entry *entries;
     size_t n_entries;
-    enum qdq_code code = qdqi_case_run(NULL, p->graph, p->spec, &residual, "", NULL,
-                                       p->plan->arena, &entries, &n_entries, err);
+    const struct qdqi_script_host host = {
+        .layers = p->graph, .spec = p->spec, .arena = p->plan->arena};
+    enum qdq_code code =
+        qdqi_case_run(&host, &residual, "", NULL, &entries, &n_entries, err);
     for (size_t i = 0; !code && i < n_entries; i++) {
         const struct qdqi_node *node = qdqi_layer_find(p->graph, entries[i].names[0]);
         size_t index = node ? qdqi_layer_index(p->graph, node) : 0;

@@ -76,8 +76,10 @@ run(struct qdqi_layers *layers, const struct qdq_spec *spec, const char *lua,
     struct qdq_layer_entry *entries = NULL;
     size_t n = 0;
     struct qdqi_arena *arena = qdqi_arena_new();
-    enum qdq_code code = qdqi_case_run(NULL, layers, spec, &use, "/cases/0", NULL,
-                                       arena, &entries, &n, err);
+    const struct qdqi_script_host host = {
+        .layers = layers, .spec = spec, .arena = arena};
+    enum qdq_code code =
+        qdqi_case_run(&host, &use, "/cases/0", NULL, &entries, &n, err);
     assert(code == QDQ_OK || code == QDQ_CASE_FAILED);
     if (code)
         expect_reason(err);

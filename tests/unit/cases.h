@@ -52,8 +52,11 @@ run_within(struct world *w, const char *name, const char *lua, int64_t *left)
     w->err = (struct qdq_error){0};
     w->entries = NULL;
     w->n = 0;
-    return qdqi_case_run(w->catalog, w->layers, &w->spec, &use, "/cases/0", left,
-                         w->arena, &w->entries, &w->n, &w->err);
+    const struct qdqi_script_host host = {.catalog = w->catalog,
+                                          .layers = w->layers,
+                                          .spec = &w->spec,
+                                          .arena = w->arena};
+    return qdqi_case_run(&host, &use, "/cases/0", left, &w->entries, &w->n, &w->err);
 }
 
 /* The same without a bound for all cases. */

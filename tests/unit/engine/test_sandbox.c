@@ -423,15 +423,11 @@ END_TEST
 START_TEST(time_of_all_cases)
 {
     struct world w = {0};
-    const struct qdq_case_use use = {.name = "slow",
-                                     .lua = SCRIPT("while true do end")};
     int64_t left = 5 * 1000 * 1000;
     world_residual(&w);
     double start = cpu_seconds();
     for (int i = 0; i < 20; i++) {
-        w.err = (struct qdq_error){0};
-        ck_assert_int_eq(qdqi_case_run(NULL, w.layers, &w.spec, &use, "/cases/0", &left,
-                                       w.arena, &w.entries, &w.n, &w.err),
+        ck_assert_int_eq(run_within(&w, "slow", SCRIPT("while true do end"), &left),
                          QDQ_CASE_FAILED);
         ck_assert_msg(strstr(w.err.text, i ? "all cases together" : "used up"), "%s",
                       w.err.text);
