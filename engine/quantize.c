@@ -277,8 +277,10 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
     if (!wants_evaluation(job))
         return QDQ_OK;
     if (!job->dataset)
-        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
-                             "there is no data to evaluate with");
+        return qdq_error_set(
+            err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
+            "there is no data to evaluate with: send calibration data, or leave "
+            "evaluate and accept out of the spec");
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, &why);
     bool loaded = !code;
     if (!code && !(code = qdqi_evaluate(job, runtime, &why)))

@@ -299,7 +299,8 @@ qdqi_npz_entry(struct qdqi_npz *npz, size_t i, struct qdqi_npz_entry *ret,
         return code;
     if (stat.encryption_method != ZIP_EM_NONE)
         return qdq_error_set(err, QDQ_INVALID_DATASET, QDQ_AT_INPUT, entry.name,
-                             "array '%s' is encrypted", entry.name);
+                             "array '%s' is encrypted: store it without a password",
+                             entry.name);
     if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE)
         return qdq_error_set(err, QDQ_INVALID_DATASET, QDQ_AT_INPUT, entry.name,
                              "array '%s' has zip compression method %u; stored and "

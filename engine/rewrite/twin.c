@@ -437,7 +437,7 @@ check_fit(const struct qdq_model *f, const struct qdq_model *q, struct qdq_error
     if (!what)
         return QDQ_OK;
     return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
-                         "the two models have other %s", what);
+                         "the two models cannot be compared: their %s differ", what);
 }
 
 static void

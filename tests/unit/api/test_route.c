@@ -85,6 +85,9 @@ START_TEST(test_refused)
                                sizeof allow, &problem));
     ck_assert_int_eq(problem.code, refused[_i].code);
     ck_assert_str_eq(allow, refused[_i].allow);
+    ck_assert(strstr(problem.detail, problem.code == API_NOT_FOUND
+                                         ? "/openapi.yaml"
+                                         : refused[_i].allow));
     ck_assert_str_eq(match.id, "untouched");
 }
 END_TEST

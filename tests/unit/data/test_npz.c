@@ -65,7 +65,7 @@ static const struct {
     {"deflated", "b.npy", "(2, 2)", 4, {.deflate = true}, QDQ_OK, NULL},
     {"the same name", "a.npy", "(2,)", 2, {0}, QDQ_INVALID_DATASET, "'a': the name is"},
     {"the same key", "a", "(2,)", 2, {0}, QDQ_INVALID_DATASET, "'a': the name is"},
-    {"encrypted", "b.npy", "(2,)", 2, {.flags = 1}, QDQ_INVALID_DATASET, "encrypted"},
+    {"encrypted", "b.npy", "(2,)", 2, {.flags = 1}, QDQ_INVALID_DATASET, "password"},
     {"bzip2", "b.npy", "(2,)", 2, {.method = 12}, QDQ_INVALID_DATASET, "method 12"},
     {"no name", ".npy", "(2,)", 2, {0}, QDQ_INVALID_DATASET, "no name"},
     {"other samples", "b.npy", "(3,)", 3, {0}, QDQ_INVALID_DATASET, "'b': 3 samples"},
