@@ -146,7 +146,8 @@ store_delivery_claim(struct store *store, int64_t now, struct store_delivery *re
         ok = step(stmt) == DB_DONE || fail(store, p);
     done(stmt);
     lock_release(&store->lock);
-    if (ok && *ret_any)
+    *ret_any = ok && *ret_any;
+    if (*ret_any)
         *ret = delivery;
     else
         store_delivery_fini(&delivery);

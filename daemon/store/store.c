@@ -200,6 +200,7 @@ store_read_job(struct store *store, enum statement s, struct store_job *ret,
     /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
     if (*ret_any && step(stmt) != DB_DONE) {
         store_job_fini(ret);
+        *ret_any = false;
         ok = fail(store, p);
     }
     done(stmt);

@@ -4,6 +4,10 @@
 
 #include "stored_jobs.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 /* --- files ---------------------------------------------------------------- */
 
 START_TEST(files)
@@ -163,6 +167,41 @@ START_TEST(order)
     claim("second");
     claim("last");
     claim(NULL);
+}
+END_TEST
+
+/* Lets no file grow by a byte beyond the size of the database's log, as on a full disk, or
+   as far as it may. */
+static void
+let_files_grow(bool may)
+{
+    struct rlimit limit;
+    struct stat st = {0};
+    ck_assert(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    if (!may) {
+        ck_assert(stat(scratch_path("db-wal"), &st) == 0);
+        limit.rlim_cur = (rlim_t)st.st_size;
+    }
+    ck_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+/* The disk has no room for the claim: no job is claimed, and none is handed out. */
+START_TEST(claimed_on_a_full_disk)
+{
+    struct store_job job;
+    bool any = true;
+    if (getenv("QDQD_TEST_STORE"))
+        return; /* the files are those of another program */
+    add("first", 0, NULL);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    let_files_grow(false);
+    ck_assert(!store_job_claim(store, 2000, true, &job, &any, &problem));
+    ck_assert(!any);
+    let_files_grow(true);
+    problem = (struct api_problem){0};
+    ck_assert_int_eq(state_of("first"), API_JOB_QUEUED);
+    claim("first");
 }
 END_TEST
 
@@ -485,6 +524,7 @@ suite(void)
     tcase_add_loop_test(t, observations_forgotten, 0, 2);
     tcase_add_test(t, gone);
     tcase_add_test(t, order);
+    tcase_add_test(t, claimed_on_a_full_disk);
     tcase_add_test(t, requeue);
     tcase_add_test(t, recover);
     tcase_add_loop_test(t, ends_once, 0, (int)(sizeof ends / sizeof *ends));
