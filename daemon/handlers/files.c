@@ -132,6 +132,8 @@ handle_dataset_delete(struct request *request)
     delete_file(request, STORE_DATASET);
 }
 
+enum { TAG_SIZE = DIGEST_SIZE + 2 };
+
 /* The client's conditions and range of a conditional request. */
 struct wanted {
     bool known;
@@ -174,21 +176,19 @@ reply_digest(struct request *request, const char *id)
 
 /* Opens a blob for an answer. Bytes that are sent as a whole are checked first. */
 static bool
-open_bytes(const struct request *request, const char *id, uint64_t size, int *ret,
-           struct api_problem *p)
+open_bytes(const struct request *request, bool is_whole, const char *id, uint64_t size,
+           int *ret, struct api_problem *p)
 {
     struct blobs *blobs = library_blobs(request->service->library);
-    bool is_whole = !strcmp(request->method, "GET") || !strcmp(request->method, "POST");
-    if (request_header(request, "Range") || request_header(request, "If-None-Match"))
-        is_whole = false;
     return is_whole ? blob_read(blobs, id, ret, p)
                     : blob_read_part(blobs, id, size, ret, p);
 }
 
 /* Opens a stored model of several files as one bundle. NOT_FOUND. */
 static bool
-open_bundle(const struct request *request, const struct store_model_files *files,
-            struct bundle **ret, struct api_problem *p)
+open_bundle(const struct request *request, bool is_whole,
+            const struct store_model_files *files, struct bundle **ret,
+            struct api_problem *p)
 {
     struct bundle_file packed[1 + API_MAX_EXTERNAL];
     size_t n = 0;
@@ -199,13 +199,33 @@ open_bundle(const struct request *request, const struct store_model_files *files
     for (; ok && n < files->n; n += ok) {
         const struct store_model_file *file = &files->items[n];
         packed[n] = (struct bundle_file){.path = file->path, .size = file->size};
-        ok = open_bytes(request, file->digest, file->size, &packed[n].fd, p);
+        ok = open_bytes(request, is_whole, file->digest, file->size, &packed[n].fd, p);
     }
     if (ok)
         return bundle_open(packed, n, ret, p);
     while (n)
         close(packed[--n].fd);
     return false;
+}
+
+/* Finds whether the answer has the whole file. The size of a bundle is known only when its files
+   are open, and does not matter for that: a range that begins beyond the end is no whole. */
+static bool
+find_whole(const struct request *request, const struct store_file *file, bool *ret,
+           struct api_problem *p)
+{
+    struct wanted wanted;
+    struct api_problem problem = {0};
+    char tag[TAG_SIZE];
+    snprintf(tag, sizeof tag, "\"%s\"", file->id);
+    if (!read_wanted(request, tag, UINT64_MAX, &wanted, &problem) &&
+        problem.code != API_RANGE_NOT_SATISFIABLE) {
+        *p = problem;
+        return false;
+    }
+    *ret = strcmp(request->method, "HEAD") != 0 && !wanted.known &&
+           wanted.ranged == API_RANGE_WHOLE;
+    return true;
 }
 
 /* Replies with the stored bytes: one file, or several as a bundle. */
@@ -216,15 +236,18 @@ reply_bytes(struct request *request, const struct store_file *file,
     struct library *library = request->service->library;
     struct store_model_files several = {0};
     struct bundle *bundle;
+    bool is_whole;
     int fd;
+    if (!find_whole(request, file, &is_whole, p))
+        return false;
     if (!file->info) {
-        if (!open_bytes(request, file->id, file->size, &fd, p))
+        if (!open_bytes(request, is_whole, file->id, file->size, &fd, p))
             return false;
         reply_file(request, "application/octet-stream", fd, file->size);
         return true;
     }
     bool ok = store_model_files(library_store(library), file->id, &several, p) &&
-              open_bundle(request, &several, &bundle, p);
+              open_bundle(request, is_whole, &several, &bundle, p);
     store_model_files_fini(&several);
     if (ok)
         reply_bundle(request, bundle);
@@ -239,7 +262,7 @@ apply_conditions(struct request *request, const struct store_file *file,
 {
     struct api_problem problem = {0};
     struct wanted wanted;
-    char tag[DIGEST_SIZE + 2];
+    char tag[TAG_SIZE];
     uint64_t size = request->reply.size;
     snprintf(tag, sizeof tag, "\"%s\"", file->id);
     if (!read_wanted(request, tag, size, &wanted, &problem)) {

@@ -72,6 +72,21 @@ def test_download(service, harm, kind):
     assert not (one.state / "damaged" / path.name).exists()
 
 
+@pytest.mark.parametrize("condition", [
+    {"Range": "bytes=0-1,4-5"}, {"Range": "lines=1-2"}, {"If-None-Match": '"another"'},
+    {"Range": "bytes=0-1", "If-Range": '"another"'}])
+def test_a_condition_that_gets_the_whole_file(service, condition):
+    """A whole file is checked before it is sent, whatever asks for it."""
+    one = service(storage_scrub_rate=0)
+    one.upload("models", MODEL)
+    path = lies_at(one, MODEL)
+    one.stop()
+    flip_unseen(path)
+    one.start()
+    problem(one.get(f"/v1/models/{digest(MODEL)}", headers=condition), 500, "damaged")
+    check_set_aside(one, path)
+
+
 def test_a_change_while_the_daemon_runs(service):
     one = service(storage_scrub_rate=0)
     model = one.upload("models", MODEL)
