@@ -184,6 +184,14 @@ current_file(struct body *body)
                                                                       : BODY_MODEL];
 }
 
+/* Returns whether a part's Content-Transfer-Encoding leaves its bytes as they are. */
+static bool
+is_plain(const char *encoding)
+{
+    return !strcasecmp(encoding, "binary") || !strcasecmp(encoding, "8bit") ||
+           !strcasecmp(encoding, "7bit");
+}
+
 /* Receives a piece of a part from libmicrohttpd, which may deliver an empty piece
    before the first bytes. */
 static enum MHD_Result
@@ -194,7 +202,14 @@ on_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
     struct body *body = arg;
     (void)value_kind;
     (void)content_type;
-    (void)encoding;
+    if (encoding && !is_plain(encoding)) {
+        (void)api_problem_set(body->problem, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING,
+                              NULL,
+                              "a part of the form has the Content-Transfer-Encoding "
+                              "\"%.64s\"; send its bytes as they are",
+                              encoding);
+        return MHD_NO;
+    }
     if (!name) {
         (void)api_problem_set(body->problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                               "a part of the form has no name");

@@ -62,7 +62,26 @@ struct fields {
     int hosts, lengths, encodings;
     const char *encoding; /* value of the first Transfer-Encoding */
     const char *wrong;    /* what is wrong with a field; NULL: nothing */
+    unsigned seen;        /* bits of the fields of `singles` that came */
+    const char *twice;    /* one of these that came again; NULL: none */
 };
+
+/* Fields that stand in a request once, beside those that are counted: a proxy that reads the
+   second one would read another request. */
+static const char *const singles[] = {"Authorization", "Content-Type",
+                                      "Idempotency-Key", "Qdqd-Tenant"};
+
+static void
+check_single(struct fields *fields, const char *name)
+{
+    for (size_t i = 0; i < sizeof singles / sizeof *singles; i++) {
+        if (strcasecmp(name, singles[i]) != 0)
+            continue;
+        if (fields->seen & 1u << i)
+            fields->twice = singles[i];
+        fields->seen |= 1u << i;
+    }
+}
 
 /* Returns whether a field's name is a token (RFC 9110, 5.6.2). */
 static bool
@@ -96,6 +115,7 @@ check_field(void *arg, enum MHD_ValueKind kind, const char *name, const char *va
                         "nothing stands between a name and its colon";
     else if (value && has_control(value))
         fields->wrong = "the value of a header has a control character";
+    check_single(fields, name);
     fields->hosts += !strcasecmp(name, "Host");
     fields->lengths += !strcasecmp(name, "Content-Length");
     if (is_encoding && !fields->encodings++)
@@ -113,6 +133,9 @@ framing_check_head(const struct request *request, const char *version,
                               &fields);
     if (fields.wrong)
         return refuse(p, fields.wrong);
+    if (fields.twice)
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the request has more than one header %s", fields.twice);
     if (fields.lengths + fields.encodings > 1)
         return refuse(p, "the request says its length more than once");
     if (fields.hosts > 1)

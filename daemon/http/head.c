@@ -161,6 +161,39 @@ read_digest(struct request *request, struct api_problem *p)
     return ok;
 }
 
+/* Returns whether the list names no coding, or only "identity". */
+static bool
+is_identity(const char *list)
+{
+    static const char word[] = "identity";
+    for (const char *at = list ? list : ""; *(at += strspn(at, ", \t"));) {
+        size_t len = strcspn(at, ", \t");
+        if (len != sizeof word - 1 || strncasecmp(at, word, len) != 0)
+            return false;
+        at += len;
+    }
+    return true;
+}
+
+/* Refuses a body in a coding such as gzip, which would be stored, hashed and read as if it were
+   the file itself. */
+static bool
+check_coding(const struct request *request, struct api_problem *p)
+{
+    char *list = NULL;
+    if (request->match.body == API_BODY_NONE)
+        return true;
+    if (!request_list(request, "Content-Encoding", &list, p))
+        return false;
+    bool ok = is_identity(list) ||
+              api_problem_set(p, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING, NULL,
+                              "the body has the Content-Encoding \"%.64s\"; send it "
+                              "without one, as it is",
+                              list);
+    free(list);
+    return ok;
+}
+
 /* Returns the scope that the token needs. A path without a route needs one, too, so
    that requests without a token cannot find out which paths exist. */
 static enum api_scope
@@ -278,7 +311,7 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
         return false;
     }
     request->handler = needs->handler_of(request->match.route);
-    if (!check_queue(request, p))
+    if (!check_coding(request, p) || !check_queue(request, p))
         return false;
     return body_begin(&request->body, request->match.body,
                       library_blobs(request->service->library), body_limit(request),

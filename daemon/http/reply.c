@@ -59,6 +59,8 @@ reply_problem(struct request *request, const struct api_problem *problem)
     if (problem->code == API_FORBIDDEN)
         reply_header(request, "WWW-Authenticate",
                      "Bearer error=\"insufficient_scope\"");
+    if (status == 415)
+        reply_header(request, "Accept-Encoding", "identity");
     if (problem->code == API_BUSY)
         reply_header(request, "Connection", "close");
     if (status == 429 || status == 503 || problem->code == API_NOT_FINISHED)

@@ -61,7 +61,7 @@ PROBLEM(MODEL_CONFLICT, "model_conflict", 409, false,
         "the same files are stored already with another of them as the model")
 PROBLEM(TOO_LARGE, "too_large", 413, false, "the body is over the configured limit")
 PROBLEM(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", 415, false,
-        "the route does not take this content type")
+        "the route does not take this content type or coding")
 PROBLEM(RANGE_NOT_SATISFIABLE, "range_not_satisfiable", 416, false,
         "the range has none of the bytes that are there")
 PROBLEM(EXTERNAL_UNUSED, "external_unused", 422, false,

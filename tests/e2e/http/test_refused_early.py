@@ -78,6 +78,8 @@ REFUSED = [
     (405, "method_not_allowed", "PUT", "/v1/quantize", ["Content-Length: 5"]),
     (415, "unsupported_media_type", "POST", "/v1/jobs",
      ["Content-Length: 5", "Content-Type: image/png"]),
+    (415, "unsupported_media_type", "POST", "/v1/models",
+     ["Content-Length: 5", "Content-Encoding: gzip"]),
     (403, "host_not_allowed", "POST", "/v1/models",
      ["Content-Length: 5", "Host: evil.example"]),
     (400, "bad_request", "POST", "/v1/models",
