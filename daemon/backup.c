@@ -102,13 +102,26 @@ check_id(struct copy *copy, const char *name, const char *id, const char *found,
                            name, found);
 }
 
+/* Makes the folder of a blob in the copy. `ret` is the blob's name there. */
+static bool
+make_place(struct copy *copy, const char *id, char ret[NAME_SIZE],
+           struct api_problem *p)
+{
+    char folder[NAME_SIZE];
+    const char *hex = strchr(id, ':') + 1;
+    snprintf(folder, sizeof folder, "blobs/%.2s", hex);
+    snprintf(ret, NAME_SIZE, "blobs/%.2s/%.64s", hex, hex);
+    return mkdirat(copy->to, folder, 0700) == 0 || errno == EEXIST ||
+           fail(p, copy->to_path, "making a folder");
+}
+
 /* Copies a blob from one folder to the other. A blob that exists there was copied in
    an earlier round. */
 static bool
 copy_blob(void *arg, const char *id, struct api_problem *p)
 {
     struct copy *copy = arg;
-    char name[NAME_SIZE], folder[NAME_SIZE], found[DIGEST_SIZE];
+    char name[NAME_SIZE], found[DIGEST_SIZE];
     uint64_t size;
     if (copy->only_record)
         return true;
@@ -116,13 +129,10 @@ copy_blob(void *arg, const char *id, struct api_problem *p)
         return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s: the database names a blob that is none",
                                copy->from_path);
-    const char *hex = strchr(id, ':') + 1;
-    snprintf(folder, sizeof folder, "blobs/%.2s", hex);
-    snprintf(name, sizeof name, "blobs/%.2s/%.64s", hex, hex);
+    if (!make_place(copy, id, name, p))
+        return false;
     if (faccessat(copy->to, name, F_OK, 0) == 0)
         return true;
-    if (mkdirat(copy->to, folder, 0700) && errno != EEXIST)
-        return fail(p, copy->to_path, "making a folder");
     int from = openat(copy->from, name, O_RDONLY | O_CLOEXEC);
     if (from < 0 && errno == ENOENT && copy->again) {
         copy->gone++;
@@ -140,6 +150,45 @@ copy_blob(void *arg, const char *id, struct api_problem *p)
     copy->done.files++;
     copy->done.bytes += ok ? size : 0;
     return ok && check_id(copy, name, id, found, p);
+}
+
+/* --- small files that the record has --------------------------------------- */
+
+static bool
+write_whole(int fd, const char *text, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(fd, text + at, size - at);
+        if (n < 0 && errno != EINTR)
+            return false;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+/* Writes a file whose bytes are in the record: the folder may lack it, or have it damaged, since
+   a loss of power. */
+static bool
+write_text(void *arg, const char *id, const char *text, struct api_problem *p)
+{
+    struct copy *copy = arg;
+    char name[NAME_SIZE], found[DIGEST_SIZE];
+    size_t size = text ? strlen(text) : 0;
+    if (copy->only_record || !id || !digest_is_id(id) || !size ||
+        !digest_of(text, size, found) || strcmp(id, found) != 0)
+        return true;
+    if (!make_place(copy, id, name, p))
+        return false;
+    int fd = openat(copy->to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == EEXIST || fail(p, copy->to_path, name);
+    bool ok = write_whole(fd, text, size) || fail(p, copy->to_path, name);
+    close(fd);
+    if (!ok)
+        unlinkat(copy->to, name, 0);
+    copy->done.files += ok;
+    copy->done.bytes += ok ? size : 0;
+    return ok;
 }
 
 /* --- folders -------------------------------------------------------------- */
@@ -291,6 +340,7 @@ copy_all(struct copy *copy, const char *from, const char *to, struct api_problem
         copy->gone = 0;
         copy->again = round < ROUNDS;
         if (!store_backup_copy(from, to, p) ||
+            !store_backup_texts(to, write_text, copy, p) ||
             !store_backup_each(to, copy_blob, copy, p))
             return false;
         if (!copy->gone)
@@ -350,6 +400,7 @@ backup_restore(const char *from, const char *state, bool only_record,
     bool ok = join(database, state, DATABASE ".part", p) && begin(&copy, p) &&
               open_empty(state, &copy.to, p) && folder_lock(copy.to, state, p) &&
               copy_database(&copy, p) && store_backup_check(database, p) &&
+              store_backup_texts(database, write_text, &copy, p) &&
               store_backup_each(database, copy_blob, &copy, p) &&
               copy_tokens(&copy, p) && copy_tenants(&copy, backup_restore, p) &&
               seal(&copy, DATABASE ".part", p);

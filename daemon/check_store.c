@@ -73,9 +73,17 @@ add_named(void *arg, const char *id, struct api_problem *p)
     return true;
 }
 
-/* Lists the blobs that the rows of a database of SQLite name. */
 static bool
-list_file(const char *path, struct ids *ret, struct api_problem *p)
+add_text(void *arg, const char *id, const char *text, struct api_problem *p)
+{
+    (void)text;
+    return add_named(arg, id, p);
+}
+
+/* Lists the blobs that the rows of a database of SQLite name, and in `kept` those whose bytes
+   are in the record itself. */
+static bool
+list_file(const char *path, struct ids *ret, struct ids *kept, struct api_problem *p)
 {
     char database[PATH_MAX], copy[PATH_MAX];
     if (snprintf(database, sizeof database, "%s/" FOLDER_DATABASE, path) >=
@@ -83,7 +91,8 @@ list_file(const char *path, struct ids *ret, struct api_problem *p)
         snprintf(copy, sizeof copy, "%s/" COPY, path) >= (int)sizeof copy)
         return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: too long", path);
     bool ok = store_backup_copy(database, copy, p) &&
-              store_backup_each(copy, add_named, ret, p);
+              store_backup_each(copy, add_named, ret, p) &&
+              store_backup_texts(copy, add_text, kept, p);
     unlink(copy);
     return ok;
 }
@@ -96,16 +105,18 @@ direct_url(const struct settings *settings)
                                        : settings->store_url;
 }
 
-/* Lists the blobs that the rows of a tenant name now, in SQLite by a copy of the database. */
+/* Lists the blobs that the rows of a tenant name now, in SQLite by a copy of the database.
+   `kept` gets those whose files the next start writes, where they are missing. */
 static bool
 list_rows(const struct settings *settings, const char *path, const char *tenant,
-          struct ids *ret, struct api_problem *p)
+          struct ids *ret, struct ids *kept, struct api_problem *p)
 {
     bool ok = *settings->store_url
                   ? survey_blobs(direct_url(settings), tenant, add_named, ret, p)
-                  : list_file(path, ret, p);
+                  : list_file(path, ret, kept, p);
     ids_finish(ret);
-    return ok && (!ret->failed || api_problem_no_memory(p));
+    ids_finish(kept);
+    return ok && ((!ret->failed && !kept->failed) || api_problem_no_memory(p));
 }
 
 /* --- the blobs ------------------------------------------------------------ */
@@ -175,16 +186,20 @@ struct check {
     struct store_checked *done;
 };
 
-/* Rows are listed before and after the blobs. A blob is missing if both lists name it, and an
-   orphan if none does. */
+enum { BEFORE, BLOBS, AFTER, KEPT, N_LISTS };
+
+/* Rows are listed before and after the blobs. A blob is missing if both lists name it and the
+   record has not its bytes, and an orphan if none does. */
 static void
-compare_lists(struct check *check, const char *tenant, const struct ids lists[3])
+compare_lists(struct check *check, const char *tenant, const struct ids lists[N_LISTS])
 {
-    const struct ids *before = &lists[0], *blobs = &lists[1], *after = &lists[2];
+    const struct ids *before = &lists[BEFORE], *blobs = &lists[BLOBS],
+                     *after = &lists[AFTER];
     const char *name = *tenant ? tenant : "-";
     check->done->blobs += after->n;
     for (size_t i = 0; i < before->n; i++)
-        if (!ids_have(blobs, before->items[i]) && ids_have(after, before->items[i])) {
+        if (!ids_have(blobs, before->items[i]) && ids_have(after, before->items[i]) &&
+            !ids_have(&lists[KEPT], before->items[i])) {
             fprintf(check->out, "missing %s %s\n", name, before->items[i]);
             check->done->missing++;
         }
@@ -199,14 +214,14 @@ static bool
 check_folder(void *arg, const char *path, const char *tenant, struct api_problem *p)
 {
     struct check *check = arg;
-    struct ids lists[3] = {0};
+    struct ids lists[N_LISTS] = {0};
     const struct settings *settings = check->settings;
-    bool ok = list_rows(settings, path, tenant, &lists[0], p) &&
-              list_blobs(check->bucket, path, tenant, &lists[1], p) &&
-              list_rows(settings, path, tenant, &lists[2], p);
+    bool ok = list_rows(settings, path, tenant, &lists[BEFORE], &lists[KEPT], p) &&
+              list_blobs(check->bucket, path, tenant, &lists[BLOBS], p) &&
+              list_rows(settings, path, tenant, &lists[AFTER], &lists[KEPT], p);
     if (ok)
         compare_lists(check, tenant, lists);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < N_LISTS; i++)
         free(lists[i].items);
     return ok;
 }

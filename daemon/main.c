@@ -11,8 +11,11 @@
 #include "carriers/carriers.h"
 #include "check_store.h"
 #include "descriptors.h"
+#include "folders.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
+#include "library/folder.h"
+#include "library/library.h"
 #include "migrate_blobs.h"
 #include "migrate_record.h"
 #include "settings/remotes.h"
@@ -517,6 +520,25 @@ move_record(const struct settings *settings, const char *url, struct api_problem
     return true;
 }
 
+/* Writes the small files that a loss of power has taken and that the record has: what moves next
+   leaves the record's own copies behind. */
+static bool
+settle(void *arg, const char *path, const char *tenant, struct api_problem *p)
+{
+    char database[PATH_MAX];
+    struct library *library = NULL;
+    (void)arg;
+    (void)tenant;
+    snprintf(database, sizeof database, "%s/" FOLDER_DATABASE, path);
+    if (access(database, F_OK) != 0)
+        return true;
+    bool ok = library_open(path, &library, p);
+    if (ok)
+        library_sync_late(library);
+    library_close(&library);
+    return ok;
+}
+
 /* Copies the stored files to a bucket and then the record to a database, where they are named:
    a record must not name files that are not there yet. */
 static int
@@ -526,8 +548,11 @@ move_state(const struct settings *settings, const char *blobs, const char *recor
     bool all = true;
     umask(077);
     log_open(settings->log_format);
-    bool ok = (!blobs || move_blobs(settings, blobs, &all, &problem)) &&
-              (!record || move_record(settings, record, &problem));
+    bool in_folders = blobs || !*settings->blobs_url;
+    bool ok =
+        (!in_folders || folders_each(settings->state_dir, settle, NULL, &problem)) &&
+        (!blobs || move_blobs(settings, blobs, &all, &problem)) &&
+        (!record || move_record(settings, record, &problem));
     if (!ok)
         fprintf(stderr, "qdqd: %s\n", problem.detail);
     return ok && all ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -10,6 +10,8 @@
 
 /* how long to wait for another process that has the database locked */
 #define PATIENCE_MS 10000
+/* the first schema with the table `unsynced` */
+#define TEXTS_SINCE 12
 
 /* The columns that refer to blobs. */
 static const struct {
@@ -102,25 +104,83 @@ make_question(int version, char *ret, size_t size)
     *to = '\0';
 }
 
+/* A question about a copy. */
+struct walk {
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    int version;
+};
+
+/* Opens a copy. walk_end() follows, also after an error. */
+static bool
+walk_begin(struct walk *walk, const char *path, struct api_problem *p)
+{
+    *walk = (struct walk){0};
+    return open_at(path, &walk->db, &walk->version, p);
+}
+
+/* Asks for all ids, or, where `head` is not "", for what it selects by them. */
+static bool
+walk_ask(struct walk *walk, const char *head, const char *tail, const char *path,
+         struct api_problem *p)
+{
+    char ids[1024] = "", sql[1200];
+    make_question(walk->version, ids, sizeof ids);
+    snprintf(sql, sizeof sql, "%s%s%s", head, ids, tail);
+    return !sqlite3_prepare_v2(walk->db, sql, -1, &walk->stmt, NULL) ||
+           fail(walk->db, path, p);
+}
+
+/* Steps to the next row. Returns false after the last one, and after an error. */
+static bool
+walk_next(struct walk *walk, const char *path, bool *ok, struct api_problem *p)
+{
+    int rc = *ok ? sqlite3_step(walk->stmt) : SQLITE_DONE;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        *ok = fail(walk->db, path, p);
+    return rc == SQLITE_ROW;
+}
+
+static const char *
+walk_text(const struct walk *walk, int column)
+{
+    return (const char *)sqlite3_column_text(walk->stmt, column);
+}
+
+static void
+walk_end(struct walk *walk)
+{
+    sqlite3_finalize(walk->stmt);
+    sqlite3_close(walk->db);
+}
+
 bool
 store_backup_each(const char *path,
                   bool (*fn)(void *arg, const char *id, struct api_problem *p),
                   void *arg, struct api_problem *p)
 {
-    sqlite3 *db;
-    sqlite3_stmt *stmt = NULL;
-    int version, rc = SQLITE_ROW;
-    char sql[1024] = "";
-    bool ok = open_at(path, &db, &version, p);
-    if (ok)
-        make_question(version, sql, sizeof sql);
-    if (ok && sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
-        ok = fail(db, path, p);
-    while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        ok = fn(arg, (const char *)sqlite3_column_text(stmt, 0), p);
-    if (ok && rc != SQLITE_DONE)
-        ok = fail(db, path, p);
-    sqlite3_finalize(stmt);
-    sqlite3_close(db);
+    struct walk walk;
+    bool ok = walk_begin(&walk, path, p) && walk_ask(&walk, "", "", path, p);
+    while (walk_next(&walk, path, &ok, p))
+        ok = fn(arg, walk_text(&walk, 0), p);
+    walk_end(&walk);
+    return ok;
+}
+
+bool
+store_backup_texts(const char *path,
+                   bool (*fn)(void *arg, const char *id, const char *text,
+                              struct api_problem *p),
+                   void *arg, struct api_problem *p)
+{
+    struct walk walk;
+    bool ok = walk_begin(&walk, path, p);
+    if (ok && walk.version >= TEXTS_SINCE) {
+        ok = walk_ask(&walk, "SELECT id, text FROM unsynced WHERE id IN (", ")", path,
+                      p);
+        while (walk_next(&walk, path, &ok, p))
+            ok = fn(arg, walk_text(&walk, 0), walk_text(&walk, 1), p);
+    }
+    walk_end(&walk);
     return ok;
 }

@@ -45,4 +45,11 @@ bool store_backup_each(const char *path,
                        bool (*fn)(void *arg, const char *id, struct api_problem *p),
                        void *arg, struct api_problem *p);
 
+/* Does the same with each blob whose bytes, a text, the copy has itself, because its file may
+   not be on the disk (store/unsynced.h). */
+bool store_backup_texts(const char *path,
+                        bool (*fn)(void *arg, const char *id, const char *text,
+                                   struct api_problem *p),
+                        void *arg, struct api_problem *p);
+
 #endif

@@ -15,6 +15,7 @@ from bucket_fixtures import bucket  # noqa: F401
 from database import Server
 from far import SECRET
 from service import DATA, FEW_SAMPLES, INSTALLED, Service
+from test_check_store import finish_two, lose_power
 
 KILLS = int(os.environ.get("QDQD_KILLS", 5))
 SEED = int(os.environ.get("QDQD_SEED", time.time()))
@@ -274,3 +275,21 @@ def test_waiting_jobs_keep_their_class(database, tmp_path):
     assert run(one.state, "--migrate-to", database.url).returncode == 0
     rows = dict(database.rows('SELECT id, processor FROM "qdqd".jobs'))
     assert rows[runs] == rows[far] == "" and rows[timed] in ("avx2", "vnni", "arm")
+
+
+def test_files_that_a_loss_of_power_took(database, bucket, tmp_path):
+    """The record of SQLite has them, that of PostgreSQL does not: they are written first."""
+    one = Service(tmp_path / "old").start()
+    job = finish_two(one)
+    report = one.report(job)
+    path, _ = lose_power(one, job)
+    path.unlink()
+    prefix = f"{tmp_path.name}/lost"
+    words, environment = take_over(one, database, bucket, prefix)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    new = Service(tmp_path / "new", QDQD_STORE_URL=database.url, **bucket.settings(prefix)).start()
+    try:
+        assert new.report(job) == report
+    finally:
+        new.stop()
