@@ -4,6 +4,7 @@
 #define CLI_COMMANDS_H
 
 #include "api/problem.h"
+#include "judge.h"
 #include "qdq/quantize.h"
 
 enum { MAX_TAGS = 64 };
@@ -41,6 +42,11 @@ struct command {
  */
 bool open_engine(const struct options *options, struct qdq_engine **ret,
                  struct api_problem *problem);
+
+/* Has the engine run OpenVINO, where that is configured, in a process of its own, which the
+   caller ends with judge_fini() after the work. */
+bool open_judge(struct qdq_engine *engine, struct judge *ret,
+                struct api_problem *problem);
 
 bool command_quantize(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);

@@ -22,12 +22,27 @@ setting(const char *given, const char *variable, const char *installed)
 }
 
 bool
+open_judge(struct qdq_engine *engine, struct judge *ret, struct api_problem *problem)
+{
+    static const char variable[] = "QDQD_WORKERS_SHORT_TIMEOUT";
+    const char *library = setting(NULL, "QDQD_ENGINE_OPENVINO", QDQ_OPENVINO_LIBRARY);
+    const char *patience = setting(NULL, variable, "120");
+    char *end = NULL;
+    const long seconds = patience ? strtol(patience, &end, 10) : 0;
+    if (patience && (*end || seconds < 1 || seconds > 3600))
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s is to be a number from 1 to 3600", variable);
+    if (library)
+        judge_init(ret, library, patience ? patience : "120", engine);
+    return true;
+}
+
+bool
 open_engine(const struct options *options, struct qdq_engine **ret,
             struct api_problem *problem)
 {
     const struct qdq_engine_options engine_options = {
         .runtime = setting(NULL, "QDQD_ENGINE_RUNTIME", QDQ_ORT_LIBRARY),
-        .openvino = setting(NULL, "QDQD_ENGINE_OPENVINO", QDQ_OPENVINO_LIBRARY),
         .threads = options->threads,
         .executor = &threads_executor,
         .cuda_module = setting(NULL, "QDQD_GPU_MODULE", QDQ_CUDA_MODULE),

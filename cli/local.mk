@@ -14,6 +14,7 @@ cli_qdq_SOURCES = \
 	cli/external.c cli/external.h \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
+	cli/judge.c cli/judge.h \
 	cli/late_id.c cli/late_id.h \
 	cli/main.c \
 	cli/options.c cli/options.h \

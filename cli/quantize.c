@@ -29,6 +29,7 @@ struct quantization {
         observed;          /* data: the external data of `out` */
     const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
+    struct judge judge;
     struct qdq_report *report;
 };
 
@@ -213,6 +214,7 @@ run(struct quantization *q, struct api_problem *problem)
     progress_start(&progress);
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
+    judge_fini(&q->judge);
     bool kept = keep_observations(q, problem);
     if (err.code == QDQ_IO && late_id_failed(q->model_id, problem))
         return false;
@@ -307,7 +309,8 @@ command_quantize(const struct options *options, struct api_problem *problem)
         api_problem_no_memory(problem);
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
-         open_engine(options, &q.engine, problem) && run(&q, problem) &&
+         open_engine(options, &q.engine, problem) &&
+         open_judge(q.engine, &q.judge, problem) && run(&q, problem) &&
          write_results(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);

@@ -5,6 +5,7 @@
 #include "settings/settings.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,13 +37,43 @@ start(struct lane *lane, char why[JUDGING_WHY])
     }
 }
 
+/* Returns whether it is the signal of a fault in OpenVINO. */
+static bool
+is_fault(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGABRT ||
+           number == SIGFPE || number == SIGILL;
+}
+
+/* Ends the process that the worker's work had. Returns false where another one would take too
+   long, too. Writes to `text` how the process crashed, if it did. */
+static bool
+end_former(struct lane *lane, char text[JUDGING_WHY])
+{
+    const struct settings *s = lane->settings;
+    char how[64] = "";
+    process_end(&lane->judge, false, how);
+    if (is_fault(lane->judge.signal))
+        snprintf(text, JUDGING_WHY, "%s", how);
+    else if (lane->judge.signal == SIGALRM)
+        snprintf(text, JUDGING_WHY,
+                 "OpenVINO took longer than %lld s for one answer "
+                 "(workers.short_timeout)",
+                 (long long)s->workers_short_timeout);
+    else if (lane->judge.signal == SIGXCPU)
+        snprintf(text, JUDGING_WHY,
+                 "OpenVINO took more than %lld s of processor time (workers.cpu_time)",
+                 (long long)s->workers_cpu_time);
+    return lane->judge.signal != SIGALRM && lane->judge.signal != SIGXCPU;
+}
+
 /* Returns the worker's end of a socket whose other end the process serves; -1: there is
    none. */
 static int
-connect_judge(struct lane *lane, int within_ms, char why[JUDGING_WHY])
+connect_judge(struct lane *lane, bool again, int within_ms, char why[JUDGING_WHY])
 {
     int sockets[2];
-    if (!start(lane, why))
+    if ((again && !end_former(lane, why)) || !start(lane, why))
         return -1;
     lane->judge.jobs++;
     process_allow(&lane->judge);
@@ -63,10 +94,10 @@ connect_judge(struct lane *lane, int within_ms, char why[JUDGING_WHY])
 }
 
 bool
-judging_answer(struct lane *lane, int within_ms)
+judging_answer(struct lane *lane, bool again, int within_ms)
 {
     char why[JUDGING_WHY] = "";
-    int fd = connect_judge(lane, within_ms, why);
+    int fd = connect_judge(lane, again, within_ms, why);
     const struct message message = {.type = MESSAGE_JUDGE,
                                     .text = why,
                                     .text_len = strlen(why),

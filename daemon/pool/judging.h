@@ -9,8 +9,9 @@
 enum { JUDGING_WHY = 256 };
 
 /* Answers the worker's question for a process that judges: with a socket to it, or with the
-   reason why there is none. Returns false when the worker is gone. */
-bool judging_answer(struct lane *lane, int within_ms);
+   reason why there is none. `again`: the one that its work had has ended. Returns false when the
+   worker is gone. */
+bool judging_answer(struct lane *lane, bool again, int within_ms);
 
 /* Asks a judging process for its runtime, and ends it. Returns the backend's description, which
    the caller frees; NULL: there is none, and `why` says so. */

@@ -147,7 +147,8 @@ SETTING_NUMBER(workers, memory, 0, 0, INT64_MAX, BYTES, NOW,
                "change affects worker processes that start afterwards.")
 SETTING_NUMBER(workers, short_timeout, 120, 1, 3600, SECONDS, NOW,
                "Longest time to check an upload, to describe a model or to make a "
-               "plan, also for the part of a job before its calibration.")
+               "plan, also for the part of a job before its calibration, and for one "
+               "answer of OpenVINO.")
 SETTING_NUMBER(
     workers, short_count, 8, 2, 64, COUNT, START,
     "Most worker processes for short work (uploads, model descriptions, plans) "

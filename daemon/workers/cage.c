@@ -386,8 +386,9 @@ static const struct conditional gpu_conditionals[] = {
 };
 
 /* OpenVINO writes machine code and then makes its pages executable. Its threads choose
-   their own processors. */
-static const int judge_calls[] = {SCMP_SYS(mbind), SCMP_SYS(getdents64)};
+   their own processors. A timer ends the process where it takes too long. */
+static const int judge_calls[] = {SCMP_SYS(mbind), SCMP_SYS(getdents64),
+                                  SCMP_SYS(setitimer)};
 static const int judge_trapped_calls[] = {SCMP_SYS(stat)};
 static const struct conditional judge_conditionals[] = {
     {SCMP_SYS(mprotect), 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC)}},

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static void
@@ -101,6 +102,17 @@ send_runtime(const struct qdq_judge *judge, const char *library)
     return sent;
 }
 
+/* The seconds after which one answer of OpenVINO has taken too long. */
+static int64_t patience;
+
+/* Has the kernel end the process (SIGALRM) where OpenVINO works longer. */
+static void
+watch(unsigned times)
+{
+    const struct itimerval timer = {.it_value.tv_sec = (time_t)(patience * times)};
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 /* Serves until the daemon closes the socket. Returns the exit status. */
 static int
 serve(struct qdq_judge *judge, const char *library)
@@ -112,7 +124,7 @@ serve(struct qdq_judge *judge, const char *library)
             return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
         bool known = request.type == MESSAGE_SERVE;
         if (known)
-            qdq_judge_serve(judge, request.fds[0]);
+            qdq_judge_serve(judge, request.fds[0], watch);
         else if (request.type == MESSAGE_RUNTIME)
             known = send_runtime(judge, library);
         message_fini(&request);
@@ -132,6 +144,7 @@ run_judge(const struct settings *settings, pid_t parent)
     confine_yield();
     allow_listing();
     ask_for_tiles();
+    patience = settings->workers_short_timeout;
     /* A worker may end while it is answered. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);

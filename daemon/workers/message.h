@@ -51,6 +51,10 @@ struct message_gpu {
     uint32_t wanted; /* 1: another job wants the GPU; 0: go on */
 };
 
+struct message_judge_wanted {
+    uint32_t again; /* 1: the one that this work had has ended; 0: it had none */
+};
+
 /* Parts of its setup that a worker can lack: NOTE(NAME, event in the daemon's log). */
 #define MESSAGE_NOTES(NOTE)                  \
     NOTE(CAGE_LACKING, "cage_lacking")       \
@@ -159,6 +163,7 @@ struct message {
         struct message_quantize quantize;
         struct message_progress progress;
         struct message_gpu gpu;
+        struct message_judge_wanted judge_wanted;
         struct message_note note;
         struct message_fetch fetch;
         struct message_publish publish;

@@ -22,7 +22,8 @@
  *   READY          first of all: it is in its cage and serves requests from now on
  *   NOTE           something is missing; text: why; before READY or within work
  *   FILE_WANTED    a temporary file is needed                     FILE: [it]
- *   JUDGE_WANTED   a socket to OpenVINO is needed                 JUDGE: [it]; text: why not
+ *   JUDGE_WANTED   a socket to OpenVINO is needed                 JUDGE: [it]; text: why not,
+ *                                       or how the one before it crashed
  *   RUNTIME        which ONNX Runtime?                            RESULT: the backend
  *   DEVICE         does the process's GPU work?                   RESULT: backend, device
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
@@ -75,7 +76,7 @@ MESSAGE(READY, 0, 0, 0, 0, 0)
 MESSAGE(NOTE, sizeof(struct message_note), MESSAGE_MAX_NOTE, 0, 0, 0)
 MESSAGE(FILE_WANTED, 0, 0, 0, 0, 0)
 MESSAGE(FILE, 0, 0, 0, 1, 0)
-MESSAGE(JUDGE_WANTED, 0, 0, 0, 0, 0)
+MESSAGE(JUDGE_WANTED, sizeof(struct message_judge_wanted), 0, 0, 0, 0)
 MESSAGE(JUDGE, 0, MESSAGE_MAX_NOTE, 0, 1, 0)
 MESSAGE(SERVE, 0, 0, 1, 1, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0, 0)

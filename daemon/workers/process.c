@@ -362,6 +362,7 @@ process_end(struct process *process, bool force, char how[64])
 {
     char text[64];
     int status = 0;
+    process->signal = 0;
     if (process->socket < 0)
         return;
     if (force)
@@ -378,7 +379,8 @@ process_end(struct process *process, bool force, char how[64])
     process->pid = 0;
     bool killed = process->killed;
     lock_release(&process->lock);
-    process->spent = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
+    process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    process->spent = process->signal == SIGXCPU;
     describe(status, text);
     if (how)
         memcpy(how, text, sizeof text);

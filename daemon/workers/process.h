@@ -36,6 +36,7 @@ struct process {
     pid_t pid;   /* guarded by lock; 0 when there is none */
     bool killed; /* guarded by lock; process_kill() was called */
     bool spent;  /* the last process exceeded workers.cpu_time */
+    int signal;  /* the signal that ended the last process; 0: none did */
 };
 
 void process_init(struct process *process, const struct settings *settings,

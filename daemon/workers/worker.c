@@ -199,10 +199,11 @@ open_temporary(void *arg)
 
 /* Asks the daemon for a socket to the process that judges. */
 static int
-connect_judge(void *arg, char *why, size_t size)
+connect_judge(void *arg, bool again, char *text, size_t size)
 {
     struct worker *w = arg;
-    const struct message message = {.type = MESSAGE_JUDGE_WANTED};
+    const struct message message = {.type = MESSAGE_JUDGE_WANTED,
+                                    .body.judge_wanted.again = again};
     struct message answer;
     int fd = -1;
     send_message(w, &message);
@@ -213,7 +214,7 @@ connect_judge(void *arg, char *why, size_t size)
     w->gone = answer.type != MESSAGE_JUDGE;
     if (answer.n_fds == 1 && !w->gone)
         fd = answer.fds[--answer.n_fds];
-    snprintf(why, size, "%s", answer.text ? answer.text : "");
+    snprintf(text, size, "%s", answer.text ? answer.text : "");
     message_fini(&answer);
     return fd;
 }

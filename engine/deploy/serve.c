@@ -14,6 +14,7 @@ enum { MOST_MODELS = 8, MOST_INPUTS = 4096 };
 
 struct qdq_judge {
     struct qdqi_openvino *openvino;
+    qdq_judge_watch_fn watch;  /* NULL: nobody watches */
     void *models[MOST_MODELS]; /* by id; NULL: none */
 };
 
@@ -67,6 +68,14 @@ struct call {
     struct qdqi_model_bytes model;
     struct qdqi_arena *arena;
 };
+
+/* Says how often OpenVINO opens or runs models from now on until the answer; 0: it has. */
+static void
+announce(const struct qdq_judge *judge, unsigned times)
+{
+    if (judge->watch)
+        judge->watch(times);
+}
 
 static enum qdq_code
 fail_request(struct qdq_error *err)
@@ -245,6 +254,7 @@ trace_model(struct call *c, struct qdq_error *err)
     enum qdq_code code = get_inputs(c, &inputs, &n, err);
     if (!code && (!c->model.data || runs > 1000))
         code = fail_request(err);
+    announce(c->judge, 1 + (unsigned)runs);
     if (!code)
         code = qdqi_openvino_trace(c->judge->openvino, &c->model, &options, inputs, n,
                                    (int)runs, c->arena, &trace, err);
@@ -273,10 +283,12 @@ answer(struct call *c, enum qdqi_wire_kind kind, int socket)
 {
     struct qdq_error why = {0};
     c->arena = qdqi_arena_new();
+    announce(c->judge, 1);
     enum qdq_code code = c->arena ? QDQ_OK : qdqi_no_memory(&why);
     if (!code)
         code = kind < sizeof handlers / sizeof *handlers ? handlers[kind](c, &why)
                                                          : fail_request(&why);
+    announce(c->judge, 0);
     if (!code && c->answer.failed)
         code = qdqi_no_memory(&why);
     if (code) {
@@ -291,9 +303,10 @@ answer(struct call *c, enum qdqi_wire_kind kind, int socket)
 }
 
 void
-qdq_judge_serve(struct qdq_judge *judge, int socket)
+qdq_judge_serve(struct qdq_judge *judge, int socket, qdq_judge_watch_fn watch)
 {
     bool goes_on = true;
+    judge->watch = watch;
     while (goes_on) {
         enum qdqi_wire_kind kind;
         struct call c = {.judge = judge};

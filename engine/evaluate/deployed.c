@@ -53,7 +53,10 @@ qdqi_deployed_runs(const struct qdqi_job *job)
            qdqi_deployed_runtime(job, &deploy, &missing) == QDQ_OK;
 }
 
-/* Opens a model in the target's runtime, once more where the process that judges has ended. */
+/*
+ * Opens a model in the target's runtime, once more where the process that judges has ended.
+ * RUN_FAILED where the runtime crashed both times.
+ */
 static enum qdq_code
 open_model(struct qdqi_job *job, const struct qdq_model *model,
            const struct qdqi_deploy_options *options, struct qdqi_deployed_model *ret,
@@ -68,6 +71,9 @@ open_model(struct qdqi_job *job, const struct qdq_model *model,
         if (!code)
             code = qdqi_deploy_counted(job, &deploy, model, options, ret, &why);
     }
+    if (code == QDQ_JUDGE_GONE && *job->engine->crashed)
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                             "it crashed twice: its process %s", job->engine->crashed);
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
 }

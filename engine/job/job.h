@@ -31,7 +31,8 @@ struct qdq_engine {
     void *judge_arg;
     struct qdqi_remote *remote; /* that process; NULL until the work needs it */
     struct qdq_error no_remote; /* why it does not serve this work */
-    bool renewed; /* it ended in this work, and another one has taken its place */
+    bool renewed;     /* it ended in this work, and another one has taken its place */
+    char crashed[64]; /* how that was, where it crashed ("was killed by signal 11") */
     int threads;
     const struct qdq_executor *executor; /* NULL: none */
     struct qdq_limits limits;

@@ -6,6 +6,7 @@
 #include "deploy/openvino.h"
 #include "deploy/remote.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static enum qdq_code
@@ -31,10 +32,14 @@ static void
 reach_judge(struct qdq_engine *engine, struct qdq_error *why)
 {
     char text[256] = "";
-    int fd = engine->connect_judge(engine->judge_arg, text, sizeof text);
+    const bool again = engine->remote != NULL;
+    int fd = engine->connect_judge(engine->judge_arg, again, text, sizeof text);
+    if (fd >= 0 && again)
+        snprintf(engine->crashed, sizeof engine->crashed, "%.*s",
+                 (int)sizeof engine->crashed - 1, text);
     if (fd < 0)
         qdq_error_set(why, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL, "%s", text);
-    else if (engine->remote)
+    else if (again)
         (void)!qdqi_remote_renew(engine->remote, fd, why);
     else
         (void)!qdqi_remote_open(fd, &engine->remote, why);
@@ -48,7 +53,8 @@ open_remote(struct qdq_engine *engine, struct qdqi_deploy *ret, struct qdq_error
     const bool gone = engine->remote && qdqi_remote_is_gone(engine->remote);
     if (gone && engine->renewed && !why->code)
         qdq_error_set(why, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
-                      "the process that judges ended, and so did the one in its place");
+                      "the process that judges %s, and the one in its place ended, too",
+                      *engine->crashed ? engine->crashed : "ended");
     if ((gone || !engine->remote) && !why->code)
         reach_judge(engine, why);
     engine->renewed = engine->renewed || gone;
@@ -113,6 +119,7 @@ qdqi_engine_release_judge(struct qdq_engine *engine)
     qdqi_remote_close(&engine->remote);
     engine->no_remote = (struct qdq_error){0};
     engine->renewed = false;
+    *engine->crashed = '\0';
 }
 
 void

@@ -6,6 +6,8 @@
 #include "model/constant.h"
 #include "model/external.h"
 
+#include <string.h>
+
 /* Makes an empty model with room for its files. */
 static enum qdq_code
 model_new(size_t n_sent, struct qdq_model **ret, struct qdq_error *err)
@@ -38,6 +40,28 @@ map_own_file(int fd, struct qdq_model *model, struct qdq_error *err)
     return code;
 }
 
+/* More than ONNX will have: it has had 3 a year. OpenVINO counts up to the version. */
+enum { MOST_OPSET = 1000 };
+
+/* Checks the versions of ONNX's own operators. */
+static enum qdq_code
+check_opsets(const Onnx__ModelProto *proto, struct qdq_error *err)
+{
+    for (size_t i = 0; i < proto->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *opset = proto->opset_import[i];
+        const char *domain = opset->domain ? opset->domain : "";
+        const bool own = qdqi_is_onnx_domain(domain);
+        const bool known = own || strcmp(domain, "ai.onnx.ml") == 0 ||
+                           strcmp(domain, "com.microsoft") == 0;
+        if ((own && opset->version < 1) || (known && opset->version > MOST_OPSET))
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
+                                 "opset_import has version %lld of the operators '%s', "
+                                 "and versions go from 1 to %d",
+                                 (long long)opset->version, domain, MOST_OPSET);
+    }
+    return QDQ_OK;
+}
+
 static enum qdq_code
 parse(struct qdq_model *model, struct qdq_error *err)
 {
@@ -62,7 +86,7 @@ parse(struct qdq_model *model, struct qdq_error *err)
                              "not an ONNX model: it has no %s",
                              model->proto->has_ir_version ? "opset_import"
                                                           : "ir_version");
-    return QDQ_OK;
+    return check_opsets(model->proto, err);
 }
 
 /* Checks that data and shape of every initializer agree, as far as its form is

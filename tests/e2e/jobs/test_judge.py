@@ -5,9 +5,12 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
+import onnx
 import openvino
 import pytest
 
+import fake_openvino
 from service import DATA, FEW_SAMPLES, Service, eventually, from_bench, open_files
 
 real_inputs = from_bench("real_inputs")
@@ -208,3 +211,68 @@ def test_a_cancelled_job_ends_its_judge(service):
     time.sleep(0.2)
     assert service.post(f"/v1/jobs/{job}/cancel").status_code in (200, 202)
     eventually(lambda: not Path(f"/proc/{judge}").exists())
+
+
+def start_fake(service, **environment):
+    """Starts a daemon with a library that crashes or hangs at some models."""
+    start(service, QDQD_ENGINE_OPENVINO=str(fake_openvino.library()), **environment)
+
+
+def submit_fake(service, folder, what, **spec):
+    folder.mkdir()
+    onnx.save(fake_openvino.model(what), folder / "m.onnx")
+    np.savez(folder / "x.npz", x=fake_openvino.SAMPLES)
+    return service.submit(model=service.upload("models", folder / "m.onnx"),
+                          calibration=service.upload("datasets", folder / "x.npz"),
+                          spec={"target": "openvino", **spec})
+
+
+def test_a_model_at_which_openvino_crashes(service, tmp_path):
+    """The job ends with the reason, and the one that runs beside it and the next one are
+    unharmed."""
+    start_fake(service, QDQD_WORKERS_COUNT="2")
+    beside = submit_fake(service, tmp_path / "beside", "nothing")
+    crashed = submit_fake(service, tmp_path / "crashed", "crash here")
+    document = service.ended(crashed)
+    assert document["state"] == "failed", document
+    assert document["error"]["code"] == "target_cannot_load"
+    assert document["error"]["detail"] == (
+        "OpenVINO cannot load the model that was given: it crashed twice: its process was killed "
+        "by signal 11")
+    assert document["attempts"] == 1
+    service.succeeded(beside)
+    following = submit_fake(service, tmp_path / "following", "nothing else")
+    service.succeeded(following)
+    for job in (beside, following):
+        assert service.report(job)["evaluation"]["deployed"] is not None
+
+
+def test_a_model_that_openvino_reads_for_ever(service, tmp_path):
+    """It has the time of short work, and the next job has a judge that answers."""
+    start_fake(service, QDQD_WORKERS_COUNT="1", QDQD_WORKERS_SHORT_TIMEOUT="4")
+    began = time.monotonic()
+    document = service.ended(submit_fake(service, tmp_path / "hangs", "hang here"))
+    assert time.monotonic() - began < 40
+    assert document["state"] == "failed", document
+    assert document["error"]["code"] == "limit_exceeded"
+    assert "workers.short_timeout" in document["error"]["detail"]
+    job = submit_fake(service, tmp_path / "following", "nothing")
+    service.succeeded(job)
+    assert service.report(job)["evaluation"]["deployed"] is not None
+    [judge] = judges(service)
+    assert is_caged(judge)
+
+
+def test_a_result_that_openvino_reads_for_ever(service, tmp_path):
+    """Behind its calibration a job may take long, and one answer of OpenVINO may not: the judge
+    ends by itself, and the job has no figures as deployed."""
+    start_fake(service, QDQD_WORKERS_COUNT="1", QDQD_WORKERS_SHORT_TIMEOUT="4")
+    job = submit_fake(service, tmp_path / "hangs", "hang when quantized")
+    service.succeeded(job)
+    report = service.report(job)
+    assert report["evaluation"]["deployed"] is None
+    [why] = [w["detail"] for w in report["warnings"] if w["code"] == "deployed_not_measured"]
+    assert why.endswith("OpenVINO took longer than 4 s for one answer (workers.short_timeout)")
+    following = submit_fake(service, tmp_path / "following", "nothing")
+    service.succeeded(following)
+    assert service.report(following)["evaluation"]["deployed"] is not None

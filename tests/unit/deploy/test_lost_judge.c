@@ -42,7 +42,7 @@ static void *
 serve(void *arg)
 {
     (void)arg;
-    qdq_judge_serve(it.judge, it.socket);
+    qdq_judge_serve(it.judge, it.socket, NULL);
     return NULL;
 }
 
@@ -57,11 +57,12 @@ end_serving(void)
 }
 
 static int
-connect_judge(void *arg, char *why, size_t size)
+connect_judge(void *arg, bool again, char *text, size_t size)
 {
     int sockets[2];
     (void)arg;
-    (void)why;
+    ck_assert_int_eq(again, it.n > 0);
+    (void)text;
     (void)size;
     end_serving();
     ck_assert_int_lt(it.n, MOST_JUDGES);

@@ -316,7 +316,7 @@ static void *
 serve(void *arg)
 {
     const int *socket = arg;
-    qdq_judge_serve(judge, *socket);
+    qdq_judge_serve(judge, *socket, NULL);
     close(*socket);
     return NULL;
 }
@@ -383,7 +383,7 @@ static size_t
 ask_judge(const struct bytes *b)
 {
     int other, socket = say(b, &other);
-    qdq_judge_serve(judge, socket);
+    qdq_judge_serve(judge, socket, NULL);
     close(socket);
     size_t good = count_good(other);
     close(other);
