@@ -280,6 +280,10 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
 {
     struct stat st;
     struct output output = OUTPUT_NONE;
+    if (strcmp(path, "-") == 0)
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "nothing is written to standard output: name a file "
+                               "(./- where its name is to be -)");
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s: not a regular file, so it is not overwritten",
