@@ -94,13 +94,16 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/pass.c engine/equalize/pass.h \
 	engine/equalize/rescale.c engine/equalize/rescale.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
+	engine/evaluate/alone.c engine/evaluate/alone.h \
 	engine/evaluate/classes.c engine/evaluate/classes.h \
+	engine/evaluate/compared.c engine/evaluate/compared.h \
 	engine/evaluate/deployed.c engine/evaluate/deployed.h \
 	engine/evaluate/enough.c engine/evaluate/enough.h \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/evaluate/judged.c engine/evaluate/judged.h \
+	engine/evaluate/reference.c engine/evaluate/reference.h \
 	engine/evaluate/traced.c engine/evaluate/traced.h \
 	engine/profile/pace.c engine/profile/pace.h \
 	engine/profile/profile.c engine/profile/profile.h \

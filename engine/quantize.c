@@ -491,6 +491,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     report = NULL;
 out:
     qdqi_judged_drop(&job);
+    qdqi_reference_close(&judged.reference);
     qdqi_engine_release_judge(engine);
     qdqi_recipe_end(&job);
     qdqi_whatif_close(&job);

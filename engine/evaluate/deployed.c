@@ -220,8 +220,8 @@ has_integer_pairs_alone(const struct qdqi_job *job)
 
 /* Returns whether a difference to the literal arithmetic is that of float16: where sums of
    8 bits saturate, layers that stay float32 may differ, too. */
-static bool
-is_checked(const struct qdqi_job *job)
+bool
+qdqi_halves_matter(const struct qdqi_job *job)
 {
     const bool saturates = qdqi_host_row(qdqi_host_here())->adds_in_16_bits;
     const bool halves =
@@ -239,7 +239,7 @@ qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
     const struct qdqi_deploy_options options = {0};
     struct qdqi_deploy deploy;
     *ret = (struct qdqi_deployed_model){0};
-    if (!is_checked(job) || deployed->ops == &qdqi_deploy_onnxruntime)
+    if (!qdqi_halves_matter(job) || deployed->ops == &qdqi_deploy_onnxruntime)
         return QDQ_OK;
     struct qdq_error why = {0};
     enum qdq_code code = qdqi_engine_deploy_literal(job->engine, &deploy, &why);
@@ -270,7 +270,7 @@ qdqi_halves_check(const struct qdqi_job *job, const struct qdq_output_report *li
                   struct qdq_error *err)
 {
     const bool asked = job->work->spec->float_type == QDQ_FLOAT_FLOAT16;
-    for (size_t i = 0; i < n && is_checked(job); i++) {
+    for (size_t i = 0; i < n && qdqi_halves_matter(job); i++) {
         const struct qdq_output_report *o = find_output(ran, n_ran, literal[i].name);
         if (!o || !(literal[i].sqnr_db > -INFINITY) || o->sqnr_db >= sound_db ||
             o->sqnr_db >= literal[i].sqnr_db - broken_by_db)

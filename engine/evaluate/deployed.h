@@ -47,6 +47,9 @@ enum qdq_code qdqi_deployed_report(struct qdqi_job *job,
                                    const struct qdq_output_report *outputs, size_t n,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether ONNX Runtime's optimizations of float16 may break the result. */
+bool qdqi_halves_matter(const struct qdqi_job *job);
+
 /*
  * Opens the result in a plain session of ONNX Runtime, whatever the target, where it computes in
  * float16 and `deployed` is not such a session already: the runtime's optimizations break some

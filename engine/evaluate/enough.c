@@ -60,9 +60,8 @@ qdqi_enough_samples(const struct qdqi_job *job, int64_t few, int64_t least)
    whose outputs are large. */
 enum { FEWEST = 16, LEAST = 4 };
 
-/* Returns whether the spec asks for figures by more samples than tell how good the result is. */
-static bool
-asks_for_figures(const struct qdq_spec *spec)
+bool
+qdqi_asks_for_figures(const struct qdq_spec *spec)
 {
     return spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
            spec->recipe >= QDQ_RECIPE_BEST || spec->sensitivity_samples > 0 ||
@@ -84,7 +83,7 @@ most_samples(const struct qdqi_job *job, int64_t fresh)
     const int64_t enough = qdqi_enough_samples(job, FEWEST, LEAST);
     const int64_t most = enough < FEWEST && fresh > FEWEST ? FEWEST : fresh;
     const int64_t few = most > enough ? most : enough;
-    if (!ops || ops->calibrates || asks_for_figures(spec))
+    if (!ops || ops->calibrates || qdqi_asks_for_figures(spec))
         return wanted;
     return wanted && wanted < few ? wanted : few;
 }

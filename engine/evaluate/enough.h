@@ -13,6 +13,9 @@
  */
 int64_t qdqi_enough_samples(const struct qdqi_job *job, int64_t few, int64_t least);
 
+/* Returns whether the spec asks for figures by more samples than tell how good the result is. */
+bool qdqi_asks_for_figures(const struct qdq_spec *spec);
+
 /* Chooses the samples for the evaluation: samples that calibration did not read, if
    there are enough of them. */
 void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,

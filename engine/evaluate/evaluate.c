@@ -8,12 +8,13 @@
 #include "evaluate/evaluate.h"
 
 #include "accept/gates.h"
+#include "accept/verdict.h"
 #include "base/tasks.h"
 #include "base/unused.h"
-#include "evaluate/classes.h"
+#include "evaluate/alone.h"
+#include "evaluate/compared.h"
 #include "evaluate/deployed.h"
 #include "evaluate/enough.h"
-#include "evaluate/metrics.h"
 #include "evaluate/traced.h"
 #include "qdq/targets.h"
 #include "rewrite/twin.h"
@@ -21,16 +22,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-/* The comparison of the float outputs with those of one way to run the result. */
-struct judged {
-    struct qdqi_metrics *metrics; /* by output */
-    bool *measured;               /* by output: compared in some run */
-    const char **why; /* by output: why it could not be compared in some run, or NULL */
-};
-
-static const char other_size[] =
-    "it has other numbers of elements in float and quantized";
 
 struct evaluation {
     struct qdqi_job *job;
@@ -48,12 +39,14 @@ struct evaluation {
     /* a result with float16 in a plain session of ONNX Runtime, unless `plain` is that;
        without ops when there is none */
     struct qdqi_deployed_model halves;
+    struct qdqi_feed_options samples;
     struct qdqi_feed *feed;
+    struct qdqi_alone alone; /* what the comparison before the sessions did */
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
     const char *no_twin; /* why layers are not compared at all, or NULL */
-    struct judged literal, deployed, halved;
+    struct qdqi_compared literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
@@ -61,14 +54,14 @@ static enum qdq_code
 open_feed(struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
     const struct qdq_model_info *info = &job->fixed;
-    enum qdq_code code = qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
+    e->samples = (struct qdqi_feed_options){.batch = qdqi_job_batch(job)};
+    enum qdq_code code = qdqi_feed_open(info, job->dataset, &e->samples, &e->feed, err);
     if (code)
         return code;
-    qdqi_choose_samples(job, qdqi_feed_available(e->feed), &options);
+    qdqi_choose_samples(job, qdqi_feed_available(e->feed), &e->samples);
     qdqi_feed_close(&e->feed);
-    return qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
+    return qdqi_feed_open(info, job->dataset, &e->samples, &e->feed, err);
 }
 
 /* --- sessions ------------------------------------------------------------- */
@@ -242,22 +235,25 @@ has_optional_format(const struct qdq_plan *plan)
 }
 
 static enum qdq_code
+open_quantized(struct evaluation *e, struct qdq_error *err)
+{
+    const struct qdqi_job *job = e->job;
+    const struct qdq_external data = {job->work->output_data_name,
+                                      job->work->output_data};
+    const bool split = job->report->view.external_bytes > 0;
+    qdqi_release_unused();
+    return qdq_model_open_files(job->work->output, &data, split, &e->quantized, err);
+}
+
+static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.dev = job->dev,
                                                  .basic = has_basic_sessions(job),
                                                  .one_of_many = shares_memory(job)};
-    enum qdq_code code;
-    const struct qdq_external data = {job->work->output_data_name,
-                                      job->work->output_data};
-    const bool split = job->report->view.external_bytes > 0;
-    qdqi_release_unused();
-    if ((code = qdq_model_open_files(job->work->output, &data, split, &e->quantized,
-                                     err)) ||
-        (code = try_twin(e, runtime, err)))
-        return code;
-    if (!e->twin || job->model->proto != job->original->proto)
+    enum qdq_code code = try_twin(e, runtime, err);
+    if (!code && (!e->twin || job->model->proto != job->original->proto))
         code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
                                  &e->f, err);
     if (!e->twin && !code)
@@ -265,7 +261,9 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
                                  &e->q, err);
     job->lacks_format =
         code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
-    if (code || (code = qdqi_deployed_open(job, e->quantized, &e->plain, err)))
+    if (!code && !e->alone.has_run)
+        code = qdqi_deployed_open(job, e->quantized, &e->plain, err);
+    if (code)
         return code;
     return qdqi_halves_open(job, e->quantized, &e->plain, &e->halves, err);
 }
@@ -292,43 +290,6 @@ run_both(struct evaluation *e, const struct qdqi_input *inputs,
         code = qdqi_session_run(e->q, inputs, n_inputs, ret_q, &n_q, err);
     *ret_n = n_f < n_q ? n_f : n_q;
     return code;
-}
-
-/* Returns whether the type is known and not a floating-point type. */
-static bool
-is_known_and_not_float(enum qdqi_dtype dtype)
-{
-    const char *name = qdqi_dtype_name((int)dtype);
-    return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
-}
-
-/* Returns the reason why an output of one run cannot be compared, or NULL. */
-static const char *
-difference_of(const struct qdqi_output *f, const struct qdqi_output *q)
-{
-    if (is_known_and_not_float(f->dtype))
-        return "it holds no floating-point numbers";
-    if (f->dtype != QDQI_FLOAT32 || q->dtype != QDQI_FLOAT32)
-        return "it is of a type that is not compared";
-    return f->n == q->n ? NULL : other_size;
-}
-
-/* Adds the outputs of one run to the figures. */
-static void
-compare_outputs(struct judged *to, const struct qdqi_output *f,
-                const struct qdqi_output *q, size_t n, int64_t samples)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *why = difference_of(&f[i], &q[i]);
-        if (why) {
-            to->why[i] = why;
-            continue;
-        }
-        size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
-        qdqi_metrics_update(&to->metrics[i], f[i].data, q[i].data, f[i].n, samples,
-                            last);
-        to->measured[i] = true;
-    }
 }
 
 /* A run of one batch through all models: the float model and the result by the literal
@@ -384,7 +345,7 @@ compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
     if (!e->plain.ops)
         return QDQ_OK;
     if (!r->deployed_code) {
-        compare_outputs(&e->deployed, r->f, r->deployed, n, samples);
+        qdqi_compared_add(&e->deployed, r->f, r->deployed, n, samples);
         return QDQ_OK;
     }
     qdqi_deployed_model_close(&e->plain);
@@ -409,7 +370,7 @@ compare_halves(struct evaluation *e, const struct qdqi_input *inputs,
         &e->halves, inputs, e->job->model->info.n_inputs, &q, &n_q, NULL, err);
     if (code)
         return qdqi_feed_name_samples(e->feed, code, err);
-    compare_outputs(&e->halved, f, q, n < n_q ? n : n_q, samples);
+    qdqi_compared_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
     return QDQ_OK;
 }
 
@@ -425,8 +386,8 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
         return qdqi_feed_name_samples(e->feed, code, err);
     }
     for (size_t i = 0; i < r.n; i++)
-        e->not_float[i] = is_known_and_not_float(r.f[i].dtype);
-    compare_outputs(&e->literal, r.f, r.q, r.n, samples);
+        e->not_float[i] = qdqi_is_known_and_not_float(r.f[i].dtype);
+    qdqi_compared_add(&e->literal, r.f, r.q, r.n, samples);
     if ((code = compare_deployed(e, &r, samples, err)))
         return code;
     return compare_halves(e, inputs, r.f, r.n, samples, err);
@@ -494,7 +455,8 @@ static enum qdq_code
 report_unjudged(const struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct judged *outputs = e->plain.ops ? &e->deployed : &e->literal;
+    const bool deployed = e->plain.ops || e->alone.has_figures;
+    const struct qdqi_compared *outputs = deployed ? &e->deployed : &e->literal;
     const struct qdq_plan_view *plan = &job->plan->view;
     const struct qdq_model_info *info = &job->model->info;
     struct qdq_unjudged *rows =
@@ -513,7 +475,7 @@ report_unjudged(const struct evaluation *e, struct qdq_error *err)
                                                : hindrance_of(e, layer);
         if (is_quantized(layer) && !why) {
             const struct qdqi_comparison *row = &e->comparisons.rows[at++];
-            why = row->differs     ? other_size
+            why = row->differs     ? qdqi_other_size
                   : row->runs == 0 ? "no sample reaches it"
                                    : NULL;
         }
@@ -536,7 +498,7 @@ warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
     size_t n = 0;
     for (size_t i = 0; i < r->n_unjudged; i++)
         if (r->unjudged[i].is_layer == of_layers &&
-            r->unjudged[i].reason == other_size && n++ == 0)
+            r->unjudged[i].reason == qdqi_other_size && n++ == 0)
             first = r->unjudged[i].name;
     if (n == 0)
         return QDQ_OK;
@@ -544,28 +506,6 @@ warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
                      "%s with another number of elements when quantized, because it "
                      "depends on values, are not judged: %zu, this one first",
                      noun, n);
-}
-
-/* Computes the figures of all outputs that were compared in every run. */
-static enum qdq_code
-finish(const struct evaluation *e, const struct judged *from,
-       const struct qdq_output_report **ret, size_t *ret_n, struct qdq_error *err)
-{
-    const struct qdq_model_info *info = &e->job->model->info;
-    struct qdq_output_report *outputs =
-        qdqi_arena_array(e->job->arena, info->n_outputs, sizeof *outputs);
-    if (!outputs)
-        return qdqi_no_memory(err);
-    *ret_n = 0;
-    for (size_t i = 0; i < info->n_outputs; i++) {
-        if (!from->measured[i] || from->why[i])
-            continue;
-        struct qdq_output_report *output = &outputs[(*ret_n)++];
-        qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
-        output->lacks_classes = !qdqi_output_may_list_classes(e->job->model, i);
-    }
-    *ret = outputs;
-    return QDQ_OK;
 }
 
 /* Returns an error if the optimizations of ONNX Runtime break the result. */
@@ -578,7 +518,8 @@ check_halves(const struct evaluation *e, struct qdq_error *err)
     size_t n;
     if (!is_plain && !e->halves.ops)
         return QDQ_OK;
-    enum qdq_code code = finish(e, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
+    enum qdq_code code = qdqi_compared_finish(
+        e->job, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
     return code ? code
                 : qdqi_halves_check(e->job, report->outputs, report->n_outputs, ran, n,
                                     err);
@@ -591,13 +532,14 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
     struct qdq_report *report = &job->report->view;
     const struct qdq_output_report *deployed;
     size_t n;
-    enum qdq_code code =
-        finish(e, &e->literal, &report->outputs, &report->n_outputs, err);
+    enum qdq_code code = qdqi_compared_finish(e->job, &e->literal, &report->outputs,
+                                              &report->n_outputs, err);
     if (code)
         return code;
-    if (e->plain.ops && ((code = finish(e, &e->deployed, &deployed, &n, err)) ||
-                         (code = qdqi_deployed_report(job, deployed, n, err)) ||
-                         (code = qdqi_keep_nodes(job, &e->plain, err))))
+    if (e->plain.ops &&
+        ((code = qdqi_compared_finish(e->job, &e->deployed, &deployed, &n, err)) ||
+         (code = qdqi_deployed_report(job, deployed, n, err)) ||
+         (code = qdqi_keep_nodes(job, &e->plain, err))))
         return code;
     job->not_float = e->not_float;
     if ((code = check_halves(e, err)) || (code = report_unjudged(e, err)) ||
@@ -606,13 +548,31 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
     return warn_sizes(e, true, "layers_not_compared", "layers", err);
 }
 
-static bool
-judged_init(struct judged *j, struct qdqi_arena *arena, size_t n)
+static enum qdq_code
+run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again,
+             struct qdq_error *err)
 {
-    j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
-    j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
-    j->why = qdqi_arena_array(arena, n, sizeof *j->why);
-    return j->metrics && j->measured && j->why;
+    enum qdq_code code = open_sessions(e, runtime, err);
+    if (code)
+        return code;
+    code = compare_all(e, err);
+    if (!code && e->twin)
+        code = qdqi_session_collect(e->twin, err);
+    *ret_again = code == QDQ_DEVICE_MEMORY &&
+                 !(code = qdqi_job_halve_batch(e->job, e->feed, code, err));
+    return code;
+}
+
+/* Returns whether the figures of the result as deployed are all that the evaluation needs. */
+static bool
+is_enough(struct evaluation *e)
+{
+    const char *verdict =
+        e->alone.has_figures ? qdqi_verdict(&e->job->report->view) : NULL;
+    if (!verdict || strcmp(verdict, "good") != 0)
+        return false;
+    e->no_twin = "the result is good, and nothing asks for figures of layers";
+    return true;
 }
 
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller
@@ -625,18 +585,16 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
     struct evaluation e = {.job = job,
                            .not_float =
                                qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
-    if (!e.not_float || !judged_init(&e.literal, job->scratch, n) ||
-        !judged_init(&e.deployed, job->scratch, n) ||
-        !judged_init(&e.halved, job->scratch, n))
+    if (!e.not_float || !qdqi_compared_init(&e.literal, job->scratch, n) ||
+        !qdqi_compared_init(&e.deployed, job->scratch, n) ||
+        !qdqi_compared_init(&e.halved, job->scratch, n))
         return qdqi_no_memory(err);
     enum qdq_code code;
-    if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err))) {
-        code = compare_all(&e, err);
-        if (!code && e.twin)
-            code = qdqi_session_collect(e.twin, err);
-        *ret_again = code == QDQ_DEVICE_MEMORY &&
-                     !(code = qdqi_job_halve_batch(job, e.feed, code, err));
-    }
+    if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
+        code = qdqi_compare_alone(job, e.quantized, &e.samples, &e.deployed,
+                                  e.not_float, &e.alone, err);
+    if (!code && !is_enough(&e))
+        code = run_sessions(&e, runtime, ret_again, err);
     if (!code && !*ret_again && !(code = report_layers(&e, err)))
         code = report_outputs(&e, err);
     qdqi_session_close(&e.twin);

@@ -57,3 +57,24 @@ qdqi_judged_take(struct qdqi_job *job, const struct qdq_model *result,
     qdqi_judged_drop(job);
     return false;
 }
+
+void
+qdqi_judged_keep_reference(struct qdqi_job *job, struct qdqi_reference **reference)
+{
+    qdqi_reference_close(&job->judged->reference);
+    job->judged->reference = *reference;
+    *reference = NULL;
+}
+
+struct qdqi_reference *
+qdqi_judged_take_reference(struct qdqi_job *job,
+                           const struct qdqi_feed_options *samples)
+{
+    struct qdqi_reference *r = job->judged->reference;
+    job->judged->reference = NULL;
+    if (r && (r->options.first != samples->first ||
+              r->options.max_samples != samples->max_samples ||
+              r->options.batch != samples->batch))
+        qdqi_reference_close(&r);
+    return r;
+}

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The candidate that a recipe judged last. It stays open in a runtime that opens models slowly:
+ * A recipe leaves two things to the evaluation: the outputs of the float model, and the candidate
+ * that was judged last. This one stays open in a runtime that opens models slowly:
  * the result is the same model in most jobs, and the evaluation runs the one that is open.
  */
 #ifndef QDQI_EVALUATE_JUDGED_H
 #define QDQI_EVALUATE_JUDGED_H
 
-#include "job/job.h"
+#include "evaluate/reference.h"
 
 /* A member of the job that copies of the job share. */
 struct qdqi_judged {
     struct qdq_model *model;             /* NULL: there is none */
     struct qdqi_deployed_model deployed; /* without ops once it was taken */
+    struct qdqi_reference *reference;    /* NULL: there is none */
     /* the runtime has loaded the model that was given, which it had read before */
     bool is_given_loaded;
 };
@@ -27,7 +29,17 @@ void qdqi_judged_keep(struct qdqi_job *job, struct qdq_model **model,
 bool qdqi_judged_take(struct qdqi_job *job, const struct qdq_model *result,
                       struct qdqi_deployed_model *ret);
 
-/* Closes what is kept. Nothing may write to the file of a model before that. */
+/* Closes the model that is kept. Nothing may write to its file before that. */
 void qdqi_judged_drop(struct qdqi_job *job);
+
+/* Takes ownership of the outputs of the float model, and clears *reference. */
+void qdqi_judged_keep_reference(struct qdqi_job *job,
+                                struct qdqi_reference **reference);
+
+/* Hands over the outputs that are kept, if they were made for the given samples; else closes
+   them and returns NULL. */
+struct qdqi_reference *
+qdqi_judged_take_reference(struct qdqi_job *job,
+                           const struct qdqi_feed_options *samples);
 
 #endif

@@ -2,12 +2,13 @@
 #include "config.h"
 #include "judge/judge.h"
 
-#include "base/tasks.h"
 #include "data/file.h"
+#include "evaluate/alone.h"
 #include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/judged.h"
 #include "evaluate/metrics.h"
+#include "evaluate/reference.h"
 #include "profile/pace.h"
 #include "qdq/targets.h"
 #include "rewrite/insert.h"
@@ -18,17 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_KEPT = 256 << 20 }; /* bytes of the outputs that are kept */
-
-/* An output of the float model in one run; data is NULL unless it is float32. */
-struct kept {
-    float *data;
-    size_t n, last;
-};
-
 struct qdqi_judge {
     struct qdqi_job *job;
-    struct qdqi_runtime *runtime;
     struct qdqi_arena *arena;
     struct qdqi_feed_options options;
     struct qdqi_feed *feed;
@@ -37,19 +29,14 @@ struct qdqi_judge {
     const char *lost;       /* why it does not any more; NULL: it does, or never did */
     double top1, agreement; /* as last judged */
     struct qdqi_judged_cost cost;
-    struct qdqi_pace *pace; /* NULL: latencies are not asked for */
-    int fd;                 /* the candidate's file */
-    /* the first candidate, which is in the file and was opened while the float model ran;
-       `first` has no ops: there is none */
-    struct qdq_model *first_model;
-    struct qdqi_deployed_model first;
-    bool is_quiet; /* another thread than the job's runs the float model */
+    struct qdqi_pace *pace;           /* NULL: latencies are not asked for */
+    int fd;                           /* the candidate's file */
+    struct qdqi_reference *reference; /* the judge's runs are among its own, */
+    size_t first_run;                 /* from this one on */
     size_t n_outputs, n_runs;
-    struct kept *outputs; /* by run and output */
     struct qdqi_metrics *metrics;
     bool *differs; /* by output: its size differs in a run of this candidate */
     bool *skips; /* by output: it did in that of another one, judged by other outputs */
-    size_t bytes;
     int64_t samples;
     uint64_t done, total;
 };
@@ -57,64 +44,13 @@ struct qdqi_judge {
 /* --- the float model ------------------------------------------------------- */
 
 static enum qdq_code
-keep(struct qdqi_judge *j, const struct qdqi_output *outputs, size_t n,
-     struct qdq_error *err)
-{
-    struct kept *to = j->outputs + j->n_runs++ * j->n_outputs;
-    for (size_t i = 0; i < n && i < j->n_outputs; i++) {
-        const struct qdqi_output *from = &outputs[i];
-        if (from->dtype != QDQI_FLOAT32)
-            continue;
-        to[i].n = from->n;
-        to[i].last = from->rank ? (size_t)from->shape[from->rank - 1] : 0;
-        to[i].data = malloc(from->n * sizeof(float) + 1);
-        if (!to[i].data)
-            return qdqi_no_memory(err);
-        memcpy(to[i].data, from->data, from->n * sizeof(float));
-        j->bytes += from->n * sizeof(float);
-    }
-    return QDQ_OK;
-}
-
-static enum qdq_code
 report_progress(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
 {
     j->done += (uint64_t)samples;
-    if (j->stage == QDQ_N_STAGES || j->is_quiet)
+    if (j->stage == QDQ_N_STAGES)
         return QDQ_OK;
     return qdqi_job_progress(j->job, j->stage, j->done,
                              j->total > j->done ? j->total : j->done, err);
-}
-
-static enum qdq_code
-run_float(struct qdqi_judge *j, struct qdq_error *err)
-{
-    const struct qdqi_session_options options = {0};
-    struct qdqi_session *session = NULL;
-    const struct qdqi_input *inputs;
-    const struct qdqi_output *outputs;
-    struct qdqi_job *job = j->job;
-    int64_t samples;
-    size_t n;
-    enum qdq_code code = qdqi_session_open(
-        j->runtime, job->original, job->original->proto, &options, &session, err);
-    while (!code) {
-        if ((code = qdqi_feed_next(j->feed, &inputs, &samples, err)) || samples == 0 ||
-            (j->n_runs > 0 && j->bytes + j->bytes / j->n_runs > MAX_KEPT))
-            break;
-        code = qdqi_session_run(session, inputs, job->model->info.n_inputs, &outputs,
-                                &n, err);
-        if (code) {
-            code = qdqi_feed_name_samples(j->feed, code, err);
-            break;
-        }
-        if ((code = keep(j, outputs, n, err)))
-            break;
-        j->samples += samples;
-        code = report_progress(j, samples, err);
-    }
-    qdqi_session_close(&session);
-    return code;
 }
 
 static enum qdq_code
@@ -124,117 +60,59 @@ rewind_feed(struct qdqi_judge *j, struct qdq_error *err)
     return qdqi_feed_open(&j->job->fixed, j->job->dataset, &j->options, &j->feed, err);
 }
 
-/* --- the first candidate --------------------------------------------------- */
-
 static enum qdq_code
-write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
-                struct qdq_error *err)
+on_run(void *arg, int64_t samples, struct qdq_error *err)
 {
-    struct qdqi_job *job = j->job;
-    const struct qdqi_target target = {
-        .fd = j->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
-    struct qdqi_edited edited;
-    struct qdqi_written written;
-    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
-                                           job->scratch, &edited, err);
-    if (code ||
-        (code = qdqi_model_write_result(job->model, &edited, &target, &written, err)))
+    return report_progress(arg, samples, err);
+}
+
+/* Runs the float model with the samples of the judge, and for a recipe with all samples of the
+   evaluation, if the judge's are among them. */
+static enum qdq_code
+run_float(struct qdqi_judge *j, struct qdq_error *err)
+{
+    struct qdqi_reference_runs runs = {.samples = j->options,
+                                       .needed = qdqi_feed_samples(j->feed),
+                                       .most = SIZE_MAX,
+                                       .ran = on_run,
+                                       .arg = j};
+    const size_t own = (size_t)qdqi_feed_runs(j->feed);
+    if (j->stage == QDQ_STAGE_RECIPE && runs.needed == (int64_t)own)
+        qdqi_alone_widen(j->job, qdqi_feed_available(j->feed), &runs);
+    enum qdq_code code = qdqi_reference_open(j->job, &runs, &j->reference, err);
+    if (code)
         return code;
-    j->cost.bytes = written.model + written.data;
+    const size_t first = (size_t)(j->options.first - runs.samples.first);
+    const size_t kept = j->reference->n_runs - first;
+    j->first_run = first;
+    j->n_runs = own < kept ? own : kept;
+    for (size_t i = 0; i < j->n_runs; i++)
+        j->samples += j->reference->run_samples[first + i];
     return QDQ_OK;
 }
 
-/* Opens a candidate as it would be deployed, or with the literal arithmetic. */
 static enum qdq_code
-open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
-               struct qdqi_deployed_model *ret, struct qdq_error *err)
+open_judge(struct qdqi_judge *j, struct qdq_error *err)
 {
-    struct qdqi_deploy deploy;
-    const struct qdqi_deploy_options options = {.literal = !j->plain, .traced = true};
-    enum qdq_code code = j->plain
-                             ? qdqi_deployed_runtime(j->job, &deploy, err)
-                             : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
-    return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
-}
-
-/* Writes the first candidate. Without it nothing is opened ahead, and its judgement says why. */
-static bool
-write_first(struct qdqi_judge *j, const struct qdqi_scales *scales)
-{
-    struct qdq_error ignored = {0};
-    const struct qdqi_deploy_ops *ops =
-        qdqi_deploy_ops_find(j->job->work->spec->target->runtime);
-    return scales && j->plain && !j->job->dev && ops->opens_slowly &&
-           write_candidate(j, scales, &ignored) == QDQ_OK &&
-           qdq_model_open(j->fd, &j->first_model, &ignored) == QDQ_OK;
-}
-
-struct opening {
-    struct qdqi_judge *j;
-    enum qdq_code code; /* of the float model */
-    struct qdq_error why;
-};
-
-static void
-open_first(void *arg)
-{
-    struct qdqi_judge *j = ((struct opening *)arg)->j;
-    struct qdq_error ignored = {0};
-    (void)!open_candidate(j, j->first_model, &j->first, &ignored);
-}
-
-static void
-run_float_beside(void *arg)
-{
-    struct opening *o = arg;
-    o->code = run_float(o->j, &o->why);
-}
-
-/* Runs the float model, and opens the candidate of these scales at the same time. */
-static enum qdq_code
-open_both(struct qdqi_judge *j, const struct qdqi_scales *scales, struct qdq_error *err)
-{
-    const struct qdq_engine *engine = j->job->engine;
-    const struct qdqi_tasks tasks = {.executor = engine->executor,
-                                     .threads = engine->threads};
-    struct opening o = {.j = j};
-    if (engine->threads < 2 || !write_first(j, scales))
-        return run_float(j, err);
-    j->is_quiet = true;
-    qdqi_tasks_both(&tasks, open_first, run_float_beside, &o);
-    j->is_quiet = false;
-    return o.code
-               ? qdq_error_set(err, o.code, o.why.kind, o.why.where, "%s", o.why.text)
-               : report_progress(j, 0, err);
-}
-
-static enum qdq_code
-open_judge(struct qdqi_judge *j, const struct qdqi_scales *scales,
-           struct qdq_error *err)
-{
-    enum qdq_code code = qdqi_engine_runtime(j->job->engine, &j->runtime, err);
-    if (code || (code = rewind_feed(j, err)))
+    enum qdq_code code = rewind_feed(j, err);
+    if (code)
         return code;
     j->n_outputs = j->job->model->info.n_outputs;
-    j->outputs =
-        qdqi_arena_array(j->arena, (size_t)qdqi_feed_runs(j->feed) * j->n_outputs + 1,
-                         sizeof *j->outputs);
     j->metrics = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->metrics);
     j->differs = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->differs);
     j->skips = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->skips);
-    if (!j->outputs || !j->metrics || !j->differs || !j->skips)
+    if (!j->metrics || !j->differs || !j->skips)
         return qdqi_no_memory(err);
     j->fd = qdqi_file_open_temporary();
     if (j->fd < 0)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "opening a temporary file: %s", strerror(errno));
-    return open_both(j, scales, err);
+    return run_float(j, err);
 }
 
 enum qdq_code
 qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
-                enum qdq_stage stage, const struct qdqi_scales *scales,
-                struct qdqi_judge **ret, struct qdq_error *err)
+                enum qdq_stage stage, struct qdqi_judge **ret, struct qdq_error *err)
 {
     struct qdqi_judge *j = calloc(1, sizeof *j);
     if (!j)
@@ -245,7 +123,7 @@ qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
                              .stage = stage,
                              .plain = qdqi_deployed_runs(job),
                              .fd = -1};
-    enum qdq_code code = j->arena ? open_judge(j, scales, err) : qdqi_no_memory(err);
+    enum qdq_code code = j->arena ? open_judge(j, err) : qdqi_no_memory(err);
     if (code)
         qdqi_judge_close(&j);
     else
@@ -259,10 +137,9 @@ qdqi_judge_close(struct qdqi_judge **judge)
     struct qdqi_judge *j = *judge;
     if (!j)
         return;
-    for (size_t i = 0; j->outputs && i < j->n_runs * j->n_outputs; i++)
-        free(j->outputs[i].data);
-    qdqi_deployed_model_close(&j->first);
-    qdq_model_free(&j->first_model);
+    if (j->stage == QDQ_STAGE_RECIPE)
+        qdqi_judged_keep_reference(j->job, &j->reference);
+    qdqi_reference_close(&j->reference);
     if (j->fd >= 0)
         close(j->fd);
     qdqi_pace_close(&j->pace);
@@ -334,17 +211,49 @@ qdqi_judge_conclude(const struct qdqi_judge *j, struct qdq_error *err)
 
 /* --- a candidate ----------------------------------------------------------- */
 
+static enum qdq_code
+write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
+                struct qdq_error *err)
+{
+    struct qdqi_job *job = j->job;
+    const struct qdqi_target target = {
+        .fd = j->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
+    struct qdqi_edited edited;
+    struct qdqi_written written;
+    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
+                                           job->scratch, &edited, err);
+    if (code ||
+        (code = qdqi_model_write_result(job->model, &edited, &target, &written, err)))
+        return code;
+    j->cost.bytes = written.model + written.data;
+    return QDQ_OK;
+}
+
+/* Opens a candidate as it would be deployed, or with the literal arithmetic. */
+static enum qdq_code
+open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
+               struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    const struct qdqi_deploy_options options = {.literal = !j->plain, .traced = true};
+    enum qdq_code code = j->plain
+                             ? qdqi_deployed_runtime(j->job, &deploy, err)
+                             : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
+    return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
+}
+
 static void
 compare(struct qdqi_judge *j, size_t run, const struct qdqi_output *outputs, size_t n,
         int64_t samples)
 {
-    const struct kept *f = j->outputs + run * j->n_outputs;
+    const struct qdqi_kept_output *f =
+        qdqi_reference_run(j->reference, j->first_run + run);
     for (size_t i = 0; i < n && i < j->n_outputs; i++) {
         if (!f[i].data || outputs[i].dtype != QDQI_FLOAT32)
             continue;
         if (outputs[i].n == f[i].n)
             qdqi_metrics_update(&j->metrics[i], f[i].data, outputs[i].data, f[i].n,
-                                samples, f[i].last);
+                                samples, (size_t)f[i].last);
         else
             j->differs[i] = true;
     }
@@ -417,10 +326,7 @@ judge_once(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
     memset(j->differs, 0, j->n_outputs * sizeof *j->differs);
     j->cost.samples = 0;
-    const bool is_open = j->first.ops;
-    candidate = j->first;
-    j->first = (struct qdqi_deployed_model){0};
-    enum qdq_code code = is_open ? QDQ_OK : open_candidate(j, *model, &candidate, err);
+    enum qdq_code code = open_candidate(j, *model, &candidate, err);
     if (!code)
         code = run_candidate(j, &candidate, err);
     if (!code && j->pace)
@@ -462,7 +368,7 @@ judge_anyhow(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *e
                 : QDQ_OK;
 }
 
-/* Writes another candidate than the first one into the file. */
+/* Writes a candidate into the file, in the place of the one before. */
 static enum qdq_code
 write_next(struct qdqi_judge *j, const struct qdqi_scales *scales,
            struct qdq_model **ret, struct qdq_error *err)
@@ -476,14 +382,10 @@ enum qdq_code
 qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *ret_db,
                struct qdq_error *err)
 {
-    struct qdq_model *model = j->first_model;
+    struct qdq_model *model = NULL;
     struct qdq_error why = {0};
-    enum qdq_code code = QDQ_OK;
-    j->first_model = NULL;
-    j->cost = (struct qdqi_judged_cost){.bytes = model ? j->cost.bytes : 0,
-                                        .latency_ratio = NAN};
-    if (!model)
-        code = write_next(j, scales, &model, &why);
+    j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
+    enum qdq_code code = write_next(j, scales, &model, &why);
     if (!code)
         code = judge_anyhow(j, &model, &why);
     qdq_model_free(&model);

@@ -11,16 +11,11 @@
 
 struct qdqi_judge;
 
-/*
- * Runs the float model with these samples and keeps its outputs, or those of fewer
- * samples if they would take more than 256 MiB. With scales, the first candidate that is judged
- * has to be the job's present plan with these: a runtime that opens models slowly opens it while
- * the float model runs. NULL: any candidate may be the first. RUNTIME_MISSING, RUN_FAILED.
- */
+/* Runs the float model with these samples and keeps its outputs, or those of fewer
+   samples if they would take more than 256 MiB. RUNTIME_MISSING, RUN_FAILED. */
 enum qdq_code qdqi_judge_open(struct qdqi_job *job,
                               const struct qdqi_feed_options *options,
-                              enum qdq_stage stage, const struct qdqi_scales *scales,
-                              struct qdqi_judge **ret,
+                              enum qdq_stage stage, struct qdqi_judge **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_judge_close(struct qdqi_judge **judge);
 int64_t qdqi_judge_samples(const struct qdqi_judge *judge);

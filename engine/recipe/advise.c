@@ -187,7 +187,7 @@ open_judge(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
 {
     struct qdq_error why = {0};
     enum qdq_code code =
-        qdqi_judge_open(c->job, options, QDQ_STAGE_ADVISE, NULL, &c->judge, &why);
+        qdqi_judge_open(c->job, options, QDQ_STAGE_ADVISE, &c->judge, &why);
     *ret_none = code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED;
     if (!code && !isnan(c->max_latency))
         code = qdqi_judge_measure_latency(c->judge, &why);

@@ -400,8 +400,7 @@ open_judge(struct recipe *r, const struct qdqi_feed_options *options,
 {
     struct qdqi_job *job = r->candidates.job;
     struct qdqi_judge **judge = &r->candidates.judge;
-    enum qdq_code code =
-        qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, r->scales, judge, err);
+    enum qdq_code code = qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, judge, err);
     return code || isnan(r->candidates.max_latency)
                ? code
                : qdqi_judge_measure_latency(*judge, err);

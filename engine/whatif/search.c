@@ -100,7 +100,7 @@ open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error 
         d->names[i] = qdqi_whatif_layer(s->w, i)->name;
     enum qdq_code code = qdqi_roundings_begin(s->job, err);
     return code ? code
-                : qdqi_judge_open(s->job, &options, QDQ_N_STAGES, NULL, &d->judge, err);
+                : qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
 }
 
 static bool
