@@ -174,7 +174,7 @@ class Service:
         assert alive, "the daemon ended by itself"
         assert status == 0
         assert self.temporary_files() == []
-        left = [pid for pid in self._workers_seen if is_worker(pid)]
+        left = [pid for pid, when in self._workers_seen if is_worker(pid) and born(pid) == when]
         assert left == [], "workers outlived the daemon"
 
     # --- the processes from outside ----------------------------------------------------
@@ -189,7 +189,7 @@ class Service:
             except (FileNotFoundError, ProcessLookupError):
                 pass
         found = [pid for pid in found if is_worker(pid)]
-        self._workers_seen.update(found)
+        self._workers_seen.update((pid, born(pid)) for pid in found)
         return found
 
     def busy_workers(self):
@@ -299,6 +299,15 @@ def is_worker(pid):
         return b"--worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def born(pid):
+    """Returns when the process was started, which tells it from a later one with the same id, or
+    None if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def kill_process(pid):
