@@ -110,7 +110,7 @@ leave_out_zeros_avx2(uint16_t *block)
 }
 
 /* The same with an instruction for it, which some processors with AVX-512 have. */
-__attribute__((target("avx512bw,avx512vbmi2,prefer-vector-width=512"))) static size_t
+__attribute__((target("avx512f,avx512bw,avx512vbmi2"))) static size_t
 leave_out_zeros_vbmi2(uint16_t *block)
 {
     size_t n = 0;
