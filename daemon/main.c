@@ -623,6 +623,17 @@ run_command(struct daemon *daemon, const struct arguments *arguments)
     return check_and_serve(daemon, arguments);
 }
 
+/* Returns whether the word "token" stands behind options, and is not the value of one. */
+static bool
+token_stands_late(int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++)
+        if (!strcmp(argv[i], "token") &&
+            (*argv[i - 1] != '-' || strchr(argv[i - 1], '=')))
+            return true;
+    return false;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -638,6 +649,12 @@ main(int argc, char **argv)
         return carrier_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "token"))
         return token_main(argc - 1, argv + 1);
+    if (token_stands_late(argc, argv)) {
+        fputs("qdqd: the word token comes first, and options behind it: "
+              "qdqd token add NAME --config FILE\n",
+              stderr);
+        return USAGE;
+    }
     if (!parse_arguments(argc, argv, &arguments, &status))
         return status;
     if (!arguments.config && !access(QDQD_DEFAULT_CONFIG, F_OK))

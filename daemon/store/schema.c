@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/schema.h"
+#include "base/log.h"
 #include "store/derive.h"
 
 #include <errno.h>
@@ -128,10 +129,12 @@ store_schema_version(sqlite3 *db, int *ret, struct api_problem *p)
         api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "the database: %s",
                         sqlite3_errmsg(db));
     sqlite3_finalize(stmt);
-    return ok && ((*ret >= 0 && *ret <= SCHEMA_VERSION) ||
-                  api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                                  "the database has schema %d, this version knows %d",
-                                  *ret, SCHEMA_VERSION));
+    return ok &&
+           ((*ret >= 0 && *ret <= SCHEMA_VERSION) ||
+            api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                            "%s has schema %d, and this version of qdqd knows none "
+                            "above %d: start the version that wrote it, or a newer one",
+                            sqlite3_db_filename(db, "main"), *ret, SCHEMA_VERSION));
 }
 
 /* Runs all steps in one transaction. */
@@ -156,12 +159,26 @@ run_steps(sqlite3 *db, int version, struct api_problem *p)
     return false;
 }
 
+static void
+log_change(const char *path, int version)
+{
+    char name[NAME_SIZE], quoted[LOG_QUOTED];
+    copy_name(path, version, name);
+    log_info("schema_changed", "from=%d to=%d copy=%s", version, SCHEMA_VERSION,
+             log_quote(quoted, name));
+}
+
 bool
 store_schema_bring(struct sqlite3 *db, const char *path, struct api_problem *p)
 {
     int version;
     if (!store_schema_version(db, &version, p))
         return false;
-    return version == SCHEMA_VERSION ||
-           ((!version || keep_copy(db, path, version, p)) && run_steps(db, version, p));
+    if (version == SCHEMA_VERSION)
+        return true;
+    if ((version && !keep_copy(db, path, version, p)) || !run_steps(db, version, p))
+        return false;
+    if (version)
+        log_change(path, version);
+    return true;
 }

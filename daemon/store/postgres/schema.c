@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tenant's schema in PostgreSQL and its migrations. */
 #include "config.h"
+#include "base/log.h"
 #include "store/postgres/inner.h"
 
 #include <stdio.h>
@@ -128,7 +129,11 @@ migrate(PGconn *conn, const char *schema, int64_t ms, struct api_problem *p)
         ok = execute(conn, schema, steps[i], ms, NULL, p);
     snprintf(sql, sizeof sql, "UPDATE @version SET version = %d; COMMIT",
              SCHEMA_VERSION);
-    return ok && execute(conn, schema, sql, ms, NULL, p);
+    ok = ok && execute(conn, schema, sql, ms, NULL, p);
+    if (ok && version > 0 && version < SCHEMA_VERSION)
+        log_info("schema_changed", "from=%lld to=%d schema=%s", (long long)version,
+                 SCHEMA_VERSION, schema);
+    return ok;
 }
 
 bool

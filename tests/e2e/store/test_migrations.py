@@ -183,6 +183,8 @@ def test_an_older_schema(old, version):
     assert old.get(f"/v1/models/{MODEL_ID}").content == MODEL
     copy = old.state / f"qdqd.sqlite3.schema-{version}"
     assert copies(old) == [copy.name]
+    changes = re.findall(r'event=schema_changed from=(\d+) to=\d+ copy="(.*)"', old.log.read_text())
+    assert changes == [(str(version), str(copy))]
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     old.stop()
     assert dump(copy) == before
@@ -299,5 +301,7 @@ def test_a_newer_schema_is_refused(old):
     database = sqlite3.connect(old.state / "qdqd.sqlite3")
     database.execute("PRAGMA user_version = 1000")
     database.close()
-    assert "schema 1000" in refused(old)
+    said = refused(old)
+    assert f"{old.state}/qdqd.sqlite3 has schema 1000" in said
+    assert "start the version that wrote it, or a newer one" in said
     assert copies(old) == []

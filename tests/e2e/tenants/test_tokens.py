@@ -141,6 +141,16 @@ def test_the_command_says_what_is_wrong(tmp_path, words, said):
     assert said in done.stderr and not done.stdout
 
 
+@pytest.mark.parametrize("before", [["--state-dir", "DIR"], ["--state-dir=DIR"]])
+def test_the_command_behind_options(tmp_path, before):
+    before = [word.replace("DIR", str(tmp_path)) for word in before]
+    done = subprocess.run([INSTALLED / "sbin" / "qdqd", *before, "token", "add", "ci", "--tenant", "t"],
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("qdqd: the word token comes first, and options behind it: "
+                           "qdqd token add NAME --config FILE\n")
+
+
 # --- beyond this machine ------------------------------------------------------------------
 
 
