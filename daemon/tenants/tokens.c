@@ -296,6 +296,23 @@ write_lines(int fd, const struct token *list, size_t n)
     return !fclose(file) && ok;
 }
 
+/* Where root has opened a file, it becomes that of the folder's owner, who has to open it, too.
+   The owner may have put a link in the file's place: another file is not given away. */
+static bool
+give_to_owner(int fd, int folder)
+{
+    struct stat owner, st;
+    if (geteuid() != 0)
+        return true;
+    if (fstat(folder, &owner) || fstat(fd, &st))
+        return false;
+    if (!S_ISREG(st.st_mode) || st.st_nlink != 1) {
+        errno = EMLINK;
+        return false;
+    }
+    return fchown(fd, owner.st_uid, owner.st_gid) == 0;
+}
+
 /* Opens the folder of the file, and locks a file beside it against other writers. The
    folder itself may be the state folder, which a running daemon has locked. */
 static bool
@@ -310,25 +327,25 @@ lock_file(const char *path, int *ret_folder, int *ret_lock, struct api_problem *
     *ret_folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*ret_folder < 0)
         return fail(p, folder, strerror(errno));
-    *ret_lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    return (*ret_lock >= 0 && flock(*ret_lock, LOCK_EX) == 0) ||
+    *ret_lock = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return (*ret_lock >= 0 && give_to_owner(*ret_lock, *ret_folder) &&
+            flock(*ret_lock, LOCK_EX) == 0) ||
            fail(p, name, strerror(errno));
 }
 
-/* Replaces the file by the list, atomically and durably. Where root writes it, it
-   belongs to the owner of the folder. */
+/* Replaces the file by the list, atomically and durably. */
 static bool
 replace(const char *path, int folder, const struct token *list, size_t n,
         struct api_problem *p)
 {
     char temporary[TOKEN_PATH + 8];
-    struct stat st;
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (unlink(temporary) && errno != ENOENT)
+        return fail(p, temporary, strerror(errno));
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail(p, temporary, strerror(errno));
-    bool ok = fchmod(fd, 0600) == 0 && fstat(folder, &st) == 0 &&
-              (geteuid() != 0 || fchown(fd, st.st_uid, st.st_gid) == 0);
+    bool ok = fchmod(fd, 0600) == 0 && give_to_owner(fd, folder);
     if (!ok)
         close(fd);
     ok = ok && write_lines(fd, list, n) && rename(temporary, path) == 0 &&

@@ -141,6 +141,31 @@ def test_the_command_says_what_is_wrong(tmp_path, words, said):
     assert said in done.stderr and not done.stdout
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_writes_is_the_owners_of_the_folder(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    os.chown(state, 65534, 65534)
+    access.add(state, "first")
+    assert {path.name: path.stat().st_uid for path in state.iterdir()} == {
+        "tokens": 65534, "tokens.lock": 65534}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("name", ["tokens.tmp", "tokens.lock"])
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_root_changes_no_file_that_a_link_names(tmp_path, name, link):
+    """The daemon's user may have made a link in the state folder."""
+    state, victim = tmp_path / "state", tmp_path / "victim"
+    state.mkdir(mode=0o700)
+    victim.write_text("of root")
+    link(victim, state / name)
+    os.chown(state, 65534, 65534)
+    done = access.command(state, "add", "first")
+    assert done.returncode == (0 if name == "tokens.tmp" else 1), done
+    assert victim.read_text() == "of root" and victim.stat().st_uid == 0
+
+
 @pytest.mark.parametrize("before", [["--state-dir", "DIR"], ["--state-dir=DIR"]])
 def test_the_command_behind_options(tmp_path, before):
     before = [word.replace("DIR", str(tmp_path)) for word in before]
