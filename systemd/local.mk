@@ -6,8 +6,8 @@ tmpfilesdir = $(prefix)/lib/tmpfiles.d
 
 systemdunit_DATA = systemd/qdqd.service
 dist_systemdunit_DATA = systemd/qdqd.socket
-gpudir = $(datadir)/qdqd
-dist_gpu_DATA = systemd/gpu.conf
+dropindir = $(datadir)/qdqd
+dist_dropin_DATA = systemd/gpu.conf systemd/openvino.conf
 EXTRA_DIST += systemd/qdqd.service.in systemd/qdqd.sysusers systemd/qdqd.tmpfiles
 CLEANFILES += systemd/qdqd.service
 

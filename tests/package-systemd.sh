@@ -79,6 +79,8 @@ set_up() {
 command -v systemd-nspawn >/dev/null || without "systemd-nspawn is not installed (systemd-container)"
 cp -a --reflink=auto "$base" "$inside"
 cp /etc/resolv.conf "$inside/etc/" 2>/dev/null || true
+# debootstrap makes none, and a carrier looks the name up.
+echo '127.0.0.1 localhost' >"$inside/etc/hosts"
 chroot "$inside" apt-get -qq update
 chroot "$inside" apt-get -qq -y --no-install-recommends install systemd systemd-sysv \
     >"$work/apt.log" 2>&1 || { tail "$work/apt.log"; fail "installing systemd"; }
@@ -152,7 +154,8 @@ hidden test -e /dev/tty1 || fail "devices are not hidden"
 ok "no capability, a filter, users of its own; system, homes and devices out of reach"
 
 # Runs the unit program of the cage in the unit's sandbox. Some actions that it tries outside
-# a cage (`outside`) are forbidden by the unit, and it expects to see other processes.
+# a cage (`outside`) are forbidden by the unit, and it expects to see other processes. The process
+# that judges makes code, which the drop-in for OpenVINO allows.
 walls=$root/build/tests/unit/daemon/test_cage
 if [ -x "$walls" ]; then
     install -m 755 "$walls" "$inside/opt/walls"
@@ -161,6 +164,8 @@ if [ -x "$walls" ]; then
         -e 's|^UMask|ExecStart=/opt/walls\n&|' \
         -e 's|^User|Environment=CK_TAP_LOG_FILE_NAME=- LD_LIBRARY_PATH=/opt\n&|' \
         "$inside/usr/lib/systemd/system/qdqd.service" >"$inside/etc/systemd/system/walls.service"
+    mkdir -p "$inside/etc/systemd/system/walls.service.d"
+    cp "$inside/usr/share/qdqd/openvino.conf" "$inside/etc/systemd/system/walls.service.d/"
     booted systemctl daemon-reload
     booted systemctl start walls 2>/dev/null || true
     booted journalctl -u walls -o cat >"$work/walls"

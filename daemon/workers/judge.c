@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -41,6 +42,25 @@ ask_for_tiles(void)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     (void)!syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
 #endif
+}
+
+/* Returns whether memory may become code, as OpenVINO's own becomes. It reports only late, and
+   in other words, that it may not. */
+static bool
+may_make_code(void)
+{
+    const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool may = page != MAP_FAILED && mprotect(page, size, PROT_READ | PROT_EXEC) == 0;
+    if (!may)
+        note(
+            MESSAGE_NOTE_RUNTIME_MISSING,
+            (char[]){"no memory may become code here, which OpenVINO makes of a model; "
+                     "the drop-in openvino.conf allows it to systemd's unit"});
+    if (page != MAP_FAILED)
+        munmap(page, size);
+    return may;
 }
 
 static bool
@@ -139,7 +159,7 @@ run_judge(const struct settings *settings, pid_t parent)
     const struct message ready = {.type = MESSAGE_READY};
     struct qdq_judge *judge = NULL;
     if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-judge") ||
-        !open_judge(settings->engine_openvino, &judge))
+        !may_make_code() || !open_judge(settings->engine_openvino, &judge))
         return EXIT_FAILURE;
     confine_yield();
     allow_listing();

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs for target openvino: a process of its own judges, in a cage of its own."""
 
+import ctypes
 import os
+import re
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import openvino
 import pytest
 
 import fake_openvino
-from service import DATA, FEW_SAMPLES, Service, eventually, from_bench, open_files
+from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually, from_bench, open_files
 
 real_inputs = from_bench("real_inputs")
 
@@ -127,6 +130,32 @@ def test_every_thread_of_the_judge_is_caged(service):
     assert kinds == sorted(["/dev/null", "pipe", "pipe", "socket", str(LIBRARY.parent.resolve())])
     for worker in service.workers():
         assert status(f"/proc/{worker}")["Seccomp"] == "2"
+
+
+WITHOUT_CODE = """#!{python}
+import ctypes, os, sys
+assert ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN
+os.execv("{program}", sys.argv)
+"""
+
+
+def test_where_no_memory_becomes_code(service, tmp_path):
+    """As under systemd's MemoryDenyWriteExecute=: it is said, and such jobs succeed."""
+    if ctypes.CDLL(None).prctl(66, 0, 0, 0, 0) < 0:  # PR_GET_MDWE
+        pytest.skip("this kernel cannot forbid it to a process")
+    program = tmp_path / "without_code"
+    program.write_text(WITHOUT_CODE.format(python=sys.executable, program=INSTALLED / "sbin" / "qdqd"))
+    program.chmod(0o755)
+    service.start(program, QDQD_ENGINE_OPENVINO=str(LIBRARY))
+    version = eventually(lambda: (found := service.get("/version").json())["devices"] and found)
+    assert "at its start" in version["backends"][1]["problem"]
+    assert re.search(r'runtime_missing .*no memory may become code here.*openvino\.conf',
+                     service.log.read_text())
+    job = service.submit_glyphs(spec=SPEC)
+    service.succeeded(job)
+    report = service.report(job)
+    assert report["evaluation"]["deployed"] is None
+    assert "deployed_not_measured" in codes(report)
 
 
 def test_a_model_that_openvino_refuses(service):
