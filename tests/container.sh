@@ -6,8 +6,9 @@
 #   sudo tests/container.sh [CHROOT]
 #
 # Run it by hand, as root: it needs buildah, podman and crun, and takes some minutes. CHROOT,
-# a folder made by debootstrap, replaces Debian's images; without it they are pulled. The
-# downloads of tools/build are used again.
+# a folder made by debootstrap, replaces Debian's images; without it they are pulled, or made by
+# debootstrap where they cannot be. The downloads of tools/build are used again. A missing
+# part is named, and the last line says "1 skipped" then.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 base=${1:-}
@@ -31,6 +32,19 @@ finish() {
 trap finish EXIT
 ok() { echo "ok - $*"; }
 fail() { echo "not ok - $*"; pod logs qdqd-test 2>&1 | tail -20; exit 1; }
+not_tried() { echo "# not tried: $*"; echo "1 skipped"; exit; }
+
+for program in buildah podman crun; do
+    command -v $program >/dev/null || not_tried "$program is not installed"
+done
+# pull NAME: pulls the image that the Containerfile has under this name.
+pull() { stored buildah pull --quiet "$(sed -n "s/^ARG $1=//p" "$root/Containerfile")"; }
+if [ -z "$base" ] && ! { pull BASE && pull SLIM; } >"$work/pull.log" 2>&1; then
+    echo "# Debian's images cannot be pulled: $(tail -n 1 "$work/pull.log")"
+    base=$work/base
+    debootstrap --variant=minbase bookworm "$base" >"$work/debootstrap.log" 2>&1 ||
+        not_tried "nor can debootstrap make one: $(tail -n 1 "$work/debootstrap.log")"
+fi
 
 choices=()
 if [ -n "$base" ]; then
