@@ -9,7 +9,9 @@ expire; from then on a straight line is fitted to the minute means of each figur
 end the load stops, retention passes, and the figures that are left then are printed, too.
 
 A figure grows when its line rises by more than three times its standard error and, over
-the whole time, by more than a twentieth of its mean."""
+the whole time, by more than a twentieth of its mean. The stored files are those of the last two
+minutes, of which a machine that others use less has more: their line is that of the figure divided
+by the answers of that time, times the mean of these."""
 
 import http.client
 import io
@@ -213,6 +215,8 @@ class Client(threading.Thread):
 FIGURES = {"daemon, RssAnon, MiB": 0.5, "workers, RssAnon, MiB": 4, "descriptors": 2,
            "threads": 2, "state folder, MiB": 1, "its files": 20, "database, MiB": 0.2}
 """Each with a growth that is none, however straight the line: a page, a connection."""
+FOLLOW = {"state folder, MiB", "its files"}
+"""Figures that follow the load of the time that files are kept."""
 
 
 def children(pid):
@@ -274,11 +278,21 @@ def line(minutes, values):
     return slope, float(np.sqrt(rest @ rest / max(len(y) - 2, 1) / (x @ x)))
 
 
-def judged(samples, at):
+def rate(before):
+    """Returns the answers of a second, in the last part of `before` that is as long as files are
+    kept. These are pairs of a time and the answers until then."""
+    end, answers = before[-1]
+    begin, earlier = next(pair for pair in before if pair[0] >= end - STEADY / 2)
+    return (answers - earlier) / (end - begin)
+
+
+def judged(samples, at, answers):
+    """`answers` are those of the time that files are kept, before each sample."""
     rows, grown = [], []
     for name, none in FIGURES.items():
         values = [sample[name] for sample in samples]
-        slope, error = line(at, values)
+        by = np.mean(answers) / answers if name in FOLLOW else np.ones(len(values))
+        slope, error = line(at, values * by)
         rise = slope * (at[-1] - at[0])
         grows = slope > 3 * error and rise > max(none, np.mean(values) / 20)
         grown += [name] if grows else []
@@ -299,15 +313,17 @@ def main(minutes=60, clients=6):
         begin = time.monotonic()
         for thread in threads:
             thread.start()
-        samples, at = [], []
+        samples, at, answers, before = [], [], [], [(begin, 0)]
         while time.monotonic() < begin + 60 * minutes:
             sample = mean_of_looks(pid, folder, min(60, 6 * minutes))
             passed = time.monotonic() - begin
+            before.append((begin + passed, sum(load.answers.values())))
             print(f"{passed / 60:5.1f} min  " + ", ".join(
                 f"{name} {value:.1f}" for name, value in sample.items()), flush=True)
             if passed >= min(STEADY, 30 * minutes):
                 samples.append(sample)
                 at.append(passed / 60)
+                answers.append(rate(before))
         load.stop.set()
         for thread in threads:
             thread.join()
@@ -315,7 +331,7 @@ def main(minutes=60, clients=6):
         left = look(pid, folder)
         daemon.stop()
     machine()
-    rows, grown = judged(samples, at)
+    rows, grown = judged(samples, at, np.array(answers))
     for row, name in zip(rows, FIGURES):
         row[1:1] = [f"{idle[name]:.1f}"]
         row.insert(5, f"{left[name]:.1f}")
