@@ -362,6 +362,15 @@ take_back(struct state *s, const struct qdqi_grade *score)
         set_group(s, &s->groups[s->kept[--s->n_kept]], false);
 }
 
+/* Returns whether a choice can be good enough by the noise of its groups in integers, added up.
+   That is not exact, but the last choice that is judged has to be the right one. */
+static bool
+is_promising(const struct state *s, double noise)
+{
+    const double goal = noise_of(s->h->goal_db);
+    return noise <= (scores_left(s) > 1 ? 2 * goal : goal);
+}
+
 /* Leaves groups in float, the one with the most noise first, until the outputs are good
    enough. A choice that cannot be good enough, by the noise of the other groups, is not
    judged, unless there are bounds, which each group may exceed. */
@@ -369,7 +378,6 @@ static enum qdq_code
 choose_by_noise(struct state *s, struct qdq_error *err)
 {
     struct qdqi_group_search *h = s->h;
-    const double target = 2 * noise_of(h->goal_db);
     enum qdq_code code = halve_noisiest(s, err);
     bool *best = qdqi_arena_array(h->arena, h->n + 1, sizeof *best);
     if (!best)
@@ -378,7 +386,7 @@ choose_by_noise(struct state *s, struct qdq_error *err)
     while (!code && !is_enough(s, best) && scores_left(s) > 0 &&
            leave_noisiest_in_float(s, &noise)) {
         struct qdqi_grade score;
-        if (h->best.excess == 0 && noise > target && s->n_kept < s->n_groups &&
+        if (h->best.excess == 0 && !is_promising(s, noise) && s->n_kept < s->n_groups &&
             scores_left(s) < s->n_groups)
             continue;
         if ((code = judge(s, "float", &score, err)))

@@ -164,6 +164,19 @@ START_TEST(finds_layers_that_hide_each_other)
 }
 END_TEST
 
+/* The noise of the layers 2 to 5 alone is more than the goal allows, and there is one choice left
+   to judge when that is known. */
+START_TEST(judges_the_last_choice_that_is_enough)
+{
+    static const double noise[] = {.5, .6, .002, .002, 5e-5, 5e-5};
+    struct made_up m = {.noise = noise, .n = 6};
+    struct qdqi_group_search h = search_for(&m, 7, QDQ_OK);
+    ck_assert_double_gt(h.best.sqnr_db, 25);
+    for (size_t i = 0; i < m.n; i++)
+        ck_assert_int_eq(h.is_float[i], i < 4);
+}
+END_TEST
+
 START_TEST(ends_with_every_error)
 {
     const struct row *row = &rows[_i];
@@ -452,6 +465,7 @@ suite(void)
     tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
     tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
     tcase_add_test(t, finds_layers_that_hide_each_other);
+    tcase_add_test(t, judges_the_last_choice_that_is_enough);
     tcase_add_test(t, takes_a_known_start);
     tcase_add_test(t, ends_with_the_judged_choice);
     tcase_add_test(t, begins_with_the_noisiest);
