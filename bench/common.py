@@ -21,24 +21,28 @@ MIB = 1 << 20
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
-def peak_anonymous(pid, stop, result):
-    """Samples RssAnon, the process's private memory, as fast as it can be read."""
+def anonymous(pid):
+    """Returns the kB of RssAnon, private memory, of a process and of those that it has started;
+    0 once it has ended."""
     try:
-        with open(f"/proc/{pid}/status", "rb", buffering=0) as status:
-            while not stop.is_set():
-                status.seek(0)
-                text = status.read()
-                at = text.index(b"RssAnon:")
-                result["anon"] = max(result["anon"],
-                                     int(text[at + 8:].split(None, 1)[0]))
-                time.sleep(0.0005)
+        text = Path(f"/proc/{pid}/status").read_bytes()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        at = text.index(b"RssAnon:")
+        return int(text[at + 8:].split(None, 1)[0]) + sum(map(anonymous, children))
     except (ProcessLookupError, FileNotFoundError, ValueError):
-        pass  # the process has ended
+        return 0
+
+
+def peak_anonymous(pid, stop, result):
+    """Samples the memory of a process and of those that it has started, fast."""
+    while not stop.is_set():
+        result["anon"] = max(result["anon"], anonymous(pid))
+        time.sleep(0.0005)
 
 
 class Measured:
-    """One process: its seconds, processor seconds, peak bytes of anonymous memory and of
-    RSS."""
+    """One process: its seconds, processor seconds, peak bytes of anonymous memory, that of the
+    processes that it starts included, and of its own RSS."""
 
     def __init__(self, command):
         result, stop = {"anon": 0}, threading.Event()
