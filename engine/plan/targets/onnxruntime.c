@@ -576,10 +576,44 @@ complete(struct planner *p, struct qdq_error *err)
 
 /* --- formats -------------------------------------------------------------- */
 
+static bool
+is_float8(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_FLOAT8E4M3FN || format == QDQ_FORMAT_FLOAT8E5M2;
+}
+
+static bool
+is_8_bit_integer(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
+}
+
+/* Returns why ONNX Runtime 1.31 does not load what the spec asks for with its default
+   optimizations, or NULL. */
+static const char *
+find_unloadable(const struct qdq_spec *spec)
+{
+    if (spec->weight_format == QDQ_FORMAT_FLOAT4E2M1)
+        return "weights of float4e2m1, for which it has no kernel: choose int4";
+    if (spec->weight_only)
+        return NULL;
+    if (is_float8(spec->activation_format))
+        return "activations of 8-bit floats, whose pairs it takes for those of integers: "
+               "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
+    if (is_float8(spec->weight_format) && is_8_bit_integer(spec->activation_format))
+        return "weights of 8-bit floats behind activations of 8-bit integers: choose int8 "
+               "weights, int16 activations or \"activations\": \"none\"";
+    return NULL;
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
-    return qdqi_saturation_check(p, C7, err);
+    const enum qdq_code code = qdqi_saturation_check(p, C7, err);
+    const char *what = find_unloadable(p->spec);
+    return code || !what ? code
+                         : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
+                                     NULL, "ONNX Runtime does not load %s", what);
 }
 
 /* --- the row -------------------------------------------------------------- */

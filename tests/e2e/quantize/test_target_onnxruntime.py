@@ -375,3 +375,24 @@ def test_long_names_are_not_repeated(tmp_path):
     assert longest["short"] < 32 and longest["frozen"] > 300 and longest["tensorrt"] > 300
     assert len(made["frozen"]) > len(made["short"]) + 100_000
     assert np.array_equal(outputs["short"], outputs["frozen"])
+
+
+@pytest.mark.parametrize("weights, activations", [
+    ("int8", "uint8"), ("int8", "int16"), ("int8", "float8e4m3fn"), ("int8", "float8e5m2"),
+    ("float8e4m3fn", "uint8"), ("float8e5m2", "int8"), ("float8e4m3fn", "uint16"),
+    ("float8e4m3fn", None), ("float4e2m1", "uint8"), ("float4e2m1", "int16"),
+    ("float4e2m1", None)])
+def test_formats_that_do_not_load_are_said(tmp_path, weights, activations):
+    """onnxruntime loads the result by its default optimizations exactly where nothing is said."""
+    made, report = quantize(
+        tmp_path, DATA / "glyph_resnet.onnx", CALIBRATION, weights={"dtype": weights}, opset="auto",
+        activations={"dtype": activations} if activations else "none", evaluate=False,
+        calibration={"max_samples": 8})
+    said = [w["detail"] for w in report["warnings"] if w["code"] == "target_format"]
+    assert len(said) <= 1 and all(text.startswith("ONNX Runtime does not load") for text in said)
+    try:
+        kernels(tmp_path, made)
+        loads = True
+    except Exception:  # onnxruntime has a class for each reason
+        loads = False
+    assert loads == (not said)
