@@ -598,10 +598,12 @@ find_unloadable(const struct qdq_spec *spec)
     if (spec->weight_only)
         return NULL;
     if (is_float8(spec->activation_format))
-        return "activations of 8-bit floats, whose pairs it takes for those of integers: "
+        return "activations of 8-bit floats, whose pairs it takes for those of "
+               "integers: "
                "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
     if (is_float8(spec->weight_format) && is_8_bit_integer(spec->activation_format))
-        return "weights of 8-bit floats behind activations of 8-bit integers: choose int8 "
+        return "weights of 8-bit floats behind activations of 8-bit integers: choose "
+               "int8 "
                "weights, int16 activations or \"activations\": \"none\"";
     return NULL;
 }
