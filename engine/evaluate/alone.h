@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The evaluation that nobody asked for, of a result that another runtime than ONNX Runtime judges.
- * The result is compared as deployed alone, with outputs of the float model that were kept, so
+ * The result is first compared as deployed, with outputs of the float model that were kept, so
  * that only one model is in memory at a time. The literal arithmetic and the layers are compared
- * where that shows that the result is not good.
+ * afterwards, when that runtime has given its memory back.
  */
 #ifndef QDQI_EVALUATE_ALONE_H
 #define QDQI_EVALUATE_ALONE_H

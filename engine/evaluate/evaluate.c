@@ -563,18 +563,6 @@ run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again
     return code;
 }
 
-/* Returns whether the figures of the result as deployed are all that the evaluation needs. */
-static bool
-is_enough(struct evaluation *e)
-{
-    const char *verdict =
-        e->alone.has_figures ? qdqi_verdict(&e->job->report->view) : NULL;
-    if (!verdict || strcmp(verdict, "good") != 0)
-        return false;
-    e->no_twin = "the result is good, and nothing asks for figures of layers";
-    return true;
-}
-
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller
    batch may fit. */
 static enum qdq_code
@@ -593,7 +581,10 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
     if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
         code = qdqi_compare_alone(job, e.quantized, &e.samples, &e.deployed,
                                   e.not_float, &e.alone, err);
-    if (!code && !is_enough(&e))
+    if (!code &&
+        e.alone.has_run) /* its process would keep memory beside the sessions */
+        qdqi_engine_release_judge(job->engine);
+    if (!code)
         code = run_sessions(&e, runtime, ret_again, err);
     if (!code && !*ret_again && !(code = report_layers(&e, err)))
         code = report_outputs(&e, err);
