@@ -581,9 +581,6 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
     if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
         code = qdqi_compare_alone(job, e.quantized, &e.samples, &e.deployed,
                                   e.not_float, &e.alone, err);
-    if (!code &&
-        e.alone.has_run) /* its process would keep memory beside the sessions */
-        qdqi_engine_release_judge(job->engine);
     if (!code)
         code = run_sessions(&e, runtime, ret_again, err);
     if (!code && !*ret_again && !(code = report_layers(&e, err)))
