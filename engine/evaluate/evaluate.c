@@ -563,6 +563,18 @@ run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again
     return code;
 }
 
+/* Ends the process that judges, whose memory would be beside that of the sessions, where no stage
+   behind the evaluation needs it: no profile is asked for, and advice is for other results. */
+static void
+release_judge(const struct evaluation *e)
+{
+    const struct qdqi_job *job = e->job;
+    const char *verdict =
+        e->alone.has_figures ? qdqi_verdict(&job->report->view) : NULL;
+    if (verdict && strcmp(verdict, "good") == 0 && job->work->spec->profile.runs == 0)
+        qdqi_engine_release_judge(job->engine);
+}
+
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller
    batch may fit. */
 static enum qdq_code
@@ -581,8 +593,10 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
     if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
         code = qdqi_compare_alone(job, e.quantized, &e.samples, &e.deployed,
                                   e.not_float, &e.alone, err);
-    if (!code)
+    if (!code) {
+        release_judge(&e);
         code = run_sessions(&e, runtime, ret_again, err);
+    }
     if (!code && !*ret_again && !(code = report_layers(&e, err)))
         code = report_outputs(&e, err);
     qdqi_session_close(&e.twin);
