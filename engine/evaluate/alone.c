@@ -81,17 +81,17 @@ run_all(struct qdqi_job *job, const struct qdqi_reference *f, struct qdqi_feed *
         bool *not_float, struct one_run *r, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
-    int64_t samples, done = 0;
+    int64_t samples;
     for (size_t i = 0; i < f->n_runs; i++) {
-        enum qdq_code code = qdqi_job_progress(job, QDQ_STAGE_EVALUATE, (uint64_t)done,
-                                               (uint64_t)f->samples, err);
+        /* The progress of the stage is that of the runs in ONNX Runtime, which follow. */
+        enum qdq_code code =
+            qdqi_job_progress(job, QDQ_STAGE_EVALUATE, 0, (uint64_t)f->samples, err);
         if (code || (code = qdqi_feed_next(feed, &inputs, &samples, err)))
             return code;
         run_once(job, feed, deployed, inputs, r);
         if (r->code)
             return QDQ_OK;
         add_run(to, qdqi_reference_run(f, i), f->n_outputs, r, samples, not_float);
-        done += samples;
     }
     return QDQ_OK;
 }

@@ -563,8 +563,9 @@ run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again
     return code;
 }
 
-/* Ends the process that judges, whose memory would be beside that of the sessions, where no stage
-   behind the evaluation needs it: no profile is asked for, and advice is for other results. */
+/* Leaves the process that judges, where no stage behind the evaluation needs it: no profile is asked
+   for, and advice is for other results. A command's process ends then, so that its memory is not
+   beside that of the sessions; a daemon's waits for the next job. */
 static void
 release_judge(const struct evaluation *e)
 {
