@@ -106,7 +106,11 @@ class Judge:
         self.core, self.feeds, self.task = openvino.Core(), feeds, task
         self.float = self.open(model)
         self.real = self.outputs(self.float, feeds)
-        self.score = float(task(self.real))
+        self.score = self.right(self.real)
+
+    def right(self, outputs):
+        """Returns the share of right answers, or None where the model has no task here."""
+        return None if self.task is None else float(self.task(outputs))
 
     def open(self, path):
         model = self.core.read_model(path)
@@ -134,7 +138,7 @@ class Judge:
         request = self.open(path)
         made = self.outputs(request, self.feeds)
         return {"by": by, "sqnr_db": real.sqnr_db(self.real, made),
-                "task": float(self.task(made)), "latency": self.latency(request),
+                "task": self.right(made), "latency": self.latency(request),
                 "seconds": run.seconds, "cpu": run.cpu, "mib": run.anonymous / MIB, **more}
 
     def excess(self, report, path, calibration):
@@ -219,13 +223,17 @@ def measure(name, folder, given):
 
 # --- what is printed -------------------------------------------------------------------
 
+def share(right):
+    return "" if right is None else f"{right:.3f}"
+
+
 def shown(row):
     said = row.get("said")
     by = row["by"]
     if "report" in row:
         by += f" ({row['report']['summary']['verdict'] or 'no verdict'})"
     return ["", by, f"{row['sqnr_db']:.1f}", "" if said is None else f"{said:+.2f}",
-            f"{row['task']:.3f}", f"{row['latency']:.2f}", f"{row['seconds']:.1f}",
+            share(row["task"]), f"{row['latency']:.2f}", f"{row['seconds']:.1f}",
             f"{row['cpu']:.1f}", f"{row['mib']:.0f}"]
 
 
@@ -274,7 +282,7 @@ def main():
             rows.append([name, "float", "not loaded", *[""] * 6])
             continue
         score, mine, others = found
-        rows.append([name, "float", "", "", f"{score:.3f}", "1.00", *[""] * 3])
+        rows.append([name, "float", "", "", share(score), "1.00", *[""] * 3])
         rows += map(shown, mine + others)
         faults += at_fault(name, mine[0])
         host = mine[0]["report"]["host"]["name"]
