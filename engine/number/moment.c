@@ -42,10 +42,10 @@ n_tiles(const struct qdqi_moment *m)
     return (m->block + m->tile - 1) / m->tile;
 }
 
-static size_t
-block_size(const struct qdqi_moment *m, size_t b)
+size_t
+qdqi_moment_block_size(const struct qdqi_moment *m, size_t block)
 {
-    size_t left = m->k - b * m->block;
+    size_t left = m->k - block * m->block;
     return left < m->block ? left : m->block;
 }
 
@@ -171,7 +171,7 @@ qdqi_moment_put(struct qdqi_moment *m, size_t at, const float *row)
 {
     m->is_taken[at] = is_finite(row, m->k);
     for (size_t first = 0, b = 0; first < m->k; first += m->block, b++) {
-        size_t n = block_size(m, b), step = QDQI_PRODUCTS_STEP;
+        size_t n = qdqi_moment_block_size(m, b), step = QDQI_PRODUCTS_STEP;
         float *strip = strips_at(m, b, 0);
         for (size_t i = 0; i < n; i += step, strip += STRIDE) {
             size_t wide = n - i < step ? n - i : step;
@@ -221,7 +221,7 @@ add_sums(struct qdqi_moment *m, size_t block, size_t tile)
 {
     const size_t step = QDQI_PRODUCTS_STEP;
     const float *strip = strips_at(m, block, tile);
-    size_t first = tile * m->tile, left = block_size(m, block) - first;
+    size_t first = tile * m->tile, left = qdqi_moment_block_size(m, block) - first;
     double *to = m->sums + block * m->block + first;
     size_t n = left < m->tile ? left : m->tile;
     for (size_t s = 0; s < n; s += step, strip += STRIDE) {
@@ -269,7 +269,8 @@ qdqi_moment_add_part(struct qdqi_moment *m, size_t part)
     size_t parts = n_block_parts(m), block = part / parts, side = n_tiles(m);
     size_t first = part % parts * n_block_tiles(m) / parts;
     size_t end = (part % parts + 1) * n_block_tiles(m) / parts;
-    size_t used = (block_size(m, block) + m->tile - 1) / m->tile, i = 0, j = first;
+    size_t used = (qdqi_moment_block_size(m, block) + m->tile - 1) / m->tile, i = 0,
+           j = first;
     for (; j >= side; j -= side - i)
         i++;
     for (size_t n = first; n < end; n++) {
@@ -321,35 +322,29 @@ number_of_rows(const struct qdqi_moment *m)
 }
 
 size_t
-qdqi_moment_row_parts(const struct qdqi_moment *m)
+qdqi_moment_matrix_parts(const struct qdqi_moment *m)
 {
     return n_tiles(m);
 }
 
 void
-qdqi_moment_rows(const struct qdqi_moment *m, size_t b, bool centred, size_t part,
-                 double *to)
+qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t part)
 {
-    size_t n = block_size(m, b), first = part * m->tile, at = b * m->block;
+    const struct qdqi_moment *m = to->m;
+    size_t n = qdqi_moment_block_size(m, to->block), first = part * m->tile;
+    size_t at = to->block * m->block;
     double rows = number_of_rows(m);
     for (size_t i = first; i < n && i < first + m->tile; i++) {
-        double mean = centre(m, at + i, centred);
+        double mean = centre(m, at + i, to->centred);
+        size_t row = to->places[i];
         for (size_t j = i; j < n; j++) {
-            const float *tile = tile_at(m, b, part, j / m->tile);
+            const float *tile = tile_at(m, to->block, part, j / m->tile);
             double sum = (double)tile[(i - first) * m->tile + j % m->tile];
-            to[i * n + j] = to[j * n + i] =
-                sum / rows - mean * centre(m, at + j, centred);
+            size_t column = to->places[j];
+            to->to[row * to->ld + column] = to->to[column * to->ld + row] =
+                sum / rows - mean * centre(m, at + j, to->centred);
         }
     }
-}
-
-void
-qdqi_moment_matrix(const struct qdqi_moment *m, size_t b, bool centred, double *to,
-                   size_t *ret_n)
-{
-    *ret_n = block_size(m, b);
-    for (size_t part = 0; part < qdqi_moment_row_parts(m); part++)
-        qdqi_moment_rows(m, b, centred, part, to);
 }
 
 void

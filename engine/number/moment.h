@@ -96,15 +96,22 @@ float *qdqi_moment_product(const struct qdqi_moment *m, size_t i, size_t j);
 void qdqi_moment_add_products(const struct qdqi_moment *m, size_t i, size_t j, size_t n,
                               const float *products);
 
-/* Writes block `b` as a dense symmetric matrix of *ret_n rows: E[x x^T], less
-   E[x] E[x]^T where `centred`. `to` has room for block * block. */
-void qdqi_moment_matrix(const struct qdqi_moment *m, size_t b, bool centred, double *to,
-                        size_t *ret_n);
-/* Writes part i of that matrix; parts 0 to qdqi_moment_row_parts() - 1 may be written at
+/* Block `block` as a dense symmetric matrix: E[x x^T], less E[x] E[x]^T where `centred`. */
+struct qdqi_moment_matrix {
+    const struct qdqi_moment *m;
+    size_t block;
+    bool centred;
+    const size_t *places; /* by element of the block: its row and its column */
+    size_t ld;            /* elements from one row to the next */
+    double *to;
+};
+
+/* Returns the rows of the block's matrix. */
+size_t qdqi_moment_block_size(const struct qdqi_moment *m, size_t block);
+/* Writes part i of a matrix; parts 0 to qdqi_moment_matrix_parts() - 1 may be written at
    the same time. */
-size_t qdqi_moment_row_parts(const struct qdqi_moment *m);
-void qdqi_moment_rows(const struct qdqi_moment *m, size_t b, bool centred, size_t i,
-                      double *to);
+size_t qdqi_moment_matrix_parts(const struct qdqi_moment *m);
+void qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t i);
 /* Writes the diagonals of all blocks: k numbers. */
 void qdqi_moment_diagonal(const struct qdqi_moment *m, bool centred, double *to);
 

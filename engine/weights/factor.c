@@ -112,14 +112,16 @@ divide_panel(void *arg, size_t panel, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Copies a panel of rows of C to the factor, if that has memory of its own, and damps them. */
 static enum qdq_code
-copy_panel(void *arg, size_t panel, struct qdq_error *err)
+damp_panel(void *arg, size_t panel, struct qdq_error *err)
 {
     const struct step *s = arg;
     struct qdqi_moment_block *b = s->b;
     (void)err;
     for (size_t i = panel * QDQI_PANEL; i < b->n && i < (panel + 1) * QDQI_PANEL; i++) {
-        memcpy(b->factor + i * b->ld, b->c + i * b->ld, b->n * sizeof *b->c);
+        if (b->factor != b->c)
+            memcpy(b->factor + i * b->ld, b->c + i * b->ld, b->n * sizeof *b->c);
         b->factor[i * b->ld + i] += s->damping;
     }
     return QDQ_OK;
@@ -150,7 +152,7 @@ qdqi_factorize(struct qdqi_moment_block *b, const struct qdqi_tasks *tasks,
     if (*ret_why)
         return QDQ_OK;
     s.damping = DAMPING * mean;
-    enum qdq_code code = qdqi_tasks_run(tasks, panels(b->n), copy_panel, &s, err);
+    enum qdq_code code = qdqi_tasks_run(tasks, panels(b->n), damp_panel, &s, err);
     for (s.end = b->n; s.end > 0 && !code; s.end = s.first) {
         s.first = s.end > STEP ? s.end - STEP : 0;
         if (!factorize_diagonal(&s)) {

@@ -181,31 +181,11 @@ ld_of(size_t n)
     return (n + 7) / 8 * 8 + 8;
 }
 
-/* The matrix of a block, which is copied by rows. */
-struct loading {
-    struct qdqi_moment_block *b;
-    size_t which;
-};
-
 static enum qdq_code
-load_rows(void *arg, size_t i, struct qdq_error *err)
+write_part(void *arg, size_t i, struct qdq_error *err)
 {
-    const struct loading *l = arg;
-    const struct qdqi_moment_block *b = l->b;
     (void)err;
-    qdqi_moment_rows(b->r->moment, l->which, b->r->centred, i, b->scratch);
-    return QDQ_OK;
-}
-
-static enum qdq_code
-order_row(void *arg, size_t i, struct qdq_error *err)
-{
-    const struct loading *l = arg;
-    const struct qdqi_moment_block *b = l->b;
-    const double *row = b->scratch + b->order[i] * b->n;
-    (void)err;
-    for (size_t j = 0; j < b->n; j++)
-        b->c[i * b->ld + j] = row[b->order[j]];
+    qdqi_moment_write(arg, i);
     return QDQ_OK;
 }
 
@@ -215,18 +195,22 @@ load_block(struct qdqi_moment_block *b, size_t which, const double *diagonal,
            struct rank *ranks, struct qdq_error *err)
 {
     const struct qdqi_moment *m = b->r->moment;
-    struct loading l = {b, which};
     b->first = which * m->block;
-    b->n = m->k - b->first < m->block ? m->k - b->first : m->block;
+    b->n = qdqi_moment_block_size(m, which);
     b->ld = ld_of(b->n);
     for (size_t i = 0; i < b->n; i++)
         ranks[i] = (struct rank){diagonal[b->first + i], i};
     qsort(ranks, b->n, sizeof *ranks, by_diagonal);
     for (size_t i = 0; i < b->n; i++)
         b->places[b->order[i] = ranks[i].element] = i;
-    enum qdq_code code =
-        qdqi_tasks_run(b->r->tasks, qdqi_moment_row_parts(m), load_rows, &l, err);
-    return code ? code : qdqi_tasks_run(b->r->tasks, b->n, order_row, &l, err);
+    struct qdqi_moment_matrix to = {.m = m,
+                                    .block = which,
+                                    .centred = b->r->centred,
+                                    .places = b->places,
+                                    .ld = b->ld,
+                                    .to = b->c};
+    return qdqi_tasks_run(b->r->tasks, qdqi_moment_matrix_parts(m), write_part, &to,
+                          err);
 }
 
 /* --- the layer -------------------------------------------------------------- */
@@ -246,8 +230,8 @@ allocate(struct rounding *t)
     b->order = calloc(n, sizeof *b->order);
     b->places = calloc(n, sizeof *b->places);
     b->c = new_rows(n, ld_of(n));
-    b->factor = new_rows(n, ld_of(n));
-    b->scratch = new_rows(n, ld_of(n));
+    b->factor = b->r->refine ? new_rows(n, ld_of(n)) : b->c;
+    b->scratch = new_rows(QDQI_AT_ONCE, ld_of(n));
     t->diagonal = calloc(k, sizeof *t->diagonal);
     t->ranks = calloc(n, sizeof *t->ranks);
     return find_shared(b->r, &b->shared) && b->order && b->places && b->c &&
@@ -258,8 +242,9 @@ static void
 release(struct rounding *t)
 {
     struct qdqi_moment_block *b = &t->block;
+    double *own_factor = b->factor == b->c ? NULL : b->factor;
     void *all[] = {b->shared.begin, b->shared.members, b->order,    b->places, b->c,
-                   b->factor,       b->scratch,        t->diagonal, t->ranks};
+                   own_factor,      b->scratch,        t->diagonal, t->ranks};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

@@ -30,9 +30,10 @@ struct qdqi_moment_block {
     size_t *order;   /* place -> element, relative to `first` */
     size_t *places;  /* the way back */
     double *c;       /* [n][ld] in that order, without damping */
-    double
-        *factor; /* [n][ld]: how an error at row i moves the target of column j > i */
-    double *scratch; /* [n][ld] */
+    /* [n][ld]: how an error at row i moves the target of column j > i. Where integers are
+       not refined, nothing reads C behind its factorization, and this is the same memory. */
+    double *factor;
+    double *scratch; /* [QDQI_AT_ONCE][ld] */
 };
 
 /* Outputs that are worked on together; all arrays are [QDQI_PANEL][ld]. */

@@ -61,6 +61,22 @@ make_moment(struct qdqi_moment *m, const float *rows, size_t n, size_t k)
     add_pending(m);
 }
 
+/* Writes block `b` as it is kept, row behind row. */
+static void
+write_dense(const struct qdqi_moment *m, size_t b, bool centred, double *to,
+            size_t *ret_n)
+{
+    *ret_n = qdqi_moment_block_size(m, b);
+    size_t *places = calloc(*ret_n, sizeof *places);
+    ck_assert(places);
+    for (size_t i = 0; i < *ret_n; i++)
+        places[i] = i;
+    const struct qdqi_moment_matrix matrix = {m, b, centred, places, *ret_n, to};
+    for (size_t part = 0; part < qdqi_moment_matrix_parts(m); part++)
+        qdqi_moment_write(&matrix, part);
+    free(places);
+}
+
 /* Row lengths around the tiles' borders, and one that is cut into blocks. */
 static const size_t lengths[] = {1, 3, 16, 63, 64, 65, 130, QDQI_MOMENT_WHOLE + 1};
 
@@ -76,7 +92,7 @@ START_TEST(a_moment_is_the_mean_of_products)
     ck_assert_uint_eq(m.rows, n);
     for (int centred = 0; centred < 2; centred++)
         for (size_t b = 0; b * m.block < k; b++) {
-            qdqi_moment_matrix(&m, b, centred, got, &size);
+            write_dense(&m, b, centred, got, &size);
             for (size_t i = 0; i < size; i += 1 + size / 7)
                 for (size_t j = 0; j < size; j += 1 + size / 5) {
                     double sum = 0, x = 0, y = 0;
@@ -105,7 +121,7 @@ START_TEST(a_row_that_is_not_finite_is_left_out)
     struct qdqi_moment m;
     make_moment(&m, rows, 4, 2);
     ck_assert_uint_eq(m.rows, 2);
-    qdqi_moment_matrix(&m, 0, false, got, &n);
+    write_dense(&m, 0, false, got, &n);
     ck_assert_double_eq(got[0], 5);
     ck_assert_double_eq(got[1], 7);
     ck_assert_double_eq(got[3], 10);
@@ -296,7 +312,7 @@ START_TEST(a_whole_image_gives_the_moment_of_its_patches)
     qdqi_patches_finish(&p, share, NULL);
     qdqi_patches_fini(&p);
     ck_assert_uint_eq(m.rows, (images[_i].n - 1) * n);
-    qdqi_moment_matrix(&m, 0, false, got, &got_n);
+    write_dense(&m, 0, false, got, &got_n);
     for (size_t i = 0; i < k; i++) {
         ck_assert_double_eq_tol(m.sums[i], means[i], 1e-3);
         for (size_t j = 0; j < k; j++)
@@ -497,7 +513,7 @@ error_of(const struct layer *l)
     static double c[K * K];
     double total = 0;
     size_t n;
-    qdqi_moment_matrix(&l->moment, 0, l->r.centred, c, &n);
+    write_dense(&l->moment, 0, l->r.centred, c, &n);
     for (size_t o = 0; o < OUTPUTS; o++)
         for (size_t i = 0; i < K; i++)
             for (size_t j = 0; j < K; j++) {
@@ -520,7 +536,7 @@ round_as_the_paper(const struct layer *l, int *integers)
     static double flat[K * K];
     size_t order[K], n;
     double mean = 0;
-    qdqi_moment_matrix(&l->moment, 0, l->r.centred, flat, &n);
+    write_dense(&l->moment, 0, l->r.centred, flat, &n);
     for (size_t i = 0; i < K; i++) {
         size_t at = i;
         for (; at > 0 && flat[order[at - 1] * (K + 1)] < flat[i * (K + 1)]; at--)
