@@ -10,7 +10,9 @@ enum {
     OF_LANE = 16,    /* for a worker's socket and a job's files */
     OF_ENDINGS = 18, /* for the files and folders of two jobs that end meanwhile */
     OF_CONNECTION = 6, /* for its socket, an upload, an answer and an event */
-    LEAST = 2          /* connections */
+    OF_CARRIERS =
+        2240, /* for the files that carriers fetch; taken only where there are more */
+    LEAST = 2 /* connections */
 };
 
 bool
@@ -20,9 +22,10 @@ descriptors_share(struct settings *settings, struct api_problem *p)
     rlim_t lanes = (rlim_t)settings->workers_count;
     rlim_t kept = OF_DAEMON + OF_LANE * (lanes + 1) + OF_ENDINGS * lanes;
     rlim_t wanted = kept + OF_CONNECTION * (rlim_t)settings->http_connections;
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+    rlim_t best = wanted + OF_CARRIERS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= best)
         return true;
-    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    limit.rlim_cur = best < limit.rlim_max ? best : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit))
         getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur >= wanted)

@@ -4,10 +4,11 @@
  * "name"). A thread that holds a lock acquires only locks further down, and no second
  * one of the same kind.
  */
-LOCK(TOKENS, "tokens")   /* the tokens, as parsed from their file */
-LOCK(POLLS, "polls")     /* when each hook asks its remote next */
-LOCK(TURNS, "turns")     /* the order in which tenants' jobs are claimed */
-LOCK(TENANTS, "tenants") /* the list of tenants, and their limits */
+LOCK(TOKENS, "tokens")     /* the tokens, as parsed from their file */
+LOCK(CARRIERS, "carriers") /* the carriers' search for work */
+LOCK(POLLS, "polls")       /* when each hook asks its remote next */
+LOCK(TURNS, "turns")       /* the order in which tenants' jobs are claimed */
+LOCK(TENANTS, "tenants")   /* the list of tenants, and their limits */
 LOCK(JOBS, "jobs") /* a tenant's running jobs, and the threads that wait for jobs */
 LOCK(LIBRARY, "library")     /* a tenant's rows and blobs, while they change together */
 LOCK(CACHE, "cache")         /* the cache of blobs, and what is fetched for it */

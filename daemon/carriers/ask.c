@@ -89,6 +89,16 @@ handle_event(struct carrier_work *work, const struct message *message)
     }
 }
 
+/* Asks the caller whether the work may go on, and ends it if not. */
+static bool
+goes_on(struct carrier_work *work, struct api_problem *p)
+{
+    if (!work->watch || work->watch(work->watch_arg, p))
+        return true;
+    process_end(&work->process, true, NULL);
+    return false;
+}
+
 bool
 ask_carrier(struct carrier_work *work, const struct message *request,
             enum message_type wanted, struct message *ret, struct api_problem *p)
@@ -100,6 +110,8 @@ ask_carrier(struct carrier_work *work, const struct message *request,
         enum message_got got =
             message_receive(work->process.socket, CHECK_MS, SEND_MS, &message);
         process_relay(&work->process);
+        if (got == MESSAGE_TIMEOUT && !goes_on(work, p))
+            return false;
         if (got == MESSAGE_TIMEOUT)
             continue;
         if (got != MESSAGE_GOT)
@@ -108,7 +120,7 @@ ask_carrier(struct carrier_work *work, const struct message *request,
             *ret = message;
             return true;
         }
-        bool goes_on = handle_event(work, &message);
+        bool is_event = handle_event(work, &message);
         if (message.type == MESSAGE_FAILED && p && !p->set) {
             *p = message.body.failed;
             p->set = true;
@@ -116,8 +128,10 @@ ask_carrier(struct carrier_work *work, const struct message *request,
         message_fini(&message);
         if (message.type == MESSAGE_FAILED)
             return false;
-        if (!goes_on)
+        if (!is_event)
             return fail_dead(work, p);
+        if (!goes_on(work, p))
+            return false;
     }
 }
 

@@ -14,6 +14,10 @@ struct carrier_work {
     struct delivery_slot delivery;
     const struct service *service;
     int64_t retry_after; /* seconds that the remote asked to wait; 0: it said nothing */
+    /* Called now and then while the process works; false ends the work with its problem. NULL:
+       nothing is watched. */
+    bool (*watch)(void *arg, struct api_problem *p);
+    void *watch_arg;
 };
 
 /* Prepares `work`, which starts no process yet; `metrics` may be NULL. */

@@ -14,18 +14,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_THREADS = 3, MOST_WAIT_MS = 60000, PAUSE_MS = 1000 };
+enum {
+    N_THREADS = 16,
+    /* pieces of one kind that a tenant may have at the same time */
+    MOST_OF_A_KIND = 3,
+    /* threads that only tenants get which have no piece of work yet */
+    FOR_OTHERS = 6,
+    MOST_WAIT_MS = 60000,
+    PAUSE_MS = 1000
+};
+
+enum piece { NOTHING, FETCH, DELIVERY, POLL };
 
 struct carriers {
     struct tenants *tenants;
     struct bell *bell;
     struct polls *polls;
     atomic_bool closing;
-    atomic_uint turn; /* the tenant that is asked first, so that all have their turn */
+    struct lock look; /* held by the thread that looks, or waits, for work */
+    /* guarded by look: */
+    unsigned turn; /* the tenant that is asked first, so that all have their turn */
+    /* const after init: */
     size_t n;
     struct thread {
         struct carriers *carriers;
         struct carrier_work work;
+        struct store_job job;           /* of a FETCH */
+        struct store_delivery delivery; /* of a DELIVERY */
+        struct poll poll;               /* of a POLL */
+        /* The thread sets both while it looks for work, and sets them back when the work has
+           ended. */
+        _Atomic(enum piece) piece;
+        _Atomic(const struct service *) service;
         pthread_t id;
     } threads[N_THREADS];
 };
@@ -33,12 +53,42 @@ struct carriers {
 /* A search through all tenants for a piece of work. */
 struct look {
     struct thread *thread;
-    unsigned at, first,
-        n;     /* the tenant looked at, the first of this turn, their number */
-    int round; /* 0: counts, 1: from the first one on, 2: those before it */
-    bool did, failed;
+    unsigned at, first; /* the tenant looked at, the first of this turn */
+    int round;          /* 0: counts, 1: from the first one on, 2: those before it */
+    bool found, failed;
     int64_t wait; /* ms until the next piece of work is due; -1: there is none */
 };
+
+/* --- what there is to do ---------------------------------------------------- */
+
+/*
+ * Returns whether a tenant may have one more piece of work of this kind now. A remote can be
+ * slow for as long as it likes, and its tenant's work with it. The other tenants' must not wait
+ * for that: a tenant that has some gets more only while there are threads left for those that
+ * have none.
+ */
+static bool
+may_have(const struct carriers *carriers, const struct service *service,
+         enum piece piece)
+{
+    size_t busy = 0, own = 0, same = 0;
+    for (size_t i = 0; i < carriers->n; i++) {
+        const struct thread *thread = &carriers->threads[i];
+        enum piece does = atomic_load(&thread->piece);
+        bool is_own = does != POLL && atomic_load(&thread->service) == service;
+        busy += does != NOTHING;
+        own += does != NOTHING && is_own;
+        same += does == piece && is_own;
+    }
+    return same < MOST_OF_A_KIND && (!own || carriers->n - busy > FOR_OTHERS);
+}
+
+static void
+set_piece(struct thread *thread, enum piece piece, const struct service *service)
+{
+    atomic_store(&thread->service, service);
+    atomic_store(&thread->piece, piece);
+}
 
 static void
 log_failure(struct look *look, const struct api_problem *problem)
@@ -49,98 +99,137 @@ log_failure(struct look *look, const struct api_problem *problem)
 }
 
 static bool
-fetch(struct look *look, const struct service *service)
+claim_fetch(struct look *look, const struct service *service)
 {
-    struct carrier_work *work = &look->thread->work;
-    struct store_job job;
+    struct thread *thread = look->thread;
     struct api_problem problem = {0};
     bool any;
-    if (!jobs_fetch_claim(service->jobs, &work->slot, &job, &any, &problem))
+    if (!jobs_fetch_claim(service->jobs, &thread->work.slot, &thread->job, &any,
+                          &problem))
         log_failure(look, &problem);
-    else if (any) {
-        fetch_inputs(work, &job);
-        store_job_fini(&job);
-        return true;
-    }
-    return false;
+    else if (any)
+        set_piece(thread, FETCH, service);
+    return atomic_load(&thread->piece) == FETCH;
 }
 
 static bool
-deliver(struct look *look, const struct service *service)
+claim_delivery(struct look *look, const struct service *service)
 {
-    struct store_delivery delivery;
+    struct thread *thread = look->thread;
     struct api_problem problem = {0};
     bool any;
-    struct carrier_work *work = &look->thread->work;
-    if (!jobs_delivery_claim(service->jobs, &work->delivery, &delivery, &any, &problem))
+    if (!jobs_delivery_claim(service->jobs, &thread->work.delivery, &thread->delivery,
+                             &any, &problem))
         log_failure(look, &problem);
-    else if (any) {
-        deliver_one(work, &delivery);
-        jobs_delivery_leave(service->jobs, &work->delivery);
-        store_delivery_fini(&delivery);
-        return true;
-    }
-    return false;
+    else if (any)
+        set_piece(thread, DELIVERY, service);
+    return atomic_load(&thread->piece) == DELIVERY;
 }
 
 static void
 look_at(void *arg, const struct service *service)
 {
     struct look *look = arg;
+    const struct carriers *carriers = look->thread->carriers;
     struct api_problem problem = {0};
     unsigned at = look->at++;
     int64_t wait;
-    if (look->round == 0 || look->did ||
-        atomic_load(&look->thread->carriers->closing) ||
+    if (look->round == 0 || look->found || atomic_load(&carriers->closing) ||
         (look->round == 1) != (at >= look->first))
         return;
+    bool fetches = may_have(carriers, service, FETCH);
+    bool deliveries = may_have(carriers, service, DELIVERY);
     look->thread->work.service = service;
-    look->did = fetch(look, service) || deliver(look, service);
-    if (look->did)
+    look->found = (fetches && claim_fetch(look, service)) ||
+                  (deliveries && claim_delivery(look, service));
+    /* The end of another piece lets a thread look again at what the tenant may not have. */
+    if (look->found || (!fetches && !deliveries))
         return;
-    if (!store_outbox_wait(library_store(service->library), clock_wall_ms(), &wait,
-                           &problem))
+    if (!store_outbox_wait(library_store(service->library), clock_wall_ms(), fetches,
+                           deliveries, &wait, &problem))
         log_failure(look, &problem);
     else if (wait >= 0 && (look->wait < 0 || wait < look->wait))
         look->wait = wait;
 }
 
-/* Does one piece of work, of the tenant whose turn it is. Returns how long to wait, in ms. */
+/* Claims the next piece of work: a poll, or one of the tenant whose turn it is. Returns how long
+   to wait where there is none, in ms. */
 static int64_t
-run_next(struct thread *thread)
+claim_next(struct thread *thread)
 {
     struct carriers *carriers = thread->carriers;
     struct look look = {.thread = thread, .wait = -1};
     int64_t poll_ms;
-    if (poll_one(carriers->polls, carriers->tenants, &thread->work, &poll_ms))
+    if (poll_claim(carriers->polls, carriers->tenants, &thread->poll, &poll_ms)) {
+        set_piece(thread, POLL, NULL);
         return 0;
+    }
     tenants_each(carriers->tenants, look_at, &look);
-    look.first = look.at ? atomic_fetch_add(&carriers->turn, 1) % look.at : 0;
+    look.first = look.at ? carriers->turn++ % look.at : 0;
     for (look.round = 1; look.round <= 2; look.round++) {
         look.at = 0;
         tenants_each(carriers->tenants, look_at, &look);
     }
-    if (look.did)
-        return 0;
     int64_t ms = look.wait < 0 ? MOST_WAIT_MS : look.wait;
     if (poll_ms >= 0 && poll_ms < ms)
         ms = poll_ms;
     if (look.failed && ms < PAUSE_MS)
         ms = PAUSE_MS;
-    return ms < 0 ? 0 : ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
+    return ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
+}
+
+/* --- threads ---------------------------------------------------------------- */
+
+/* Waits for a piece of work and claims it. One thread does so at a time, and the others that
+   are idle wait for it. Returns false when the carriers close. */
+static bool
+find_work(struct thread *thread)
+{
+    struct carriers *carriers = thread->carriers;
+    bool found = false;
+    lock_acquire(&carriers->look);
+    while (!found && !atomic_load(&carriers->closing)) {
+        uint64_t heard = bell_heard_carriers(carriers->bell);
+        int64_t ms = claim_next(thread);
+        found = atomic_load(&thread->piece) != NOTHING;
+        if (!found && ms > 0 && !atomic_load(&carriers->closing))
+            bell_wait_carriers(carriers->bell, heard, clock_steady_ms() + ms);
+    }
+    lock_release(&carriers->look);
+    return found;
+}
+
+static void
+do_work(struct thread *thread)
+{
+    struct carriers *carriers = thread->carriers;
+    struct carrier_work *work = &thread->work;
+    switch (atomic_load(&thread->piece)) {
+    case FETCH:
+        fetch_inputs(work, &thread->job);
+        store_job_fini(&thread->job);
+        break;
+    case DELIVERY:
+        deliver_one(work, &thread->delivery);
+        jobs_delivery_leave(work->service->jobs, &work->delivery);
+        store_delivery_fini(&thread->delivery);
+        break;
+    case POLL:
+        poll_hook(carriers->polls, carriers->tenants, work, &thread->poll);
+        break;
+    case NOTHING:
+        break;
+    }
+    set_piece(thread, NOTHING, NULL);
+    /* The tenant, or the remote of the poll, may have another piece now. */
+    bell_ring_carriers(carriers->bell);
 }
 
 static void *
 run(void *arg)
 {
-    struct thread *thread = arg;
-    struct bell *bell = thread->carriers->bell;
-    while (!atomic_load(&thread->carriers->closing)) {
-        uint64_t heard = bell_heard_carriers(bell);
-        int64_t ms = run_next(thread);
-        if (ms > 0 && !atomic_load(&thread->carriers->closing))
-            bell_wait_carriers(bell, heard, clock_steady_ms() + ms);
-    }
+    while (find_work(arg))
+        do_work(arg);
     return NULL;
 }
 
@@ -158,6 +247,7 @@ carriers_open(struct tenants *tenants, const struct settings *settings,
         free(carriers);
         return api_problem_no_memory(p);
     }
+    lock_init(&carriers->look, LOCK_CARRIERS);
     int rc = 0;
     while (!rc && carriers->n < N_THREADS) {
         struct thread *thread = &carriers->threads[carriers->n];
@@ -199,6 +289,7 @@ carriers_close(struct carriers **carriers)
         ask_fini(&thread->work);
     }
     polls_free(&old->polls);
+    lock_fini(&old->look);
     free(old);
     *carriers = NULL;
 }

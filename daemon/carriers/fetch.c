@@ -148,6 +148,18 @@ open_spools(struct input *input, struct blobs *blobs, struct message *pull,
     return blobs_check_room(blobs, size, p);
 }
 
+/* Returns whether there is room for what the remote has sent so far. It may send more than it
+   said, or have said nothing. */
+static bool
+watch_spools(void *arg, struct api_problem *p)
+{
+    const struct input *input = arg;
+    bool ok = true;
+    for (size_t i = 0; ok && i < input->n; i++)
+        ok = spool_watch(input->spools[i], p);
+    return ok;
+}
+
 /* Pulls the files. The process has ended before they are read. */
 static bool
 pull_files(struct input *input, struct api_problem *p)
@@ -158,7 +170,10 @@ pull_files(struct input *input, struct api_problem *p)
     bool ok = open_spools(input, blobs, &pull, &numbers, p);
     pull.text = numbers.text;
     pull.text_len = numbers.len;
+    input->work->watch = watch_spools;
+    input->work->watch_arg = input;
     ok = ok && ask_carrier(input->work, &pull, MESSAGE_RESULT, &answer, p);
+    input->work->watch = NULL;
     message_fini(&answer);
     words_fini(&numbers);
     for (size_t i = 0; ok && i < input->n; i++)

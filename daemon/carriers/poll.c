@@ -17,6 +17,7 @@
 /* A version may become visible this much later than its time of creation says. */
 #define OVERLAP_MS (10 * 60 * 1000)
 #define MOST_ASKED_S 3600 /* a remote cannot ask for a longer wait */
+#define MOST_POLLS 4      /* remotes that are asked at the same time */
 
 METRIC_WORDS(how_labels, "how", "answered", "failed");
 METRIC(polls, COUNTER, "qdqd_hook_polls_total", &how_labels, ONE,
@@ -24,14 +25,14 @@ METRIC(polls, COUNTER, "qdqd_hook_polls_total", &how_labels, ONE,
 
 struct state {
     char name[SECTION_NAME];
-    int64_t due;   /* steady clock, in ms */
-    int64_t since; /* the remote's clock, in ms: older versions are known */
+    char asks[SECTION_NAME]; /* the remote that is being asked; "": none */
+    int64_t due;             /* steady clock, in ms */
+    int64_t since;           /* the remote's clock, in ms: older versions are known */
 };
 
 struct polls {
     struct lock lock;
     /* guarded by lock: */
-    bool is_busy; /* a thread asks */
     struct state *states;
     size_t n;
 };
@@ -76,8 +77,22 @@ state_of(struct polls *polls, const char *name)
     return &grown[polls->n++];
 }
 
-/* Claims the hook that is due first. NULL: none is, or another thread asks for one; *ret_ms
-   is then the time until one is due, -1: never. */
+/* Returns whether the remote may be asked now: not while it is asked for another hook, because
+   one that is slow would hold more threads then. */
+static bool
+may_ask(const struct polls *polls, const char *remote)
+{
+    size_t asked = 0;
+    for (size_t i = 0; i < polls->n; i++) {
+        if (strcmp(polls->states[i].asks, remote) == 0)
+            return false;
+        asked += *polls->states[i].asks != '\0';
+    }
+    return asked < MOST_POLLS;
+}
+
+/* Claims the hook that is due first. NULL: none is; *ret_ms is then the time until one is, -1:
+   never, or not before another poll has ended. */
 static const struct hook *
 claim(struct polls *polls, const struct remotes *remotes, int64_t *ret_since,
       int64_t *ret_ms)
@@ -89,18 +104,18 @@ claim(struct polls *polls, const struct remotes *remotes, int64_t *ret_since,
          hook = hooks_next(hook)) {
         const struct state *state =
             hook->poll ? state_of(polls, hook->section.name) : NULL;
-        if (!state || state->due >= due)
+        if (!state || state->due >= due || !may_ask(polls, hook->remote))
             continue;
         due = state->due;
         *ret_since = state->since;
         first = hook;
     }
     *ret_ms = !first ? -1 : due > now ? due - now : 0;
-    if (polls->is_busy && !*ret_ms)
-        *ret_ms = 1000;
-    if (polls->is_busy || *ret_ms)
+    if (*ret_ms)
         first = NULL;
-    polls->is_busy = polls->is_busy || first;
+    if (first)
+        snprintf(state_of(polls, first->section.name)->asks, SECTION_NAME, "%s",
+                 first->remote);
     lock_release(&polls->lock);
     return first;
 }
@@ -119,7 +134,8 @@ release(struct polls *polls, const struct hook *hook, int64_t since,
         state->since = since;
     if (state)
         state->due = clock_steady_ms() + seconds * 1000;
-    polls->is_busy = false;
+    if (state)
+        state->asks[0] = '\0';
     lock_release(&polls->lock);
 }
 
@@ -227,8 +243,8 @@ ask_remote(struct tenants *tenants, struct carrier_work *work, const struct hook
 
 /* Asks for one hook. *since becomes the time from which the next question asks. */
 static bool
-poll_hook(struct tenants *tenants, struct carrier_work *work, const struct hook *hook,
-          int64_t *since, struct api_problem *p)
+ask_and_follow(struct tenants *tenants, struct carrier_work *work,
+               const struct hook *hook, int64_t *since, struct api_problem *p)
 {
     struct message answer = {0};
     struct found *list = NULL;
@@ -248,24 +264,31 @@ poll_hook(struct tenants *tenants, struct carrier_work *work, const struct hook 
 }
 
 bool
-poll_one(struct polls *polls, struct tenants *tenants, struct carrier_work *work,
-         int64_t *ret_ms)
+poll_claim(struct polls *polls, struct tenants *tenants, struct poll *ret,
+           int64_t *ret_ms)
 {
+    ret->remotes = tenants_remotes(tenants);
+    ret->since = 0;
+    ret->hook = claim(polls, ret->remotes, &ret->since, ret_ms);
+    if (!ret->hook)
+        remotes_release(&ret->remotes);
+    return ret->hook;
+}
+
+void
+poll_hook(struct polls *polls, struct tenants *tenants, struct carrier_work *work,
+          struct poll *poll)
+{
+    const struct hook *hook = poll->hook;
     struct api_problem problem = {0};
     char quoted[LOG_QUOTED];
-    int64_t since = 0;
-    struct remotes *remotes = tenants_remotes(tenants);
-    const struct hook *hook = claim(polls, remotes, &since, ret_ms);
-    if (hook) {
-        bool ok = poll_hook(tenants, work, hook, &since, &problem);
-        bool stopped = !ok && problem.code == API_CANCELLED;
-        metrics_add(tenants_metrics(tenants), &metric_polls, !ok, !stopped);
-        if (!ok && !stopped)
-            log_error("hook_poll_failed", "hook=%s code=%s detail=%s",
-                      hook->section.name, api_problem_slug(problem.code),
-                      log_quote(quoted, problem.detail));
-        release(polls, hook, ok ? since : -1, work->retry_after);
-    }
-    remotes_release(&remotes);
-    return hook;
+    bool ok = ask_and_follow(tenants, work, hook, &poll->since, &problem);
+    bool stopped = !ok && problem.code == API_CANCELLED;
+    metrics_add(tenants_metrics(tenants), &metric_polls, !ok, !stopped);
+    if (!ok && !stopped)
+        log_error("hook_poll_failed", "hook=%s code=%s detail=%s", hook->section.name,
+                  api_problem_slug(problem.code), log_quote(quoted, problem.detail));
+    release(polls, hook, ok ? poll->since : -1, work->retry_after);
+    remotes_release(&poll->remotes);
+    poll->hook = NULL;
 }

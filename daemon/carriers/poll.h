@@ -5,18 +5,31 @@
 
 #include "carriers/ask.h"
 
+struct hook;
 struct polls; /* when each hook asks next */
+struct remotes;
 struct tenants;
 
 /* Returns NULL when out of memory. */
 struct polls *polls_new(void);
 void polls_free(struct polls **polls);
+
+/* A hook that is due. */
+struct poll {
+    struct remotes *remotes; /* has the hook */
+    const struct hook *hook;
+    int64_t since; /* older versions are known */
+};
+
 /*
- * Asks for the hook that is due first and submits jobs for what is new. One thread at a time
- * does so. Returns whether a hook was due; if none was, *ret_ms is the time until one is, -1:
- * never.
+ * Claims the hook that is due first; the caller then calls poll_hook(). Returns false when none
+ * is: *ret_ms is then the time until one is, -1: never, or not before another poll has ended.
+ * One remote is asked for one hook at a time.
  */
-bool poll_one(struct polls *polls, struct tenants *tenants, struct carrier_work *work,
-              int64_t *ret_ms);
+bool poll_claim(struct polls *polls, struct tenants *tenants, struct poll *ret,
+                int64_t *ret_ms);
+/* Asks the remote and submits jobs for what is new. */
+void poll_hook(struct polls *polls, struct tenants *tenants, struct carrier_work *work,
+               struct poll *poll);
 
 #endif

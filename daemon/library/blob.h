@@ -130,6 +130,10 @@ void lent_file_trim(int *fd);
 void lent_file_close(int *fd);
 bool spool_write(struct spool *spool, const void *data, size_t len,
                  struct api_problem *p);
+/* Counts the bytes that another process has written to the spool's file so far, and checks now
+   and then whether there is room for them: another process knows nothing of the limits. The
+   caller must not hold the library's lock. DISK_FULL, IO. */
+bool spool_watch(struct spool *spool, struct api_problem *p);
 /* Copies a whole file into an empty spool that a worker will write to and that
    spool_finish_file() finishes. *ret is the id of the copied bytes. */
 bool spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE],

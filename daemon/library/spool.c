@@ -14,12 +14,16 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+/* bytes of a file after which the free room on the disk is checked again */
+#define WATCH_EVERY (8u << 20)
+
 struct spool {
     struct blobs *blobs;
     int fd;
     char name[NAME_SIZE]; /* file name in STATE/tmp */
     struct digest *digest;
     uint64_t size;        /* bytes, counted in blobs->spooled */
+    uint64_t lent;        /* the same, of a file that another process writes */
     char id[DIGEST_SIZE]; /* "" until finished */
     bool replaces;        /* replaces a blob of the same name, if there is one */
     bool stored;          /* the blob of that name is durable */
@@ -171,6 +175,30 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
     return true;
 }
 
+/* Counts `now` bytes as those that another process has written. */
+static void
+count_lent(struct spool *spool, uint64_t now)
+{
+    spool->blobs->spooled += now - spool->lent;
+    spool->lent = now;
+}
+
+bool
+spool_watch(struct spool *spool, struct api_problem *p)
+{
+    struct stat st;
+    if (fstat(spool->fd, &st))
+        return blobs_fail(p, "reading a temporary file");
+    uint64_t now = (uint64_t)st.st_size;
+    bool is_due = now / WATCH_EVERY != spool->lent / WATCH_EVERY;
+    uint64_t most = spool->blobs->limits.max_bytes;
+    count_lent(spool, now);
+    if (!is_due &&
+        (!most || blobs_counted(spool->blobs) + spool->blobs->spooled <= most))
+        return true;
+    return blobs_check_room(spool->blobs, 0, p);
+}
+
 bool
 spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_problem *p)
 {
@@ -262,6 +290,7 @@ copy_spool(struct spool *spool, struct api_problem *p)
               copy_file(spool, written, p);
     if (!spool->is_borrowed)
         close(written);
+    count_lent(spool, 0);
     spool->is_lent = spool->is_borrowed = false;
     return ok && spool_finish(spool, p);
 }
@@ -516,7 +545,7 @@ spool_discard(struct spool **spool)
 {
     if (!*spool)
         return;
-    (*spool)->blobs->spooled -= (*spool)->size;
+    (*spool)->blobs->spooled -= (*spool)->size + (*spool)->lent;
     if ((*spool)->fd >= 0) {
         if ((*spool)->name[0])
             unlinkat((*spool)->blobs->tmp, (*spool)->name, 0);

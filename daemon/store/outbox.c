@@ -231,12 +231,15 @@ store_delivery_fini(struct store_delivery *delivery)
 }
 
 bool
-store_outbox_wait(struct store *store, int64_t now, int64_t *ret, struct api_problem *p)
+store_outbox_wait(struct store *store, int64_t now, bool fetches, bool deliveries,
+                  int64_t *ret, struct api_problem *p)
 {
     bool any = false;
     lock_acquire(&store->lock);
     *ret = 0;
     bind_int(&store->statements[OUTBOX_WAIT], 1, now);
+    bind_int(&store->statements[OUTBOX_WAIT], 2, fetches);
+    bind_int(&store->statements[OUTBOX_WAIT], 3, deliveries);
     bool ok = ask(store, OUTBOX_WAIT, &any, ret, p);
     if (*ret < 0)
         *ret = 0;

@@ -99,9 +99,10 @@ bool store_delivery_retry(struct store *store, const char *job, const char *id,
                           struct api_problem *p);
 void store_delivery_fini(struct store_delivery *delivery);
 
-/* Finds how long it is until the next fetch or delivery is due, in ms; -1: none waits. */
-bool store_outbox_wait(struct store *store, int64_t now, int64_t *ret,
-                       struct api_problem *p);
+/* Finds how long it is until the next fetch or delivery is due, in ms, of those that the caller
+   asks for; -1: none waits. */
+bool store_outbox_wait(struct store *store, int64_t now, bool fetches, bool deliveries,
+                       int64_t *ret, struct api_problem *p);
 
 /* A webhook that is told of jobs. Texts are borrowed. */
 struct store_webhook {

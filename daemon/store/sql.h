@@ -301,13 +301,14 @@ STATEMENT(DELIVERY_STATE, "SELECT state = 'failed' FROM @deliveries"
                           " WHERE id = ?1 AND job = ?2")
 STATEMENT(DELIVERY_RETRY, "UPDATE @deliveries SET state = 'pending', attempts = 0,"
                           " due_at = 0 WHERE id = ?1 AND job = ?2 AND state = 'failed'")
-/* The time until then; negative: it has passed. No row: none waits. */
+/* The time until then; negative: it has passed. No row: none waits. ?2 and ?3: whether fetches
+   and deliveries count. */
 /* clang-format off */
 STATEMENT(OUTBOX_WAIT,
           "SELECT min(due) - " MOMENT("?1") " FROM"
-          " (SELECT min(fetch_due) AS due FROM @jobs WHERE " FETCH_WAITS
+          " (SELECT min(fetch_due) AS due FROM @jobs WHERE " FETCH_WAITS " AND ?2 = 1"
           " UNION ALL SELECT min(due_at) FROM @deliveries"
-          " WHERE state = 'pending' AND claimed = 0) AS waiting"
+          " WHERE state = 'pending' AND claimed = 0 AND ?3 = 1) AS waiting"
           " HAVING min(due) IS NOT NULL")
 /* clang-format on */
 STATEMENT(WEBHOOKS_CLEAR, "DELETE FROM @webhooks")

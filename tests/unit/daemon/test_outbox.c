@@ -117,7 +117,7 @@ static int64_t
 waits(void)
 {
     int64_t ms;
-    ck_assert(store_outbox_wait(store, 10, &ms, &problem));
+    ck_assert(store_outbox_wait(store, 10, true, true, &ms, &problem));
     return ms;
 }
 

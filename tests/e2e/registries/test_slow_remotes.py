@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remotes that are slow, or that never end, cost the tenants that use them, and nobody else."""
+
+import json
+import os
+import threading
+import time
+
+import pytest
+
+import access
+import nets
+from far import Far
+from service import Service, eventually
+
+MODEL = nets.block_net()
+SPEC = {"calibration": {"random_samples": 2}, "evaluate": False}
+LARGE = 20 << 20
+
+
+@pytest.fixture
+def good():
+    one = Far(MODEL, **{"MLmodel": b"flavors: {}\n"})
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def bad():
+    one = Far(bytes(LARGE), **{"MLmodel": b"flavors: {}\n"})
+    one.go_on = threading.Event()
+    yield one
+    one.go_on.set()
+    one.close()
+
+
+@pytest.fixture
+def start(good, bad, tmp_path):
+    """Makes a daemon that has both remotes and further sections."""
+    made = []
+
+    def make(more="", **settings):
+        (tmp_path / "qdqd.conf").write_text("".join(
+            f"[remote {name}]\nkind = mlflow\nurl = {one.url}\nallow_private = true\n"
+            "timeout = 5\n" for name, one in (("good", good), ("bad", bad))) + more)
+        one = Service(tmp_path, **{f"QDQD_{k.upper()}": str(v) for k, v in settings.items()})
+        one.arguments = ["--config", tmp_path / "qdqd.conf"]
+        made.append(one)
+        return one.start()
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def is_file(path):
+    return "/artifacts/" in path and path.endswith(".onnx")
+
+
+def trickle(far):
+    """Has the remote send its file as slowly as it may, a little more than 1 KB a second."""
+    def send(handler, path):
+        if not is_file(path):
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(LARGE))
+        handler.end_headers()
+        try:
+            while not far.go_on.wait(0.5):
+                handler.wfile.write(bytes(1024))
+        except OSError:
+            pass
+        handler.close_connection = True
+        return True
+
+    far.fault = send
+    return lambda: sum(map(is_file, far.paths()))
+
+
+def submit(one, remote, **members):
+    answer = one.post("/v1/jobs", json={"model": f"{remote}:models:/glyph/1", "spec": SPEC,
+                                        "fresh": True, **members})
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def test_another_tenant_does_not_wait(start, good, bad):
+    daemon = start()
+    a, b, c = (access.tenant(daemon, name) for name in "abc")
+    asked = trickle(bad)
+    slow = [submit(one, "bad") for one in (a, b) for _ in range(8)]
+    # Both get some of their files, one after the other only as far as others keep a share.
+    eventually(lambda: asked() >= 4)
+    job = submit(c, "good", publish=[{"remote": "good", "ref": "models:/out"}])
+    assert c.succeeded(job)
+    eventually(lambda: [one["state"] for one in c.job(job)["deliveries"]] == ["delivered"])
+    for one, id in zip([a] * 8 + [b] * 8, slow):
+        assert one.job(id)["state"] == "queued"
+        one.post(f"/v1/jobs/{id}/cancel")
+
+
+def test_a_tenant_has_three_fetches_and_its_deliveries_beside_them(start, good, bad):
+    daemon = start()
+    model = daemon.upload("models", MODEL)
+    asked = trickle(bad)
+    slow = [submit(daemon, "bad") for _ in range(5)]
+    eventually(lambda: asked() == 3)
+    job = daemon.submit(model=model, spec=SPEC, publish=[{"remote": "good", "ref": "models:/out"}])
+    eventually(lambda: [one["state"] for one in daemon.job(job)["deliveries"]] == ["delivered"])
+    assert asked() == 3
+    # A fetch that ends lets the next one begin at once.
+    bad.go_on.set()
+    began = time.monotonic()
+    bad.fault, bad.files["0/models/m-0/model.onnx"] = None, MODEL
+    for id in slow:
+        daemon.post(f"/v1/jobs/{id}/cancel")
+    assert daemon.succeeded(submit(daemon, "bad"))
+    assert time.monotonic() - began < 30
+
+
+def test_another_hook_does_not_wait(start, good, bad, tmp_path):
+    (tmp_path / "spec.json").write_text(json.dumps(SPEC))
+    rule = f"models = *\npoll = 1\nspec = {tmp_path}/spec.json\npublish = models:/{{name}}-int8\n"
+    bad.fault = lambda handler, path: bad.go_on.wait(60)
+    daemon = start(f"[hook slow]\nremote = bad\n{rule}[hook quick]\nremote = good\n{rule}")
+    eventually(lambda: len([1 for path in bad.paths() if path.endswith("search")]) == 1)
+    polls = [path for path in good.paths() if path.endswith("search")]
+    eventually(lambda: len([1 for path in good.paths() if path.endswith("search")])
+               > len(polls) + 1, seconds=4)
+
+
+def test_a_file_without_an_end_keeps_to_the_limit(start, bad):
+    """The remote does not say how long its file is, and max_bytes is far away."""
+    most = 24_000_000
+    daemon = start(storage_max_bytes=most)
+    broken = threading.Event()
+
+    def send(handler, path):
+        if path.endswith("/artifacts"):
+            handler.answer({"files": [{"path": "model.onnx", "is_dir": False}]})
+            return True
+        if not is_file(path):
+            return False
+        handler.send_response(200)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        try:
+            while not bad.go_on.wait(0.02):
+                handler.wfile.write(os.urandom(1 << 20))
+        except OSError:
+            broken.set()
+        handler.close_connection = True
+        return True
+
+    bad.fault = send
+    job = submit(daemon, "bad")
+    peak = 0
+    deadline = time.monotonic() + 20
+    while not broken.is_set() and time.monotonic() < deadline:
+        peak = max(peak, sum(os.stat(path).st_size for path in daemon.temporary_files()
+                             if os.path.exists(path)))
+        time.sleep(0.01)
+    assert broken.is_set()
+    # The daemon looks ten times a second, and so much may come meanwhile.
+    assert most / 2 < peak < most + (20 << 20)
+    eventually(lambda: daemon.temporary_files() == [])
+    # Nothing is counted that is gone.
+    daemon.upload("datasets", nets.samples())
+    daemon.post(f"/v1/jobs/{job}/cancel")
