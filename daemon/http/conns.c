@@ -30,8 +30,9 @@ struct conn {
     int socket;
     /* for IPv6 the first 64 bits, which one network shares; all zero: no address */
     unsigned char address[16];
-    bool reserve; /* it occupies a reserved place; constant */
-    bool cut;     /* its socket was shut down; guarded by the lock of conns */
+    bool reserve;      /* it occupies a reserved place; constant */
+    bool cut;          /* its socket was shut down; guarded by the lock of conns */
+    const void *owner; /* whose last request it carried; guarded by the lock of conns */
     _Atomic enum conn_phase phase;
     /* when the phase began; in a body, when its rate was last checked */
     atomic_int_fast64_t since;
@@ -145,19 +146,55 @@ read_address(const struct sockaddr *from, unsigned char ret[16])
     }
 }
 
-/* Returns whether an address has as many connections as it may have; false when there
-   is no address. The caller holds the lock. */
-static bool
-address_is_full(const struct conns *conns, const unsigned char address[16])
+/* Counts the connections of an address; 0 when there is no address. The caller holds the
+   lock. */
+static int64_t
+count_of_address(const struct conns *conns, const unsigned char address[16])
 {
     lock_assert_held(&conns->lock);
     static const unsigned char none[16];
     int64_t n = 0;
     if (!memcmp(address, none, sizeof none))
-        return false;
+        return 0;
     for (const struct conn *c = conns->newest; c; c = c->next)
         n += !c->reserve && !memcmp(c->address, address, sizeof none);
-    return n >= conns->settings->http_connections_per_address;
+    return n;
+}
+
+/* Returns whether an address has as many connections as it may have. */
+static bool
+address_is_full(const struct conns *conns, const unsigned char address[16])
+{
+    return count_of_address(conns, address) >=
+           conns->settings->http_connections_per_address;
+}
+
+/* Counts the other connections that carry an owner's requests. The caller holds the lock. */
+static int64_t
+count_of_owner(const struct conn *conn, const void *owner)
+{
+    int64_t n = 0;
+    lock_assert_held(&conn->conns->lock);
+    for (const struct conn *c = conn->conns->newest; c; c = c->next)
+        n += c != conn && !c->reserve && !c->cut && c->owner == owner;
+    return n;
+}
+
+bool
+conn_claim(struct conn *conn, const void *owner)
+{
+    struct conns *conns = conn->conns;
+    int64_t all = conns->settings->http_connections;
+    int64_t one = conns->settings->http_connections_per_address;
+    int64_t share = (one < all ? one : all) / 16;
+    lock_acquire(&conns->lock);
+    bool is_crowded = (int64_t)conns->n > all - all / 4 ||
+                      count_of_address(conns, conn->address) > one - one / 4;
+    bool may = !is_crowded || count_of_owner(conn, owner) < (share > 0 ? share : 1);
+    if (may)
+        conn->owner = owner;
+    lock_release(&conns->lock);
+    return may;
 }
 
 /* Returns whether the connection is silent: every received byte was read, and no

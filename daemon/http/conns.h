@@ -52,6 +52,12 @@ struct conn *conn_of(struct MHD_Connection *connection);
 int conn_socket(struct MHD_Connection *connection);
 /* Returns whether this connection may only ask for the daemon's health. */
 bool conn_is_reserve(const struct conn *conn);
+/*
+ * Notes whose request a connection carries: `owner` is that tenant's, and is only compared.
+ * Returns false when the last quarter of the places is reached, of all or of the client's
+ * address, and the owner has a sixteenth of them or more: these are kept for other tenants.
+ */
+bool conn_claim(struct conn *conn, const void *owner);
 void conn_begin(struct conn *conn, enum conn_phase phase);
 void conn_received(struct conn *conn, size_t len);
 

@@ -264,6 +264,21 @@ check_connection_limit(const struct request *request, struct api_problem *p)
                            "http.connections_per_address)");
 }
 
+/* Keeps one tenant from taking all connections. Without tokens there is one tenant. */
+static bool
+check_share(const struct http_needs *needs, struct request *request,
+            struct api_problem *p)
+{
+    if (!request->conn || !tokens_count(needs->tokens) ||
+        conn_claim(request->conn, request->service))
+        return true;
+    request->ends_connection = true;
+    return api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
+                           "the tenant has many connections, and those that are left "
+                           "are for others (http.connections, "
+                           "http.connections_per_address)");
+}
+
 static bool
 check_head_size(const struct request *request, struct api_problem *p)
 {
@@ -302,7 +317,8 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
         !check_host(needs, host, request, p) ||
         !check_length(request, body_limit(request), p) ||
         (scope != API_SCOPE_ANYBODY && !check_connection_limit(request, p)) ||
-        (has_token && !check_token(needs, request, p)) ||
+        (has_token &&
+         (!check_token(needs, request, p) || !check_share(needs, request, p))) ||
         (found && request->match.route == API_ROUTE_readyz &&
          !tokens_check_rows(needs->tokens, p)))
         return false;
