@@ -122,22 +122,18 @@ passed_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
     return bias_add_input(layers, node);
 }
 
+static bool
+comes_from_pair(const struct qdqi_layers *layers, const struct qdqi_tensor *t)
+{
+    return t && t->producer >= 0 && layers->dequantized[t->producer];
+}
+
 bool
 qdqi_layer_is_paired(const struct qdqi_layers *layers, const struct qdqi_node *node,
                      int i)
 {
     bool there = i >= 0 && (size_t)i < node->proto->n_input;
-    const struct qdqi_tensor *t = there ? node->inputs[i] : NULL;
-    while (t && t->producer >= 0) {
-        const struct qdqi_node *maker = &layers->model->graph.nodes[t->producer];
-        int passed = layers->passes[t->producer];
-        if (qdqi_node_is(maker->proto, "DequantizeLinear"))
-            return true;
-        t = passed >= 0 && (size_t)passed < maker->proto->n_input
-                ? maker->inputs[passed]
-                : NULL;
-    }
-    return false;
+    return there && comes_from_pair(layers, node->inputs[i]);
 }
 
 /* --- consumers ------------------------------------------------------------ */
@@ -198,7 +194,8 @@ qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,
     int8_t *passes = qdqi_arena_array(arena, n, sizeof *passes);
     int64_t *sources = qdqi_arena_array(arena, n, sizeof *sources);
     int *counts = qdqi_arena_array(arena, n, sizeof *counts);
-    if (!layers || !passes || !sources || !counts)
+    bool *dequantized = qdqi_arena_array(arena, n, sizeof *dequantized);
+    if (!layers || !passes || !sources || !counts || !dequantized)
         return qdqi_no_memory(err);
     *layers = (struct qdqi_layers){
         .model = model,
@@ -206,6 +203,7 @@ qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,
         .classes = qdqi_arena_array(arena, n, sizeof *layers->classes),
         .passes = passes,
         .sources = sources,
+        .dequantized = dequantized,
         .n_consumers = counts,
         .named = qdqi_arena_array(arena, n, sizeof *layers->named),
         .queue = qdqi_arena_array(arena, n + 1, sizeof *layers->queue),
@@ -215,6 +213,7 @@ qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,
     memset(passes, -1, n);
     for (size_t i = 0; i < n; i++) {
         const struct qdqi_node *node = &model->graph.nodes[i];
+        dequantized[i] = qdqi_node_is(node->proto, "DequantizeLinear");
         if (model->graph.scopes[node->scope].is_opaque)
             continue;
         layers->classes[i] = qdqi_class_of(rows, model, node);
@@ -222,6 +221,8 @@ qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,
         if (input >= 0 && (size_t)input < node->proto->n_input) {
             sources[i] = source_of(layers, node->inputs[input]);
             passes[i] = (int8_t)input;
+            dequantized[i] =
+                dequantized[i] || comes_from_pair(layers, node->inputs[input]);
         }
     }
     count_consumers(layers, counts);

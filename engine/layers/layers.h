@@ -21,6 +21,8 @@ struct qdqi_layers {
     const int8_t *passes; /* index of the input that the node passes on, or -1 */
     /* of a node that passes data on: the node that makes the data, or -1 */
     const int64_t *sources;
+    /* whether it is a DequantizeLinear, or passes on what one makes */
+    const bool *dequantized;
     const int *n_consumers; /* see qdqi_layer_consumers() */
     bool *named;            /* whether a spec entry selects it by name or pattern */
     const struct qdqi_node **queue; /* work space for visiting consumers */

@@ -35,6 +35,9 @@ struct planner {
     /* For each node, known when all layers have been decided on: whether a layer
        reads its outputs from a pair, perhaps behind copies and activations. */
     bool *feeds_int8;
+    /* From a tensor's name to the counts of its readers, while the target onnxruntime
+       weighs layers (targets/onnxruntime_gain.c); else NULL. */
+    struct qdqi_map *readers;
     struct qdqi_outputs outputs;
     struct qdqi_map
         /* maps a name to its row in the plan; filled when all are collected */

@@ -471,9 +471,8 @@ decide_outputs(struct planner *p, struct qdq_error *err)
     enum qdq_code code = leave_blocks(p, err);
     if (code)
         return code;
-    if (qdqi_rule_is_on(p, C15))
-        qdqi_gain_apply(p, C15);
-    bool ok = qdqi_outputs_begin(p);
+    bool ok =
+        (!qdqi_rule_is_on(p, C15) || qdqi_gain_apply(p, C15)) && qdqi_outputs_begin(p);
     for (size_t i = 0; ok && i < p->n_layers; i++)
         ok = decide_output(p, &p->layers[i]);
     for (size_t i = 0; ok && i < p->n_layers; i++)

@@ -109,9 +109,58 @@ count_readers(const struct planner *p, const struct qdqi_tensor *t, int far,
 static struct readers
 readers_of(const struct planner *p, const struct qdqi_tensor *t)
 {
+    const struct readers *kept = p->readers ? qdqi_map_get(p->readers, t->name) : NULL;
     struct readers readers = {0, 0};
+    if (kept)
+        return *kept;
     count_readers(p, t, 0, &readers);
     return readers;
+}
+
+/* Keeps the counts of a tensor, so that a tensor with many readers is counted once and not
+   for each of them. Returns false when out of memory. */
+static bool
+keep_readers(struct planner *p, const struct qdqi_tensor *t)
+{
+    if (qdqi_map_get(p->readers, t->name))
+        return true;
+    struct readers *readers = qdqi_arena_alloc(p->plan->arena, sizeof *readers);
+    if (!readers)
+        return false;
+    count_readers(p, t, 0, readers);
+    return qdqi_map_put(p->readers, t->name, readers);
+}
+
+static bool
+keep_all_readers(struct planner *p)
+{
+    bool ok = (p->readers = qdqi_map_new(p->plan->arena));
+    for (size_t i = 0; ok && i < p->n_layers; i++) {
+        const struct qdq_layer *layer = &p->layers[i];
+        const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+        if (layer->n_inputs > 0)
+            ok = keep_readers(p, node->inputs[layer->quantized_inputs[0]]) &&
+                 keep_readers(p, node->outputs[0]);
+    }
+    return ok;
+}
+
+/* Counts the reader of a tensor, which read integers up to now, as another one. */
+static void
+recount_reader(const struct planner *p, const struct qdqi_tensor *t)
+{
+    for (int far = 0; t && far < FAR; far++) {
+        struct readers *kept = qdqi_map_get(p->readers, t->name);
+        const struct qdqi_node *node = maker_of(p, t);
+        if (kept) {
+            kept->integer--;
+            kept->other++;
+        }
+        if (!node || node->proto->n_input == 0 ||
+            !is_passed_on(qdqi_kernel_role(node->proto->op_type)))
+            return;
+        t = node->inputs[0];
+    }
 }
 
 bool
@@ -267,6 +316,10 @@ reason_against(const struct planner *p, const struct qdq_layer *layer)
 static void
 leave(const struct planner *p, struct qdq_layer *layer, int rule, const char *reason)
 {
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    for (size_t i = 0; computes(qdqi_kernel_role(layer->op)) && i < layer->n_inputs;
+         i++)
+        recount_reader(p, node->inputs[layer->quantized_inputs[i]]);
     layer->quantized_inputs = NULL;
     layer->n_inputs = 0;
     layer->weight_input = layer->weight_axis = -1;
@@ -324,11 +377,11 @@ weighs(const struct planner *p, const struct qdq_layer *layer)
            p->graph->classes[layer->node]->is_recurrent;
 }
 
-void
+bool
 qdqi_gain_apply(struct planner *p, int rule)
 {
     const double most = most_gain(p);
-    bool changed = true;
+    bool changed = keep_all_readers(p), ok = changed;
     /* Each layer that is left may take away what its neighbours gain. */
     while (changed) {
         changed = false;
@@ -344,6 +397,8 @@ qdqi_gain_apply(struct planner *p, int rule)
             changed = true;
         }
     }
-    if (!p->spec->dynamic)
+    if (ok && !p->spec->dynamic)
         leave_small_gain(p, rule, most);
+    p->readers = NULL;
+    return ok;
 }

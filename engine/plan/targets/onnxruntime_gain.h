@@ -9,9 +9,9 @@
 /*
  * Leaves in floating point the layers of integer kernels that no entry selects and by
  * which onnxruntime gains nothing. `rule` is the rule that asks for that. All layers
- * must have been decided on.
+ * must have been decided on. Returns false when out of memory.
  */
-void qdqi_gain_apply(struct planner *p, int rule);
+bool qdqi_gain_apply(struct planner *p, int rule);
 
 /* Returns whether an integer kernel makes the tensor, perhaps in front of layers that
    move data or clip. */
