@@ -42,7 +42,9 @@ ADVICE("opset_per_tensor",
        "ask for it with opset.")
 ADVICE("opset_float16",
        "Export the model with opset 19 or later, or ask for it with opset.")
-ADVICE("not_observed", "Add samples that take the other branch.")
+ADVICE("not_observed",
+       "Add samples that take the other branch, or in which the input has "
+       "elements.")
 ADVICE("dead_tensor",
        "Add samples for which the tensor is not zero, or leave its layer in float.")
 ADVICE("random_samples", "Calibrate with real samples before the figures are believed.")

@@ -328,14 +328,16 @@ range_of(const struct calibration *c, size_t i)
 }
 
 /*
- * Computes the ranges of observed activations. An activation of a nested graph that no
- * sample reached is not an error: *ret_unreached counts those, and their layers stay in
- * float.
+ * Computes the ranges of observed activations. *ret_unreached counts those without a value:
+ * they are in a nested graph that no sample enters, or have no elements in any sample. Their
+ * layers stay in float. NOT_OBSERVED where all of them are like that.
  */
 static enum qdq_code
 choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
+    const char *first = NULL; /* the first of them in the main graph */
+    size_t n_reached = 0;
     *ret_unreached = 0;
     for (size_t i = 0; i < c->observers.n; i++) {
         const struct qdqi_observer *o = &c->observers.rows[i];
@@ -344,15 +346,20 @@ choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *er
         if (!qdqi_extremes_empty(&o->all.extremes)) {
             job->ranges[i] = range_of(c, i);
             job->methods[i] = c->method->name;
+            n_reached++;
             continue;
         }
-        if (job->plan->activations[i].tensor->scope == 0)
-            return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, o->tensor,
-                                 "tensor '%s' was not reached by any of %lld samples",
-                                 o->tensor, (long long)job->calibrated_samples);
+        if (!first && job->plan->activations[i].tensor->scope == 0)
+            first = o->tensor;
         (*ret_unreached)++;
     }
-    return QDQ_OK;
+    if (!first || n_reached > 0)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, first,
+                         "tensor '%s' has no elements in any of %lld samples, nor has "
+                         "any other tensor that is to be calibrated: add samples in "
+                         "which it has some, or give its range in calibration.ranges",
+                         first, (long long)job->calibrated_samples);
 }
 
 /* Returns whether activation i, or the activation whose range it shares, has a
@@ -381,15 +388,18 @@ static enum qdq_code
 warn_unreached(struct qdqi_job *job, const char *first, size_t n, struct qdq_error *err)
 {
     if (n == 1)
-        return qdqi_warn(&job->warnings, job->arena, err, "not_observed", first,
-                         "no sample comes to this layer, which is in a nested graph: "
-                         "it stays in floating point. calibration.ranges may say the "
-                         "range of its input");
-    return qdqi_warn(&job->warnings, job->arena, err, "not_observed", first,
-                     "no sample comes to %zu layers, which are in nested graphs: they "
-                     "stay in floating point, with the reason 'not observed'. "
-                     "calibration.ranges may say the ranges of their inputs",
-                     n);
+        return qdqi_warn(
+            &job->warnings, job->arena, err, "not_observed", first,
+            "no sample comes to this layer, which is in a nested graph "
+            "or has an input without elements: it stays in floating point. "
+            "calibration.ranges may say the range of its input");
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "not_observed", first,
+        "no sample comes to %zu layers, which are in nested graphs or have "
+        "inputs without elements: they stay in floating point, with the "
+        "reason 'not observed'. calibration.ranges may say the ranges of "
+        "their inputs",
+        n);
 }
 
 static enum qdq_code

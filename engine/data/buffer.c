@@ -34,7 +34,7 @@ qdqi_buffer_new(size_t size, size_t large, struct qdqi_buffer *ret,
 {
     if (size >= large && map_file(size, ret))
         return QDQ_OK;
-    unsigned char *data = malloc(size);
+    unsigned char *data = malloc(size > 0 ? size : 1);
     if (!data)
         return qdqi_no_memory(err);
     *ret = (struct qdqi_buffer){data, size, -1};

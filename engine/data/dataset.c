@@ -93,8 +93,9 @@ check_array(const struct qdqi_npy *npy, const char *name, uint64_t size,
     if (npy->rank == 0)
         return qdqi_array_invalid(name, err,
                                   "a scalar; samples lie along axis 0 of an array");
-    if (npy->size == 0)
-        return qdqi_array_invalid(name, err, "it has no elements");
+    if (npy->shape[0] == 0)
+        return qdqi_array_invalid(name, err,
+                                  "it has no samples: axis 0 has the size 0");
     if (npy->fortran && npy->size > QDQI_FORTRAN_MAX)
         return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_INPUT, name,
                              "array '%s': %" PRIu64

@@ -69,7 +69,7 @@ describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *d
         char one[40];
         /* -1: open, or different between samples */
         int64_t value = dims ? dims[i].value : shape[i];
-        if (value > 0)
+        if (value > 0 || (value == 0 && !dims))
             snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
         else
             snprintf(one, sizeof one, "%s?", i ? "," : "");

@@ -183,8 +183,6 @@ add_dim(struct qdqi_proto *p, struct qdqi_proto_head *head, uint64_t value,
     if (head->rank == QDQI_PROTO_MAX_RANK)
         return qdqi_array_invalid(p->stream->name, err, "it has more than %d axes",
                                   QDQI_PROTO_MAX_RANK);
-    if (value == 0)
-        return qdqi_array_invalid(p->stream->name, err, "it has no elements");
     if (value > INT64_MAX)
         return qdqi_array_invalid(p->stream->name, err, "axis %zu has a negative size",
                                   head->rank);
@@ -337,7 +335,8 @@ check_found(const struct qdqi_proto *p, const struct found *found,
     head->dtype = dtype;
     head->n = bytes / element;
     head->field = found->has_raw ? RAW_DATA : list_of(dtype);
-    if (found->has_raw ? found->list_at != 0 : found->list_at != head->field)
+    bool empty = head->n == 0 && !found->list_at;
+    if (found->has_raw ? found->list_at != 0 : found->list_at != head->field && !empty)
         return qdqi_array_invalid(name, err,
                                   found->list_at ? "its elements have another form "
                                                    "than its type"

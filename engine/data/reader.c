@@ -206,7 +206,8 @@ open_array(struct qdqi_reader *reader, struct qdq_error *err)
                                           reader->array->name, &reader->stream, err);
     if (code == QDQ_OK)
         code = qdqi_stream_skip(&reader->stream, reader->item->offset, err);
-    return code == QDQ_OK && reader->item->fortran ? load_whole(reader, err) : code;
+    bool reorders = reader->item->fortran && reader->item->size > 0;
+    return code == QDQ_OK && reorders ? load_whole(reader, err) : code;
 }
 
 enum qdq_code

@@ -31,7 +31,7 @@ QDQ_CODE(CALIBRATION_MISMATCH, "calibration_mismatch",
          "the calibration data does not fit the model's inputs")
 QDQ_CODE(NONFINITE, "nonfinite", "a NaN or an infinity was met")
 QDQ_CODE(NOT_OBSERVED, "not_observed",
-         "a tensor to be quantized was not reached by any calibration sample")
+         "no calibration sample has values of a tensor to be quantized")
 QDQ_CODE(RUN_FAILED, "run_failed", "ONNX Runtime could not load or run the model")
 QDQ_CODE(CANNOT_LOAD, "target_cannot_load",
          "the runtime of the target cannot load the model or the result")

@@ -355,7 +355,8 @@ BROKEN = {
     "too few elements": (one_set(tensor(raw_data=X.tobytes()[:-4])), "5 elements"),
     "half an element": (one_set(tensor(raw_data=X.tobytes()[:-2])), "5 elements"),
     "no elements": (one_set(tensor()), "no elements"),
-    "an empty axis": (one_set(tensor(dims=[0, 6])), "no elements"),
+    "an empty axis": (one_set(tensor(dims=[0, 6], raw_data=b"1234")),
+                      "1 elements are there, and its shape has 0"),
     "a negative axis": (one_set(tensor(dims=[-1], raw_data=b"")), "negative"),
     "a huge shape": (one_set(tensor(dims=[1 << 40, 1 << 40], raw_data=b"1")), "too large"),
     "many axes": (one_set(tensor(dims=[1] * 64, raw_data=X.tobytes()[:4])), "63 axes"),
@@ -602,6 +603,41 @@ def test_a_scalar_is_given_as_the_message_says(tmp_path):
     done = Quantized(tmp_path, SCALAR, npz(x=x, rate=np.array([1, 2, 3], np.int64)),
                      calibration={"method": "minmax"})
     assert done.range("m") == (0, 33)
+
+
+GROWS = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[B,S,4] x, float[B,T,4] past) => (float[B,U,4] y) <float[4,4] w = {
+        1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}> {
+        [key] k = MatMul (x, w)
+        [cache] y = Concat <axis = 1> (past, k) }
+    """)
+
+
+def past_in_sets(past):
+    return [{"x": x, "past": p} for x, p in zip(np.ones((4, 1, 2, 4), np.float32), past)]
+
+
+@pytest.mark.parametrize("data", [
+    npz(x=np.ones((4, 2, 4), np.float32), past=np.zeros((4, 0, 4), np.float32)),
+    sets(past_in_sets([np.zeros((1, 0, 4), np.float32)] * 4))], ids=["npz", "sets"])
+def test_an_input_without_elements(tmp_path, data):
+    """A decoder begins with an empty past. The layer that reads it has no range and stays in
+    float."""
+    done = Quantized(tmp_path, GROWS, data, target="onnxruntime", recipe="none")
+    reasons = {x["name"]: x["reason"] for x in done.report["layers"]}
+    assert reasons == {"key": "default", "cache": "not observed"}
+    told = [w for w in done.report["warnings"] if w["code"] == "not_observed"]
+    assert [w["node"] for w in told] == ["cache"]
+    assert "an input without elements" in told[0]["detail"]
+
+
+def test_sets_of_which_some_have_no_elements(tmp_path):
+    """The first and the third step have no past; the range is that of the others."""
+    past = [np.full((1, n, 4), n, np.float32) for n in (0, 2, 0, 3)]
+    done = Quantized(tmp_path, GROWS, sets(past_in_sets(past)), target="onnxruntime",
+                     recipe="none", calibration={"method": "minmax"})
+    assert done.range("past") == (2, 3)
 
 
 NEVER = onnx.parser.parse_model("""

@@ -382,30 +382,42 @@ def never_reached():
 
 
 def test_a_job_that_failed_leaves_them(daemon, tmp_path):
-    """A job that fails after calibration leaves its observations; the next job, with one
-    range given, observes nothing."""
+    """The command's job fails after calibration and leaves its observations; the next one
+    observes nothing."""
     jobs = Jobs(daemon, tmp_path, never_reached,
                 lambda: npz(x=np.random.default_rng(6).normal(0, 1, [9, *SIZE])
                             .astype(np.float32)))
-    spec = {"evaluate": False}
+    path = tmp_path / "o.qdqobs"
+    for name, data in zip(("m.onnx", "d.npz"), jobs.files):
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "refused.json").write_text(json.dumps({"accept": {"min_sqnr_db": 200}}))
+    done = subprocess.run([*QUANTIZE, "m.onnx", "--calibration", "d.npz", "--spec",
+                           "refused.json", "--observations", path.name], cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "qdq: accuracy: " in done.stderr
+    data, report = command(tmp_path, *jobs.files, {"evaluate": False},
+                           "--observations", path.name)
+    assert counted(report) == (0, 2)
+    assert [x["reason"] for x in report["layers"]] == ["default", "off by default",
+                                                       "not observed"]
+
+
+def test_a_job_in_which_no_tensor_has_elements(daemon, tmp_path):
+    """It fails, and so does the next one, which finds the observations. With the range given
+    there is nothing to observe."""
+    jobs = Jobs(daemon, tmp_path, never_reached,
+                lambda: npz(x=np.random.default_rng(6).normal(0, 1, [9, *SIZE])
+                            .astype(np.float32)))
+    spec = {"evaluate": False, "mode": "partial", "layers": [{"name": "second"}]}
     errors = [daemon.ended(daemon.submit(model=jobs.model, calibration=jobs.data,
                                          spec=spec))["error"] for _ in range(2)]
     assert errors[0] == errors[1] and errors[0]["code"] == "not_observed"
-    assert "'rows' was not reached by any of 9 samples" in errors[0]["detail"]
+    assert "'rows' has no elements in any of 9 samples" in errors[0]["detail"]
     spec["calibration"] = {"ranges": {"rows": [-1, 1]}}
     report = jobs.run(**spec)
-    assert counted(report) == (0, 1)
+    assert counted(report) == (0, 0)
     same(report, jobs.alone(**spec))
-    # The command does the same.
-    path = tmp_path / "o.qdqobs"
-    for _ in range(2):
-        done = subprocess.run([*QUANTIZE, "m.onnx", "--calibration", "d.npz",
-                               "--observations", path.name], cwd=tmp_path,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        assert done.returncode == 1
-        assert "'rows' was not reached by any of 9 samples" in done.stderr
-    data, report = command(tmp_path, *jobs.files, spec, "--observations", path.name)
-    assert counted(report) == (0, 1)
 
 
 def has_observations(daemon):
