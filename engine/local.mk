@@ -57,6 +57,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/calibrate/calibrate.c engine/calibrate/calibrate.h \
 	engine/calibrate/nonfinite.c engine/calibrate/nonfinite.h \
 	engine/calibrate/moments.c engine/calibrate/moments.h \
+	engine/calibrate/parallel.c engine/calibrate/parallel.h \
 	engine/cases/bind.c engine/cases/bind.h \
 	engine/cases/case.c engine/cases/case.h engine/cases/host.h \
 	engine/cases/catalog.c engine/cases/catalog.h \

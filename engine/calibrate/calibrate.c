@@ -16,6 +16,7 @@
 
 #include "calibrate/moments.h"
 #include "calibrate/nonfinite.h"
+#include "calibrate/parallel.h"
 #include "job/kept.h"
 #include "range/observations.h"
 #include "replan/replan.h"
@@ -187,6 +188,25 @@ restart(struct calibration *c, const struct qdqi_feed_options *options,
     return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
 }
 
+/* Makes the runs of a small model side by side. *ret_done is false where they are still to be
+   made, one after the other. */
+static enum qdq_code
+run_side_by_side(struct calibration *c, struct qdqi_runtime *runtime,
+                 const struct qdqi_feed_options *options, struct qdqi_feed **feed,
+                 bool *ret_done, struct qdq_error *err)
+{
+    const struct qdqi_parallel runs = {
+        .job = c->job, .wanted = c->wanted, .observers = &c->observers, .feed = *feed};
+    *ret_done = false;
+    if (c->moments.all.n > 0 || !qdqi_parallel_pays(&runs))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_parallel_run(&runs, runtime, ret_done, err);
+    if (!code && !*ret_done)
+        return restart(c, options, feed, err);
+    c->all = (struct qdqi_observed){.samples = qdqi_feed_samples(*feed)};
+    return code;
+}
+
 /* Chooses the tensors that are observed in the runtime's own layout. A device has none, and
    moments need the plain one. */
 static enum qdq_code
@@ -212,22 +232,25 @@ leave_blocks(struct calibration *c, enum qdq_code code, struct qdq_error *err)
     return true;
 }
 
-/* Runs the model: again in the plain layout, where that may help, and with half the batch
-   each time that device memory is too small. */
+/* Runs the model: a small one with several samples side by side. Else, or where that fails,
+   again in the plain layout, where that may help, and with half the batch each time that
+   device memory is too small. */
 static enum qdq_code
 run_until_it_fits(struct calibration *c, struct qdqi_runtime *runtime,
                   const struct qdqi_feed_options *options, struct qdqi_feed **feed,
                   struct qdq_error *err)
 {
-    for (;;) {
+    bool done;
+    enum qdq_code code = run_side_by_side(c, runtime, options, feed, &done, err);
+    while (!code && !done) {
         c->began = false;
-        enum qdq_code code = run_observed(c, runtime, *feed, err);
+        code = run_observed(c, runtime, *feed, err);
         if (!code || (!leave_blocks(c, code, err) &&
                       (!c->began || (code = qdqi_job_halve(c->job, code, err)))))
             return code;
-        if ((code = restart(c, options, feed, err)))
-            return code;
+        code = restart(c, options, feed, err);
     }
+    return code;
 }
 
 /* Runs the model where activations have to be observed. The feed is opened in any

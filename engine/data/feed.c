@@ -465,6 +465,21 @@ qdqi_feed_runs(const struct qdqi_feed *feed)
 }
 
 int64_t
+qdqi_feed_run_samples(const struct qdqi_feed *feed)
+{
+    return feed->rows;
+}
+
+size_t
+qdqi_feed_run_bytes(const struct qdqi_feed *feed)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < feed->n; i++)
+        sum += feed->bindings[i].row * feed->bindings[i].to_size * (size_t)feed->rows;
+    return sum;
+}
+
+int64_t
 qdqi_feed_available(const struct qdqi_feed *feed)
 {
     return feed->available;

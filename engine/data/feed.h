@@ -62,6 +62,9 @@ void qdqi_feed_close(struct qdqi_feed **feed);
 /* Return the number of samples in all runs together, and the number of runs. */
 int64_t qdqi_feed_samples(const struct qdqi_feed *feed);
 int64_t qdqi_feed_runs(const struct qdqi_feed *feed);
+/* Return the samples that a run takes, at most, and the bytes of its inputs then. */
+int64_t qdqi_feed_run_samples(const struct qdqi_feed *feed);
+size_t qdqi_feed_run_bytes(const struct qdqi_feed *feed);
 /* Returns the number of samples in the dataset, cut for this model. */
 int64_t qdqi_feed_available(const struct qdqi_feed *feed);
 /* Returns the warnings of the opening; borrowed. */

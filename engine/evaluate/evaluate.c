@@ -195,6 +195,7 @@ open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *
     const struct qdqi_session_options options = {.dev = job->dev,
                                                  .comparisons = &e->comparisons,
                                                  .basic = has_basic_sessions(job),
+                                                 .one_thread = qdqi_job_runs_fast(job),
                                                  .one_of_many = shares_memory(job)};
     struct qdqi_twin twin;
     enum qdq_code code = choose_layers(e, err);
@@ -251,6 +252,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.dev = job->dev,
                                                  .basic = has_basic_sessions(job),
+                                                 .one_thread = qdqi_job_runs_fast(job),
                                                  .one_of_many = shares_memory(job)};
     enum qdq_code code = try_twin(e, runtime, err);
     if (!code && (!e->twin || job->model->proto != job->original->proto))

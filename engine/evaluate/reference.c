@@ -65,7 +65,7 @@ run_all(struct qdqi_reference *r, struct qdqi_job *job,
         const struct qdqi_reference_runs *runs, struct qdqi_feed *feed,
         struct qdq_error *err)
 {
-    const struct qdqi_session_options options = {0};
+    const struct qdqi_session_options options = {.one_thread = qdqi_job_runs_fast(job)};
     struct qdqi_runtime *runtime = NULL;
     struct qdqi_session *session = NULL;
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);

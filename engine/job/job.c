@@ -23,6 +23,13 @@ qdqi_job_threads(const struct qdqi_job *job)
     return job->engine->executor ? job->engine->threads : 1;
 }
 
+bool
+qdqi_job_runs_fast(const struct qdqi_job *job)
+{
+    static const double fast = 0.002;
+    return job->run_seconds > 0 && job->run_seconds < fast;
+}
+
 enum qdq_code
 qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
                   uint64_t total, struct qdq_error *err)

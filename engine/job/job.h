@@ -107,6 +107,7 @@ struct qdqi_job {
     const struct qdqi_kept_peaks
         *kept_peaks;    /* magnitudes to keep (range/observations.h) */
     int64_t inferences; /* number of times that calibration ran the model */
+    double run_seconds; /* that one of these took with one thread; 0: not measured */
     size_t reused;      /* activations with observations of an earlier calibration */
     /* approximate number of samples; 0 for none or not yet known */
     uint64_t to_evaluate;
@@ -222,6 +223,10 @@ int qdqi_job_threads(const struct qdqi_job *job);
 enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
                                 uint64_t done, uint64_t total,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns whether a run is so short that to wake the runtime's threads would take longer than
+   they save. */
+bool qdqi_job_runs_fast(const struct qdqi_job *job);
 
 /* Adds the warnings of a feed to the job's. */
 enum qdq_code qdqi_job_add_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,

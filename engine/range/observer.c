@@ -175,6 +175,56 @@ qdqi_observer_average(struct qdqi_observer *observer,
         average(&observer->average, &samples[k]);
 }
 
+bool
+qdqi_observers_postpone(struct qdqi_observers *observers, size_t samples)
+{
+    if (!(observers->needs & QDQI_NEEDS_AVERAGE))
+        return true;
+    const size_t n = observers->n;
+    struct qdqi_extremes *all =
+        qdqi_arena_array(observers->arena, n * samples + 1, sizeof *all);
+    struct qdqi_postponed *rows =
+        qdqi_arena_array(observers->arena, n + 1, sizeof *rows);
+    for (size_t i = 0; all && rows && i < n; i++)
+        rows[i].samples = all + i * samples;
+    observers->postponed = rows;
+    observers->most_postponed = samples;
+    return all && rows;
+}
+
+bool
+qdqi_observers_can_merge(const struct qdqi_observers *observers)
+{
+    for (size_t i = 0; i < observers->n; i++) {
+        const struct qdqi_extremes *e = &observers->rows[i].all.extremes;
+        if ((!qdqi_extremes_empty(e) && !qdqi_extremes_finite(e)) ||
+            (observers->postponed &&
+             observers->postponed[i].n > observers->most_postponed))
+            return false;
+    }
+    return true;
+}
+
+void
+qdqi_observers_average(struct qdqi_observers *to, struct qdqi_observers *from)
+{
+    for (size_t i = 0; from->postponed && i < to->n; i++) {
+        struct qdqi_postponed *p = &from->postponed[i];
+        qdqi_observer_average(&to->rows[i], p->samples, p->n);
+        p->n = 0;
+    }
+}
+
+void
+qdqi_observers_merge(struct qdqi_observers *to, struct qdqi_observers *from)
+{
+    for (size_t i = 0; i < to->n; i++) {
+        collect(&to->rows[i].all, &from->rows[i].all);
+        to->rows[i].runs += from->rows[i].runs;
+        from->rows[i].runs = 0;
+    }
+}
+
 /* --- a tensor ------------------------------------------------------------- */
 
 static size_t
@@ -198,6 +248,8 @@ qdqi_reached(struct qdqi_observers *observers, size_t slot, enum qdqi_dtype dtyp
         .n = n,
         .samples = each ? (size_t)axis0 : 1,
         .each = observers->each,
+        .postponed = observers->postponed ? &observers->postponed[slot] : NULL,
+        .most_postponed = observers->most_postponed,
         .parts = observers->parts,
         .n_parts = shares(observers->needs, n, observers->n_parts),
     };
@@ -241,6 +293,16 @@ qdqi_reached_part(const struct qdqi_reached *r, size_t i)
         (void)add_elements(a, r, begin_of(r, i), begin_of(r, i + 1));
 }
 
+/* Lets the average wait for the samples. */
+static void
+postpone(const struct qdqi_reached *r)
+{
+    struct qdqi_postponed *to = r->postponed;
+    for (size_t k = 0; k < r->samples; k++, to->n++)
+        if (to->n < r->most_postponed)
+            to->samples[to->n] = r->each[k];
+}
+
 /* Completes the extremes of samples that cross parts, and updates the average in the
    order of the samples. */
 static void
@@ -250,7 +312,10 @@ update_averages(const struct qdqi_reached *r)
         if (goes_on(r, i))
             qdqi_extremes_merge(&r->each[begin_of(r, i) / (r->n / r->samples)],
                                 &r->parts[i].rest);
-    qdqi_observer_average(r->observer, r->each, r->samples);
+    if (r->postponed)
+        postpone(r);
+    else
+        qdqi_observer_average(r->observer, r->each, r->samples);
 }
 
 void

@@ -51,6 +51,12 @@ struct qdqi_thread_share {
     struct qdqi_extremes rest;
 };
 
+/* The extremes of samples by which an average is still to be updated. */
+struct qdqi_postponed {
+    struct qdqi_extremes *samples;
+    size_t n; /* more than there is room for: some are lost */
+};
+
 struct qdqi_observers {
     struct qdqi_observer *rows; /* by slot */
     /* by slot: the expected type; NULL: all are float32 */
@@ -66,6 +72,9 @@ struct qdqi_observers {
     /* by sample of the run: its extremes; NULL when averages are not needed */
     struct qdqi_extremes *each;
     size_t room; /* number of samples for which `each` has room */
+    /* by slot: what averages wait for; NULL: they are updated at once */
+    struct qdqi_postponed *postponed;
+    size_t most_postponed; /* samples of a tensor */
     struct qdqi_arena *arena;
 };
 
@@ -83,6 +92,19 @@ void qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers 
 
 /* Empties the observers for which which[slot] is true. */
 void qdqi_observers_reset(struct qdqi_observers *observers, const bool *which);
+/* Has averages wait for qdqi_observers_average(), for as many samples of each tensor. Returns
+   false when out of memory. */
+bool qdqi_observers_postpone(struct qdqi_observers *observers,
+                             size_t samples) QDQ_MUST_CHECK;
+/* Returns whether no tensor held a NaN or an infinity, and all samples are there by which
+   averages are to be updated. */
+bool qdqi_observers_can_merge(const struct qdqi_observers *observers);
+/* Updates the averages of `to` by the samples for which those of `from` wait. */
+void qdqi_observers_average(struct qdqi_observers *to, struct qdqi_observers *from);
+/* Moves all other observations of `from` to `to`, which has the same tensors and
+   accumulators. */
+void qdqi_observers_merge(struct qdqi_observers *to, struct qdqi_observers *from);
+
 /* Updates the average with the extremes of n more samples. */
 void qdqi_observer_average(struct qdqi_observer *observer,
                            const struct qdqi_extremes *samples, size_t n);
@@ -101,6 +123,8 @@ struct qdqi_reached {
     size_t samples;
     /* extremes by sample; NULL when averages are not needed */
     struct qdqi_extremes *each;
+    struct qdqi_postponed *postponed; /* what the average waits for, or NULL */
+    size_t most_postponed;
     struct qdqi_thread_share *parts;
     size_t n_parts; /* 1 when the tensor is too small to be shared */
 };

@@ -136,13 +136,15 @@ qdqi_runtime_version(const struct qdqi_runtime *r)
 void
 qdqi_runtime_begin_use(struct qdqi_runtime *r)
 {
-    r->use = (struct qdqi_run_use){0};
+    atomic_store(&r->use.bytes, 0);
+    atomic_store(&r->use.threads, 0);
 }
 
 struct qdqi_run_use
 qdqi_runtime_use(const struct qdqi_runtime *r)
 {
-    return r->use;
+    return (struct qdqi_run_use){.bytes = atomic_load(&r->use.bytes),
+                                 .threads = atomic_load(&r->use.threads)};
 }
 
 enum qdq_code

@@ -7,6 +7,13 @@
 #include "run/session.h"
 
 #include <onnxruntime_c_api.h>
+#include <stdatomic.h>
+
+/* The account of qdqi_run_use. */
+struct qdqi_shared_use {
+    atomic_uint_least64_t bytes;
+    atomic_int threads;
+};
 
 struct qdqi_runtime {
     void *library;
@@ -15,7 +22,7 @@ struct qdqi_runtime {
     OrtEnv *env;
     OrtMemoryInfo *memory;
     int threads; /* of all sessions without threads of their own */
-    struct qdqi_run_use use;
+    struct qdqi_shared_use use;
 };
 
 /* Converts a status of the runtime to an error and releases it. Returns QDQ_OK for

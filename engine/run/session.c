@@ -83,8 +83,9 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
 {
     const OrtApi *api = r->api;
     OrtStatus *status;
-    if ((status = options->threads ? api->SetIntraOpNumThreads(o, options->threads)
-                                   : api->DisablePerSessionThreads(o)) ||
+    if ((status = options->threads      ? api->SetIntraOpNumThreads(o, options->threads)
+                  : options->one_thread ? api->SetIntraOpNumThreads(o, 1)
+                                        : api->DisablePerSessionThreads(o)) ||
         (options->trace && (status = api->EnableProfiling(o, options->trace))) ||
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
         (status = api->SetSessionGraphOptimizationLevel(
@@ -260,13 +261,16 @@ out:
     return code;
 }
 
+/* Sessions of several threads may be used at the same time. */
 static void
 add_use(const struct qdqi_session *s, size_t bytes)
 {
-    struct qdqi_run_use *use = &s->runtime->use;
-    use->bytes += bytes;
-    if (s->threads > use->threads)
-        use->threads = s->threads;
+    struct qdqi_shared_use *use = &s->runtime->use;
+    int most = atomic_load(&use->threads);
+    atomic_fetch_add(&use->bytes, bytes);
+    while (s->threads > most &&
+           !atomic_compare_exchange_weak(&use->threads, &most, s->threads))
+        ;
 }
 
 static enum qdq_code
@@ -286,8 +290,10 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
     if (!s)
         return qdqi_no_memory(err);
     s->runtime = runtime;
-    s->threads = options->threads ? options->threads : runtime->threads;
-    for (size_t i = 0; i < model->n_files; i++)
+    s->threads = options->threads      ? options->threads
+                 : options->one_thread ? 1
+                                       : runtime->threads;
+    for (size_t i = 0; i < model->n_files && !options->is_copy; i++)
         add_use(s, model->files[i].size);
     struct qdq_error why = {0};
     if (create(s, model, options, &why) && s->dev)

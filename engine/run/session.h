@@ -63,6 +63,11 @@ struct qdqi_session_options {
     /* True for one of several sessions that are open at the same time. They share
        memory, which the runtime keeps when they are closed. */
     bool one_of_many;
+    /* True where only the calling thread runs the nodes, and not the threads that sessions
+       share. Results have the same bits. */
+    bool one_thread;
+    /* True for another session of a model that was counted as loaded (qdqi_run_use). */
+    bool is_copy;
     /* Path to which the runtime writes the model as it would run it, with pairs
        fused into integer kernels; NULL when it is not written. */
     const char *optimized;

@@ -218,8 +218,10 @@ static enum qdq_code
 open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
 {
     struct qdqi_job *job = w->job;
-    const struct qdqi_session_options options = {
-        .dev = job->dev, .fakes = &w->fakes, .basic = true};
+    const struct qdqi_session_options options = {.dev = job->dev,
+                                                 .fakes = &w->fakes,
+                                                 .basic = true,
+                                                 .one_thread = qdqi_job_runs_fast(job)};
     struct qdqi_runtime *runtime;
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
     return code ? code : qdqi_parts_open(&w->parts, runtime, &options, err);

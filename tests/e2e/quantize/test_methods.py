@@ -115,11 +115,30 @@ def test_entropy_searches(tmp_path, activations):
 @pytest.mark.parametrize("name", ["glyph_resnet", "glyph_se"])
 @pytest.mark.parametrize("method", METHODS)
 def test_neither_batch_nor_threads_matter(tmp_path, name, method):
-    """The last batch of 10 is incomplete."""
+    """The last batch of 10 is incomplete. Batches of 1 run side by side."""
     calibration = {"method": method, "max_samples": SAMPLES}
     graphs = {quantize(tmp_path, name, {**calibration, "batch": batch}, threads)[0]
-              for batch in (1, 10, 16) for threads in (1, 2)}
+              for batch in (1, 10, 16) for threads in (1, 2, 4)}
     assert len(graphs) == 1
+
+
+def bad_images(folder, at):
+    """Returns a file with the images, of which one has a NaN."""
+    images = np.load(CALIBRATION)["input"][:SAMPLES].copy()
+    images[at, 0, 3, 3] = np.nan
+    np.savez(folder / "bad.npz", input=images)
+    return folder / "bad.npz"
+
+
+def test_a_sample_that_is_not_finite_is_named_whatever_the_threads(tmp_path):
+    """With several threads a small model runs samples side by side."""
+    data = bad_images(tmp_path, 37)
+    for threads in (1, 2, 4):
+        with pytest.raises(AssertionError, match="NaN or an infinity in sample 37"):
+            quantize(tmp_path, "glyph_se", {"method": "mse"}, threads, data)
+    skipped = [quantize(tmp_path, "glyph_se", {"method": "mse", "on_nonfinite": "skip_sample"},
+                        threads, data) for threads in (1, 2)]
+    assert skipped[0] == skipped[1]
 
 
 def test_large_tensors_are_shared_over_threads(tmp_path):

@@ -327,6 +327,60 @@ START_TEST(moving_average_is_over_samples)
 }
 END_TEST
 
+/* Observes samples first to end - 1, whose averages wait. */
+static struct qdqi_observers
+postponed(size_t first, size_t end, size_t batch)
+{
+    begin(QDQI_NEEDS_ALL, 1);
+    ck_assert(qdqi_observers_postpone(&observers, end - first));
+    for (size_t i = first; i < end; i += batch) {
+        ck_assert(qdqi_observers_begin(&observers, (int64_t)batch));
+        reach(data + i * ELEMENTS, batch * ELEMENTS, (int64_t)batch);
+    }
+    return observers;
+}
+
+START_TEST(merged_observers_are_those_of_all_samples)
+{
+    make(HEAVY, SAMPLES * ELEMENTS);
+    for (size_t batch = 1; batch <= 4; batch *= 2) {
+        struct qdqi_observers first = postponed(0, 16, batch);
+        struct qdqi_observers second = postponed(16, SAMPLES, batch);
+        begin(QDQI_NEEDS_ALL, 1);
+        struct qdqi_observers whole = observers;
+        for (size_t i = 0; i < SAMPLES; i++)
+            reach(data + i * ELEMENTS, ELEMENTS, 1);
+        begin(QDQI_NEEDS_ALL, 1);
+        ck_assert(qdqi_observers_can_merge(&first));
+        qdqi_observers_average(&observers, &first);
+        qdqi_observers_average(&observers, &second);
+        qdqi_observers_merge(&observers, &second);
+        qdqi_observers_merge(&observers, &first);
+        const struct qdqi_observer *got = &observers.rows[0], *want = &whole.rows[0];
+        ck_assert_int_eq(got->runs, SAMPLES / (int64_t)batch);
+        ck_assert_int_eq(got->all.extremes.min, want->all.extremes.min);
+        ck_assert_int_eq(got->all.extremes.max, want->all.extremes.max);
+        ck_assert_mem_eq(got->all.histogram, want->all.histogram,
+                         sizeof *want->all.histogram);
+        ck_assert_double_eq(got->average.min, want->average.min);
+        ck_assert_double_eq(got->average.max, want->average.max);
+    }
+}
+END_TEST
+
+START_TEST(what_is_lost_or_not_finite_is_not_merged)
+{
+    make(HEAVY, SAMPLES * ELEMENTS);
+    struct qdqi_observers one = postponed(0, 8, 1);
+    ck_assert(qdqi_observers_can_merge(&one));
+    reach(data, ELEMENTS, 1); /* there is room for 8 samples */
+    ck_assert(!qdqi_observers_can_merge(&observers));
+    data[5] = NAN;
+    one = postponed(0, 8, 1);
+    ck_assert(!qdqi_observers_can_merge(&one));
+}
+END_TEST
+
 /* Observes n samples of this size in runs of `batch`; the last run may be shorter. */
 static struct qdqi_observer
 all_of(size_t size, size_t n, size_t batch, size_t threads, unsigned needs)
@@ -615,6 +669,8 @@ suite(void)
     tcase_add_test(t, numbers_that_are_not_finite_are_noticed_and_have_no_bin);
     tcase_add_test(t, minmax_is_the_range_seen);
     tcase_add_test(t, moving_average_is_over_samples);
+    tcase_add_test(t, merged_observers_are_those_of_all_samples);
+    tcase_add_test(t, what_is_lost_or_not_finite_is_not_merged);
     tcase_add_test(t, averages_and_histograms_go_together);
     tcase_add_test(t, a_sample_without_elements_is_none);
     tcase_add_loop_test(t, percentile_is_that_of_the_sorted_data, 0, N_SHAPES);
