@@ -6,15 +6,13 @@ a processor."""
 
 import json
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
+from service import from_bench
 
-import make_decoder  # noqa: E402
-from common import MIB, QDQ, Measured  # noqa: E402
+make_decoder, common = from_bench("make_decoder"), from_bench("common")
+MIB, QDQ, Measured = common.MIB, common.QDQ, common.Measured
 
 SPEC = {"target": "onnxruntime", "recipe": "none", "evaluate": False,
         "activations": "none",
