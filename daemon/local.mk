@@ -125,6 +125,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/pool/short_work.c daemon/pool/short_work.h \
 	daemon/http/access_log.c daemon/http/access_log.h \
 	daemon/http/body.c daemon/http/body.h \
+	daemon/http/conditions.c daemon/http/conditions.h \
 	daemon/http/conns.c daemon/http/conns.h \
 	daemon/http/framing.c daemon/http/framing.h \
 	daemon/http/head.c daemon/http/head.h \

@@ -77,29 +77,30 @@ api_header_range(const char *text, uint64_t size, struct api_range *ret)
     return API_RANGE_PART;
 }
 
-/* --- If-None-Match -------------------------------------------------------- */
+/* --- If-Match, If-None-Match ---------------------------------------------- */
 
 bool
-api_header_has_tag(const char *text, const char *tag)
+api_header_has_tag(const char *text, const char *tag, enum api_tags how)
 {
-    size_t len = strlen(tag);
+    size_t len = tag ? strlen(tag) : 0;
     if (!text)
         return false;
     const char *at = skip_space(text);
     if (*at == '*')
         return !*skip_space(at + 1);
     while (*(at += strspn(at, ", \t"))) {
-        if (strncmp(at, "W/", 2) == 0)
+        bool is_weak = strncmp(at, "W/", 2) == 0;
+        if (is_weak)
             at += 2;
         const char *end = *at == '"' ? strchr(at + 1, '"') : NULL;
         if (!end)
             return false;
         end++;
-        if ((size_t)(end - at) == len && memcmp(at, tag, len) == 0)
-            return true;
+        bool counts = tag && (!is_weak || how == API_TAG_WEAK);
+        bool is_it = counts && (size_t)(end - at) == len && memcmp(at, tag, len) == 0;
         at = skip_space(end);
-        if (*at && *at != ',')
-            return false;
+        if (is_it || (*at && *at != ','))
+            return is_it && (!*at || *at == ',');
     }
     return false;
 }

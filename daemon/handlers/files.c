@@ -3,6 +3,7 @@
 #include "config.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
+#include "http/conditions.h"
 #include "library/bundle.h"
 
 #include <stdio.h>
@@ -148,15 +149,13 @@ read_wanted(const struct request *request, const char *tag, uint64_t size,
             struct wanted *ret, struct api_problem *p)
 {
     const char *unless = request_header(request, "If-Range");
-    char *known = NULL;
     bool is_get = !strcmp(request->method, "GET");
     *ret = (struct wanted){.ranged = API_RANGE_WHOLE};
     if (!is_get && strcmp(request->method, "HEAD") != 0)
         return true;
-    if (!request_list(request, "If-None-Match", &known, p))
+    if (!conditions_match(request, tag, p) ||
+        !conditions_know(request, tag, &ret->known, p))
         return false;
-    ret->known = api_header_has_tag(known, tag);
-    free(known);
     if (is_get && !ret->known && (!unless || !strcmp(unless, tag)))
         ret->ranged =
             api_header_range(request_header(request, "Range"), size, &ret->range);

@@ -108,6 +108,7 @@ reply_job_document(struct request *request, const struct job_document *document)
 {
     reply_file(request, "application/json", document->fd, document->size);
     reply_digest(request, document->id);
+    reply_header(request, "ETag", "\"%s\"", document->id);
 }
 
 /* The forms of a report, in the order of preference. JSON is sent as it is stored. */
@@ -175,14 +176,16 @@ reply_made(struct request *request, const char *type, char *text, bool is_page)
         reply_policy(request);
 }
 
-/* Adds the digest of a text. */
+/* Adds the digest of a text, which is its entity tag, too. */
 static void
 reply_text_digest(struct request *request)
 {
     const char *text = request->reply.text;
     char id[DIGEST_SIZE];
-    if (request->reply.status == 200 && text && digest_of(text, strlen(text), id))
-        reply_digest(request, id);
+    if (request->reply.status != 200 || !text || !digest_of(text, strlen(text), id))
+        return;
+    reply_digest(request, id);
+    reply_header(request, "ETag", "\"%s\"", id);
 }
 
 /* Returns whether the document begins like a report with histograms. */
@@ -231,6 +234,7 @@ reply_form(struct request *request, const struct job_document *document,
     }
     reply_made(request, form->type, form->make(json, document->size),
                form->make == api_report_html);
+    reply_text_digest(request);
     free(json);
 }
 

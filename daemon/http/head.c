@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "http/head.h"
+#include "http/conditions.h"
 #include "http/conns.h"
 #include "http/framing.h"
 #include "http/request.h"
@@ -272,7 +273,6 @@ check_share(const struct http_needs *needs, struct request *request,
     if (!request->conn || !tokens_count(needs->tokens) ||
         conn_claim(request->conn, request->service))
         return true;
-    request->ends_connection = true;
     return api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
                            "the tenant has many connections, and those that are left "
                            "are for others (http.connections, "
@@ -301,6 +301,16 @@ check_framing(struct request *request, const char *version, struct api_problem *
     request->ends_connection = !ok || framing_ends_connection(request);
     request->linger = !ok;
     return ok;
+}
+
+/* Returns whether the path can be read. */
+static bool
+has_get(const char *url)
+{
+    struct api_match match;
+    struct api_problem problem = {0};
+    char allow[64];
+    return api_route_match("GET", url, &match, allow, sizeof allow, &problem);
 }
 
 bool
@@ -334,5 +344,5 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
                       request->connection, request_header(request, "Content-Type"),
                       p) &&
            read_digest(request, p) && check_length(request, request->body.limit, p) &&
-           check_disk(request, p);
+           conditions_check(request, has_get(line->url), p) && check_disk(request, p);
 }

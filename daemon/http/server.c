@@ -3,6 +3,7 @@
 #include "http/server.h"
 #include "base/clock.h"
 #include "http/access_log.h"
+#include "http/conditions.h"
 #include "http/conns.h"
 #include "http/framing.h"
 #include "http/head.h"
@@ -65,6 +66,7 @@ run_handler(struct request *request)
         reply_problem(request, &request->problem);
     else
         request->handler(request);
+    conditions_apply(request);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                               (unsigned)settings->http_timeout);
     return response_send(request);

@@ -31,11 +31,15 @@ enum api_range_kind {
 enum api_range_kind api_header_range(const char *text, uint64_t size,
                                      struct api_range *ret);
 
-/* --- If-None-Match (RFC 9110, 13) ----------------------------------------- */
+/* --- If-Match, If-None-Match (RFC 9110, 13) ------------------------------- */
 
-/* Returns whether `tag` (with its quotes) is in a list of entity tags, or the list
-   is "*". The comparison is weak: W/ does not count. */
-bool api_header_has_tag(const char *text, const char *tag);
+/* Comparisons of entity tags: in a weak one W/ does not count, and in a strong one a tag with
+   W/ is equal to none. */
+enum api_tags { API_TAG_WEAK, API_TAG_STRONG };
+
+/* Returns whether `tag` (with its quotes; NULL: none) is in a list of entity tags, or the list
+   is "*". */
+bool api_header_has_tag(const char *text, const char *tag, enum api_tags how);
 
 /* --- Accept (RFC 9110, 12) ------------------------------------------------ */
 

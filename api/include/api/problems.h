@@ -59,6 +59,8 @@ PROBLEM(ENDED, "ended", 409, false, "the job has ended already")
 PROBLEM(IN_USE, "in_use", 409, true, "a job that has not ended needs this resource")
 PROBLEM(MODEL_CONFLICT, "model_conflict", 409, false,
         "the same files are stored already with another of them as the model")
+PROBLEM(PRECONDITION_FAILED, "precondition_failed", 412, false,
+        "the resource is not as If-Match or If-None-Match asks for")
 PROBLEM(TOO_LARGE, "too_large", 413, false, "the body is over the configured limit")
 PROBLEM(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", 415, false,
         "the route does not take this content type or coding")

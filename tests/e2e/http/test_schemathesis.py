@@ -48,6 +48,10 @@ max-examples = {examples}
 [phases.stateful.generation]
 max-examples = {chains}
 [[operations]]
+include-name = "PUT /v1/blobs/{{id}}"
+# The conditions are checked before the body is there.
+checks.negative_data_rejection.expected-statuses = [400, 401, 403, 404, 412, 413, 415, 503, 507]
+[[operations]]
 include-name = "POST /v1/quantize"
 checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 504]
 # The cases of a spec are those of POST /v1/plan and POST /v1/jobs: a third round of them is

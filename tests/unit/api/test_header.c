@@ -60,35 +60,41 @@ START_TEST(test_range)
 }
 END_TEST
 
-/* --- If-None-Match -------------------------------------------------------- */
+/* --- If-Match, If-None-Match ---------------------------------------------- */
 
 static const struct {
     const char *text;
-    bool has;
+    bool has, has_strong;
 } tags[] = {
-    {NULL, false},
-    {"", false},
-    {"\"a,b\"", true},
-    {"W/\"a,b\"", true},
-    {"*", true},
-    {" * ", true},
-    {"\"x\", \"a,b\"", true},
-    {"\"x\",W/\"y\" ,, \"a,b\" ", true},
-    {"\"x\"", false},
-    {"\"a,b", false},
-    {"a,b", false},
-    {"\"xa,b\"", false},
-    {"\"a,bx\"", false},
-    {"\"x\\\", \"a,b\"", true}, /* a backslash is a character like others */
-    {"\"x\" \"a,b\"", false},
-    {"w/\"a,b\"", false},
-    {"\"*\"", false},
-    {"*, \"x\"", false},
+    {NULL, false, false},
+    {"", false, false},
+    {"\"a,b\"", true, true},
+    {"W/\"a,b\"", true, false},
+    {"*", true, true},
+    {" * ", true, true},
+    {"\"x\", \"a,b\"", true, true},
+    {"\"x\",W/\"y\" ,, \"a,b\" ", true, true},
+    {"\"x\"", false, false},
+    {"\"a,b", false, false},
+    {"a,b", false, false},
+    {"\"xa,b\"", false, false},
+    {"\"a,bx\"", false, false},
+    {"\"a,b\"x", false, false},
+    {"\"x\\\", \"a,b\"", true, true}, /* a backslash is a character like others */
+    {"\"x\" \"a,b\"", false, false},
+    {"w/\"a,b\"", false, false},
+    {"\"*\"", false, false},
+    {"*, \"x\"", false, false},
 };
 
 START_TEST(test_tag)
 {
-    ck_assert_int_eq(api_header_has_tag(tags[_i].text, "\"a,b\""), tags[_i].has);
+    const char *text = tags[_i].text, tag[] = "\"a,b\"";
+    bool is_any = text && strchr(text, '*') && tags[_i].has;
+    ck_assert_int_eq(api_header_has_tag(text, tag, API_TAG_WEAK), tags[_i].has);
+    ck_assert_int_eq(api_header_has_tag(text, tag, API_TAG_STRONG),
+                     tags[_i].has_strong);
+    ck_assert_int_eq(api_header_has_tag(text, NULL, API_TAG_WEAK), is_any);
 }
 END_TEST
 
