@@ -153,6 +153,18 @@ tensor_reason(const struct deciding *d, const struct qdqi_tensor *t)
     return t->constant ? constant_reason(d, t) : "";
 }
 
+/* Returns whether the node scatters and joins what it meets there. ONNX Runtime's CPU
+   provider fails when it runs such a node in float16. */
+static bool
+scatters_with_reduction(const struct qdqi_node *node)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "reduction");
+    bool scatters = qdqi_node_is(node->proto, "ScatterND") ||
+                    qdqi_node_is(node->proto, "ScatterElements");
+    bool none = !a || (a->s.len == 4 && memcmp(a->s.data, "none", 4) == 0);
+    return scatters && !none;
+}
+
 static const char *
 operator_reason(const struct deciding *d, const struct qdqi_node *node)
 {
@@ -166,6 +178,8 @@ operator_reason(const struct deciding *d, const struct qdqi_node *node)
     const struct qdqi_float16_op *op = qdqi_float16_op(node->proto->op_type);
     if (op && op->kept)
         return op->kept;
+    if (scatters_with_reduction(node))
+        return "ONNX Runtime's kernel does not take the type";
     int64_t since = !op ? 0 : d->dtype == QDQI_FLOAT16 ? op->half : op->bfloat;
     if (since == 0)
         return "the operator does not take the type";

@@ -475,6 +475,19 @@ def test_onnxruntime_loads_a_concat(tmp_path, recipe):
         assert row["reason"] == "the integer kernel of Concat has no 16-bit scales"
 
 
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("op", ["ScatterND", "ScatterElements <axis = 0>"])
+def test_a_scatter_that_joins_stays(tmp_path, op, reduction):
+    """ONNX Runtime fails when it runs one in float16."""
+    op = op.replace(">", ",") if ">" in op else op + " <"
+    at = np.zeros((1, 4, 8, 8) if "Elements" in op else (1, 1), np.int64)
+    source = net(f'{CONV} [scatter] y = {op} reduction = "{reduction}"> (c, at, u)',
+                 at=at, u=np.ones((1, 4, 8, 8)))
+    done, _ = made(tmp_path, source)
+    assert kept(done) == {"scatter": "ONNX Runtime's kernel does not take the type"}
+    near(source, done)
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_region_of_a_resize_stays(tmp_path, kind):
     source, data = halves(
