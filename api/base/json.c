@@ -28,6 +28,15 @@ api_utf8_length(const char *text)
     return n;
 }
 
+bool
+api_utf8_is_valid(const char *text)
+{
+    size_t len;
+    while (*text && (len = api_utf8_length(text)))
+        text += len;
+    return !*text;
+}
+
 static json_t *
 repaired_text(const char *text)
 {

@@ -9,6 +9,7 @@
 #include "store/outbox.h"
 #include "tenants/tenants.h"
 #include "api/spec.h"
+#include "api/utf8.h"
 #include "remote/remote.h"
 
 #include <stdlib.h>
@@ -124,6 +125,11 @@ resolve(struct input *input, struct api_problem *p)
     struct words list = {input->answer.text, input->answer.text_len, 0};
     input->resolved = words_next(&list);
     input->digest = input->resolved ? words_next(&list) : NULL;
+    if (input->digest &&
+        (!api_utf8_is_valid(input->resolved) || !api_utf8_is_valid(input->digest)))
+        return api_problem_set(p, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                               "remote %s answered with a name that is not UTF-8",
+                               input->place->remote);
     if (!input->digest)
         return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
                                "a carrier's answer cannot be read");

@@ -3,6 +3,7 @@
 #include "http/body.h"
 #include "base/budget.h"
 #include "api/grow.h"
+#include "api/utf8.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -324,7 +325,7 @@ read_id(struct spool **file, char **ret, struct api_place *place, struct api_pro
         return api_place_parse(text, "", place, p);
     }
     text[strcspn(text, " ")] = '\0';
-    if (strncmp(text, "sha256:", 7) != 0)
+    if (strncmp(text, "sha256:", 7) != 0 || !api_utf8_is_valid(text))
         return true;
     spool_discard(file);
     *ret = strdup(text);

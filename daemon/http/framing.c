@@ -2,8 +2,10 @@
 #include "config.h"
 #include "http/framing.h"
 #include "http/request.h"
+#include "api/utf8.h"
 
 #include <microhttpd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,6 +27,34 @@ has_escape(const char *text, size_t len, const char *digits)
     return false;
 }
 
+static int
+hex(char c)
+{
+    return c >= '0' && c <= '9'                     ? c - '0'
+           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                    : -1;
+}
+
+/* Returns whether the target is UTF-8 once its escapes are decoded. A database takes no other
+   text. */
+static bool
+is_utf8(const char *target)
+{
+    char *text = strdup(target);
+    size_t len = 0;
+    for (const char *at = target; text && *at; at++) {
+        int high = *at == '%' ? hex(at[1]) : -1;
+        int low = high >= 0 ? hex(at[2]) : -1;
+        text[len++] = low >= 0 ? (char)(high << 4 | low) : *at;
+        at += low >= 0 ? 2 : 0;
+    }
+    if (text)
+        text[len] = '\0';
+    bool ok = text && api_utf8_is_valid(text);
+    free(text);
+    return ok;
+}
+
 bool
 framing_check_target(const char *target, struct api_problem *p)
 {
@@ -38,6 +68,8 @@ framing_check_target(const char *target, struct api_problem *p)
     if (has_escape(target, path, "2f"))
         return refuse(p, "the request's path has the escape %2f; a name in a path "
                          "cannot have a slash");
+    if (!is_utf8(target))
+        return refuse(p, "the request's path or query is not UTF-8");
     return true;
 }
 
@@ -148,6 +180,45 @@ framing_check_head(const struct request *request, const char *version,
         (!fields.encoding || strcasecmp(fields.encoding, "chunked") != 0))
         return refuse(p, "the only Transfer-Encoding of a request is \"chunked\"");
     return true;
+}
+
+/* --- the query ------------------------------------------------------------ */
+
+/* The parameters that routes read. */
+static const char *const parameters[] = {"cursor", "histograms", "label", "limit",
+                                         "state",  "tenant",     "wait",  "with"};
+
+struct query {
+    unsigned seen; /* bits of the parameters that came */
+    const char *wrong, *what;
+};
+
+static enum MHD_Result
+check_parameter(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct query *query = arg;
+    (void)kind;
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        if (strcmp(name, parameters[i]) != 0)
+            continue;
+        if (!value || query->seen & 1u << i) {
+            query->wrong = parameters[i];
+            query->what = value ? "stands there twice" : "has no value";
+        }
+        query->seen |= 1u << i;
+    }
+    return query->wrong ? MHD_NO : MHD_YES;
+}
+
+bool
+framing_check_query(const struct request *request, struct api_problem *p)
+{
+    struct query query = {0};
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND,
+                              check_parameter, &query);
+    return !query.wrong ||
+           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                           "the query's %s %s", query.wrong, query.what);
 }
 
 /* --- the library ---------------------------------------------------------- */

@@ -25,6 +25,10 @@ const char *framing_path(const char *target);
 bool framing_check_head(const struct request *request, const char *version,
                         struct api_problem *p);
 
+/* Checks that the query has each parameter once, and with a value: of two values a client could
+   not tell which one counts. BAD_REQUEST. */
+bool framing_check_query(const struct request *request, struct api_problem *p);
+
 /* Returns whether the connection is to end with the answer, because the library
    accepts more forms of this request's body than RFC 9112 allows. */
 bool framing_ends_connection(const struct request *request);

@@ -324,7 +324,7 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
     enum api_scope scope = scope_of(request);
     bool has_token = scope != API_SCOPE_ANYBODY && scope != API_SCOPE_SIGNED;
     if (!check_framing(request, line->version, p) || !check_head_size(request, p) ||
-        !check_host(needs, host, request, p) ||
+        !check_host(needs, host, request, p) || !framing_check_query(request, p) ||
         !check_length(request, body_limit(request), p) ||
         (scope != API_SCOPE_ANYBODY && !check_connection_limit(request, p)) ||
         (has_token &&

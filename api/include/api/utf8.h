@@ -2,10 +2,13 @@
 #ifndef API_UTF8_H
 #define API_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns the length of the UTF-8 sequence at `s` (RFC 3629: no overlong forms, no
    surrogates, nothing over U+10FFFF), or 0 when there is none. `s` ends with a NUL. */
 size_t api_utf8_length(const char *s);
+/* Returns whether all of the text is UTF-8. */
+bool api_utf8_is_valid(const char *text);
 
 #endif

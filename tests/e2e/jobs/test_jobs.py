@@ -418,3 +418,26 @@ def test_foreign_host(daemon, header):
     problem(daemon.get("/v1/jobs", headers={header: value}), 403, "host_not_allowed")
     local = {"Host": "localhost:1", "Origin": "http://127.0.0.1:1"}[header]
     assert daemon.get("/v1/jobs", headers={header: local}).status_code == 200
+
+
+@pytest.mark.parametrize("query, word", [
+    ("label=%ff:x", "UTF-8"), ("label=a:%c3%28", "UTF-8"), ("tenant=%ff", "UTF-8"),
+    ("limit=1&limit=2", "twice"), ("label=a:b&label=c:d", "twice"), ("limit", "limit"),
+    ("state", "state"), ("label", "label"), ("cursor", "cursor")])
+def test_a_query_says_one_thing(daemon, query, word):
+    assert word in problem(daemon.get("/v1/jobs?" + query), 400, "bad_request")["detail"]
+
+
+@pytest.mark.parametrize("path", [
+    "/v1/jobs/%ff", "/v1/models/%c3%28", "/v1/jobs/%ed%a0%80/report", "/v1/jobs/x/compare?with=%ff",
+    "/v1/jobs/x/deliveries/%ff/retry"])
+def test_a_path_is_utf8(daemon, path):
+    """PostgreSQL refuses other text, and that is no fault of the server."""
+    method = "POST" if path.endswith("retry") else "GET"
+    assert "UTF-8" in problem(daemon.request(method, path), 400, "bad_request")["detail"]
+    problem(daemon.get("/v1/jobs/%c3%bc"), 404, "not_found")
+
+
+def test_an_id_in_a_form_is_utf8(daemon):
+    answer = daemon.post("/v1/jobs", files={"model": ("m", b"sha256:\xff")})
+    problem(answer, 400, "invalid_model")
