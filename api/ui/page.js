@@ -184,8 +184,16 @@ async function showJobs(root, signal) {
     }, signal));
     followed.delete(id);
   }
-  async function refresh() {
+  // The running jobs are the oldest of a long queue, so they are asked for where the newest jobs
+  // are not all.
+  async function newest() {
     const {jobs, next_cursor: next} = await getJson(`/v1/jobs?limit=${limit}`, {signal});
+    const ids = new Set(jobs.map((job) => job.id));
+    const running = next ? (await getJson("/v1/jobs?state=running&limit=500", {signal})).jobs : [];
+    return {jobs: [...jobs, ...running.filter((job) => !ids.has(job.id))], next};
+  }
+  async function refresh() {
+    const {jobs, next} = await newest();
     const there = new Set(jobs.map((job) => job.id));
     for (const [id, {row}] of rows)
       if (!there.has(id)) {
@@ -204,7 +212,8 @@ async function showJobs(root, signal) {
     });
     const count = (state) => jobs.filter((job) => job.state === state).length;
     counts.textContent = jobs.length === 0 ? "There are no jobs yet."
-      : `${count("running")} running, ${count("queued")} queued.`;
+      : `${count("running")} running, ${count("queued")}${next ? " or more" : ""} queued.`
+        + (next ? ` Older jobs than the newest ${limit} are not shown unless they run.` : "");
     more.hidden = !next || limit === 500;
     return jobs.some((job) => !isOver(job));
   }

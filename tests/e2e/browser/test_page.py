@@ -292,6 +292,31 @@ def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
         "return [...document.querySelectorAll('#view td:first-child')].map(e => e.textContent)"))
 
 
+def test_a_long_queue_hides_no_running_job(browser, service, held):
+    """The list begins with the newest 50 jobs; the one that runs is the oldest."""
+    daemon = service(**held)
+    names = {"model": daemon.upload("models", hostile_net()),
+             "calibration": daemon.upload("datasets", nets.samples())}
+    first = daemon.submit(**names, fresh=True)
+    daemon.running(first)
+    for _ in range(60):
+        daemon.submit(**names, fresh=True)
+    with visit(browser, daemon) as page:
+        go(page, "jobs")
+        text = page.until("document.querySelector('#counts')?.textContent")
+        assert text.startswith("1 running, 50 or more queued."), text
+        assert "newest 50" in text
+        row = "document.querySelector(`a[href='#/job/${arguments[0]}']`)?.closest('tr')"
+        page.until(f"{row}?.textContent.includes('running')", first)
+        assert page.run("return document.querySelectorAll('#view tbody tr').length") == 51
+        page.run("[...document.querySelectorAll('button')]"
+                 ".find(b => b.textContent === 'Older jobs').click()")
+        page.until("document.querySelectorAll('#view tbody tr').length === 61")
+        page.until("document.querySelector('#counts').textContent === '1 running, 60 queued.'")
+    for job in daemon.get("/v1/jobs?limit=500").json()["jobs"]:
+        daemon.post(f"/v1/jobs/{job['id']}/cancel")
+
+
 @pytest.mark.shares_daemon
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read_and_listened_to(page, daemon, scheme):
