@@ -104,7 +104,11 @@ skip_or_fail(struct qdqi_observed_run *w, const char *tensor, int64_t first, int
     char part[80];
     if (!may_skip(w))
         return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, tensor,
-                             "tensor '%s' holds a NaN or an infinity in %s %lld%s",
+                             "tensor '%s' holds a NaN or an infinity in %s %lld%s, so "
+                             "it has no range: give one in calibration.ranges (that of "
+                             "a mask, for example), leave the layers that read it in "
+                             "float by entries of layers, or have such samples left "
+                             "out by calibration.on_nonfinite",
                              tensor, n > 1 ? "the batch from sample" : "sample",
                              (long long)first, n > 1 ? " on" : "");
     if (w->all.skipped < NAMED) {

@@ -465,6 +465,39 @@ leave_blocks(struct planner *p, struct qdq_error *err)
                            n, n == 1 ? "" : "s", first->name, n == 1 ? "" : ", ...");
 }
 
+/* Returns whether a product with a quantized weight reads the tensor, and no pair stands
+   between. */
+static bool
+meets_weight(const struct planner *p, const struct qdqi_tensor *t)
+{
+    for (const struct qdqi_use *use = t->uses; use; use = use->next) {
+        const struct qdq_layer *layer = p->by_node[use->node];
+        if (layer && qdqi_is_product(layer->op) && layer->weight_input >= 0 &&
+            !qdqi_layer_has_pair(layer, use->input))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Gives tables one scale where onnxruntime would make one kernel of the DequantizeLinear
+ * behind the Gather, that of a weight and their product: it fails when it runs with a scale
+ * for each column of the rows. On x86 onnxruntime makes none of int8.
+ */
+static void
+join_scales_of_tables(struct planner *p)
+{
+    const bool makes_kernel =
+        !p->spec->dynamic &&
+        (p->spec->weight_format == QDQ_FORMAT_UINT8 || p->spec->host == QDQ_HOST_ARM);
+    for (size_t i = 0; i < p->n_layers && makes_kernel; i++) {
+        struct qdq_layer *layer = &p->layers[i];
+        if (p->graph->classes[layer->node]->is_table && layer->weight_axis >= 0 &&
+            meets_weight(p, node_of(p, layer)->outputs[0]))
+            layer->weight_axis = -1;
+    }
+}
+
 static enum qdq_code
 decide_outputs(struct planner *p, struct qdq_error *err)
 {
@@ -477,6 +510,7 @@ decide_outputs(struct planner *p, struct qdq_error *err)
         ok = decide_output(p, &p->layers[i]);
     for (size_t i = 0; ok && i < p->n_layers; i++)
         ok = decide_moving(p, &p->layers[i]);
+    join_scales_of_tables(p);
     return ok ? QDQ_OK : qdqi_no_memory(err);
 }
 

@@ -569,6 +569,7 @@ def test_sample_and_tensor_are_named(tmp_path, batch):
     data[13, 1] = np.nan
     done = Quantized(tmp_path, plain_net(), npz(x=data), calibration={"batch": batch})
     assert "nonfinite: tensor 'x'" in done.said and "in sample 13" in done.said
+    assert all(f"calibration.{way}" in done.said for way in ("ranges", "on_nonfinite"))
 
 
 # --- ranges from TensorRT ----------------------------------------------------------------

@@ -4,6 +4,7 @@ and what is gathered is dequantized."""
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 
@@ -79,6 +80,35 @@ def test_where_the_table_stays(tmp_path, spec, text):
     made = Made(tmp_path, net(text=text, **more), samples(), **spec)
     assert ("turned" if more else "table") in stored(made)
     assert not made.layers["words"]["weight_quantized"]
+
+
+PRODUCTS = {
+    "MatMul": """(int64[1,6] ids) => (float[1,6,32] y) {
+        [words] rows = Gather (table, ids)
+        [product] y = MatMul (rows, w) }""",
+    "Gemm": """(int64[6] ids) => (float[6,32] y) {
+        [words] rows = Gather (table, ids)
+        [product] y = Gemm (rows, w) }"""}
+
+
+@pytest.mark.parametrize("op", PRODUCTS)
+@pytest.mark.parametrize("host, dtype, axis", [
+    ("vnni", "uint8", None), ("arm", "uint8", None), ("arm", "int8", None),
+    ("vnni", "int8", 1)])
+def test_a_product_that_reads_the_rows(tmp_path, op, host, dtype, axis):
+    """ONNX Runtime makes one kernel of both DequantizeLinear and the product, where the rows are
+    uint8 or int8 may stay int8, as on ARM. It fails with a scale for each column of the rows."""
+    data = {"ids": samples()["ids"].reshape(8, *([1, 6] if op == "MatMul" else [6]))}
+    made = Made(tmp_path, net(text=PRODUCTS[op], table=numbers(WORDS, WIDTH)), data,
+                activations="none", recipe="auto", host=host, weights={"dtype": dtype})
+    axes = {row["name"]: row["axis"] for row in made.report["weights"]}
+    assert axes == {"table": axis, "w": 1}
+    assert min(made.db) > 30
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdqisint8allowed", "1" if host == "arm" else "0")
+    run = onnxruntime.InferenceSession(made.model.SerializeToString(), options,
+                                       providers=["CPUExecutionProvider"])
+    run.run(None, {"ids": data["ids"][0]})
 
 
 def test_a_small_table_stays_unless_it_is_named(tmp_path):
