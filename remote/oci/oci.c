@@ -28,6 +28,10 @@ text_of(const json_t *object, const char *member)
     return text ? text : "";
 }
 
+/* Each costs a request, and an archive the transfer of a layer. */
+#define MOST_ARCHIVES 64
+#define MOST_REPORTS 64 /* the newest ones */
+
 /* --- manifests ------------------------------------------------------------ */
 
 static bool
@@ -114,11 +118,16 @@ add_layers(struct http *http, const char *repo, struct qdqr_source *source,
            FILE *places, const json_t *manifest, struct api_problem *problem)
 {
     const json_t *layers = json_object_get(manifest, "layers");
+    size_t archives = 0;
     bool ok = json_is_array(layers) || fail_manifest(http, "has no layers", problem);
     for (size_t i = 0; ok && i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
         const char *digest = text_of(layer, "digest");
         char type = oci_archive_type(text_of(layer, "mediaType"));
+        if (type && ++archives > MOST_ARCHIVES)
+            return api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                                   "the manifest has more than %d archives",
+                                   MOST_ARCHIVES);
         ok = type && digest_is_id(digest)
                  ? oci_add_archive(http, repo, digest, type, source, places, problem)
                  : add_layer(http, source, layer, problem);
@@ -179,12 +188,15 @@ add_reports(struct http *http, const char *repo, const char *subject,
     struct api_problem ignored = {0};
     json_t *index = oci_referrers(http, repo, subject, &ignored);
     const json_t *manifests = json_object_get(index, "manifests");
-    for (size_t i = json_array_size(manifests); i-- > 0;) {
+    size_t asked = 0;
+    for (size_t i = json_array_size(manifests); i-- > 0 && asked < MOST_REPORTS;) {
         const json_t *entry = json_array_get(manifests, i);
         const char *digest = text_of(entry, "digest");
-        if (strcmp(text_of(entry, "artifactType"), OCI_REPORT) == 0 &&
-            digest_is_id(digest))
-            add_report(http, repo, source, digest);
+        if (strcmp(text_of(entry, "artifactType"), OCI_REPORT) != 0 ||
+            !digest_is_id(digest))
+            continue;
+        add_report(http, repo, source, digest);
+        asked++;
     }
     json_decref(index);
 }

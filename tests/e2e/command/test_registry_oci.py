@@ -4,7 +4,9 @@
 import base64
 import hashlib
 import http.server
+import io
 import json
+import tarfile
 import threading
 import urllib.parse
 
@@ -50,9 +52,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             realm = self.server.realm or f"http://127.0.0.1:{self.server.server_port}/token"
             self.answer(b"", 401, WWW_Authenticate=f'Bearer realm="{realm}",service="a service"')
         elif url.path.startswith("/v2/team/glyph/manifests/"):
-            self.answer(self.server.manifest, Docker_Content_Digest="sha256:of-no-use")
+            self.answer(self.server.manifests.get(url.path.rpartition("/")[2], self.server.manifest),
+                        Docker_Content_Digest="sha256:of-no-use")
+        elif url.path.startswith("/v2/team/glyph/referrers/") and self.server.referrers:
+            self.answer(self.server.referrers)
         elif url.path == f"/v2/team/glyph/blobs/{DIGEST}":
             self.server.blob(self)
+        elif url.path.rpartition("/")[2] in self.server.archives:
+            self.answer(self.server.archives[url.path.rpartition("/")[2]])
         else:
             self.answer(b"{}", 200 if url.path == "/v2/" else 404)
 
@@ -62,6 +69,7 @@ def oci(registry, qdq, tmp_path):  # noqa: F811
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.seen, server.realm, server.manifest = [], None, MANIFEST
     server.token = b'{"token": "t0k3n"}'
+    server.manifests, server.archives, server.referrers = {}, {}, None
     server.blob = lambda handler: handler.answer(MODEL)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     secret = tmp_path / "prod.cred"
@@ -128,3 +136,33 @@ def test_faults(oci, qdq, tmp_path, name):  # noqa: F811
 def test_another_manifest_than_the_digest_says(oci, qdq):  # noqa: F811
     error = qdq("ls", "prod:glyph@sha256:" + "0" * 64, expect=1)
     assert error.startswith("qdq: remote_digest_mismatch: "), error
+
+
+def test_a_manifest_of_many_archives(oci, qdq):  # noqa: F811
+    """Each of them costs the transfer of a layer."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w"):
+        pass
+    digest = "sha256:" + hashlib.sha256(packed.getvalue()).hexdigest()
+    layer = {"digest": digest, "size": len(packed.getvalue()),
+             "mediaType": "application/vnd.cncf.model.weight.v1.tar"}
+    oci.archives = {digest: packed.getvalue()}
+    oci.manifest = json.dumps({"layers": [layer] * 1000}).encode()
+    error = qdq("ls", "prod:glyph:1", expect=1)
+    assert error.startswith("qdq: remote_too_large: ") and "more than 64 archives" in error
+    assert len([path for path, _ in oci.seen if path.endswith(digest)]) <= 2 * 64
+
+
+def test_many_reports_of_a_model(oci, qdq):  # noqa: F811
+    """The newest ones are looked at; whoever may push could add any number."""
+    report = {"digest": DIGEST, "size": 1, "mediaType": "application/octet-stream"}
+    entries = []
+    for i in range(1000):
+        text = json.dumps({"layers": [{**report, "annotations": {
+            "org.cncf.model.filepath": f"{i}.html"}}]}).encode()
+        digest = "sha256:" + hashlib.sha256(text).hexdigest()
+        oci.manifests[digest] = text
+        entries.append({"digest": digest, "artifactType": "application/vnd.qdqd.report.v1+json"})
+    oci.referrers = json.dumps({"manifests": entries}).encode()
+    listed = qdq("ls", "prod:glyph:1")
+    assert "999.html" in listed and "936.html" in listed and "935.html" not in listed
