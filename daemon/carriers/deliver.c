@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "carriers/deliver.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"
@@ -34,6 +35,7 @@ struct parcel {
     struct message *message;
     struct words list;
     struct spool *page; /* the report as a page */
+    uint64_t reserved;  /* bytes of the budget for what is made of the report */
 };
 
 static bool
@@ -70,15 +72,23 @@ add_model(struct parcel *parcel, struct api_problem *p)
     return ok;
 }
 
-/* Reads the report. The caller frees the text. */
+/* Reads the report, and reserves the memory that its decoding takes until the parcel is full. The
+   caller frees the text. */
 static char *
 read_report(struct parcel *parcel, size_t *ret_len, struct api_problem *p)
 {
-    struct stat st;
+    struct stat st = {0};
     int fd;
     if (!blob_read(library_blobs(parcel->library), parcel->job->report, &fd, p))
         return NULL;
-    char *text = fstat(fd, &st) ? NULL : malloc((size_t)st.st_size + 1);
+    bool known = fstat(fd, &st) == 0;
+    uint64_t cost = HANDLERS_REPORT_COST * (uint64_t)st.st_size;
+    if (known && !budget_take(cost, p)) {
+        close(fd);
+        return NULL;
+    }
+    parcel->reserved = known ? cost : 0;
+    char *text = known ? malloc((size_t)st.st_size + 1) : NULL;
     if (text && pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
         free(text);
         text = NULL;
@@ -182,6 +192,8 @@ fill_parcel(struct parcel *parcel, const struct api_publication *publication,
     ok = ok && (!report || add_figures(parcel, report, len, p)) &&
          add_tags(parcel, publication, p);
     free(report);
+    budget_give(parcel->reserved);
+    parcel->reserved = 0;
     return ok;
 }
 
@@ -206,7 +218,8 @@ publish(struct carrier_work *work, const struct remote *remote,
 {
     struct message message = {.type = MESSAGE_PUBLISH}, answer = {0};
     struct message_publish *body = &message.body.publish;
-    struct parcel parcel = {work->service->library, job, &message, {0}, NULL};
+    struct parcel parcel = {
+        .library = work->service->library, .job = job, .message = &message};
     struct api_publication *publication = NULL;
     char *source = NULL;
     bool ok = decode_publication(delivery->publication, &publication, p) &&

@@ -7,6 +7,9 @@
 #include "jobs/job.h"
 #include "pool/pool.h"
 
+/* Bytes of memory for a byte of a report that is decoded. */
+#define HANDLERS_REPORT_COST 24
+
 handler_fn handler_of(enum api_route route);
 
 /* Declares the handler of each route in api/routes.h. */

@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REPORT_COST 24 /* bytes of memory for a byte of a report that is decoded */
-
 /* Reads a job, after waiting as long as the request asks for. */
 static bool
 wait_for_job(struct request *request, const char *id, struct job_view *ret,
@@ -161,7 +159,7 @@ static bool
 read_document(struct request *request, const struct job_document *document, char **ret,
               struct api_problem *p)
 {
-    return read_text(request, document, REPORT_COST, ret, p);
+    return read_text(request, document, HANDLERS_REPORT_COST, ret, p);
 }
 
 /* Replies with a text that was made of reports. */

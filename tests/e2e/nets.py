@@ -64,3 +64,20 @@ def samples():
     file = io.BytesIO()
     np.savez(file, **{INPUT: values})
     return file.getvalue()
+
+
+def long_net(nodes):
+    """Returns a chain of so many nodes: products with small weights, and activations."""
+    random = np.random.default_rng(2)
+    made, weights, x = [], [], "x"
+    for i in range(nodes // 2):
+        weights.append(numpy_helper.from_array(
+            np.linalg.qr(random.standard_normal((4, 4)))[0].astype(np.float32), f"w{i}"))
+        made += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"], f"product/{i}"),
+                 helper.make_node("LeakyRelu", [f"m{i}"], [f"r{i}"], f"relu/{i}", alpha=0.99)]
+        x = f"r{i}"
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(made, "long", [value("x", TensorProto.FLOAT, ["n", 4])],
+                              [value(x, TensorProto.FLOAT, ["n", 4])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                             ir_version=8).SerializeToString()

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
+import nets
 from service import QUANTIZE, from_bench
 from test_page import SUMMARY, go, visit
 
@@ -72,26 +72,9 @@ def test_the_report_of_resnet_50_is_small_and_quick(browser, resnet):
     browser.get("about:blank")
 
 
-def long_net():
-    """Returns a chain of NODES nodes: products with small weights, and activations."""
-    random = np.random.default_rng(2)
-    nodes, weights, x = [], [], "x"
-    for i in range(NODES // 2):
-        weights.append(numpy_helper.from_array(
-            np.linalg.qr(random.standard_normal((4, 4)))[0].astype(np.float32), f"w{i}"))
-        nodes += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"], f"product/{i}"),
-                  helper.make_node("LeakyRelu", [f"m{i}"], [f"r{i}"], f"relu/{i}", alpha=0.99)]
-        x = f"r{i}"
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "long", [value("x", TensorProto.FLOAT, ["n", 4])],
-                              [value(x, TensorProto.FLOAT, ["n", 4])], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
-                             ir_version=8).SerializeToString()
-
-
 def test_a_model_of_10_000_nodes(browser, service):
     daemon = service()
-    model = daemon.upload("models", long_net())
+    model = daemon.upload("models", nets.long_net(NODES))
     # With ranges nothing has to run.
     ranges = [{"name": f"r{i}", "min": -3, "max": 3} for i in range(99, 199)]
     job = daemon.submit(model=model, spec={

@@ -7,7 +7,10 @@ import threading
 
 import pytest
 
-from service import DATA, PeakMemory, Service, problem
+import access
+import nets
+from far import Far
+from service import DATA, PeakMemory, Service, eventually, problem
 
 pytestmark = pytest.mark.long
 MODEL = DATA / "glyph_se.onnx"
@@ -138,3 +141,39 @@ def test_jobs_that_join_another_count_in_the_queue(held, service):
     jobs = [own.submit(model=model) for _ in range(3)]
     assert own.job(jobs[1])["queue"]["waiting_for"] == jobs[0]
     problem(own.post("/v1/jobs", json={"model": model}), 429, "queue_full")
+
+
+def test_many_large_reports_are_published(tmp_path):
+    """A page is made of each report, as for a request."""
+    far = Far(b"none")
+    (tmp_path / "qdqd.conf").write_text(
+        f"[remote prod]\nkind = mlflow\nurl = {far.url}\nallow_private = true\n")
+    daemon = Service(tmp_path)
+    daemon.arguments = ["--config", tmp_path / "qdqd.conf"]
+    daemon.start()
+    go_on = threading.Event()
+    try:
+        tenants = [access.tenant(daemon, name) for name in "abcde"]
+        net = nets.long_net(10_000)
+        spec = {"mode": "partial", "layers": [{"match": "product/1??"}], "evaluate": False,
+                "calibration": {"ranges": [{"name": f"r{i}", "min": -3, "max": 3}
+                                           for i in range(99, 199)]}}
+        places = [{"remote": "prod", "ref": f"models:/out{i}"} for i in range(3)]
+        far.fault = lambda handler, path: not go_on.is_set() and (handler.answer({}, 503) or True)
+        jobs = [(one, one.submit(model=one.upload("models", net), spec=spec, publish=places))
+                for one in tenants]
+        for one, job in jobs:
+            size = len(json.dumps(one.succeeded(job) and one.report(job)))
+        with PeakMemory(lambda: [daemon.process.pid]) as memory:
+            go_on.set()
+            for one, job in jobs:
+                for delivery in one.get(f"/v1/jobs/{job}/deliveries").json()["deliveries"]:
+                    one.post(f"/v1/jobs/{job}/deliveries/{delivery['id']}/retry")
+            for one, job in jobs:
+                eventually(lambda: all(delivery["state"] == "delivered" for delivery in one.get(
+                    f"/v1/jobs/{job}/deliveries").json()["deliveries"]), seconds=120)
+        print(f"a report has {size >> 10} KiB, the daemon {memory.peak} KiB")
+        assert memory.peak < MOST // 2
+    finally:
+        daemon.stop()
+        far.close()
