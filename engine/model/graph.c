@@ -174,14 +174,32 @@ index_constant(struct qdq_model *m, struct qdqi_node *node, struct qdq_error *er
     return QDQ_OK;
 }
 
+/* Fails where a node leaves out an output that is none of its optional ones, but one of a
+   number that varies. ONNX Runtime ends the process when it runs such a node. */
+static enum qdq_code
+check_omitted(const struct qdqi_node *node, size_t k, struct qdq_error *err)
+{
+    static const char *const variadic[] = {"Split", "If", "Loop", "Scan", NULL};
+    if (!qdqi_node_is_one_of(node->proto, variadic))
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NODE, node->name,
+                         "node '%s' (%s) has no name for output %zu, which is not "
+                         "optional: give it one, also if nothing reads it",
+                         node->name, node->proto->op_type, k);
+}
+
 static enum qdq_code
 index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
 {
     struct qdqi_node *node = &m->graph.nodes[i];
     const Onnx__NodeProto *p = node->proto;
     for (size_t k = 0; k < p->n_output; k++) {
-        if (!*p->output[k])
+        if (!*p->output[k]) {
+            enum qdq_code omitted = check_omitted(node, k, err);
+            if (omitted)
+                return omitted;
             continue;
+        }
         struct qdqi_tensor *tensor;
         enum qdq_code code =
             find_or_add_tensor(m, node->scope, p->output[k], &tensor, err);

@@ -233,6 +233,16 @@ def maps():
                 imports=', "ai.onnx.ml": 3')
 
 
+@row("Outputs whose number varies cannot be omitted: ONNX Runtime ends where it runs such a node.",
+     error="invalid_model", runs=False)
+def omitted_output():
+    return text("""
+    odd (float[2,8] x) => (float[2,5] y) <float[8,8] w> {
+        [fc] h = MatMul (x, w)
+        n = Constant <value_ints = [5, 3]> ()
+        [parts] y, "" = Split <axis = 1> (h, n) }""")
+
+
 @row("A tensor that never has elements has no range: the layer that reads it stays in float, "
      "with the warning `not_observed`.", "fc", warnings=["not_observed"])
 def always_empty():
