@@ -322,6 +322,23 @@ check_given_ranges(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Fails because of an opset without Q/DQ nodes, and says why the model was not converted. */
+static enum qdq_code
+no_pairs(const struct qdq_model *model, struct qdq_error *err)
+{
+    const struct qdq_warning *kept = NULL;
+    for (size_t i = 0; i < model->warnings.n; i++)
+        if (strcmp(model->warnings.rows[i].code, "opset_kept") == 0)
+            kept = &model->warnings.rows[i];
+    const char *node = kept ? kept->node : NULL;
+    return qdq_error_set(err, QDQ_UNSUPPORTED, node ? QDQ_AT_NODE : QDQ_AT_NOTHING,
+                         node, "the model's opset is %lld; Q/DQ nodes need %d: %s",
+                         (long long)qdqi_model_opset(model->proto), OPSET_QDQ,
+                         kept ? kept->detail
+                              : "export it with a later one, or convert it with the "
+                                "spec's opset");
+}
+
 static enum qdq_code
 check_opset(struct planner *p, struct qdq_error *err)
 {
@@ -330,9 +347,7 @@ check_opset(struct planner *p, struct qdq_error *err)
         return qdqi_warn(&p->warnings, p->plan->arena, err, "nothing_to_quantize", NULL,
                          "no layer of the model is quantized");
     if (opset < OPSET_QDQ)
-        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
-                             "the model's opset is %lld; Q/DQ nodes need %d",
-                             (long long)opset, OPSET_QDQ);
+        return no_pairs(p->model, err);
     if (opset < OPSET_AXIS && p->spec->weight_granularity == QDQ_PER_CHANNEL &&
         p->plan->view.n_weights)
         return qdqi_warn(&p->warnings, p->plan->arena, err, "opset_per_tensor", NULL,

@@ -308,7 +308,9 @@ def test_what_stands_in_the_way_is_named(tmp_path, model, at, who, most):
     if most < 10:  # no Q/DQ at all
         raised, said = qdq(tmp_path, model, {"evaluate": False, "calibration": {
             "random_samples": 1}})
-        assert raised is None and "unsupported" in said
+        assert raised is None and "qdq: unsupported: " in said
+        assert "Q/DQ nodes need 10: " in said and f"(node {who})" in said
+        assert f"cannot be brought to opset {at}: " in said
     raised, said = qdq(tmp_path, model, ALONE)
     assert raised.opset_import[0].version == max(
         level for level in (model.opset_import[0].version, 10, 13) if level <= most)
