@@ -34,8 +34,7 @@ struct carriers {
     struct lock look; /* held by the thread that looks, or waits, for work */
     /* guarded by look: */
     unsigned turn; /* the tenant that is asked first, so that all have their turn */
-    /* const after init: */
-    size_t n;
+    size_t n;      /* threads that were started; for the main thread */
     struct thread {
         struct carriers *carriers;
         struct carrier_work work;
@@ -72,7 +71,7 @@ may_have(const struct carriers *carriers, const struct service *service,
          enum piece piece)
 {
     size_t busy = 0, own = 0, same = 0;
-    for (size_t i = 0; i < carriers->n; i++) {
+    for (size_t i = 0; i < N_THREADS; i++) {
         const struct thread *thread = &carriers->threads[i];
         enum piece does = atomic_load(&thread->piece);
         bool is_own = does != POLL && atomic_load(&thread->service) == service;
@@ -80,7 +79,7 @@ may_have(const struct carriers *carriers, const struct service *service,
         own += does != NOTHING && is_own;
         same += does == piece && is_own;
     }
-    return same < MOST_OF_A_KIND && (!own || carriers->n - busy > FOR_OTHERS);
+    return same < MOST_OF_A_KIND && (!own || N_THREADS - busy > FOR_OTHERS);
 }
 
 static void
