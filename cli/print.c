@@ -17,13 +17,28 @@ put_text(FILE *to, const char *text, int width)
     fprintf(to, "%*s", width > 0 ? width : 0, "");
 }
 
+/* Returns whether the text has the name in quotes. A short one may be a part of any word. */
+static bool
+is_quoted(const char *text, const char *name)
+{
+    const size_t len = strlen(name);
+    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name))
+        if (at > text && at[-1] == '\'' && at[len] == '\'')
+            return true;
+    return false;
+}
+
 /* Returns whether the problem has a place that its text does not name. */
 static bool
 has_unnamed_place(const struct api_problem *problem)
 {
-    bool number = problem->kind == QDQ_AT_OFFSET || problem->kind == QDQ_AT_SAMPLE;
-    return *qdq_where_name(problem->kind) && *problem->where &&
-           (number || !strstr(problem->detail, problem->where));
+    if (!*qdq_where_name(problem->kind) || !*problem->where)
+        return false;
+    if (problem->kind == QDQ_AT_OFFSET || problem->kind == QDQ_AT_SAMPLE)
+        return true;
+    if (problem->kind == QDQ_AT_POINTER)
+        return !strstr(problem->detail, problem->where);
+    return !is_quoted(problem->detail, problem->where);
 }
 
 void
