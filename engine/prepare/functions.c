@@ -6,7 +6,7 @@
 
 /* Limits of functions that call each other: of their depth, and of the nodes that there
    are when each call is replaced by its function's nodes, as runtimes do it. */
-enum { MAX_DEPTH = 100, MAX_NODES = 1 << 21 };
+enum { MAX_DEPTH = 500, MAX_NODES = 1 << 21 };
 /* fields that are newer than the installed schema */
 enum { NODE_OVERLOAD = 8, OVERLOAD = 13, DEFAULTS = 11 };
 enum { NOT_YET, NOW, DONE };
@@ -120,6 +120,7 @@ struct look {
 struct found {
     bool wanted;      /* there is a wanted operator */
     uint64_t n_nodes; /* with each call replaced by the function's nodes */
+    unsigned depth;   /* that of the deepest function that they call */
 };
 
 static enum qdq_code visit_function(struct look *l, struct qdqi_function *function);
@@ -148,6 +149,8 @@ visit_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, struct foun
         if (called && !(code = visit_function(l, called)))
             code = add_nodes(l, ret, called->n_nodes);
         ret->wanted |= called && called->is_inlined;
+        if (called && called->depth > ret->depth)
+            ret->depth = called->depth;
         for (size_t k = 0; k < node->n_attribute && !code; k++) {
             const Onnx__AttributeProto *a = node->attribute[k];
             if (a->g)
@@ -157,6 +160,16 @@ visit_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, struct foun
         }
     }
     return code;
+}
+
+static enum qdq_code
+too_deep(const struct look *l)
+{
+    return qdq_error_set(
+        l->err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+        "the model's functions call each other more than %d deep, which "
+        "ONNX Runtime cannot inline: call fewer of them",
+        MAX_DEPTH);
 }
 
 static enum qdq_code
@@ -173,15 +186,16 @@ visit_function(struct look *l, struct qdqi_function *function)
                              "the model's function '%s' calls itself",
                              proto->name ? proto->name : "");
     if (l->depth == MAX_DEPTH)
-        return qdq_error_set(l->err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                             "the model's functions call each other more than %d deep",
-                             MAX_DEPTH);
+        return too_deep(l);
     function->visited = NOW;
     l->depth++;
     enum qdq_code code = visit_nodes(l, proto->node, proto->n_node, &found);
     l->depth--;
     function->visited = DONE;
     function->n_nodes = found.n_nodes;
+    function->depth = found.depth + 1;
+    if (!code && function->depth > MAX_DEPTH)
+        code = too_deep(l);
     if (!l->mark_needed) {
         function->is_inlined = found.wanted && fits(l->functions, proto);
         function->is_foreign = found.wanted && !function->is_inlined;

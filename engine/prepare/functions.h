@@ -12,6 +12,7 @@ struct qdqi_function {
     bool is_foreign;
     bool is_needed;   /* something that stays in the model calls it */
     uint64_t n_nodes; /* with each call replaced by the nodes of its function */
+    unsigned depth;   /* 1, or 1 more than that of the deepest function that it calls */
     unsigned visited; /* state of the depth-first search: not yet, now, done */
 };
 

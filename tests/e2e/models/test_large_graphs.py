@@ -54,3 +54,22 @@ def test_a_plan(make, tmp_path):
                     "--spec", tmp_path / "spec.json"],
                    check=True, stdout=subprocess.DEVNULL, timeout=600)
     assert seconds() - before < SECONDS
+
+
+@pytest.mark.parametrize("callers_last", [True, False])
+@pytest.mark.parametrize("depth", [500, 501])
+def test_functions_that_call_each_other(depth, callers_last, tmp_path):
+    """ONNX Runtime inlines them by recursion, and ends at a few thousand."""
+    head = '<domain: "f", opset_import: ["": 17, "f": 1]> '
+    bodies = ["f0 (X) => (Y) { Y = Relu (X) }"] + [
+        f"f{i} (X) => (Y) {{ Y = f.f{i - 1} (X) }}" for i in range(1, depth)]
+    made = model([helper.make_node(f"f{depth - 1}", ["x"], ["r"], domain="f"),
+                  helper.make_node("MatMul", ["r", "w"], ["y"])], ["y"])
+    made.functions.extend(onnx.parser.parse_function(head + body)
+                          for body in (bodies if callers_last else bodies[::-1]))
+    made.opset_import.append(helper.make_opsetid("f", 1))
+    onnx.save(made, tmp_path / "m.onnx")
+    done = subprocess.run([INSTALLED / "bin/qdq", "plan", tmp_path / "m.onnx"],
+                          capture_output=True, text=True, timeout=60)
+    said = "qdq: limit_exceeded: the model's functions call each other more than 500 deep"
+    assert (done.returncode, said in done.stderr) == ((1, True) if depth > 500 else (0, False))
