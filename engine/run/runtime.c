@@ -6,6 +6,51 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Returns the end of a function's signature: the first closed bracket that a space follows. */
+static const char *
+end_of_signature(const char *at)
+{
+    for (int depth = 0; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (*at == ')' && depth == 0 && at[1] == ' ')
+            return strncmp(at + 1, " const ", 7) == 0 ? at + 8 : at + 2;
+    }
+    return at;
+}
+
+/* Returns what follows a place in the runtime's source, "/path/file.cc:12 type name(types) ";
+   `at` where there is none. */
+static const char *
+skip_place(const char *at)
+{
+    const size_t path = strcspn(at, " :"), number = strspn(at + path + 1, "0123456789");
+    if (*at != '/' || at[path] != ':' || number == 0 || at[path + 1 + number] != ' ')
+        return at;
+    const char *end = end_of_signature(at + path + 1 + number);
+    return *end ? end : at;
+}
+
+/* Copies a message without the places in the runtime's source that it names, and without a
+   full stop at its end. */
+static void
+copy_message(const char *from, char *to, size_t size)
+{
+    size_t n = 0;
+    bool begins = true; /* a word */
+    while (*from && n + 1 < size) {
+        const char *next = begins ? skip_place(from) : from;
+        begins = next != from || *from == ' ';
+        if (next == from)
+            to[n++] = *from++;
+        else
+            from = next;
+    }
+    while (n > 0 && strchr(" .\n", to[n - 1]))
+        n--;
+    to[n] = '\0';
+}
 
 enum qdq_code
 qdqi_runtime_check(const struct qdqi_runtime *r, OrtStatus *status, const char *what,
@@ -13,8 +58,10 @@ qdqi_runtime_check(const struct qdqi_runtime *r, OrtStatus *status, const char *
 {
     if (!status)
         return QDQ_OK;
-    enum qdq_code code = qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
-                                       "%s: %s", what, r->api->GetErrorMessage(status));
+    char text[sizeof err->text];
+    copy_message(r->api->GetErrorMessage(status), text, sizeof text);
+    enum qdq_code code =
+        qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL, "%s: %s", what, text);
     r->api->ReleaseStatus(status);
     return code;
 }

@@ -289,6 +289,19 @@ def test_no_calibration(victim):
         problem(answer, 422, "no_calibration")
 
 
+def test_the_runtime_does_not_know_the_opset(victim):
+    """ONNX Runtime's own reason, without the place in its source."""
+    victim.may_store = True
+    model = onnx.load_from_string(model_bytes())
+    model.opset_import[0].version = 900
+    rows = np.ones((8, 2), np.float32)
+    document = problem(victim.quantize(model.SerializeToString(), npz(x=rows)), 422,
+                       "run_failed")
+    assert document["detail"].startswith(
+        "ONNX Runtime cannot load the model: ONNX Runtime only *guarantees*")
+    assert "_src/" not in document["detail"] and document["detail"][-1] not in ". "
+
+
 def test_float64_is_cast_with_a_warning(victim):
     victim.may_store = True
     answer = victim.quantize(RESNET, npz(input=IMAGES.astype(np.float64)))
