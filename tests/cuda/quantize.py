@@ -35,6 +35,7 @@ SPEC = {"calibration": {"method": "minmax", "batch": 8}, "evaluate": {"samples":
 ROUNDED = {"weights": {"dtype": "int4", "rounding": "gptq"}, "bias_correction": True}
 RANGES, DECIBELS, ROUNDED_DECIBELS, NO_NOISE = 1e-3, 0.3, 1, 80
 
+most_samples = 64  # of calibration
 wrong = []
 
 
@@ -66,7 +67,7 @@ class Job:
 def spec_of(model, data, device, **more):
     spec = json.loads(json.dumps({**SPEC, "device": device, **more}))
     if data:
-        spec["calibration"]["max_samples"] = 64
+        spec["calibration"]["max_samples"] = most_samples
     else:
         spec["calibration"]["random_samples"] = 16
     return spec
@@ -76,6 +77,7 @@ def spec_of(model, data, device, **more):
 
 
 def check_device(there, here, emulated):
+    """Returns whether the device is the one that is to be checked."""
     name = there.report["device"]
     check(name.startswith("cuda:"), f"the report says that it ran on {name}")
     check(name.endswith("emulated on the host") == emulated,
@@ -84,6 +86,7 @@ def check_device(there, here, emulated):
     for warning in there.report["warnings"]:
         check(warning["code"] not in ("device_fallback", "batch_halved"),
               warning["detail"])
+    return name.endswith("emulated on the host") == emulated
 
 
 def check_ranges(there, here):
@@ -130,14 +133,15 @@ def check_what_ifs(folder, model, data):
 
 def run_both(folder, model, data, emulated, **more):
     """Returns the job on the GPU and that on the CPU, after the first was run again there;
-    None if one failed."""
+    None if one failed, or ran elsewhere."""
     there, again, here = jobs = [Job(folder, model, data, spec_of(model, data, device, **more))
                                  for device in ("cuda", "cuda", "cpu")]
     for job in jobs:
         check(not job.failed, job.failed)
     if any(job.failed for job in jobs):
         return None
-    check_device(there, here, emulated)
+    if not check_device(there, here, emulated):
+        return None
     check(there.bytes == again.bytes, "run there again it made other bytes")
     return there, here
 
@@ -168,11 +172,14 @@ def check_model(folder, model, data, emulated):
 
 
 def main():
+    global most_samples
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     # An emulated device is slow: few samples are enough to try this script.
+    if options.emulated:
+        most_samples = 16
     data = DATA / ("calib_32.npz" if options.emulated else "calib_256.npz")
     models = [(model, data) for model in options.models]
     if not models:

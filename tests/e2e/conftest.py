@@ -105,8 +105,8 @@ def older_processor(tmp_path_factory):
 
 @pytest.fixture
 def held():
-    """Settings that keep a worker in its job until something ends it."""
-    return {"test_worker_pause_ms": 600_000}
+    """Settings that keep a worker in its job until something ends it, a stop at once."""
+    return {"test_worker_pause_ms": 600_000, "workers_drain_timeout": 0}
 
 
 @pytest.fixture

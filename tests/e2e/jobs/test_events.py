@@ -241,7 +241,7 @@ def test_streams_end_when_the_daemon_stops(slow, service):
 def test_stopping_breaks_no_stream_off(held, service):
     """When the drain's time is over, the job returns to the queue, and the stream reports
     that before it ends."""
-    one = service(workers_drain_timeout=0, **held)
+    one = service(**held)
     job = one.submit_glyphs()
     one.running(job)
     stream = Stream(one, job)

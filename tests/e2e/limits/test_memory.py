@@ -22,7 +22,7 @@ MOST = 256 * MIB
 def one(tmp_path_factory):
     """One daemon whose jobs never begin to calibrate."""
     service = Service(tmp_path_factory.mktemp("memory"), QDQD_TEST_WORKER_PAUSE_MS="600000",
-                      QDQD_QUEUE_MAX="2000")
+                      QDQD_QUEUE_MAX="2000", QDQD_WORKERS_DRAIN_TIMEOUT="0")
     service.start()
     yield service
     service.stop()

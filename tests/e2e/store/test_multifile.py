@@ -412,7 +412,7 @@ def test_each_the_data_of_the_other(service):
 def test_what_a_live_job_needs(held, service):
     """A model that an unfinished job needs cannot be deleted, and its files stay when
     their blobs are deleted."""
-    one = service(workers_drain_timeout=0, **held)
+    one = service(**held)
     model, files = external_net(("a.bin", "b.bin"))
     rows = [("net.onnx", put(one, model)), *((p, put(one, d)) for p, d in files.items())]
     stored = listed(one, rows).json()["id"]

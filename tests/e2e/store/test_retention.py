@@ -86,7 +86,7 @@ def test_a_job_goes_with_all_that_it_left(service):
 
 
 def test_files_go_unless_a_job_lives(held, service):
-    one = service(workers_drain_timeout=0, **held)
+    one = service(**held)
     job = one.submit_glyphs()
     one.stop()  # the job goes back to the queue
     one.start(QDQD_RETENTION_FILES="1")

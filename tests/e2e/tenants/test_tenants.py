@@ -373,7 +373,7 @@ def test_a_run_time_that_is_set_while_a_job_says_nothing(held, service):
 
 def test_limits_hold_from_the_start_on(held, service):
     """After a restart the limits apply before any token was used."""
-    daemon = service(**held, workers_drain_timeout=0)
+    daemon = service(**held)
     a = access.tenant(daemon, "a", "--job-timeout", "1")
     daemon.stop()
     daemon.start()
@@ -465,7 +465,7 @@ def test_an_administrator_sees_all_jobs(held, service):
 def test_equal_times_do_not_lose_jobs(held, service):
     """Jobs of several tenants that were made in the same millisecond are all listed, page
     by page."""
-    daemon = service(**held, workers_drain_timeout=0)
+    daemon = service(**held)
     a, b, root = access.tenant(daemon, "a"), access.tenant(daemon, "b"), administrator(daemon)
     jobs = [(name, job_of(one, fresh=True)) for _ in range(3)
             for name, one in (("b", b), (None, root), ("a", a))]
