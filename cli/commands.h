@@ -38,10 +38,11 @@ struct command {
 
 /*
  * Opens the engine with the cases and the layer support of the operator's folder. A broken
- * script in that folder is an error, because the script could have changed the plan.
+ * script in that folder is an error, because the script could have changed the plan. The engine
+ * borrows the executor.
  */
-bool open_engine(const struct options *options, struct qdq_engine **ret,
-                 struct api_problem *problem);
+bool open_engine(const struct options *options, const struct qdq_executor *executor,
+                 struct qdq_engine **ret, struct api_problem *problem);
 
 /* Has the engine run OpenVINO, where that is configured, in a process of its own, which the
    caller ends with judge_fini() after the work. */

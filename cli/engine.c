@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "threads/executor.h"
-
 /* Returns the value from the command line, else that of the environment variable, which
    the daemon reads too, else the installed one; NULL when that value is empty. */
 static const char *
@@ -38,13 +36,13 @@ open_judge(struct qdq_engine *engine, struct judge *ret, struct api_problem *pro
 }
 
 bool
-open_engine(const struct options *options, struct qdq_engine **ret,
-            struct api_problem *problem)
+open_engine(const struct options *options, const struct qdq_executor *executor,
+            struct qdq_engine **ret, struct api_problem *problem)
 {
     const struct qdq_engine_options engine_options = {
         .runtime = setting(NULL, "QDQD_ENGINE_RUNTIME", QDQ_ORT_LIBRARY),
         .threads = options->threads,
-        .executor = &threads_executor,
+        .executor = executor,
         .cuda_module = setting(NULL, "QDQD_GPU_MODULE", QDQ_CUDA_MODULE),
         .catalog = setting(options->cases, "QDQD_ENGINE_CASES", QDQ_CASES),
     };

@@ -10,6 +10,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "print.h"
+#include "threads/executor.h"
 
 static bool
 open_model(const char *path, struct qdq_model **ret, struct api_problem *problem)
@@ -50,7 +51,7 @@ command_plan(const struct options *options, struct api_problem *problem)
     struct qdq_error err = {0};
     bool ok = false;
     if (!spec_read(options->spec, &spec, problem) ||
-        !open_engine(options, &engine, problem) ||
+        !open_engine(options, &threads_executor, &engine, problem) ||
         !open_model(options->model, &model, problem))
         goto out;
     if (qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) != QDQ_OK ||
@@ -85,7 +86,7 @@ command_info(const struct options *options, struct api_problem *problem)
     struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *plan = NULL;
     struct qdq_spec spec;
-    bool ok = open_engine(options, &engine, problem) &&
+    bool ok = open_engine(options, &threads_executor, &engine, problem) &&
               open_model(options->model, &model, problem);
     if (!ok)
         goto out;

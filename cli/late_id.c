@@ -3,7 +3,10 @@
 #include "late_id.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "threads/executor.h"
 
 struct late_id {
     const struct external *external;
@@ -11,6 +14,7 @@ struct late_id {
     const char *path;
     pthread_t thread;
     bool running, done, ok;
+    atomic_bool computes; /* on the other thread */
     char id[DIGEST_SIZE];
     struct api_problem problem;
 };
@@ -22,6 +26,7 @@ compute(void *arg)
     late->ok = digest_file(late->model, late->path, late->id, &late->problem) &&
                external_digest(late->external, late->model, late->path, late->id,
                                &late->problem);
+    atomic_store(&late->computes, false);
     return NULL;
 }
 
@@ -34,7 +39,10 @@ late_id_start(const struct external *external, int model, const char *path)
     late->external = external;
     late->model = model;
     late->path = path;
+    atomic_init(&late->computes, true);
     late->running = pthread_create(&late->thread, NULL, compute, late) == 0;
+    if (!late->running)
+        atomic_store(&late->computes, false);
     return late;
 }
 
@@ -58,6 +66,20 @@ late_id_failed(struct late_id *late, struct api_problem *problem)
         return false;
     *problem = late->problem;
     return true;
+}
+
+static void
+run_beside(void *arg, int threads, size_t n, qdq_piece_fn piece, void *piece_arg)
+{
+    const struct late_id *late = arg;
+    const int others = threads > 1 && atomic_load(&late->computes) ? 1 : 0;
+    threads_executor.run(threads_executor.arg, threads - others, n, piece, piece_arg);
+}
+
+struct qdq_executor
+late_id_executor(struct late_id *late)
+{
+    return (struct qdq_executor){run_beside, late};
 }
 
 void

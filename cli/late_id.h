@@ -5,6 +5,7 @@
 
 #include "external.h"
 #include "files.h"
+#include "qdq/executor.h"
 
 /* Stands for an id that is not yet known; of the same length. */
 #define LATE_ID_PLACEHOLDER \
@@ -26,6 +27,10 @@ const char *late_id_wait(void *late);
 
 /* Copies the reason why there is no id to *problem. Returns false when there is an id. */
 bool late_id_failed(struct late_id *late, struct api_problem *problem);
+
+/* Returns an executor that lends the engine one thread less while the id is computed, so that both
+   together use as many as were asked for. It borrows `late`. */
+struct qdq_executor late_id_executor(struct late_id *late);
 
 /* Waits for the thread. */
 void late_id_free(struct late_id **late);

@@ -25,6 +25,7 @@ struct quantization {
     struct external external;
     char dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
     struct late_id *model_id;
+    struct qdq_executor executor;
     struct output out, data, report_out, html,
         observed;          /* data: the external data of `out` */
     const char *data_name; /* its location in the written model */
@@ -44,6 +45,7 @@ open_inputs(struct quantization *q, const struct options *options,
     q->model_id = late_id_start(&q->external, q->model, options->model);
     if (!q->model_id)
         return api_problem_no_memory(problem);
+    q->executor = late_id_executor(q->model_id);
     if (options->calibration &&
         (!file_open(options->calibration, &q->dataset, problem) ||
          !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
@@ -309,7 +311,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
         api_problem_no_memory(problem);
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
-         open_engine(options, &q.engine, problem) &&
+         open_engine(options, &q.executor, &q.engine, problem) &&
          open_judge(q.engine, &q.judge, problem) && run(&q, problem) &&
          write_results(&q, problem);
     if (q.report)
