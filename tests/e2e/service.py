@@ -197,6 +197,16 @@ class Service:
         open."""
         return [pid for pid in self.workers() if self._has_files_of_ours(pid)]
 
+    def worker_of_the_job(self, but=()):
+        """Returns the worker of the only job that runs, which is none of `but`. The worker of
+        an upload holds its file for a moment after the answer, and no longer."""
+        def stays():
+            busy = set(self.busy_workers()) - set(but)
+            time.sleep(0.1)
+            return busy if len(busy) == 1 and busy <= set(self.busy_workers()) else None
+        (worker,) = eventually(stays)
+        return worker
+
     def _has_files_of_ours(self, pid):
         return any(link.startswith(str(self.state)) for link in open_files(pid))
 

@@ -157,7 +157,7 @@ def test_every_change_is_told(held, service):
     begin = stream.next()
     killed = set()
     for _ in range(2):
-        (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
+        worker = one.worker_of_the_job(but=killed)
         kill_process(worker)
         killed.add(worker)
     events = [begin, *stream.rest()]

@@ -445,7 +445,7 @@ def test_one_bad_job_does_not_slow_the_others(held, service):
     job = one.submit_glyphs(spec=SHORT)
     killed = set()
     for _ in range(2):
-        (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
+        worker = one.worker_of_the_job(but=killed)
         os.kill(worker, 9)
         killed.add(worker)
     assert one.ended(job)["error"]["code"] == "worker_died"

@@ -124,7 +124,7 @@ def test_worker_killed_in_the_middle_of_a_job(held, service):
     stored = one.stored_files()
     killed = set()
     for _ in range(2):
-        (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
+        worker = one.worker_of_the_job(but=killed)
         kill_process(worker)
         killed.add(worker)
     assert one.ended(job)["error"]["code"] == "worker_died"

@@ -85,7 +85,7 @@ def test_the_pause_after_deaths_is_the_tenants_own(held, service):
     killed = set()
     for samples in range(1, 9):
         job = a.submit(**model, spec={"calibration": {"max_samples": samples}})
-        (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
+        worker = one.worker_of_the_job(but=killed)
         if samples == 8:
             ours = b.submit(**theirs)
             waits = a.submit(**model)

@@ -85,7 +85,7 @@ def test_worker_killed_on_each_try_fails_its_job(held, service):
     job = one.submit_glyphs()
     killed = set()
     for _ in range(2):
-        (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
+        worker = one.worker_of_the_job(but=killed)
         kill_process(worker)
         killed.add(worker)
     document = one.ended(job)

@@ -261,7 +261,7 @@ def workers_count(service):
 def attempts(service):
     one = service(workers_attempts=1)
     job = long_job(one)
-    kill_process(one.busy_workers()[0])
+    kill_process(one.worker_of_the_job())
     failed(one, job, "worker_died", 500, "in attempt 1 of 1")
     return one
 
@@ -322,8 +322,7 @@ def short_count(service):
 def stopped_job(one):
     """Returns a job that never ends, because its worker is stopped, and takes no processor time."""
     job = long_job(one)
-    [worker] = one.busy_workers()
-    os.kill(worker, signal.SIGSTOP)
+    os.kill(one.worker_of_the_job(), signal.SIGSTOP)
     return job
 
 
