@@ -9,6 +9,7 @@
 
 #include "builder.h"
 #include "failing.h"
+#include "qdq/executor.h"
 #include "qdq/quantize.h"
 
 #include <string.h>
@@ -167,14 +168,79 @@ START_TEST(every_allocation_of_rounding_may_fail)
 }
 END_TEST
 
+/* Does the pieces of a call one after the other: counts of allocations are the same in each
+   run. */
+static void
+run_pieces(void *arg, int threads, size_t n, qdq_piece_fn piece, void *piece_arg)
+{
+    (void)arg;
+    (void)threads;
+    for (size_t i = 0; i < n; i++)
+        piece(piece_arg, i);
+}
+
+static const struct qdq_executor pieces = {run_pieces, NULL};
+
+/* Two workers calibrate with samples side by side. Where that fails, runs one after the other
+   may do; ranges are the same then. */
+START_TEST(every_allocation_of_runs_side_by_side_may_fail)
+{
+    struct builder b;
+    struct qdq_spec spec;
+    const struct qdq_engine_options options = {
+        .runtime = QDQ_ORT_LIBRARY, .threads = 2, .executor = &pieces};
+    struct qdq_engine *alone = engine;
+    struct qdq_error err = {0};
+    qdq_spec_init(&spec);
+    spec.calibration.method = "moving_average";
+    spec.calibration.random_samples = 8;
+    spec.device = QDQ_DEVICE_CPU;
+    spec.evaluate = QDQ_NO;
+    int fd = rounded_model(&b);
+    struct qdq_report *want = NULL;
+    ck_assert_int_eq(quantize(fd, &spec, &want, &err), QDQ_OK);
+    const char *version;
+    ck_assert_int_eq(qdq_engine_open(&options, &engine, &err), QDQ_OK);
+    ck_assert_int_eq(qdq_engine_runtime_version(engine, &version, &err), QDQ_OK);
+    long n = 0, failed = 0;
+    bool over = false;
+    while (!over && n < 10000) {
+        n += fault_stride();
+        struct qdq_report *report = NULL;
+        fail_at = n;
+        enum qdq_code code = quantize(fd, &spec, &report, &err);
+        over = fail_at != 0;
+        fail_at = 0;
+        failed += code == QDQ_NO_MEMORY;
+        ck_assert_msg(code == QDQ_OK || (!over && code == QDQ_NO_MEMORY),
+                      "allocation %ld: code %d, %s", n, code, err.text);
+        ck_assert_int_eq(report != NULL, code == QDQ_OK);
+        for (size_t i = 0; report && i < want->n_tensors; i++) {
+            ck_assert_double_eq(report->tensors[i].min, want->tensors[i].min);
+            ck_assert_double_eq(report->tensors[i].max, want->tensors[i].max);
+        }
+        qdq_report_free(&report);
+    }
+    ck_assert_int_gt(failed * fault_stride(), 10);
+    ck_assert_int_lt(n, 10000);
+    qdq_engine_close(&engine);
+    engine = alone;
+    qdq_report_free(&want);
+    close(fd);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
     Suite *s = suite_create("whatif_memory");
     TCase *t = tcase_create("fault");
     suite_add_tcase(s, t);
-    if (!module)
+    if (!module) {
         tcase_add_test(t, every_allocation_of_rounding_may_fail);
+        tcase_add_test(t, every_allocation_of_runs_side_by_side_may_fail);
+    }
     tcase_add_loop_test(t, every_allocation_may_fail, module ? 1 : 0, module ? 2 : 1);
     return s;
 }
