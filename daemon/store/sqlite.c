@@ -241,6 +241,11 @@ open_file(struct sqlite *sqlite, const char *path, struct lock *lock,
         return set_problem(&sqlite->base, p);
     if (!store_schema_bring(sqlite->db, path, p))
         return false;
+    /* SQLite keeps the pages that a statement may have to restore. It keeps them in memory from
+       here on, because a file for them would be made in the system's temporary folder at nearly
+       each commit. The steps of the schema may sort whole tables, for which a file is right. */
+    if (sqlite3_exec(sqlite->db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL))
+        return set_problem(&sqlite->base, p);
     for (int i = 0; i < N_STATEMENTS; i++)
         if (!prepare(sqlite, (enum statement)i, p))
             return false;

@@ -4,6 +4,7 @@
 
 #include "number/half.h"
 #include "number/minmax.h"
+#include "number/simd.h"
 #include "weights/walk.h"
 
 #include <float.h>
@@ -115,17 +116,29 @@ add_run(struct ranges *r, size_t i, const float *x, size_t n)
         r->bad = i;
 }
 
-/* Adds n elements that have a scale each. */
-static void
-add_each(struct ranges *r, size_t first, const float *x, size_t n)
+/* Widens n ranges by an element each. Returns whether all elements are finite. */
+QDQI_LOOP bool
+widen_loop(float *restrict low, float *restrict high, const float *restrict x, size_t n)
 {
-    float *restrict low = r->low + first, *restrict high = r->high + first;
-    bool finite = true;
+    uint32_t finite = 1;
     for (size_t k = 0; k < n; k++) {
         low[k] = x[k] < low[k] ? x[k] : low[k];
         high[k] = x[k] > high[k] ? x[k] : high[k];
         finite &= fabsf(x[k]) <= FLT_MAX;
     }
+    return finite;
+}
+
+QDQI_VARIANTS(bool, widen,
+              (float *restrict low, float *restrict high, const float *restrict x,
+               size_t n),
+              (low, high, x, n))
+
+/* Adds n elements that have a scale each. */
+static void
+add_each(struct ranges *r, size_t first, const float *x, size_t n)
+{
+    const bool finite = widen(r->low + first, r->high + first, x, n);
     for (size_t k = 0; k < n && !finite && r->bad == SIZE_MAX; k++)
         if (!isfinite(x[k]))
             r->bad = first + k;
@@ -160,17 +173,22 @@ find_ends(const struct qdqi_constant *w, const struct qdqi_walk *walk, struct ra
 {
     const struct qdqi_step *step = qdqi_walk_last(walk);
     size_t size = qdqi_dtype_size((int)w->dtype), element, scale;
-    float piece[PIECE];
+    const bool as_they_are = step->elements == 1 && w->dtype == QDQI_FLOAT32 &&
+                             (uintptr_t)w->bytes % sizeof(float) == 0;
+    float room[PIECE];
     for (size_t row = 0; row < walk->n_rows; row++) {
         qdqi_walk_row(walk, row, &element, &scale);
         for (size_t i = 0, n; i < step->n; i += n) {
+            const float *piece = room;
             n = step->n - i < PIECE ? step->n - i : PIECE;
             for (size_t k = 0; k < n && step->elements != 1; k++)
-                qdqi_load_floats(piece + k, w->dtype,
+                qdqi_load_floats(room + k, w->dtype,
                                  w->bytes + (element + (i + k) * step->elements) * size,
                                  1);
-            if (step->elements == 1)
-                qdqi_load_floats(piece, w->dtype, w->bytes + (element + i) * size, n);
+            if (as_they_are)
+                piece = (const float *)(const void *)w->bytes + element + i;
+            else if (step->elements == 1)
+                qdqi_load_floats(room, w->dtype, w->bytes + (element + i) * size, n);
             add_piece(r, step, scale, i, piece, n);
         }
     }

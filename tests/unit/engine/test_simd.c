@@ -17,6 +17,7 @@
 #include "unit.h"
 #include "weights/approximate.h"
 #include "weights/integers.h"
+#include "weights/scales.h"
 #include "weights/updates.h"
 
 #include <math.h>
@@ -205,6 +206,43 @@ do_integers_each(size_t n, struct result *ret)
     integers(37, n, ret);
 }
 
+/* Finds the scales of blocks of 8 along the first axis. The elements are read where they lie, or
+   are copied from an odd address. */
+static void
+block_scales(const void *elements, size_t n, struct result *ret)
+{
+    struct qdq_error err = {0};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    const int64_t dims[] = {(int64_t)(n / 37 / 8 * 8), 37};
+    const struct qdqi_constant w = {.dtype = QDQI_FLOAT32,
+                                    .rank = 2,
+                                    .dims = dims,
+                                    .n = (size_t)(dims[0] * dims[1]),
+                                    .bytes = elements};
+    struct qdqi_params p = {.format = QDQI_TO_INT4, .axis = 0, .block = 8};
+    if (w.n > 0) {
+        ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, &err), QDQ_OK);
+        ck_assert_uint_eq(p.n, w.n / 8);
+        memcpy(ret->bytes, p.scales, p.n * sizeof *p.scales);
+    }
+    qdqi_arena_free(&arena);
+}
+
+static void
+do_block_scales(size_t n, struct result *ret)
+{
+    block_scales(floats, n, ret);
+}
+
+static void
+do_block_scales_copied(size_t n, struct result *ret)
+{
+    static struct result in_place;
+    block_scales(floats, n, &in_place);
+    block_scales(data, n, ret);
+    ck_assert_mem_eq(in_place.bytes, ret->bytes, n);
+}
+
 static const struct {
     const char *name;
     void (*run)(size_t n, struct result *ret);
@@ -222,6 +260,8 @@ static const struct {
     {"fake each", do_fake_each},
     {"integers", do_integers},
     {"integers each", do_integers_each},
+    {"block scales", do_block_scales},
+    {"block scales, copied", do_block_scales_copied},
 };
 
 enum { N_LOOPS = sizeof loops / sizeof *loops };
