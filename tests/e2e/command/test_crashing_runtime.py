@@ -18,7 +18,7 @@ from service import INSTALLED
 def quantize(folder, what, **environment):
     onnx.save(fake_openvino.model(what), folder / "m.onnx")
     np.savez(folder / "x.npz", x=fake_openvino.SAMPLES)
-    (folder / "spec.json").write_text('{"target": "openvino"}')
+    (folder / "spec.json").write_text(json.dumps(fake_openvino.SPEC))
     return subprocess.run(
         [INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec", folder / "spec.json",
          "--calibration", folder / "x.npz", "-o", folder / "q.onnx",
@@ -66,7 +66,7 @@ def test_a_hang(tmp_path):
 def test_no_process_outlives_the_command(tmp_path):
     onnx.save(fake_openvino.model("hang here"), tmp_path / "m.onnx")
     np.savez(tmp_path / "x.npz", x=fake_openvino.SAMPLES)
-    (tmp_path / "spec.json").write_text('{"target": "openvino"}')
+    (tmp_path / "spec.json").write_text(json.dumps(fake_openvino.SPEC))
     with subprocess.Popen(
             [INSTALLED / "bin/qdq", "quantize", tmp_path / "m.onnx", "--spec",
              tmp_path / "spec.json", "--calibration", tmp_path / "x.npz",

@@ -253,7 +253,7 @@ def submit_fake(service, folder, what, **spec):
     np.savez(folder / "x.npz", x=fake_openvino.SAMPLES)
     return service.submit(model=service.upload("models", folder / "m.onnx"),
                           calibration=service.upload("datasets", folder / "x.npz"),
-                          spec={"target": "openvino", **spec})
+                          spec={**fake_openvino.SPEC, **spec})
 
 
 def test_a_model_at_which_openvino_crashes(service, tmp_path):
