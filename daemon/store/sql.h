@@ -207,13 +207,13 @@ STATEMENT(JOB_POSITION,
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
 #define IS_LISTED                     \
     " AND (?2 IS NULL OR state = ?2)" \
-    " AND (?3 IS NULL OR " HAS_LABEL("?3", "?4") ")"
+    " AND (?3 IS NULL OR " HAS_LABEL("?3") ")"
 STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM @jobs WHERE seq < ?1" IS_LISTED
-                    " ORDER BY seq DESC LIMIT ?5")
+                    " ORDER BY seq DESC LIMIT ?4")
 STATEMENT(JOB_LIST_BY_TIME,
           "SELECT " JOB_COLUMNS " FROM @jobs"
-          " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
-          " ORDER BY created_at DESC, seq DESC LIMIT ?5")
+          " WHERE (created_at < ?5 OR (created_at = ?5 AND seq < ?1))" IS_LISTED
+          " ORDER BY created_at DESC, seq DESC LIMIT ?4")
 /* Finds the oldest job that is older than ?2 at ?1, by a clock that does not go
    back, that no unfinished job needs, and whose deliveries have ended. */
 /* clang-format off */
