@@ -13,12 +13,18 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SECRET = 64 * 1024, MAX_CA = 4 * 1024 * 1024, MAX_NAME = 32 };
+enum {
+    MAX_SECRET = 64 * 1024,
+    MAX_CA = 4 * 1024 * 1024,
+    MAX_NAME = 32,
+    MIN_RATE = 1024
+};
 
 /* --- keys ----------------------------------------------------------------- */
 
 /* DAEMON: a key of the daemon's configuration that the command has no use for. */
-enum key_type { TEXT, SECRET, CA, FLAG, SECONDS, BYTES, DAEMON };
+/* RATE and LIMIT are bytes and seconds that may be 0. */
+enum key_type { TEXT, SECRET, CA, FLAG, SECONDS, BYTES, RATE, LIMIT, DAEMON };
 
 static const struct key {
     const char *name;
@@ -36,6 +42,8 @@ static const struct key {
     {"ca", CA, offsetof(struct qdqr_remote, ca)},
     {"allow_private", FLAG, offsetof(struct qdqr_remote, allow_private)},
     {"timeout", SECONDS, offsetof(struct qdqr_remote, timeout)},
+    {"min_rate", RATE, offsetof(struct qdqr_remote, min_rate)},
+    {"total_timeout", LIMIT, offsetof(struct qdqr_remote, total_timeout)},
     {"max_bytes", BYTES, offsetof(struct qdqr_remote, max_bytes)},
     {"tenants", DAEMON, 0},
     {"scopes", DAEMON, 0},
@@ -57,13 +65,15 @@ keep_text(struct operand *operand, char *text)
 
 /* Parses digits and, for bytes, one suffix. */
 static bool
-parse_number(const char *value, bool bytes, int64_t *ret)
+parse_number(const char *value, enum key_type type, int64_t *ret)
 {
+    bool bytes = type == BYTES || type == RATE;
+    long long least = type == SECONDS || type == BYTES;
     static const char suffixes[] = "KMG";
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
-    if (end == value || errno || n < 1)
+    if (end == value || errno || n < least)
         return false;
     const char *suffix = bytes && *end ? strchr(suffixes, *end) : NULL;
     int shift = suffix ? 10 * (int)(suffix - suffixes + 1) : 0;
@@ -145,7 +155,9 @@ set_value(struct reader *reader, const struct key *key, const char *value)
                fail_line(reader, key->name, "not true or false");
     case SECONDS:
     case BYTES:
-        return parse_number(value, key->type == BYTES, field) ||
+    case RATE:
+    case LIMIT:
+        return parse_number(value, key->type, field) ||
                fail_line(reader, key->name, "not a number");
     case TEXT:
         text = strdup(value);
@@ -270,8 +282,11 @@ operand_open(const struct options *options, struct operand *ret,
              struct api_problem *problem)
 {
     *ret = (struct operand){.text = options->model};
-    ret->remote = (struct qdqr_remote){
-        .name = ret->name, .kind = "", .url = "", .path_style = true};
+    ret->remote = (struct qdqr_remote){.name = ret->name,
+                                       .kind = "",
+                                       .url = "",
+                                       .path_style = true,
+                                       .min_rate = MIN_RATE};
     if (!split_operand(options->model, ret, problem))
         return false;
     char *own = options->config ? NULL : default_config();

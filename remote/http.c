@@ -14,8 +14,6 @@
 #define MOST_REDIRECTS 5
 #define MOST_BREAKS 4           /* broken connections that one file may have */
 #define TIMEOUT 60L             /* seconds */
-#define MOST_TIMEOUTS 10L       /* that a request may take which moves no file */
-#define SLOWEST 1024L           /* bytes a second of a file */
 #define MOST_WAIT 86400         /* seconds of Retry-After that are believed */
 #define BLOCK ((off_t)16 << 20) /* bytes that the disk is told of at once */
 
@@ -180,11 +178,30 @@ on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
+int64_t
+http_timeout(const struct http *http)
+{
+    return http->remote->timeout > 0 ? http->remote->timeout : TIMEOUT;
+}
+
+/* Returns whether the request may take more time. libcurl asks at least once a second. */
+static bool
+is_patient(struct http *http, int64_t bytes)
+{
+    int64_t now = rate_clock_ms(), most = http->remote->total_timeout;
+    http->is_late = most > 0 && now - http->call->began_ms > most * 1000;
+    http->is_slow = !rate_is_kept(&http->rate, now, bytes);
+    return !http->is_late && !http->is_slow;
+}
+
 static int
-on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+on_progress(void *arg, curl_off_t total_down, curl_off_t down, curl_off_t total_up,
+            curl_off_t up)
 {
     struct http *http = arg;
-    (void)a, (void)b, (void)c, (void)d;
+    (void)total_down, (void)total_up;
+    if (!is_patient(http, down + up))
+        return 1;
     return http->call->on_progress &&
            !http->call->on_progress(http->call->arg, http->done, http->total);
 }
@@ -225,7 +242,7 @@ set_options(struct http *http)
 {
     CURL *curl = http->curl;
     const struct qdqr_remote *remote = http->remote;
-    long timeout = remote->timeout > 0 ? (long)remote->timeout : TIMEOUT;
+    long timeout = (long)http_timeout(http);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* that of the environment is not used */
     curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -234,6 +251,7 @@ set_options(struct http *http)
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, timeout);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, timeout);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
@@ -259,6 +277,8 @@ http_open(const struct qdqr_remote *remote, struct qdqr_call *call, struct http 
         return api_problem_no_memory(problem);
     http->remote = remote;
     http->call = call;
+    if (!call->began_ms)
+        call->began_ms = rate_clock_ms();
     http->curl = curl_easy_init();
     bool ok = http->curl || api_problem_no_memory(problem);
     size_t len = strlen(remote->url);
@@ -361,58 +381,17 @@ set_body(struct http *http, const struct http_request *request, struct body *bod
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-/* Sets the problem of a transfer that failed. */
-static bool
-fail_transfer(struct http *http, const struct http_answer *answer, CURLcode code,
-              struct api_problem *problem)
-{
-    const char *name = http->remote->name;
-    if (answer->is_too_large)
-        return api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
-                               "remote %s sent more bytes than it may", name);
-    if (answer->has_failed_write)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "the bytes of remote %s cannot be written: %s", name,
-                               strerror(errno));
-    if (answer->is_other_range)
-        return api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                               "remote %s answered with another range of the file",
-                               name);
-    if (code == CURLE_ABORTED_BY_CALLBACK)
-        return api_problem_set(problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                               "the transfer was cancelled");
-    if (code == CURLE_OUT_OF_MEMORY)
-        return api_problem_no_memory(problem);
-    if (code == CURLE_PEER_FAILED_VERIFICATION)
-        return api_problem_set(
-            problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
-            "remote %s has a certificate that is not valid for it, or "
-            "of an authority that is not known (ca)",
-            name);
-    if (code == CURLE_SSL_CACERT_BADFILE)
-        return api_problem_set(problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
-                               "the authorities of remote %s (ca) cannot be read",
-                               name);
-    if (http->refused)
-        return api_problem_set(
-            problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
-            "remote %s has an address that is not public; its operator can set "
-            "allow_private",
-            name);
-    return api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                           "remote %s: %s", name, curl_easy_strerror(code));
-}
-
-/* Sets how slow the remote may be. A file may take any time as long as its bytes keep coming.
-   All else has to be over after a few timeouts. */
+/* Sets how slow the remote may be. The bytes of a file have to keep their lowest rate. All else
+   has to be over after a few timeouts. */
 static void
 set_patience(struct http *http, const struct http_request *request)
 {
     bool is_file = request->to_fd > 0 || request->body_size > 0 || request->is_file;
-    long timeout = http->remote->timeout > 0 ? (long)http->remote->timeout : TIMEOUT;
-    curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_LIMIT, is_file ? SLOWEST : 1L);
+    long timeout = (long)http_timeout(http);
+    rate_init(&http->rate, is_file ? http->remote->min_rate : 0, timeout * 1000);
+    http->is_slow = http->is_late = false;
     curl_easy_setopt(http->curl, CURLOPT_TIMEOUT,
-                     is_file ? 0L : MOST_TIMEOUTS * timeout);
+                     is_file ? 0L : HTTP_MOST_TIMEOUTS * timeout);
 }
 
 /* Sends one request, which no redirect follows. */
@@ -542,7 +521,7 @@ send_all(struct http *http, const struct http_request *request, struct http_answ
         sink.most = request->max_body ? request->max_body : MOST_BODY;
         CURLcode code = perform(http, url, request, ret, &sink);
         if (code != CURLE_OK)
-            return fail_transfer(http, ret, code, problem);
+            return http_fail_transfer(http, ret, code, problem);
         if (ret->status < 300 || ret->status > 399)
             break;
         http_answer_fini(ret);
@@ -623,8 +602,8 @@ pull_rest(struct http *http, const struct http_request *request, int64_t size,
     if (!ok && lacks_range)
         *ret_can_go_on = empty_file(http, request->to_fd);
     else if (!ok)
-        *ret_can_go_on =
-            is_file && after > 0 && problem->code == API_REMOTE_UNAVAILABLE;
+        *ret_can_go_on = is_file && after > 0 &&
+                         problem->code == API_REMOTE_UNAVAILABLE && !http->is_late;
     return ok;
 }
 

@@ -10,9 +10,11 @@
 #include <curl/curl.h>
 
 #include "hasher.h"
+#include "rate.h"
 #include "remote/remote.h"
 
 #define HTTP_URL 8192
+#define HTTP_MOST_TIMEOUTS 10L /* that a request may take which moves no file */
 #define HTTP_HEADERS 80
 
 struct http {
@@ -23,6 +25,9 @@ struct http {
     char token[2400];    /* a header that all requests have; "": none */
     bool is_signed;      /* libcurl signs each request */
     bool refused;        /* an address was not public */
+    struct rate rate;    /* of the request that runs */
+    bool is_slow;        /* its rate was below min_rate */
+    bool is_late;        /* total_timeout is over */
     int64_t done, total; /* bytes of the file that moves, for on_progress */
     /* Computes the digest of the file that is pulled while its bytes arrive. NULL: it is not
        wanted, or the file began anew. */
@@ -88,6 +93,12 @@ void http_header(struct http *http, const char *name, char *ret, size_t size);
 /* Sets the problem of an answer with a status that is no success, which names `what`. */
 bool http_fail(const struct http *http, const struct http_answer *answer,
                const char *what, struct api_problem *problem);
+
+/* Returns the seconds of the remote's timeout. */
+int64_t http_timeout(const struct http *http);
+/* Sets the problem of a transfer that ended with a code of libcurl's (http_fault.c). */
+bool http_fail_transfer(struct http *http, const struct http_answer *answer,
+                        CURLcode code, struct api_problem *problem);
 
 /* Returns whether a URL has the scheme, host and port of the remote. */
 bool http_is_own(const struct http *http, const char *url);

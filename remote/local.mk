@@ -9,7 +9,7 @@ remote_libremote_la_LIBADD = api/libapi.la $(JANSSON_LIBS) $(CRYPTO_LIBS) \
 remote_libremote_la_SOURCES = \
 	remote/address.c remote/address.h \
 	remote/hasher.c remote/hasher.h \
-	remote/http.c remote/http.h \
+	remote/http.c remote/http.h remote/http_fault.c \
 	remote/include/remote/remote.h remote/kind.h remote/remote.c \
 	remote/metrics.c \
 	remote/mlflow.c \
@@ -19,6 +19,7 @@ remote_libremote_la_SOURCES = \
 	remote/mlflow_ref.c remote/mlflow_ref.h \
 	remote/mlflow_versions.c remote/mlflow_versions.h \
 	remote/mlmodel.c remote/mlmodel.h \
+	remote/rate.c remote/rate.h \
 	remote/oci/oci.c \
 	remote/oci/oci_api.c remote/oci/oci_api.h \
 	remote/oci/oci_archive.c remote/oci/oci_archive.h \

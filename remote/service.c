@@ -14,6 +14,7 @@
 #include "http.h"
 
 enum {
+    MIN_RATE = 1024,    /* bytes a second of a file */
     FIRST_PAUSE = 250,  /* milliseconds; each further one is twice as long */
     MOST_DOUBLINGS = 5, /* up to 8 seconds */
     ANSWER_TIME = 180,  /* seconds without a byte: longer than any short work takes */
@@ -106,7 +107,8 @@ qdqr_service_open(const struct qdqr_service_options *options, struct qdqr_servic
                              .ca = options->ca,
                              .ca_len = options->ca_len,
                              .allow_private = true,
-                             .timeout = ANSWER_TIME};
+                             .timeout = ANSWER_TIME,
+                             .min_rate = MIN_RATE};
     bool ok = http_open(&service->remote, &service->call, &service->http, problem) &&
               set_credentials(service, problem);
     if (ok) {

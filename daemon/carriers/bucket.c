@@ -18,6 +18,7 @@
 
 #define SCHEME "s3://"
 #define PROBE_KEY "probe"
+#define MIN_RATE 1024       /* bytes a second of an object */
 #define TIMEOUT_S 10        /* seconds without a byte until a request has failed */
 #define PROBE_MS 2000       /* between two questions whether the bucket is back */
 #define PROBE_IDLE_MS 10000 /* until a bucket that nobody used is asked */
@@ -122,7 +123,8 @@ make_remote(struct bucket_pool *pool)
                                    .secret_old = none,
                                    .path_style = len ? yes : no,
                                    .allow_private = yes,
-                                   .timeout = TIMEOUT_S};
+                                   .timeout = TIMEOUT_S,
+                                   .min_rate = MIN_RATE};
     snprintf(pool->remote.section.name, sizeof pool->remote.section.name, "blobs");
     return true;
 }

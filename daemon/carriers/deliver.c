@@ -317,7 +317,12 @@ static void
 log_outcome(const struct carrier_work *work, const struct store_delivery *delivery,
             enum store_delivery_state state, const struct api_problem *problem)
 {
-    char quoted[LOG_QUOTED];
+    struct remotes *remotes = tenants_remotes(work->service->tenants);
+    const struct remote *remote = remotes_find(remotes, delivery->remote);
+    char host[REMOTE_HOST] = "-", quoted[LOG_QUOTED];
+    if (remote)
+        remote_host(remote, host);
+    remotes_release(&remotes);
     const char *tenant = *work->service->tenant ? work->service->tenant : "-";
     if (state == STORE_DELIVERED)
         log_info("delivered", "delivery=%s job=%s tenant=%s remote=%s attempt=%lld",
@@ -325,9 +330,9 @@ log_outcome(const struct carrier_work *work, const struct store_delivery *delive
                  (long long)delivery->attempts);
     else
         log_error(state == STORE_PENDING ? "delivery_delayed" : "delivery_failed",
-                  "delivery=%s job=%s tenant=%s remote=%s attempt=%lld code=%s "
-                  "detail=%s",
-                  delivery->id, delivery->job, tenant, delivery->remote,
+                  "delivery=%s job=%s tenant=%s remote=%s host=%s attempt=%lld "
+                  "code=%s detail=%s",
+                  delivery->id, delivery->job, tenant, delivery->remote, host,
                   (long long)delivery->attempts, api_problem_slug(problem->code),
                   log_quote(quoted, problem->detail));
 }

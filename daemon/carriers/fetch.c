@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "carriers/fetch.h"
+#include "base/log.h"
 #include "carriers/remote_fds.h"
 #include "carriers/words.h"
 #include "handlers/handlers.h"
@@ -98,6 +99,24 @@ choose_files(struct input *input, struct words *list, struct api_problem *p)
                            input->resolved, input->place->remote, models,
                            input->which == API_INPUT_MODEL ? "*.onnx"
                                                            : "*.npz, *.npy or *.tar");
+}
+
+/* Tells the operator why an attempt failed, and of which host. A client sees the remote's name
+   alone. */
+static void
+log_failure(const struct input *input, const struct api_problem *problem)
+{
+    const struct carrier_work *work = input->work;
+    struct remotes *remotes = tenants_remotes(work->service->tenants);
+    const struct remote *remote = remotes_find(remotes, input->place->remote);
+    char host[REMOTE_HOST] = "-", quoted[LOG_QUOTED];
+    if (remote)
+        remote_host(remote, host);
+    log_error("fetch_failed", "job=%s tenant=%s remote=%s host=%s code=%s detail=%s",
+              work->slot.id, *work->service->tenant ? work->service->tenant : "-",
+              input->place->remote, host, api_problem_slug(problem->code),
+              log_quote(quoted, problem->detail));
+    remotes_release(&remotes);
 }
 
 /* Asks the remote what the place is. */
@@ -271,7 +290,8 @@ fetch_input(struct input *input, const char *source, char **ret_source,
     if (ok) {
         *ret_source = api_source_fill(source, input->which, input->resolved, input->id);
         ok = *ret_source || api_problem_no_memory(p);
-    }
+    } else if (p->code != API_CANCELLED)
+        log_failure(input, p);
     for (size_t i = 0; i < input->n; i++)
         spool_discard(&input->spools[i]);
     message_fini(&input->answer);

@@ -281,12 +281,16 @@ poll_hook(struct polls *polls, struct tenants *tenants, struct carrier_work *wor
 {
     const struct hook *hook = poll->hook;
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
+    const struct remote *remote = remotes_find(poll->remotes, hook->remote);
+    char host[REMOTE_HOST] = "-", quoted[LOG_QUOTED];
     bool ok = ask_and_follow(tenants, work, hook, &poll->since, &problem);
     bool stopped = !ok && problem.code == API_CANCELLED;
     metrics_add(tenants_metrics(tenants), &metric_polls, !ok, !stopped);
+    if (remote)
+        remote_host(remote, host);
     if (!ok && !stopped)
-        log_error("hook_poll_failed", "hook=%s code=%s detail=%s", hook->section.name,
+        log_error("hook_poll_failed", "hook=%s remote=%s host=%s code=%s detail=%s",
+                  hook->section.name, hook->remote, host,
                   api_problem_slug(problem.code), log_quote(quoted, problem.detail));
     release(polls, hook, ok ? poll->since : -1, work->retry_after);
     remotes_release(&poll->remotes);

@@ -42,6 +42,8 @@ remote_fds_open(const struct remote *remote, struct message_remote *ret,
         .path_style = strcmp(remote->path_style, "true") == 0,
         .allow_private = strcmp(remote->allow_private, "true") == 0,
         .timeout = remote->timeout,
+        .min_rate = remote->min_rate,
+        .total_timeout = remote->total_timeout,
         .max_bytes = remote->max_bytes};
     snprintf(ret->name, sizeof ret->name, "%s", remote->section.name);
     snprintf(ret->kind, sizeof ret->kind, "%s", remote->kind);

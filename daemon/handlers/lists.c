@@ -27,7 +27,6 @@
 
 struct asked {
     struct store_filter filter;
-    char *label_key;          /* owned */
     char tenant[TENANT_SIZE]; /* in a list of all: the tenant of the last job shown */
     int64_t seq;              /* in a list of all: the number of that job */
 };
@@ -70,7 +69,6 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     struct store_filter *filter = &asked->filter;
     const char *state = request_query(request, "state");
     const char *label = request_query(request, "label");
-    const char *colon = label ? strchr(label, ':') : NULL;
     int64_t limit;
     *asked = (struct asked){.filter.state = API_N_JOB_STATES};
     if (!request_number(request, "limit", 1, MAX_PAGE, DEFAULT_PAGE, &limit, p) ||
@@ -82,15 +80,10 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     if (state && filter->state == API_N_JOB_STATES)
         return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                                "the query's state is not a state of jobs");
-    if (!label)
-        return true;
-    if (!colon)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's label is not KEY:VALUE");
-    asked->label_key = strndup(label, (size_t)(colon - label));
-    filter->label_key = asked->label_key;
-    filter->label_value = colon + 1;
-    return asked->label_key || api_problem_no_memory(p);
+    filter->label = label;
+    return !label || strchr(label, ':') ||
+           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                           "the query's label is not KEY:VALUE");
 }
 
 /* --- a page of jobs ------------------------------------------------------- */
@@ -292,7 +285,6 @@ static void
 free_list(void *arg)
 {
     struct list *list = arg;
-    free(list->asked.label_key);
     free(list->text);
     free(list);
 }

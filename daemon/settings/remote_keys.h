@@ -46,9 +46,15 @@ REMOTE_TEXT(
     "the remote: read, submit, admin.")
 REMOTE_NUMBER(
     timeout, 60, 1, 3600, SECONDS, ALL_KINDS,
-    "A request to the remote is given up when nothing arrives for this long, or "
-    "less than 1 KB a second of a file; one that moves no file after ten times "
-    "as long.")
+    "A request to the remote is given up when nothing arrives for this long; one "
+    "that moves no file after ten times as long.")
+REMOTE_NUMBER(min_rate, 1 << 10, 0, 1 << 30, BYTES, STORES,
+              "Lowest number of bytes per second of a file, measured over timeout. A "
+              "request that moves fewer is given up. 0: no lowest rate.")
+REMOTE_NUMBER(
+    total_timeout, 86400, 0, 100000000, SECONDS, ALL_KINDS,
+    "Longest time that one attempt of a fetch, a delivery or a poll may take, "
+    "over all its requests; 0: no limit.")
 REMOTE_NUMBER(max_bytes, INT64_C(16) << 30, 1, INT64_MAX, BYTES, STORES,
               "Most bytes that one model or dataset may have.")
 REMOTE_TEXT(events, "job.succeeded,job.failed,job.rejected,delivery.failed", WEBHOOK,

@@ -200,6 +200,14 @@ remote_allows(const struct remote *remote, const char *tenant, const char *scope
 }
 
 void
+remote_host(const struct remote *remote, char ret[REMOTE_HOST])
+{
+    const char *host = strstr(remote->url, "://");
+    host = host ? host + 3 : remote->url;
+    snprintf(ret, REMOTE_HOST, "%.*s", (int)strcspn(host, "/"), host);
+}
+
+void
 webhook_split(const struct remote *remote, struct webhook_texts *ret)
 {
     const char *list = remote->events, *equals = strchr(remote->label, '=');

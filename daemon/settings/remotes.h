@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #define REMOTE_KINDS 64
+#define REMOTE_HOST 256 /* bytes of a host with its port */
 
 struct remote {
     struct section section;
@@ -63,6 +64,8 @@ const struct remote *remotes_find(const struct remotes *remotes, const char *nam
 const struct hook *hooks_first(const struct remotes *remotes);
 const struct hook *hooks_next(const struct hook *hook);
 const struct hook *hooks_find(const struct remotes *remotes, const char *name);
+/* Writes the host and the port of the remote's URL, for the log: clients see only its name. */
+void remote_host(const struct remote *remote, char ret[REMOTE_HOST]);
 /* Returns whether a token of a tenant ("": the one without a name) may use the remote.
    `scopes` are the token's, with commas between. */
 bool remote_allows(const struct remote *remote, const char *tenant, const char *scopes);

@@ -42,9 +42,8 @@
 #define LOCK_KEY ""
 #define LOCK_NAME(name) "1"
 
-#define HAS_LABEL(key_, value_)                                              \
-    "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = " key_ " AND value" \
-    " = " value_ ")"
+#define HAS_LABEL(text) \
+    "EXISTS (SELECT 1 FROM json_each(labels) WHERE key || ':' || value = " text ")"
 
 /* JSON of the files of a model of several files, else NULL. */
 #define MODEL_FILES_OF(model)                                                       \

@@ -95,10 +95,16 @@ STATEMENT(JOB_ADD,
 STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM @jobs WHERE idempotency_key = ?1")
 /* Finds another job of the same identity; one that succeeded goes before one that is
    queued or running. */
-STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM @jobs"
-                    " WHERE identity = ?1 AND id != ?2 AND (state = 'succeeded'"
-                    " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
-                    " ORDER BY done DESC, seq LIMIT 1" LOCK_ROW)
+#define FIRST_OF(condition)                                                  \
+    "(SELECT seq FROM @jobs WHERE identity = ?1 AND id != ?2 AND " condition \
+    " ORDER BY seq LIMIT 1)"
+#define IS_DONE "state = 'succeeded'"
+#define IS_TO_BE_DONE "state IN ('queued', 'running') AND waits_for IS NULL"
+STATEMENT(JOB_SAME,
+          "SELECT id, " IS_DONE " AS done FROM @jobs WHERE seq = coalesce(" FIRST_OF(
+              IS_DONE) ", " FIRST_OF(IS_TO_BE_DONE) ")"
+                                                    " AND (" IS_DONE
+                                                    " OR (" IS_TO_BE_DONE "))" LOCK_ROW)
 /* clang-format off */
 STATEMENT(JOB_ANSWER,
           "UPDATE @jobs SET state = ?5, ended_at = " MOMENT("?3") ","
@@ -207,13 +213,12 @@ STATEMENT(JOB_POSITION,
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
 #define IS_LISTED                     \
     " AND (?2 IS NULL OR state = ?2)" \
-    " AND (?3 IS NULL OR " HAS_LABEL("?3", "?4") ")"
+    " AND (?3 IS NULL OR " HAS_LABEL("?3") ")"
 STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM @jobs WHERE seq < ?1" IS_LISTED
-                    " ORDER BY seq DESC LIMIT ?5")
-STATEMENT(JOB_LIST_BY_TIME,
-          "SELECT " JOB_COLUMNS " FROM @jobs"
-          " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
-          " ORDER BY created_at DESC, seq DESC LIMIT ?5")
+                    " ORDER BY seq DESC LIMIT ?4")
+STATEMENT(JOB_LIST_BY_TIME, "SELECT " JOB_COLUMNS " FROM @jobs"
+                            " WHERE (created_at, seq) < (?5, ?1)" IS_LISTED
+                            " ORDER BY created_at DESC, seq DESC LIMIT ?4")
 /* Finds the oldest job that is older than ?2 at ?1, by a clock that does not go
    back, that no unfinished job needs, and whose deliveries have ended. */
 /* clang-format off */

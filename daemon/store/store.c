@@ -631,11 +631,10 @@ store_job_list(struct store *store, const struct store_filter *filter,
         &store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
     bind_int(stmt, 1, filter->before);
     bind_text(stmt, 2, any_state ? NULL : api_job_state_name(filter->state));
-    bind_text(stmt, 3, filter->label_key);
-    bind_text(stmt, 4, filter->label_value);
-    bind_int(stmt, 5, filter->limit);
+    bind_text(stmt, 3, filter->label);
+    bind_int(stmt, 4, filter->limit);
     if (filter->by_time)
-        bind_int(stmt, 6, filter->time);
+        bind_int(stmt, 5, filter->time);
     bool ok = true;
     int rc = DB_ROW;
     while (ok && (rc = step(stmt)) == DB_ROW)

@@ -346,8 +346,9 @@ bool store_job_position(struct store *store, const char *id, int64_t *ret,
                         struct api_problem *p);
 
 struct store_filter {
-    enum api_job_state state;            /* API_N_JOB_STATES: any */
-    const char *label_key, *label_value; /* NULL: any */
+    enum api_job_state state; /* API_N_JOB_STATES: any */
+    /* The key of a label, a colon, and its value, either of which may have colons; NULL: any */
+    const char *label;
     int64_t before; /* lists only jobs with a lower seq; INT64_MAX: from the newest */
     int limit;
     /* orders by creation time, which is comparable between stores, and lists only */

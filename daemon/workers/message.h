@@ -94,7 +94,7 @@ struct message_remote {
     char artifacts_url[1024];
     uint32_t path_style, allow_private;
     uint32_t secrets; /* a bit for each enum message_secret that has a descriptor */
-    int64_t timeout, max_bytes;
+    int64_t timeout, min_rate, total_timeout, max_bytes;
 };
 
 struct message_fetch {

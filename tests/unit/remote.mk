@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/remote/test_metrics \
 	tests/unit/remote/test_mlmodel \
 	tests/unit/remote/test_presign \
+	tests/unit/remote/test_rate \
 	tests/unit/remote/test_refs \
 	tests/unit/remote/test_signature
 

@@ -82,7 +82,9 @@
 #define LOCK_NAME(name) \
     "CAST(pg_advisory_xact_lock(hashtextextended(" name ", 0)) AS TEXT)"
 
-#define HAS_LABEL(key_, value_) "CAST(labels AS JSONB) ->> " key_ " = " value_
+#define HAS_LABEL(text)                                                   \
+    "EXISTS (SELECT 1 FROM jsonb_each_text(CAST(labels AS JSONB)) AS one" \
+    " WHERE one.key || ':' || one.value = " text ")"
 
 /* json_build_object() would write spaces, which SQLite's JSON does not have. */
 #define MEMBER_TEXT(name) \

@@ -42,7 +42,11 @@ struct qdqr_remote {
     const char *secret, *secret_old; /* "whsec_...", of a webhook */
     bool allow_private; /* whether loopback and private addresses may be used */
     int64_t timeout;    /* seconds without a byte; 0: a minute */
-    int64_t max_bytes;  /* most bytes of a pull; 0: no limit */
+    int64_t
+        min_rate; /* lowest bytes a second of a file, over the timeout; 0: any rate */
+    int64_t
+        total_timeout; /* seconds that the requests of a call may take; 0: no limit */
+    int64_t max_bytes; /* most bytes of a pull; 0: no limit */
     /* For mlflow: endpoint, bucket and prefix of its artifacts with the URI s3://, and an AWS
        credentials file's text. Without the latter, signed URLs of that host are used. NULL or
        "": none. */
@@ -57,6 +61,9 @@ struct qdqr_call {
     void *arg;
     /* Set on REMOTE_UNAVAILABLE: seconds that the remote asked to wait; 0: it said nothing. */
     int64_t retry_after;
+    /* Set when the first connection is opened: ms of the monotonic clock, from which
+       total_timeout counts. Calls that belong together share the structure. */
+    int64_t began_ms;
 };
 
 /* Prepares libcurl and its TLS library. Returns false when libcurl cannot be used. */

@@ -224,7 +224,7 @@ FAULTS = {
     "redirect": (answers(302, Location="http://localhost:1/"), "remote_denied", "another host"),
     "endless file": (on_file(endless), "remote_too_large", "more bytes"),
     "endless answer": (lambda handler, path: endless(handler), "remote_too_large", "more bytes"),
-    "dripping file": (on_file(drip), "remote_unavailable", "Timeout"),
+    "dripping file": (on_file(drip), "remote_unavailable", "min_rate"),
     "short file": (on_file(lambda handler: (handler.answer(b"short"), True)[1]),
                    "remote_unavailable", "another number of bytes"),
     "path that goes up": (lists({"path": "../evil.onnx", "file_size": 1}), "remote_denied",

@@ -240,6 +240,24 @@ def test_list(daemon):
     problem(daemon.get("/v1/jobs?state=nonsense"), 400, "bad_request")
 
 
+def test_a_label_has_colons_in_its_key_or_its_value(daemon):
+    odd = [daemon.submit_glyphs(labels=labels, spec={"mode": "full"}, fresh=True)
+           for labels in ({"a:b": "c"}, {"a": "b:c"}, {"a": "b", "b": "c"}, {"%3A": "é=:"},
+                          {"": ""})]
+
+    def listed(label):
+        return [job["id"] for job in daemon.get("/v1/jobs", params={"label": label}).json()["jobs"]]
+
+    assert listed("a:b:c") == [odd[1], odd[0]]
+    assert listed("a:b") == [odd[2]]
+    assert listed("%3A:é=:") == [odd[3]]
+    assert listed(":") == [odd[4]]
+    assert listed("a:") == listed("b:c:") == []
+    problem(daemon.get("/v1/jobs?label=a"), 400, "bad_request")
+    for job in odd:
+        daemon.post(f"/v1/jobs/{job}/cancel")
+
+
 def test_progress_is_told(slow, service):
     one = service(**slow)
     job = one.submit_glyphs()

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import threading
 import time
 
@@ -75,6 +76,29 @@ def trickle(far):
 
     far.fault = send
     return lambda: sum(map(is_file, far.paths()))
+
+
+def drip(far, size, every):
+    """Has the remote send `size` bytes of its file at a time, every few seconds."""
+    def send(handler, path):
+        if not is_file(path):
+            return False
+        at = handler.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-")
+        handler.send_response(206 if int(at) else 200)
+        handler.send_header("Content-Length", str(LARGE - int(at)))
+        if int(at):
+            handler.send_header("Content-Range", f"bytes {at}-{LARGE - 1}/{LARGE}")
+        handler.end_headers()
+        try:
+            while not far.go_on.is_set():
+                handler.wfile.write(bytes(size))
+                far.go_on.wait(every)
+        except OSError:
+            pass
+        handler.close_connection = True
+        return True
+
+    far.fault = send
 
 
 def submit(one, remote, **members):
@@ -167,3 +191,75 @@ def test_a_file_without_an_end_keeps_to_the_limit(start, bad):
     # Nothing is counted that is gone.
     daemon.upload("datasets", nets.samples())
     daemon.post(f"/v1/jobs/{job}/cancel")
+
+
+def failure(daemon):
+    """Waits for the end of the first attempt, and returns its line in the log."""
+    lines = eventually(lambda: [line for line in daemon.log.read_text().splitlines()
+                                if "fetch_failed" in line])
+    return lines[0]
+
+
+@pytest.mark.parametrize("size, every, rate", [(1, 0.7, "[12]"), (9000, 1.9, "[1-9][0-9]{3}")],
+                         ids=["bytes", "bursts"])
+def test_a_file_below_the_lowest_rate_is_given_up(start, bad, size, every, rate):
+    """Bursts, too: no few seconds of a window count for all of it."""
+    drip(bad, size, every)
+    daemon = start(f"[remote slow]\nkind = mlflow\nurl = {bad.url}\nallow_private = true\n"
+                   "timeout = 2\nmin_rate = 10000\n")
+    job = submit(daemon, "slow")
+    line = failure(daemon)
+    host = bad.url.removeprefix("http://")
+    assert re.search(f"job={job} .*remote=slow host={host} code=remote_unavailable .*file of "
+                     f"remote slow moved by {rate} bytes a second within 2 seconds, and its "
+                     "min_rate is 10000", line), line
+    # It is tried again, as after any other failure of the remote.
+    assert daemon.job(job)["state"] == "queued"
+    bad.fault, bad.files["0/models/m-0/model.onnx"] = None, MODEL
+    assert daemon.succeeded(job)
+
+
+def test_a_fetch_has_a_longest_time(start, bad):
+    """The remote keeps its rate, and would hold the carrier for a quarter of an hour."""
+    drip(bad, 2000, 0.1)
+    daemon = start(f"[remote slow]\nkind = mlflow\nurl = {bad.url}\nallow_private = true\n"
+                   "timeout = 2\ntotal_timeout = 3\n")
+    began = time.monotonic()
+    job = submit(daemon, "slow")
+    assert "remote slow needs more than 3 seconds for all requests together (total_timeout)" in \
+        failure(daemon)
+    assert time.monotonic() - began < 20
+    assert daemon.job(job)["state"] == "queued"
+    daemon.post(f"/v1/jobs/{job}/cancel")
+    assert b"qdqd_fetches_total" in daemon.get("/metrics").content
+
+
+def test_a_silent_remote_names_the_setting(start, bad):
+    bad.fault = lambda handler, path: bad.go_on.wait(60)
+    daemon = start(f"[remote slow]\nkind = mlflow\nurl = {bad.url}\nallow_private = true\n"
+                   "timeout = 1\n")
+    job = submit(daemon, "slow")
+    assert "remote slow moved no byte for 1 seconds (timeout)" in failure(daemon)
+    daemon.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_a_slow_file_that_keeps_its_rate_arrives(start, bad):
+    """It takes several windows, with pauses that are shorter than one."""
+    model = bad.files["0/models/m-0/model.onnx"] = MODEL
+
+    def send(handler, path):
+        if not is_file(path):
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(model)))
+        handler.end_headers()
+        for at in range(0, len(model), len(model) // 6 + 1):
+            handler.wfile.write(model[at:at + len(model) // 6 + 1])
+            time.sleep(0.8)
+        return True
+
+    bad.fault = send
+    daemon = start(f"[remote slow]\nkind = mlflow\nurl = {bad.url}\nallow_private = true\n"
+                   f"timeout = 2\nmin_rate = {len(model) // 20}\ntotal_timeout = 60\n")
+    assert daemon.succeeded(submit(daemon, "slow"))
+    assert "fetch_failed" not in daemon.log.read_text()

@@ -10,6 +10,7 @@ import sqlite3
 import pytest
 
 import access
+import contract
 import nets
 from service import eventually, problem
 from test_backup import backup, restore
@@ -90,6 +91,39 @@ def test_jobs_are_nobody_elses(two):
     result = a.job(job)["result"]["model"]
     assert a.get(f"/v1/models/{result}").status_code == 200
     problem(b.get(f"/v1/models/{result}"), 404, "not_found")
+
+
+def test_every_route_of_the_contract_keeps_an_id_to_its_tenant(two):
+    """Each route with the id of something that another tenant has is as if there were no such id."""
+    a, b = two
+    job = job_of(a)
+    a.succeeded(job)
+    result = a.job(job)["result"]["model"]
+    ids = {"jobs": [job], "models": [result, a.upload("models", MODEL)],
+           "datasets": [a.upload("datasets", DATA)], "blobs": [a.upload("models", MODEL)]}
+    own = b.submit(model=b.upload("models", MODEL), spec={"calibration": {"random_samples": 2}})
+    b.succeeded(own)
+    assert b.request("DELETE", f"/v1/models/{ids['models'][1]}").status_code == 204
+    asked = 0
+    for path, methods in contract.document()["paths"].items():
+        if "{id}" not in path:
+            continue
+        for method in {"get", "head", "post", "put", "delete", "patch"} & set(methods):
+            if (path, method) == ("/v1/blobs/{id}", "put"):
+                continue  # it stores bytes of the tenant's own
+            for id in ids[path.split("/")[2]]:
+                place = path.replace("{id}", id).replace("{delivery}", "d" + "0" * 32)
+                query = f"?with={own}" if path.endswith("/compare") else ""
+                problem(b.request(method.upper(), place + query), 404, "not_found")
+                asked += 1
+    assert asked >= 18
+    # The same ids as members and parameters of requests of its own.
+    problem(b.get(f"/v1/jobs/{own}/compare?with={job}"), 404, "not_found")
+    for body in ({"model": result}, {"model": result, "calibration": ids["datasets"][0]}):
+        problem(b.post("/v1/jobs", json=body), 404, "not_found")
+    problem(b.post("/v1/plan", json={"model": result}), 404, "not_found")
+    assert a.job(job)["state"] == "succeeded"
+    assert a.get(f"/v1/models/{result}").status_code == 200
 
 
 def test_nothing_is_answered_by_what_another_asked(two):

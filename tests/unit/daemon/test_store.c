@@ -359,23 +359,25 @@ static const struct {
     struct store_filter filter;
     const char *wanted; /* ids, newest first */
 } lists[] = {
-    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10, false, 0}, "edcba"},
-    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 2, false, 0}, "ed"},
-    {{API_N_JOB_STATES, NULL, NULL, 3, 10, false, 0}, "ba"},
-    {{API_JOB_RUNNING, NULL, NULL, INT64_MAX, 10, false, 0}, "a"},
-    {{API_JOB_QUEUED, NULL, NULL, INT64_MAX, 10, false, 0}, "edcb"},
-    {{API_JOB_FAILED, NULL, NULL, INT64_MAX, 10, false, 0}, ""},
-    {{API_N_JOB_STATES, "team", "red", INT64_MAX, 10, false, 0}, "ca"},
-    {{API_N_JOB_STATES, "team", "re", INT64_MAX, 10, false, 0}, ""},
-    {{API_N_JOB_STATES, "a.b\"$", "1", INT64_MAX, 10, false, 0}, "d"},
-    {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10, false, 0}, "c"},
+    {{API_N_JOB_STATES, NULL, INT64_MAX, 10, false, 0}, "edcba"},
+    {{API_N_JOB_STATES, NULL, INT64_MAX, 2, false, 0}, "ed"},
+    {{API_N_JOB_STATES, NULL, 3, 10, false, 0}, "ba"},
+    {{API_JOB_RUNNING, NULL, INT64_MAX, 10, false, 0}, "a"},
+    {{API_JOB_QUEUED, NULL, INT64_MAX, 10, false, 0}, "edcb"},
+    {{API_JOB_FAILED, NULL, INT64_MAX, 10, false, 0}, ""},
+    {{API_N_JOB_STATES, "team:red", INT64_MAX, 10, false, 0}, "ca"},
+    {{API_N_JOB_STATES, "team:re", INT64_MAX, 10, false, 0}, ""},
+    {{API_N_JOB_STATES, "a.b\"$:1", INT64_MAX, 10, false, 0}, "d"},
+    {{API_JOB_QUEUED, "team:red", INT64_MAX, 10, false, 0}, "c"},
+    {{API_N_JOB_STATES, "k:l:m", INT64_MAX, 10, false, 0}, "ed"},
+    {{API_N_JOB_STATES, "k:l", INT64_MAX, 10, false, 0}, ""},
     /* All jobs were made at time 1000. */
-    {{API_N_JOB_STATES, NULL, NULL, 0, 2, true, INT64_MAX}, "ed"},
-    {{API_N_JOB_STATES, NULL, NULL, 0, 10, true, 1001}, "edcba"},
-    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10, true, 1000}, "edcba"},
-    {{API_N_JOB_STATES, NULL, NULL, 4, 10, true, 1000}, "cba"},
-    {{API_N_JOB_STATES, NULL, NULL, 0, 10, true, 1000}, ""},
-    {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10, true, 1000}, "c"},
+    {{API_N_JOB_STATES, NULL, 0, 2, true, INT64_MAX}, "ed"},
+    {{API_N_JOB_STATES, NULL, 0, 10, true, 1001}, "edcba"},
+    {{API_N_JOB_STATES, NULL, INT64_MAX, 10, true, 1000}, "edcba"},
+    {{API_N_JOB_STATES, NULL, 4, 10, true, 1000}, "cba"},
+    {{API_N_JOB_STATES, NULL, 0, 10, true, 1000}, ""},
+    {{API_JOB_QUEUED, "team:red", INT64_MAX, 10, true, 1000}, "c"},
 };
 
 START_TEST(list)
@@ -386,8 +388,8 @@ START_TEST(list)
     add("a", 0, "{\"team\":\"red\"}");
     add("b", 0, "{\"team\":\"blue\"}");
     add("c", 0, "{\"x\":\"y\",\"team\":\"red\"}");
-    add("d", 0, "{\"a.b\\\"$\":\"1\"}");
-    add("e", 0, NULL);
+    add("d", 0, "{\"a.b\\\"$\":\"1\",\"k\":\"l:m\"}");
+    add("e", 0, "{\"k:l\":\"m\"}");
     claim("a");
     ck_assert(store_job_list(store, &lists[_i].filter, &jobs, &n, &problem));
     for (size_t i = 0; i < n; i++) {
