@@ -35,6 +35,19 @@ qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
     return dims[other] > 1 ? other : axis;
 }
 
+static bool
+is_bytes(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
+}
+
+bool
+qdqi_multiplies_bytes(const struct qdq_spec *spec)
+{
+    return !spec->weight_only && spec->weight_granularity != QDQ_PER_BLOCK &&
+           is_bytes(spec->weight_format) && is_bytes(spec->activation_format);
+}
+
 int64_t
 qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
               const struct qdqi_tensor *weight)

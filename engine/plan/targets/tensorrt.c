@@ -8,6 +8,7 @@
 #include "plan/targets/tensorrt.h"
 
 #include "layers/patterns.h"
+#include "plan/formats.h"
 #include "plan/residual.h"
 
 #include <string.h>
@@ -143,13 +144,19 @@ static const struct qdqi_veto vetoes[] = {
 
 /* --- weights -------------------------------------------------------------- */
 
+/*
+ * Weights of three or more axes on the right of an integer MatMul have one scale. TensorRT
+ * documents no axis for them, and ONNX Runtime, with which results are tested, takes a scale
+ * for each column of a matrix alone and fails in its first run.
+ */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
 {
-    (void)weight_input;
-    (void)rank;
-    return strcmp(cls->support.op, "ConvTranspose") != 0 || qdqi_rule_is_on(p, T3);
+    if (strcmp(cls->support.op, "ConvTranspose") == 0)
+        return qdqi_rule_is_on(p, T3);
+    return strcmp(cls->support.op, "MatMul") != 0 || weight_input != 1 || rank <= 2 ||
+           !qdqi_multiplies_bytes(p->spec);
 }
 
 static bool

@@ -29,7 +29,7 @@ static const struct {
     {"Gemm", "w2,x", NULL, 0, "Dense", -1, -1, -1, "weight is not constant"},
     {"MatMul", "x,w2", NULL, 0, "Dense", 0, 1, 1, "default"},
     {"MatMul", "w2,x", NULL, 0, "Dense", 1, 0, 0, "default"},
-    {"MatMul", "x,w3", NULL, 0, "Dense", 0, 1, 2, "default"},
+    {"MatMul", "x,w3", NULL, 0, "Dense", 0, 1, -1, "default"},
     {"MatMul", "x,b", NULL, 0, "Dense", 0, 1, -1, "default"},
     {"MatMul", "x,y", NULL, 0, "MatMul", -1, -1, -1, "off by default"},
     {"MatMul", "i,wi", NULL, 0, "Dense", -1, -1, -1, "integer tensor"},
