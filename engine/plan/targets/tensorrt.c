@@ -145,9 +145,9 @@ static const struct qdqi_veto vetoes[] = {
 /* --- weights -------------------------------------------------------------- */
 
 /*
- * Weights of three or more axes on the right of an integer MatMul have one scale. TensorRT
- * documents no axis for them, and ONNX Runtime, with which results are tested, takes a scale
- * for each column of a matrix alone and fails in its first run.
+ * Weights of three or more axes on the right of an integer MatMul have one scale: ONNX Runtime,
+ * with which results are tested, takes a scale for each column of a matrix alone, and fails in
+ * its first run of others.
  */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
@@ -305,7 +305,7 @@ check_formats(struct planner *p, struct qdq_error *err)
     if (!code && plan->view.n_weights && !takes_weights(plan->weights->format))
         code = warn_refused(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
                             plan->weights->format, err);
-    return code;
+    return code ? code : qdqi_warn_blocks(p, err);
 }
 
 /* --- the row -------------------------------------------------------------- */

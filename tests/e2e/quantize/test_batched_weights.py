@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MatMul with a constant of three axes or more: no result fails in ONNX Runtime when it runs,
-unless a warning says that it does."""
+"""A MatMul with a constant of three axes or more, or with blocks: no result fails in ONNX Runtime
+when it runs, unless a warning says that it does."""
 
 import json
 import subprocess
@@ -90,6 +90,23 @@ def test_a_result_for_openvino_alone_is_said(tmp_path):
     assert warning["node"] == "product" and "ONNX Runtime" in warning["detail"]
     with pytest.raises(Exception, match="zero point"):
         run(tmp_path, x)
+    assert sqnr(y, run(tmp_path, x, "ORT_ENABLE_BASIC")) > 30
+
+
+@pytest.mark.parametrize("target", ["tensorrt", "openvino"])
+@pytest.mark.parametrize("activations, runs", [("int8", False), ("int16", True)])
+def test_blocks_that_do_not_run_are_said(tmp_path, activations, runs, target):
+    """The target onnxruntime leaves such a layer's input in floating point."""
+    report, x, y = make(tmp_path, 21, (16, 8), target=target,
+                        weights={"granularity": {"block": 8}},
+                        activations={"dtype": activations})
+    assert not any("in its first run" in one["detail"]
+                   for one in report["warnings"]) == runs
+    if runs:
+        assert sqnr(y, run(tmp_path, x)) > 30
+    else:
+        with pytest.raises(Exception, match="running MatMul"):
+            run(tmp_path, x)
     assert sqnr(y, run(tmp_path, x, "ORT_ENABLE_BASIC")) > 30
 
 
