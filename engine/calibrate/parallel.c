@@ -77,7 +77,8 @@ qdqi_parallel_pays(const struct qdqi_parallel *asked)
     return !job->dev && job->engine->executor && number_of_workers(asked) > 1 &&
            qdqi_model_bytes(job->model) <= MOST_MODEL &&
            qdqi_feed_run_bytes(asked->feed) <= MOST_INPUT &&
-           asked->observers->n <= MOST_TENSORS && !observes_nested(asked);
+           asked->observers->n <= MOST_TENSORS && !observes_nested(asked) &&
+           !qdqi_model_keeps_state(job->model);
 }
 
 /* --- opening ------------------------------------------------------------------ */
@@ -110,13 +111,25 @@ open_worker(void *arg, size_t i, struct qdq_error *err)
     return worker->failure;
 }
 
+/* Returns the runs of a worker in a round: all rounds have as many, so that no worker waits
+   while another one makes the last runs. */
+static size_t
+number_at_once(const struct work *w)
+{
+    const struct qdqi_feed *feed = w->asked->feed;
+    const size_t read = MOST_READ / (qdqi_feed_run_bytes(feed) + 1);
+    const size_t most = w->n * (read < MOST_RUNS ? read : MOST_RUNS);
+    const size_t runs = (size_t)qdqi_feed_runs(feed);
+    const size_t rounds = (runs + most - 1) / most;
+    return (runs + w->n * rounds - 1) / (w->n * rounds);
+}
+
 static enum qdq_code
 prepare(struct work *w, struct qdq_error *err)
 {
     const struct qdqi_parallel *asked = w->asked;
-    const size_t most = MOST_READ / (qdqi_feed_run_bytes(asked->feed) + 1);
     w->n = number_of_workers(asked);
-    w->n_at_once = most < MOST_RUNS ? most : MOST_RUNS;
+    w->n_at_once = number_at_once(w);
     if (!(w->arena = qdqi_arena_new()))
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_insert_observers(

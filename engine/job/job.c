@@ -30,14 +30,26 @@ qdqi_job_runs_fast(const struct qdqi_job *job)
     return job->run_seconds > 0 && job->run_seconds < fast;
 }
 
+/* Returns the later of two: runs may be made again, and a stage may repeat earlier ones. */
+static struct qdq_progress
+latest(const struct qdq_progress *shown, const struct qdq_progress *now)
+{
+    struct qdq_progress ret = now->stage < shown->stage ? *shown : *now;
+    if (ret.stage == shown->stage && ret.total == shown->total &&
+        ret.done < shown->done)
+        ret.done = shown->done;
+    return ret;
+}
+
 enum qdq_code
 qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
                   uint64_t total, struct qdq_error *err)
 {
     const struct qdq_work *work = job->work;
+    const struct qdq_progress now = {stage, done, total,
+                                     stage < QDQ_STAGE_EVALUATE ? job->to_evaluate : 0};
     if (!job->tries)
-        job->shown = (struct qdq_progress){
-            stage, done, total, stage < QDQ_STAGE_EVALUATE ? job->to_evaluate : 0};
+        job->shown = latest(&job->shown, &now);
     if (work->progress && work->progress(work->progress_arg, &job->shown))
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
     return QDQ_OK;

@@ -219,7 +219,8 @@ enum qdq_code qdqi_report_fill(struct qdqi_job *job,
 /* Returns the number of threads that can do the engine's own work at the same time. */
 int qdqi_job_threads(const struct qdqi_job *job);
 
-/* Reports progress to the caller. CANCELLED when the caller asks to stop. */
+/* Reports progress to the caller, which never sees it fall. CANCELLED when the caller asks to
+   stop. */
 enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
                                 uint64_t done, uint64_t total,
                                 struct qdq_error *err) QDQ_MUST_CHECK;

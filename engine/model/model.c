@@ -44,6 +44,26 @@ qdqi_node_variable_input(const struct qdqi_node *node)
     return node->inputs[0]->is_fixed;
 }
 
+static bool
+is_used(const struct qdqi_tensor *t)
+{
+    return t && (t->uses || t->is_output || t->is_captured);
+}
+
+bool
+qdqi_model_keeps_state(const struct qdq_model *model)
+{
+    bool keeps = false;
+    for (size_t i = 0; !keeps && i < model->graph.n_nodes; i++) {
+        const struct qdqi_node *node = &model->graph.nodes[i];
+        if (qdqi_node_is(node->proto, "BatchNormalization") &&
+            qdqi_node_int(node->proto, "training_mode", 0))
+            for (size_t k = 1; k < node->proto->n_output; k++)
+                keeps |= is_used(node->outputs[k]);
+    }
+    return keeps;
+}
+
 int64_t
 qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise)
 {

@@ -146,6 +146,10 @@ bool qdqi_node_is_one_of(const Onnx__NodeProto *node, const char *const *ops);
 /* Returns the input of a node with two inputs of which the other one is fixed; -1 when there is
    none, and where the node has an axis. */
 int qdqi_node_variable_input(const struct qdqi_node *node);
+/* Returns whether the model has a BatchNormalization in training mode whose running mean or
+   variance is used. ONNX Runtime writes it over the initializer that it is computed from,
+   where it is no output of the model: the next run begins with it. */
+bool qdqi_model_keeps_state(const struct qdq_model *model);
 /* Returns whether a Gemm adds its bias to its product as they are: alpha and beta are
    1. */
 bool qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm);

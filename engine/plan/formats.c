@@ -35,6 +35,19 @@ qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
     return dims[other] > 1 ? other : axis;
 }
 
+static bool
+is_bytes(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
+}
+
+static bool
+has_bytes(const struct qdq_spec *spec)
+{
+    return !spec->weight_only && is_bytes(spec->weight_format) &&
+           is_bytes(spec->activation_format);
+}
+
 int64_t
 qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
               const struct qdqi_tensor *weight)
@@ -145,4 +158,71 @@ qdqi_check_formats(struct planner *p, struct qdq_error *err)
     if (!code)
         code = check_opset(p, err);
     return code || !hooks->check_formats ? code : hooks->check_formats(p, err);
+}
+
+/* Returns whether the layer is a MatMul that has a scale for each column of a weight of three or
+   more axes. */
+static bool
+has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
+{
+    const int64_t *dims;
+    size_t rank;
+    return strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
+           layer->weight_axis >= 0 && layer->n_inputs > 0 &&
+           qdqi_tensor_dims(p->model->graph.nodes[layer->node].inputs[1], &dims, &rank) &&
+           rank > 2;
+}
+
+enum qdq_code
+qdqi_warn_batched(struct planner *p, const char *runtime, struct qdq_error *err)
+{
+    const bool fails = has_bytes(p->spec) && p->spec->weight_granularity != QDQ_PER_BLOCK;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; fails && i < p->n_layers; i++) {
+        if (!has_batched_scales(p, &p->layers[i]))
+            continue;
+        first = first ? first : p->layers[i].name;
+        n++;
+    }
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", first,
+                     "%zu MatMul, this one first, have a scale for each column of weights "
+                     "of three or more axes: that is for %s, and ONNX Runtime fails in its "
+                     "first run; weights.granularity \"tensor\" makes a model that both run",
+                     n, runtime);
+}
+
+/* Returns whether ONNX Runtime makes an integer kernel of the layer, and its weight has blocks.
+   It makes none of a Gemm with blocks. */
+static bool
+fails_by_blocks(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Conv", "MatMul", NULL};
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    return layer->n_inputs > 0 && layer->weight_input >= 0 &&
+           qdqi_node_is_one_of(node->proto, ops) &&
+           qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
+}
+
+enum qdq_code
+qdqi_warn_blocks(struct planner *p, struct qdq_error *err)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; has_bytes(p->spec) && i < p->n_layers; i++) {
+        const struct qdq_layer *layer = &p->layers[i];
+        if (!fails_by_blocks(p, layer))
+            continue;
+        first = first ? first : layer->name;
+        n++;
+    }
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", first,
+                     "%zu layer%s (%.128s%s): ONNX Runtime fails in its first run of "
+                     "8-bit weights in blocks behind 8-bit activations: choose another "
+                     "granularity, or \"activations\": \"none\"",
+                     n, n == 1 ? "" : "s", first, n == 1 ? "" : ", ...");
 }

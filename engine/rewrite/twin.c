@@ -425,6 +425,23 @@ same_values(const struct qdq_value *f, const struct qdq_value *q, size_t n)
     return i == n;
 }
 
+/*
+ * ONNX Runtime merges initializers that are equal. Those of a BatchNormalization in
+ * training mode would then be written by both halves, and Pass makes its running mean one
+ * that is no output of the model.
+ */
+static enum qdq_code
+check_stateless(const struct qdq_model *f, struct qdq_error *err)
+{
+    if (!qdqi_model_keeps_state(f))
+        return QDQ_OK;
+    return qdq_error_set(
+        err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
+        "ONNX Runtime runs a BatchNormalization in training mode, whose "
+        "running mean or variance is used, with a state that the two "
+        "models would share");
+}
+
 static enum qdq_code
 check_fit(const struct qdq_model *f, const struct qdq_model *q, struct qdq_error *err)
 {
@@ -495,7 +512,7 @@ qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
     if (!j.renamed || !j.fresh || !model || !j.graph)
         return qdqi_no_memory(err);
     enum qdq_code code = check_fit(f, quantized, err);
-    if (code)
+    if (code || (code = check_stateless(f, err)))
         return code;
     model->graph = j.graph;
     /* the insertion of pairs may have raised the one and added to the other */

@@ -32,7 +32,8 @@ struct qdqi_twin {
  * Joins `f` and `quantized`, which was made from `f` by the insertion of pairs.
  * tensors[i], a name of the main graph of both, gets slot i. All memory is in the arena
  * or borrowed from the models. *ret must not move. UNSUPPORTED when the two do not
- * match (operator sets, inputs, outputs).
+ * match (operator sets, inputs, outputs), and where ONNX Runtime keeps a state of theirs
+ * (qdqi_model_keeps_state()).
  */
 enum qdq_code qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
                         const char *const *tensors, size_t n, struct qdqi_arena *arena,

@@ -17,11 +17,26 @@
 static struct qdq_engine *engine;
 static const char *module; /* NULL: there is no module */
 
+/* Runs that are made again are not told: progress never falls. */
+static bool
+on_progress(void *arg, const struct qdq_progress *now)
+{
+    struct qdq_progress *last = arg;
+    ck_assert_int_ge(now->stage, last->stage);
+    if (now->stage == last->stage)
+        ck_assert_uint_ge(now->done, last->done);
+    *last = *now;
+    return false;
+}
+
 static enum qdq_code
 quantize(int model, const struct qdq_spec *spec, struct qdq_report **ret,
          struct qdq_error *err)
 {
+    struct qdq_progress last = {0};
     struct qdq_work work = {.model = model,
+                            .progress = on_progress,
+                            .progress_arg = &last,
                             .model_id = "sha256:00",
                             .dataset = -1,
                             .output_data = -1,

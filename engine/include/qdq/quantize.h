@@ -36,7 +36,8 @@ enum qdq_stage {
     QDQ_N_STAGES
 };
 
-/* The progress of the work. Samples are counted in stages that run the model. */
+/* The progress of the work, which never falls. Samples are counted in stages that run the
+   model: those that are run again count once. */
 struct qdq_progress {
     enum qdq_stage stage;
     uint64_t done, total; /* in this stage; total is 0 when it is not known */

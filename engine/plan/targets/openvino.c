@@ -283,6 +283,8 @@ check_formats(struct planner *p, struct qdq_error *err)
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
     if (!code && !spec->weight_only && !runs_activations(spec->activation_format))
         code = warn_format(p, "activations", err);
+    if (!code && !(code = qdqi_warn_batched(p, "OpenVINO", err)))
+        code = qdqi_warn_blocks(p, err);
     return code ? code : check_weights(p, err);
 }
 

@@ -389,6 +389,38 @@ START_TEST(models_that_do_not_fit_are_refused)
 }
 END_TEST
 
+/* The outputs of a BatchNormalization in training mode, and whether there is a twin. */
+static const struct {
+    const char *outputs;
+    bool is_used, fits;
+} norms[] = {{"n", false, true},
+             {"n,mean,var", false, true},
+             {"n,mean", true, false},
+             {"n,mean,var", true, false}};
+
+START_TEST(a_running_mean_that_is_used_is_refused)
+{
+    struct pair p;
+    struct qdq_error err = {0};
+    builder_two_convs(&p.b, 15);
+    const char *const weights[] = {"s", "b", "m", "v"};
+    for (size_t i = 0; i < 4; i++)
+        builder_weight(&p.b, weights[i], 1, (const int64_t[]){2});
+    builder_int(&p.b,
+                builder_node(&p.b, "BatchNormalization", "norm", "y,s,b,m,v",
+                             norms[_i].outputs),
+                "training_mode", 1);
+    builder_output(&p.b, "n", QDQI_FLOAT32);
+    if (norms[_i].is_used)
+        builder_output(&p.b, "mean", QDQI_FLOAT32);
+    open_pair(&p);
+    enum qdq_code code = qdqi_twin(p.f, p.q, NULL, 0, p.arena, &p.twin, &err);
+    ck_assert_int_eq(code, norms[_i].fits ? QDQ_OK : QDQ_UNSUPPORTED);
+    ck_assert(norms[_i].fits || strstr(err.text, "training mode"));
+    close_pair(&p);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     struct pair p;
@@ -427,6 +459,8 @@ suite(void)
     tcase_add_loop_test(t, overridable_constants_are_no_inputs, 0, 2);
     tcase_add_loop_test(t, models_that_do_not_fit_are_refused, 0,
                         sizeof misfits / sizeof *misfits);
+    tcase_add_loop_test(t, a_running_mean_that_is_used_is_refused, 0,
+                        sizeof norms / sizeof *norms);
     tcase_add_test(t, every_allocation_may_fail);
     suite_add_tcase(s, t);
     return s;
