@@ -169,14 +169,16 @@ has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
     size_t rank;
     return strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
            layer->weight_axis >= 0 && layer->n_inputs > 0 &&
-           qdqi_tensor_dims(p->model->graph.nodes[layer->node].inputs[1], &dims, &rank) &&
+           qdqi_tensor_dims(p->model->graph.nodes[layer->node].inputs[1], &dims,
+                            &rank) &&
            rank > 2;
 }
 
 enum qdq_code
 qdqi_warn_batched(struct planner *p, const char *runtime, struct qdq_error *err)
 {
-    const bool fails = has_bytes(p->spec) && p->spec->weight_granularity != QDQ_PER_BLOCK;
+    const bool fails =
+        has_bytes(p->spec) && p->spec->weight_granularity != QDQ_PER_BLOCK;
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; fails && i < p->n_layers; i++) {
@@ -187,11 +189,12 @@ qdqi_warn_batched(struct planner *p, const char *runtime, struct qdq_error *err)
     }
     if (n == 0)
         return QDQ_OK;
-    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", first,
-                     "%zu MatMul, this one first, have a scale for each column of weights "
-                     "of three or more axes: that is for %s, and ONNX Runtime fails in its "
-                     "first run; weights.granularity \"tensor\" makes a model that both run",
-                     n, runtime);
+    return qdqi_warn(
+        &p->warnings, p->plan->arena, err, "target_format", first,
+        "%zu MatMul, this one first, have a scale for each column of weights "
+        "of three or more axes: that is for %s, and ONNX Runtime fails in its "
+        "first run; weights.granularity \"tensor\" makes a model that both run",
+        n, runtime);
 }
 
 /* Returns whether ONNX Runtime makes an integer kernel of the layer, and its weight has blocks.
