@@ -71,15 +71,53 @@ behind_vector(const struct qdqi_node *node, const char *op)
     return NULL;
 }
 
+/* Returns whether the tensor is the length of a vector, or its reciprocal: a root of a sum of
+   squares, in one operator or in several. Small numbers may be kept away from 0. */
+static bool
+is_length(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    static const char *const between[] = {"Reciprocal", "Sqrt",    "Pow",    "Clip",
+                                          "Max",        "Add",     "Expand", "Identity",
+                                          "Unsqueeze",  "Reshape", "Cast",   NULL};
+    static const char *const squares[] = {"ReduceL2", "ReduceSumSquare", NULL};
+    const struct qdqi_node *node = maker_of(model, t);
+    bool has_root = false;
+    for (int i = 0; node && i < MOST_NODES && node->proto->n_input > 0; i++) {
+        if (qdqi_node_is_one_of(node->proto, squares))
+            return true;
+        if (!qdqi_node_is_one_of(node->proto, between))
+            return has_root && qdqi_node_is(node->proto, "ReduceSum");
+        has_root = has_root || qdqi_node_is(node->proto, "Sqrt");
+        const bool second =
+            node->inputs[0] && node->inputs[0]->is_fixed && node->proto->n_input > 1;
+        node = maker_of(model, node->inputs[second ? 1 : 0]);
+    }
+    return false;
+}
+
+/* Returns whether the node makes vectors of length 1, as embeddings are. */
+static bool
+makes_unit_vectors(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    if (node->proto->n_input != 2)
+        return false;
+    if (qdqi_node_is(node->proto, "Div"))
+        return is_length(model, node->inputs[1]);
+    return qdqi_node_is(node->proto, "Mul") &&
+           (is_length(model, node->inputs[0]) || is_length(model, node->inputs[1]));
+}
+
 /* Returns whether a normalization makes the numbers: features, of which none is the
-   answer. It is one operator, or a division that is scaled and shifted by vectors. */
+   answer. It is one operator, a division that is scaled and shifted by vectors, or a division
+   by the length of the vector. */
 static bool
 comes_from_normalization(const struct qdq_model *model, const struct qdqi_node *node)
 {
     static const char *const whole[] = {"LayerNormalization",    "LpNormalization",
                                         "GroupNormalization",    "RMSNormalization",
                                         "InstanceNormalization", NULL};
-    if (node && qdqi_node_is_one_of(node->proto, whole))
+    if (node &&
+        (qdqi_node_is_one_of(node->proto, whole) || makes_unit_vectors(model, node)))
         return true;
     const struct qdqi_node *scaled = maker_of(model, behind_vector(node, "Add"));
     const struct qdqi_node *divided = maker_of(model, behind_vector(scaled, "Mul"));

@@ -62,6 +62,45 @@ START_TEST(spelled_out)
 }
 END_TEST
 
+/* Embeddings are divided by their length, in the forms of several exporters; what is divided by
+   a sum may be a Softmax that is spelled out. */
+static const struct divided {
+    const char *name, *nodes[5], *last;
+    bool may;
+} divided[] = {
+    {"norm", {"ReduceL2"}, "Div", false},
+    {"clipped norm", {"ReduceL2", "Clip", "Expand"}, "Div", false},
+    {"root of squares", {"ReduceSumSquare", "Sqrt"}, "Div", false},
+    {"root of a sum", {"Pow", "ReduceSum", "Sqrt"}, "Div", false},
+    {"reciprocal", {"ReduceSum", "Max", "Sqrt", "Reciprocal"}, "Mul", false},
+    {"sum", {"ReduceSum"}, "Div", true},
+    {"gate", {"Sqrt"}, "Mul", true},
+};
+
+START_TEST(divided_by_length)
+{
+    static const int64_t dims[] = {2, 8};
+    static const char *const tensors[] = {"x", "a", "b", "c", "d", "e"};
+    const struct divided *row = &divided[_i];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    char inputs[8];
+    size_t n = 0;
+    builder_init(&b, 11);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_shape(&b, 2, dims);
+    for (; n < 5 && row->nodes[n]; n++)
+        builder_node(&b, row->nodes[n], row->nodes[n], tensors[n], tensors[n + 1]);
+    snprintf(inputs, sizeof inputs, "x,%s", tensors[n]);
+    builder_node(&b, row->last, "last", inputs, "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
+    ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
 START_TEST(output)
 {
     static const int64_t dims[] = {2, 1, 8};
@@ -92,6 +131,7 @@ suite(void)
     TCase *t = tcase_create("outputs");
     tcase_add_loop_test(t, output, 0, sizeof rows / sizeof *rows);
     tcase_add_loop_test(t, spelled_out, 0, sizeof spelled / sizeof *spelled);
+    tcase_add_loop_test(t, divided_by_length, 0, sizeof divided / sizeof *divided);
     suite_add_tcase(s, t);
     return s;
 }
