@@ -41,8 +41,8 @@ is_bytes(enum qdq_format format)
     return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
 }
 
-static bool
-has_bytes(const struct qdq_spec *spec)
+bool
+qdqi_multiplies_bytes(const struct qdq_spec *spec)
 {
     return !spec->weight_only && is_bytes(spec->weight_format) &&
            is_bytes(spec->activation_format);
@@ -160,43 +160,6 @@ qdqi_check_formats(struct planner *p, struct qdq_error *err)
     return code || !hooks->check_formats ? code : hooks->check_formats(p, err);
 }
 
-/* Returns whether the layer is a MatMul that has a scale for each column of a weight of three or
-   more axes. */
-static bool
-has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
-{
-    const int64_t *dims;
-    size_t rank;
-    return strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
-           layer->weight_axis >= 0 && layer->n_inputs > 0 &&
-           qdqi_tensor_dims(p->model->graph.nodes[layer->node].inputs[1], &dims,
-                            &rank) &&
-           rank > 2;
-}
-
-enum qdq_code
-qdqi_warn_batched(struct planner *p, const char *runtime, struct qdq_error *err)
-{
-    const bool fails =
-        has_bytes(p->spec) && p->spec->weight_granularity != QDQ_PER_BLOCK;
-    const char *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; fails && i < p->n_layers; i++) {
-        if (!has_batched_scales(p, &p->layers[i]))
-            continue;
-        first = first ? first : p->layers[i].name;
-        n++;
-    }
-    if (n == 0)
-        return QDQ_OK;
-    return qdqi_warn(
-        &p->warnings, p->plan->arena, err, "target_format", first,
-        "%zu MatMul, this one first, have a scale for each column of weights "
-        "of three or more axes: that is for %s, and ONNX Runtime fails in its "
-        "first run; weights.granularity \"tensor\" makes a model that both run",
-        n, runtime);
-}
-
 /* Returns whether ONNX Runtime makes an integer kernel of the layer, and its weight has blocks.
    It makes none of a Gemm with blocks. */
 static bool
@@ -214,7 +177,7 @@ qdqi_warn_blocks(struct planner *p, struct qdq_error *err)
 {
     const char *first = NULL;
     size_t n = 0;
-    for (size_t i = 0; has_bytes(p->spec) && i < p->n_layers; i++) {
+    for (size_t i = 0; qdqi_multiplies_bytes(p->spec) && i < p->n_layers; i++) {
         const struct qdq_layer *layer = &p->layers[i];
         if (!fails_by_blocks(p, layer))
             continue;

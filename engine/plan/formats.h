@@ -8,4 +8,7 @@
 /* The first opset of ONNX whose QuantizeLinear has the formats and blocks of a spec. */
 int64_t qdqi_formats_opset(const struct qdq_spec *spec);
 
+/* Returns whether activations and weights are both quantized to integers of 8 bits. */
+bool qdqi_multiplies_bytes(const struct qdq_spec *spec);
+
 #endif

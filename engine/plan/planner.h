@@ -90,11 +90,6 @@ int64_t qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
 enum qdq_code qdqi_check_formats(struct planner *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Warns of integer MatMuls whose weight has three or more axes and a scale for each column, which
-   ONNX Runtime cannot run; `runtime` is the one that the result is for. */
-enum qdq_code qdqi_warn_batched(struct planner *p, const char *runtime,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
-
 /* Warns of layers that multiply integers of 8 bits whose weights have blocks: ONNX Runtime's
    integer kernels have none. */
 enum qdq_code qdqi_warn_blocks(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;

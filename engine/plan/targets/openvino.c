@@ -7,6 +7,7 @@
  * and for how long, was read from the profiles of OpenVINO 2026.4.1 on AVX2.
  */
 #include "config.h"
+#include "plan/formats.h"
 #include "plan/saturation.h"
 #include "plan/target.h"
 
@@ -276,6 +277,42 @@ check_weights(struct planner *p, struct qdq_error *err)
                      keeps_weights(format) ? ", or \"activations\": \"none\"" : "");
 }
 
+/* Returns whether the layer is a MatMul that has a scale for each column of a weight of three or
+   more axes, which ONNX Runtime cannot run and OpenVINO can. */
+static bool
+has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
+{
+    const int64_t *dims;
+    size_t rank;
+    return strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
+           layer->weight_axis >= 0 && layer->n_inputs > 0 &&
+           qdqi_tensor_dims(node_of(p, layer)->inputs[1], &dims, &rank) && rank > 2;
+}
+
+static enum qdq_code
+warn_batched(struct planner *p, struct qdq_error *err)
+{
+    const bool fails =
+        qdqi_multiplies_bytes(p->spec) && p->spec->weight_granularity != QDQ_PER_BLOCK;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; fails && i < p->n_layers; i++) {
+        if (!has_batched_scales(p, &p->layers[i]))
+            continue;
+        first = first ? first : p->layers[i].name;
+        n++;
+    }
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(
+        &p->warnings, p->plan->arena, err, "target_format", first,
+        "%zu MatMul, this one first, have a scale for each column of weights "
+        "of three or more axes: OpenVINO runs that, and ONNX Runtime fails "
+        "in its first run; weights.granularity \"tensor\" makes a model "
+        "that both run",
+        n);
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -283,7 +320,7 @@ check_formats(struct planner *p, struct qdq_error *err)
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
     if (!code && !spec->weight_only && !runs_activations(spec->activation_format))
         code = warn_format(p, "activations", err);
-    if (!code && !(code = qdqi_warn_batched(p, "OpenVINO", err)))
+    if (!code && !(code = warn_batched(p, err)))
         code = qdqi_warn_blocks(p, err);
     return code ? code : check_weights(p, err);
 }

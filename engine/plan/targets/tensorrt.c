@@ -298,8 +298,6 @@ check_formats(struct planner *p, struct qdq_error *err)
     if (!code && plan->view.n_weights && !takes_weights(plan->weights->format))
         code = warn_refused(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
                             plan->weights->format, err);
-    if (!code)
-        code = qdqi_warn_batched(p, "TensorRT", err);
     return code ? code : qdqi_warn_blocks(p, err);
 }
 

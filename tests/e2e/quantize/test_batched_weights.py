@@ -86,14 +86,16 @@ def test_a_matrix_has_a_scale_for_each_column(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["tensorrt", "openvino"])
-def test_scales_that_onnxruntime_does_not_run_are_said(tmp_path, target):
+def test_scales_that_onnxruntime_does_not_run(tmp_path, target):
     report, x, y = make(tmp_path, 13, (4, 16, 8), target=target)
     assert axes(report) == [2]
-    (warning,) = [one for one in report["warnings"] if one["code"] == "target_format"]
-    assert warning["node"] == "product" and "ONNX Runtime" in warning["detail"]
     with pytest.raises(Exception, match="zero point"):
         run(tmp_path, x)
     assert sqnr(y, run(tmp_path, x, "ORT_ENABLE_BASIC")) > 30
+    if target == "tensorrt":  # It is not for ONNX Runtime; docs/spec.md says so.
+        return
+    (warning,) = [one for one in report["warnings"] if one["code"] == "target_format"]
+    assert warning["node"] == "product" and "ONNX Runtime" in warning["detail"]
 
 
 @pytest.mark.parametrize("target", ["tensorrt", "openvino"])
