@@ -79,6 +79,7 @@ is_length(const struct qdq_model *model, const struct qdqi_tensor *t)
     static const char *const between[] = {"Reciprocal", "Sqrt",    "Pow",    "Clip",
                                           "Max",        "Add",     "Expand", "Identity",
                                           "Unsqueeze",  "Reshape", "Cast",   NULL};
+    static const char *const roots[] = {"Sqrt", "Pow", NULL};
     static const char *const squares[] = {"ReduceL2", "ReduceSumSquare", NULL};
     const struct qdqi_node *node = maker_of(model, t);
     bool has_root = false;
@@ -87,7 +88,7 @@ is_length(const struct qdq_model *model, const struct qdqi_tensor *t)
             return true;
         if (!qdqi_node_is_one_of(node->proto, between))
             return has_root && qdqi_node_is(node->proto, "ReduceSum");
-        has_root = has_root || qdqi_node_is(node->proto, "Sqrt");
+        has_root = has_root || qdqi_node_is_one_of(node->proto, roots);
         const bool second =
             node->inputs[0] && node->inputs[0]->is_fixed && node->proto->n_input > 1;
         node = maker_of(model, node->inputs[second ? 1 : 0]);

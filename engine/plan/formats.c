@@ -35,8 +35,8 @@ qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
     return dims[other] > 1 ? other : axis;
 }
 
-static bool
-is_bytes(enum qdq_format format)
+bool
+qdqi_is_8_bit_integer(enum qdq_format format)
 {
     return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
 }
@@ -44,8 +44,8 @@ is_bytes(enum qdq_format format)
 bool
 qdqi_multiplies_bytes(const struct qdq_spec *spec)
 {
-    return !spec->weight_only && is_bytes(spec->weight_format) &&
-           is_bytes(spec->activation_format);
+    return !spec->weight_only && qdqi_is_8_bit_integer(spec->weight_format) &&
+           qdqi_is_8_bit_integer(spec->activation_format);
 }
 
 int64_t

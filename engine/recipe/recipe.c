@@ -7,6 +7,7 @@
 #include "evaluate/judged.h"
 #include "job/kept.h"
 #include "judge/candidates.h"
+#include "plan/formats.h"
 #include "plan/target.h"
 #include "recipe/estimate.h"
 #include "recipe/goals.h"
@@ -45,12 +46,6 @@ struct recipe {
 
 /* --- before the calibration -------------------------------------------------- */
 
-static bool
-has_integer_kernels(enum qdq_format activations)
-{
-    return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
-}
-
 /* Returns whether the recipe is `best` or has goals: it searches on where `auto` stops. */
 static bool
 is_best(const struct qdq_spec *spec)
@@ -64,7 +59,7 @@ is_judged(const struct qdqi_job *job)
 {
     const struct qdq_spec *spec = job->work->spec;
     return job->dataset && qdqi_job_can_judge(job) &&
-           (spec->dynamic || has_integer_kernels(spec->activation_format)) &&
+           (spec->dynamic || qdqi_is_8_bit_integer(spec->activation_format)) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 

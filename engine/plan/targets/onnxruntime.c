@@ -5,6 +5,7 @@
  * pair. Layers that only move data share the scale of their input. Biases become int32.
  */
 #include "config.h"
+#include "plan/formats.h"
 #include "plan/outputs.h"
 #include "plan/saturation.h"
 #include "plan/target.h"
@@ -67,12 +68,6 @@ node_of(const struct planner *p, const struct qdq_layer *layer)
 
 /* --- which rules ----------------------------------------------------------- */
 
-static bool
-has_integer_kernels(enum qdq_format activations)
-{
-    return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
-}
-
 /* Decides rules C15 to C17 by the recipe and by the formats. */
 static bool
 decide_gain(const struct qdq_spec *spec, const char **ret_reason)
@@ -80,7 +75,7 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
     if (spec->recipe < QDQ_RECIPE_AUTO)
         *ret_reason = "the recipe is none";
     else if (!spec->dynamic &&
-             (spec->weight_only || !has_integer_kernels(spec->activation_format)))
+             (spec->weight_only || !qdqi_is_8_bit_integer(spec->activation_format)))
         *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
     else {
         *ret_reason = spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto"
@@ -95,8 +90,7 @@ can_store_tables(const struct qdq_spec *spec)
 {
     return spec->weight_storage == QDQ_STORE_DQ &&
            spec->weight_granularity != QDQ_PER_BLOCK &&
-           (spec->weight_format == QDQ_FORMAT_INT8 ||
-            spec->weight_format == QDQ_FORMAT_UINT8);
+           qdqi_is_8_bit_integer(spec->weight_format);
 }
 
 /* Decides rule C18 by the recipe and by the format of weights. */
@@ -193,9 +187,8 @@ static bool
 has_blocks(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = node_of(p, layer);
-    const enum qdq_format format = p->spec->weight_format;
     return !p->spec->weight_only && layer->weight_input >= 0 &&
-           (format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8) &&
+           qdqi_is_8_bit_integer(p->spec->weight_format) &&
            (qdqi_node_is(node->proto, "Conv") || qdqi_node_is(node->proto, "MatMul")) &&
            qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
 }
@@ -615,12 +608,6 @@ is_float8(enum qdq_format format)
     return format == QDQ_FORMAT_FLOAT8E4M3FN || format == QDQ_FORMAT_FLOAT8E5M2;
 }
 
-static bool
-is_8_bit_integer(enum qdq_format format)
-{
-    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
-}
-
 /* Returns why ONNX Runtime 1.31 does not load what the spec asks for with its default
    optimizations, or NULL. */
 static const char *
@@ -634,7 +621,8 @@ find_unloadable(const struct qdq_spec *spec)
         return "activations of 8-bit floats, whose pairs it takes for those of "
                "integers: "
                "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
-    if (is_float8(spec->weight_format) && is_8_bit_integer(spec->activation_format))
+    if (is_float8(spec->weight_format) &&
+        qdqi_is_8_bit_integer(spec->activation_format))
         return "weights of 8-bit floats behind activations of 8-bit integers: choose "
                "int8 "
                "weights, int16 activations or \"activations\": \"none\"";

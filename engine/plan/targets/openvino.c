@@ -238,18 +238,12 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- formats ---------------------------------------------------------------- */
 
-static bool
-runs_activations(enum qdq_format format)
-{
-    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
-}
-
 /* Returns whether OpenVINO keeps weights of the format compressed until it multiplies. */
 static bool
 keeps_weights(enum qdq_format format)
 {
-    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8 ||
-           format == QDQ_FORMAT_INT4 || format == QDQ_FORMAT_UINT4;
+    return qdqi_is_8_bit_integer(format) || format == QDQ_FORMAT_INT4 ||
+           format == QDQ_FORMAT_UINT4;
 }
 
 static enum qdq_code
@@ -318,7 +312,7 @@ check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdq_spec *spec = p->spec;
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
-    if (!code && !spec->weight_only && !runs_activations(spec->activation_format))
+    if (!code && !spec->weight_only && !qdqi_is_8_bit_integer(spec->activation_format))
         code = warn_format(p, "activations", err);
     if (!code && !(code = warn_batched(p, err)))
         code = qdqi_warn_blocks(p, err);

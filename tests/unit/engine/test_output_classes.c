@@ -73,6 +73,7 @@ static const struct divided {
     {"root of squares", {"ReduceSumSquare", "Sqrt"}, "Div", false},
     {"root of a sum", {"Pow", "ReduceSum", "Sqrt"}, "Div", false},
     {"reciprocal", {"ReduceSum", "Max", "Sqrt", "Reciprocal"}, "Mul", false},
+    {"power of a sum", {"Abs", "ReduceSum", "Pow"}, "Div", false},
     {"sum", {"ReduceSum"}, "Div", true},
     {"gate", {"Sqrt"}, "Mul", true},
 };
