@@ -3,18 +3,20 @@
 #include "deploy/kernel_names.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* Operators that multiply by a weight. */
 static const char *const products[] = {"Convolution",    "GroupConvolution",
                                        "Deconvolution",  "GroupDeconvolution",
                                        "FullyConnected", "MatMul"};
 
-/* Returns whether the type in a kernel's name, as "jit_avx2_1x1_I8", is an integer. */
+/* Returns whether the type in a kernel's name is an integer: the name is "jit_avx2_1x1_I8", or
+   "brgconv_avx512_amx_i8" where the activations have signs and the processor has AMX. */
 static bool
 has_integer_type(const char *kernel)
 {
     const char *type = strrchr(kernel, '_');
-    return type && (strcmp(type, "_I8") == 0 || strcmp(type, "_U8") == 0);
+    return type && (strcasecmp(type, "_I8") == 0 || strcasecmp(type, "_U8") == 0);
 }
 
 /* Reorders change the layout of a tensor and compute nothing. */

@@ -40,3 +40,13 @@ qdqi_is_product(const char *op)
     return strcmp(op, "Conv") == 0 || strcmp(op, "Gemm") == 0 ||
            strcmp(op, "MatMul") == 0;
 }
+
+double
+qdqi_strides(const struct qdqi_node *node)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "strides");
+    double product = 1;
+    for (size_t i = 0; a && i < a->n_ints; i++)
+        product *= (double)a->ints[i];
+    return product;
+}

@@ -25,4 +25,7 @@ const char *qdqi_kernel_hindrance(const struct qdqi_node *node);
    MatMul. */
 bool qdqi_is_product(const char *op);
 
+/* Returns the product of the node's strides along all axes: 1 where it has none. */
+double qdqi_strides(const struct qdqi_node *node);
+
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "recipe/estimate.h"
 
+#include "base/unused.h"
 #include "evaluate/deployed.h"
 #include "qdq/targets.h"
 #include "whatif/whatif.h"
@@ -73,6 +74,7 @@ qdqi_estimate_close(struct qdqi_estimate *e)
         return;
     qdqi_trials_close(&e->trials);
     qdqi_whatif_close(e->candidates->job);
+    qdqi_release_unused(); /* for the runtime that judges the choice */
     *e = (struct qdqi_estimate){0};
 }
 

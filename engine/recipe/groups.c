@@ -41,6 +41,9 @@ static const double least_relief = 0.005; /* likewise, of the excess */
    it that is done where the first groups turn out to hide each other. */
 static const double alone_below_db = 10;
 
+/* Likewise, for estimates, which cost so little that no group is hoped to be enough by itself. */
+static const double estimated_alone_below_db = 20;
+
 /* Estimates agree with the scores when they differ by no more. */
 static const double agreement_db = 2;
 
@@ -85,11 +88,28 @@ set_group(struct state *s, const struct group *g, bool is_float)
         s->h->is_float[i] = is_float;
 }
 
-/* Judges or estimates the present choice and adds a step. */
+/* Returns the step that judged, or estimated, the present choice, or NULL. */
+static struct qdqi_group_step *
+find_step(const struct state *s)
+{
+    const struct qdqi_group_search *h = s->h;
+    for (size_t k = h->n_steps; k-- > 0;)
+        if (h->steps[k].estimated == s->estimates &&
+            memcmp(h->steps[k].is_float, h->is_float, h->n) == 0)
+            return &h->steps[k];
+    return NULL;
+}
+
+/* Judges or estimates the present choice and adds a step, unless an earlier one did that. */
 static enum qdq_code
 judge(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_group_search *h = s->h;
+    const struct qdqi_group_step *earlier = find_step(s);
+    if (earlier) {
+        *ret = earlier->score;
+        return QDQ_OK;
+    }
     bool *copy = qdqi_arena_array(h->arena, h->n + 1, sizeof *copy);
     if (!copy)
         return qdqi_no_memory(err);
@@ -139,12 +159,9 @@ set_all(struct state *s, bool is_float)
 static void
 mark_kept(struct state *s)
 {
-    struct qdqi_group_search *h = s->h;
-    for (size_t k = h->n_steps; k-- > 0;)
-        if (memcmp(h->steps[k].is_float, h->is_float, h->n) == 0) {
-            h->steps[k].kept = true;
-            return;
-        }
+    struct qdqi_group_step *step = find_step(s);
+    if (step)
+        step->kept = true;
 }
 
 /* --- gains ----------------------------------------------------------------- */
@@ -405,6 +422,15 @@ choose_by_noise(struct state *s, struct qdq_error *err)
 
 /* --- going back ------------------------------------------------------------- */
 
+/* Returns whether a group that was measured alone has too much noise for the goal, together
+   with what is in integers already. Noise that is added up is not exact. */
+static bool
+is_too_noisy(const struct state *s, const struct group *g)
+{
+    return s->alone &&
+           noise_of(s->h->best.sqnr_db) + g->gain > 2 * noise_of(s->h->goal_db);
+}
+
 /* Quantizes groups again without which the goal is still met; the last is needed. */
 static enum qdq_code
 go_backward(struct state *s, struct qdq_error *err)
@@ -413,7 +439,8 @@ go_backward(struct state *s, struct qdq_error *err)
     for (size_t i = s->n_kept; i-- > 0;) {
         const struct group *g = &s->groups[s->kept[i]];
         struct qdqi_grade score;
-        if (i + 1 == s->n_kept || scores_left(s) == 0 || !meets_goal(s, &h->best))
+        if (i + 1 == s->n_kept || scores_left(s) == 0 || !meets_goal(s, &h->best) ||
+            is_too_noisy(s, g))
             continue;
         set_group(s, g, false);
         enum qdq_code code = judge(s, "quantized", &score, err);
@@ -421,7 +448,7 @@ go_backward(struct state *s, struct qdq_error *err)
             return code;
         if (meets_goal(s, &score)) {
             h->best = score;
-            h->steps[h->n_steps - 1].kept = true;
+            mark_kept(s);
         } else {
             set_group(s, g, true);
         }
@@ -455,7 +482,9 @@ static enum qdq_code
 choose(struct state *s, struct qdq_error *err)
 {
     const struct qdqi_grade *start = &s->h->best;
-    s->alone = start->sqnr_db < alone_below_db && qdqi_group_fits(start);
+    s->alone =
+        start->sqnr_db < (s->estimates ? estimated_alone_below_db : alone_below_db) &&
+        qdqi_group_fits(start);
     enum qdq_code code = measure_first_groups(s, err);
     if (!code && is_hidden(s)) {
         s->alone = true;
@@ -505,7 +534,7 @@ confirm(struct state *s, const struct qdqi_grade *start, bool *ret_found,
         return code;
     }
     h->best = score;
-    h->steps[h->n_steps - 1].kept = true;
+    mark_kept(s);
     return go_on(s, err);
 }
 

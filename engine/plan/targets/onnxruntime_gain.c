@@ -177,16 +177,6 @@ struct shape {
     double outputs, inputs, macs, taps, groups, positions;
 };
 
-static double
-strides_of(const struct qdqi_node *node)
-{
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "strides");
-    double product = 1;
-    for (size_t i = 0; a && i < a->n_ints; i++)
-        product *= (double)a->ints[i];
-    return product;
-}
-
 /* Returns whether each sample has one position, behind a pool over all of them. */
 static bool
 is_pooled(const struct planner *p, const struct qdqi_tensor *t)
@@ -235,7 +225,7 @@ read_shape(const struct planner *p, const struct qdq_layer *layer, struct shape 
     for (size_t i = 2; i < rank; i++)
         ret->taps *= (double)dims[i];
     ret->macs = ret->outputs * (double)dims[1] * ret->taps;
-    ret->inputs = (double)dims[1] * ret->groups * strides_of(node);
+    ret->inputs = (double)dims[1] * ret->groups * qdqi_strides(node);
     ret->positions = is_pooled(p, node->inputs[0]) ? 1 : CONV_POSITIONS;
     return true;
 }

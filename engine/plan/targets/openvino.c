@@ -46,11 +46,30 @@
          "A Conv whose groups have one input channel each, and whose kernel has more " \
          "than nine elements, stays floating point, since its integer kernel is "      \
          "slower.")                                                                    \
+    RULE(V10, AUTO,                                                                    \
+         "A Conv that reads an input of the model, and multiplies each number of it "  \
+         "fewer than 24 times, stays floating point, since integers cost more time "   \
+         "to make than they gain.")                                                    \
+    RULE(V11, AUTO,                                                                    \
+         "A Conv without groups that multiplies each number that it reads fewer than " \
+         "12 times, and adds fewer than 16 products for each output, stays floating "  \
+         "point, since its integer kernel is slower.")                                 \
     QDQI_SATURATION_RULE(RULE)
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
 
+enum { FAR = 8 };           /* layers between an input of the model and a Conv */
 enum { MOST_ELEMENTS = 9 }; /* of a depthwise kernel that is faster with integers */
+
+/*
+ * A Conv multiplies each number that it reads several times, and adds several products for
+ * each output. Making integers of an input of the model pays from LEAST_GIVEN products of a
+ * number on: measured by OpenVINO 2026.4.1 with AMX, 18 take 0.72 to 0.99 of the time in
+ * floating point, and 32 and 36 gain as often as they lose. An integer kernel that is not the
+ * first pays from LEAST_PRODUCTS of a number or LEAST_SUM of an output on: 8 and 8 take up to
+ * 1.18 of the float model's time, and 16 and 8 less than it. bench/README.md has the tables.
+ */
+enum { LEAST_GIVEN = 24, LEAST_PRODUCTS = 12, LEAST_SUM = 16 };
 
 static const struct qdqi_node *
 node_of(const struct planner *p, const struct qdq_layer *layer)
@@ -89,7 +108,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
-    if (rule == V9 && spec->weight_only) {
+    if (rule >= V9 && rule <= V11 && spec->weight_only) {
         *ret_reason = "activations stay floating point";
         return false;
     }
@@ -117,7 +136,7 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
 }
 
 static bool
-slow_product(const struct planner *p, const struct qdq_layer *layer)
+is_slow_product(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Gemm", "MatMul", NULL};
     return qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
@@ -125,7 +144,7 @@ slow_product(const struct planner *p, const struct qdq_layer *layer)
 
 /* Returns whether the layer is depthwise: its weight has one input channel. */
 static bool
-slow_groups(const struct planner *p, const struct qdq_layer *layer)
+is_depthwise(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = node_of(p, layer);
     const int64_t *dims;
@@ -138,17 +157,75 @@ slow_groups(const struct planner *p, const struct qdq_layer *layer)
 
 /* Returns whether the layer is depthwise with more than 3 x 3 elements for each channel. */
 static bool
-slow_window(const struct planner *p, const struct qdq_layer *layer)
+is_wide_depthwise(const struct planner *p, const struct qdq_layer *layer)
 {
     const int64_t *dims;
     size_t rank;
     int64_t n = 1;
-    if (!slow_groups(p, layer) ||
+    if (!is_depthwise(p, layer) ||
         !qdqi_tensor_dims(node_of(p, layer)->inputs[layer->weight_input], &dims, &rank))
         return false;
     for (size_t i = 2; i < rank && n <= MOST_ELEMENTS; i++)
         n *= dims[i] <= MOST_ELEMENTS ? dims[i] : MOST_ELEMENTS + 1;
     return n > MOST_ELEMENTS;
+}
+
+/* Returns whether the tensor is an input of the model, perhaps behind layers that move or
+   scale it. */
+static bool
+is_given(const struct planner *p, const struct qdqi_tensor *t)
+{
+    static const char *const ops[] = {"Add", "Cast",      "Div",       "Identity",
+                                      "Mul", "Pad",       "Reshape",   "Squeeze",
+                                      "Sub", "Transpose", "Unsqueeze", NULL};
+    for (int i = 0; t && i < FAR; i++) {
+        if (t->producer < 0)
+            return t->is_input && t->scope == 0 && !t->is_fixed;
+        const struct qdqi_node *node = &p->model->graph.nodes[t->producer];
+        if (!qdqi_node_is_one_of(node->proto, ops) || node->proto->n_input == 0)
+            return false;
+        t = node->inputs[0];
+    }
+    return false;
+}
+
+/* Counts the products of a Conv: of each number that it reads, and for each output. Returns
+   false for other layers. */
+static bool
+count_products(const struct qdqi_node *node, const struct qdq_layer *layer,
+               double *ret_of_number, double *ret_of_output)
+{
+    const int64_t *dims;
+    size_t rank;
+    if (!qdqi_node_is(node->proto, "Conv") || layer->weight_input != 1 ||
+        !qdqi_tensor_dims(node->inputs[1], &dims, &rank) || rank < 3)
+        return false;
+    double taps = 1;
+    for (size_t i = 2; i < rank; i++)
+        taps *= (double)dims[i];
+    const double groups = (double)qdqi_node_int(node->proto, "group", 1);
+    *ret_of_number = (double)dims[0] / groups * taps / qdqi_strides(node);
+    *ret_of_output = (double)dims[1] * taps;
+    return true;
+}
+
+static bool
+reads_input_seldom(const struct planner *p, const struct qdq_layer *layer)
+{
+    double of_number, of_output;
+    const struct qdqi_node *node = node_of(p, layer);
+    return count_products(node, layer, &of_number, &of_output) &&
+           of_number < LEAST_GIVEN && is_given(p, node->inputs[0]);
+}
+
+static bool
+adds_few_products(const struct planner *p, const struct qdq_layer *layer)
+{
+    double of_number, of_output;
+    const struct qdqi_node *node = node_of(p, layer);
+    return count_products(node, layer, &of_number, &of_output) &&
+           of_number < LEAST_PRODUCTS && of_output < LEAST_SUM &&
+           qdqi_node_int(node->proto, "group", 1) == 1;
 }
 
 static bool
@@ -158,10 +235,12 @@ makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
 }
 
 static const struct qdqi_veto vetoes[] = {
-    {QDQI_VETO(V4), slow_product, false},
+    {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
-    {QDQI_VETO(V8), slow_groups, false},
-    {QDQI_VETO(V9), slow_window, false},
+    {QDQI_VETO(V8), is_depthwise, false},
+    {QDQI_VETO(V9), is_wide_depthwise, false},
+    {QDQI_VETO(V10), reads_input_seldom, false},
+    {QDQI_VETO(V11), adds_few_products, false},
     {0},
 };
 

@@ -172,13 +172,16 @@ def test_a_block_that_does_not_divide_is_left(tmp_path, core, images):
     ("int4", "uint8", 1), ("uint4", "uint8", 1)])
 def test_formats_without_kernels_are_said(tmp_path, core, images, weights, activations, warned):
     """OpenVINO runs no Conv with integers exactly where the report says so."""
-    path, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, evaluate=False,
+    path, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES,
                             weights={"dtype": weights}, activations={"dtype": activations},
                             opset="auto")
     assert sum(w["code"] == "target_format" for w in report["warnings"]) == warned
     _, kernels = run(core, path, images[:1])
-    integers = {kernel.endswith("I8") for kind, kernel in kernels if kind == "Convolution"}
-    assert integers == {not warned}
+    convolutions = [kernel for kind, kernel in kernels if kind == "Convolution"]
+    assert {kernel.upper().endswith("I8") for kernel in convolutions} == {not warned}
+    counted = report["kernels"]["ops"].get("Convolution", 0) if report["kernels"] else 0
+    assert counted == (0 if warned else len(convolutions))
+    assert warned or "slower_than_float" not in codes(report)
 
 
 def test_said_is_as_measured(tmp_path, core):

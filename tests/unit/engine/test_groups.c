@@ -60,6 +60,16 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
     return code;
 }
 
+/* No choice is judged twice, and none is estimated twice. */
+static void
+assert_no_choice_twice(const struct qdqi_group_search *h)
+{
+    for (size_t i = 0; i < h->n_steps; i++)
+        for (size_t k = 0; k < i; k++)
+            ck_assert(h->steps[i].estimated != h->steps[k].estimated ||
+                      memcmp(h->steps[i].is_float, h->steps[k].is_float, h->n) != 0);
+}
+
 /* A network of n layers with little noise each, and some that wreck it. */
 static const struct row {
     const char *name;
@@ -282,6 +292,7 @@ START_TEST(ends_with_the_judged_choice)
                                   .arg = &m,
                                   .score = score};
     ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    assert_no_choice_twice(&h);
     ck_assert_int_eq(score(&m, h.is_float, &again, &err), QDQ_OK);
     ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
 }
@@ -398,6 +409,7 @@ START_TEST(goes_by_estimates)
     struct qdqi_grade again;
     size_t n_estimated = 0, last = 0;
     ck_assert_int_eq(qdqi_group_search(&h, &err), QDQ_OK);
+    assert_no_choice_twice(&h);
     for (size_t i = 0; i < h.n_steps; i++) {
         n_estimated += h.steps[i].estimated;
         last = h.steps[i].kept ? i : last;
