@@ -47,13 +47,12 @@
          "than nine elements, stays floating point, since its integer kernel is "      \
          "slower.")                                                                    \
     RULE(V10, AUTO,                                                                    \
-         "A Conv that reads an input of the model, and multiplies each number of it "  \
-         "fewer than 24 times, stays floating point, since integers cost more time "   \
-         "to make than they gain.")                                                    \
+         "A Conv with strides that reads an input of the model, and multiplies each "  \
+         "number of it fewer than 24 times, stays floating point, since integers "     \
+         "cost more time to make than they gain.")                                     \
     RULE(V11, AUTO,                                                                    \
-         "A Conv without groups that multiplies each number that it reads fewer than " \
-         "12 times, and adds fewer than 16 products for each output, stays floating "  \
-         "point, since its integer kernel is slower.")                                 \
+         "A pointwise Conv from fewer than 16 channels to fewer than 12, without "     \
+         "groups, stays floating point, since its integer kernel is slower.")          \
     QDQI_SATURATION_RULE(RULE)
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
@@ -62,14 +61,13 @@ enum { FAR = 8 };           /* layers between an input of the model and a Conv *
 enum { MOST_ELEMENTS = 9 }; /* of a depthwise kernel that is faster with integers */
 
 /*
- * A Conv multiplies each number that it reads several times, and adds several products for
- * each output. Making integers of an input of the model pays from LEAST_GIVEN products of a
- * number on: measured by OpenVINO 2026.4.1 with AMX, 18 take 0.72 to 0.99 of the time in
- * floating point, and 32 and 36 gain as often as they lose. An integer kernel that is not the
- * first pays from LEAST_PRODUCTS of a number or LEAST_SUM of an output on: 8 and 8 take up to
- * 1.18 of the float model's time, and 16 and 8 less than it. bench/README.md has the tables.
+ * Making integers of an input of the model for a Conv with strides pays from LEAST_GIVEN products
+ * of each number on: measured by OpenVINO 2026.4.1 with AMX, 18 take 0.72 to 0.99 of the time
+ * in floating point, and 36 gain as often as they lose. A pointwise Conv from 8 channels to 8 takes
+ * up to 1.18 of the float model's time with integers, one to 16 less than it. bench/README.md has
+ * the tables.
  */
-enum { LEAST_GIVEN = 24, LEAST_PRODUCTS = 12, LEAST_SUM = 16 };
+enum { LEAST_GIVEN = 24, LEAST_READ = 16, LEAST_MADE = 12 };
 
 static const struct qdqi_node *
 node_of(const struct planner *p, const struct qdq_layer *layer)
@@ -189,43 +187,47 @@ is_given(const struct planner *p, const struct qdqi_tensor *t)
     return false;
 }
 
-/* Counts the products of a Conv: of each number that it reads, and for each output. Returns
-   false for other layers. */
-static bool
-count_products(const struct qdqi_node *node, const struct qdq_layer *layer,
-               double *ret_of_number, double *ret_of_output)
+/* Returns the dimensions of the weight of a Conv without groups; NULL for other layers. */
+static const int64_t *
+plain_conv(const struct qdqi_node *node, const struct qdq_layer *layer,
+           size_t *ret_rank)
 {
     const int64_t *dims;
-    size_t rank;
-    if (!qdqi_node_is(node->proto, "Conv") || layer->weight_input != 1 ||
-        !qdqi_tensor_dims(node->inputs[1], &dims, &rank) || rank < 3)
-        return false;
+    return qdqi_node_is(node->proto, "Conv") && layer->weight_input == 1 &&
+                   qdqi_node_int(node->proto, "group", 1) == 1 &&
+                   qdqi_tensor_dims(node->inputs[1], &dims, ret_rank) && *ret_rank > 2
+               ? dims
+               : NULL;
+}
+
+static double
+count_taps(const int64_t *dims, size_t rank)
+{
     double taps = 1;
     for (size_t i = 2; i < rank; i++)
         taps *= (double)dims[i];
-    const double groups = (double)qdqi_node_int(node->proto, "group", 1);
-    *ret_of_number = (double)dims[0] / groups * taps / qdqi_strides(node);
-    *ret_of_output = (double)dims[1] * taps;
-    return true;
+    return taps;
 }
 
 static bool
 reads_input_seldom(const struct planner *p, const struct qdq_layer *layer)
 {
-    double of_number, of_output;
     const struct qdqi_node *node = node_of(p, layer);
-    return count_products(node, layer, &of_number, &of_output) &&
-           of_number < LEAST_GIVEN && is_given(p, node->inputs[0]);
+    size_t rank;
+    const int64_t *dims = plain_conv(node, layer, &rank);
+    const double strides = dims ? qdqi_strides(node) : 1;
+    return strides > 1 &&
+           (double)dims[0] * count_taps(dims, rank) / strides < LEAST_GIVEN &&
+           is_given(p, node->inputs[0]);
 }
 
 static bool
-adds_few_products(const struct planner *p, const struct qdq_layer *layer)
+is_narrow_pointwise(const struct planner *p, const struct qdq_layer *layer)
 {
-    double of_number, of_output;
-    const struct qdqi_node *node = node_of(p, layer);
-    return count_products(node, layer, &of_number, &of_output) &&
-           of_number < LEAST_PRODUCTS && of_output < LEAST_SUM &&
-           qdqi_node_int(node->proto, "group", 1) == 1;
+    size_t rank;
+    const int64_t *dims = plain_conv(node_of(p, layer), layer, &rank);
+    return dims && count_taps(dims, rank) <= 1 && dims[0] < LEAST_MADE &&
+           dims[1] < LEAST_READ;
 }
 
 static bool
@@ -240,7 +242,7 @@ static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(V8), is_depthwise, false},
     {QDQI_VETO(V9), is_wide_depthwise, false},
     {QDQI_VETO(V10), reads_input_seldom, false},
-    {QDQI_VETO(V11), adds_few_products, false},
+    {QDQI_VETO(V11), is_narrow_pointwise, false},
     {0},
 };
 
