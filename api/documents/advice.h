@@ -23,6 +23,9 @@ ADVICE("concat_scales", "Leave the Concat without pairs, or give its inputs one 
                         "in calibration.ranges.")
 ADVICE("pair_behind_pad",
        "Fold the padding into the convolution's pads with an ONNX simplifier.")
+ADVICE("pair_behind_maximum",
+       "Leave the layer in float: take its entry out of layers, and "
+       "leave rule V12 on.")
 ADVICE("norm_or_gelu", "Switch rule T18 on, or export the operator as one node.")
 ADVICE("int8_into_float", "Switch rule T19 on to leave such layers alone.")
 ADVICE("output_layer", "Switch rule T20 on to leave such layers alone.")

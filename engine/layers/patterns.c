@@ -2,6 +2,7 @@
 #include "config.h"
 #include "layers/patterns.h"
 
+#include "layers/extremes.h"
 #include "layers/spectra.h"
 
 #include <string.h>
@@ -400,8 +401,10 @@ qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
         .attention = qdqi_arena_array(arena, n, sizeof *patterns->attention),
         .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
         .squared = qdqi_mark_squared(&graph->model->graph, arena),
+        .extreme = qdqi_mark_extremes(&graph->model->graph, arena),
     };
-    if (!patterns->attention || !patterns->makes_output || !patterns->squared)
+    if (!patterns->attention || !patterns->makes_output || !patterns->squared ||
+        !patterns->extreme)
         return qdqi_no_memory(err);
     mark_outputs(patterns);
     *ret = patterns;

@@ -22,6 +22,8 @@ struct qdqi_patterns {
     /* whether it makes an output of the graph, directly or passed on */
     bool *makes_output;
     bool *squared; /* whether its output is squared (layers/spectra.h) */
+    bool
+        *extreme; /* whether its output is the largest of several (layers/extremes.h) */
 };
 
 /* Borrows the graph. NO_MEMORY. */

@@ -53,6 +53,10 @@
     RULE(V11, AUTO,                                                                    \
          "A pointwise Conv from fewer than 16 channels to fewer than 12, without "     \
          "groups, stays floating point, since its integer kernel is slower.")          \
+    RULE(V12, AUTO,                                                                    \
+         "A layer that reads what a ReduceMax, a ReduceMin or a GlobalMaxPool makes, " \
+         "perhaps behind activations, stays floating point, since OpenVINO computes "  \
+         "wrong numbers there.")                                                       \
     QDQI_SATURATION_RULE(RULE)
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
@@ -106,6 +110,11 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
+    if (rule == V12) {
+        *ret_reason = spec->weight_only ? "activations stay floating point"
+                                        : "the result would be wrong";
+        return !spec->weight_only;
+    }
     if (rule >= V9 && rule <= V11 && spec->weight_only) {
         *ret_reason = "activations stay floating point";
         return false;
@@ -236,7 +245,30 @@ makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
     return p->patterns->squared[layer->node];
 }
 
+/*
+ * Returns whether the tensor is made by a kernel into which OpenVINO 2026.4.1 takes the quantization
+ * behind it, and which then compares numbers that have been rounded to 8 bits already, without
+ * their scale: 0 to 17 dB are left. Where it happens was found by running models.
+ */
+static bool
+is_rounded_early(const struct planner *p, const struct qdqi_tensor *t)
+{
+    return t && t->producer >= 0 && p->patterns->extreme[t->producer];
+}
+
+/* Looks at the data that the layer reads, or would read. */
+static bool
+reads_extremes(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if ((int)i != layer->weight_input && is_rounded_early(p, node->inputs[i]))
+            return true;
+    return false;
+}
+
 static const struct qdqi_veto vetoes[] = {
+    {QDQI_VETO(V12), reads_extremes, false},
     {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
     {QDQI_VETO(V8), is_depthwise, false},
@@ -270,6 +302,24 @@ hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inp
 }
 
 /* --- the plan -------------------------------------------------------------- */
+
+/* The layer has a pair whose numbers OpenVINO gets wrong. */
+static bool
+lint_pair_behind_maximum(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (is_rounded_early(p, node->inputs[layer->quantized_inputs[i]]))
+            return true;
+    return false;
+}
+
+static const struct qdqi_lint lints[] = {
+    {QDQI_LINT(pair_behind_maximum), V12,
+     "OpenVINO computes wrong numbers where a pair stands behind a ReduceMax, a "
+     "ReduceMin or a GlobalMaxPool; leave the layer in floating point"},
+    {0},
+};
 
 /* Warns of the layers that rule V6 leaves in floating point. */
 static enum qdq_code
@@ -414,6 +464,7 @@ static const struct qdqi_hooks hooks = {
     .complete = complete,
     .cite = cite,
     .check_formats = check_formats,
+    .lints = lints,
 };
 
 const struct qdq_target qdqi_target_openvino = {

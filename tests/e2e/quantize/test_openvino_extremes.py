@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Target openvino, rule V12: layers behind the largest or the smallest of several numbers."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import openvino
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import judge
+from service import INSTALLED
+
+CHANNELS, SIDE, SAMPLES = 16, 6, 24
+PLAIN = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+rng = np.random.default_rng(5)
+node = helper.make_node
+
+# These nodes stand between the first Conv `c`, or its activations `r`, and the layer `last`, which
+# reads `z`. The number is that of the channels of `z`.
+BEHIND = {
+    "attention": ([node("ReduceMax", ["r"], ["m"], axes=[1], keepdims=1),
+                   node("ReduceMean", ["r"], ["n"], axes=[1], keepdims=1),
+                   node("Concat", ["n", "m"], ["z"], axis=1)], 2),
+    "points": ([node("Reshape", ["r", "points"], ["p"]),
+                node("ReduceMax", ["p"], ["z"], axes=[2], keepdims=0)], CHANNELS),
+    "smallest": ([node("ReduceMin", ["c"], ["z"], axes=[2, 3], keepdims=0)], CHANNELS),
+    "pool": ([node("GlobalMaxPool", ["r"], ["z"])], CHANNELS),
+    "swish": ([node("GlobalMaxPool", ["r"], ["m"]), node("Sigmoid", ["m"], ["s"]),
+               node("Mul", ["m", "s"], ["z"])], CHANNELS),
+    "twice": ([node("ReduceMax", ["r"], ["m"], axes=[3], keepdims=1),
+               node("ReduceMax", ["m"], ["z"], axes=[2], keepdims=1)], CHANNELS),
+}
+# Rounded by a kernel of its own, and right.
+APART = {
+    "sum": ([node("GlobalMaxPool", ["r"], ["m"]), node("GlobalAveragePool", ["r"], ["n"]),
+             node("Add", ["m", "n"], ["z"])], CHANNELS),
+    "windows": ([node("MaxPool", ["r"], ["z"], kernel_shape=[2, 2])], CHANNELS),
+}
+
+
+def weight(*shape):
+    fan = np.prod(shape[1:]) if len(shape) > 2 else shape[0]
+    return (rng.normal(size=shape) / np.sqrt(fan)).astype(np.float32)
+
+
+def write_model(path, name):
+    between, channels = {**BEHIND, **APART}[name]
+    is_flat = name in ("points", "smallest")
+    last = ("MatMul", weight(channels, 24)) if is_flat else \
+        ("Conv", weight(24, channels, 1, 1))
+    nodes = [node("Conv", ["x", "w"], ["c"], "first", pads=[1] * 4), node("Relu", ["c"], ["r"]),
+             *between, node(last[0], ["z", "v"], ["y"], "last")]
+    constants = {"w": weight(CHANNELS, 3, 3, 3), "v": last[1],
+                 "points": np.array([1, CHANNELS, SIDE * SIDE])}
+    used = {tensor for one in nodes for tensor in one.input}
+    graph = helper.make_graph(
+        nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, key) for key, value in constants.items() if key in used])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                ir_version=8), path)
+
+
+class Result:
+    def __init__(self, folder, name, **spec):
+        model, self.path, report = (folder / name for name in ("m.onnx", "q.onnx", "r.json"))
+        write_model(model, name)
+        self.samples = rng.normal(size=(SAMPLES, 1, 3, SIDE, SIDE)).astype(np.float32)
+        np.savez(folder / "data.npz", x=self.samples)
+        (folder / "spec.json").write_text(json.dumps(
+            {"target": "openvino", "host": "vnni", "recipe": "none", "evaluate": False, **spec}))
+        done = subprocess.run(
+            [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "spec.json",
+             "--calibration", folder / "data.npz", "-o", self.path, "--report", report],
+            capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        self.report = json.loads(report.read_text())
+        self.real = self.run(onnxruntime.InferenceSession(model))
+
+    def run(self, session):
+        return np.stack([session.run(None, {"x": one})[0] for one in self.samples])
+
+    def literal_db(self):
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
+        return judge.sqnr_db(self.real, self.run(
+            onnxruntime.InferenceSession(self.path, options)))
+
+    def openvino_db(self):
+        request = openvino.compile_model(self.path, "CPU", PLAIN).create_infer_request()
+        return judge.sqnr_db(self.real, np.stack(
+            [next(iter(request.infer({"x": one}).values())).copy() for one in self.samples]))
+
+    def layer(self, name="last"):
+        return next(one for one in self.report["layers"] if one["name"] == name)
+
+    def warnings(self):
+        return [one for one in self.report["warnings"] if one["code"] == "pair_behind_maximum"]
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_such_a_layer_stays_in_float(tmp_path, name):
+    """With and without the recipe; the layer in front of it has its pairs."""
+    result = Result(tmp_path, name)
+    assert result.layer()["rules"] == ["V12"] and not result.layer()["quantized_inputs"]
+    assert result.layer("first")["quantized_inputs"] == [0]
+    assert not result.warnings()
+    assert result.openvino_db() > 30
+    assert result.openvino_db() > result.literal_db() - 1
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_openvino_is_wrong_where_it_has_pairs(tmp_path, name):
+    """The reason for the rule. Where this fails, OpenVINO has mended it and the rule may go."""
+    result = Result(tmp_path, name, rules={"V12": False})
+    assert result.layer()["quantized_inputs"] == [0]
+    [warning] = result.warnings()
+    assert (warning["node"], warning["rule"]) == ("last", "V12")
+    assert result.openvino_db() < 25 < result.literal_db() - 10
+
+
+def test_an_entry_is_followed_and_warned_of(tmp_path):
+    result = Result(tmp_path, "pool", layers=[{"name": "last"}])
+    assert result.layer()["quantized_inputs"] == [0]
+    [warning] = result.warnings()
+    assert warning["rule"] == "V12" and "wrong numbers" in warning["detail"]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_others_have_pairs(tmp_path, name):
+    result = Result(tmp_path, name)
+    assert result.layer()["quantized_inputs"] == [0] and not result.warnings()
+    assert result.openvino_db() > result.literal_db() - 1
+
+
+def test_weights_alone_are_stored_as_integers(tmp_path):
+    result = Result(tmp_path, "pool", activations="none")
+    assert result.layer()["weight_quantized"] and "V12" not in result.layer()["rules"]
+    assert not result.warnings()
+    assert result.openvino_db() > 30
