@@ -28,6 +28,7 @@ import argparse
 import collections
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -234,11 +235,13 @@ def peer(model, method, data, out):
             return {name: np.asarray(rows[self.at]) for name, rows in self.arrays.items()}
 
     start = time.monotonic()
+    model = str(Path(model).resolve())
     prepared = str(Path(out).with_suffix(".pre.onnx"))
     graph = onnx.load(model)
     if graph.opset_import[0].version < 13:  # Scales per channel begin there.
         model = str(Path(out).with_suffix(".raised.onnx"))
         onnx.save(onnx.version_converter.convert_version(graph, 13), model)
+    os.chdir(Path(out).parent)  # quant_pre_process leaves files where it runs.
     try:
         quant_pre_process(model, prepared)
     except Exception:  # Some models are more than the inference of symbolic shapes can do.
