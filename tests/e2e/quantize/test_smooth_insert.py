@@ -255,6 +255,35 @@ def test_the_function_stays_for_other_activations(tmp_path, kind):
         assert np.array_equal(a, b)
 
 
+def test_a_nested_graph_goes_on_reading_the_activation(tmp_path):
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        net (float[n, 6] x, bool c) => (float[n, 6] y) {
+            m = Sigmoid (x)
+            s = Mul (m, g)
+            p = MatMul (s, w)
+            q = If (c) <
+                then_branch = then () => (float[n, 6] t) { t = MatMul (s, v) },
+                else_branch = else () => (float[n, 6] e) { e = Identity (s) }
+            >
+            y = Add (p, q)
+        }""")
+    model = with_constants(model, {"g": SKEW, "w": R.normal(size=(6, 6)),
+                                   "v": R.normal(size=(6, 6))})
+    data = R.normal(size=(8, 6)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=data, c=np.ones(8, bool))
+    done, result, report = quantize(tmp_path / "a", model, tmp_path / "d.npz", smooth=insert(),
+                                    activations="none", calibration={"batch": 1},
+                                    layers=[{"class": "MatMul", "quantize_weight": False}])
+    assert report, done.stderr
+    (row,) = report["smoothing"]
+    assert row["layers"] == ["MatMul_p"] and row["reason"] == MUL, row
+    for one in data:
+        real, ours = (judge.session(m, optimized=False).run(
+            None, {"x": one[None], "c": np.array(True)})[0] for m in (model, result))
+        assert np.array_equal(real, ours)
+
+
 def test_where_all_factors_are_1_there_is_no_mul(tmp_path):
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]>\n'
