@@ -91,8 +91,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
+	engine/equalize/multiply.c engine/equalize/multiply.h \
 	engine/equalize/pairs.c engine/equalize/pairs.h \
 	engine/equalize/pass.c engine/equalize/pass.h \
+	engine/equalize/readers.c engine/equalize/readers.h \
 	engine/equalize/rescale.c engine/equalize/rescale.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
 	engine/evaluate/alone.c engine/evaluate/alone.h \

@@ -53,7 +53,8 @@ ADVICE("dead_tensor",
 ADVICE("random_samples", "Calibrate with real samples before the figures are believed.")
 ADVICE("sample_skipped", "Repair the samples, or leave them out of the dataset.")
 ADVICE("nothing_equalized", "Leave equalize out of the spec.")
-ADVICE("nothing_smoothed", "Leave smooth out of the spec.")
+ADVICE("nothing_smoothed",
+       "Leave smooth out of the spec, or let smooth.insert add a Mul where that pays.")
 ADVICE(
     "search_goal_missed",
     "Raise the bound on the layers left in float, or try another method, equalize or "

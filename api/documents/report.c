@@ -335,9 +335,9 @@ encode_smoothed(const void *items, size_t i)
     json_t *layers = json_array();
     for (size_t k = 0; k < row->n_layers; k++)
         json_array_append_new(layers, api_json_text(row->layers[k]));
-    return json_pack("{s:o, s:o, s:o, s:o}", "tensor", api_json_text(row->tensor),
-                     "layers", layers, "channels", integer(row->channels), "reason",
-                     api_json_text(row->reason));
+    return json_pack("{s:o, s:o, s:o, s:b, s:o}", "tensor", api_json_text(row->tensor),
+                     "layers", layers, "channels", integer(row->channels), "inserted",
+                     row->inserted, "reason", api_json_text(row->reason));
 }
 
 static json_t *

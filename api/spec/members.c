@@ -306,7 +306,7 @@ encode_recipe(const void *object, const struct member *m)
 
 #define SMOOTH_ALPHA 0.5 /* the default; SmoothQuant's */
 
-/* true, false, or {"alpha": x}. */
+/* true, false, or {"alpha": x, "insert": true}. */
 static bool
 decode_smooth(struct decoder *d, const struct member *m, json_t *value)
 {
@@ -330,9 +330,13 @@ decode_alpha(struct decoder *d, const struct member *m, json_t *value)
 static json_t *
 encode_smooth(const void *object, const struct member *m)
 {
-    double alpha = ((const struct qdq_spec *)object)->smooth;
+    const struct qdq_spec *spec = object;
     (void)m;
-    return alpha > 0 ? json_pack("{s:f}", "alpha", alpha) : json_null();
+    if (spec->smooth == 0)
+        return json_null();
+    return spec->smooth_insert
+               ? json_pack("{s:f, s:b}", "alpha", spec->smooth, "insert", 1)
+               : json_pack("{s:f}", "alpha", spec->smooth);
 }
 
 /* --- the table ------------------------------------------------------------ */
@@ -406,6 +410,7 @@ static const struct member members[] = {
     {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
     {"/smooth", BOOL | OBJECT, decode_smooth, encode_smooth, FIELD(smooth), NULL, 0},
     {"/smooth/alpha", NUMBER, decode_alpha, NULL, FIELD(smooth), NULL, 0},
+    {"/smooth/insert", BOOL, api_decode_flag, NULL, FIELD(smooth_insert), NULL, 0},
     {"/evaluate", BOOL | OBJECT, decode_evaluate, encode_evaluate, NO_FIELD, NULL, 0},
     {"/evaluate/samples", INTEGER, api_decode_count, NULL, FIELD(evaluate_samples),
      NULL, 1},

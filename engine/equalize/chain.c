@@ -4,6 +4,7 @@
 
 #include "equalize/axis.h"
 #include "equalize/pass.h"
+#include "equalize/readers.h"
 
 #include <math.h>
 
@@ -27,47 +28,17 @@ reject(struct walk *w, const char *text)
 /* --- the readers ---------------------------------------------------------- */
 
 static bool
-is_conv(const struct qdqi_node *node)
+add_readers(struct walk *w)
 {
-    return qdqi_node_is(node->proto, "Conv") ||
-           qdqi_node_is(node->proto, "ConvTranspose");
-}
-
-/* Returns the rank of input 0 of a layer; 0: any, and channels are the last axis. */
-static size_t
-rank_of(const struct qdqi_node *layer)
-{
-    if (is_conv(layer))
-        return layer->inputs[1]->view.rank;
-    return qdqi_node_is(layer->proto, "Gemm") ? 2 : 0;
-}
-
-static bool
-add_reader(struct walk *w, const struct qdqi_use *use)
-{
-    const struct qdqi_node *node = &w->model->graph.nodes[use->node];
     struct qdqi_chain *chain = w->chain;
-    struct qdqi_reader *reader = &chain->readers[chain->n_readers];
-    if (node->scope != chain->at->scope)
-        return reject(w, "it is read in a nested graph");
-    if (use->input != 0 || !qdqi_weight_has(node))
-        return reject(
-            w, qdqi_arena_printf(w->arena, "%s reads it, too", node->proto->op_type));
-    const char *why = qdqi_weight_read(w->model, node, &reader->weight);
-    if (why)
-        return reject(w,
-                      qdqi_arena_printf(w->arena, "a weight that it meets is %s", why));
-    if (qdqi_node_is(node->proto, "Gemm") && qdqi_node_int(node->proto, "transA", 0))
-        return reject(w, "a layer reads it transposed");
-    size_t rank = rank_of(node), channels = reader->weight.n_in;
-    if (chain->n_readers > 0 &&
-        (channels != chain->channels || (rank > 2) != (w->axis.rank > 2)))
-        return reject(w, "layers read different axes of it");
-    w->axis.rank = rank > w->axis.rank ? rank : w->axis.rank;
-    w->axis.is_last = w->axis.rank <= 2;
-    chain->channels = channels;
-    reader->node = use->node;
-    chain->n_readers++;
+    if (!qdqi_readers_begin(chain, w->arena))
+        return reject(w, "out of memory"); /* the arena remembers */
+    for (const struct qdqi_use *use = chain->at->uses; use; use = use->next) {
+        const char *why = qdqi_readers_add(w->model, chain, use, w->arena);
+        if (why)
+            return reject(w, why);
+    }
+    w->axis = (struct qdqi_channel_axis){chain->rank, chain->rank <= 2};
     return true;
 }
 
@@ -76,23 +47,6 @@ static size_t
 from_end(const struct walk *w)
 {
     return w->axis.is_last ? 1 : w->axis.rank - 1;
-}
-
-static bool
-add_readers(struct walk *w)
-{
-    struct qdqi_chain *chain = w->chain;
-    size_t n = 0;
-    for (const struct qdqi_use *use = chain->at->uses; use; use = use->next)
-        n++;
-    chain->readers = qdqi_arena_array(w->arena, n, sizeof *chain->readers);
-    if (!chain->readers)
-        return reject(w, "out of memory"); /* the arena remembers */
-    for (const struct qdqi_use *use = chain->at->uses; use; use = use->next)
-        if (!add_reader(w, use))
-            return false;
-    chain->from_end = from_end(w);
-    return true;
 }
 
 /* --- what makes the activation -------------------------------------------- */
@@ -128,7 +82,7 @@ end_at_layer(struct walk *w, const struct qdqi_node *node)
     if (why)
         reject(w, qdqi_arena_printf(w->arena, "the weight of the layer before it is %s",
                                     why));
-    else if (is_conv(node) == w->axis.is_last ||
+    else if (qdqi_weight_is_conv(node) == w->axis.is_last ||
              chain->maker.weight.n_out != chain->channels)
         reject(w, "the layer before it has other channels");
     else if (!has_bias || add_constant(w, node->inputs[2], 1))
@@ -224,13 +178,14 @@ unflatten(struct walk *w, const struct qdqi_node *node)
         chain->maker.n_constants > 0)
         return false;
     const struct qdqi_node *layer = layer_before(w->model, node->inputs[0]);
-    if (!layer || qdqi_weight_read(w->model, layer, &weight) || rank_of(layer) == 0)
+    if (!layer || qdqi_weight_read(w->model, layer, &weight) ||
+        qdqi_reader_rank(layer) == 0)
         return false;
     if (chain->channels % weight.n_out) {
         chain->end = layer;
         return reject(w, "the layer before it has other channels");
     }
-    w->axis.rank = rank_of(layer);
+    w->axis.rank = qdqi_reader_rank(layer);
     w->axis.is_last = w->axis.rank == 2;
     if (!w->axis.is_last) {
         chain->block *= chain->channels / weight.n_out;

@@ -26,6 +26,7 @@ struct qdqi_chain {
        channel: more than 1 where a Flatten lies on the way */
     size_t block;
     size_t from_end; /* that axis, counted from the end: 1 is the last */
+    size_t rank; /* of the activation; 0: not known, and channels are the last axis */
     size_t n_readers;
     struct qdqi_reader *readers;
     struct qdqi_maker maker;
@@ -33,6 +34,9 @@ struct qdqi_chain {
     const struct qdqi_node *end;
     const char *fault;  /* what is wrong with a constant on the way, if anything is */
     const char *reason; /* why the factors cannot be taken in; NULL: they can */
+    /* a Mul behind the activation takes the factors in, and the readers read what it makes;
+       there is no maker then */
+    bool is_multiplied;
 };
 
 /* Returns the output of the layer that makes the activation, by channel. */

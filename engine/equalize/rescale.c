@@ -4,6 +4,7 @@
 
 #include "data/file.h"
 #include "edit/edit.h"
+#include "equalize/multiply.h"
 #include "model/write.h"
 
 #include <errno.h>
@@ -23,6 +24,10 @@ struct changes {
     struct change *all;
     size_t n;
     struct change **of_layers; /* by node: the change of its weight, or NULL */
+    const struct qdqi_scaling *scalings;
+    size_t n_scalings;
+    const char **muls; /* names of the Muls that are added */
+    size_t n_muls;
 };
 
 /* --- what changes ----------------------------------------------------------- */
@@ -91,17 +96,18 @@ scale_maker(struct changes *c, const struct qdqi_scaling *s)
 }
 
 static enum qdq_code
-list_changes(struct changes *c, const struct qdqi_scaling *scalings, size_t n,
-             struct qdq_error *err)
+list_changes(struct changes *c, struct qdq_error *err)
 {
-    size_t n_nodes = c->source->graph.n_nodes;
+    const struct qdqi_scaling *scalings = c->scalings;
+    const size_t n_nodes = c->source->graph.n_nodes, n = c->n_scalings;
     c->all =
         qdqi_arena_array(c->arena, n_nodes + n * QDQI_MAX_ABSORBING, sizeof *c->all);
     c->of_layers = qdqi_arena_array(c->arena, n_nodes, sizeof(struct change *));
     if (!c->all || !c->of_layers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
-        if (!scale_maker(c, &scalings[i]) || !scale_readers(c, &scalings[i]))
+        if ((!scalings[i].chain->is_multiplied && !scale_maker(c, &scalings[i])) ||
+            !scale_readers(c, &scalings[i]))
             return qdqi_no_memory(err);
     return QDQ_OK;
 }
@@ -122,13 +128,31 @@ size_of(const struct qdqi_weight *w)
     return w->n_major * w->minor * w->inner * sizeof(float);
 }
 
+/* Adds the Muls. Returns false when out of memory. */
+static bool
+add_muls(struct changes *c, struct qdqi_edit *edit)
+{
+    c->muls = qdqi_arena_array(c->arena, c->n_scalings, sizeof *c->muls);
+    for (size_t i = 0; c->muls && i < c->n_scalings; i++) {
+        const struct qdqi_scaling *s = &c->scalings[i];
+        if (!s->chain->is_multiplied)
+            continue;
+        const char *name =
+            qdqi_multiply(edit, c->source, s->chain, s->factors, c->n_muls, c->arena);
+        if (!name)
+            return false;
+        c->muls[c->n_muls++] = name;
+    }
+    return c->muls;
+}
+
 static enum qdq_code
-write_model(const struct changes *c, int fd, struct qdq_error *err)
+write_model(struct changes *c, int fd, struct qdq_error *err)
 {
     struct qdqi_edit *edit = qdqi_edit_new(c->source, c->arena);
     struct qdqi_edited edited;
     uint64_t size;
-    if (!edit)
+    if (!edit || !add_muls(c, edit))
         return qdqi_no_memory(err);
     for (size_t i = 0; i < c->n; i++) {
         struct change *change = &c->all[i];
@@ -148,8 +172,9 @@ qdqi_rescale(const struct qdq_model *source, const struct qdqi_scaling *scalings
              size_t n, struct qdqi_arena *arena, struct qdq_model **ret,
              struct qdq_error *err)
 {
-    struct changes c = {.source = source, .arena = arena};
-    enum qdq_code code = list_changes(&c, scalings, n, err);
+    struct changes c = {
+        .source = source, .arena = arena, .scalings = scalings, .n_scalings = n};
+    enum qdq_code code = list_changes(&c, err);
     if (code)
         return code;
     int fd = qdqi_file_open_buffer();
@@ -160,7 +185,11 @@ qdqi_rescale(const struct qdq_model *source, const struct qdqi_scaling *scalings
     if (!code)
         code = qdq_model_open(fd, ret, err);
     close(fd); /* the model has a duplicate of the descriptor */
-    if (!code)
-        (*ret)->warnings = source->warnings;
-    return code;
+    if (code)
+        return code;
+    (*ret)->warnings = source->warnings;
+    if (c.n_muls == 0 || qdqi_multiply_note(*ret, c.muls, c.n_muls))
+        return QDQ_OK;
+    qdq_model_free(ret);
+    return qdqi_no_memory(err);
 }

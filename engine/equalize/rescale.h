@@ -13,7 +13,7 @@ struct qdqi_scaling {
 /*
  * Makes the copy, which computes the same function. Its bytes lie in shared memory of the size
  * of the file (not on the heap) and are freed with it; names, shapes and the graph are the
- * source's. IO, NO_MEMORY.
+ * source's, except for the Muls of chains that are `is_multiplied`. IO, NO_MEMORY.
  */
 enum qdq_code qdqi_rescale(const struct qdq_model *source,
                            const struct qdqi_scaling *scalings, size_t n,

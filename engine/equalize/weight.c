@@ -7,8 +7,8 @@
 /* A larger number is not a plausible weight, and could overflow when it is scaled. */
 #define LARGEST 0x1p64f
 
-static bool
-is_conv(const struct qdqi_node *node)
+bool
+qdqi_weight_is_conv(const struct qdqi_node *node)
 {
     return qdqi_node_is(node->proto, "Conv") ||
            qdqi_node_is(node->proto, "ConvTranspose");
@@ -17,7 +17,7 @@ is_conv(const struct qdqi_node *node)
 bool
 qdqi_weight_has(const struct qdqi_node *node)
 {
-    return is_conv(node) || qdqi_node_is(node->proto, "Gemm") ||
+    return qdqi_weight_is_conv(node) || qdqi_node_is(node->proto, "Gemm") ||
            qdqi_node_is(node->proto, "MatMul");
 }
 
@@ -83,7 +83,7 @@ static bool
 read_layout(const struct qdqi_node *node, const struct qdqi_constant *c,
             struct qdqi_weight *w)
 {
-    bool conv = is_conv(node);
+    bool conv = qdqi_weight_is_conv(node);
     int64_t groups = conv ? qdqi_node_int(node->proto, "group", 1) : 1;
     if ((conv ? c->rank < 3 : c->rank != 2) || c->n == 0 || groups < 1 ||
         c->dims[0] % groups != 0)

@@ -33,6 +33,9 @@ qdqi_element(const uint8_t *bytes, size_t i)
 /* Returns whether a node's operator has a weight as input 1. */
 bool qdqi_weight_has(const struct qdqi_node *node);
 
+/* Returns whether a node is a Conv or a ConvTranspose, whose channels are axis 1. */
+bool qdqi_weight_is_conv(const struct qdqi_node *node);
+
 /* Returns whether a node is such a layer with a constant weight, in a graph that is analysed. */
 bool qdqi_weight_is_of_layer(const struct qdqi_graph *graph,
                              const struct qdqi_node *node);

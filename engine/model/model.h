@@ -119,7 +119,17 @@ struct qdq_model {
     /* the biases of zeros that the preparation gave to layers: keys are their tensors; NULL:
        none */
     const struct qdqi_map *made_biases;
+    /* the Muls by which smoothing divides activations: keys are the names of the nodes; NULL:
+       none */
+    const struct qdqi_map *smoothing;
 };
+
+/* Returns whether the node is one of these Muls. */
+static inline bool
+qdqi_node_smooths(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    return model->smoothing && qdqi_map_get(model->smoothing, node->name);
+}
 
 /* Returns the size in bytes of all files of the model. */
 uint64_t qdqi_model_bytes(const struct qdq_model *model);

@@ -170,6 +170,8 @@ decide_layer(const struct planner *p, const struct qdqi_class *cls,
              struct qdq_layer *layer)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    if (qdqi_node_smooths(p->model, node))
+        return "it divides the channels of an activation that is smoothed";
     const char *why = NULL;
     if (cls->kind == QDQ_WEIGHTED && wish->weight)
         why = decide_weight(p, cls, node, layer);

@@ -68,7 +68,8 @@ qdqi_output_can_have_pair(const struct planner *p, const struct qdqi_node *node,
 }
 
 /* Returns whether an entry, or a rule of the target, leaves the layer in floating point, so
-   that the layer reads no tensor from its pair. */
+   that the layer reads no tensor from its pair. A Mul that smooths does not, either: the pair
+   has one scale for channels that differ. */
 static bool
 reads_raw(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -76,6 +77,7 @@ reads_raw(const struct planner *p, const struct qdq_layer *layer)
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     return layer->n_inputs == 0 &&
            ((entry && !entry->quantize_input) ||
+            qdqi_node_smooths(p->model, node_of(p, layer)) ||
             (hooks->must_read_raw && hooks->must_read_raw(p, layer)));
 }
 

@@ -47,7 +47,7 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
     if (spec->smooth > 0) {
         fputs("smooth", to);
         say_real(to, spec->smooth);
-        fputc('\n', to);
+        fputs(spec->smooth_insert ? " insert\n" : "\n", to);
     }
     for (size_t i = 0; i < c->n_dims; i++) {
         say_name(to, "dim", c->dims[i].symbol);

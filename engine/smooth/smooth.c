@@ -6,16 +6,22 @@
  * geometric mean of an activation's factors is 1. They are rounded to powers of two, so
  * that the float model computes the same bits as before, except for numbers at the ends of
  * float32's range: a channel is off its optimum by at most half a bit.
+ *
+ * Where nothing can take the factors of an activation in, a Mul of its own does, if the spec
+ * allows it.
  */
 #include "config.h"
 #include "smooth/smooth.h"
 
+#include "equalize/readers.h"
 #include "equalize/rescale.h"
 #include "smooth/magnitudes.h"
 
 #include <math.h>
 
-enum { MAX_EXPONENT = 20 }; /* a channel that needs more is not skewed but unused */
+/* A channel that needs more is not skewed but unused. The factors of a Mul are stored, and
+   float16 has them as normal numbers. */
+enum { MAX_EXPONENT = 20, MAX_STORED_EXPONENT = 14 };
 
 struct smoothing {
     struct qdqi_job *job;
@@ -84,8 +90,9 @@ choose_factors(struct smoothing *s, size_t i, struct qdq_error *err)
     qdqi_chain_fold(chain, magnitudes);
     choose_exponents(magnitudes, weights, chain->channels, s->job->work->spec->smooth,
                      factors);
+    const double most = chain->is_multiplied ? MAX_STORED_EXPONENT : MAX_EXPONENT;
     for (size_t c = 0; c < chain->channels; c++) {
-        double exponent = fmin(fmax(rint(factors[c]), -MAX_EXPONENT), MAX_EXPONENT);
+        double exponent = fmin(fmax(rint(factors[c]), -most), most);
         factors[c] = exp2(-exponent);
         s->moved[i] += exponent != 0;
     }
@@ -111,6 +118,18 @@ choose_all(struct smoothing *s, struct qdq_error *err)
 
 /* --- the stage ------------------------------------------------------------ */
 
+/* Returns what the report says of an activation. */
+static const char *
+reason_of(const struct smoothing *s, size_t i)
+{
+    const struct qdqi_chain *chain = &s->chains.all[i];
+    if (chain->reason)
+        return chain->reason;
+    if (s->moved[i] == 0)
+        return "smooth already";
+    return chain->is_multiplied ? "smoothed by a Mul" : "smoothed";
+}
+
 static enum qdq_code
 fill_rows(struct smoothing *s, struct qdq_error *err)
 {
@@ -121,19 +140,31 @@ fill_rows(struct smoothing *s, struct qdq_error *err)
     for (size_t i = 0; i < s->chains.n; i++) {
         const struct qdqi_chain *chain = &s->chains.all[i];
         const char **layers = qdqi_arena_array(arena, chain->n_readers, sizeof *layers);
-        const char *reason = chain->reason ? chain->reason
-                             : s->moved[i] ? "smoothed"
-                                           : "smooth already";
-        if (!layers || !(reason = qdqi_arena_strdup(arena, reason)))
+        const char *reason = qdqi_arena_strdup(arena, reason_of(s, i));
+        if (!layers || !reason)
             return qdqi_no_memory(err);
         for (size_t r = 0; r < chain->n_readers; r++)
             layers[r] = s->job->model->graph.nodes[chain->readers[r].node].name;
-        rows[i] = (struct qdq_smoothing){chain->at->name, chain->n_readers, layers,
-                                         s->moved[i], reason};
+        rows[i] = (struct qdq_smoothing){chain->at->name,
+                                         chain->n_readers,
+                                         layers,
+                                         s->moved[i],
+                                         s->moved[i] > 0 && chain->is_multiplied,
+                                         reason};
     }
     s->job->report->view.smoothing = rows;
     s->job->report->view.n_smoothing = s->chains.n;
     return QDQ_OK;
+}
+
+/* Lets a Mul take the factors in where nothing else can. */
+static enum qdq_code
+multiply(struct smoothing *s, struct qdq_error *err)
+{
+    for (size_t i = 0; i < s->chains.n; i++)
+        if (s->chains.all[i].reason)
+            qdqi_readers_multiply(s->job->model, &s->chains.all[i], s->job->scratch);
+    return qdqi_arena_exhausted(s->job->scratch) ? qdqi_no_memory(err) : QDQ_OK;
 }
 
 /* Finds the activations. Those in nested graphs cannot be observed. */
@@ -142,6 +173,8 @@ find(struct smoothing *s, struct qdq_error *err)
 {
     struct qdqi_arena *scratch = s->job->scratch;
     enum qdq_code code = qdqi_chains_find(s->job->model, scratch, &s->chains, err);
+    if (!code && s->job->work->spec->smooth_insert)
+        code = multiply(s, err);
     if (code)
         return code;
     for (size_t i = 0; i < s->chains.n; i++)
@@ -166,7 +199,10 @@ qdqi_smooth(struct qdqi_job *job, struct qdq_error *err)
         return code;
     if (s.n_scalings == 0)
         return qdqi_warn(&job->warnings, job->arena, err, "nothing_smoothed", NULL,
-                         "no activation of the model could be smoothed");
+                         "no activation of the model could be smoothed%s",
+                         job->work->spec->smooth_insert
+                             ? ""
+                             : " without a Mul of its own, which smooth.insert adds");
     code = qdqi_rescale(job->model, s.scalings, s.n_scalings, job->scratch,
                         &job->report->smoothed, err);
     if (!code)

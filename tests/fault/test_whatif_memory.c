@@ -70,6 +70,7 @@ START_TEST(every_allocation_may_fail)
     spec.evaluate = _i ? QDQ_YES : QDQ_NO;
     spec.sensitivity_samples = 2;
     spec.smooth = 0.5;
+    spec.smooth_insert = true; /* before the first Conv */
     /* more than the model can reach, so that all layers become float */
     spec.search.min_sqnr_db = 200;
     spec.search.samples = 2;

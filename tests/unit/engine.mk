@@ -21,6 +21,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_output_classes \
 	tests/unit/engine/test_float16 \
 	tests/unit/engine/test_model \
+	tests/unit/engine/test_multiply \
 	tests/unit/engine/test_number \
 	tests/unit/engine/test_observations \
 	tests/unit/engine/test_pairs \
@@ -71,6 +72,7 @@ tests_unit_engine_test_catalog_LDFLAGS = $(FAILING)
 tests_unit_engine_test_equalize_LDFLAGS = $(FAILING)
 tests_unit_engine_test_external_LDFLAGS = $(FAILING)
 tests_unit_engine_test_observations_LDFLAGS = $(FAILING)
+tests_unit_engine_test_multiply_LDFLAGS = $(FAILING)
 tests_unit_engine_test_roundings_LDFLAGS = $(FAILING)
 tests_unit_engine_test_sandbox_LDFLAGS = $(FAILING)
 tests_unit_engine_test_twin_LDFLAGS = $(FAILING)

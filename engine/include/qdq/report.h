@@ -98,7 +98,8 @@ struct qdq_smoothing {
     size_t n_layers;
     const char *const *layers; /* names of those that read it */
     size_t channels;           /* number of channels that were scaled; 0: none */
-    const char *reason;        /* "smoothed", or the reason against it */
+    bool inserted;      /* a Mul behind the activation was inserted, which they read */
+    const char *reason; /* "smoothed", or the reason against it */
 };
 
 /*

@@ -302,6 +302,8 @@ struct qdq_spec {
     enum qdq_float float_type;
     bool equalize; /* cross-layer equalization before calibration */
     double smooth; /* alpha of smoothing, above 0 and below 1; 0: none */
+    /* smoothing inserts a Mul where nothing can take the factors of an activation in */
+    bool smooth_insert;
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: evaluate when there is data */
     int64_t evaluate_samples;   /* 0: all */

@@ -408,6 +408,7 @@ static const struct refused_spec refused[] = {
     INVALID("{\"equalize\":1}", "/equalize", "is to be true or false"),
     INVALID("{\"smooth\":1}", "/smooth", "true or false"),
     INVALID("{\"smooth\":{\"alpha\":1}}", "/smooth/alpha", "below 1"),
+    INVALID("{\"smooth\":{\"insert\":1}}", "/smooth/insert", "true or false"),
     INVALID("{\"smooth\":{\"beta\":1}}", "/smooth/beta", "unknown member"),
     INVALID("{\"sensitivity\":true}", "/sensitivity", "an object"),
     INVALID("{\"sensitivity\":{\"samples\":0}}", "/sensitivity/samples", "from 1 to"),
@@ -475,7 +476,7 @@ encode_some(void)
                              "\"dims\":{\"n\":3},\"random_samples\":1,\"random\":"
                              "{\"x\":[0,1]}},"
                              "\"evaluate\":{\"samples\":3},\"equalize\":true,"
-                             "\"smooth\":{\"alpha\":0.25}}");
+                             "\"smooth\":{\"alpha\":0.25,\"insert\":true}}");
 }
 
 START_TEST(test_no_memory)

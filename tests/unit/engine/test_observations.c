@@ -384,7 +384,7 @@ identity(void)
 
 /* Makes change k to the spec; returns false after the last one. The first
    N_DIFFERENT changes must change the identity. */
-enum { N_DIFFERENT = 9 };
+enum { N_DIFFERENT = 10 };
 static bool
 change(int k)
 {
@@ -417,24 +417,26 @@ change(int k)
         c->random_samples = 5;
         return true;
     case 8:
-        spec.smooth = 0.25;
-        return true;
     case 9:
-        c->method = "minmax";
+        spec.smooth = 0.25;
+        spec.smooth_insert = k == 9;
         return true;
     case 10:
-        c->percentile = 50;
+        c->method = "minmax";
         return true;
     case 11:
-        spec.mode = QDQ_MODE_PARTIAL;
+        c->percentile = 50;
         return true;
     case 12:
-        spec.weight_storage = QDQ_STORE_DQ;
+        spec.mode = QDQ_MODE_PARTIAL;
         return true;
     case 13:
-        spec.evaluate = QDQ_NO;
+        spec.weight_storage = QDQ_STORE_DQ;
         return true;
     case 14:
+        spec.evaluate = QDQ_NO;
+        return true;
+    case 15:
         c->source = "sha256:s";
         return true;
     default:
