@@ -125,7 +125,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/job/runtimes.c \
 	engine/layers/bias.c engine/layers/bias.h \
 	engine/layers/classes.c engine/layers/classes.h \
-	engine/layers/extremes.c engine/layers/extremes.h \
+	engine/layers/fused.c engine/layers/fused.h \
 	engine/layers/kernels.c engine/layers/kernels.h \
 	engine/layers/layers.c engine/layers/layers.h \
 	engine/layers/patterns.c engine/layers/patterns.h \

@@ -26,6 +26,9 @@ ADVICE("pair_behind_pad",
 ADVICE("pair_behind_maximum",
        "Leave the layer in float: take its entry out of layers, and "
        "leave rule V12 on.")
+ADVICE("pair_behind_pool",
+       "Leave the layer in float: take its entry out of layers, and "
+       "leave rule V13 on.")
 ADVICE("norm_or_gelu", "Switch rule T18 on, or export the operator as one node.")
 ADVICE("int8_into_float", "Switch rule T19 on to leave such layers alone.")
 ADVICE("output_layer", "Switch rule T20 on to leave such layers alone.")

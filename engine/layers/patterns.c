@@ -2,7 +2,7 @@
 #include "config.h"
 #include "layers/patterns.h"
 
-#include "layers/extremes.h"
+#include "layers/fused.h"
 #include "layers/spectra.h"
 
 #include <string.h>
@@ -402,9 +402,10 @@ qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
         .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
         .squared = qdqi_mark_squared(&graph->model->graph, arena),
         .extreme = qdqi_mark_extremes(&graph->model->graph, arena),
+        .turned = qdqi_mark_turned(graph->model, arena),
     };
     if (!patterns->attention || !patterns->makes_output || !patterns->squared ||
-        !patterns->extreme)
+        !patterns->extreme || !patterns->turned)
         return qdqi_no_memory(err);
     mark_outputs(patterns);
     *ret = patterns;

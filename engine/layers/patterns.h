@@ -22,8 +22,9 @@ struct qdqi_patterns {
     /* whether it makes an output of the graph, directly or passed on */
     bool *makes_output;
     bool *squared; /* whether its output is squared (layers/spectra.h) */
-    bool
-        *extreme; /* whether its output is the largest of several (layers/extremes.h) */
+    /* whether its output is the largest of several numbers, and whether a pool and a function
+       that falls made it (layers/fused.h) */
+    bool *extreme, *turned;
 };
 
 /* Borrows the graph. NO_MEMORY. */

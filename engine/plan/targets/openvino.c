@@ -57,6 +57,10 @@
          "A layer that reads what a ReduceMax, a ReduceMin or a GlobalMaxPool makes, " \
          "perhaps behind activations, stays floating point, since OpenVINO computes "  \
          "wrong numbers there.")                                                       \
+    RULE(V13, AUTO,                                                                    \
+         "A layer that reads what a pool of windows makes, and behind it a factor "    \
+         "below zero, 1 - x or an absolute value, stays floating point, since "        \
+         "OpenVINO computes wrong numbers there.")                                     \
     QDQI_SATURATION_RULE(RULE)
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
@@ -110,7 +114,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
-    if (rule == V12) {
+    if (rule == V12 || rule == V13) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
         return !spec->weight_only;
@@ -246,29 +250,50 @@ makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
 }
 
 /*
- * Returns whether the tensor is made by a kernel into which OpenVINO 2026.4.1 takes the quantization
- * behind it, and which then compares numbers that have been rounded to 8 bits already, without
- * their scale: 0 to 17 dB are left. Where it happens was found by running models.
+ * OpenVINO 2026.4 takes a pair into the kernel in front of it, or moves it there. Behind the
+ * largest of several numbers that kernel then compares what has been rounded to 8 bits without
+ * its scale, and behind a pool a factor below zero loses its sign: 0 to 17 dB are left. Both were
+ * found by running small models (tests/e2e/quantize/test_openvino_extremes.py).
  */
 static bool
-is_rounded_early(const struct planner *p, const struct qdqi_tensor *t)
+is_extreme(const struct planner *p, const struct qdqi_tensor *t)
 {
     return t && t->producer >= 0 && p->patterns->extreme[t->producer];
 }
 
-/* Looks at the data that the layer reads, or would read. */
 static bool
-reads_extremes(const struct planner *p, const struct qdq_layer *layer)
+is_turned(const struct planner *p, const struct qdqi_tensor *t)
+{
+    return t && t->producer >= 0 && p->patterns->turned[t->producer];
+}
+
+/* Returns whether one of the data that the layer reads, or would read, is such a tensor. */
+static bool
+reads_any(const struct planner *p, const struct qdq_layer *layer,
+          bool (*is_such)(const struct planner *p, const struct qdqi_tensor *t))
 {
     const struct qdqi_node *node = node_of(p, layer);
     for (size_t i = 0; i < node->proto->n_input; i++)
-        if ((int)i != layer->weight_input && is_rounded_early(p, node->inputs[i]))
+        if ((int)i != layer->weight_input && is_such(p, node->inputs[i]))
             return true;
     return false;
 }
 
+static bool
+reads_extremes(const struct planner *p, const struct qdq_layer *layer)
+{
+    return reads_any(p, layer, is_extreme);
+}
+
+static bool
+reads_turned(const struct planner *p, const struct qdq_layer *layer)
+{
+    return reads_any(p, layer, is_turned);
+}
+
 static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(V12), reads_extremes, false},
+    {QDQI_VETO(V13), reads_turned, false},
     {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
     {QDQI_VETO(V8), is_depthwise, false},
@@ -303,21 +328,36 @@ hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inp
 
 /* --- the plan -------------------------------------------------------------- */
 
-/* The layer has a pair whose numbers OpenVINO gets wrong. */
 static bool
-lint_pair_behind_maximum(const struct planner *p, const struct qdq_layer *layer)
+has_pair_on(const struct planner *p, const struct qdq_layer *layer,
+            bool (*is_such)(const struct planner *p, const struct qdqi_tensor *t))
 {
     const struct qdqi_node *node = node_of(p, layer);
     for (size_t i = 0; i < layer->n_inputs; i++)
-        if (is_rounded_early(p, node->inputs[layer->quantized_inputs[i]]))
+        if (is_such(p, node->inputs[layer->quantized_inputs[i]]))
             return true;
     return false;
+}
+
+static bool
+lint_pair_behind_maximum(const struct planner *p, const struct qdq_layer *layer)
+{
+    return has_pair_on(p, layer, is_extreme);
+}
+
+static bool
+lint_pair_behind_pool(const struct planner *p, const struct qdq_layer *layer)
+{
+    return has_pair_on(p, layer, is_turned);
 }
 
 static const struct qdqi_lint lints[] = {
     {QDQI_LINT(pair_behind_maximum), V12,
      "OpenVINO computes wrong numbers where a pair stands behind a ReduceMax, a "
      "ReduceMin or a GlobalMaxPool; leave the layer in floating point"},
+    {QDQI_LINT(pair_behind_pool), V13,
+     "OpenVINO computes wrong numbers where a pair stands behind a pool of windows and "
+     "a factor below zero; leave the layer in floating point"},
     {0},
 };
 
