@@ -133,13 +133,14 @@ function outcomeOf(job) {
 
 const stateOf = (job) => el("span", {className: `state ${job.state}`}, job.state);
 
-// Makes the row of a job. Its cells are filled again when the job changes, so that the focus
-// stays where it is.
+// Makes the row of a job. Its cells are filled again when the job changes, and only then: the focus
+// stays where it is, and a list of many jobs costs nothing while they rest.
 function makeJobRow(id, picked, onPick) {
   const pick = el("input", {type: "checkbox", ariaLabel: "Select for a comparison"});
   const link = el("a", {href: `#/job/${id}`});
   const target = el("td"), state = el("td", {className: "outcome"}), made = el("td");
   const cancel = button("Cancel", () => attempt(() => request("POST", `/v1/jobs/${id}/cancel`)));
+  let known = "";
   pick.addEventListener("change", () => {
     if (pick.checked)
       picked.add(id);
@@ -152,6 +153,10 @@ function makeJobRow(id, picked, onPick) {
             el("td", {}, link, el("br"), el("small", {}, shortId(id))), target, state, made,
             el("td", {}, cancel)),
     update(job) {
+      const now = JSON.stringify([nameOf(job), job]);
+      if (now === known)
+        return;
+      known = now;
       link.replaceChildren(nameElement(nameOf(job)));
       link.title = id;
       pick.ariaLabel = `Compare ${nameOf(job)} of ${timeOf(job.created_at)}`;

@@ -353,6 +353,23 @@ def test_an_address_may_be_a_strangers(page):
 
 
 @pytest.mark.shares_daemon
+def test_jobs_that_rest_are_not_drawn_again(page, daemon):
+    """The page asks for the list every few seconds; rows that are as before stay."""
+    job = daemon.submit(model=daemon.upload("models", nets.block_net()),
+                        calibration=daemon.upload("datasets", nets.samples()))
+    daemon.succeeded(job)
+    go(page, "jobs")
+    row = "document.querySelector(`a[href='#/job/${arguments[0]}']`)?.closest('tr')"
+    page.until(f"{row}?.textContent.includes('succeeded')", job)
+    page.run(f"window.changes = 0; new MutationObserver((list) => {{ changes += list.length; }})"
+             f".observe({row}, {{childList: true, subtree: true, characterData: true}})", job)
+    page.requested()
+    asked = []
+    eventually(lambda: asked.extend(page.requested()) or len(asked) >= 3)
+    assert page.run("return changes") == 0
+
+
+@pytest.mark.shares_daemon
 def test_a_long_name_is_cut_between_characters(page, daemon, files):
     """The label with the name of a file has 200 characters, and no half of one."""
     name = 199 * "a" + "\U0001f600.onnx"
