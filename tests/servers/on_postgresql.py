@@ -88,6 +88,7 @@ NOT_HERE = {
     "::test_joined_survive_a_killed_daemon": ALONE,
     "::test_older_state_folder": FILE,
     "::test_lists_of_jobs_with_long_texts": FILE,
+    "::test_lists_of_many_jobs": FILE,
     "::test_clock_set_": CLOCK,
     "::test_the_database_is_held_for_long": FILE,
     "::test_a_job_ends_while_the_database_is_held": FILE,
