@@ -106,6 +106,8 @@ NOT_HERE = {
     "store/test_bucket.py::test_a_backup_is_of_the_record": COMMAND,
     "store/test_bucket.py::test_files_move_to_a_bucket": COMMAND,
     "store/test_check_store.py::test_no_state_folder": FILE,
+    "store/test_check_store.py::test_small_files_that_the_record_has": FILE,
+    "store/test_check_store.py::test_a_backup_after_a_loss_of_power": FILE,
     "store/test_record.py::test_a_lost_database": FILE,
     "store/test_record.py::test_adoption_names_no_damaged_file": COMMAND,
     "store/test_record.py::test_leftovers_have_a_grace_period": ALONE,
