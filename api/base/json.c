@@ -281,6 +281,19 @@ pointer_at(const char *text, size_t len, char *to, size_t size)
     free(levels);
 }
 
+void
+api_json_set_broken(const json_error_t *error, struct api_problem *problem)
+{
+    char where[32];
+    snprintf(where, sizeof where, "%d", error->position < 0 ? 0 : error->position);
+    /* Jansson's own text names a flag of its function. */
+    const char *text = json_error_code(error) == json_error_null_character
+                           ? "a text has the character \\u0000, which is not allowed"
+                           : error->text;
+    api_problem_set(problem, API_INVALID_JSON, QDQ_AT_OFFSET, where,
+                    "line %d, column %d: %s", error->line, error->column, text);
+}
+
 json_t *
 api_json_load(const char *text, size_t len, enum api_code duplicate,
               struct api_problem *problem)
@@ -290,18 +303,16 @@ api_json_load(const char *text, size_t len, enum api_code duplicate,
         json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (json)
         return json;
-    size_t position = error.position < 0 ? 0 : (size_t)error.position;
-    char where[sizeof problem->where];
     if (is_out_of_memory(&error)) {
         api_problem_no_memory(problem);
     } else if (json_error_code(&error) == json_error_duplicate_key) {
+        size_t position = error.position < 0 ? 0 : (size_t)error.position;
+        char where[sizeof problem->where];
         pointer_at(text, position < len ? position : len, where, sizeof where);
         api_problem_set(problem, duplicate, QDQ_AT_POINTER, where,
                         "the member %s stands there twice", where);
     } else {
-        snprintf(where, sizeof where, "%zu", position);
-        api_problem_set(problem, API_INVALID_JSON, QDQ_AT_OFFSET, where,
-                        "line %d, column %d: %s", error.line, error.column, error.text);
+        api_json_set_broken(&error, problem);
     }
     return NULL;
 }

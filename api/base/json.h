@@ -35,6 +35,9 @@ json_t *api_json_list(const void *items, size_t n, api_json_item_fn item);
  */
 char *api_json_dump(json_t *json, size_t flags);
 
+/* Sets INVALID_JSON with the place and the text of an error of jansson's parser. */
+void api_json_set_broken(const json_error_t *error, struct api_problem *problem);
+
 /* Parses `len` bytes of any JSON value. Returns NULL and sets INVALID_JSON with the
    byte offset, or for a duplicate member the code `duplicate` with its pointer. */
 json_t *api_json_load(const char *text, size_t len, enum api_code duplicate,

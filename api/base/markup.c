@@ -51,6 +51,16 @@ add_picture(struct api_markup *markup, unsigned char c)
     add(markup, picture, sizeof picture);
 }
 
+/* Returns whether a character that turns the text behind it stands there, as far as the end of its
+   paragraph: U+202A to U+202E and U+2066 to U+2069. */
+static bool
+turns_text(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    return c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae) ||
+                            (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+}
+
 void
 api_markup_text(struct api_markup *markup, const char *text)
 {
@@ -68,7 +78,10 @@ api_markup_text(struct api_markup *markup, const char *text)
             api_markup_add(markup, "&#39;");
         else if (c < ' ' || c == 0x7f)
             add_picture(markup, c);
-        else
+        else if (turns_text(text)) {
+            api_markup_add(markup, "\xef\xbf\xbd");
+            text += 2;
+        } else
             add(markup, text, 1);
     }
 }

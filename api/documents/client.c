@@ -121,10 +121,7 @@ api_object_check(const char *text, size_t len, struct api_problem *problem)
     json_t *json = json_loadb(text, len, JSON_DECODE_ANY, &error);
     bool ok = json_is_object(json);
     if (!json) {
-        char where[32];
-        snprintf(where, sizeof where, "%d", error.position < 0 ? 0 : error.position);
-        api_problem_set(problem, API_INVALID_JSON, QDQ_AT_OFFSET, where,
-                        "line %d, column %d: %s", error.line, error.column, error.text);
+        api_json_set_broken(&error, problem);
     } else if (!ok) {
         api_problem_set(problem, API_INVALID_SPEC, QDQ_AT_NOTHING, NULL,
                         "the spec is to be an object, not %s",

@@ -21,7 +21,7 @@ function isAbort(error) {
 
 function say(text, kind = "") {
   const notice = document.getElementById("notice");
-  notice.textContent = text;
+  notice.textContent = plainText(text);
   notice.className = `notice ${kind}`;
   notice.hidden = text === "";
 }

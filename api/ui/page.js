@@ -44,6 +44,24 @@ async function attempt(action) {
   }
 }
 
+// Makes the element of a stranger's name. The name neither turns the text around it nor leaves its
+// lines, and the title has all of it.
+function nameElement(name) {
+  return el("bdi", {className: "name", title: name}, name);
+}
+
+// Returns a sentence with the names of strangers, in which the characters that turn the text behind
+// them can be seen and do nothing.
+function plainText(text) {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
+// Returns a name for a place that cannot have elements.
+function plainName(name) {
+  const characters = [...plainText(name)];
+  return characters.length > 80 ? `${characters.slice(0, 79).join("")}…` : characters.join("");
+}
+
 const shortId = (id) => (id ? id.slice(id.indexOf(":") + 1).slice(0, 12) : "–");
 const timeOf = (text) => (text ? new Date(text).toLocaleString() : "–");
 const nameOf = (job) => job.labels?.name || session.names.get(job.model) || shortId(job.model);
@@ -110,18 +128,19 @@ function outcomeOf(job) {
                                  summary.verdict) : "",
             ` ${summary.quantized_layers} of ${summary.layers} layers, ${share} % of the size`];
   }
-  return [job.error ? job.error.detail : ""];
+  return [job.error ? plainText(job.error.detail) : ""];
 }
 
 const stateOf = (job) => el("span", {className: `state ${job.state}`}, job.state);
 
-// Makes the row of a job. Its cells are filled again when the job changes, so that the focus
-// stays where it is.
+// Makes the row of a job. Its cells are filled again when the job changes, and only then: the focus
+// stays where it is, and a list of many jobs costs nothing while they rest.
 function makeJobRow(id, picked, onPick) {
   const pick = el("input", {type: "checkbox", ariaLabel: "Select for a comparison"});
   const link = el("a", {href: `#/job/${id}`});
   const target = el("td"), state = el("td", {className: "outcome"}), made = el("td");
   const cancel = button("Cancel", () => attempt(() => request("POST", `/v1/jobs/${id}/cancel`)));
+  let known = "";
   pick.addEventListener("change", () => {
     if (pick.checked)
       picked.add(id);
@@ -134,7 +153,11 @@ function makeJobRow(id, picked, onPick) {
             el("td", {}, link, el("br"), el("small", {}, shortId(id))), target, state, made,
             el("td", {}, cancel)),
     update(job) {
-      link.textContent = nameOf(job);
+      const now = JSON.stringify([nameOf(job), job]);
+      if (now === known)
+        return;
+      known = now;
+      link.replaceChildren(nameElement(nameOf(job)));
       link.title = id;
       pick.ariaLabel = `Compare ${nameOf(job)} of ${timeOf(job.created_at)}`;
       cancel.ariaLabel = `Cancel ${nameOf(job)}`;
@@ -275,7 +298,7 @@ function compareChoice(job, signal) {
     const {jobs} = await getJson("/v1/jobs?limit=100", {signal});
     choice.append(...jobs.filter((other) => hasReport(other) && other.id !== job.id)
       .map((other) => el("option", {value: other.id},
-                         `${nameOf(other)}, ${targetOf(other)}, ${timeOf(other.created_at)}`)));
+                         `${plainName(nameOf(other))}, ${targetOf(other)}, ${timeOf(other.created_at)}`)));
     choice.hidden = choice.length === 1;
   });
   return choice;
@@ -289,7 +312,7 @@ async function showJob(root, signal, id) {
   function update(now) {
     const changed = now.state !== job.state || actions.childNodes.length === 0;
     job = {...job, ...now, spec: job.spec, labels: job.labels};
-    title.textContent = nameOf(job);
+    title.replaceChildren(nameElement(nameOf(job)));
     state.replaceChildren(stateOf(job), " ", ...outcomeOf(job));
     if (!changed)
       return;
@@ -394,13 +417,13 @@ function makeChoice(label, id, none) {
     select: choice,
     set(value, name) {
       if (![...choice.options].some((option) => option.value === value))
-        choice.append(el("option", {value}, name));
+        choice.append(el("option", {value}, plainName(name)));
       choice.value = value;
     },
     add(files) {
       for (const [value, {name}] of files)
         if (![...choice.options].some((option) => option.value === value))
-          choice.append(el("option", {value}, `${name} (${shortId(value)})`));
+          choice.append(el("option", {value}, `${plainName(name)} (${shortId(value)})`));
     },
   };
 }
@@ -428,7 +451,7 @@ async function showNew(root, signal, from) {
     const names = {...(old?.model === model.select.value && old.labels)};
     for (const [key, id] of [["name", model.select.value], ["data", data.select.value]])
       if (session.names.has(id))
-        names[key] = session.names.get(id).slice(0, 200);
+        names[key] = [...session.names.get(id)].slice(0, 200).join("");
     try {
       const answer = await request("POST", "/v1/jobs", {json: {
         model: model.select.value, calibration: data.select.value || null, spec, labels: names,
@@ -474,15 +497,18 @@ async function showNew(root, signal, from) {
 
 // --- files and reference ---------------------------------------------------------------------
 
+// Returns the description of a file as texts and elements.
 async function describe(kind, id) {
+  const describeInput = ({name, dtype, shape}, i) => [i ? "; " : "",
+    name ? nameElement(name) : "the input", kind === "datasets" ? ` ${dtype}` : "",
+    plainText(` [${(shape || []).join(", ")}]`)];
   if (kind === "datasets") {
     const info = await getJson(`/v1/datasets/${id}`);
-    return `${info.samples} samples, ${bytesOf(info.size)}: ` + info.inputs.map((input) =>
-      `${input.name || "the input"} ${input.dtype} [${input.shape.join(", ")}]`).join("; ");
+    return [`${info.samples} samples, ${bytesOf(info.size)}: `, ...info.inputs.flatMap(describeInput)];
   }
   const info = await getJson(`/v1/models/${id}/info`);
-  return `${info.name}: ${info.nodes} nodes, opset ${info.opset}, ${bytesOf(info.size)}; inputs ` +
-    info.inputs.map((input) => `${input.name} [${(input.shape || []).join(", ")}]`).join("; ");
+  return [nameElement(info.name), `: ${info.nodes} nodes, opset ${info.opset}, `
+          + `${bytesOf(info.size)}; inputs `, ...info.inputs.flatMap(describeInput)];
 }
 
 function fileRow(kind, id, {name, jobs}) {
@@ -490,10 +516,10 @@ function fileRow(kind, id, {name, jobs}) {
   const links = jobs.slice(0, 5).flatMap((job) =>
     [el("a", {href: `#/job/${job.id}`}, `${job.state} ${timeOf(job.created_at)}`), el("br")]);
   const row = [
-    el("span", {}, name, el("br"), el("code", {title: id}, shortId(id))),
+    el("span", {}, nameElement(name), el("br"), el("code", {title: id}, shortId(id))),
     el("span", {}, ...links, jobs.length > 5 ? `and ${jobs.length - 5} more` : ""),
     el("span", {}, facts, button("Describe", (event) => attempt(async () => {
-      facts.textContent = await describe(kind, id);
+      facts.replaceChildren(...await describe(kind, id));
       event.target.remove();
     }))),
     deleteButton("Delete", async () => {
@@ -546,9 +572,16 @@ const views = {
 };
 let shown = new AbortController();
 
+// Returns the name of the view and the ids that the address has. It may come from a stranger's link:
+// an address without a view, or with another text where an id stands, is that of the jobs.
+function readAddress() {
+  const [name, ...ids] = location.hash.replace(/^#\//, "").split("/");
+  return Object.hasOwn(views, name) && ids.every((id) => /^\w+$/.test(id)) ? [name, ...ids] : ["jobs"];
+}
+
 async function show(focus) {
-  const [name, ...rest] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
-  const [title, view] = views[name] || views.jobs;
+  const [name, ...ids] = readAddress();
+  const [title, view] = views[name];
   const root = document.getElementById("view");
   shown.abort();
   shown = new AbortController();
@@ -556,13 +589,13 @@ async function show(focus) {
   root.replaceChildren();
   document.title = `${title} – qdqd`;
   for (const link of document.querySelectorAll("nav a"))
-    link.ariaCurrent = link.hash === `#/${views[name] ? name : "jobs"}` ? "page" : null;
+    link.ariaCurrent = link.hash === `#/${name}` ? "page" : null;
   if (focus)
     root.focus();
   for (;;) {
     try {
       say("");
-      await view(root, signal, ...rest);
+      await view(root, signal, ...ids);
       return;
     } catch (error) {
       if (signal.aborted || isAbort(error))

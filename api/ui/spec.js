@@ -145,7 +145,7 @@ function makeEditor(onChange) {
       const places = problem.errors?.length ? problem.errors : [{detail: problem.message}];
       show(places.map(({pointer, node, tensor, detail}) => ({
         span: pointer && spans.has(`/${pointer.split("/")[1]}`) ? spanOf(spans, pointer) : null,
-        detail: [node || tensor, detail].filter(Boolean).join(": "),
+        detail: plainText([node || tensor, detail].filter(Boolean).join(": ")),
       })));
     },
   };
@@ -206,9 +206,9 @@ function planParts({summary, layers, warnings}) {
     el("p", {id: "plan-summary"}, `${summary.quantized_layers} of ${summary.layers} layers are ` +
        `quantized, with ${summary.qdq_pairs} Q/DQ pairs.`),
     warnings.length ? el("ul", {className: "warnings"}, ...warnings.map((warning) =>
-      el("li", {}, el("code", {}, warning.code), ` ${warning.detail}`,
-         warning.node ? ` (${warning.node})` : ""))) : "",
+      el("li", {}, el("code", {}, warning.code), ` ${plainText(warning.detail)}`,
+         ...(warning.node ? [" (", nameElement(warning.node), ")"] : [])))) : "",
     makeTable("Plan", ["layer", "operator", "pairs", "reason"], layers.map((layer) =>
-      [el("code", {}, layer.name), layer.op, pairsOf(layer), layer.reason])),
+      [el("code", {}, nameElement(layer.name)), layer.op, pairsOf(layer), layer.reason])),
   ];
 }

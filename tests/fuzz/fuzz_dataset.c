@@ -47,7 +47,7 @@ count(const struct qdq_dataset *dataset, size_t i, size_t most)
     for (int64_t k = 0; k < array->shape[0] && n <= most; k++) {
         const int64_t *shape = qdqi_dataset_part(dataset, i, k, &part);
         for (size_t a = 1; a < array->rank; a++)
-            assert(shape[a - 1] > 0 &&
+            assert(shape[a - 1] >= 0 &&
                    (array->shape[a] == QDQ_DIFFERS || array->shape[a] == shape[a - 1]));
         n = part > most ? most + 1 : n + part;
     }
@@ -71,6 +71,16 @@ read_array(struct qdq_dataset *dataset, size_t i)
     if (code != QDQ_OK)
         expect_error(code, &err);
     qdqi_reader_close(&reader);
+}
+
+/* Returns whether the input's size is that of its shape, which may have no elements. */
+static bool
+is_whole(const struct qdqi_input *input)
+{
+    size_t size = qdqi_dtype_size(input->dtype);
+    for (size_t i = 0; i < input->rank; i++)
+        size *= (size_t)input->shape[i];
+    return input->data && input->size == size;
 }
 
 /* Feeds a model whose inputs are the arrays. With `fixed`, its batch is the file's. */
@@ -99,10 +109,10 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
         const struct qdqi_input *fed;
         code = qdqi_feed_next(feed, &fed, &samples, &err);
         if (code == QDQ_OK && samples > 0)
-            assert(fed[0].size > 0 && fed[0].rank == inputs[0].rank);
+            assert(is_whole(&fed[0]) && fed[0].rank == inputs[0].rank);
         for (int64_t i = 0; code == QDQ_OK && i < samples; i++) {
             const struct qdqi_input *one = qdqi_feed_sample(feed, i);
-            assert(!one || (one[0].size > 0 && one[0].shape[0] == 1));
+            assert(!one || (is_whole(&one[0]) && one[0].shape[0] == 1));
         }
     }
     if (code != QDQ_OK)

@@ -176,11 +176,8 @@ def test_it_shows_the_plan_and_errors_while_one_types(page, files):
     assert json.loads(page.run(f"return {SPEC}.value"))["target"] == "onnxruntime"
 
 
-@pytest.mark.shares_daemon
-def test_files_are_dropped(page, daemon, files):
-    """The plan of a dropped model appears, and is marked where the spec has a mistake."""
-    go(page, "new")
-    page.until("document.querySelector('#files')")
+def drop(page, content, name):
+    """Drops a file onto the page."""
     page.run("""
         const [text, name] = arguments, data = new DataTransfer();
         const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -188,7 +185,15 @@ def test_files_are_dropped(page, daemon, files):
         const zone = document.querySelector(".drop");
         for (const type of ["dragover", "drop"])
           zone.dispatchEvent(new DragEvent(type, {dataTransfer: data, bubbles: true, cancelable: true}));
-        """, base64.b64encode((files / "block.onnx").read_bytes()).decode(), "dropped.onnx")
+        """, base64.b64encode(content).decode(), name)
+
+
+@pytest.mark.shares_daemon
+def test_files_are_dropped(page, daemon, files):
+    """The plan of a dropped model appears, and is marked where the spec has a mistake."""
+    go(page, "new")
+    page.until("document.querySelector('#files')")
+    drop(page, (files / "block.onnx").read_bytes(), "dropped.onnx")
     page.until("/dropped.onnx +is stored/.test(document.querySelector('#uploads').textContent)")
     page.until(f"{SUMMARY}?.endsWith('Q/DQ pairs.')")
     for spec in ("{", '{"mod": 1}'):
@@ -258,6 +263,125 @@ def cancel_a_job(page, daemon, files):
     assert document["labels"] == {"name": "hostile.onnx", "data": "samples.npz"}
     daemon.post(f"/v1/jobs/{again}/cancel")
     page.until(f"{STATE} === 'cancelled'")
+
+
+# Names that would run, turn the text behind them, cover other rows, or take all the width.
+STRANGE = ["<img src=x onerror='window.ran = 1'>", "\u202egpj.tac", "\u2067\u05e9\u05dc\u05d5\u05dd",
+           "e" + 90 * "\u0301", "\u001b[31mred", "\ufeff\u2028", "&lt;b&gt;", 160 * "W",
+           "</script><script>window.ran = 1</script>"]
+
+
+def strange_net():
+    """Returns nets.block_net() with strange names of layers, one of 5,000 characters."""
+    model = onnx.load_from_string(nets.block_net())
+    model.graph.name = "".join(STRANGE)
+    for node, name in zip(model.graph.node, [*STRANGE, 5000 * "L"]):
+        node.name = name
+    return model.SerializeToString()
+
+
+def check_layout(page, view, there):
+    """Shows a view and checks that nothing in it is wider than the window, that no name is higher
+    than six lines, and that no name has run."""
+    go(page, view)
+    page.until("document.querySelector(arguments[0])", there)
+    wide = page.run("return [...document.querySelectorAll('#view *')].filter(e => !e.closest('.scroll,"
+                    " .editor') && e.getBoundingClientRect().right > innerWidth)"
+                    ".map(e => e.outerHTML.slice(0, 100))")
+    assert wide == [], view
+    names = page.run("return [...document.querySelectorAll('.name')].map(e =>"
+                     " [e.textContent, e.title, e.getBoundingClientRect().height])")
+    assert names and all(text == title and height < 220 for text, title, height in names), view
+    assert page.run("return document.querySelectorAll('img').length || window.ran") in (0, None)
+
+
+@pytest.mark.parametrize("width", [1100, 390])
+def test_names_of_strangers(browser, service, width):
+    """Names are texts that neither run nor turn, cover or push away what stands beside them."""
+    daemon = service()
+    names = {"model": daemon.upload("models", strange_net()),
+             "calibration": daemon.upload("datasets", nets.samples())}
+    jobs = [daemon.submit(**names, labels={"name": name, "data": name}) for name in STRANGE]
+    for job in jobs:
+        daemon.succeeded(job)
+    daemon.ended(daemon.submit(**names, spec={"layers": [{"name": "\u202e" + 100 * "N"}]}))
+    with visit(browser, daemon) as page:
+        page.devtools("Emulation.setDeviceMetricsOverride", width=width, height=1400,
+                      deviceScaleFactor=1, mobile=False)
+        try:
+            look_at_names(page, jobs, width)
+        finally:
+            page.devtools("Emulation.clearDeviceMetricsOverride")
+
+
+def look_at_names(page, jobs, width):
+    check_layout(page, "jobs", "#view tbody tr")
+    page.until("document.querySelectorAll('#view tbody tr').length === arguments[0]", len(jobs) + 1)
+    table = page.run("return document.querySelector('#view table').getBoundingClientRect().width")
+    assert table < max(width, 700), "no name pushes the states away"
+    assert page.run("return [...document.querySelectorAll('#view .name')].map(e => e.textContent)"
+                    )[1:] == STRANGE[::-1]
+    said = page.run("return document.querySelector('#view .outcome').textContent")
+    assert "\ufffdNNN" in said and "\u202e" not in said
+    for job in (jobs[1], jobs[7]):
+        check_layout(page, f"job/{job}", "iframe")
+    options = page.until("(o => o.length > 1 && o.map(e => e.textContent))"
+                         "([...document.querySelectorAll('.actions option')])")
+    assert "\u202e" not in "".join(options) and max(map(len, options)) < 150
+    check_layout(page, f"new/{jobs[0]}", "#plan-summary")
+    assert page.run("return [...document.querySelectorAll('#plan td:first-child')]"
+                    ".map(e => e.textContent)")[:len(STRANGE)] == STRANGE
+    check_layout(page, "files", "#view tbody tr")
+    page.run("document.querySelector('td button').click()")
+    page.until("document.querySelector('td:nth-child(3) .name')")
+    check_layout(page, "files", "#view tbody tr")
+
+
+@pytest.mark.shares_daemon
+def test_an_address_may_be_a_strangers(page):
+    """An address that names no view, or another thing than an id, is that of the jobs, and asks the
+    daemon for nothing else."""
+    for address in ("%", "__proto__", "constructor", "job/%00", "job/..%2Fcases", "job/../cases",
+                    "job/", "compare/a/?", "job/<img src=x onerror='window.ran = 1'>"):
+        go(page, "reference")
+        page.until("document.querySelector('#view td')")
+        page.requested()
+        go(page, address)
+        page.until("document.querySelector('#view #counts:not(:empty)')")
+        assert page.run("return document.title") == "Jobs – qdqd", address
+        assert not [url for url in page.requested() if "/v1/jobs?" not in url], address
+
+
+@pytest.mark.shares_daemon
+def test_jobs_that_rest_are_not_drawn_again(page, daemon):
+    """The page asks for the list every few seconds; rows that are as before stay."""
+    job = daemon.submit(model=daemon.upload("models", nets.block_net()),
+                        calibration=daemon.upload("datasets", nets.samples()))
+    daemon.succeeded(job)
+    go(page, "jobs")
+    row = "document.querySelector(`a[href='#/job/${arguments[0]}']`)?.closest('tr')"
+    page.until(f"{row}?.textContent.includes('succeeded')", job)
+    page.run(f"window.changes = 0; new MutationObserver((list) => {{ changes += list.length; }})"
+             f".observe({row}, {{childList: true, subtree: true, characterData: true}})", job)
+    page.requested()
+    asked = []
+    eventually(lambda: asked.extend(page.requested()) or len(asked) >= 3)
+    assert page.run("return changes") == 0
+
+
+@pytest.mark.shares_daemon
+def test_a_long_name_is_cut_between_characters(page, daemon, files):
+    """The label with the name of a file has 200 characters, and no half of one."""
+    name = 199 * "a" + "\U0001f600.onnx"
+    go(page, "new")
+    page.until("document.querySelector('#files')")
+    drop(page, nets.block_net(), name)
+    page.until(SUMMARY)
+    give(page, files / "samples.npz")
+    page.click("#view button.main")
+    page.until("location.hash.startsWith('#/job/')")
+    job = page.run("return location.hash").split("/")[-1]
+    assert daemon.job(job)["labels"]["name"] == name[:200]
 
 
 @pytest.mark.shares_daemon

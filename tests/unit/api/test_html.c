@@ -129,6 +129,12 @@ static const struct {
     {"a\\\"b'c", "a&quot;b&#39;c"},
     {"&lt;", "&amp;lt;"},
     {"\\u0001\\n\\u007f", "\xe2\x90\x81\xe2\x90\x8a\xe2\x90\xa1"},
+    {"a\\u202eb\\u202ac", "a\xef\xbf\xbd"
+                          "b\xef\xbf\xbd"
+                          "c"},
+    {"\\u2066\\u2069", "\xef\xbf\xbd\xef\xbf\xbd"},
+    {"\\u2029\\u202f\\u2065\\u206a",
+     "\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa"},
     {"\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac"},
     {"", ""},
 };

@@ -274,6 +274,8 @@ START_TEST(test_broken)
     if (broken[_i].offset)
         ck_assert_str_eq(problem.where, broken[_i].offset);
     ck_assert_ptr_nonnull(strstr(problem.detail, "line 1, column "));
+    /* A user knows no flags of the parser. */
+    ck_assert_ptr_null(strstr(problem.detail, "JSON_"));
 }
 END_TEST
 
