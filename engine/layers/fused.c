@@ -88,7 +88,8 @@ has_negative(const struct qdq_model *model, const struct qdqi_tensor *t)
     if (!t || !t->is_fixed || qdqi_constant_read(model, t, &c, NULL) ||
         c.dtype != QDQI_FLOAT32)
         return false;
-    for (size_t i = 0; i < (qdqi_constant_is_fill(&c) ? 1 : c.n); i++) {
+    const size_t n = c.n > 1 && qdqi_constant_is_fill(&c) ? 1 : c.n;
+    for (size_t i = 0; i < n; i++) {
         memcpy(&one, c.bytes + i * sizeof one, sizeof one);
         if (one < 0)
             return true;
