@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, Service, open_files
+from service import DATA, FEW_SAMPLES, Service, eventually, open_files
 
 MODEL = DATA / "glyph_resnet.onnx"
 
@@ -87,17 +87,22 @@ def test_a_worker_has_no_descriptor_of_the_log(service):
         == ["/dev/null", f"/proc/{worker}/clear_refs", "pipe", "pipe", "socket"]
 
 
+def outputs_of(service, worker):
+    """The descriptors of a job's five outputs; none before the worker has all of them."""
+    found = [fd for fd in Path(f"/proc/{worker}/fd").iterdir()
+             if str(service.state / "tmp") in str(fd.resolve())]
+    return found if len(found) == 5 else []
+
+
 def test_a_result_cannot_be_changed_by_its_worker_afterwards(service):
     """A worker that was taken over keeps a duplicate of its output's descriptor; here it is
     opened through /proc while the job runs."""
     service.start(QDQD_TEST_WORKER_PAUSE_MS="200")
     job = service.submit_glyphs()
     (worker,) = service.running(job)
-    kept = []
-    for fd in Path(f"/proc/{worker}/fd").iterdir():
-        if str(service.state / "tmp") in str(fd.resolve()):
-            kept.append(open(fd, "r+b", buffering=0))
-    assert len(kept) == 5
+    # The worker is known before it has received the descriptors of the job.
+    found = eventually(lambda: outputs_of(service, worker))
+    kept = [open(fd, "r+b", buffering=0) for fd in found]
     service.succeeded(job)
     before = service.result(job), service.report(job)
     for file in kept:
