@@ -28,8 +28,8 @@ BEHIND = {
                    node("ReduceMean", ["r"], ["n"], axes=[1], keepdims=1),
                    node("Concat", ["n", "m"], ["z"], axis=1)], 2),
     "points": ([node("Reshape", ["r", "points"], ["p"]),
-                node("ReduceMax", ["p"], ["z"], axes=[2], keepdims=0)], CHANNELS),
-    "smallest": ([node("ReduceMin", ["c"], ["z"], axes=[2, 3], keepdims=0)], CHANNELS),
+                node("ReduceMax", ["p"], ["z"], axes=[2], keepdims=1)], CHANNELS),
+    "smallest": ([node("ReduceMin", ["c"], ["z"], axes=[2, 3], keepdims=1)], CHANNELS),
     "pool": ([node("GlobalMaxPool", ["r"], ["z"])], CHANNELS),
     "swish": ([node("GlobalMaxPool", ["r"], ["m"]), node("Sigmoid", ["m"], ["s"]),
                node("Mul", ["m", "s"], ["z"])], CHANNELS),
@@ -63,18 +63,14 @@ APART = {
 
 
 def weight(*shape):
-    fan = np.prod(shape[1:]) if len(shape) > 2 else shape[0]
-    return (rng.normal(size=shape) / np.sqrt(fan)).astype(np.float32)
+    return (rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
 
 def write_model(path, name):
     between, channels = {**BEHIND, **TURNED, **APART}[name]
-    is_flat = name in ("points", "smallest")
-    last = ("MatMul", weight(channels, 24)) if is_flat else \
-        ("Conv", weight(24, channels, 1, 1))
     nodes = [node("Conv", ["x", "w"], ["c"], "first", pads=[1] * 4), node("Relu", ["c"], ["r"]),
-             *between, node(last[0], ["z", "v"], ["y"], "last")]
-    constants = {"w": weight(CHANNELS, 3, 3, 3), "v": last[1],
+             *between, node("Conv", ["z", "v"], ["y"], "last")]
+    constants = {"w": weight(CHANNELS, 3, 3, 3), "v": weight(24, channels, *[1] * (1 if name == "points" else 2)),
                  "points": np.array([1, CHANNELS, SIDE * SIDE]), "one": np.float32([1]),
                  "signs": SIGNS if name == "normalized" else SIGNS.reshape(-1, 1, 1),
                  "sizes": np.abs(SIGNS).reshape(-1, 1, 1),
@@ -95,7 +91,7 @@ class Result:
         self.samples = rng.normal(size=(SAMPLES, 1, 3, SIDE, SIDE)).astype(np.float32)
         np.savez(folder / "data.npz", x=self.samples)
         (folder / "spec.json").write_text(json.dumps(
-            {"target": "openvino", "host": "vnni", "recipe": "none", "evaluate": False, **spec}))
+            {"target": "openvino", "recipe": "none", "evaluate": False, **spec}))
         done = subprocess.run(
             [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "spec.json",
              "--calibration", folder / "data.npz", "-o", self.path, "--report", report],
