@@ -153,17 +153,23 @@ is_slow_product(const struct planner *p, const struct qdq_layer *layer)
     return qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
 }
 
-/* Returns whether the layer is depthwise: its weight has one input channel. */
+/* Returns whether the layer is a Conv whose weight has one input channel. */
 static bool
-is_depthwise(const struct planner *p, const struct qdq_layer *layer)
+has_one_input(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = node_of(p, layer);
     const int64_t *dims;
     size_t rank;
     return qdqi_node_is(node->proto, "Conv") && layer->weight_input >= 0 &&
-           qdqi_node_int(node->proto, "group", 1) > 1 &&
            qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
            rank > 2 && dims[1] == 1;
+}
+
+static bool
+is_depthwise(const struct planner *p, const struct qdq_layer *layer)
+{
+    return qdqi_node_int(node_of(p, layer)->proto, "group", 1) > 1 &&
+           has_one_input(p, layer);
 }
 
 /* Returns whether the layer is depthwise with more than 3 x 3 elements for each channel. */
@@ -296,7 +302,7 @@ static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(V13), reads_turned, false},
     {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
-    {QDQI_VETO(V8), is_depthwise, false},
+    {QDQI_VETO(V8), has_one_input, false},
     {QDQI_VETO(V9), is_wide_depthwise, false},
     {QDQI_VETO(V10), reads_input_seldom, false},
     {QDQI_VETO(V11), is_narrow_pointwise, false},

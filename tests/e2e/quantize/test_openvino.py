@@ -104,7 +104,7 @@ def test_compensated_rounding_and_made_biases_gain_in_openvino(tmp_path, core, i
 
 
 # The second column is a margin below what OpenVINO 2026.4.1 gives over 1,000 images: with VNNI
-# 36.7, 31.4, 31.0 and 29.1 dB, and without it 36.7, 35.8, 33.3 and 30.6, where more layers are
+# 36.7, 31.4, 31.0 and 29.1 dB, and without it 38.8, 37.9, 34.1 and 30.7, where more layers are
 # in floating point.
 @pytest.mark.parametrize("name, least", [
     ("glyph_resnet", 35), ("glyph_vit", 29), ("glyph_mobilenet", 29), ("glyph_se", 27)])
@@ -113,9 +113,12 @@ def test_it_runs_in_integers(core, images, by_default, real_outputs, name, least
     made, kernels = run(core, path, images)
     assert judge.sqnr_db(real_outputs(name), made) > least
     convolutions = [kernel for kind, kernel in kernels if kind == "Convolution"]
-    assert convolutions and all(kernel.endswith("I8") for kernel in convolutions)
+    integers = [kernel for kernel in convolutions if kernel.endswith("I8")]
+    alone = [layer for layer in report["layers"]
+             if "V8" in layer["rules"] and layer["class"] != "DepthwiseConv2D"]
+    assert integers and len(convolutions) == len(integers) + len(alone)
     assert "deployed_not_measured" not in codes(report)
-    assert report["kernels"]["ops"]["Convolution"] == len(convolutions)
+    assert report["kernels"]["ops"]["Convolution"] == len(integers)
     assert report["kernels"]["integer"] == sum(report["kernels"]["ops"].values())
     floats = {row["name"]: row["reason"] for row in report["kernels"]["floats"]}
     # A product that OpenVINO joins with the Add behind has the name of that.
@@ -137,7 +140,8 @@ def test_products_go_by_the_host(tmp_path, host, products):
 def test_depthwise_convolutions_go_by_the_host(tmp_path, host, groups):
     _, report = quantize(tmp_path, "glyph_mobilenet", FEW_SAMPLES, host=host, evaluate=False)
     deep = [layer for layer in report["layers"] if layer["class"] == "DepthwiseConv2D"]
-    assert deep
+    deep.append(next(layer for layer in report["layers"] if layer["op"] == "Conv"))
+    assert len(deep) > 1  # The first Conv reads images of one channel.
     for layer in deep:
         assert bool(layer["quantized_inputs"]) == groups, layer["name"]
         assert layer["weight_quantized"] == groups
@@ -172,15 +176,16 @@ def test_a_block_that_does_not_divide_is_left(tmp_path, core, images):
     ("int4", "uint8", 1), ("uint4", "uint8", 1)])
 def test_formats_without_kernels_are_said(tmp_path, core, images, weights, activations, warned):
     """OpenVINO runs no Conv with integers exactly where the report says so."""
-    path, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES,
+    path, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, host="vnni",
                             weights={"dtype": weights}, activations={"dtype": activations},
                             opset="auto")
     assert sum(w["code"] == "target_format" for w in report["warnings"]) == warned
     _, kernels = run(core, path, images[:1])
     convolutions = [kernel for kind, kernel in kernels if kind == "Convolution"]
     assert {kernel.upper().endswith("I8") for kernel in convolutions} == {not warned}
-    counted = report["kernels"]["ops"].get("Convolution", 0) if report["kernels"] else 0
-    assert counted == (0 if warned else len(convolutions))
+    if report["kernels"]:  # Not on a processor of the other class.
+        counted = report["kernels"]["ops"].get("Convolution", 0)
+        assert counted == (0 if warned else len(convolutions))
     assert warned or "slower_than_float" not in codes(report)
 
 
@@ -200,7 +205,8 @@ def test_said_is_as_measured(tmp_path, core):
 
 
 def test_profile_is_that_of_openvino(tmp_path, core):
-    _, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, profile={"runs": 5})
+    _, report = quantize(tmp_path, "glyph_resnet", FEW_SAMPLES, host="vnni",
+                         profile={"runs": 5})
     profile = report["profile"]
     assert profile["runtime"] == {"name": "openvino", "version": openvino.get_version()}
     assert profile["float"]["p50_ms"] > 0 and profile["quantized"]["p50_ms"] > 0
