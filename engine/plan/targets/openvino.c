@@ -262,25 +262,18 @@ makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
  * found by running small models (tests/e2e/quantize/test_openvino_extremes.py).
  */
 static bool
-is_extreme(const struct planner *p, const struct qdqi_tensor *t)
+is_made_by(const bool *marked, const struct qdqi_tensor *t)
 {
-    return t && t->producer >= 0 && p->patterns->extreme[t->producer];
+    return t && t->producer >= 0 && marked[t->producer];
 }
 
+/* Returns whether marked nodes make data that the layer reads, or would read. */
 static bool
-is_turned(const struct planner *p, const struct qdqi_tensor *t)
-{
-    return t && t->producer >= 0 && p->patterns->turned[t->producer];
-}
-
-/* Returns whether one of the data that the layer reads, or would read, is such a tensor. */
-static bool
-reads_any(const struct planner *p, const struct qdq_layer *layer,
-          bool (*is_such)(const struct planner *p, const struct qdqi_tensor *t))
+reads_any(const struct planner *p, const struct qdq_layer *layer, const bool *marked)
 {
     const struct qdqi_node *node = node_of(p, layer);
     for (size_t i = 0; i < node->proto->n_input; i++)
-        if ((int)i != layer->weight_input && is_such(p, node->inputs[i]))
+        if ((int)i != layer->weight_input && is_made_by(marked, node->inputs[i]))
             return true;
     return false;
 }
@@ -288,13 +281,13 @@ reads_any(const struct planner *p, const struct qdq_layer *layer,
 static bool
 reads_extremes(const struct planner *p, const struct qdq_layer *layer)
 {
-    return reads_any(p, layer, is_extreme);
+    return reads_any(p, layer, p->patterns->extreme);
 }
 
 static bool
 reads_turned(const struct planner *p, const struct qdq_layer *layer)
 {
-    return reads_any(p, layer, is_turned);
+    return reads_any(p, layer, p->patterns->turned);
 }
 
 static const struct qdqi_veto vetoes[] = {
@@ -334,13 +327,14 @@ hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inp
 
 /* --- the plan -------------------------------------------------------------- */
 
+/* Returns whether a pair of the layer stands behind a marked node. */
 static bool
-has_pair_on(const struct planner *p, const struct qdq_layer *layer,
-            bool (*is_such)(const struct planner *p, const struct qdqi_tensor *t))
+has_pair_behind(const struct planner *p, const struct qdq_layer *layer,
+                const bool *marked)
 {
     const struct qdqi_node *node = node_of(p, layer);
     for (size_t i = 0; i < layer->n_inputs; i++)
-        if (is_such(p, node->inputs[layer->quantized_inputs[i]]))
+        if (is_made_by(marked, node->inputs[layer->quantized_inputs[i]]))
             return true;
     return false;
 }
@@ -348,13 +342,13 @@ has_pair_on(const struct planner *p, const struct qdq_layer *layer,
 static bool
 lint_pair_behind_maximum(const struct planner *p, const struct qdq_layer *layer)
 {
-    return has_pair_on(p, layer, is_extreme);
+    return has_pair_behind(p, layer, p->patterns->extreme);
 }
 
 static bool
 lint_pair_behind_pool(const struct planner *p, const struct qdq_layer *layer)
 {
-    return has_pair_on(p, layer, is_turned);
+    return has_pair_behind(p, layer, p->patterns->turned);
 }
 
 static const struct qdqi_lint lints[] = {
