@@ -12,9 +12,9 @@
  */
 #include "config.h"
 
-#include "cuda/device.h"
+#include "numbers/cuda/device.h"
 
-#include "number/moment.h"
+#include "numbers/arithmetic/moment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -410,7 +410,8 @@ int
 main(int argc, char **argv)
 {
     struct qdq_error err = {0};
-    if (qdqi_cuda_open(argc > 1 ? argv[1] : "engine/cuda/qdq_cuda.so", &cuda, &err) ||
+    if (qdqi_cuda_open(argc > 1 ? argv[1] : "engine/numbers/cuda/qdq_cuda.so", &cuda,
+                       &err) ||
         qdqi_cuda_use(cuda, 0, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return EXIT_FAILURE;

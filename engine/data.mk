@@ -1,19 +1,19 @@
 # Calibration data: .npz and .npy files, ONNX's test data and random samples, cut and
 # cast into a model's inputs.
 engine_libqdqi_la_SOURCES += \
-	engine/data/buffer.c engine/data/buffer.h \
-	engine/data/cast.c engine/data/cast.h \
-	engine/data/dataset.c engine/data/dataset.h \
-	engine/data/feed.c engine/data/feed.h \
-	engine/data/file.c engine/data/file.h \
-	engine/data/gunzip.c engine/data/gunzip.h \
-	engine/data/inputs.c engine/data/inputs.h \
-	engine/data/npy.c engine/data/npy.h \
-	engine/data/npz.c engine/data/npz.h \
-	engine/data/proto.c engine/data/proto.h \
-	engine/data/random.c engine/data/random.h \
-	engine/data/reader.c engine/data/reader.h \
-	engine/data/sets.c engine/data/sets.h \
-	engine/data/stream.c engine/data/stream.h \
-	engine/data/tar.c engine/data/tar.h \
-	engine/tbl/casts.h
+	engine/files/data/buffer.c engine/files/data/buffer.h \
+	engine/files/data/cast.c engine/files/data/cast.h \
+	engine/files/data/dataset.c engine/files/data/dataset.h \
+	engine/files/data/feed.c engine/files/data/feed.h \
+	engine/files/data/file.c engine/files/data/file.h \
+	engine/files/data/gunzip.c engine/files/data/gunzip.h \
+	engine/files/data/inputs.c engine/files/data/inputs.h \
+	engine/files/data/npy.c engine/files/data/npy.h \
+	engine/files/data/npz.c engine/files/data/npz.h \
+	engine/files/data/proto.c engine/files/data/proto.h \
+	engine/files/data/random.c engine/files/data/random.h \
+	engine/files/data/reader.c engine/files/data/reader.h \
+	engine/files/data/sets.c engine/files/data/sets.h \
+	engine/files/data/stream.c engine/files/data/stream.h \
+	engine/files/data/tar.c engine/files/data/tar.h \
+	engine/ground/tbl/casts.h

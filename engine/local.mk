@@ -27,7 +27,7 @@ qdqinclude_HEADERS = \
 ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 
 # All of the engine, with its internals reachable for the unit tests.
-engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
+engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/files/model \
 	-I$(top_builddir)/engine \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(ZLIB_CFLAGS) \
 	$(LUA_CFLAGS) $(ORT_CFLAGS)
@@ -39,237 +39,237 @@ engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize $(VECTORIZE_CFLAGS) \
 # libzip and libarchive come from those who link this: libqdq loads them late.
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
-	engine/accept/gates.c engine/accept/gates.h \
-	engine/accept/verdict.c engine/accept/verdict.h \
-	engine/base/arena.c engine/base/arena.h \
-	engine/base/dtype.c engine/base/dtype.h \
-	engine/base/error.c \
-	engine/base/glob.c engine/base/glob.h \
-	engine/base/host.c engine/base/host.h \
-	engine/base/map.c engine/base/map.h \
-	engine/base/seconds.c engine/base/seconds.h \
-	engine/base/tasks.c engine/base/tasks.h \
-	engine/base/unused.c engine/base/unused.h \
-	engine/base/version.c \
-	engine/base/warnings.c engine/base/warnings.h \
-	engine/base/words.c \
-	engine/base/zeros.c engine/base/zeros.h \
-	engine/calibrate/calibrate.c engine/calibrate/calibrate.h \
-	engine/calibrate/nonfinite.c engine/calibrate/nonfinite.h \
-	engine/calibrate/moments.c engine/calibrate/moments.h \
-	engine/calibrate/parallel.c engine/calibrate/parallel.h \
-	engine/cases/bind.c engine/cases/bind.h \
-	engine/cases/case.c engine/cases/case.h engine/cases/host.h \
-	engine/cases/catalog.c engine/cases/catalog.h \
-	engine/cases/entries.c engine/cases/entries.h \
-	engine/cases/lib_base.c engine/cases/lib_string.c engine/cases/lib_table.c \
-	engine/cases/libs.h \
-	engine/cases/sandbox.c engine/cases/sandbox.h \
-	engine/cases/script.c engine/cases/script.h \
-	engine/cuda/api.h \
-	engine/cuda/device.c engine/cuda/device.h \
-	engine/cuda/element.h \
-	engine/cuda/kernels.h \
-	engine/deploy/deploy.c engine/deploy/deploy.h \
-	engine/deploy/kernel_names.h \
-	engine/deploy/onnxruntime.c engine/deploy/onnxruntime_kernels.c \
-	engine/deploy/openvino.c engine/deploy/openvino.h engine/deploy/openvino_api.h \
-	engine/deploy/openvino_inputs.c engine/deploy/openvino_library.h \
-	engine/deploy/openvino_kernels.c \
-	engine/deploy/remote.c engine/deploy/remote.h \
-	engine/deploy/serve.c \
-	engine/deploy/whole.c engine/deploy/whole.h \
-	engine/deploy/wire.c engine/deploy/wire.h \
-	engine/edit/edit.c engine/edit/edit.h \
-	engine/edit/merge.c \
-	engine/edit/state.h \
-	engine/edit/tensors.c \
-	engine/edit/unused.c \
-	engine/equalize/axis.c engine/equalize/axis.h \
-	engine/equalize/labels.c engine/equalize/labels.h \
-	engine/equalize/values.c engine/equalize/values.h \
-	engine/equalize/balance.c engine/equalize/balance.h \
-	engine/equalize/chain.c engine/equalize/chain.h \
-	engine/equalize/equalize.c engine/equalize/equalize.h \
-	engine/equalize/multiply.c engine/equalize/multiply.h \
-	engine/equalize/pairs.c engine/equalize/pairs.h \
-	engine/equalize/pass.c engine/equalize/pass.h \
-	engine/equalize/readers.c engine/equalize/readers.h \
-	engine/equalize/rescale.c engine/equalize/rescale.h \
-	engine/equalize/weight.c engine/equalize/weight.h \
-	engine/evaluate/alone.c engine/evaluate/alone.h \
-	engine/evaluate/classes.c engine/evaluate/classes.h \
-	engine/evaluate/compared.c engine/evaluate/compared.h \
-	engine/evaluate/deployed.c engine/evaluate/deployed.h \
-	engine/evaluate/enough.c engine/evaluate/enough.h \
-	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
-	engine/evaluate/kernels.c engine/evaluate/kernels.h \
-	engine/evaluate/metrics.c engine/evaluate/metrics.h \
-	engine/evaluate/judged.c engine/evaluate/judged.h \
-	engine/evaluate/reference.c engine/evaluate/reference.h \
-	engine/evaluate/traced.c engine/evaluate/traced.h \
-	engine/profile/pace.c engine/profile/pace.h \
-	engine/profile/profile.c engine/profile/profile.h \
-	engine/profile/sides.c engine/profile/sides.h \
-	engine/run/trace.c engine/run/trace.h \
-	engine/judge/candidates.c engine/judge/candidates.h \
-	engine/judge/judge.c engine/judge/judge.h \
-	engine/judge/grade.h \
-	engine/job/choose_device.c \
-	engine/job/engine.c \
-	engine/job/histograms.c engine/job/histograms.h \
-	engine/job/job.c engine/job/job.h \
-	engine/job/kept.c engine/job/kept.h \
-	engine/job/report.c \
-	engine/job/roundings.c engine/job/roundings.h \
-	engine/job/runtimes.c \
-	engine/layers/bias.c engine/layers/bias.h \
-	engine/layers/classes.c engine/layers/classes.h \
-	engine/layers/fused.c engine/layers/fused.h \
-	engine/layers/kernels.c engine/layers/kernels.h \
-	engine/layers/layers.c engine/layers/layers.h \
-	engine/layers/patterns.c engine/layers/patterns.h \
-	engine/layers/spectra.c engine/layers/spectra.h \
-	engine/model/constant.c engine/model/constant.h \
-	engine/model/derive.c engine/model/derive.h \
-	engine/model/external.c engine/model/external.h \
-	engine/model/file_sink.c engine/model/file_sink.h \
-	engine/model/fixed.c \
-	engine/model/graph.c \
-	engine/model/info.c \
-	engine/model/limits.c \
-	engine/model/mapped.c engine/model/mapped.h \
-	engine/model/model.c engine/model/model.h \
-	engine/model/open.c \
-	engine/model/order.c \
-	engine/model/scopes.c \
-	engine/model/skeleton.c engine/model/skeleton.h \
-	engine/model/tensors.c engine/model/tensors.h \
-	engine/model/types.c \
-	engine/model/view.c engine/model/view.h \
-	engine/model/write.c engine/model/write.h \
-	engine/number/both.h \
-	engine/number/fake.c engine/number/fake.h \
-	engine/number/float16.c engine/number/float16.h \
-	engine/number/format.c engine/number/format.h \
-	engine/number/half.c engine/number/half.h \
-	engine/number/histogram.c engine/number/histogram.h \
-	engine/number/minmax.c engine/number/minmax.h \
-	engine/number/lanes.c engine/number/lanes.h \
-	engine/number/moment.c engine/number/moment.h \
-	engine/number/noise.c engine/number/noise.h \
-	engine/number/products.c engine/number/products.h \
-	engine/number/pack_lanes.h \
-	engine/number/params.c engine/number/params.h \
-	engine/number/simd.c engine/number/simd.h \
-	engine/plan/decide.c engine/plan/planner.h \
-	engine/plan/float16_nodes.c engine/plan/float16_nodes.h \
-	engine/plan/formats.c engine/plan/formats.h \
-	engine/plan/idle_support.c \
-	engine/plan/lint.c engine/plan/lint.h \
-	engine/plan/outputs.c engine/plan/outputs.h \
-	engine/plan/plan.c engine/plan/plan.h \
-	engine/plan/residual.c engine/plan/residual.h \
-	engine/plan/rules.c engine/plan/rules.h \
-	engine/plan/saturation.c engine/plan/saturation.h \
-	engine/plan/select.c engine/plan/select.h \
-	engine/plan/spec.c \
-	engine/plan/target.h \
-	engine/plan/targets.c \
+	engine/plan/gates/gates.c engine/plan/gates/gates.h \
+	engine/plan/gates/verdict.c engine/plan/gates/verdict.h \
+	engine/ground/base/arena.c engine/ground/base/arena.h \
+	engine/ground/base/dtype.c engine/ground/base/dtype.h \
+	engine/ground/base/error.c \
+	engine/ground/base/glob.c engine/ground/base/glob.h \
+	engine/ground/base/host.c engine/ground/base/host.h \
+	engine/ground/base/map.c engine/ground/base/map.h \
+	engine/ground/base/seconds.c engine/ground/base/seconds.h \
+	engine/ground/base/tasks.c engine/ground/base/tasks.h \
+	engine/ground/base/unused.c engine/ground/base/unused.h \
+	engine/ground/base/version.c \
+	engine/ground/base/warnings.c engine/ground/base/warnings.h \
+	engine/ground/base/words.c \
+	engine/ground/base/zeros.c engine/ground/base/zeros.h \
+	engine/stages/calibrate/calibrate.c engine/stages/calibrate/calibrate.h \
+	engine/stages/calibrate/nonfinite.c engine/stages/calibrate/nonfinite.h \
+	engine/stages/calibrate/moments.c engine/stages/calibrate/moments.h \
+	engine/stages/calibrate/parallel.c engine/stages/calibrate/parallel.h \
+	engine/plan/cases/bind.c engine/plan/cases/bind.h \
+	engine/plan/cases/case.c engine/plan/cases/case.h engine/plan/cases/host.h \
+	engine/plan/cases/catalog.c engine/plan/cases/catalog.h \
+	engine/plan/cases/entries.c engine/plan/cases/entries.h \
+	engine/plan/cases/lib_base.c engine/plan/cases/lib_string.c engine/plan/cases/lib_table.c \
+	engine/plan/cases/libs.h \
+	engine/plan/cases/sandbox.c engine/plan/cases/sandbox.h \
+	engine/plan/cases/script.c engine/plan/cases/script.h \
+	engine/numbers/cuda/api.h \
+	engine/numbers/cuda/device.c engine/numbers/cuda/device.h \
+	engine/numbers/cuda/element.h \
+	engine/numbers/cuda/kernels.h \
+	engine/runtimes/common/deploy.c engine/runtimes/common/deploy.h \
+	engine/runtimes/common/kernel_names.h \
+	engine/runtimes/onnxruntime/onnxruntime.c engine/runtimes/onnxruntime/onnxruntime_kernels.c \
+	engine/runtimes/openvino/openvino.c engine/runtimes/openvino/openvino.h engine/runtimes/openvino/openvino_api.h \
+	engine/runtimes/openvino/openvino_inputs.c engine/runtimes/openvino/openvino_library.h \
+	engine/runtimes/openvino/openvino_kernels.c \
+	engine/runtimes/process/remote.c engine/runtimes/process/remote.h \
+	engine/runtimes/process/serve.c \
+	engine/runtimes/common/whole.c engine/runtimes/common/whole.h \
+	engine/runtimes/process/wire.c engine/runtimes/process/wire.h \
+	engine/graph/edit/edit.c engine/graph/edit/edit.h \
+	engine/graph/edit/merge.c \
+	engine/graph/edit/state.h \
+	engine/graph/edit/tensors.c \
+	engine/graph/edit/unused.c \
+	engine/transform/equalize/axis.c engine/transform/equalize/axis.h \
+	engine/transform/equalize/labels.c engine/transform/equalize/labels.h \
+	engine/transform/equalize/values.c engine/transform/equalize/values.h \
+	engine/transform/equalize/balance.c engine/transform/equalize/balance.h \
+	engine/transform/equalize/chain.c engine/transform/equalize/chain.h \
+	engine/transform/equalize/equalize.c engine/transform/equalize/equalize.h \
+	engine/transform/equalize/multiply.c engine/transform/equalize/multiply.h \
+	engine/transform/equalize/pairs.c engine/transform/equalize/pairs.h \
+	engine/transform/equalize/pass.c engine/transform/equalize/pass.h \
+	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \
+	engine/transform/equalize/rescale.c engine/transform/equalize/rescale.h \
+	engine/transform/equalize/weight.c engine/transform/equalize/weight.h \
+	engine/stages/evaluate/alone.c engine/stages/evaluate/alone.h \
+	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
+	engine/stages/evaluate/compared.c engine/stages/evaluate/compared.h \
+	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
+	engine/stages/evaluate/enough.c engine/stages/evaluate/enough.h \
+	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
+	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
+	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
+	engine/stages/evaluate/judged.c engine/stages/evaluate/judged.h \
+	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
+	engine/stages/evaluate/traced.c engine/stages/evaluate/traced.h \
+	engine/stages/profile/pace.c engine/stages/profile/pace.h \
+	engine/stages/profile/profile.c engine/stages/profile/profile.h \
+	engine/stages/profile/sides.c engine/stages/profile/sides.h \
+	engine/run/session/trace.c engine/run/session/trace.h \
+	engine/stages/judge/candidates.c engine/stages/judge/candidates.h \
+	engine/stages/judge/judge.c engine/stages/judge/judge.h \
+	engine/stages/judge/grade.h \
+	engine/stages/job/choose_device.c \
+	engine/stages/job/engine.c \
+	engine/stages/job/histograms.c engine/stages/job/histograms.h \
+	engine/stages/job/job.c engine/stages/job/job.h \
+	engine/stages/job/kept.c engine/stages/job/kept.h \
+	engine/stages/job/report.c \
+	engine/stages/job/roundings.c engine/stages/job/roundings.h \
+	engine/stages/job/runtimes.c \
+	engine/graph/layers/bias.c engine/graph/layers/bias.h \
+	engine/graph/layers/classes.c engine/graph/layers/classes.h \
+	engine/graph/layers/fused.c engine/graph/layers/fused.h \
+	engine/graph/layers/kernels.c engine/graph/layers/kernels.h \
+	engine/graph/layers/layers.c engine/graph/layers/layers.h \
+	engine/graph/layers/patterns.c engine/graph/layers/patterns.h \
+	engine/graph/layers/spectra.c engine/graph/layers/spectra.h \
+	engine/files/model/constant.c engine/files/model/constant.h \
+	engine/files/model/derive.c engine/files/model/derive.h \
+	engine/files/model/external.c engine/files/model/external.h \
+	engine/files/model/file_sink.c engine/files/model/file_sink.h \
+	engine/files/model/fixed.c \
+	engine/files/model/graph.c \
+	engine/files/model/info.c \
+	engine/files/model/limits.c \
+	engine/files/model/mapped.c engine/files/model/mapped.h \
+	engine/files/model/model.c engine/files/model/model.h \
+	engine/files/model/open.c \
+	engine/files/model/order.c \
+	engine/files/model/scopes.c \
+	engine/files/model/skeleton.c engine/files/model/skeleton.h \
+	engine/files/model/tensors.c engine/files/model/tensors.h \
+	engine/files/model/types.c \
+	engine/files/model/view.c engine/files/model/view.h \
+	engine/files/model/write.c engine/files/model/write.h \
+	engine/numbers/arithmetic/both.h \
+	engine/numbers/arithmetic/fake.c engine/numbers/arithmetic/fake.h \
+	engine/numbers/arithmetic/float16.c engine/numbers/arithmetic/float16.h \
+	engine/numbers/arithmetic/format.c engine/numbers/arithmetic/format.h \
+	engine/numbers/arithmetic/half.c engine/numbers/arithmetic/half.h \
+	engine/numbers/arithmetic/histogram.c engine/numbers/arithmetic/histogram.h \
+	engine/numbers/arithmetic/minmax.c engine/numbers/arithmetic/minmax.h \
+	engine/numbers/arithmetic/lanes.c engine/numbers/arithmetic/lanes.h \
+	engine/numbers/arithmetic/moment.c engine/numbers/arithmetic/moment.h \
+	engine/numbers/arithmetic/noise.c engine/numbers/arithmetic/noise.h \
+	engine/numbers/arithmetic/products.c engine/numbers/arithmetic/products.h \
+	engine/numbers/arithmetic/pack_lanes.h \
+	engine/numbers/arithmetic/params.c engine/numbers/arithmetic/params.h \
+	engine/numbers/arithmetic/simd.c engine/numbers/arithmetic/simd.h \
+	engine/plan/placement/decide.c engine/plan/placement/planner.h \
+	engine/plan/placement/float16_nodes.c engine/plan/placement/float16_nodes.h \
+	engine/plan/placement/formats.c engine/plan/placement/formats.h \
+	engine/plan/placement/idle_support.c \
+	engine/plan/placement/lint.c engine/plan/placement/lint.h \
+	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
+	engine/plan/placement/plan.c engine/plan/placement/plan.h \
+	engine/plan/placement/residual.c engine/plan/placement/residual.h \
+	engine/plan/placement/rules.c engine/plan/placement/rules.h \
+	engine/plan/placement/saturation.c engine/plan/placement/saturation.h \
+	engine/plan/placement/select.c engine/plan/placement/select.h \
+	engine/plan/placement/spec.c \
+	engine/plan/placement/target.h \
+	engine/plan/targets/targets.c \
 	engine/plan/targets/onnxruntime_gain.c engine/plan/targets/onnxruntime_gain.h \
 	engine/plan/targets/tensorrt.h engine/plan/targets/tensorrt_lint.c \
-	engine/prepare/adapt.c engine/prepare/adapt.h \
-	engine/prepare/adapters.c \
-	engine/prepare/fold.c engine/prepare/fold.h \
-	engine/prepare/join_gates.c engine/prepare/join_gates.h \
-	engine/prepare/make_biases.c engine/prepare/make_biases.h \
-	engine/prepare/functions.c engine/prepare/functions.h \
-	engine/prepare/inline.c \
-	engine/prepare/value_types.c engine/prepare/value_types.h \
-	engine/prepare/nodes.c engine/prepare/nodes.h \
-	engine/prepare/opset.c engine/prepare/opset.h \
-	engine/prepare/prepare.c engine/prepare/prepare.h \
-	engine/prepare/convert_opset.c engine/prepare/convert_opset.h \
-	engine/prepare/remove_pairs.c engine/prepare/remove_pairs.h \
+	engine/transform/prepare/adapt.c engine/transform/prepare/adapt.h \
+	engine/transform/prepare/adapters.c \
+	engine/transform/prepare/fold.c engine/transform/prepare/fold.h \
+	engine/transform/prepare/join_gates.c engine/transform/prepare/join_gates.h \
+	engine/transform/prepare/make_biases.c engine/transform/prepare/make_biases.h \
+	engine/transform/prepare/functions.c engine/transform/prepare/functions.h \
+	engine/transform/prepare/inline.c \
+	engine/transform/prepare/value_types.c engine/transform/prepare/value_types.h \
+	engine/transform/prepare/nodes.c engine/transform/prepare/nodes.h \
+	engine/transform/prepare/opset.c engine/transform/prepare/opset.h \
+	engine/transform/prepare/prepare.c engine/transform/prepare/prepare.h \
+	engine/transform/prepare/convert_opset.c engine/transform/prepare/convert_opset.h \
+	engine/transform/prepare/remove_pairs.c engine/transform/prepare/remove_pairs.h \
 	engine/quantize.c \
 	$(RANGE_METHODS) \
-	engine/range/identity.c \
-	engine/range/method.c engine/range/method.h \
-	engine/range/observations.c engine/range/observations.h \
-	engine/range/observer.c engine/range/observer.h \
-	engine/range/outline.c engine/range/outline.h \
-	engine/range/patches.c engine/range/patches.h \
-	engine/range/shifts.c engine/range/shifts.h \
-	engine/range/peaks.c engine/range/peaks.h \
-	engine/recipe/advise.c engine/recipe/advise.h \
-	engine/recipe/estimate.c engine/recipe/estimate.h \
-	engine/recipe/faults.c engine/recipe/faults.h \
-	engine/recipe/goals.c engine/recipe/goals.h \
-	engine/recipe/groups.c engine/recipe/groups.h \
-	engine/recipe/recipe.c engine/recipe/recipe.h \
-	engine/recipe/variants.c engine/recipe/variants.h \
-	engine/remake/remake.c engine/remake/remake.h \
-	engine/replan/replan.c engine/replan/replan.h \
-	engine/rewrite/blocked.c engine/rewrite/blocked.h \
-	engine/rewrite/insert.c engine/rewrite/insert.h \
-	engine/rewrite/dynamic.c engine/rewrite/dynamic.h \
-	engine/rewrite/insert_fakes.c engine/rewrite/insert_sinks.c \
-	engine/rewrite/pairs.h \
-	engine/rewrite/split.c engine/rewrite/split.h \
-	engine/rewrite/to_float16.c engine/rewrite/to_float16.h \
-	engine/rewrite/twin.c engine/rewrite/twin.h \
-	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
-	engine/run/compare_cuda.c engine/run/compare_cuda.h \
-	engine/run/fake.c engine/run/fake.h \
-	engine/run/fake_cuda.c engine/run/fake_cuda.h \
-	engine/run/lift_weights.c engine/run/lift_weights.h \
-	engine/run/moments.c engine/run/moments.h \
-	engine/run/moments_cuda.c engine/run/moments_cuda.h \
-	engine/run/peaks.c engine/run/peaks.h \
-	engine/run/runtime.c engine/run/runtime.h \
-	engine/run/observe.c engine/run/observe.h \
-	engine/run/observe_cuda.c engine/run/observe_cuda.h \
-	engine/run/op.c engine/run/op.h \
-	engine/run/device_memory.c engine/run/device_memory.h \
-	engine/run/cuda_provider.c engine/run/cuda_provider.h \
-	engine/run/session.c engine/run/session.h \
-	engine/run/staging.c engine/run/staging.h \
-	engine/scale/bias.c engine/scale/bias.h \
-	engine/scale/correct.c engine/scale/correct.h \
-	engine/scale/matrix.c engine/scale/matrix.h \
-	engine/scale/precision.c engine/scale/precision.h \
-	engine/scale/round.c engine/scale/round.h \
-	engine/scale/scale.c engine/scale/scale.h \
-	engine/tbl/dtypes.h \
-	engine/tbl/float16_ops.h \
-	engine/tbl/kernels.h \
-	engine/tbl/layers.h \
-	engine/tbl/operands.h \
-	engine/tbl/opsets.h \
-	engine/tbl/types.h \
-	engine/smooth/magnitudes.c engine/smooth/magnitudes.h \
-	engine/smooth/smooth.c engine/smooth/smooth.h \
-	engine/weights/blocks.c engine/weights/blocks.h \
-	engine/weights/approximate.c engine/weights/approximate.h \
-	engine/weights/float16_data.c engine/weights/float16_data.h \
-	engine/weights/updates.c engine/weights/updates.h \
-	engine/weights/gptq.c engine/weights/gptq.h \
-	engine/weights/panel.h \
-	engine/weights/elements.c engine/weights/elements.h \
-	engine/weights/factor.c \
-	engine/weights/refine.c \
-	engine/weights/integers.c engine/weights/integers.h \
-	engine/weights/least_error.c \
-	engine/weights/pairs.c engine/weights/pairs.h \
-	engine/weights/scales.c engine/weights/scales.h \
-	engine/weights/walk.c engine/weights/walk.h \
-	engine/whatif/greedy.c engine/whatif/greedy.h \
-	engine/whatif/parts.c engine/whatif/parts.h \
-	engine/whatif/refine.c engine/whatif/refine.h \
-	engine/whatif/search.c engine/whatif/search.h \
-	engine/whatif/sensitivity.c engine/whatif/sensitivity.h \
-	engine/whatif/trials.c engine/whatif/trials.h \
-	engine/whatif/whatif.c engine/whatif/whatif.h
+	engine/numbers/range/identity.c \
+	engine/numbers/range/method.c engine/numbers/range/method.h \
+	engine/numbers/range/observations.c engine/numbers/range/observations.h \
+	engine/numbers/range/observer.c engine/numbers/range/observer.h \
+	engine/numbers/range/outline.c engine/numbers/range/outline.h \
+	engine/numbers/range/patches.c engine/numbers/range/patches.h \
+	engine/numbers/range/shifts.c engine/numbers/range/shifts.h \
+	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
+	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
+	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
+	engine/stages/recipe/faults.c engine/stages/recipe/faults.h \
+	engine/stages/recipe/goals.c engine/stages/recipe/goals.h \
+	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \
+	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
+	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
+	engine/stages/remake/remake.c engine/stages/remake/remake.h \
+	engine/stages/replan/replan.c engine/stages/replan/replan.h \
+	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \
+	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
+	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \
+	engine/transform/rewrite/insert_fakes.c engine/transform/rewrite/insert_sinks.c \
+	engine/transform/rewrite/pairs.h \
+	engine/transform/rewrite/split.c engine/transform/rewrite/split.h \
+	engine/transform/rewrite/to_float16.c engine/transform/rewrite/to_float16.h \
+	engine/transform/rewrite/twin.c engine/transform/rewrite/twin.h \
+	engine/run/operators/compare.c engine/run/operators/compare.h engine/run/operators/compare_op.h \
+	engine/run/operators/compare_cuda.c engine/run/operators/compare_cuda.h \
+	engine/run/operators/fake.c engine/run/operators/fake.h \
+	engine/run/operators/fake_cuda.c engine/run/operators/fake_cuda.h \
+	engine/run/session/lift_weights.c engine/run/session/lift_weights.h \
+	engine/run/operators/moments.c engine/run/operators/moments.h \
+	engine/run/operators/moments_cuda.c engine/run/operators/moments_cuda.h \
+	engine/run/operators/peaks.c engine/run/operators/peaks.h \
+	engine/run/session/runtime.c engine/run/session/runtime.h \
+	engine/run/operators/observe.c engine/run/operators/observe.h \
+	engine/run/operators/observe_cuda.c engine/run/operators/observe_cuda.h \
+	engine/run/operators/op.c engine/run/operators/op.h \
+	engine/run/operators/device_memory.c engine/run/operators/device_memory.h \
+	engine/run/session/cuda_provider.c engine/run/session/cuda_provider.h \
+	engine/run/session/session.c engine/run/session/session.h \
+	engine/run/operators/staging.c engine/run/operators/staging.h \
+	engine/stages/scale/bias.c engine/stages/scale/bias.h \
+	engine/stages/scale/correct.c engine/stages/scale/correct.h \
+	engine/stages/scale/matrix.c engine/stages/scale/matrix.h \
+	engine/stages/scale/precision.c engine/stages/scale/precision.h \
+	engine/stages/scale/round.c engine/stages/scale/round.h \
+	engine/stages/scale/scale.c engine/stages/scale/scale.h \
+	engine/ground/tbl/dtypes.h \
+	engine/ground/tbl/float16_ops.h \
+	engine/ground/tbl/kernels.h \
+	engine/ground/tbl/layers.h \
+	engine/ground/tbl/operands.h \
+	engine/ground/tbl/opsets.h \
+	engine/ground/tbl/types.h \
+	engine/stages/smooth/magnitudes.c engine/stages/smooth/magnitudes.h \
+	engine/stages/smooth/smooth.c engine/stages/smooth/smooth.h \
+	engine/graph/weights/blocks.c engine/graph/weights/blocks.h \
+	engine/graph/weights/approximate.c engine/graph/weights/approximate.h \
+	engine/graph/weights/float16_data.c engine/graph/weights/float16_data.h \
+	engine/graph/weights/updates.c engine/graph/weights/updates.h \
+	engine/graph/weights/gptq.c engine/graph/weights/gptq.h \
+	engine/graph/weights/panel.h \
+	engine/graph/weights/elements.c engine/graph/weights/elements.h \
+	engine/graph/weights/factor.c \
+	engine/graph/weights/refine.c \
+	engine/graph/weights/integers.c engine/graph/weights/integers.h \
+	engine/graph/weights/least_error.c \
+	engine/graph/weights/pairs.c engine/graph/weights/pairs.h \
+	engine/graph/weights/scales.c engine/graph/weights/scales.h \
+	engine/graph/weights/walk.c engine/graph/weights/walk.h \
+	engine/stages/whatif/greedy.c engine/stages/whatif/greedy.h \
+	engine/stages/whatif/parts.c engine/stages/whatif/parts.h \
+	engine/stages/whatif/refine.c engine/stages/whatif/refine.h \
+	engine/stages/whatif/search.c engine/stages/whatif/search.h \
+	engine/stages/whatif/sensitivity.c engine/stages/whatif/sensitivity.h \
+	engine/stages/whatif/trials.c engine/stages/whatif/trials.h \
+	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 
 # The targets, in the order of GET /v1/targets; the first is that of a spec without one.
 # Each becomes a row TARGET(name), by the name of its file; docs/adding-a-target.md.
@@ -286,30 +286,30 @@ engine/targets.inc: $(top_srcdir)/engine/local.mk
 		printf 'TARGET(%s)\n' "$$(basename "$$file" .c)" || exit 1; \
 	done >$@.tmp && \
 	mv $@.tmp $@
-nodist_engine_libqdqi_la_SOURCES = engine/model/onnx.pb-c.c
+nodist_engine_libqdqi_la_SOURCES = engine/files/model/onnx.pb-c.c
 
 # The parser comes from the schema that libonnx-dev installs, not from a copy of it.
-BUILT_SOURCES += engine/model/onnx.pb-c.h
-CLEANFILES += engine/model/onnx.pb-c.c engine/model/onnx.pb-c.h
-engine/model/onnx.pb-c.c: engine/model/onnx.pb-c.h
-engine/model/onnx.pb-c.h: $(ONNX_PROTO_DIR)/onnx.proto
-	$(AM_V_GEN)$(MKDIR_P) engine/model && \
-	$(PROTOC_C) --proto_path=$(ONNX_PROTO_DIR) --c_out=engine/model onnx.proto
+BUILT_SOURCES += engine/files/model/onnx.pb-c.h
+CLEANFILES += engine/files/model/onnx.pb-c.c engine/files/model/onnx.pb-c.h
+engine/files/model/onnx.pb-c.c: engine/files/model/onnx.pb-c.h
+engine/files/model/onnx.pb-c.h: $(ONNX_PROTO_DIR)/onnx.proto
+	$(AM_V_GEN)$(MKDIR_P) engine/files/model && \
+	$(PROTOC_C) --proto_path=$(ONNX_PROTO_DIR) --c_out=engine/files/model onnx.proto
 
 # The range methods, in the order in which messages name them: this list is their table.
-# engine/range/methods.inc gets a row METHOD(NAME) for each file NAME.c;
+# engine/numbers/range/methods.inc gets a row METHOD(NAME) for each file NAME.c;
 # docs/adding-a-range-method.md.
 RANGE_METHODS = \
-	engine/range/minmax.c \
-	engine/range/moving_average.c \
-	engine/range/percentile.c \
-	engine/range/entropy.c \
-	engine/range/mse.c \
-	engine/range/output_mse.c
-BUILT_SOURCES += engine/range/methods.inc
-CLEANFILES += engine/range/methods.inc
-engine/range/methods.inc: $(srcdir)/engine/local.mk
-	$(AM_V_GEN)$(MKDIR_P) engine/range && \
+	engine/numbers/range/minmax.c \
+	engine/numbers/range/moving_average.c \
+	engine/numbers/range/percentile.c \
+	engine/numbers/range/entropy.c \
+	engine/numbers/range/mse.c \
+	engine/numbers/range/output_mse.c
+BUILT_SOURCES += engine/numbers/range/methods.inc
+CLEANFILES += engine/numbers/range/methods.inc
+engine/numbers/range/methods.inc: $(srcdir)/engine/local.mk
+	$(AM_V_GEN)$(MKDIR_P) engine/numbers/range && \
 	for file in $(RANGE_METHODS); do \
 		echo "METHOD($$(basename "$$file" .c))" || exit 1; \
 	done >$@.tmp && \
@@ -318,12 +318,12 @@ engine/range/methods.inc: $(srcdir)/engine/local.mk
 # The library's insertion cases: all scripts of the folder, sorted by name;
 # docs/adding-a-case.md. Each becomes a row CASE("name", "info", "script"): the script line by
 # line, with what C would read escaped, and what stands between the [[ and ]] of its info.
-LIBRARY_CASES = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/engine/cases/*.lua)))
+LIBRARY_CASES = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/engine/plan/cases/*.lua)))
 EXTRA_DIST += $(LIBRARY_CASES)
-BUILT_SOURCES += engine/cases/library.inc
-CLEANFILES += engine/cases/library.inc
-engine/cases/library.inc: $(LIBRARY_CASES) $(srcdir)/engine/cases
-	$(AM_V_GEN)$(MKDIR_P) engine/cases && \
+BUILT_SOURCES += engine/plan/cases/library.inc
+CLEANFILES += engine/plan/cases/library.inc
+engine/plan/cases/library.inc: $(LIBRARY_CASES) $(srcdir)/engine/plan/cases
+	$(AM_V_GEN)$(MKDIR_P) engine/plan/cases && \
 	for file in $(LIBRARY_CASES); do \
 		script="$(top_srcdir)/$$file" && \
 		printf 'CASE("%s",\n' "$$(basename "$$file" .lua)" && \
@@ -342,5 +342,5 @@ engine_libqdq_la_LIBADD = engine/libqdqi.la late/libarchives.la
 engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols-regex '^qdq_' -Wl,--no-undefined
 
-include engine/cuda/local.mk
+include engine/numbers/cuda/local.mk
 include engine/data.mk

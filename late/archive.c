@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of libarchive that engine/data/tar.c calls. */
+/* The functions of libarchive that engine/files/data/tar.c calls. */
 #include "config.h"
 #include "late.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of libzip that engine/data/npz.c calls. */
+/* The functions of libzip that engine/files/data/npz.c calls. */
 #include "config.h"
 #include "late.h"
 

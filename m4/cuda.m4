@@ -28,9 +28,9 @@ extern "C" int launch(uint32_t *x)
     return (int)cudaGetLastError();
 }
 END
-      AS_IF([$NVCC --options-file "$srcdir/engine/cuda/nvcc.flags" -c conftest.cu \
+      AS_IF([$NVCC --options-file "$srcdir/engine/numbers/cuda/nvcc.flags" -c conftest.cu \
                -o conftest.o >&AS_MESSAGE_LOG_FD 2>&1 &&
-             $NVCC --options-file "$srcdir/engine/cuda/link.flags" conftest.o \
+             $NVCC --options-file "$srcdir/engine/numbers/cuda/link.flags" conftest.o \
                -o conftest.so >&AS_MESSAGE_LOG_FD 2>&1],
         [have_cuda=yes])
       rm -f conftest.cu conftest.o conftest.so

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests the kernels' logic without a GPU: the C++ compiler compiles engine/cuda/*.cu for an
+# Tests the kernels' logic without a GPU: the C++ compiler compiles engine/numbers/cuda/*.cu for an
 # emulator (tests/cuda/emulator), and the programs of tests/cuda run with that. It cannot
 # show the properties of a device: races, its arithmetic, its speed.
 # Runs in the build folder.

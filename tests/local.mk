@@ -5,7 +5,7 @@
 # that replaces functions (--wrap) also has LDFLAGS of its own.
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
 AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine \
-	-I$(top_builddir)/engine/model \
+	-I$(top_builddir)/engine/files/model \
 	-I$(top_srcdir)/api $(REMOTE_INCLUDE) -I$(top_srcdir)/remote -I$(top_srcdir)/daemon -I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz \
 	$(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS) $(ORT_CFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \

@@ -13,7 +13,7 @@
 #ifndef TESTS_CUDA_CUDA_H
 #define TESTS_CUDA_CUDA_H
 
-#include "cuda/device.h"
+#include "numbers/cuda/device.h"
 #include "unit.h"
 
 #include <math.h>
@@ -201,7 +201,8 @@ cuda_main(Suite *(*suite)(void), uint64_t memory)
 {
     struct qdq_error err = {0};
     const char *module = getenv("QDQ_CUDA_MODULE");
-    if (qdqi_cuda_open(module ? module : "engine/cuda/qdq_cuda.so", &cuda, &err) ||
+    if (qdqi_cuda_open(module ? module : "engine/numbers/cuda/qdq_cuda.so", &cuda,
+                       &err) ||
         qdqi_cuda_use(cuda, 0, &err)) {
         qdqi_cuda_close(&cuda);
         return no_device(err.text);

@@ -16,8 +16,8 @@ check_PROGRAMS += \
 
 # The emulator's module, for check-kernels.sh, the programs above and tests/e2e/gpu. Without a
 # C++ compiler there is none, and these tests say so.
-EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu moment.cu sums.cu) \
-	$(wildcard $(addprefix $(srcdir)/engine/,cuda/*.h number/*.h include/qdq/*.h)) \
+EMULATOR_FILES = $(addprefix $(srcdir)/engine/numbers/cuda/,extremes.cu fake.cu histogram.cu moment.cu sums.cu) \
+	$(wildcard $(addprefix $(srcdir)/engine/,numbers/cuda/*.h numbers/arithmetic/*.h include/qdq/*.h)) \
 	$(wildcard $(srcdir)/tests/cuda/emulator/*)
 check_DATA += tests/cuda/emulated.so
 CLEANFILES += tests/cuda/emulated.so

@@ -6,9 +6,9 @@
  */
 #include "config.h"
 
-#include "job/job.h"
+#include "stages/job/job.h"
 #include "emulated.h"
-#include "run/device_memory.h"
+#include "run/operators/device_memory.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -8,8 +8,8 @@
 #include "config.h"
 
 #include "cuda.h"
-#include "number/moment.h"
-#include "number/simd.h"
+#include "numbers/arithmetic/moment.h"
+#include "numbers/arithmetic/simd.h"
 
 enum { MAX_ROWS = 700, MAX_INPUT = 1 << 20 };
 

@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "emulated.h"
-#include "cuda/device.h"
-#include "run/staging.h"
+#include "numbers/cuda/device.h"
+#include "run/operators/staging.h"
 
 #include <string.h>
 

@@ -19,7 +19,7 @@
 #define ck_assert_int_ge(a, b) assert((a) >= (b))
 #define ck_assert_uint_lt(a, b) assert((a) < (b))
 #include "builder.h"
-#include "cases/case.h"
+#include "plan/cases/case.h"
 
 static struct qdq_model *
 open_model(void)

@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data/feed.h"
-#include "data/reader.h"
+#include "files/data/feed.h"
+#include "files/data/reader.h"
 
 enum { MOST = 1 << 20 }; /* bytes that are read of one array, or fed in all */
 

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "qdq.h"
-#include "rewrite/twin.h"
-#include "run/lift_weights.h"
+#include "transform/rewrite/twin.h"
+#include "run/session/lift_weights.h"
 
 /* Files that a model may name as external data. */
 enum { N_FILES = 2 };

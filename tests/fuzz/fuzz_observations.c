@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "qdq/quantize.h"
-#include "range/method.h"
-#include "range/observations.h"
+#include "numbers/range/method.h"
+#include "numbers/range/observations.h"
 
 static const char *const tensors[] = {"input", "a", "b", ""};
 enum { N_TENSORS = 4, MARK = 4 };

@@ -6,8 +6,8 @@
 #ifndef TESTS_UNIT_BUILDER_H
 #define TESTS_UNIT_BUILDER_H
 
-#include "model/constant.h"
-#include "model/model.h"
+#include "files/model/constant.h"
+#include "files/model/model.h"
 #include "unit.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model on which insertion cases run, for the tests of engine/cases. */
+/* A model on which insertion cases run, for the tests of engine/plan/cases. */
 #ifndef TESTS_UNIT_CASES_H
 #define TESTS_UNIT_CASES_H
 
 #include "builder.h"
-#include "cases/case.h"
-#include "cases/catalog.h"
+#include "plan/cases/case.h"
+#include "plan/cases/catalog.h"
 #include "qdq/plan.h"
 
 struct world {

@@ -1,4 +1,4 @@
-# Unit programs of engine/cuda that need no device.
+# Unit programs of engine/numbers/cuda that need no device.
 check_PROGRAMS += \
 	tests/unit/engine/test_device \
 	tests/unit/engine/test_kernels

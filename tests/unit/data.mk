@@ -1,4 +1,4 @@
-# Unit programs of engine/data.
+# Unit programs of engine/files/data.
 EXTRA_DIST += tests/unit/data_files.h
 check_PROGRAMS += \
 	tests/unit/data/test_feed \

@@ -1,4 +1,4 @@
-# Unit programs of the engine (without engine/data).
+# Unit programs of the engine (without engine/files/data).
 EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/engine/test_blocked \
@@ -55,7 +55,7 @@ EXTRA_tests_unit_deploy_test_wire_DEPENDENCIES = tests/unit/deploy/libfake_openv
 check_PROGRAMS += tests/unit/engine/test_targets
 tests_unit_engine_test_targets_CPPFLAGS = -I$(top_builddir)/tests/unit/targets $(AM_CPPFLAGS)
 tests_unit_engine_test_targets_SOURCES = tests/unit/engine/test_targets.c \
-	tests/unit/targets/toy.c engine/plan/targets.c
+	tests/unit/targets/toy.c engine/plan/targets/targets.c
 BUILT_SOURCES += tests/unit/targets/targets.inc
 CLEANFILES += tests/unit/targets/targets.inc
 tests/unit/targets/targets.inc: engine/targets.inc

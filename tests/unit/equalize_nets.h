@@ -4,7 +4,7 @@
 #define TESTS_UNIT_EQUALIZE_NETS_H
 
 #include "builder.h"
-#include "equalize/equalize.h"
+#include "transform/equalize/equalize.h"
 
 #include <math.h>
 

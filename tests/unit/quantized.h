@@ -4,8 +4,8 @@
 #define TESTS_UNIT_QUANTIZED_H
 
 #include "builder.h"
-#include "model/constant.h"
-#include "plan/plan.h"
+#include "files/model/constant.h"
+#include "plan/placement/plan.h"
 #include "qdq/quantize.h"
 
 /* Quantizes with a spec and the range [-1, 2] for every activation of its plan. On

@@ -4,8 +4,8 @@
 #ifndef TESTS_UNIT_WEIGHTS_H
 #define TESTS_UNIT_WEIGHTS_H
 
-#include "weights/integers.h"
-#include "weights/scales.h"
+#include "graph/weights/integers.h"
+#include "graph/weights/scales.h"
 
 /* Returns the scale of the range [-amax, amax]. */
 static inline float

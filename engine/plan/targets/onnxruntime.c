@@ -5,15 +5,15 @@
  * pair. Layers that only move data share the scale of their input. Biases become int32.
  */
 #include "config.h"
-#include "plan/formats.h"
-#include "plan/outputs.h"
-#include "plan/saturation.h"
-#include "plan/target.h"
+#include "plan/placement/formats.h"
+#include "plan/placement/outputs.h"
+#include "plan/placement/saturation.h"
+#include "plan/placement/target.h"
 #include "plan/targets/onnxruntime_gain.h"
 
-#include "layers/kernels.h"
-#include "layers/patterns.h"
-#include "model/constant.h"
+#include "graph/layers/kernels.h"
+#include "graph/layers/patterns.h"
+#include "files/model/constant.h"
 
 #include <string.h>
 

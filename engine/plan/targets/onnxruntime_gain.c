@@ -9,8 +9,8 @@
 #include "config.h"
 #include "plan/targets/onnxruntime_gain.h"
 
-#include "layers/kernels.h"
-#include "layers/patterns.h"
+#include "graph/layers/kernels.h"
+#include "graph/layers/patterns.h"
 
 #include <string.h>
 

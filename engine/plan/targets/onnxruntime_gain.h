@@ -4,7 +4,7 @@
 #ifndef QDQI_PLAN_TARGETS_ONNXRUNTIME_GAIN_H
 #define QDQI_PLAN_TARGETS_ONNXRUNTIME_GAIN_H
 
-#include "plan/target.h"
+#include "plan/placement/target.h"
 
 /*
  * Leaves in floating point the layers of integer kernels that no entry selects and by

@@ -7,13 +7,13 @@
  * and for how long, was read from the profiles of OpenVINO 2026.4.1 on AVX2.
  */
 #include "config.h"
-#include "plan/formats.h"
-#include "plan/saturation.h"
-#include "plan/target.h"
+#include "plan/placement/formats.h"
+#include "plan/placement/saturation.h"
+#include "plan/placement/target.h"
 
-#include "base/host.h"
-#include "layers/kernels.h"
-#include "layers/patterns.h"
+#include "ground/base/host.h"
+#include "graph/layers/kernels.h"
+#include "graph/layers/patterns.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The target tensorrt: pairs on inputs and weights, placed by TensorRT's published
- * rules for explicit quantization. The rows of tbl/layers.h say which layers are
+ * rules for explicit quantization. The rows of ground/tbl/layers.h say which layers are
  * quantized by default.
  */
 #include "config.h"
 #include "plan/targets/tensorrt.h"
 
-#include "layers/patterns.h"
-#include "plan/residual.h"
+#include "graph/layers/patterns.h"
+#include "plan/placement/residual.h"
 
 #include <string.h>
 

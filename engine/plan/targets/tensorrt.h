@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The placement rules of the target tensorrt, as rows RULE(ID, STATE, "what it says");
- * plan/target.h explains them. With their defaults a plan is the one that NVIDIA's
+ * plan/placement/target.h explains them. With their defaults a plan is the one that NVIDIA's
  * TensorFlow quantization toolkit makes.
  */
 #ifndef QDQI_PLAN_TARGETS_TENSORRT_H
 #define QDQI_PLAN_TARGETS_TENSORRT_H
 
-#include "plan/target.h"
+#include "plan/placement/target.h"
 
 #define TENSORRT_RULES(RULE)                                                           \
     RULE(T1, FIXED, "Quantization is symmetric: every zero point is 0.")               \

@@ -7,7 +7,7 @@
 #include "config.h"
 #include "plan/targets/tensorrt.h"
 
-#include "layers/patterns.h"
+#include "graph/layers/patterns.h"
 
 #include <string.h>
 

@@ -18,7 +18,7 @@
  */
 #include <cuda_runtime.h>
 
-#include "cuda/api.h"
+#include "numbers/cuda/api.h"
 
 #include <dlfcn.h>
 #include <atomic>

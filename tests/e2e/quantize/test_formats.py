@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number formats: engine/number/format.c, which is compiled here alone, agrees bit for
+"""Number formats: engine/numbers/arithmetic/format.c, which is compiled here alone, agrees bit for
 bit with onnx's reference evaluator, ml_dtypes and NumPy."""
 
 import ctypes
@@ -30,7 +30,7 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("formats")
     (folder / "config.h").touch()
     (folder / "both.c").write_text(
-        '#include "number/both.h"\n'
+        '#include "numbers/arithmetic/both.h"\n'
         "void widen(const uint16_t *h, float *x, size_t n)"
         "{ for (size_t i = 0; i < n; i++) x[i] = qdqi_half_widened(h[i]); }\n"
         "void narrow(const float *x, uint16_t *h, size_t n)"
@@ -40,7 +40,7 @@ def library(tmp_path_factory):
         ["cc", "-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic",
          "-fno-trapping-math", "-shared", "-fPIC", "-include", "stddef.h",
          f"-I{folder}", f"-I{ROOT}/engine", f"-I{ROOT}/engine/include",
-         ROOT / "engine/number/format.c", folder / "both.c", "-o", folder / "formats.so"],
+         ROOT / "engine/numbers/arithmetic/format.c", folder / "both.c", "-o", folder / "formats.so"],
         check=True)
     return ctypes.CDLL(str(folder / "formats.so"))
 

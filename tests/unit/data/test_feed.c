@@ -2,9 +2,9 @@
 /* The feed: arrays bound to inputs, cut into samples and cast. */
 #include "config.h"
 
-#include "data/cast.h"
-#include "data/buffer.h"
-#include "data/feed.h"
+#include "files/data/cast.h"
+#include "files/data/buffer.h"
+#include "files/data/feed.h"
 #include "data_files.h"
 
 enum { MAX_RANK = 4 };

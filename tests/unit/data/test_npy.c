@@ -2,7 +2,7 @@
 /* .npy files: accepted headers, refused headers, and byte orders. */
 #include "config.h"
 
-#include "data/reader.h"
+#include "files/data/reader.h"
 #include "data_files.h"
 
 /* Headers of one array of six uint8 elements; it opens when the error is NULL. */

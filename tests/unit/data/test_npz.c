@@ -3,9 +3,9 @@
    readers side by side. */
 #include "config.h"
 
-#include "data/dataset.h"
-#include "data/npz.h"
-#include "data/reader.h"
+#include "files/data/dataset.h"
+#include "files/data/npz.h"
+#include "files/data/reader.h"
 #include "data_files.h"
 
 static struct bytes

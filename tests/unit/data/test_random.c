@@ -3,9 +3,9 @@
    makes with it. */
 #include "config.h"
 
-#include "data/feed.h"
-#include "data/random.h"
-#include "data/reader.h"
+#include "files/data/feed.h"
+#include "files/data/random.h"
+#include "files/data/reader.h"
 #include "unit.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
    shapes. */
 #include "config.h"
 
-#include "data/feed.h"
-#include "data/random.h"
-#include "data/reader.h"
+#include "files/data/feed.h"
+#include "files/data/random.h"
+#include "files/data/reader.h"
 #include "data_files.h"
 #include "failing.h"
 

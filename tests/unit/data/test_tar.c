@@ -6,11 +6,11 @@
  */
 #include "config.h"
 
-#include "data/file.h"
-#include "data/gunzip.h"
-#include "data/reader.h"
-#include "data/sets.h"
-#include "data/tar.h"
+#include "files/data/file.h"
+#include "files/data/gunzip.h"
+#include "files/data/reader.h"
+#include "files/data/sets.h"
+#include "files/data/tar.h"
 #include "data_files.h"
 #include "failing.h"
 

@@ -11,7 +11,7 @@
 #include "qdq/quantize.h"
 #include "qdq/rules.h"
 #include "qdq/targets.h"
-#include "run/session.h"
+#include "run/session/session.h"
 
 #define FAKE "tests/unit/deploy/.libs/libfake_openvino.so"
 

@@ -43,7 +43,7 @@ struct tensor {
 
 #define FUNCTION(type, name, arguments) \
     __attribute__((visibility("default"))) type name arguments;
-#include "deploy/openvino_api.h"
+#include "runtimes/openvino/openvino_api.h"
 #undef FUNCTION
 
 /* The numbers of types are those of the inputs of the model that has all of them, and one

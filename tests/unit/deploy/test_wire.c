@@ -7,8 +7,8 @@
 #include "config.h"
 #include "qdq/judge.h"
 
-#include "deploy/remote.h"
-#include "deploy/wire.h"
+#include "runtimes/process/remote.h"
+#include "runtimes/process/wire.h"
 #include "unit.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
  */
 #include "config.h"
 
-#include "cuda/api.h"
+#include "numbers/cuda/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>

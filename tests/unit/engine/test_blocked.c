@@ -6,12 +6,12 @@
  */
 #include "config.h"
 
-#include "base/host.h"
+#include "ground/base/host.h"
 #include "builder.h"
 #include "qdq/quantize.h"
-#include "rewrite/blocked.h"
-#include "rewrite/insert.h"
-#include "run/session.h"
+#include "transform/rewrite/blocked.h"
+#include "transform/rewrite/insert.h"
+#include "run/session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>

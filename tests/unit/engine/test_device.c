@@ -2,7 +2,7 @@
 /* Finds devices with a module that claims to have them (cuda_module.c). */
 #include "config.h"
 
-#include "cuda/device.h"
+#include "numbers/cuda/device.h"
 #include "unit.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "config.h"
 #include "unit.h"
 
-#include "evaluate/enough.h"
-#include "model/model.h"
+#include "stages/evaluate/enough.h"
+#include "files/model/model.h"
 #include "qdq/targets.h"
 
 enum { FEW = 16, LEAST = 4 };

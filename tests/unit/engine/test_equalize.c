@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "equalize/balance.h"
+#include "transform/equalize/balance.h"
 #include "equalize_nets.h"
 #include "failing.h"
 

@@ -5,7 +5,7 @@
 
 #include "builder.h"
 #include "failing.h"
-#include "run/lift_weights.h"
+#include "run/session/lift_weights.h"
 
 enum { WEIGHT = 4 * 3 * 3 * 3, BYTES = WEIGHT * 4, FILE_BYTES = 8192 };
 

@@ -7,12 +7,12 @@
 #include "config.h"
 
 #include "builder.h"
-#include "number/fake.h"
-#include "weights/integers.h"
-#include "plan/plan.h"
+#include "numbers/arithmetic/fake.h"
+#include "graph/weights/integers.h"
+#include "plan/placement/plan.h"
 #include "qdq/quantize.h"
-#include "rewrite/insert.h"
-#include "run/session.h"
+#include "transform/rewrite/insert.h"
+#include "run/session/session.h"
 
 #include <float.h>
 #include <math.h>

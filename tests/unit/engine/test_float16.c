@@ -3,8 +3,8 @@
    numbers of the type, which ldexp() computes from the definitions of the types. */
 #include "config.h"
 
-#include "number/float16.h"
-#include "weights/float16_data.h"
+#include "numbers/arithmetic/float16.h"
+#include "graph/weights/float16_data.h"
 #include "unit.h"
 
 #include <float.h>

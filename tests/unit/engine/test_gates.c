@@ -2,8 +2,8 @@
 /* The gates of spec.accept: which outputs they concern, and which results miss them. */
 #include "config.h"
 
-#include "accept/gates.h"
-#include "accept/verdict.h"
+#include "plan/gates/gates.h"
+#include "plan/gates/verdict.h"
 #include "unit.h"
 
 #include <math.h>

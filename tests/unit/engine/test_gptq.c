@@ -2,11 +2,11 @@
 /* Moments of a layer's input, the patches that they are made of, and rounding by them. */
 #include "config.h"
 
-#include "number/products.h"
-#include "number/simd.h"
-#include "range/patches.h"
+#include "numbers/arithmetic/products.h"
+#include "numbers/arithmetic/simd.h"
+#include "numbers/range/patches.h"
 #include "unit.h"
-#include "weights/gptq.h"
+#include "graph/weights/gptq.h"
 
 #include <math.h>
 #include <stdlib.h>

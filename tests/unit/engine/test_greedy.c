@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "unit.h"
-#include "whatif/greedy.h"
+#include "stages/whatif/greedy.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
    off where it is as loud as the signal. */
 #include "config.h"
 
-#include "recipe/groups.h"
+#include "stages/recipe/groups.h"
 #include "unit.h"
 
 #include <math.h>

@@ -5,11 +5,11 @@
  */
 #include "config.h"
 
-#include "number/half.h"
-#include "weights/integers.h"
-#include "weights/scales.h"
-#include "range/method.h"
-#include "range/observer.h"
+#include "numbers/arithmetic/half.h"
+#include "graph/weights/integers.h"
+#include "graph/weights/scales.h"
+#include "numbers/range/method.h"
+#include "numbers/range/observer.h"
 #include "unit.h"
 #include "weights.h"
 

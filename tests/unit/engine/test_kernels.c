@@ -6,10 +6,10 @@
  */
 #include "config.h"
 
-#include "cuda/element.h"
-#include "evaluate/metrics.h"
-#include "number/fake.h"
-#include "number/half.h"
+#include "numbers/cuda/element.h"
+#include "stages/evaluate/metrics.h"
+#include "numbers/arithmetic/fake.h"
+#include "numbers/arithmetic/half.h"
 #include "unit.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
    for bit, whatever the search leaves out. */
 #include "config.h"
 
-#include "number/format.h"
-#include "weights/scales.h"
+#include "numbers/arithmetic/format.h"
+#include "graph/weights/scales.h"
 #include "unit.h"
 
 #include <math.h>

@@ -3,11 +3,11 @@
    multiplies by, who reads what it makes, and what a plan makes of it. */
 #include "config.h"
 
-#include "equalize/readers.h"
-#include "equalize/rescale.h"
+#include "transform/equalize/readers.h"
+#include "transform/equalize/rescale.h"
 #include "equalize_nets.h"
 #include "failing.h"
-#include "plan/plan.h"
+#include "plan/placement/plan.h"
 #include "qdq/targets.h"
 
 /* --- models --------------------------------------------------------------- */

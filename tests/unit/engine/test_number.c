@@ -2,10 +2,10 @@
 /* The engine's arithmetic: extremes, scales, and the metrics of the evaluation. */
 #include "config.h"
 
-#include "evaluate/metrics.h"
-#include "number/minmax.h"
-#include "number/noise.h"
-#include "weights/scales.h"
+#include "stages/evaluate/metrics.h"
+#include "numbers/arithmetic/minmax.h"
+#include "numbers/arithmetic/noise.h"
+#include "graph/weights/scales.h"
 #include "unit.h"
 #include "weights.h"
 

@@ -4,7 +4,7 @@
 
 #include "failing.h"
 #include "qdq/quantize.h"
-#include "range/observations.h"
+#include "numbers/range/observations.h"
 #include "unit.h"
 
 #include <fcntl.h>

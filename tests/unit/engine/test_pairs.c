@@ -3,8 +3,8 @@
    activation, and the scales are no wider than that asks for. */
 #include "config.h"
 
-#include "weights/pairs.h"
-#include "weights/scales.h"
+#include "graph/weights/pairs.h"
+#include "graph/weights/scales.h"
 #include "unit.h"
 
 #include <math.h>

@@ -7,10 +7,10 @@
 #include "config.h"
 
 #include "builder.h"
-#include "plan/plan.h"
+#include "plan/placement/plan.h"
 #include "qdq/quantize.h"
-#include "rewrite/insert.h"
-#include "whatif/parts.h"
+#include "transform/rewrite/insert.h"
+#include "stages/whatif/parts.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "builder.h"
-#include "plan/plan.h"
+#include "plan/placement/plan.h"
 
 /* One node with inputs from x, y (float32), h (float16), i (int64) and the weights
    below. */

@@ -3,9 +3,9 @@
    here, most of them by brute force over the data. */
 #include "config.h"
 
-#include "range/method.h"
-#include "range/observations.h"
-#include "range/outline.h"
+#include "numbers/range/method.h"
+#include "numbers/range/observations.h"
+#include "numbers/range/outline.h"
 #include "unit.h"
 
 #include <float.h>

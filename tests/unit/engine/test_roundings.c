@@ -2,7 +2,7 @@
 /* Rounded weights that are kept while plans are tried. */
 #include "config.h"
 
-#include "job/roundings.h"
+#include "stages/job/roundings.h"
 #include "failing.h"
 #include "unit.h"
 

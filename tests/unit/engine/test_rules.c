@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "builder.h"
-#include "plan/target.h"
+#include "plan/placement/target.h"
 #include "qdq/plan.h"
 
 static const struct qdq_target *

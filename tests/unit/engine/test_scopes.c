@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "builder.h"
-#include "prepare/prepare.h"
-#include "edit/edit.h"
+#include "transform/prepare/prepare.h"
+#include "graph/edit/edit.h"
 
 /* --- nested graphs -------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include "config.h"
 
 #include "builder.h"
-#include "base/glob.h"
-#include "plan/select.h"
+#include "ground/base/glob.h"
+#include "plan/placement/select.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__})
 #define INDEX(...) ((const int[]){__VA_ARGS__})

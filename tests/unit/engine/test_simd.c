@@ -7,18 +7,18 @@
  */
 #include "config.h"
 
-#include "number/fake.h"
-#include "number/float16.h"
-#include "number/half.h"
-#include "number/histogram.h"
-#include "number/minmax.h"
-#include "number/noise.h"
-#include "number/simd.h"
+#include "numbers/arithmetic/fake.h"
+#include "numbers/arithmetic/float16.h"
+#include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/histogram.h"
+#include "numbers/arithmetic/minmax.h"
+#include "numbers/arithmetic/noise.h"
+#include "numbers/arithmetic/simd.h"
 #include "unit.h"
-#include "weights/approximate.h"
-#include "weights/integers.h"
-#include "weights/scales.h"
-#include "weights/updates.h"
+#include "graph/weights/approximate.h"
+#include "graph/weights/integers.h"
+#include "graph/weights/scales.h"
+#include "graph/weights/updates.h"
 
 #include <math.h>
 #include <string.h>

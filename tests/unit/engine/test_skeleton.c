@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "builder.h"
-#include "model/skeleton.h"
+#include "files/model/skeleton.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

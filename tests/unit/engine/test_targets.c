@@ -10,8 +10,8 @@
 #include "api/spec.h"
 #include "base/json.h"
 #include "cases.h"
-#include "plan/plan.h"
-#include "plan/target.h"
+#include "plan/placement/plan.h"
+#include "plan/placement/target.h"
 
 /* --- the rows ------------------------------------------------------------- */
 

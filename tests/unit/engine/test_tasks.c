@@ -3,7 +3,7 @@
    does with its pieces. */
 #include "config.h"
 
-#include "base/tasks.h"
+#include "ground/base/tasks.h"
 #include "unit.h"
 
 #include <pthread.h>

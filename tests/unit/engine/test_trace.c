@@ -2,7 +2,7 @@
 /* Reading the file of ONNX Runtime's profiler. */
 #include "config.h"
 
-#include "run/trace.h"
+#include "run/session/trace.h"
 #include "unit.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
 
 #include "failing.h"
 #include "quantized.h"
-#include "rewrite/insert.h"
-#include "rewrite/twin.h"
+#include "transform/rewrite/insert.h"
+#include "transform/rewrite/twin.h"
 
 /* Two opened models and the twin that was made of them. */
 struct pair {

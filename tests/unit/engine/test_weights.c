@@ -2,10 +2,10 @@
 /* Weights as integers, and the scale with the least squared error. */
 #include "config.h"
 
-#include "model/file_sink.h"
-#include "weights/blocks.h"
-#include "weights/integers.h"
-#include "weights/scales.h"
+#include "files/model/file_sink.h"
+#include "graph/weights/blocks.h"
+#include "graph/weights/integers.h"
+#include "graph/weights/scales.h"
 #include "unit.h"
 #include "weights.h"
 

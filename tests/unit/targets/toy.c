@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The target toy: an engine whose only integer kernel is Conv, for uint8. */
 #include "config.h"
-#include "plan/target.h"
+#include "plan/placement/target.h"
 
 #include <string.h>
 

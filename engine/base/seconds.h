@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of durations. */
-#ifndef QDQI_BASE_SECONDS_H
-#define QDQI_BASE_SECONDS_H
-
-/* Returns seconds of a clock that is never set. Only differences mean something. */
-double qdqi_seconds_now(void);
-
-#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "files/data/dataset.h"
+#include "ground/base/map.h"
+#include "files/data/file.h"
+#include "files/data/npy.h"
+#include "files/data/reader.h"
+#include "files/data/sets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum qdq_code
+invalid_file(struct qdq_error *err, const char *what)
+{
+    return qdq_error_set(err, QDQ_INVALID_DATASET, QDQ_AT_NOTHING, NULL,
+                         "the dataset %s", what);
+}
+
+static enum qdq_code
+file_failed(struct qdq_error *err, int number)
+{
+    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                         "reading the dataset failed: %s", strerror(number));
+}
+
+static enum qdq_code
+adopt_file(struct qdq_dataset *ds, int fd, struct qdq_error *err)
+{
+    struct stat st;
+    ds->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (ds->fd < 0 || fstat(ds->fd, &st) != 0)
+        return file_failed(err, errno);
+    if (!S_ISREG(st.st_mode))
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "the dataset is not a regular file");
+    ds->info.size = (uint64_t)st.st_size;
+    return QDQ_OK;
+}
+
+enum { TAR_MAGIC_AT = 257 };
+
+/* Bytes that a packed tar archive may unpack to by default. It is unpacked into a
+   file, because its members are read in any order. */
+static const uint64_t UNPACKED_MAX = 8ull << 30;
+
+static enum qdq_code
+open_tar(struct qdq_dataset *ds, bool gzip, struct qdq_error *err)
+{
+    const struct qdqi_tar_options options = {gzip, ds->most_unpacked,
+                                             qdqi_sets_is_input};
+    enum qdq_code code =
+        qdqi_tar_open(ds->fd, ds->info.size, &options, ds->arena, &ds->tar, err);
+    if (code == QDQ_OK && qdqi_tar_count(ds->tar) == 0)
+        code = invalid_file(err, "is a tar archive without test_data_set_N/input_M.pb");
+    return code;
+}
+
+/* Recognizes the form by the first bytes and opens the archive, if it is one. */
+static enum qdq_code
+open_form(struct qdq_dataset *ds, struct qdq_error *err)
+{
+    unsigned char start[TAR_MAGIC_AT + 5];
+    size_t got;
+    int number = qdqi_file_read(ds->fd, 0, start, sizeof start, &got);
+    if (number != 0)
+        return file_failed(err, number);
+    if (got == 0)
+        return invalid_file(err, "is empty");
+    if (got >= QDQI_NPY_MAGIC_SIZE &&
+        memcmp(start, QDQI_NPY_MAGIC, QDQI_NPY_MAGIC_SIZE) == 0)
+        return QDQ_OK;
+    if (got >= 4 &&
+        (memcmp(start, "PK\3\4", 4) == 0 || memcmp(start, "PK\5\6", 4) == 0))
+        return qdqi_npz_open(ds->fd, ds->info.size, &ds->npz, err);
+    if (got >= 2 && memcmp(start, "\x1f\x8b", 2) == 0)
+        return open_tar(ds, true, err);
+    if (got == sizeof start && memcmp(start + TAR_MAGIC_AT, "ustar", 5) == 0)
+        return open_tar(ds, false, err);
+    return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy, "
+                             "a .tar or a .tar.gz file");
+}
+
+static enum qdq_code
+check_array(const struct qdqi_npy *npy, const char *name, uint64_t size,
+            struct qdq_error *err)
+{
+    if (npy->rank == 0)
+        return qdqi_array_invalid(name, err,
+                                  "a scalar; samples lie along axis 0 of an array");
+    if (npy->shape[0] == 0)
+        return qdqi_array_invalid(name, err,
+                                  "it has no samples: axis 0 has the size 0");
+    if (npy->fortran && npy->size > QDQI_FORTRAN_MAX)
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_INPUT, name,
+                             "array '%s': %" PRIu64
+                             " bytes in Fortran order; at most %d can be "
+                             "reordered (numpy.ascontiguousarray does it)",
+                             name, npy->size, QDQI_FORTRAN_MAX);
+    uint64_t there = size < npy->offset ? 0 : size - npy->offset;
+    if (there < npy->size)
+        return qdqi_array_invalid(
+            name, err, "truncated: %" PRIu64 " bytes of %" PRIu64 " are there", there,
+            npy->size);
+    if (there > npy->size)
+        return qdqi_array_invalid(
+            name, err, "%" PRIu64 " bytes follow its last element", there - npy->size);
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_dataset_check_arrays(size_t n, struct qdq_error *err)
+{
+    if (n <= QDQI_MAX_ARRAYS)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                         "the dataset has more than %d arrays", QDQI_MAX_ARRAYS);
+}
+
+/* Reads the header of one array, from a stream of `size` bytes, into arrays[n]. */
+static enum qdq_code
+add_array(struct qdq_dataset *ds, size_t member, const char *name, uint64_t size,
+          struct qdq_error *err)
+{
+    struct qdqi_stream stream;
+    struct qdqi_npy npy;
+    name = qdqi_arena_strdup(ds->arena, name);
+    if (!name)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_stream_open(ds->fd, ds->npz, member, name, &stream, err);
+    if (code != QDQ_OK)
+        return code;
+    code = qdqi_npy_read(&stream, &npy, err);
+    qdqi_stream_close(&stream);
+    if (code == QDQ_OK)
+        code = check_array(&npy, name, size, err);
+    if (code != QDQ_OK)
+        return code;
+    int64_t *shape = qdqi_arena_array(ds->arena, npy.rank, sizeof *shape);
+    if (!shape)
+        return qdqi_no_memory(err);
+    memcpy(shape, npy.shape, npy.rank * sizeof *shape);
+    size_t n = ds->info.n_arrays++;
+    ds->arrays[n] =
+        (struct qdq_array){name, qdqi_dtype_name(npy.dtype), npy.rank, shape};
+    ds->items[n] = (struct qdqi_item){npy.dtype,  npy.big_endian, npy.fortran, member,
+                                      npy.offset, npy.size,       QDQI_NAMED};
+    return QDQ_OK;
+}
+
+static enum qdq_code
+add_members(struct qdq_dataset *ds, struct qdq_error *err)
+{
+    struct qdqi_map *names = qdqi_map_new(ds->arena);
+    if (!names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < qdqi_npz_count(ds->npz); i++) {
+        struct qdqi_npz_entry entry;
+        enum qdq_code code = qdqi_npz_entry(ds->npz, i, &entry, err);
+        if (code != QDQ_OK)
+            return code;
+        if (entry.folder)
+            continue;
+        if (qdqi_map_get(names, entry.name))
+            return qdqi_array_invalid(entry.name, err, "the name is there twice");
+        code = qdqi_dataset_check_arrays(ds->info.n_arrays + 1, err);
+        if (code == QDQ_OK)
+            code = add_array(ds, i, entry.name, entry.size, err);
+        if (code != QDQ_OK)
+            return code;
+        struct qdq_array *array = &ds->arrays[ds->info.n_arrays - 1];
+        if (!qdqi_map_put(names, array->name, array))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+/* Checks that axis 0, which counts samples, has the same size in all arrays. */
+static enum qdq_code
+check_samples(struct qdq_dataset *ds, struct qdq_error *err)
+{
+    const struct qdq_array *first = ds->arrays;
+    if (ds->info.n_arrays == 0)
+        return invalid_file(err, "holds no array");
+    for (size_t i = 1; i < ds->info.n_arrays; i++) {
+        const struct qdq_array *array = &ds->arrays[i];
+        if (array->shape[0] != first->shape[0])
+            return qdqi_array_invalid(array->name, err,
+                                      "%" PRId64 " samples along axis 0, but array "
+                                      "'%s' has %" PRId64,
+                                      array->shape[0], first->name, first->shape[0]);
+    }
+    ds->info.samples = first->shape[0];
+    return QDQ_OK;
+}
+
+static enum qdq_code
+read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
+{
+    size_t n = ds->npz   ? qdqi_npz_count(ds->npz)
+               : ds->tar ? qdqi_tar_count(ds->tar)
+                         : 1;
+    ds->arrays = qdqi_arena_array(ds->arena, n, sizeof *ds->arrays);
+    ds->items = qdqi_arena_array(ds->arena, n, sizeof *ds->items);
+    if (!ds->arrays || !ds->items)
+        return qdqi_no_memory(err);
+    ds->info.arrays = ds->arrays;
+    enum qdq_code code = ds->npz || ds->tar ? qdqi_sets_read(ds, err) : QDQ_OK;
+    if (code != QDQ_OK || ds->parts)
+        return code;
+    code = ds->npz ? add_members(ds, err) : add_array(ds, 0, "", ds->info.size, err);
+    return code == QDQ_OK ? check_samples(ds, err) : code;
+}
+
+enum qdq_code
+qdq_dataset_open(int fd, struct qdq_dataset **ret, struct qdq_error *err)
+{
+    return qdq_dataset_open_within(fd, &(struct qdq_limits){0}, ret, err);
+}
+
+enum qdq_code
+qdq_dataset_open_within(int fd, const struct qdq_limits *limits,
+                        struct qdq_dataset **ret, struct qdq_error *err)
+{
+    struct qdq_dataset *ds = calloc(1, sizeof *ds);
+    if (!ds)
+        return qdqi_no_memory(err);
+    ds->fd = -1;
+    ds->most_unpacked = limits->archive_bytes ? limits->archive_bytes : UNPACKED_MAX;
+    ds->arena = qdqi_arena_new();
+    enum qdq_code code = ds->arena ? adopt_file(ds, fd, err) : qdqi_no_memory(err);
+    if (code == QDQ_OK)
+        code = open_form(ds, err);
+    if (code == QDQ_OK)
+        code = read_arrays(ds, err);
+    if (code != QDQ_OK) {
+        qdq_dataset_free(&ds);
+        return code;
+    }
+    *ret = ds;
+    return QDQ_OK;
+}
+
+void
+qdq_dataset_free(struct qdq_dataset **dataset)
+{
+    if (!dataset || !*dataset)
+        return;
+    struct qdq_dataset *ds = *dataset;
+    qdqi_npz_close(&ds->npz);
+    qdqi_tar_close(&ds->tar);
+    if (ds->fd >= 0)
+        close(ds->fd);
+    qdqi_arena_free(&ds->arena);
+    free(ds);
+    *dataset = NULL;
+}
+
+const struct qdq_dataset_info *
+qdq_dataset_info(const struct qdq_dataset *dataset)
+{
+    return &dataset->info;
+}
+
+enum qdqi_dtype
+qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i)
+{
+    return dataset->items[i].dtype;
+}
+
+int
+qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i)
+{
+    return dataset->items[i].input;
+}
+
+bool
+qdqi_dataset_is_cut(const struct qdq_dataset *dataset)
+{
+    return dataset->parts;
+}
+
+const int64_t *
+qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i, int64_t sample,
+                  size_t *ret_elements)
+{
+    const struct qdqi_sample_file *part =
+        &dataset->parts[(size_t)sample * dataset->info.n_arrays + i];
+    *ret_elements = (size_t)part->n;
+    return part->shape;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a dataset, for the files that open one and for reader.c. */
+#ifndef QDQI_FILES_DATA_DATASET_H
+#define QDQI_FILES_DATA_DATASET_H
+
+#include "ground/base/arena.h"
+#include "ground/base/dtype.h"
+#include "files/data/npz.h"
+#include "files/data/random.h"
+#include "files/data/tar.h"
+#include "qdq/dataset.h"
+
+/* The properties of an array that a reader needs beyond struct qdq_array. */
+struct qdqi_item {
+    enum qdqi_dtype dtype;
+    bool big_endian, fortran;
+    size_t member;   /* index of the member in the npz */
+    uint64_t offset; /* offset of the first element in the stream */
+    uint64_t size;   /* bytes of all elements; > 0 */
+    /* index of the model's input when the file does not name the array; else
+       QDQI_NAMED */
+    int input;
+};
+
+enum {
+    QDQI_NAMED = -1,
+    QDQI_MAX_ARRAYS = 4096, /* of one dataset, or of one test data set */
+};
+
+/* LIMIT_EXCEEDED when a dataset of n arrays has too many. */
+enum qdq_code qdqi_dataset_check_arrays(size_t n, struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* One sample of one array, where each sample is a file of its own and has its own
+   shape. */
+struct qdqi_sample_file {
+    size_t member;      /* index of the member in the archive */
+    uint64_t file_size; /* bytes of the member */
+    unsigned field;     /* number of the TensorProto's field that holds the elements */
+    uint64_t n;         /* number of elements */
+    const int64_t *shape; /* rank - 1 sizes: axis 0 of the array counts samples */
+};
+
+struct qdq_dataset {
+    struct qdqi_arena *arena;
+    int fd;               /* a duplicate that the dataset owns; -1: none */
+    struct qdqi_npz *npz; /* set for a zip archive, else NULL */
+    struct qdqi_tar *tar; /* set for a tar archive, else NULL */
+    struct qdq_dataset_info info;
+    struct qdq_array *arrays; /* the array behind info.arrays */
+    struct qdqi_item *items;  /* one for each array */
+    struct qdqi_draw *draws;  /* one for each array of random samples, else NULL */
+    uint64_t most_unpacked;   /* limit of the bytes that a packed archive unpacks to */
+    /* Set for ONNX's test data: [sample * n_arrays + array]. */
+    struct qdqi_sample_file *parts;
+};
+
+#endif

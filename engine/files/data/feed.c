@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "files/data/feed.h"
+#include "files/data/buffer.h"
+#include "files/data/cast.h"
+#include "files/data/reader.h"
+
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements are read and cast in pieces of this size. */
+enum { PIECE = 64 * 1024 };
+
+/* One model input and the array that feeds it. */
+struct binding {
+    struct qdqi_reader *reader;
+    struct qdqi_cast cast;
+    size_t from_size, to_size; /* bytes of one element */
+    size_t array;              /* index of the array in the dataset */
+    /* elements along the axes behind axis 0 of the array; the largest number, where
+       samples differ */
+    size_t row;
+    bool drops_axis0;        /* the array has one axis more than the input */
+    int64_t *shape;          /* shape of the input in a run */
+    struct qdqi_buffer data; /* the elements of the current run */
+};
+
+struct qdqi_feed {
+    struct qdqi_arena *arena;
+    struct qdq_dataset *dataset;
+    size_t n;
+    struct binding *bindings;
+    struct qdqi_input *inputs; /* in the order of the model's inputs */
+    bool *used;                /* for each array of the dataset: an input reads it */
+    int64_t rows;              /* samples that one run takes */
+    /* the model or the data fixes the batch: no run can have fewer samples */
+    bool fixed;
+    bool cut; /* each sample has a shape of its own */
+    int64_t available, first, samples, done;
+    int64_t in_run; /* samples of the last run */
+    size_t n_warnings;
+    /* room for one warning for each input, one for each array and one more */
+    struct qdq_warning *warnings;
+    /* elements as read, and as cast */
+    alignas(max_align_t) unsigned char piece[PIECE], wide[PIECE];
+};
+
+/* --- opening: matching arrays and inputs --------------------------------- */
+
+/* The type and shape that the model wants, or that the data has, as "float32
+   [N,3,32]". */
+struct shape_text {
+    char text[160];
+};
+
+static struct shape_text
+describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *dims,
+         const int64_t *shape)
+{
+    struct shape_text s;
+    size_t len = (size_t)snprintf(s.text, sizeof s.text, "%.20s%s",
+                                  *dtype ? dtype : "any type", has_shape ? " [" : "");
+    if (!has_shape)
+        return s;
+    for (size_t i = 0; i < rank; i++) {
+        char one[40];
+        /* -1: open, or different between samples */
+        int64_t value = dims ? dims[i].value : shape[i];
+        if (value > 0 || (value == 0 && !dims))
+            snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
+        else
+            snprintf(one, sizeof one, "%s?", i ? "," : "");
+        if (len + strlen(one) + sizeof ",...]" > sizeof s.text) {
+            len += (size_t)snprintf(s.text + len, sizeof s.text - len, ",...");
+            break;
+        }
+        len += (size_t)snprintf(s.text + len, sizeof s.text - len, "%s", one);
+    }
+    snprintf(s.text + len, sizeof s.text - len, "]");
+    return s;
+}
+
+/* Axis 0 of an array that is cut counts the sets; it is no axis of what they hold. */
+static enum qdq_code
+mismatch(const struct qdqi_feed *feed, const struct qdq_value *input,
+         const struct qdq_array *array, const char *what, struct qdq_error *err)
+{
+    size_t first = feed->cut ? 1 : 0;
+    struct shape_text wanted =
+        describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
+    struct shape_text given =
+        describe(array->dtype, true, array->rank - first, NULL, array->shape + first);
+    return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                         "input '%s' wants %s, %s %s: %s", input->name, wanted.text,
+                         feed->cut ? "the sets have" : "the data has", given.text,
+                         what);
+}
+
+static void
+warn(struct qdqi_feed *feed, const char *code, const char *node, const char *detail)
+{
+    if (detail) /* a warning is dropped when there is no memory for it */
+        feed->warnings[feed->n_warnings++] =
+            (struct qdq_warning){code, detail, node, NULL};
+}
+
+/* Returns the type of an input; the array's type when the model declares none. */
+static enum qdqi_dtype
+wanted_dtype(const struct qdq_value *input, enum qdqi_dtype given)
+{
+    if (!*input->dtype)
+        return given;
+    for (int i = 1; i < QDQI_N_DTYPES; i++)
+        if (strcmp(qdqi_dtype_name(i), input->dtype) == 0)
+            return (enum qdqi_dtype)i;
+    return QDQI_UNKNOWN;
+}
+
+/* Returns whether the sizes fit the axes of the input from `first` on. */
+static bool
+axes_fit(const struct qdq_value *input, size_t first, const int64_t *shape)
+{
+    for (size_t i = first; i < input->rank; i++)
+        if (input->dims[i].value > 0 && input->dims[i].value != shape[i - first])
+            return false;
+    return true;
+}
+
+/* Returns the shape of a sample that is fed unchanged, and its number of elements. */
+static const int64_t *
+sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t *ret_n)
+{
+    const struct qdq_array *whole = &qdq_dataset_info(feed->dataset)->arrays[array];
+    if (feed->cut)
+        return qdqi_dataset_part(feed->dataset, array, sample, ret_n);
+    *ret_n = 1;
+    /* the product was checked when the dataset was opened */
+    for (size_t i = 1; i < whole->rank; i++)
+        *ret_n *= (size_t)whole->shape[i];
+    return whole->shape + 1;
+}
+
+/* Checks samples that are fed unchanged: each must fit the input. */
+static enum qdq_code
+fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
+            const struct qdq_array *array, struct qdq_error *err)
+{
+    size_t n, at = (size_t)(array - qdq_dataset_info(feed->dataset)->arrays);
+    for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++)
+        if (!axes_fit(input, 0, sample_shape(feed, at, i, &n))) {
+            char what[80] = "the shape of a sample differs";
+            if (feed->cut)
+                snprintf(what, sizeof what, "the shape of sample %" PRId64 " differs",
+                         i);
+            return mismatch(feed, input, array, what, err);
+        }
+    return QDQ_OK;
+}
+
+/* Finds how the array is cut into samples. *ret_rows is the number of samples that
+   the input takes in one run; 0 where it takes any number. */
+static enum qdq_code
+fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
+          const struct qdq_array *array, struct binding *binding, int64_t *ret_rows,
+          struct qdq_error *err)
+{
+    *ret_rows = feed->cut ? 1 : 0;
+    binding->drops_axis0 = feed->cut;
+    if (!input->has_shape)
+        return QDQ_OK;
+    if (array->rank == input->rank + 1) {
+        binding->drops_axis0 = true;
+        *ret_rows = 1;
+        return fit_samples(feed, input, array, err);
+    }
+    if (array->rank != input->rank || feed->cut)
+        return mismatch(feed, input, array, "the rank differs", err);
+    if (!axes_fit(input, 1, array->shape + 1))
+        return mismatch(feed, input, array, "the shape behind axis 0 differs", err);
+    if (input->dims[0].value > 0)
+        *ret_rows = input->dims[0].value;
+    if (*ret_rows > array->shape[0])
+        return mismatch(feed, input, array, "fewer samples than the batch of the model",
+                        err);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
+           const struct qdq_array *array, enum qdqi_dtype from, struct qdq_error *err)
+{
+    struct binding *binding = &feed->bindings[i];
+    struct qdqi_input *input = &feed->inputs[i];
+    input->dtype = wanted_dtype(wanted, from);
+    binding->cast = qdqi_cast_find(from, input->dtype);
+    if (!binding->cast.fn)
+        return mismatch(feed, wanted, array, "this cast may lose, so it is not made",
+                        err);
+    if (binding->cast.lossy)
+        warn(feed, "float64_cast", input->name,
+             qdqi_arena_printf(
+                 feed->arena, "input '%s': %s data is rounded to %s for the model",
+                 input->name, array->dtype, qdqi_dtype_name(input->dtype)));
+    binding->from_size = qdqi_dtype_size(from);
+    binding->to_size = qdqi_dtype_size(input->dtype);
+    return QDQ_OK;
+}
+
+/* Sets the shape of an input in a run; axis 0 is set again for each run. */
+static enum qdq_code
+bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
+           struct binding *binding, struct qdqi_input *input, struct qdq_error *err)
+{
+    size_t skip = binding->drops_axis0 ? 1 : 0;
+    int64_t *shape = qdqi_arena_array(feed->arena, array->rank, sizeof *shape);
+    if (!shape)
+        return qdqi_no_memory(err);
+    memcpy(shape, array->shape + skip, (array->rank - skip) * sizeof *shape);
+    input->rank = array->rank - skip;
+    input->shape = binding->shape = shape;
+    for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++) {
+        size_t n;
+        sample_shape(feed, binding->array, i, &n);
+        if (n > binding->row)
+            binding->row = n;
+    }
+    return QDQ_OK;
+}
+
+static const struct qdq_array *
+find_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model,
+           size_t input)
+{
+    const struct qdq_dataset_info *info = qdq_dataset_info(dataset);
+    if (info->n_arrays == 1 && !*info->arrays[0].name && model->n_inputs == 1)
+        return info->arrays;
+    for (size_t i = 0; i < info->n_arrays; i++) {
+        int place = qdqi_dataset_input(dataset, i);
+        if (place >= 0 ? (size_t)place == input
+                       : strcmp(info->arrays[i].name, model->inputs[input].name) == 0)
+            return &info->arrays[i];
+    }
+    return NULL;
+}
+
+static enum qdq_code
+no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
+         struct qdq_error *err)
+{
+    struct shape_text wanted =
+        describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
+    if (!*info->arrays[0].name)
+        return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                             "the model has several inputs, '%s' (%s) among them: an "
+                             ".npy file holds one array; send an .npz file",
+                             input->name, wanted.text);
+    return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                         "input '%s' wants %s, the data has no array of that name (but "
+                         "'%s'%s)%s",
+                         input->name, wanted.text, info->arrays[0].name,
+                         info->n_arrays > 1 ? " and others" : "",
+                         input->has_shape && input->rank == 0
+                             ? ": give a scalar as an array of rank 1 with one value "
+                               "for each sample"
+                             : "");
+}
+
+/* Binds input i to its array and updates the number of samples of one run. */
+static enum qdq_code
+bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
+           struct qdq_error *err)
+{
+    const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
+    const struct qdq_value *input = &model->inputs[i];
+    const struct qdq_array *array = find_array(feed->dataset, model, i);
+    struct binding *binding = &feed->bindings[i];
+    int64_t rows;
+    if (!array)
+        return no_array(info, input, err);
+    size_t at = (size_t)(array - info->arrays);
+    binding->array = at;
+    feed->used[at] = true;
+    feed->inputs[i].name = qdqi_arena_strdup(feed->arena, input->name);
+    if (!feed->inputs[i].name)
+        return qdqi_no_memory(err);
+    enum qdq_code code =
+        bind_dtype(feed, i, input, array, qdqi_dataset_dtype(feed->dataset, at), err);
+    if (code == QDQ_OK)
+        code = fit_shape(feed, input, array, binding, &rows, err);
+    if (code == QDQ_OK)
+        code = bind_shape(feed, array, binding, &feed->inputs[i], err);
+    if (code != QDQ_OK)
+        return code;
+    if (rows > 0 && feed->fixed && rows != feed->rows)
+        return mismatch(feed, input, array,
+                        "other inputs take another number of samples", err);
+    if (rows > 0) {
+        feed->fixed = true;
+        feed->rows = rows;
+    }
+    return qdqi_reader_open(feed->dataset, at, &binding->reader, err);
+}
+
+static void
+warn_ignored(struct qdqi_feed *feed)
+{
+    const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
+    for (size_t i = 0; i < info->n_arrays; i++)
+        if (!feed->used[i])
+            warn(feed, "array_ignored", info->arrays[i].name,
+                 qdqi_arena_printf(feed->arena, "the model has no input '%s'",
+                                   info->arrays[i].name));
+}
+
+/* --- opening: samples and memory ------------------------------------------ */
+
+static enum qdq_code
+skip_samples(const struct qdqi_feed *feed, struct binding *b, struct qdq_error *err)
+{
+    uint64_t elements = (uint64_t)feed->first * b->row;
+    if (feed->cut) {
+        elements = 0;
+        for (int64_t i = 0; i < feed->first; i++) {
+            size_t n;
+            sample_shape(feed, b->array, i, &n);
+            elements += n;
+        }
+    }
+    return qdqi_reader_skip(b->reader, elements * b->from_size, err);
+}
+
+/* Chooses the samples of the runs, and moves the readers to the first of them. */
+static enum qdq_code
+choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
+               struct qdq_error *err)
+{
+    int64_t there = qdq_dataset_info(feed->dataset)->samples;
+    int64_t rows = feed->rows;
+    int64_t first = options->first < there ? options->first : there;
+    int64_t dropped = feed->fixed ? there % rows : 0;
+    feed->available = there - dropped;
+    if (dropped > 0)
+        warn(feed, "remainder_dropped", NULL,
+             qdqi_arena_printf(feed->arena,
+                               "the last %" PRId64 " of %" PRId64
+                               " samples do not fill "
+                               "the model's batch of %" PRId64,
+                               dropped, there, rows));
+    /* the boundaries of fixed batches do not move */
+    if (feed->fixed && first % rows != 0)
+        first += rows - first % rows;
+    feed->samples = feed->available > first ? feed->available - first : 0;
+    int64_t most = options->max_samples;
+    if (feed->fixed && most > 0)
+        most = most < rows ? rows : most - most % rows;
+    if (most > 0 && most < feed->samples)
+        feed->samples = most;
+    feed->first = first;
+    for (size_t i = 0; i < feed->n && feed->samples > 0; i++) {
+        enum qdq_code code = skip_samples(feed, &feed->bindings[i], err);
+        if (code != QDQ_OK)
+            return code;
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+make_buffers(struct qdqi_feed *feed, struct qdq_error *err)
+{
+    int64_t rows = feed->rows < feed->samples ? feed->rows : feed->samples;
+    for (size_t i = 0; i < feed->n && rows > 0; i++) {
+        struct binding *b = &feed->bindings[i];
+        size_t size;
+        if (__builtin_mul_overflow(b->row, b->to_size, &size) ||
+            __builtin_mul_overflow(size, (size_t)rows, &size) ||
+            size > QDQI_FEED_MAX_INPUT)
+            return qdq_error_set(
+                err, QDQ_LIMIT_EXCEEDED, QDQ_AT_INPUT, feed->inputs[i].name,
+                "input '%s': %" PRId64 " samples of one run are larger "
+                "than %d bytes",
+                feed->inputs[i].name, rows, QDQI_FEED_MAX_INPUT);
+        enum qdq_code code = qdqi_buffer_new(size, QDQI_BUFFER_LARGE, &b->data, err);
+        if (code != QDQ_OK)
+            return code;
+        feed->inputs[i].data = b->data.data;
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_feed(struct qdqi_feed *feed, const struct qdq_model_info *model,
+          const struct qdqi_feed_options *options, struct qdq_error *err)
+{
+    size_t n_arrays = qdq_dataset_info(feed->dataset)->n_arrays;
+    if (model->n_inputs == 0)
+        return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_NOTHING, NULL,
+                             "the model has no input, so no data can be fed to it");
+    feed->n = model->n_inputs;
+    feed->rows = options->batch;
+    feed->bindings = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->bindings);
+    feed->inputs = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->inputs);
+    feed->warnings =
+        qdqi_arena_array(feed->arena, feed->n + n_arrays + 1, sizeof *feed->warnings);
+    feed->used = qdqi_arena_array(feed->arena, n_arrays, sizeof *feed->used);
+    if (!feed->bindings || !feed->inputs || !feed->warnings || !feed->used)
+        return qdqi_no_memory(err);
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < feed->n && code == QDQ_OK; i++)
+        code = bind_input(feed, model, i, err);
+    if (code != QDQ_OK)
+        return code;
+    warn_ignored(feed);
+    code = choose_samples(feed, options, err);
+    return code == QDQ_OK ? make_buffers(feed, err) : code;
+}
+
+enum qdq_code
+qdqi_feed_open(const struct qdq_model_info *model, struct qdq_dataset *dataset,
+               const struct qdqi_feed_options *options, struct qdqi_feed **ret,
+               struct qdq_error *err)
+{
+    struct qdqi_feed *feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return qdqi_no_memory(err);
+    feed->dataset = dataset;
+    feed->cut = qdqi_dataset_is_cut(dataset);
+    feed->arena = qdqi_arena_new();
+    enum qdq_code code =
+        feed->arena ? open_feed(feed, model, options, err) : qdqi_no_memory(err);
+    if (code != QDQ_OK) {
+        qdqi_feed_close(&feed);
+        return code;
+    }
+    *ret = feed;
+    return QDQ_OK;
+}
+
+void
+qdqi_feed_close(struct qdqi_feed **feed)
+{
+    if (!feed || !*feed)
+        return;
+    for (size_t i = 0; (*feed)->bindings && i < (*feed)->n; i++) {
+        qdqi_reader_close(&(*feed)->bindings[i].reader);
+        qdqi_buffer_free(&(*feed)->bindings[i].data);
+    }
+    qdqi_arena_free(&(*feed)->arena);
+    free(*feed);
+    *feed = NULL;
+}
+
+int64_t
+qdqi_feed_samples(const struct qdqi_feed *feed)
+{
+    return feed->samples;
+}
+
+int64_t
+qdqi_feed_runs(const struct qdqi_feed *feed)
+{
+    return feed->samples / feed->rows + (feed->samples % feed->rows != 0);
+}
+
+int64_t
+qdqi_feed_run_samples(const struct qdqi_feed *feed)
+{
+    return feed->rows;
+}
+
+size_t
+qdqi_feed_run_bytes(const struct qdqi_feed *feed)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < feed->n; i++)
+        sum += feed->bindings[i].row * feed->bindings[i].to_size * (size_t)feed->rows;
+    return sum;
+}
+
+int64_t
+qdqi_feed_available(const struct qdqi_feed *feed)
+{
+    return feed->available;
+}
+
+size_t
+qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning **ret)
+{
+    *ret = feed->warnings;
+    return feed->n_warnings;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+static enum qdq_code
+fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_error *err)
+{
+    size_t most = PIECE / (b->from_size > b->to_size ? b->from_size : b->to_size);
+    for (size_t done = 0; done < elements;) {
+        size_t n = elements - done < most ? elements - done : most;
+        enum qdq_code code =
+            qdqi_reader_read(b->reader, feed->piece, n * b->from_size, err);
+        if (code != QDQ_OK)
+            return code;
+        b->cast.fn(feed->wide, feed->piece, n);
+        code = qdqi_buffer_write(&b->data, done * b->to_size, feed->wide,
+                                 n * b->to_size, err);
+        if (code != QDQ_OK)
+            return code;
+        done += n;
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
+               int64_t *ret_samples, struct qdq_error *err)
+{
+    int64_t left = feed->samples - feed->done;
+    int64_t rows = left < feed->rows ? left : feed->rows;
+    for (size_t i = 0; i < feed->n && rows > 0; i++) {
+        struct binding *b = &feed->bindings[i];
+        struct qdqi_input *input = &feed->inputs[i];
+        size_t elements = b->row * (size_t)rows;
+        if (feed->cut)
+            memcpy(b->shape,
+                   sample_shape(feed, b->array, feed->first + feed->done, &elements),
+                   input->rank * sizeof *b->shape);
+        enum qdq_code code = fill(feed, b, elements, err);
+        if (code != QDQ_OK)
+            return code;
+        if (!b->drops_axis0)
+            b->shape[0] = rows;
+        input->data = b->data.data;
+        input->size = elements * b->to_size;
+    }
+    feed->done += rows;
+    feed->in_run = rows;
+    *ret = feed->inputs;
+    *ret_samples = rows;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_name_samples(int64_t first, int64_t n, enum qdq_code code, struct qdq_error *err)
+{
+    if (code != QDQ_RUN_FAILED || !err)
+        return code;
+    const struct qdq_error why = *err;
+    *err = (struct qdq_error){0};
+    return n > 1 ? qdq_error_set(err, code, why.kind, why.where,
+                                 "samples %lld to %lld: %s", (long long)first,
+                                 (long long)(first + n - 1), why.text)
+                 : qdq_error_set(err, code, why.kind, why.where, "sample %lld: %s",
+                                 (long long)first, why.text);
+}
+
+enum qdq_code
+qdqi_feed_name_samples(const struct qdqi_feed *feed, enum qdq_code code,
+                       struct qdq_error *err)
+{
+    return qdqi_name_samples(feed->first + feed->done - feed->in_run, feed->in_run,
+                             code, err);
+}
+
+const struct qdqi_input *
+qdqi_feed_sample(struct qdqi_feed *feed, int64_t i)
+{
+    if (feed->fixed || i < 0 || i >= feed->in_run)
+        return NULL;
+    for (size_t k = 0; k < feed->n; k++) {
+        struct binding *b = &feed->bindings[k];
+        size_t size = b->row * b->to_size;
+        b->shape[0] = 1;
+        feed->inputs[k].data = b->data.data + (size_t)i * size;
+        feed->inputs[k].size = size;
+    }
+    return feed->inputs;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams one array of a dataset as little-endian elements in C order, whatever the
+   byte order and axis order of its file. */
+#ifndef QDQI_FILES_DATA_READER_H
+#define QDQI_FILES_DATA_READER_H
+
+#include "ground/base/dtype.h"
+#include "qdq/dataset.h"
+
+/* Limits an array in Fortran order, in bytes: it is held twice while it is
+   reordered. */
+enum { QDQI_FORTRAN_MAX = 256 << 20 };
+
+struct qdqi_reader;
+
+/* Returns the element type of array `i` of the dataset. */
+enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
+/* Returns the index of the model's input for array `i`, where only the file's number
+   says so; else -1. */
+int qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i);
+/* Returns whether each sample has a shape of its own. */
+bool qdqi_dataset_is_cut(const struct qdq_dataset *dataset);
+/* Returns that shape, without axis 0 of the array, and the number of elements. For a
+   dataset in which each sample has a shape of its own. */
+const int64_t *qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i,
+                                 int64_t sample, size_t *ret_elements);
+
+/* Opens a reader at element 0. Several readers of one dataset may be open at once. */
+enum qdq_code qdqi_reader_open(struct qdq_dataset *dataset, size_t array,
+                               struct qdqi_reader **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+/*
+ * Reads the next `size` bytes, a multiple of the element's size. INVALID_DATASET when
+ * the array ends or is damaged there. The checksum of an npz member is verified when
+ * its last element is read.
+ */
+enum qdq_code qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+/* Skips `size` bytes; reads nothing when the array lies uncompressed in the file. */
+enum qdq_code qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_reader_close(struct qdqi_reader **reader);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "files/model/model.h"
+
+#include <string.h>
+
+uint64_t
+qdqi_model_bytes(const struct qdq_model *model)
+{
+    return model->info.size + model->info.external_size;
+}
+
+bool
+qdqi_is_onnx_domain(const char *domain)
+{
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+int64_t
+qdqi_model_opset(const Onnx__ModelProto *proto)
+{
+    for (size_t i = 0; i < proto->n_opset_import; i++)
+        if (qdqi_is_onnx_domain(proto->opset_import[i]->domain))
+            return proto->opset_import[i]->version;
+    return 0;
+}
+
+const Onnx__AttributeProto *
+qdqi_node_attribute(const Onnx__NodeProto *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->name && strcmp(node->attribute[i]->name, name) == 0)
+            return node->attribute[i];
+    return NULL;
+}
+
+int
+qdqi_node_variable_input(const struct qdqi_node *node)
+{
+    if (node->proto->n_input != 2 || !node->inputs[0] || !node->inputs[1] ||
+        node->inputs[0]->is_fixed == node->inputs[1]->is_fixed ||
+        qdqi_node_attribute(node->proto, "axis"))
+        return -1;
+    return node->inputs[0]->is_fixed;
+}
+
+static bool
+is_used(const struct qdqi_tensor *t)
+{
+    return t && (t->uses || t->is_output || t->is_captured);
+}
+
+bool
+qdqi_model_keeps_state(const struct qdq_model *model)
+{
+    bool keeps = false;
+    for (size_t i = 0; !keeps && i < model->graph.n_nodes; i++) {
+        const struct qdqi_node *node = &model->graph.nodes[i];
+        if (qdqi_node_is(node->proto, "BatchNormalization") &&
+            qdqi_node_int(node->proto, "training_mode", 0))
+            for (size_t k = 1; k < node->proto->n_output; k++)
+                keeps |= is_used(node->outputs[k]);
+    }
+    return keeps;
+}
+
+int64_t
+qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node, name);
+    return a && a->has_i ? a->i : otherwise;
+}
+
+bool
+qdqi_node_is(const Onnx__NodeProto *node, const char *op)
+{
+    return qdqi_is_onnx_domain(node->domain) && strcmp(node->op_type, op) == 0;
+}
+
+bool
+qdqi_node_is_one_of(const Onnx__NodeProto *node, const char *const *ops)
+{
+    for (; *ops; ops++)
+        if (qdqi_node_is(node, *ops))
+            return true;
+    return false;
+}
+
+static bool
+is_one(const Onnx__NodeProto *node, const char *attribute)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node, attribute);
+    return !a || !a->has_f || a->f == 1;
+}
+
+bool
+qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm)
+{
+    return is_one(gemm, "alpha") && is_one(gemm, "beta");
+}
+
+void
+qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value)
+{
+    attribute->has_type = 1;
+    attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    attribute->has_i = 1;
+    attribute->i = value;
+}
+
+static void *
+arena_alloc(void *arena, size_t size)
+{
+    return qdqi_arena_alloc(arena, size);
+}
+
+static void
+arena_free(void *arena, void *pointer)
+{
+    (void)arena;
+    (void)pointer;
+}
+
+ProtobufCAllocator
+qdqi_arena_allocator(struct qdqi_arena *arena)
+{
+    return (ProtobufCAllocator){arena_alloc, arena_free, arena};
+}
+
+const struct qdq_model_info *
+qdq_model_info(const struct qdq_model *model)
+{
+    return &model->info;
+}
+
+bool
+qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
+                 size_t *ret_rank)
+{
+    if (!tensor->view.stored)
+        return false;
+    *ret = tensor->view.dims;
+    *ret_rank = tensor->view.rank;
+    return true;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Infers the element types of all tensors by the rows of tbl/types.h. */
+#include "config.h"
+#include "files/model/model.h"
+
+#include <string.h>
+
+enum rule { SAME, FIXED, ATTR, LIKE, VALUE };
+
+struct type_rule {
+    const char *op;
+    enum rule rule;
+    int argument;
+};
+
+static const struct type_rule rules[] = {
+#define TYPE_RULE(op, rule, argument) {op, rule, argument},
+#define REST_RULE(op, rule, argument)
+#include "ground/tbl/types.h"
+#undef TYPE_RULE
+#undef REST_RULE
+};
+
+static const struct type_rule rest_rules[] = {
+#define TYPE_RULE(op, rule, argument)
+#define REST_RULE(op, rule, argument) {op, rule, argument},
+#include "ground/tbl/types.h"
+#undef TYPE_RULE
+#undef REST_RULE
+};
+
+enum {
+    N_RULES = sizeof rules / sizeof *rules,
+    N_REST_RULES = sizeof rest_rules / sizeof *rest_rules
+};
+
+/* Attributes that name an element type; no operator has two of them. */
+static const char *const type_attributes[] = {
+    "to", "dtype", "output_dtype", "output_datatype", "stash_type",
+};
+
+static enum qdqi_dtype
+input_dtype(const struct qdqi_node *node, int i)
+{
+    return (size_t)i < node->proto->n_input && node->inputs[i] ? node->inputs[i]->dtype
+                                                               : QDQI_UNKNOWN;
+}
+
+static bool
+known_dtype(enum qdqi_dtype dtype)
+{
+    return (int)dtype > 0 && dtype < QDQI_N_DTYPES;
+}
+
+/* Reads the type that an attribute names; QDQI_UNKNOWN also when the value is not a
+   type. */
+static bool
+attribute_dtype(const struct qdqi_node *node, enum qdqi_dtype *ret)
+{
+    const size_t n = sizeof type_attributes / sizeof *type_attributes;
+    const Onnx__AttributeProto *a = NULL;
+    for (size_t i = 0; i < n && !a; i++)
+        a = qdqi_node_attribute(node->proto, type_attributes[i]);
+    if (a)
+        *ret = a->has_i && a->i > 0 && a->i < QDQI_N_DTYPES ? (enum qdqi_dtype)a->i
+                                                            : QDQI_UNKNOWN;
+    return a != NULL;
+}
+
+static enum qdqi_dtype
+output_dtype(const struct qdqi_node *node, const struct type_rule *rule)
+{
+    const Onnx__AttributeProto *value;
+    enum qdqi_dtype said;
+    switch (rule->rule) {
+    case SAME:
+        return input_dtype(node, rule->argument);
+    case FIXED:
+        return (enum qdqi_dtype)rule->argument;
+    case ATTR:
+        return attribute_dtype(node, &said) ? said : (enum qdqi_dtype)rule->argument;
+    case LIKE:
+        return attribute_dtype(node, &said) ? said : input_dtype(node, rule->argument);
+    case VALUE:
+        value = qdqi_node_attribute(node->proto, "value");
+        return value && value->t ? (enum qdqi_dtype)value->t->data_type
+                                 : (enum qdqi_dtype)rule->argument;
+    }
+    return QDQI_UNKNOWN;
+}
+
+static const struct type_rule *
+rule_of_output(const struct type_rule *rule, size_t output)
+{
+    for (size_t i = 0; output > 0 && i < N_REST_RULES; i++)
+        if (strcmp(rest_rules[i].op, rule->op) == 0)
+            return &rest_rules[i];
+    return rule;
+}
+
+enum qdqi_dtype
+qdqi_output_dtype(const struct qdqi_node *node, size_t output)
+{
+    for (size_t i = 0; i < N_RULES; i++)
+        if (qdqi_node_is(node->proto, rules[i].op))
+            return output_dtype(node, rule_of_output(&rules[i], output));
+    return QDQI_UNKNOWN;
+}
+
+/* --- nested graphs -------------------------------------------------------- */
+
+/*
+ * How inputs and outputs of a control flow operator match those of its body, by
+ * position: input `inputs` of the owner is input `first` of the body, output 0 of the
+ * owner is output `outputs` of the body.
+ */
+struct body_rule {
+    const char *op;
+    size_t inputs, first, outputs;
+};
+
+static const struct body_rule body_rules[] = {
+    {"If", SIZE_MAX, 0, 0},
+    /* skips trip count and condition of the owner, counter and condition of the body */
+    {"Loop", 2, 2, 1},
+    {"Scan", 0, 0, 0}, /* from opset 9 on */
+};
+
+enum { OPSET_SCAN = 9 };
+
+static const struct body_rule *
+rule_of_body(const struct qdq_model *m, const struct qdqi_scope *scope)
+{
+    if (scope->owner < 0 || scope->is_opaque)
+        return NULL;
+    const Onnx__NodeProto *owner = m->graph.nodes[scope->owner].proto;
+    if (qdqi_node_is(owner, "Scan") && qdqi_model_opset(m->proto) < OPSET_SCAN)
+        return NULL;
+    for (size_t i = 0; i < sizeof body_rules / sizeof *body_rules; i++)
+        if (qdqi_node_is(owner, body_rules[i].op))
+            return &body_rules[i];
+    return NULL;
+}
+
+static struct qdqi_tensor *
+tensor_of(const struct qdq_model *m, const Onnx__ValueInfoProto *v)
+{
+    return v->name ? qdqi_map_get(m->graph.tensors, v->name) : NULL;
+}
+
+/* Gives inputs of a body that have no declared type the types of the owner's inputs. */
+static void
+type_nested_inputs(const struct qdq_model *m, size_t s)
+{
+    const struct qdqi_scope *scope = &m->graph.scopes[s];
+    const struct body_rule *rule = rule_of_body(m, scope);
+    if (!rule)
+        return;
+    const struct qdqi_node *owner = &m->graph.nodes[scope->owner];
+    for (size_t i = rule->first; i < scope->proto->n_input; i++) {
+        struct qdqi_tensor *t = tensor_of(m, scope->proto->input[i]);
+        if (t && !known_dtype(t->dtype) && rule->inputs != SIZE_MAX)
+            t->dtype = input_dtype(owner, (int)(rule->inputs + i - rule->first));
+    }
+}
+
+/* Gives the outputs of a node with bodies the types of the bodies' outputs. */
+static void
+type_owner(const struct qdq_model *m, size_t i)
+{
+    const struct qdqi_node *node = &m->graph.nodes[i];
+    for (size_t s = node->body; s > 0; s = m->graph.scopes[s].next) {
+        const struct qdqi_scope *scope = &m->graph.scopes[s];
+        const struct body_rule *rule = rule_of_body(m, scope);
+        for (size_t k = 0; rule && k < node->proto->n_output; k++) {
+            size_t at = k + rule->outputs;
+            const struct qdqi_tensor *t = at < scope->proto->n_output
+                                              ? tensor_of(m, scope->proto->output[at])
+                                              : NULL;
+            if (t && node->outputs[k] && !known_dtype(node->outputs[k]->dtype))
+                node->outputs[k]->dtype = t->dtype;
+        }
+    }
+}
+
+/* Returns the rule of a node's operator, or NULL. The table has ONNX's own operators, and
+   results have one of ONNX Runtime's. */
+static const struct type_rule *
+rule_of(const struct qdqi_map *by_op, const Onnx__NodeProto *node)
+{
+    static const struct type_rule lstm = {QDQI_DYNAMIC_LSTM, SAME, 0};
+    if (qdqi_is_onnx_domain(node->domain))
+        return qdqi_map_get(by_op, node->op_type);
+    return strcmp(node->domain, QDQI_MS_DOMAIN) == 0 &&
+                   strcmp(node->op_type, lstm.op) == 0
+               ? &lstm
+               : NULL;
+}
+
+enum qdq_code
+qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
+{
+    struct qdqi_map *by_op = qdqi_map_new(m->arena);
+    if (!by_op)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < N_RULES; i++)
+        if (!qdqi_map_put(by_op, rules[i].op, (void *)(uintptr_t)&rules[i]))
+            return qdqi_no_memory(err);
+    size_t scope = 0;
+    for (size_t i = 0; i < m->graph.n_nodes; i++) {
+        const struct qdqi_node *node = &m->graph.nodes[i];
+        while (scope < m->graph.n_scopes && m->graph.scopes[scope].begin <= i)
+            type_nested_inputs(m, scope++);
+        type_owner(m, i);
+        const struct type_rule *rule = rule_of(by_op, node->proto);
+        for (size_t k = 0; rule && k < node->proto->n_output; k++)
+            if (node->outputs[k] && !known_dtype(node->outputs[k]->dtype))
+                node->outputs[k]->dtype = output_dtype(node, rule_of_output(rule, k));
+    }
+    return QDQ_OK;
+}

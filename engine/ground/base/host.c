@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ground/base/host.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static const struct qdqi_host_row rows[QDQ_N_HOSTS] = {
+#define QDQ_HOST(id, name, adds_in_16_bits, text) \
+    [QDQ_HOST_##id] = {name, adds_in_16_bits, text},
+#include "qdq/hosts.h"
+#undef QDQ_HOST
+};
+
+const struct qdqi_host_row *
+qdqi_host_row(enum qdq_host host)
+{
+    return host >= 0 && host < QDQ_N_HOSTS ? &rows[host] : NULL;
+}
+
+const char *
+qdq_host_name(size_t i)
+{
+    return i < QDQ_N_HOSTS ? rows[i].name : NULL;
+}
+
+enum { LARGEST_BLOCK = 16 }; /* channels of a block on any processor */
+
+#if defined(__x86_64__) || defined(__i386__)
+
+#include <cpuid.h>
+
+struct answer {
+    unsigned a, b, c, d;
+};
+
+/* Returns the processor's answer for a leaf; zeros if it has no such leaf. */
+static struct answer
+ask(unsigned leaf, unsigned sub)
+{
+    struct answer r = {0};
+    if (!__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d))
+        return (struct answer){0};
+    return r;
+}
+
+static bool
+has_bit(unsigned word, unsigned bit)
+{
+    return word >> bit & 1;
+}
+
+/* Returns the register state that the system saves for a process, as a set of bits. */
+static unsigned
+saved_state(void)
+{
+    unsigned low = 0, high = 0;
+    if (has_bit(ask(1, 0).c, 27)) /* OSXSAVE: XGETBV can be used */
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/*
+ * Returns whether ONNX Runtime finds VNNI, which it looks for in this way: AVX-VNNI on
+ * registers of 256 bits, or AVX512-VNNI beside AVX512 F, BW, DQ and VL. The system must
+ * save the registers.
+ */
+static bool
+has_vnni(void)
+{
+    const unsigned ymm = 0x6, zmm = 0xe6,
+                   avx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
+    const struct answer seven = ask(7, 0), seven_1 = ask(7, seven.a > 0 ? 1 : 0);
+    unsigned saved = saved_state();
+    bool has_avx2 = (saved & ymm) == ymm && has_bit(seven.b, 5);
+    if (has_avx2 && seven.a > 0 && has_bit(seven_1.a, 4))
+        return true;
+    return has_avx2 && (saved & zmm) == zmm && (seven.b & avx512) == avx512 &&
+           has_bit(seven.c, 11);
+}
+
+/* Returns whether ONNX Runtime computes with registers of 512 bits: AVX512F, and the system
+   saves them. */
+static bool
+has_avx512(void)
+{
+    const unsigned zmm = 0xe6;
+    return (saved_state() & zmm) == zmm && has_bit(ask(7, 0).b, 16);
+}
+
+/* The answers do not change, and a virtual machine takes tens of microseconds for each
+   CPUID, so they are kept. Threads that ask at the same time store the same. */
+static struct {
+    atomic_bool asked;
+    atomic_uint class, block;
+    atomic_uint brand[12]; /* text that is padded with spaces or NULs on either side */
+} processor;
+
+static void
+ask_processor(void)
+{
+    if (processor.asked)
+        return;
+    processor.class = has_vnni() ? QDQ_HOST_VNNI : QDQ_HOST_AVX2;
+    processor.block = has_avx512() ? LARGEST_BLOCK : LARGEST_BLOCK / 2;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct answer r = ask(0x80000002 + i, 0);
+        const unsigned words[] = {r.a, r.b, r.c, r.d};
+        for (unsigned k = 0; k < 4; k++)
+            processor.brand[4 * i + k] = words[k];
+    }
+    processor.asked = true;
+}
+
+enum qdq_host
+qdqi_host_here(void)
+{
+    ask_processor();
+    return (enum qdq_host)processor.class;
+}
+
+size_t
+qdqi_host_block(void)
+{
+    ask_processor();
+    return processor.block;
+}
+
+void
+qdqi_host_processor(char *to, size_t size)
+{
+    unsigned words[12];
+    char brand[sizeof words + 1] = "";
+    ask_processor();
+    for (unsigned i = 0; i < 12; i++)
+        words[i] = processor.brand[i];
+    memcpy(brand, words, sizeof words);
+    const char *first = brand + strspn(brand, " ");
+    size_t n = strlen(first);
+    while (n > 0 && first[n - 1] == ' ')
+        n--;
+    snprintf(to, size, "%.*s", (int)n, n > 0 ? first : "x86");
+}
+
+#else
+
+enum qdq_host
+qdqi_host_here(void)
+{
+    return QDQ_HOST_ARM;
+}
+
+size_t
+qdqi_host_block(void)
+{
+    return LARGEST_BLOCK;
+}
+
+void
+qdqi_host_processor(char *to, size_t size)
+{
+    struct utsname name;
+    snprintf(to, size, "%s", uname(&name) == 0 ? name.machine : "unknown");
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds the target's warnings to a plan. The plan itself does not change: it does
+   what the spec asks for. */
+#include "config.h"
+#include "plan/placement/lint.h"
+
+#include "graph/layers/kernels.h"
+#include "plan/placement/target.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED = 3, LONGEST = 64 };
+
+/* A list of layers for a message: "1 layer (conv1)", "2 layers (a, b)" or "17 layers
+   (a, b, c, ...)". */
+struct layers {
+    size_t n;
+    const char *first;
+    char names[NAMED * (LONGEST + 8) + 8];
+};
+
+static void
+add_layer(struct layers *to, const char *name)
+{
+    size_t len = strlen(to->names), room = sizeof to->names - len;
+    if (to->n == 0)
+        to->first = name;
+    if (to->n < NAMED)
+        snprintf(to->names + len, room, "%s%.*s%s", to->n ? ", " : "", LONGEST, name,
+                 strlen(name) > LONGEST ? "..." : "");
+    else if (to->n == NAMED)
+        snprintf(to->names + len, room, ", ...");
+    to->n++;
+}
+
+static enum qdq_code
+warn(struct planner *p, const struct qdqi_lint *lint, const struct layers *layers,
+     struct qdq_error *err)
+{
+    enum qdq_code code =
+        qdqi_warn(&p->warnings, p->plan->arena, err, lint->code, layers->first,
+                  "%zu layer%s (%s): %s", layers->n, layers->n == 1 ? "" : "s",
+                  layers->names, lint->text);
+    if (!code && lint->rule != QDQI_NO_RULE)
+        p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, lint->rule);
+    return code;
+}
+
+/* --- warnings of all targets ------------------------------------------------ */
+
+enum { MOST_STEPS = 8 }; /* from a weight back to the integers that it is made of */
+
+/* Returns whether a weight is computed from a constant of small integers: quantized by
+   hand. */
+static bool
+is_made_of_integers(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+{
+    static const char *const steps[] = {
+        "Cast", "Mul", "Sub", "Add", "Div", "Reshape", "Transpose", "Identity", NULL};
+    for (int i = 0; i < MOST_STEPS && t && t->producer >= 0; i++) {
+        const struct qdqi_node *node = &graph->nodes[t->producer];
+        if (!qdqi_node_is_one_of(node->proto, steps) || node->proto->n_input == 0 ||
+            !(t = node->inputs[0]))
+            return false;
+        if (qdqi_node_is(node->proto, "Cast") && t->constant)
+            return t->dtype == QDQI_INT8 || t->dtype == QDQI_UINT8 ||
+                   t->dtype == QDQI_INT4 || t->dtype == QDQI_UINT4;
+    }
+    return false;
+}
+
+static bool
+lint_integer_weights(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    return qdqi_is_product(layer->op) && node->proto->n_input > 1 && node->inputs[1] &&
+           node->inputs[1]->is_fixed &&
+           is_made_of_integers(&p->model->graph, node->inputs[1]);
+}
+
+static const struct qdqi_lint everywhere[] = {
+    {QDQI_LINT(integer_weights), QDQI_NO_RULE,
+     "the weight is computed from stored integers, so the model is quantized by hand: "
+     "quantize the float model that it was made of"},
+    {NULL, NULL, QDQI_NO_RULE, NULL},
+};
+
+/* --- all warnings ----------------------------------------------------------- */
+
+static enum qdq_code
+add_warnings(struct planner *p, const struct qdqi_lint *lint, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (; lint && lint->code && !code; lint++) {
+        struct layers layers = {0};
+        for (size_t i = 0; i < p->n_layers; i++)
+            if (lint->means(p, &p->layers[i]))
+                add_layer(&layers, p->layers[i].name);
+        if (layers.n > 0)
+            code = warn(p, lint, &layers, err);
+    }
+    return code;
+}
+
+enum qdq_code
+qdqi_lint(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_code code = add_warnings(p, everywhere, err);
+    /* With weights alone no layer computes in int8, unless the model has pairs of
+       its own. */
+    if (code ||
+        (p->plan->view.n_tensors == 0 && p->spec->existing_qdq == QDQ_EXISTING_ERROR))
+        return code;
+    return add_warnings(p, p->spec->target->hooks->lints, err);
+}

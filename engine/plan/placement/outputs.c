@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "plan/placement/outputs.h"
+
+#include "files/model/constant.h"
+#include "plan/placement/target.h"
+
+#include <string.h>
+
+static const struct qdqi_node *
+node_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return &p->model->graph.nodes[layer->node];
+}
+
+/* --- which tensors have a pair --------------------------------------------- */
+
+static bool
+note_inputs(struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    bool ok = true;
+    for (size_t i = 0; ok && i < layer->n_inputs; i++) {
+        struct qdqi_tensor *t = node->inputs[layer->quantized_inputs[i]];
+        ok = qdqi_map_put(p->outputs.paired, t->name, t);
+    }
+    return ok;
+}
+
+bool
+qdqi_outputs_begin(struct planner *p)
+{
+    struct qdqi_arena *arena = p->plan->arena;
+    p->outputs = (struct qdqi_outputs){qdqi_map_new(arena), qdqi_map_new(arena),
+                                       qdqi_map_new(arena)};
+    bool ok = p->outputs.leaders && p->outputs.units && p->outputs.paired;
+    for (size_t i = 0; ok && i < p->n_layers; i++)
+        ok = note_inputs(p, &p->layers[i]);
+    return ok;
+}
+
+bool
+qdqi_output_add(struct planner *p, struct qdq_layer *layer, int output)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    size_t most = node->proto->n_output;
+    int *list = (int *)(uintptr_t)layer->quantized_outputs;
+    for (size_t i = 0; i < layer->n_outputs; i++)
+        if (list[i] == output)
+            return true;
+    if (!list && !(list = qdqi_arena_array(p->plan->arena, most, sizeof *list)))
+        return false;
+    layer->quantized_outputs = list;
+    list[layer->n_outputs++] = output;
+    return qdqi_map_put(p->outputs.paired, node->outputs[output]->name,
+                        node->outputs[output]);
+}
+
+bool
+qdqi_output_can_have_pair(const struct planner *p, const struct qdqi_node *node,
+                          size_t output, enum qdqi_dtype otherwise)
+{
+    const struct qdqi_tensor *t =
+        output < node->proto->n_output ? node->outputs[output] : NULL;
+    enum qdqi_dtype dtype = t && t->dtype != QDQI_UNKNOWN ? t->dtype : otherwise;
+    return t && !t->is_fixed && !t->is_shape &&
+           qdqi_input_of_dtype(p->model, dtype) == QDQI_INPUT_DATA;
+}
+
+/* Returns whether an entry, or a rule of the target, leaves the layer in floating point, so
+   that the layer reads no tensor from its pair. A Mul that smooths does not, either: the pair
+   has one scale for channels that differ. */
+static bool
+reads_raw(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    return layer->n_inputs == 0 &&
+           ((entry && !entry->quantize_input) ||
+            qdqi_node_smooths(p->model, node_of(p, layer)) ||
+            (hooks->must_read_raw && hooks->must_read_raw(p, layer)));
+}
+
+bool
+qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t)
+{
+    for (const struct qdqi_use *use = t->uses; use; use = use->next) {
+        const struct qdq_layer *layer = p->by_node[use->node];
+        if (!layer || !reads_raw(p, layer))
+            return false;
+    }
+    return t->uses && !t->is_output;
+}
+
+/* --- layers that move data ------------------------------------------------- */
+
+static const char *
+text_attribute(const Onnx__NodeProto *node, const char *name, const char *otherwise,
+               size_t *ret_len)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node, name);
+    *ret_len = a && a->has_s ? a->s.len : strlen(otherwise);
+    return a && a->has_s ? (const char *)a->s.data : otherwise;
+}
+
+static bool
+has_text(const Onnx__NodeProto *node, const char *name, const char *otherwise,
+         const char *wanted)
+{
+    size_t len;
+    const char *text = text_attribute(node, name, otherwise, &len);
+    return len == strlen(wanted) && memcmp(text, wanted, len) == 0;
+}
+
+/* Returns whether the tensor is a constant of the file with the single value 0. */
+static bool
+is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    struct qdqi_constant c;
+    float value;
+    if (!t->is_fixed || qdqi_constant_is_overridable(model, t) ||
+        qdqi_constant_read(model, t, &c, NULL) || c.dtype != QDQI_FLOAT32 || c.n != 1)
+        return false;
+    memcpy(&value, c.bytes, sizeof value);
+    return value == 0;
+}
+
+/*
+ * Returns whether the node's output has no values outside the range of its input. A
+ * cubic Resize may leave the range. A Pad adds a constant, which is surely in the range
+ * only if it is 0.
+ */
+bool
+qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    if (qdqi_node_is(node->proto, "Resize"))
+        return !has_text(node->proto, "mode", "nearest", "cubic");
+    if (qdqi_node_is(node->proto, "Dropout")) /* its training mode scales the values */
+        return node->proto->n_input < 3 || !node->inputs[2];
+    if (qdqi_node_is(node->proto, "Pad"))
+        return !has_text(node->proto, "mode", "constant", "constant") ||
+               node->proto->n_input < 3 || !node->inputs[2] ||
+               is_zero(model, node->inputs[2]);
+    return true;
+}
+
+bool
+qdqi_output_add_moved(struct planner *p, struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    struct qdqi_tensor *leader =
+        qdqi_map_get(p->outputs.leaders, node->inputs[0]->name);
+    if (!leader)
+        leader = node->inputs[0];
+    for (size_t i = 0; i < node->proto->n_output; i++) {
+        if (!qdqi_output_can_have_pair(p, node, i, QDQI_FLOAT32) ||
+            node->outputs[i] == leader)
+            continue;
+        if (!qdqi_output_add(p, layer, (int)i) ||
+            !qdqi_map_put(p->outputs.leaders, node->outputs[i]->name, leader))
+            return false;
+    }
+    return true;
+}
+
+/* --- the plan ------------------------------------------------------------- */
+
+/* Returns the row of the activation that activation i shares its numbers with, or i. */
+static size_t
+find_leader(const struct planner *p, size_t i)
+{
+    const struct qdqi_tensor *leader =
+        qdqi_map_get(p->outputs.leaders, p->plan->view.tensors[i]);
+    const struct qdqi_planned_tensor *row =
+        leader ? qdqi_map_get(p->activations, leader->name) : NULL;
+    return row ? (size_t)(row - p->plan->activations) : i;
+}
+
+static enum qdq_code
+plan_raw(struct planner *p, struct qdq_error *err)
+{
+    bool *raw = qdqi_arena_array(p->plan->arena, p->n_layers, sizeof *raw);
+    if (!raw)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < p->n_layers; i++)
+        raw[i] = reads_raw(p, &p->layers[i]);
+    p->plan->reads_raw = raw;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_outputs_complete(struct planner *p, struct qdq_error *err)
+{
+    struct qdq_plan *plan = p->plan;
+    const struct qdqi_outputs *o = &p->outputs;
+    for (size_t i = 0; i < plan->view.n_tensors; i++) {
+        struct qdqi_planned_tensor *t = &plan->activations[i];
+        t->everywhere = true;
+        t->leader = find_leader(p, i);
+        t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
+    }
+    return plan_raw(p, err);
+}

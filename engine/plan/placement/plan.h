@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The internals of struct qdq_plan, for the code that carries a plan out. */
+#ifndef QDQI_PLAN_PLACEMENT_PLAN_H
+#define QDQI_PLAN_PLACEMENT_PLAN_H
+
+#include "files/model/model.h"
+#include "numbers/arithmetic/format.h"
+#include "qdq/plan.h"
+
+/* An activation that gets a pair. */
+struct qdqi_planned_tensor {
+    const struct qdqi_tensor *tensor;
+    enum qdqi_dtype dtype; /* float32 or float16 */
+    enum qdqi_format format;
+    bool symmetric;
+    bool everywhere; /* whether all readers read it from its pair */
+    bool is_unit;    /* whether its values lie in [0, 1] for any data */
+    /* row of the activation whose range, scale and zero point it shares; its own row
+       if it shares none */
+    size_t leader;
+};
+
+/* A bias that is stored as int32. Its scale is the product of the scales of the
+   activation and the weight, and its zero point is 0. */
+struct qdqi_planned_bias {
+    const struct qdqi_tensor *tensor; /* of shape [channels], float32 */
+    size_t layer;                     /* index of the layer in the plan */
+    int input;                        /* input index of the bias in the layer's node */
+    /* indices of the layer's activation and weight in the plan */
+    size_t activation, weight;
+};
+
+#define QDQI_NONE SIZE_MAX
+
+/* A weight that gets one pair. All layers that use it with the same axis share the
+   pair. */
+struct qdqi_planned_weight {
+    const struct qdqi_tensor *tensor;
+    int axis; /* axis of the scales; -1: the weight has one scale */
+    /* elements along the axis that share a scale; 0: each channel has one */
+    int64_t block;
+    const char *layer; /* name of the first layer that uses the weight */
+    enum qdqi_format format;
+    bool is_reduced; /* whether sums of two products fit 16 bits */
+    /* the axis of the inputs where neighbours are together at most 128; -1: each integer is
+       limited to -64 to 64 */
+    int pair_axis;
+    bool is_table; /* rows of its integers are gathered before they are dequantized */
+    /* it is an LSTM's: [directions, gates, inputs], with a scale for each gate of each
+       direction where there is an axis, else for each direction */
+    bool is_gates;
+    size_t
+        next_axis; /* the next weight of the same tensor, with another axis; QDQI_NONE */
+};
+
+struct qdq_plan {
+    struct qdqi_arena *arena;
+    struct qdq_plan_view view;
+    struct qdqi_planned_tensor *activations; /* view.n_tensors, in the view's order */
+    struct qdqi_planned_weight *weights;     /* view.n_weights */
+    /* by layer: the layer reads its inputs without their pairs, though all other
+       readers read them from the pairs; NULL: there is no such layer */
+    const bool *reads_raw;
+    struct qdqi_planned_bias *biases; /* NULL: none */
+    size_t n_biases;
+    bool dynamic;     /* the runtime quantizes what layers with a weight read */
+    bool short_names; /* names of new tensors do not repeat long names of tensors */
+};
+
+/* The code of a warning that jobs with data leave out. */
+#define QDQI_NEEDS_DATA "recipe_needs_data"
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interface between a target and the planner: the target's row (qdq/targets.h) and
+ * its hooks. A target NAME is a file of plan/targets/ that defines qdqi_target_NAME,
+ * and the path of that file in engine/local.mk, from which the list of targets is made.
+ * No other file knows a target by its name.
+ *
+ * The comment of each hook says its default, which holds where the hook is NULL.
+ */
+#ifndef QDQI_PLAN_PLACEMENT_TARGET_H
+#define QDQI_PLAN_PLACEMENT_TARGET_H
+
+#include "plan/placement/rules.h"
+#include "qdq/targets.h"
+
+/*
+ * A target lists its rules once, as a macro of rows: RULE(ID, STATE, "what it says").
+ *
+ *   STATE  FIXED  holds always, where no entry of a spec or case asks for something else
+ *          ON     holds until a spec's `rules` switches it off
+ *          OFF    holds where a spec's `rules` switches it on
+ *          AUTO   holds where decide_rule() says so, unless a spec's `rules` decides
+ *
+ * These make an enum and a table of the list. A rule's id is its constant of that enum,
+ * and is unique over all targets. All targets together have at most 64 rules.
+ */
+#define QDQI_RULE_INDEX(id, state, text) id,
+#define QDQI_RULE_ROW(id, state, text) {#id, QDQI_RULE_##state, text},
+#define QDQI_RULE_FIXED true, true, false
+#define QDQI_RULE_ON false, true, false
+#define QDQI_RULE_OFF false, false, false
+#define QDQI_RULE_AUTO false, false, true
+
+/* A rule that keeps a layer in floating point that would be quantized by default. */
+struct qdqi_veto {
+    int rule; /* number among the target's rules */
+    const char *reason;
+    bool (*means)(const struct planner *p, const struct qdq_layer *layer);
+    bool is_late; /* `means` asks whether layers behind the layer are quantized */
+};
+
+/* The first two members of a veto. */
+#define QDQI_VETO(id) id, "rule:" #id
+
+/*
+ * A warning of a plan. One warning speaks of all layers for which `means` returns true:
+ * their names stand before the text. The text says what happens there, and what to ask
+ * for instead.
+ */
+enum { QDQI_NO_RULE = -1 };
+
+struct qdqi_lint {
+    const char *code;
+    bool (*means)(const struct planner *p, const struct qdq_layer *layer);
+    /* the rule of the target that the plan does not follow there; QDQI_NO_RULE for a
+       warning of all targets */
+    int rule;
+    const char *text;
+};
+
+/* The first two members of a lint; its function is lint_CODE. */
+#define QDQI_LINT(code) #code, lint_##code
+
+struct qdqi_hooks {
+    /* --- which rules hold --- */
+
+    /*
+     * Returns whether an automatic rule holds for a spec whose other members are
+     * complete, and sets *ret_reason to the reason. `rule` is its number among the
+     * rules of the target. NULL: the target has no automatic rule.
+     */
+    bool (*decide_rule)(const struct qdq_spec *spec, int rule, const char **ret_reason);
+
+    /* --- before the plan --- */
+
+    /* Returns whether BatchNormalizations and biases are folded into the layers before
+       them, for a complete spec. NULL: the model stays as it is. */
+    bool (*folds)(const struct qdq_spec *spec);
+    /* A MatMul and the Add of a constant behind it are one kernel, so that bias correction
+       may add one. */
+    bool fuses_biases;
+
+    /* --- which layers are quantized, and with how many scales --- */
+
+    /* Returns whether layers of a class of the library are quantized where no entry
+       selects them. NULL: as ground/tbl/layers.h says. */
+    bool (*is_on)(const struct planner *p, const struct qdqi_class *cls);
+    /* Runs the insertion cases that a rule stands for, before those of the spec.
+       NULL: no rule stands for a case. */
+    enum qdq_code (*run_cases)(struct planner *p, struct qdq_error *err);
+    /* The rules that keep layers in floating point, with a row of zeros behind the
+       last. NULL: there are none. */
+    const struct qdqi_veto *vetoes;
+    /* Returns whether the layer must not read its inputs from the pairs that others read
+       them from. NULL: there is no such layer. */
+    bool (*must_read_raw)(const struct planner *p, const struct qdq_layer *layer);
+    /*
+     * Returns the reason why a layer stays in floating point, or NULL. The layer's
+     * weight has been chosen (weight_input, weight_axis), and `wants_inputs` says
+     * whether the inputs are to have pairs. NULL: there is no such reason.
+     */
+    const char *(*hindrance)(const struct planner *p, const struct qdq_layer *layer,
+                             bool wants_inputs);
+    /*
+     * Returns whether a layer whose weight cannot be quantized gets no pair on its
+     * inputs either, and adds the rule for that to the layer. NULL: such a layer gets
+     * no pair.
+     */
+    bool (*needs_weight)(const struct planner *p, struct qdq_layer *layer);
+    /* Returns whether the weight of a layer of the library's classes has a scale for
+       each channel, if the spec asks for that. NULL: it has. */
+    bool (*is_per_channel)(const struct planner *p, const struct qdqi_class *cls,
+                           int weight_input, size_t rank);
+    /* Returns whether the layer's weight has the format of the activations. NULL: no
+       weight has. */
+    bool (*is_operand)(const struct planner *p, const struct qdq_layer *layer);
+
+    /* --- outputs, when all layers have been decided on --- */
+
+    /* Gives layers pairs on their outputs, and layers that move data pairs on their
+       inputs. NULL: only inputs have pairs. */
+    enum qdq_code (*decide_outputs)(struct planner *p, struct qdq_error *err);
+    /*
+     * Completes the planned tensors: which of them share a scale, and which biases
+     * become int32. NULL: all tensors have scales of their own, and biases stay
+     * floating point.
+     */
+    enum qdq_code (*complete)(struct planner *p, struct qdq_error *err);
+    /* Returns whether each layer is computed in integers only where that gains more time
+       than its conversions take, for a complete spec. NULL: it is not. */
+    bool (*weighs)(const struct qdq_spec *spec);
+    /* Returns whether a layer is quantized because its neighbours are, so that it
+       may change when another layer is left in floating point. NULL: no layer is. */
+    bool (*follows)(const struct qdq_layer *layer);
+
+    /* --- what is said of the plan --- */
+
+    /* Adds to a layer the rules that its decision follows. NULL: none. */
+    void (*cite)(const struct planner *p, struct qdq_layer *layer);
+    /* Warns of connections whose branches are better read without a pair. NULL: no
+       warning. */
+    enum qdq_code (*warn_connections)(struct planner *p, struct qdq_error *err);
+    /* Refuses combinations of formats that the rules exclude, and warns of formats
+       that the target would refuse. NULL: all formats fit. */
+    enum qdq_code (*check_formats)(struct planner *p, struct qdq_error *err);
+    /* The target's warnings about layers, with a row of zeros behind the last. NULL:
+       there are none. */
+    const struct qdqi_lint *lints;
+};
+
+#define TARGET(name) extern const struct qdq_target qdqi_target_##name;
+#include "targets.inc"
+#undef TARGET
+
+#endif

@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "run/session/session.h"
+
+#include "numbers/arithmetic/half.h"
+#include "transform/rewrite/blocked.h"
+#include "transform/rewrite/insert.h"
+#include "run/operators/compare_op.h"
+#include "run/operators/compare_cuda.h"
+#include "run/operators/fake.h"
+#include "run/operators/fake_cuda.h"
+#include "run/session/lift_weights.h"
+#include "run/operators/moments.h"
+#include "run/operators/moments_cuda.h"
+#include "run/operators/peaks.h"
+#include "run/operators/observe.h"
+#include "run/operators/observe_cuda.h"
+#include "run/session/cuda_provider.h"
+#include "run/session/runtime.h"
+#include "run/operators/staging.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPS = 6 }; /* the most that add_ops() adds */
+
+struct qdqi_session {
+    struct qdqi_runtime *runtime;
+    struct qdqi_op ops[MAX_OPS];   /* registered in the domain */
+    const struct qdqi_device *dev; /* NULL for the host */
+    /* on the device; NULL when nothing is observed there */
+    struct qdqi_cuda_observers *cuda_observers;
+    struct qdqi_cuda_moments *cuda_moments;         /* on the device, or NULL */
+    struct qdqi_cuda_fakes *cuda_fakes;             /* on the device, or NULL */
+    struct qdqi_cuda_comparisons *cuda_comparisons; /* on the device, or NULL */
+    struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
+    OrtMemoryInfo *memory;        /* the device's memory; NULL for the host's */
+    OrtCustomOpDomain *domain;
+    struct qdqi_op blocked; /* observes in blocks (transform/rewrite/blocked.h); */
+    OrtCustomOpDomain *runtime_domain; /* its domain; NULL when there is none */
+    OrtSession *session;
+    size_t n_outputs;
+    char **output_names;
+    OrtValue **values;           /* outputs of the last run */
+    struct qdqi_output *outputs; /* views of the values */
+    struct qdqi_arena *shapes;   /* memory of the last run's output shapes */
+    int threads;                 /* that a run can use */
+};
+
+/* --- opening -------------------------------------------------------------- */
+
+/* Gives the runtime the mapped files, from which it reads the weights. */
+static OrtStatus *
+add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOptions *o)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    if (!arena)
+        return qdqi_op_no_memory(api);
+    char **files = qdqi_arena_array(arena, model->n_files, sizeof *files);
+    const char **names = qdqi_arena_array(arena, model->n_files, sizeof *names);
+    size_t *sizes = qdqi_arena_array(arena, model->n_files, sizeof *sizes), n = 0;
+    for (size_t i = 0; files && names && sizes && i < model->n_files; i++) {
+        char *name = qdqi_arena_alloc(arena, QDQI_MAPPED_NAME);
+        if (!name || !model->files[i].map)
+            continue;
+        qdqi_mapped_name(name, (unsigned)i);
+        names[n] = name;
+        files[n] = (char *)(uintptr_t)model->files[i].map;
+        sizes[n++] = model->files[i].size;
+    }
+    OrtStatus *status =
+        qdqi_arena_exhausted(arena)
+            ? qdqi_op_no_memory(api)
+            : api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes, n);
+    qdqi_arena_free(&arena); /* the runtime has copied the names */
+    return status;
+}
+
+static OrtStatus *
+set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
+            const struct qdqi_session_options *options, OrtSessionOptions *o)
+{
+    const OrtApi *api = r->api;
+    OrtStatus *status;
+    if ((status = options->threads      ? api->SetIntraOpNumThreads(o, options->threads)
+                  : options->one_thread ? api->SetIntraOpNumThreads(o, 1)
+                                        : api->DisablePerSessionThreads(o)) ||
+        (options->trace && (status = api->EnableProfiling(o, options->trace))) ||
+        (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
+        (status = api->SetSessionGraphOptimizationLevel(
+             o, options->basic ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
+        (status =
+             options->optimized ? api->SetOptimizedModelFilePath(o, options->optimized)
+             : options->plain || options->threads
+                 ? NULL
+                 : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
+        return status;
+    /* With a pattern each session asks for all tensors of a run at once, in one block. */
+    if (options->one_of_many &&
+        ((status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")) ||
+         (status = api->DisableMemPattern(o))))
+        return status;
+    const struct qdqi_device *dev = options->dev;
+    if (dev && dev->runs_models &&
+        (status = qdqi_cuda_provider_append(api, o, dev->device)))
+        return status;
+    return add_files(api, model, o);
+}
+
+/* Makes the device current and creates the state that operators need there. */
+static enum qdq_code
+enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
+            struct qdq_error *err)
+{
+    s->dev = options->dev;
+    enum qdq_code code = s->dev ? qdqi_device_enter(s->dev, err) : QDQ_OK;
+    if (!code && s->dev && options->observers)
+        code = qdqi_cuda_observers_open(options->observers, s->dev, &s->cuda_observers,
+                                        err);
+    if (!code && s->dev && options->moments && !options->moments->holds)
+        code = qdqi_cuda_moments_open(options->moments, s->dev, &s->cuda_moments, err);
+    if (!code && s->dev && options->fakes)
+        code = qdqi_cuda_fakes_open(options->fakes, s->dev, &s->cuda_fakes, err);
+    if (!code && s->dev && options->comparisons)
+        code = qdqi_cuda_comparisons_open(options->comparisons, s->dev,
+                                          &s->cuda_comparisons, err);
+    return code;
+}
+
+/* Registers the operator that observes in blocks, in front of the runtime's of that name. */
+static OrtStatus *
+add_blocked_op(struct qdqi_session *s, struct qdqi_observers *observers,
+               OrtSessionOptions *o)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtStatus *status;
+    qdqi_observe_blocked_init(&s->blocked, api, observers);
+    if ((status = api->CreateCustomOpDomain(QDQI_RUNTIME_DOMAIN, &s->runtime_domain)) ||
+        (status = api->CustomOpDomain_Add(s->runtime_domain, &s->blocked.op)))
+        return status;
+    return api->AddCustomOpDomain(o, s->runtime_domain);
+}
+
+/* Registers those of our operators whose state the session has. */
+static OrtStatus *
+add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
+        OrtSessionOptions *o)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtStatus *status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain);
+    size_t n = 0;
+    if (s->cuda_observers)
+        qdqi_observe_cuda_init(&s->ops[n++], api, s->cuda_observers);
+    else if (options->observers)
+        qdqi_observe_init(&s->ops[n++], api, options->observers);
+    if (s->cuda_moments)
+        qdqi_moments_cuda_init(&s->ops[n++], api, s->cuda_moments);
+    else if (options->moments)
+        qdqi_moments_init(&s->ops[n++], api, options->moments);
+    if (options->peaks)
+        qdqi_peaks_init(&s->ops[n++], api, options->peaks);
+    if (s->cuda_fakes)
+        qdqi_fake_cuda_init(&s->ops[n++], api, s->cuda_fakes);
+    else if (options->fakes)
+        qdqi_fake_init(&s->ops[n++], api, options->fakes);
+    if (s->cuda_comparisons) {
+        qdqi_compare_cuda_init(&s->ops[n++], api, s->cuda_comparisons);
+        qdqi_pass_cuda_init(&s->ops[n++], api, s->cuda_comparisons);
+    } else if (options->comparisons) {
+        qdqi_compare_init(&s->ops[n++], api, options->comparisons);
+        qdqi_pass_init(&s->ops[n++], api);
+    }
+    for (size_t i = 0; !status && i < n; i++)
+        status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
+    if (!status && options->observers && options->observers->channels)
+        status = add_blocked_op(s, options->observers, o);
+    return status ? status : api->AddCustomOpDomain(o, s->domain);
+}
+
+static enum qdq_code
+read_output_names(struct qdqi_session *s, struct qdq_error *err)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtAllocator *allocator;
+    enum qdq_code code = qdqi_runtime_check(
+        s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
+    if (!code)
+        code = qdqi_runtime_check(
+            s->runtime, api->SessionGetOutputCount(s->session, &s->n_outputs), "", err);
+    if (code)
+        return code;
+    s->output_names = calloc(s->n_outputs + 1, sizeof *s->output_names);
+    s->values = calloc(s->n_outputs + 1, sizeof(OrtValue *));
+    s->outputs = calloc(s->n_outputs + 1, sizeof *s->outputs);
+    if (!s->output_names || !s->values || !s->outputs)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        char *name;
+        code = qdqi_runtime_check(
+            s->runtime, api->SessionGetOutputName(s->session, i, allocator, &name), "",
+            err);
+        if (code)
+            return code;
+        s->output_names[i] = strdup(name);
+        allocator->Free(allocator, name);
+        if (!s->output_names[i])
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+to_memory(const struct qdqi_runnable *model, struct qdqi_bytes *ret,
+          struct qdq_error *err)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_runnable lifted = *model;
+    if (!arena)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_lift_weights(model, arena, &lifted.proto, err);
+    if (!code)
+        code = qdqi_model_to_memory(&lifted, ret, err);
+    qdqi_arena_free(&arena);
+    return code;
+}
+
+static enum qdq_code
+create(struct qdqi_session *s, const struct qdqi_runnable *model,
+       const struct qdqi_session_options *options, struct qdq_error *err)
+{
+    struct qdqi_runtime *r = s->runtime;
+    struct qdqi_bytes bytes = {0};
+    OrtSessionOptions *o = NULL;
+    /* A model in one file is loaded as any user would load it: with its weights, which
+       count as memory. */
+    const struct qdqi_mapped *whole =
+        options->threads && model->n_files == 1 && model->files[0].map ? model->files
+                                                                       : NULL;
+    enum qdq_code code = enter_place(s, options, err);
+    if (code || (!whole && (code = to_memory(model, &bytes, err))))
+        return code;
+    if ((code = qdqi_runtime_check(r, r->api->CreateSessionOptions(&o),
+                                   "session options", err)) ||
+        (code = qdqi_runtime_check(r, set_options(r, model, options, o),
+                                   "session options", err)))
+        goto out;
+    if ((code = qdqi_runtime_check(r, add_ops(s, options, o), "operators", err)))
+        goto out;
+    code = qdqi_runtime_check(r,
+                              r->api->CreateSessionFromArray(
+                                  r->env, whole ? whole->map : bytes.data,
+                                  whole ? whole->size : bytes.size, o, &s->session),
+                              "ONNX Runtime cannot load the model", err);
+    if (!code)
+        code = read_output_names(s, err);
+out:
+    if (o)
+        r->api->ReleaseSessionOptions(o);
+    free(bytes.data);
+    return code;
+}
+
+/* Sessions of several threads may be used at the same time. */
+static void
+add_use(const struct qdqi_session *s, size_t bytes)
+{
+    struct qdqi_shared_use *use = &s->runtime->use;
+    int most = atomic_load(&use->threads);
+    atomic_fetch_add(&use->bytes, bytes);
+    while (s->threads > most &&
+           !atomic_compare_exchange_weak(&use->threads, &most, s->threads))
+        ;
+}
+
+static enum qdq_code
+copy_error(const struct qdq_error *why, struct qdq_error *err)
+{
+    return why->code
+               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
+               : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *model,
+                  const struct qdqi_session_options *options, struct qdqi_session **ret,
+                  struct qdq_error *err)
+{
+    struct qdqi_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return qdqi_no_memory(err);
+    s->runtime = runtime;
+    s->threads = options->threads      ? options->threads
+                 : options->one_thread ? 1
+                                       : runtime->threads;
+    for (size_t i = 0; i < model->n_files && !options->is_copy; i++)
+        add_use(s, model->files[i].size);
+    struct qdq_error why = {0};
+    if (create(s, model, options, &why) && s->dev)
+        (void)!qdqi_device_classify_error(s->dev, &why);
+    if (why.code)
+        qdqi_session_close(&s);
+    else
+        *ret = s;
+    return copy_error(&why, err);
+}
+
+enum qdq_code
+qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
+                  const Onnx__ModelProto *proto,
+                  const struct qdqi_session_options *options, struct qdqi_session **ret,
+                  struct qdq_error *err)
+{
+    const struct qdqi_runnable model = {proto, source->bulks, source->files,
+                                        source->n_files};
+    return qdqi_session_load(runtime, &model, options, ret, err);
+}
+
+enum qdq_code
+qdqi_session_end_trace(struct qdqi_session *s, char *path, size_t size,
+                       struct qdq_error *err)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtAllocator *allocator;
+    char *name;
+    enum qdq_code code = qdqi_runtime_check(
+        s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
+    if (code || (code = qdqi_runtime_check(
+                     s->runtime, api->SessionEndProfiling(s->session, allocator, &name),
+                     "ending the profiler", err)))
+        return code;
+    snprintf(path, size, "%s", name);
+    allocator->Free(allocator, name);
+    return QDQ_OK;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+static void
+release_values(struct qdqi_session *s)
+{
+    for (size_t i = 0; s->values && i < s->n_outputs; i++) {
+        if (s->values[i])
+            s->runtime->api->ReleaseValue(s->values[i]);
+        s->values[i] = NULL;
+    }
+    qdqi_arena_free(&s->shapes);
+}
+
+void
+qdqi_session_close(struct qdqi_session **session)
+{
+    if (!session || !*session)
+        return;
+    struct qdqi_session *s = *session;
+    const OrtApi *api = s->runtime->api;
+    release_values(s);
+    if (s->session)
+        api->ReleaseSession(s->session);
+    if (s->domain)
+        api->ReleaseCustomOpDomain(s->domain);
+    if (s->runtime_domain)
+        api->ReleaseCustomOpDomain(s->runtime_domain);
+    qdqi_cuda_observers_close(&s->cuda_observers);
+    qdqi_cuda_moments_close(&s->cuda_moments);
+    qdqi_cuda_fakes_close(&s->cuda_fakes);
+    qdqi_cuda_comparisons_close(&s->cuda_comparisons);
+    qdqi_staging_close(&s->staging);
+    if (s->memory)
+        api->ReleaseMemoryInfo(s->memory);
+    for (size_t i = 0; s->output_names && i < s->n_outputs; i++)
+        free(s->output_names[i]);
+    free(s->output_names);
+    free(s->values);
+    free(s->outputs);
+    free(s);
+    *session = NULL;
+}
+
+static OrtStatus *
+view_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *info,
+           struct qdqi_arena *arena, struct qdqi_output *ret)
+{
+    ONNXTensorElementDataType type;
+    OrtStatus *status;
+    if ((status = api->GetTensorElementType(info, &type)) ||
+        (status = api->GetDimensionsCount(info, &ret->rank)))
+        return status;
+    int64_t *shape = qdqi_arena_array(arena, ret->rank, sizeof *shape);
+    if (!shape)
+        return qdqi_op_no_memory(api);
+    /* ONNX Runtime's element types have the numbers of ONNX's */
+    ret->dtype = (enum qdqi_dtype)type;
+    ret->shape = shape;
+    return api->GetDimensions(info, shape, ret->rank);
+}
+
+/* Converts an output to float32, which is exact for float16 and rounds float64. */
+static OrtStatus *
+to_float32(struct qdqi_session *s, struct qdqi_output *output)
+{
+    float *floats = qdqi_arena_array(s->shapes, output->n, sizeof *floats);
+    if (!floats)
+        return qdqi_op_no_memory(s->runtime->api);
+    qdqi_load_floats(floats, output->dtype, output->data, output->n);
+    output->dtype = QDQI_FLOAT32;
+    output->data = floats;
+    return NULL;
+}
+
+static OrtStatus *
+view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *ret)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtTensorTypeAndShapeInfo *info;
+    OrtStatus *status;
+    int is_tensor = 0;
+    *ret = (struct qdqi_output){0};
+    if ((status = api->IsTensor(value, &is_tensor)) || !is_tensor)
+        return status;
+    if ((status = api->GetTensorTypeAndShape(value, &info)))
+        return status;
+    if (!(status = view_shape(api, info, s->shapes, ret)))
+        status = api->GetTensorShapeElementCount(info, &ret->n);
+    api->ReleaseTensorTypeAndShapeInfo(info);
+    if (status || ret->dtype == QDQI_STRING)
+        return status;
+    void *data;
+    status = api->GetTensorMutableData((OrtValue *)(uintptr_t)value, &data);
+    if (status)
+        return status;
+    ret->data = data;
+    return ret->dtype == QDQI_FLOAT16 || ret->dtype == QDQI_FLOAT64 ? to_float32(s, ret)
+                                                                    : NULL;
+}
+
+/* Returns the memory that the inputs are in. */
+static const OrtMemoryInfo *
+memory_of(const struct qdqi_session *s, const struct qdqi_input *inputs)
+{
+    bool on_device = s->memory && s->staging && qdqi_staging_owns(s->staging, inputs);
+    return on_device ? s->memory : s->runtime->memory;
+}
+
+static enum qdq_code
+run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
+    const char **names, const OrtValue **values, struct qdq_error *err)
+{
+    const OrtApi *api = s->runtime->api;
+    const OrtMemoryInfo *memory = memory_of(s, inputs);
+    for (size_t i = 0; i < n; i++) {
+        OrtValue *value = NULL;
+        enum qdq_code code =
+            qdqi_runtime_check(s->runtime,
+                               api->CreateTensorWithDataAsOrtValue(
+                                   memory, (void *)(uintptr_t)inputs[i].data,
+                                   inputs[i].size, inputs[i].shape, inputs[i].rank,
+                                   (ONNXTensorElementDataType)inputs[i].dtype, &value),
+                               "an input", err);
+        if (code)
+            return code;
+        names[i] = inputs[i].name;
+        values[i] = value;
+    }
+    return qdqi_runtime_check(s->runtime,
+                              api->Run(s->session, NULL, names, values, n,
+                                       (const char *const *)s->output_names,
+                                       s->n_outputs, s->values),
+                              "running the model failed", err);
+}
+
+/* Replaces the runtime's error by that of an operator, which is more precise, if one
+   failed. */
+static void
+explain(struct qdqi_session *s, struct qdq_error *why)
+{
+    if (s->cuda_observers && s->cuda_observers->fault.code)
+        *why = s->cuda_observers->fault;
+    else if (s->cuda_moments && qdqi_cuda_moments_fault(s->cuda_moments)->code)
+        *why = *qdqi_cuda_moments_fault(s->cuda_moments);
+    else if (s->cuda_fakes && s->cuda_fakes->fault.code)
+        *why = s->cuda_fakes->fault;
+    else if (s->cuda_comparisons && s->cuda_comparisons->fault.code)
+        *why = s->cuda_comparisons->fault;
+    else
+        (void)!qdqi_device_classify_error(s->dev, why);
+}
+
+/* Runs the model like run(), with the work that a device needs before and after it. */
+static enum qdq_code
+run_on_device(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
+              const char **names, const OrtValue **values, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code = qdqi_device_enter(s->dev, &why);
+    if (!code && run(s, inputs, n, names, values, &why))
+        explain(s, &why);
+    if (!why.code && s->cuda_observers)
+        (void)!qdqi_cuda_observers_read_extremes(s->cuda_observers, &why);
+    return copy_error(&why, err);
+}
+
+static enum qdq_code
+open_staging(struct qdqi_session *s, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_staging_open(s->dev, &s->staging, err);
+    if (code || !s->dev->runs_models)
+        return code;
+    return qdqi_runtime_check(
+        s->runtime,
+        s->runtime->api->CreateMemoryInfo("Cuda", OrtDeviceAllocator, s->dev->device,
+                                          OrtMemTypeDefault, &s->memory),
+        "the device's memory", err);
+}
+
+enum qdq_code
+qdqi_session_upload(struct qdqi_session *s, const struct qdqi_input *inputs,
+                    size_t n_inputs, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_device_enter(s->dev, err);
+    if (!code && !s->staging)
+        code = open_staging(s, err);
+    return code ? code : qdqi_staging_upload(s->staging, inputs, n_inputs, err);
+}
+
+enum qdq_code
+qdqi_session_next_inputs(struct qdqi_session *s, const struct qdqi_input **ret,
+                         struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_device_enter(s->dev, err);
+    return code ? code : qdqi_staging_next(s->staging, ret, err);
+}
+
+static OrtStatus *
+view_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena *arena,
+              struct qdqi_output *ret)
+{
+    const OrtApi *api = s->runtime->api;
+    const OrtTensorTypeAndShapeInfo *info = NULL;
+    OrtTypeInfo *type;
+    OrtStatus *status = api->SessionGetOutputTypeInfo(s->session, i, &type);
+    if (status)
+        return status;
+    if (!(status = api->CastTypeInfoToTensorInfo(type, &info)) && info)
+        status = view_shape(api, info, arena, ret);
+    api->ReleaseTypeInfo(type);
+    return status;
+}
+
+enum qdq_code
+qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena *arena,
+                      struct qdqi_output *ret, struct qdq_error *err)
+{
+    *ret = (struct qdqi_output){0};
+    return qdqi_runtime_check(s->runtime, view_declared(s, i, arena, ret),
+                              "an output's type", err);
+}
+
+enum qdq_code
+qdqi_session_collect(struct qdqi_session *s, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    if (s->cuda_observers)
+        code = qdqi_cuda_observers_collect(s->cuda_observers, err);
+    if (!code && s->cuda_moments)
+        code = qdqi_cuda_moments_collect(s->cuda_moments, err);
+    if (!code && s->cuda_comparisons)
+        code = qdqi_cuda_comparisons_collect(s->cuda_comparisons, err);
+    return code;
+}
+
+enum qdq_code
+qdqi_session_restore(struct qdqi_session *s, struct qdq_error *err)
+{
+    return s->cuda_observers ? qdqi_cuda_observers_restore(s->cuda_observers, err)
+                             : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
+                 size_t n_inputs, const struct qdqi_output **ret, size_t *ret_n,
+                 struct qdq_error *err)
+{
+    release_values(s);
+    for (size_t i = 0; i < n_inputs; i++)
+        add_use(s, inputs[i].size);
+    const char **names = calloc(n_inputs + 1, sizeof *names);
+    const OrtValue **values = calloc(n_inputs + 1, sizeof *values);
+    s->shapes = qdqi_arena_new();
+    enum qdq_code code = QDQ_OK;
+    if (!names || !values || !s->shapes)
+        code = qdqi_no_memory(err);
+    else
+        code = (s->dev ? run_on_device : run)(s, inputs, n_inputs, names, values, err);
+    for (size_t i = 0; !code && i < s->n_outputs; i++)
+        code =
+            qdqi_runtime_check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
+                               "reading an output", err);
+    for (size_t i = 0; values && i < n_inputs; i++)
+        if (values[i])
+            s->runtime->api->ReleaseValue((OrtValue *)(uintptr_t)values[i]);
+    free(names);
+    free(values);
+    if (!code) {
+        *ret = s->outputs;
+        *ret_n = s->n_outputs;
+    }
+    return code;
+}

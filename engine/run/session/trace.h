@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file that ONNX Runtime's profiler writes, one event on each line. */
+#ifndef QDQI_RUN_SESSION_TRACE_H
+#define QDQI_RUN_SESSION_TRACE_H
+
+#include "ground/base/arena.h"
+#include "qdq/error.h"
+
+#include <stdint.h>
+
+/* A node of the optimized model that ran, with the sum over its runs. */
+struct qdqi_traced_node {
+    const char *name, *op, *provider;
+    double ms; /* sum of all runs */
+};
+
+struct qdqi_trace {
+    struct qdqi_traced_node *nodes; /* in the order in which they first ran */
+    size_t n_nodes;
+    /* the most bytes that the session's allocator had handed out at one time; 0 when the
+       runtime does not write it */
+    uint64_t peak_bytes;
+};
+
+/* Reads the text of a trace, which is changed. Lines that are no events of nodes are
+   skipped. NO_MEMORY. */
+enum qdq_code qdqi_trace_parse(char *text, struct qdqi_arena *arena,
+                               struct qdqi_trace *ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

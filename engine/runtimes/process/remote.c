@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "runtimes/process/remote.h"
+
+#include "runtimes/openvino/openvino.h"
+#include "runtimes/common/whole.h"
+#include "runtimes/process/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The least bytes of an output and of a node's times in a message, and the most of a text that
+   reports repeat. */
+enum { OUTPUT_BYTES = 3 * 8, NODE_BYTES = 3 * 16 + 8, MOST_TEXT = 256 };
+
+struct qdqi_remote {
+    int socket;
+    bool gone;           /* nothing can be asked before qdqi_remote_renew() */
+    uint64_t generation; /* number of processes before this one */
+    char *version;
+};
+
+struct remote_model {
+    struct qdqi_remote *remote;
+    uint64_t generation, id; /* the process that has the model, and its number there */
+    char *precision;
+    struct qdqi_wire answer; /* of the last run; the outputs borrow from it */
+    struct qdqi_output *outputs;
+};
+
+static enum qdq_code
+fail_ended(struct qdq_error *err)
+{
+    return qdq_error_set(err, QDQ_JUDGE_GONE, QDQ_AT_NOTHING, NULL,
+                         "the process that judges has ended or does not answer");
+}
+
+/* Fails because nobody answers, or because an answer is not one of the protocol, after which
+   no other one can be trusted. */
+static enum qdq_code
+fail_gone(struct qdqi_remote *r, struct qdq_error *err)
+{
+    r->gone = true;
+    return fail_ended(err);
+}
+
+/* Fails with the error that the process answered. */
+static enum qdq_code
+fail_as_answered(struct qdqi_wire *answer, struct qdq_error *err)
+{
+    const bool no_memory = qdqi_wire_get(answer) == QDQ_NO_MEMORY;
+    return qdq_error_set(err, no_memory ? QDQ_NO_MEMORY : QDQ_RUN_FAILED,
+                         QDQ_AT_NOTHING, NULL, "%.400s", qdqi_wire_get_text(answer));
+}
+
+/* Sends a request, whose body it frees, and receives the answer, which the caller frees after
+   a success. */
+static enum qdq_code
+ask(struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
+    const struct qdqi_model_bytes *attached, struct qdqi_wire *ret,
+    struct qdq_error *err)
+{
+    enum qdqi_wire_kind got = QDQI_WIRE_FAILED;
+    void *ignored = NULL;
+    size_t n;
+    const bool full = body->failed;
+    *ret = (struct qdqi_wire){0};
+    bool ok = !r->gone &&
+              qdqi_wire_send(r->socket, kind, body, attached ? attached->data : NULL,
+                             attached ? attached->size : 0);
+    qdqi_wire_free(body);
+    ok = ok && qdqi_wire_receive(r->socket, &got, ret, &ignored, &n);
+    free(ignored);
+    if (ok && got == QDQI_WIRE_OK)
+        return QDQ_OK;
+    enum qdq_code code = full                             ? qdqi_no_memory(err)
+                         : !ok || got != QDQI_WIRE_FAILED ? fail_gone(r, err)
+                                                          : fail_as_answered(ret, err);
+    qdqi_wire_free(ret);
+    return code;
+}
+
+/* Asks a process for its version, and keeps it. RUNTIME_MISSING when nobody answers. */
+static enum qdq_code
+learn_version(struct qdqi_remote *r, struct qdq_error *err)
+{
+    struct qdqi_wire body = {0}, answer = {0};
+    struct qdq_error why = {0};
+    char *version = NULL;
+    enum qdq_code code = ask(r, QDQI_WIRE_VERSION, &body, NULL, &answer, &why);
+    if (!code && !(version = strndup(qdqi_wire_get_text(&answer), MOST_TEXT)))
+        code = qdqi_no_memory(&why);
+    if (!code && answer.failed)
+        code = fail_gone(r, &why);
+    qdqi_wire_free(&answer);
+    if (code) {
+        free(version);
+        return qdq_error_set(err, code == QDQ_NO_MEMORY ? code : QDQ_RUNTIME_MISSING,
+                             QDQ_AT_NOTHING, NULL, "%s", why.text);
+    }
+    free(r->version);
+    r->version = version;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_remote_open(int socket, struct qdqi_remote **ret, struct qdq_error *err)
+{
+    struct qdqi_remote *r = calloc(1, sizeof *r);
+    if (!r) {
+        close(socket);
+        return qdqi_no_memory(err);
+    }
+    r->socket = socket;
+    enum qdq_code code = learn_version(r, err);
+    if (code)
+        qdqi_remote_close(&r);
+    else
+        *ret = r;
+    return code;
+}
+
+bool
+qdqi_remote_is_gone(const struct qdqi_remote *r)
+{
+    return r->gone;
+}
+
+enum qdq_code
+qdqi_remote_renew(struct qdqi_remote *r, int socket, struct qdq_error *err)
+{
+    close(r->socket);
+    r->socket = socket;
+    r->generation++;
+    r->gone = false;
+    enum qdq_code code = learn_version(r, err);
+    r->gone = r->gone || code;
+    return code;
+}
+
+void
+qdqi_remote_close(struct qdqi_remote **remote)
+{
+    struct qdqi_remote *r = *remote;
+    if (!r)
+        return;
+    close(r->socket);
+    free(r->version);
+    free(r);
+    *remote = NULL;
+}
+
+static const char *
+version(void *place)
+{
+    return ((const struct qdqi_remote *)place)->version;
+}
+
+/* --- a model -------------------------------------------------------------- */
+
+static void
+put_options(struct qdqi_wire *body, const struct qdqi_deploy_options *options)
+{
+    qdqi_wire_put(body, (uint64_t)options->threads);
+    qdqi_wire_put(body, options->own_precision);
+    qdqi_wire_put(body, options->traced);
+    qdqi_wire_put(body, options->reads_only);
+}
+
+static void
+put_inputs(struct qdqi_wire *body, const struct qdqi_input *inputs, size_t n)
+{
+    qdqi_wire_put(body, n);
+    for (size_t i = 0; i < n; i++) {
+        qdqi_wire_put_text(body, inputs[i].name);
+        qdqi_wire_put(body, inputs[i].dtype);
+        qdqi_wire_put_bytes(body, inputs[i].shape,
+                            inputs[i].rank * sizeof *inputs[i].shape);
+        qdqi_wire_put_bytes(body, inputs[i].data, inputs[i].size);
+    }
+}
+
+/* Sends a request with a whole model. */
+static enum qdq_code
+ask_with_model(struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
+               const struct qdq_model *model, struct qdqi_wire *ret,
+               struct qdq_error *err)
+{
+    struct qdqi_whole whole;
+    enum qdq_code code = qdqi_whole_open(model, &whole, err);
+    if (code) {
+        qdqi_wire_free(body);
+        return code;
+    }
+    const struct qdqi_model_bytes bytes = {whole.data, whole.size};
+    code = ask(r, kind, body, &bytes, ret, err);
+    qdqi_whole_close(&whole);
+    return code;
+}
+
+static enum qdq_code
+open_model(void *place, const struct qdq_model *model,
+           const struct qdqi_deploy_options *options, void **ret, struct qdq_error *err)
+{
+    struct qdqi_remote *r = place;
+    struct qdqi_wire body = {0}, answer = {0};
+    put_options(&body, options);
+    enum qdq_code code = ask_with_model(r, QDQI_WIRE_OPEN, &body, model, &answer, err);
+    if (code)
+        return code;
+    struct remote_model *m = calloc(1, sizeof *m);
+    if (m)
+        *m = (struct remote_model){.remote = r,
+                                   .generation = r->generation,
+                                   .id = qdqi_wire_get(&answer),
+                                   .precision =
+                                       strndup(qdqi_wire_get_text(&answer), MOST_TEXT)};
+    const bool broken = answer.failed;
+    qdqi_wire_free(&answer);
+    if (!m || !m->precision || broken) {
+        if (m)
+            free(m->precision);
+        free(m);
+        return broken ? fail_gone(r, err) : qdqi_no_memory(err);
+    }
+    *ret = m;
+    return QDQ_OK;
+}
+
+static void
+release_outputs(struct remote_model *m)
+{
+    qdqi_wire_free(&m->answer);
+    free(m->outputs);
+    m->outputs = NULL;
+}
+
+/* Returns whether the process that has the model is still there. */
+static bool
+is_there(const struct remote_model *m)
+{
+    return !m->remote->gone && m->generation == m->remote->generation;
+}
+
+static void
+close_model(void *model)
+{
+    struct remote_model *m = model;
+    struct qdqi_wire body = {0}, answer = {0};
+    struct qdq_error ignored = {0};
+    if (is_there(m)) {
+        qdqi_wire_put(&body, m->id);
+        (void)!ask(m->remote, QDQI_WIRE_CLOSE, &body, NULL, &answer, &ignored);
+        qdqi_wire_free(&answer);
+    }
+    release_outputs(m);
+    free(m->precision);
+    free(m);
+}
+
+static const char *
+precision(void *model)
+{
+    return ((const struct remote_model *)model)->precision;
+}
+
+/* Reads an output and checks that its sizes fit each other. */
+static bool
+get_output(struct qdqi_wire *from, struct qdqi_output *ret)
+{
+    size_t n_shape, n_data, elements = 1;
+    ret->dtype = (enum qdqi_dtype)qdqi_wire_get(from);
+    ret->shape = qdqi_wire_get_bytes(from, &n_shape);
+    ret->data = qdqi_wire_get_bytes(from, &n_data);
+    ret->rank = n_shape / sizeof *ret->shape;
+    if (from->failed || ret->rank > QDQI_WIRE_MOST_DIMS)
+        return false;
+    if (ret->dtype == QDQI_UNKNOWN)
+        return true;
+    size_t each = qdqi_dtype_size((int)ret->dtype);
+    for (size_t i = 0; i < ret->rank; i++)
+        if (ret->shape[i] < 0 ||
+            __builtin_mul_overflow(elements, (size_t)ret->shape[i], &elements))
+            return false;
+    ret->n = elements;
+    return each > 0 && n_data / each == elements && n_data % each == 0;
+}
+
+static enum qdq_code
+get_outputs(struct remote_model *m, const struct qdqi_output **ret, size_t *ret_n,
+            double *ret_ms, struct qdq_error *err)
+{
+    *ret_ms = qdqi_wire_get_real(&m->answer);
+    size_t n = qdqi_wire_get_count(&m->answer, OUTPUT_BYTES);
+    if (m->answer.failed)
+        return fail_gone(m->remote, err);
+    m->outputs = calloc(n + 1, sizeof *m->outputs);
+    if (!m->outputs)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        if (!get_output(&m->answer, &m->outputs[i]))
+            return fail_gone(m->remote, err);
+    *ret = m->outputs;
+    *ret_n = n;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+run_model(void *model, const struct qdqi_input *inputs, size_t n_inputs,
+          const struct qdqi_output **ret, size_t *ret_n, double *ret_ms,
+          struct qdq_error *err)
+{
+    struct remote_model *m = model;
+    struct qdqi_wire body = {0};
+    release_outputs(m);
+    if (!is_there(m))
+        return fail_ended(err);
+    qdqi_wire_put(&body, m->id);
+    put_inputs(&body, inputs, n_inputs);
+    enum qdq_code code = ask(m->remote, QDQI_WIRE_RUN, &body, NULL, &m->answer, err);
+    return code ? code : get_outputs(m, ret, ret_n, ret_ms, err);
+}
+
+/* --- the time of nodes ---------------------------------------------------- */
+
+static enum qdq_code
+get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *arena,
+          struct qdqi_trace *ret, struct qdq_error *err)
+{
+    size_t n = qdqi_wire_get_count(from, NODE_BYTES);
+    if (from->failed)
+        return fail_gone(r, err);
+    ret->nodes = qdqi_arena_array(arena, n, sizeof *ret->nodes);
+    if (!ret->nodes)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n && !from->failed; i++) {
+        struct qdqi_traced_node *node = &ret->nodes[i];
+        node->name = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
+        node->op = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
+        node->provider = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
+        node->ms = qdqi_wire_get_real(from);
+        if (!node->name || !node->op || !node->provider)
+            return qdqi_no_memory(err);
+    }
+    ret->n_nodes = n;
+    return from->failed ? fail_gone(r, err) : QDQ_OK;
+}
+
+static enum qdq_code
+nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
+         struct qdq_error *err)
+{
+    const struct remote_model *m = model;
+    struct qdqi_wire body = {0}, answer = {0};
+    *ret = (struct qdqi_trace){0};
+    if (!is_there(m))
+        return fail_ended(err);
+    qdqi_wire_put(&body, m->id);
+    enum qdq_code code = ask(m->remote, QDQI_WIRE_NODES, &body, NULL, &answer, err);
+    if (code)
+        return code;
+    code = get_nodes(m->remote, &answer, arena, ret, err);
+    qdqi_wire_free(&answer);
+    return code;
+}
+
+static enum qdq_code
+trace_model(void *place, const struct qdq_model *model,
+            const struct qdqi_deploy_options *options, const struct qdqi_input *inputs,
+            size_t n_inputs, int runs, struct qdqi_arena *arena, struct qdqi_trace *ret,
+            struct qdq_error *err)
+{
+    struct qdqi_wire body = {0}, answer = {0};
+    *ret = (struct qdqi_trace){0};
+    put_options(&body, options);
+    qdqi_wire_put(&body, (uint64_t)runs);
+    put_inputs(&body, inputs, n_inputs);
+    enum qdq_code code =
+        ask_with_model(place, QDQI_WIRE_TRACE, &body, model, &answer, err);
+    if (code)
+        return code;
+    code = get_nodes(place, &answer, arena, ret, err);
+    qdqi_wire_free(&answer);
+    return code;
+}
+
+const struct qdqi_deploy_ops qdqi_deploy_remote_openvino = {
+    .name = "openvino",
+    .title = "OpenVINO",
+    .kernels = &qdqi_openvino_kernels,
+    .chooses_precision = true,
+    .opens_slowly = true,
+    .version = version,
+    .open = open_model,
+    .run = run_model,
+    .precision = precision,
+    .nodes = nodes_of,
+    .close = close_model,
+    .trace = trace_model,
+};

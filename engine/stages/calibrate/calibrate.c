@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Computes ranges from data: runs the model over the samples, with an Observe node at
+ * each planned activation whose range is not given. The accumulators have a fixed size,
+ * so memory does not grow with the number of samples.
+ *
+ * If the caller keeps observations, those of an earlier calibration are used tensor by
+ * tensor in place of a run. All kinds of accumulators are then collected, so that a
+ * later calibration by another method finds what it needs.
+ *
+ * The moments of the inputs of layers, where the spec asks for them, are collected in the
+ * same runs and kept in the same file.
+ */
+#include "config.h"
+#include "stages/calibrate/calibrate.h"
+
+#include "stages/calibrate/moments.h"
+#include "stages/calibrate/nonfinite.h"
+#include "stages/calibrate/parallel.h"
+#include "stages/job/kept.h"
+#include "numbers/range/observations.h"
+#include "stages/replan/replan.h"
+#include "transform/rewrite/blocked.h"
+#include "transform/rewrite/insert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct calibration {
+    struct qdqi_job *job;
+    const struct qdqi_method *method;
+    bool *missing; /* by planned activation: whether it has no range */
+    /* by planned activation: whether its observations are needed, and whether the model
+       has to run for them; `wanted` is a subset of `needed` */
+    bool *needed, *wanted;
+    size_t n_missing, n_wanted;
+    struct qdqi_observers observers;
+    struct qdqi_collection moments;
+    char *identity; /* identifies the observations; NULL when none are kept */
+    struct qdqi_observations earlier;
+    struct qdqi_observed all;
+    /* the model is loaded, so a later lack of memory may be cured by smaller batches */
+    bool began;
+};
+
+/* --- given ranges -------------------------------------------------------- */
+
+/* Copies the ranges that the spec gives. *ret_missing is the number of activations
+   that still need one. */
+static enum qdq_code
+copy_given_ranges(struct qdqi_job *job, bool *missing, size_t *ret_missing,
+                  struct qdq_error *err)
+{
+    const struct qdq_calibration_spec *c = &job->work->spec->calibration;
+    struct qdqi_map *given = qdqi_map_new(job->scratch);
+    if (!given)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->n_ranges; i++)
+        if (!qdqi_map_put(given, c->ranges[i].tensor, (void *)(uintptr_t)&c->ranges[i]))
+            return qdqi_no_memory(err);
+    size_t n = 0;
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
+        const struct qdq_given_range *range =
+            qdqi_map_get(given, job->plan->view.tensors[i]);
+        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+        missing[i] = !range && t->leader == i && !t->is_unit;
+        n += missing[i];
+        if (range) {
+            job->ranges[i] = (struct qdqi_range){range->min, range->max};
+            job->methods[i] = "given";
+        } else if (t->is_unit) {
+            job->ranges[i] = (struct qdqi_range){0, 1};
+            job->methods[i] = "operator";
+        }
+    }
+    *ret_missing = n;
+    return QDQ_OK;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+static enum qdq_code
+report_progress(const struct qdqi_observed_run *w, struct qdq_error *err)
+{
+    return qdqi_job_progress(w->job, QDQ_STAGE_CALIBRATE, (uint64_t)w->all.samples,
+                             (uint64_t)qdqi_feed_samples(w->feed), err);
+}
+
+static enum qdq_code
+observe_runs(struct qdqi_observed_run *w, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    int64_t samples;
+    enum qdq_code code;
+    do
+        if ((code = report_progress(w, err)) ||
+            (code = qdqi_feed_next(w->feed, &inputs, &samples, err)) || samples == 0)
+            break;
+    while (!(code = qdqi_observed_run_run(w, inputs, samples, err)));
+    return code;
+}
+
+/* Reads the inputs of the next run and starts their upload to the device. */
+static enum qdq_code
+upload_next(struct qdqi_observed_run *w, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    enum qdq_code code = qdqi_feed_next(w->feed, &inputs, &w->n_ahead, err);
+    return code || w->n_ahead == 0
+               ? code
+               : qdqi_session_upload(w->session, inputs, w->job->model->info.n_inputs,
+                                     err);
+}
+
+/* Runs the model on a device. During each run the inputs of the next one are read and
+   uploaded. */
+static enum qdq_code
+observe_runs_ahead(struct qdqi_observed_run *w, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    enum qdq_code code = upload_next(w, err);
+    w->read_ahead = upload_next;
+    while (!code && w->n_ahead > 0) {
+        int64_t samples = w->n_ahead;
+        if ((code = report_progress(w, err)) ||
+            (code = qdqi_session_next_inputs(w->session, &inputs, err)))
+            break;
+        code = qdqi_observed_run_run(w, inputs, samples, err);
+    }
+    return code ? code : report_progress(w, err);
+}
+
+static enum qdq_code
+observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_feed *feed,
+            struct qdq_error *err)
+{
+    struct qdqi_observed_run watch = {.job = c->job,
+                                      .session = session,
+                                      .feed = feed,
+                                      .observers = &c->observers,
+                                      .moments = &c->moments};
+    enum qdq_code code = qdqi_observed_run_open(&watch, err);
+    c->began = true;
+    if (!code)
+        code = (c->job->dev ? observe_runs_ahead : observe_runs)(&watch, err);
+    if (!code)
+        code = qdqi_session_collect(session, err);
+    if (c->n_wanted > 0 || !c->earlier.bytes)
+        c->all = watch.all;
+    return code ? code : qdqi_observed_run_end(&watch, err);
+}
+
+static enum qdq_code
+run_observed(struct calibration *c, struct qdqi_runtime *runtime,
+             struct qdqi_feed *feed, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    struct qdqi_session_options options = {
+        .dev = job->dev,
+        .observers = &c->observers,
+        .moments = c->moments.all.n > 0 ? &c->moments.all : NULL};
+    const Onnx__ModelProto *observed;
+    struct qdqi_session *session = NULL;
+    enum qdq_code code = qdqi_insert_observers(
+        job->model, job->plan, c->wanted, c->observers.channels, c->moments.tensors,
+        c->moments.all.n, job->scratch, &observed, err);
+    if (!code)
+        code =
+            qdqi_session_open(runtime, job->model, observed, &options, &session, err);
+    if (!code)
+        code = observe_all(c, session, feed, err);
+    qdqi_session_close(&session);
+    return code;
+}
+
+/* Resets the observers and opens the feed again with a smaller batch. */
+static enum qdq_code
+restart(struct calibration *c, const struct qdqi_feed_options *options,
+        struct qdqi_feed **feed, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    struct qdqi_feed_options smaller = *options;
+    smaller.batch = qdqi_job_batch(job);
+    qdqi_observers_reset(&c->observers, c->wanted);
+    qdqi_moments_restart(&c->moments);
+    c->all = c->earlier.all;
+    qdqi_feed_close(feed);
+    return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
+}
+
+/* Makes the runs of a small model side by side. *ret_done is false where they are still to be
+   made, one after the other. */
+static enum qdq_code
+run_side_by_side(struct calibration *c, struct qdqi_runtime *runtime,
+                 const struct qdqi_feed_options *options, struct qdqi_feed **feed,
+                 bool *ret_done, struct qdq_error *err)
+{
+    const struct qdqi_parallel runs = {
+        .job = c->job, .wanted = c->wanted, .observers = &c->observers, .feed = *feed};
+    *ret_done = false;
+    if (c->moments.all.n > 0 || !qdqi_parallel_pays(&runs))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_parallel_run(&runs, runtime, ret_done, err);
+    if (!code && !*ret_done)
+        return restart(c, options, feed, err);
+    c->all = (struct qdqi_observed){.samples = qdqi_feed_samples(*feed)};
+    return code;
+}
+
+/* Chooses the tensors that are observed in the runtime's own layout. A device has none, and
+   moments need the plain one. */
+static enum qdq_code
+choose_layout(struct calibration *c, struct qdq_error *err)
+{
+    const struct qdqi_job *job = c->job;
+    return job->dev || c->moments.all.n > 0
+               ? QDQ_OK
+               : qdqi_find_blocked(job->model, job->plan, c->wanted, job->scratch,
+                                   &c->observers.channels, err);
+}
+
+/* Returns whether the plain layout may help: the runtime could not open or run the model
+   with tensors observed in its own. They then no longer are. */
+static bool
+leave_blocks(struct calibration *c, enum qdq_code code, struct qdq_error *err)
+{
+    if (code != QDQ_RUN_FAILED || !c->observers.channels)
+        return false;
+    c->observers.channels = NULL;
+    if (err)
+        *err = (struct qdq_error){0};
+    return true;
+}
+
+/* Runs the model: a small one with several samples side by side. Else, or where that fails,
+   again in the plain layout, where that may help, and with half the batch each time that
+   device memory is too small. */
+static enum qdq_code
+run_until_it_fits(struct calibration *c, struct qdqi_runtime *runtime,
+                  const struct qdqi_feed_options *options, struct qdqi_feed **feed,
+                  struct qdq_error *err)
+{
+    bool done;
+    enum qdq_code code = run_side_by_side(c, runtime, options, feed, &done, err);
+    while (!code && !done) {
+        c->began = false;
+        code = run_observed(c, runtime, *feed, err);
+        if (!code || (!leave_blocks(c, code, err) &&
+                      (!c->began || (code = qdqi_job_halve(c->job, code, err)))))
+            return code;
+        code = restart(c, options, feed, err);
+    }
+    return code;
+}
+
+/* Runs the model where activations have to be observed. The feed is opened in any
+   case, because the data may be a reason for a warning. */
+static enum qdq_code
+feed_observers(struct calibration *c, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    const struct qdq_calibration_spec *spec = &job->work->spec->calibration;
+    const struct qdqi_feed_options options = {.batch = qdqi_job_batch(job),
+                                              .max_samples = spec->max_samples};
+    struct qdqi_runtime *runtime = NULL;
+    struct qdqi_feed *feed = NULL;
+    bool runs = c->n_wanted > 0 || c->moments.all.n > 0;
+    enum qdq_code code =
+        runs ? qdqi_engine_runtime(job->engine, &runtime, err) : QDQ_OK;
+    if (!code &&
+        !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
+        code = qdqi_job_add_warnings(job, feed, err);
+    if (!code && runs)
+        code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed),
+                                  spec->on_nonfinite == QDQ_NONFINITE_SKIP, err);
+    if (!code && runs)
+        code = choose_layout(c, err);
+    if (!code && runs) {
+        code = run_until_it_fits(c, runtime, &options, &feed, err);
+        qdqi_moments_finish(&c->moments);
+    }
+    qdqi_feed_close(&feed);
+    return code || c->n_missing + c->n_wanted == 0
+               ? code
+               : qdqi_job_observed(job, &c->all, err);
+}
+
+/* --- kept observations --------------------------------------------------- */
+
+/*
+ * Restores earlier observations and decides which activations have to be observed. The
+ * same samples must be left out for all tensors and moments. Where samples may be skipped,
+ * the earlier observations are therefore used only if they have all tensors and, if samples
+ * were skipped, all moments.
+ */
+static enum qdq_code
+restore_observations(struct calibration *c, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    bool skips = job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    if (!(c->identity = qdqi_kept_identity(job)))
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(job), c->identity,
+                                                job->scratch, &c->earlier, err);
+    if (code)
+        return code;
+    size_t n = 0, lacking = 0;
+    for (size_t i = 0; i < c->observers.n; i++) {
+        n += c->needed[i];
+        lacking += c->needed[i] &&
+                   !qdqi_observations_have(&c->earlier, c->observers.rows[i].tensor);
+    }
+    if (skips && (lacking > 0 || (c->earlier.all.skipped > 0 &&
+                                  !qdqi_moments_are_kept(&c->moments, &c->earlier)))) {
+        qdqi_observations_fini(&c->earlier);
+        lacking = n;
+    }
+    for (size_t i = 0; i < c->observers.n; i++) {
+        c->wanted[i] = c->needed[i] && !qdqi_observations_have(
+                                           &c->earlier, c->observers.rows[i].tensor);
+        if (c->needed[i] && !c->wanted[i])
+            qdqi_observations_restore(&c->earlier, &c->observers.rows[i]);
+    }
+    c->n_wanted = lacking;
+    c->all = c->earlier.all;
+    job->reused = n - lacking;
+    qdqi_moments_reuse(&c->moments, &c->earlier);
+    return QDQ_OK;
+}
+
+/* Writes the observations for later calibrations. */
+static enum qdq_code
+write_observations(struct calibration *c, struct qdq_error *err)
+{
+    if (!c->identity || (c->n_wanted == 0 && c->moments.all.n == 0))
+        return QDQ_OK;
+    const struct qdqi_observed_rows rows = {
+        &c->observers, c->wanted, qdqi_moments_new(&c->moments), c->job->kept_peaks};
+    return qdqi_kept_write(c->job, c->identity, &c->all, &c->earlier, &rows, err);
+}
+
+/* --- the whole calibration ----------------------------------------------- */
+
+static struct qdqi_range
+range_of(const struct calibration *c, size_t i)
+{
+    const struct qdqi_planned_tensor *t = &c->job->plan->activations[i];
+    const struct qdqi_range_use use = {&c->job->work->spec->calibration, t->format,
+                                       t->symmetric};
+    return c->method->range(&c->observers.rows[i], &use);
+}
+
+/*
+ * Computes the ranges of observed activations. *ret_unreached counts those without a value:
+ * they are in a nested graph that no sample enters, or have no elements in any sample. Their
+ * layers stay in float. NOT_OBSERVED where all of them are like that.
+ */
+static enum qdq_code
+choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    const char *first = NULL; /* the first of them in the main graph */
+    size_t n_reached = 0;
+    *ret_unreached = 0;
+    for (size_t i = 0; i < c->observers.n; i++) {
+        const struct qdqi_observer *o = &c->observers.rows[i];
+        if (!c->missing[i])
+            continue;
+        if (!qdqi_extremes_empty(&o->all.extremes)) {
+            job->ranges[i] = range_of(c, i);
+            job->methods[i] = c->method->name;
+            n_reached++;
+            continue;
+        }
+        if (!first && job->plan->activations[i].tensor->scope == 0)
+            first = o->tensor;
+        (*ret_unreached)++;
+    }
+    if (!first || n_reached > 0)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, first,
+                         "tensor '%s' has no elements in any of %lld samples, nor has "
+                         "any other tensor that is to be calibrated: add samples in "
+                         "which it has some, or give its range in calibration.ranges",
+                         first, (long long)job->calibrated_samples);
+}
+
+/* Returns whether activation i, or the activation whose range it shares, has a
+   range. */
+static bool
+is_reached(const struct qdqi_job *job, size_t i)
+{
+    return job->methods[job->plan->activations[i].leader];
+}
+
+/* Returns whether all quantized inputs and outputs of the layer have a range. */
+static bool
+layer_is_reached(const struct qdqi_job *job, const struct qdq_layer *layer)
+{
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (!is_reached(job, layer->input_rows[i]))
+            return false;
+    for (size_t i = 0; i < layer->n_outputs; i++)
+        if (!is_reached(job, layer->output_rows[i]))
+            return false;
+    return true;
+}
+
+/* Warns once, however many layers there are. The warning names the first. */
+static enum qdq_code
+warn_unreached(struct qdqi_job *job, const char *first, size_t n, struct qdq_error *err)
+{
+    if (n == 1)
+        return qdqi_warn(
+            &job->warnings, job->arena, err, "not_observed", first,
+            "no sample comes to this layer, which is in a nested graph "
+            "or has an input without elements: it stays in floating point. "
+            "calibration.ranges may say the range of its input");
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "not_observed", first,
+        "no sample comes to %zu layers, which are in nested graphs or have "
+        "inputs without elements: they stay in floating point, with the "
+        "reason 'not observed'. calibration.ranges may say the ranges of "
+        "their inputs",
+        n);
+}
+
+static enum qdq_code
+leave_unreached_in_float(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    const char **names = qdqi_arena_array(job->arena, plan->n_layers, sizeof *names);
+    bool ok = names;
+    size_t n = 0;
+    for (size_t i = 0; ok && i < plan->n_layers; i++) {
+        if (layer_is_reached(job, &plan->layers[i]))
+            continue;
+        ok = (names[n++] = qdqi_arena_strdup(job->arena, plan->layers[i].name));
+    }
+    ok = ok && (n == 0 || !warn_unreached(job, names[0], n, err));
+    return ok ? qdqi_plan_without(job, names, n, "not observed", err)
+              : qdqi_no_memory(err);
+}
+
+/* Returns the observations that the report has and that a recipe begins with, whatever the
+   method needs. */
+static unsigned
+other_needs(const struct qdqi_job *job)
+{
+    return job->work->histograms || job->work->spec->recipe >= QDQ_RECIPE_AUTO
+               ? QDQI_NEEDS_HISTOGRAM
+               : 0;
+}
+
+static enum qdq_code
+calibrate(struct calibration *c, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    const char *name = job->work->spec->calibration.method;
+    bool kept = qdqi_job_keeps(job);
+    size_t n_unreached = 0;
+    c->method = qdqi_method_find(name);
+    if (!c->method)
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
+                             "/calibration/method", "there is no method '%s'", name);
+    if (!qdqi_observers_init(
+            &c->observers, job->plan->view.tensors, job->plan->view.n_tensors,
+            kept ? QDQI_NEEDS_ALL : c->method->needs | other_needs(job),
+            (size_t)job->engine->threads, job->scratch))
+        return qdqi_no_memory(err);
+    enum qdqi_dtype *dtypes =
+        qdqi_arena_array(job->scratch, c->observers.n, sizeof *dtypes);
+    struct qdqi_observers *observers =
+        qdqi_arena_alloc(job->scratch, sizeof *observers);
+    if (!dtypes || !observers)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->observers.n; i++)
+        dtypes[i] = job->plan->activations[i].dtype;
+    c->observers.dtypes = dtypes;
+    enum qdq_code code = kept ? restore_observations(c, err) : QDQ_OK;
+    if (!code && !(code = feed_observers(c, err)) &&
+        !(code = write_observations(c, err)))
+        code = choose_ranges(c, &n_unreached, err);
+    *observers = c->observers;
+    job->observers = c->n_missing > 0 ? observers : NULL;
+    qdqi_observations_fini(&c->earlier);
+    return code || !n_unreached ? code : leave_unreached_in_float(job, err);
+}
+
+/*
+ * Sets `needed` and `wanted`, before it is known what is kept. Moments leave out the samples
+ * in which an observed tensor is not finite, so they need the observers of tensors whose
+ * ranges are given, too.
+ */
+static void
+choose_needed(struct calibration *c)
+{
+    const struct qdqi_job *job = c->job;
+    bool all = c->moments.all.n > 0 &&
+               job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
+        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+        c->needed[i] = c->wanted[i] =
+            c->missing[i] || (all && t->leader == i && !t->is_unit);
+        c->n_wanted += c->wanted[i];
+    }
+}
+
+enum qdq_code
+qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
+{
+    size_t n = job->plan->view.n_tensors, first = 0;
+    struct calibration c = {
+        .job = job,
+        .missing = qdqi_arena_array(job->scratch, n, sizeof *c.missing),
+        .needed = qdqi_arena_array(job->scratch, n, sizeof *c.needed),
+        .wanted = qdqi_arena_array(job->scratch, n, sizeof *c.wanted)};
+    job->ranges = qdqi_arena_array(job->arena, n, sizeof *job->ranges);
+    job->methods = qdqi_arena_array(job->arena, n, sizeof *job->methods);
+    if (!c.missing || !c.needed || !c.wanted || !job->ranges || !job->methods)
+        return qdqi_no_memory(err);
+    enum qdq_code code = copy_given_ranges(job, c.missing, &c.n_missing, err);
+    if (!code)
+        code = qdqi_moments_plan(job, &c.moments, err);
+    if (code || (c.n_missing == 0 && c.moments.all.n == 0))
+        return code;
+    choose_needed(&c);
+    if (c.n_missing == 0)
+        return calibrate(&c, err);
+    while (!c.missing[first])
+        first++;
+    const char *tensor = job->plan->view.tensors[first];
+    if (!job->dataset)
+        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_TENSOR, tensor,
+                             "tensor '%s' is to be quantized, but there is neither "
+                             "calibration data nor a range for it in "
+                             "calibration.ranges, and calibration.random_samples asks "
+                             "for none",
+                             tensor);
+    return calibrate(&c, err);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/calibrate/moments.h"
+
+#include "stages/job/roundings.h"
+#include "numbers/range/shifts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROWS = 32768,      /* are taken of each layer's input, spread over all samples */
+    MAX_MIB = 1024,    /* that all moments of a job may take */
+    MAX_GROUPS = 65536 /* of a convolution */
+};
+
+/* --- layers --------------------------------------------------------------- */
+
+/* Reads an attribute of `axes` integers. Returns false when it has another number. */
+static bool
+read_ints(const Onnx__NodeProto *node, const char *name, size_t n, int64_t otherwise,
+          int64_t *ret)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node, name);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = a && a->n_ints == n ? a->ints[i] : otherwise;
+    return !a || a->n_ints == n;
+}
+
+static bool
+read_window(const Onnx__NodeProto *node, const struct qdqi_tensor *weight,
+            struct qdqi_window *w)
+{
+    int64_t pads[2 * QDQI_PATCH_AXES];
+    const Onnx__AttributeProto *pad = qdqi_node_attribute(node, "auto_pad");
+    *w = (struct qdqi_window){.axes = weight->view.rank - 2};
+    if (weight->view.rank < 3 || w->axes > QDQI_PATCH_AXES ||
+        !read_ints(node, "strides", w->axes, 1, w->stride) ||
+        !read_ints(node, "dilations", w->axes, 1, w->dilation) ||
+        !read_ints(node, "pads", 2 * w->axes, 0, pads))
+        return false;
+    for (size_t i = 0; i < w->axes; i++) {
+        w->kernel[i] = weight->view.dims[i + 2];
+        w->begin[i] = pads[i];
+        w->end[i] = pads[i + w->axes];
+        if (w->stride[i] < 1 || w->dilation[i] < 1 || w->kernel[i] < 1)
+            return false;
+    }
+    if (pad) {
+        w->same_upper = pad->s.len == 10 && memcmp(pad->s.data, "SAME_UPPER", 10) == 0;
+        w->same_lower = pad->s.len == 10 && memcmp(pad->s.data, "SAME_LOWER", 10) == 0;
+    }
+    return true;
+}
+
+/* The form of a layer, as far as its moments go. */
+struct form {
+    struct qdqi_window window;
+    size_t groups, k;
+    bool outputs_last; /* axis of the weight's outputs; else they are the first */
+    uint64_t more;     /* bytes besides those of the moments */
+    const char *why;   /* there are none; NULL: there are */
+};
+
+static struct form
+convolution(const struct qdqi_node *node, const struct qdqi_tensor *weight)
+{
+    struct form f = {.k = 1};
+    int64_t groups = qdqi_node_int(node->proto, "group", 1);
+    if (!read_window(node->proto, weight, &f.window) || groups < 1 ||
+        groups > MAX_GROUPS || weight->view.dims[0] % groups != 0)
+        return (struct form){.why = "its attributes do not fit its weight"};
+    f.groups = (size_t)groups;
+    for (size_t i = 1; i < weight->view.rank; i++)
+        f.k *= (size_t)weight->view.dims[i];
+    if (groups == 1 &&
+        qdqi_shifts_pay(&f.window, (size_t)weight->view.dims[1], ROWS, ROWS, SIZE_MAX))
+        f.more = qdqi_shifts_bytes((size_t)weight->view.dims[1]);
+    return f;
+}
+
+static struct form
+layer_form(const struct qdqi_node *node, const struct qdq_layer *layer)
+{
+    const struct qdqi_tensor *w = node->inputs[layer->weight_input];
+    const struct qdqi_tensor *x = node->inputs[0];
+    if (!w || !x || w->dtype != QDQI_FLOAT32 || x->dtype != QDQI_FLOAT32)
+        return (struct form){.why = "it is not computed in float32"};
+    if (layer->weight_input != 1)
+        return (struct form){.why = "its weight is not its second input"};
+    if (qdqi_node_is(node->proto, "Conv"))
+        return convolution(node, w);
+    if (w->view.rank != 2)
+        return (struct form){.why = "its weight is not a matrix"};
+    if (qdqi_node_is(node->proto, "MatMul"))
+        return (struct form){
+            .groups = 1, .k = (size_t)w->view.dims[0], .outputs_last = true};
+    if (!qdqi_node_is(node->proto, "Gemm"))
+        return (struct form){.why = "moments are known of Conv, Gemm and MatMul"};
+    if (qdqi_node_int(node->proto, "transA", 0))
+        return (struct form){.why = "it reads its input transposed"};
+    bool across = qdqi_node_int(node->proto, "transB", 0);
+    return (struct form){.groups = 1,
+                         .k = (size_t)w->view.dims[across ? 1 : 0],
+                         .outputs_last = !across};
+}
+
+static struct form
+form_of(const struct qdqi_node *node, const struct qdq_layer *layer)
+{
+    struct form f = layer_form(node, layer);
+    return f.why || f.k > 0 ? f : (struct form){.why = "its weight is empty"};
+}
+
+/* Returns the moments of the weight, made if it has none yet; NULL when out of
+   memory. */
+static struct qdqi_layer_moments *
+moments_of(struct qdqi_collection *c, const struct qdqi_tensor *weight,
+           const struct form *f)
+{
+    struct qdqi_job *job = c->job;
+    struct qdqi_layer_moments *m = qdqi_map_get(job->moments, weight->name);
+    if (m)
+        return m;
+    if (!(m = qdqi_arena_alloc(job->scratch, sizeof *m)) ||
+        !qdqi_map_put(job->moments, weight->name, m))
+        return NULL;
+    uint64_t bytes = f->why ? 0 : f->groups * qdqi_moment_bytes(f->k) + f->more;
+    m->next = job->all_moments;
+    job->all_moments = m;
+    m->why = f->why;
+    m->outputs_last = f->outputs_last;
+    if (!m->why && bytes > ((uint64_t)MAX_MIB << 20) - c->bytes)
+        m->why = "the moments of all layers would take more than 1 GiB";
+    if (m->why)
+        return m;
+    c->bytes += bytes;
+    m->moments = calloc(f->groups, sizeof *m->moments);
+    for (; m->moments && m->groups < f->groups; m->groups++)
+        if (!qdqi_moment_init(&m->moments[m->groups], f->k))
+            return NULL;
+    return m->moments ? m : NULL;
+}
+
+/* Gives the layer a slot, unless there is a reason not to. */
+static enum qdq_code
+add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
+          struct qdq_error *err)
+{
+    const struct qdqi_node *node = &c->job->model->graph.nodes[layer->node];
+    const struct form f = form_of(node, layer);
+    struct qdqi_patches *p = qdqi_arena_alloc(c->job->scratch, sizeof *p);
+    struct qdqi_layer_moments *m =
+        p ? moments_of(c, node->inputs[layer->weight_input], &f) : NULL;
+    if (!m)
+        return qdqi_no_memory(err);
+    if (m->why)
+        return QDQ_OK;
+    if (f.why || f.groups != m->groups || f.k != m->moments->k ||
+        f.outputs_last != m->outputs_last) {
+        m->why = "layers that share it use it in different ways";
+        return QDQ_OK;
+    }
+    *p = (struct qdqi_patches){
+        .window = f.window, .groups = m->groups, .moments = m->moments};
+    c->tensors[c->all.n] = node->inputs[0];
+    c->owners[c->all.n] = m;
+    c->all.rows[c->all.n++] = p;
+    return QDQ_OK;
+}
+
+/* Says once for each weight that its moment is cut. */
+static enum qdq_code
+warn_blocks(struct qdqi_job *job, const char *weight,
+            const struct qdqi_layer_moments *m, struct qdq_error *err)
+{
+    if (m->key || m->why || m->moments->block == m->moments->k)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "moment_in_blocks", weight,
+                     "a row of %zu elements is longer than %d: products of elements of "
+                     "different blocks of %zu count as 0 when the weight is rounded",
+                     m->moments->k, QDQI_MOMENT_WHOLE, m->moments->block);
+}
+
+/* Sets the keys of the weights' moments. */
+static enum qdq_code
+set_keys(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (layer->weight_input < 0)
+            continue;
+        const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+        const char *weight = node->inputs[layer->weight_input]->name;
+        struct qdqi_layer_moments *m = qdqi_map_get(job->moments, weight);
+        enum qdq_code code = warn_blocks(job, weight, m, err);
+        if (code)
+            return code;
+        m->key = qdqi_arena_printf(job->scratch, "%s\n%s", m->key ? m->key : weight,
+                                   layer->name);
+        if (!m->key)
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+/* Removes the slots of weights that turned out to have no moments. */
+static void
+drop_unneeded(struct qdqi_collection *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->all.n; i++) {
+        if (c->owners[i]->why)
+            continue;
+        c->tensors[n] = c->tensors[i];
+        c->owners[n] = c->owners[i];
+        c->all.rows[n++] = c->all.rows[i];
+    }
+    c->all.n = n;
+}
+
+static enum qdq_code
+plan_layers(struct qdqi_job *job, struct qdqi_collection *c, struct qdq_error *err)
+{
+    size_t n = job->plan->view.n_layers;
+    struct qdqi_arena *arena = job->scratch;
+    enum qdq_code code = QDQ_OK;
+    *c = (struct qdqi_collection){
+        .job = job,
+        .tensors = qdqi_arena_array(arena, n, sizeof(*c->tensors)),
+        .owners = qdqi_arena_array(arena, n, sizeof(*c->owners)),
+        .all.rows = qdqi_arena_array(arena, n, sizeof(*c->all.rows))};
+    job->moments = qdqi_map_new(arena);
+    if (!c->tensors || !c->owners || !c->all.rows || !job->moments)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n && !code; i++)
+        if (job->plan->view.layers[i].weight_input >= 0)
+            code = add_layer(c, &job->plan->view.layers[i], err);
+    drop_unneeded(c);
+    return code ? code : set_keys(job, err);
+}
+
+enum qdq_code
+qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
+                  struct qdq_error *err)
+{
+    *ret = (struct qdqi_collection){.job = job};
+    if (!qdqi_moments_wanted(job->work->spec))
+        return QDQ_OK;
+    enum qdq_code code = plan_layers(job, ret, err);
+    if (!code && ret->all.n > 0 && !job->dataset)
+        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
+                             job->work->spec->weight_rounding == QDQ_ROUND_NEAREST
+                                 ? "/bias_correction"
+                                 : "/weights/rounding",
+                             "rounding and the correction of biases need calibration "
+                             "data, and there is none");
+    return code;
+}
+
+/* --- collecting ----------------------------------------------------------- */
+
+bool
+qdqi_moments_are_kept(const struct qdqi_collection *c,
+                      const struct qdqi_observations *earlier)
+{
+    for (size_t i = 0; i < c->all.n; i++)
+        if (!earlier->bytes || !qdqi_map_get(earlier->moments, c->owners[i]->key))
+            return false;
+    return true;
+}
+
+void
+qdqi_moments_reuse(struct qdqi_collection *c, const struct qdqi_observations *earlier)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->all.n; i++) {
+        struct qdqi_layer_moments *m = c->owners[i];
+        if (!m->is_kept)
+            m->is_kept = qdqi_observations_restore_moments(earlier, m->key, m->groups,
+                                                           m->moments);
+        if (m->is_kept)
+            continue;
+        c->tensors[n] = c->tensors[i];
+        c->owners[n] = m;
+        c->all.rows[n++] = c->all.rows[i];
+    }
+    c->all.n = n;
+}
+
+enum qdq_code
+qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, bool may_reject,
+                   struct qdq_error *err)
+{
+    c->all.holds = may_reject;
+    c->all.per_sample =
+        samples > 0 && samples < ROWS ? (size_t)((ROWS + samples - 1) / samples) : 1;
+    for (size_t i = 0; i < c->all.n; i++)
+        if (!qdqi_patches_begin(c->all.rows[i]))
+            return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+void
+qdqi_moments_restart(struct qdqi_collection *c)
+{
+    qdqi_patches_discard_held(&c->all);
+    for (size_t i = 0; i < c->all.n; i++)
+        qdqi_patches_reset(c->all.rows[i]);
+}
+
+/* Does the parts on the threads that the caller lends. */
+static void
+share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part_arg)
+{
+    const struct qdq_engine *engine = arg;
+    const struct qdq_executor *e = engine->executor;
+    if (e && engine->threads > 1 && n > 1)
+        e->run(e->arg, engine->threads, n, do_part, part_arg);
+    else
+        for (size_t i = 0; i < n; i++)
+            do_part(part_arg, i);
+}
+
+void
+qdqi_moments_expect(struct qdqi_collection *c, int64_t samples)
+{
+    c->all.samples = samples;
+    qdqi_patches_discard_held(&c->all);
+}
+
+enum qdq_code
+qdqi_moments_settle(struct qdqi_collection *c, bool keep, struct qdq_error *err)
+{
+    if (!keep)
+        qdqi_patches_discard_held(&c->all);
+    else if (!qdqi_patches_take_held(&c->all, share, c->job->engine))
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                             "the input of a layer does not fit its weight");
+    return QDQ_OK;
+}
+
+void
+qdqi_moments_finish(struct qdqi_collection *c)
+{
+    qdqi_patches_free_held(&c->all);
+    for (size_t i = 0; i < c->all.n; i++) {
+        qdqi_patches_finish(c->all.rows[i], share, c->job->engine);
+        qdqi_patches_fini(c->all.rows[i]);
+    }
+}
+
+const struct qdqi_kept_moments *
+qdqi_moments_new(const struct qdqi_collection *c)
+{
+    struct qdqi_kept_moments *first = NULL;
+    for (struct qdqi_layer_moments *m = c->job->all_moments; m; m = m->next) {
+        struct qdqi_kept_moments *k;
+        if (m->why || m->is_kept || !(k = qdqi_arena_alloc(c->job->scratch, sizeof *k)))
+            continue;
+        *k = (struct qdqi_kept_moments){m->key, m->groups, m->moments, first};
+        first = k;
+    }
+    return first;
+}
+
+void
+qdqi_moments_free(struct qdqi_job *job)
+{
+    for (struct qdqi_layer_moments *m = job->all_moments; m; m = m->next) {
+        for (size_t g = 0; g < m->groups; g++)
+            qdqi_moment_fini(&m->moments[g]);
+        free(m->moments);
+        qdqi_roundings_free(m);
+    }
+    job->all_moments = NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The moments of the inputs of weighted layers, which rounding that compensates errors
+ * and the correction of biases use. They are collected while calibration runs the model,
+ * by a Moment node at each input.
+ */
+#ifndef QDQI_STAGES_CALIBRATE_MOMENTS_H
+#define QDQI_STAGES_CALIBRATE_MOMENTS_H
+
+#include "stages/job/job.h"
+#include "numbers/range/observations.h"
+
+/* The moments that are to be collected; all members are 0 when there are none. */
+struct qdqi_collection {
+    struct qdqi_job *job;
+    const struct qdqi_tensor **tensors; /* by slot: the layer's input */
+    struct qdqi_layer_moments **owners; /* by slot */
+    struct qdqi_moments all;
+    uint64_t bytes;
+};
+
+/* Fills in job->moments and the collection if the spec asks for them. NO_CALIBRATION when
+   there are no data. */
+enum qdq_code qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns whether an earlier calibration kept all of them. */
+bool qdqi_moments_are_kept(const struct qdqi_collection *collection,
+                           const struct qdqi_observations *earlier);
+/* Takes the moments that an earlier calibration kept. Their slots are removed. */
+void qdqi_moments_reuse(struct qdqi_collection *collection,
+                        const struct qdqi_observations *earlier);
+
+/* Allocates what the runs over so many samples need, and frees it after them. If runs may be
+   rejected, the inputs of each are held until qdqi_moments_settle(), which takes them in or
+   discards them. */
+enum qdq_code qdqi_moments_begin(struct qdqi_collection *collection, int64_t samples,
+                                 bool may_reject, struct qdq_error *err) QDQ_MUST_CHECK;
+/* Forgets what was collected. */
+void qdqi_moments_restart(struct qdqi_collection *collection);
+void qdqi_moments_finish(struct qdqi_collection *collection);
+
+/* Must be called before and after each run; the first with the number of its samples.
+   RUN_FAILED when an input does not fit. */
+void qdqi_moments_expect(struct qdqi_collection *collection, int64_t samples);
+enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the moments that are to be kept, as a list in the job's arena; NULL: none, or
+   out of memory. */
+const struct qdqi_kept_moments *
+qdqi_moments_new(const struct qdqi_collection *collection);
+
+/* Frees job->moments. */
+void qdqi_moments_free(struct qdqi_job *job);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/evaluate/deployed.h"
+
+#include "ground/base/host.h"
+#include "stages/evaluate/judged.h"
+#include "stages/evaluate/kernels.h"
+#include "qdq/targets.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum qdq_code
+qdqi_deployed_warn(struct qdqi_job *job, const char *why, struct qdq_error *err)
+{
+    return qdqi_warn(&job->warnings, job->arena, err, "deployed_not_measured", NULL,
+                     "the result was not run with the target's kernels, and the "
+                     "figures are those of the literal arithmetic: %s",
+                     why);
+}
+
+/* Writes the reason why the result does not run here as deployed. Returns false if
+   there is none. */
+static bool
+is_hindered(const struct qdqi_job *job, char *why, size_t size)
+{
+    const enum qdq_host host = job->work->spec->host, here = qdqi_host_here();
+    if (host >= 0 && host != here)
+        snprintf(why, size, "the model is made for %s, and this processor is %s",
+                 qdqi_host_row(host)->name, qdqi_host_row(here)->name);
+    else if (job->unconverted.proto)
+        snprintf(why, size, "bfloat16 does not run here");
+    else
+        return false;
+    return true;
+}
+
+enum qdq_code
+qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
+                      struct qdq_error *err)
+{
+    return qdqi_engine_deploy(job->engine, job->work->spec->target->runtime, ret, err);
+}
+
+bool
+qdqi_deployed_runs(const struct qdqi_job *job)
+{
+    char why[160];
+    struct qdqi_deploy deploy;
+    struct qdq_error missing = {0};
+    return job->work->spec->target->runtime && !is_hindered(job, why, sizeof why) &&
+           qdqi_deployed_runtime(job, &deploy, &missing) == QDQ_OK;
+}
+
+/*
+ * Opens a model in the target's runtime, once more where the process that judges has ended.
+ * RUN_FAILED where the runtime crashed both times.
+ */
+static enum qdq_code
+open_model(struct qdqi_job *job, const struct qdq_model *model,
+           const struct qdqi_deploy_options *options, struct qdqi_deployed_model *ret,
+           struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_JUDGE_GONE;
+    struct qdq_error why = {0};
+    for (int i = 0; code == QDQ_JUDGE_GONE && i < 2; i++) {
+        struct qdqi_deploy deploy;
+        why = (struct qdq_error){0};
+        code = qdqi_deployed_runtime(job, &deploy, &why);
+        if (!code)
+            code = qdqi_deploy_counted(job, &deploy, model, options, ret, &why);
+    }
+    if (code == QDQ_JUDGE_GONE && *job->engine->crashed)
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                             "it crashed twice: its process %s", job->engine->crashed);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
+}
+
+/* Returns whether an error costs the figures as deployed alone: it says nothing about the
+   model. */
+static bool
+costs_figures(enum qdq_code code)
+{
+    return code == QDQ_RUNTIME_MISSING || code == QDQ_JUDGE_GONE ||
+           code == QDQ_UNSUPPORTED;
+}
+
+/* Returns whether the job runs a model in the target's runtime. */
+static bool
+runs_models(const struct qdq_spec *spec)
+{
+    return spec->evaluate != QDQ_NO || spec->recipe >= QDQ_RECIPE_AUTO ||
+           spec->profile.runs > 0 || !isnan(spec->search.min_sqnr_db) ||
+           !isnan(spec->search.min_top1_agreement);
+}
+
+/* Opens the model that was given. */
+static enum qdq_code
+try_given(struct qdqi_job *job, bool reads_only, struct qdq_error *err)
+{
+    const struct qdqi_deploy_ops *ops =
+        qdqi_deploy_ops_find(job->work->spec->target->runtime);
+    const struct qdqi_deploy_options options = {.reads_only = reads_only};
+    struct qdqi_deployed_model model = {0};
+    struct qdq_error why = {0};
+    if (!ops || ops->calibrates || !runs_models(job->work->spec))
+        return QDQ_OK;
+    enum qdq_code code = open_model(job, job->original, &options, &model, &why);
+    qdqi_deployed_model_close(&model);
+    if (!code || costs_figures(code))
+        return QDQ_OK;
+    return code != QDQ_RUN_FAILED
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+               : qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
+                               "%s cannot load the model that was given: %s",
+                               ops->title, why.text);
+}
+
+enum qdq_code
+qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
+{
+    const bool judges = job->work->dataset >= 0 && job->work->spec->evaluate != QDQ_NO;
+    return try_given(job, judges, err);
+}
+
+enum qdq_code
+qdqi_deployed_check_given(struct qdqi_job *job, struct qdq_error *err)
+{
+    if (job->judged->is_given_loaded)
+        return QDQ_OK;
+    enum qdq_code code = try_given(job, false, err);
+    job->judged->is_given_loaded = !code;
+    return code;
+}
+
+enum qdq_code
+qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
+                   struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    const struct qdq_target *target = job->work->spec->target;
+    const struct qdqi_deploy_options options = {.traced = true};
+    struct qdq_error why = {0};
+    char text[160];
+    *ret = (struct qdqi_deployed_model){0};
+    if (!target->runtime)
+        return QDQ_OK;
+    if (is_hindered(job, text, sizeof text))
+        return qdqi_deployed_warn(job, text, err);
+    if (qdqi_judged_take(job, quantized, ret))
+        return QDQ_OK;
+    enum qdq_code code = open_model(job, quantized, &options, ret, &why);
+    if (costs_figures(code))
+        return qdqi_deployed_warn(job, why.text, err);
+    if (code && code != QDQ_RUN_FAILED)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    enum qdq_code given = code ? qdqi_deployed_check_given(job, err) : QDQ_OK;
+    if (given)
+        return given;
+    return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
+                                "the result is valid, and the runtime of target %s "
+                                "cannot load it: %s",
+                                target->name, why.text)
+                : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_deployed_report(struct qdqi_job *job, const struct qdq_output_report *outputs,
+                     size_t n, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    if (code)
+        return code;
+    struct qdq_deployed *r = qdqi_arena_alloc(job->arena, sizeof *r);
+    char processor[64];
+    qdqi_host_processor(processor, sizeof processor);
+    if (!r)
+        return qdqi_no_memory(err);
+    *r = (struct qdq_deployed){
+        .processor = qdqi_arena_strdup(job->arena, processor),
+        .runtime = deploy.ops->name,
+        .version = qdqi_arena_strdup(job->arena, deploy.ops->version(deploy.place)),
+        .n_outputs = n,
+        .outputs = outputs,
+    };
+    if (!r->processor || !r->version)
+        return qdqi_no_memory(err);
+    job->report->view.deployed = r;
+    return QDQ_OK;
+}
+
+/* --- float16 ---------------------------------------------------------------- */
+
+/* A session that has so much less than the literal arithmetic, and less than what rounding to
+   float16 leaves, computes something else. */
+static const double broken_by_db = 6, sound_db = 30;
+
+/* Returns whether an activation with a pair has this type. */
+static bool
+has_pairs_of(const struct qdqi_job *job, enum qdqi_dtype dtype)
+{
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++)
+        if (job->plan->activations[i].dtype == dtype)
+            return true;
+    return false;
+}
+
+/* Returns whether the runtime runs 8-bit integers, and not float16 as well: it breaks floats of
+   8 bits by itself. */
+static bool
+has_integer_pairs_alone(const struct qdqi_job *job)
+{
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++)
+        if (qdqi_format_row((int)job->plan->activations[i].format)->fraction_bits > 0)
+            return false;
+    return true;
+}
+
+/* Returns whether a difference to the literal arithmetic is that of float16: where sums of
+   8 bits saturate, layers that stay float32 may differ, too. */
+bool
+qdqi_halves_matter(const struct qdqi_job *job)
+{
+    const bool saturates = qdqi_host_row(qdqi_host_here())->adds_in_16_bits;
+    const bool halves =
+        job->float16.dtype == QDQI_FLOAT16 || has_pairs_of(job, QDQI_FLOAT16);
+    return halves && !job->dev && !job->unconverted.proto &&
+           has_integer_pairs_alone(job) &&
+           !(saturates && has_pairs_of(job, QDQI_FLOAT32));
+}
+
+enum qdq_code
+qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
+                 const struct qdqi_deployed_model *deployed,
+                 struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    const struct qdqi_deploy_options options = {0};
+    struct qdqi_deploy deploy;
+    *ret = (struct qdqi_deployed_model){0};
+    if (!qdqi_halves_matter(job) || deployed->ops == &qdqi_deploy_onnxruntime)
+        return QDQ_OK;
+    struct qdq_error why = {0};
+    enum qdq_code code = qdqi_engine_deploy_literal(job->engine, &deploy, &why);
+    if (!code)
+        code = qdqi_deploy_model(&deploy, quantized, &options, ret, &why);
+    if (code == QDQ_RUN_FAILED)
+        return qdq_error_set(
+            err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
+            "ONNX Runtime cannot load this result with float16 with its "
+            "optimizations: %s",
+            why.text);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
+}
+
+static const struct qdq_output_report *
+find_output(const struct qdq_output_report *outputs, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(outputs[i].name, name) == 0)
+            return &outputs[i];
+    return NULL;
+}
+
+enum qdq_code
+qdqi_halves_check(const struct qdqi_job *job, const struct qdq_output_report *literal,
+                  size_t n, const struct qdq_output_report *ran, size_t n_ran,
+                  struct qdq_error *err)
+{
+    const bool asked = job->work->spec->float_type == QDQ_FLOAT_FLOAT16;
+    for (size_t i = 0; i < n && qdqi_halves_matter(job); i++) {
+        const struct qdq_output_report *o = find_output(ran, n_ran, literal[i].name);
+        if (!o || !(literal[i].sqnr_db > -INFINITY) || o->sqnr_db >= sound_db ||
+            o->sqnr_db >= literal[i].sqnr_db - broken_by_db)
+            continue;
+        return qdq_error_set(
+            err, QDQ_UNSUPPORTED, asked ? QDQ_AT_POINTER : QDQ_AT_NOTHING,
+            asked ? "/float" : NULL,
+            "ONNX Runtime's optimizations break this result with float16: the output "
+            "'%.60s' has %.1f dB in a plain session, and %.1f dB as the operators are "
+            "defined; %s",
+            o->name, o->sqnr_db, literal[i].sqnr_db,
+            asked ? "with \"float\": \"keep\" it runs"
+                  : "quantize the model of float32 instead");
+    }
+    return QDQ_OK;
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs the float and the quantized model side by side over samples, as the two halves
+ * of one graph. It compares their outputs and those of each quantized layer and then
+ * discards them. The quantized model is read from the bytes that were written.
+ */
+#include "config.h"
+#include "stages/evaluate/evaluate.h"
+
+#include "plan/gates/gates.h"
+#include "plan/gates/verdict.h"
+#include "ground/base/tasks.h"
+#include "ground/base/unused.h"
+#include "stages/evaluate/alone.h"
+#include "stages/evaluate/compared.h"
+#include "stages/evaluate/deployed.h"
+#include "stages/evaluate/enough.h"
+#include "stages/evaluate/traced.h"
+#include "qdq/targets.h"
+#include "transform/rewrite/twin.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+struct evaluation {
+    struct qdqi_job *job;
+    struct qdq_model *quantized;
+    /*
+     * The twin, or NULL when f and q run separately and layers are not compared. Its
+     * float half is the equalized model if there is one, because the outputs of the
+     * layers differ from those of the given model.
+     */
+    struct qdqi_session *twin;
+    struct qdqi_session *f; /* the given model; NULL when it is the twin's float half */
+    struct qdqi_session *q;
+    /* the result as deployed; without ops when it does not run here */
+    struct qdqi_deployed_model plain;
+    /* a result with float16 in a plain session of ONNX Runtime, unless `plain` is that;
+       without ops when there is none */
+    struct qdqi_deployed_model halves;
+    struct qdqi_feed_options samples;
+    struct qdqi_feed *feed;
+    struct qdqi_alone alone; /* what the comparison before the sessions did */
+    /* by comparison: the layer's name and that of its output */
+    const char **layers, **tensors;
+    struct qdqi_comparisons comparisons;
+    const char *no_twin; /* why layers are not compared at all, or NULL */
+    struct qdqi_compared literal, deployed, halved;
+    bool *not_float; /* by output: has a known type that is not a floating-point type */
+};
+
+static enum qdq_code
+open_feed(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdq_model_info *info = &job->fixed;
+    e->samples = (struct qdqi_feed_options){.batch = qdqi_job_batch(job)};
+    enum qdq_code code = qdqi_feed_open(info, job->dataset, &e->samples, &e->feed, err);
+    if (code)
+        return code;
+    qdqi_choose_samples(job, qdqi_feed_available(e->feed), &e->samples);
+    qdqi_feed_close(&e->feed);
+    return qdqi_feed_open(info, job->dataset, &e->samples, &e->feed, err);
+}
+
+/* --- sessions ------------------------------------------------------------- */
+
+static bool
+is_compared(enum qdqi_dtype dtype)
+{
+    return dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT16;
+}
+
+static bool
+is_quantized(const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 || layer->weight_input >= 0;
+}
+
+/* Returns the reason why the output of a quantized layer cannot be compared, or NULL. */
+static const char *
+hindrance_of(const struct evaluation *e, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
+    const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
+    if (!f)
+        return "it has no first output";
+    if (f->scope > 0)
+        return "it is in a nested graph";
+    if (f->is_fixed)
+        return "its output is a constant";
+    if (!is_compared(f->dtype))
+        return "its output is neither float32 nor float16";
+    const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
+    return q && q->producer >= 0 && is_compared(q->dtype)
+               ? NULL
+               : "the quantized model has no such tensor of float32 or float16";
+}
+
+/* Returns the output of a layer if it can be compared, or NULL. */
+static const char *
+comparable(const struct evaluation *e, const struct qdq_layer *layer)
+{
+    if (!is_quantized(layer) || hindrance_of(e, layer))
+        return NULL;
+    return e->job->model->graph.nodes[layer->node].outputs[0]->name;
+}
+
+/* Warns about quantized layers in nested graphs: they show only in the outputs of
+   the model. */
+static enum qdq_code
+warn_nested(const struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (is_quantized(layer) && job->model->graph.nodes[layer->node].scope > 0 &&
+            n++ == 0)
+            first = layer->name;
+    }
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "layers_not_compared", first,
+                     "%zu layers, this one first, are in nested graphs, and were not "
+                     "compared one by one",
+                     n);
+}
+
+static enum qdq_code
+choose_layers(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    size_t n = 0;
+    e->layers = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *e->layers);
+    e->tensors = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *e->tensors);
+    if (!e->layers || !e->tensors)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const char *tensor = comparable(e, &plan->layers[i]);
+        if (!tensor)
+            continue;
+        e->layers[n] = plan->layers[i].name;
+        e->tensors[n++] = tensor;
+    }
+    if (!qdqi_comparisons_init(&e->comparisons, n, job->scratch))
+        return qdqi_no_memory(err);
+    return warn_nested(e, err);
+}
+
+/* Returns whether an activation becomes an 8-bit float. */
+static bool
+has_float_pairs(const struct qdq_plan *plan)
+{
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if (qdqi_format_row((int)plan->activations[i].format)->fraction_bits > 0)
+            return true;
+    return false;
+}
+
+static bool
+ran_what_ifs(const struct qdqi_job *job)
+{
+    return job->report->view.what_ifs > 0;
+}
+
+/* Returns whether the sessions take the memory that those of what-ifs have left with the
+   runtime. */
+static bool
+shares_memory(const struct qdqi_job *job)
+{
+    return ran_what_ifs(job) && !job->dev;
+}
+
+/*
+ * Returns whether the sessions have only the runtime's basic optimizations. They do behind
+ * what-ifs, which have no others either: fusions and layouts change the order of sums,
+ * whose results are then rounded to other integers, and figures differ by up to 0.1 dB
+ * where one of the two has them and the other has not.
+ */
+static bool
+has_basic_sessions(const struct qdqi_job *job)
+{
+    return has_float_pairs(job->plan) || ran_what_ifs(job);
+}
+
+static enum qdq_code
+open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdqi_session_options options = {.dev = job->dev,
+                                                 .comparisons = &e->comparisons,
+                                                 .basic = has_basic_sessions(job),
+                                                 .one_thread = qdqi_job_runs_fast(job),
+                                                 .one_of_many = shares_memory(job)};
+    struct qdqi_twin twin;
+    enum qdq_code code = choose_layers(e, err);
+    if (code || (code = qdqi_twin(job->model, e->quantized, e->tensors,
+                                  e->comparisons.n, job->scratch, &twin, err)))
+        return code;
+    return qdqi_session_load(runtime, &twin.model, &options, &e->twin, err);
+}
+
+/* Opens the twin. If it cannot be opened, layers are not compared, and a warning
+   says so. */
+static enum qdq_code
+try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code = open_twin(e, runtime, &why);
+    if (!code || (code != QDQ_UNSUPPORTED && code != QDQ_RUN_FAILED))
+        return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                    : QDQ_OK;
+    e->comparisons.n = 0;
+    e->no_twin = "the two models could not be run as halves of one graph";
+    return qdqi_warn(&e->job->warnings, e->job->arena, err, "layers_not_compared", NULL,
+                     "float and quantized layers were not compared: %s", why.text);
+}
+
+/* Returns whether the result has a format that a runtime may lack. Every runtime has
+   the formats of the first version of QuantizeLinear. */
+static bool
+has_optional_format(const struct qdq_plan *plan)
+{
+    const int first = qdqi_format_row(QDQI_TO_INT8)->opset;
+    bool rare = false;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        rare |= qdqi_format_row((int)plan->weights[i].format)->opset > first;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        rare |= qdqi_format_row((int)plan->activations[i].format)->opset > first;
+    return rare;
+}
+
+static enum qdq_code
+open_quantized(struct evaluation *e, struct qdq_error *err)
+{
+    const struct qdqi_job *job = e->job;
+    const struct qdq_external data = {job->work->output_data_name,
+                                      job->work->output_data};
+    const bool split = job->report->view.external_bytes > 0;
+    qdqi_release_unused();
+    return qdq_model_open_files(job->work->output, &data, split, &e->quantized, err);
+}
+
+static enum qdq_code
+open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdqi_session_options options = {.dev = job->dev,
+                                                 .basic = has_basic_sessions(job),
+                                                 .one_thread = qdqi_job_runs_fast(job),
+                                                 .one_of_many = shares_memory(job)};
+    enum qdq_code code = try_twin(e, runtime, err);
+    if (!code && (!e->twin || job->model->proto != job->original->proto))
+        code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
+                                 &e->f, err);
+    if (!e->twin && !code)
+        code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
+                                 &e->q, err);
+    job->lacks_format =
+        code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
+    if (!code && !e->alone.has_run)
+        code = qdqi_deployed_open(job, e->quantized, &e->plain, err);
+    if (code)
+        return code;
+    return qdqi_halves_open(job, e->quantized, &e->plain, &e->halves, err);
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* Runs the sessions that are open. Returns *ret_n float outputs and as many
+   quantized ones. */
+static enum qdq_code
+run_both(struct evaluation *e, const struct qdqi_input *inputs,
+         const struct qdqi_output **ret_f, const struct qdqi_output **ret_q,
+         size_t *ret_n, struct qdq_error *err)
+{
+    size_t n_inputs = e->job->model->info.n_inputs, n_q = SIZE_MAX, n_f;
+    enum qdq_code code = QDQ_OK;
+    if (e->twin) {
+        code = qdqi_session_run(e->twin, inputs, n_inputs, ret_f, &n_f, err);
+        n_f = n_q = n_f / 2;
+        *ret_q = *ret_f + n_f;
+    }
+    if (!code && e->f)
+        code = qdqi_session_run(e->f, inputs, n_inputs, ret_f, &n_f, err);
+    if (!code && e->q)
+        code = qdqi_session_run(e->q, inputs, n_inputs, ret_q, &n_q, err);
+    *ret_n = n_f < n_q ? n_f : n_q;
+    return code;
+}
+
+/* A run of one batch through all models: the float model and the result by the literal
+   arithmetic in one graph, and the result as deployed. */
+struct run {
+    struct evaluation *e;
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *f, *q, *deployed;
+    size_t n, n_deployed;
+    enum qdq_code code, deployed_code;
+    struct qdq_error why, deployed_why;
+};
+
+static void
+run_literally(void *arg)
+{
+    struct run *r = arg;
+    r->code = run_both(r->e, r->inputs, &r->f, &r->q, &r->n, &r->why);
+}
+
+static void
+run_as_deployed(void *arg)
+{
+    struct run *r = arg;
+    const size_t n_inputs = r->e->job->model->info.n_inputs;
+    if (r->e->plain.ops)
+        r->deployed_code =
+            qdqi_deployed_model_run(&r->e->plain, r->inputs, n_inputs, &r->deployed,
+                                    &r->n_deployed, NULL, &r->deployed_why);
+}
+
+/* Runs all models: at the same time where another runtime than that of the literal arithmetic has
+   the result, whose thread is the calling one. */
+static void
+run_all(struct run *r)
+{
+    const struct qdqi_job *job = r->e->job;
+    const bool side_by_side =
+        r->e->plain.ops && !r->e->plain.ops->calibrates && !job->dev;
+    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
+                                     .threads =
+                                         side_by_side ? job->engine->threads : 1};
+    qdqi_tasks_both(&tasks, run_as_deployed, run_literally, r);
+}
+
+/* Compares the outputs of the result as deployed. If it did not run, it is not measured, and a
+   warning says so. */
+static enum qdq_code
+compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
+                 struct qdq_error *err)
+{
+    const size_t n = r->n < r->n_deployed ? r->n : r->n_deployed;
+    if (!e->plain.ops)
+        return QDQ_OK;
+    if (!r->deployed_code) {
+        qdqi_compared_add(&e->deployed, r->f, r->deployed, n, samples);
+        return QDQ_OK;
+    }
+    qdqi_deployed_model_close(&e->plain);
+    enum qdq_code code =
+        qdqi_feed_name_samples(e->feed, r->deployed_code, &r->deployed_why);
+    return code == QDQ_NO_MEMORY
+               ? qdqi_no_memory(err)
+               : qdqi_deployed_warn(e->job, r->deployed_why.text, err);
+}
+
+/* Runs the result with float16 in a plain session. */
+static enum qdq_code
+compare_halves(struct evaluation *e, const struct qdqi_input *inputs,
+               const struct qdqi_output *f, size_t n, int64_t samples,
+               struct qdq_error *err)
+{
+    const struct qdqi_output *q;
+    size_t n_q;
+    if (!e->halves.ops)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_deployed_model_run(
+        &e->halves, inputs, e->job->model->info.n_inputs, &q, &n_q, NULL, err);
+    if (code)
+        return qdqi_feed_name_samples(e->feed, code, err);
+    qdqi_compared_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t samples,
+            struct qdq_error *err)
+{
+    struct run r = {.e = e, .inputs = inputs};
+    run_all(&r);
+    enum qdq_code code = r.code;
+    if (code) {
+        (void)!qdq_error_set(err, code, r.why.kind, r.why.where, "%s", r.why.text);
+        return qdqi_feed_name_samples(e->feed, code, err);
+    }
+    for (size_t i = 0; i < r.n; i++)
+        e->not_float[i] = qdqi_is_known_and_not_float(r.f[i].dtype);
+    qdqi_compared_add(&e->literal, r.f, r.q, r.n, samples);
+    if ((code = compare_deployed(e, &r, samples, err)))
+        return code;
+    return compare_halves(e, inputs, r.f, r.n, samples, err);
+}
+
+static enum qdq_code
+warn_late(const struct evaluation *e, int64_t done, int64_t total,
+          struct qdq_error *err)
+{
+    return qdqi_warn(&e->job->warnings, e->job->arena, err, "max_seconds_reached", NULL,
+                     "/evaluate/max_seconds: the evaluation ended after %lld of %lld "
+                     "samples",
+                     (long long)done, (long long)total);
+}
+
+static enum qdq_code
+compare_all(struct evaluation *e, struct qdq_error *err)
+{
+    const int64_t seconds = e->job->work->spec->evaluate_seconds;
+    const struct qdqi_input *inputs;
+    int64_t samples, done = 0, total = qdqi_feed_samples(e->feed);
+    enum qdq_code code;
+    for (;;) {
+        if (done > 0 && done < total && qdqi_job_is_late(e->job, seconds)) {
+            code = warn_late(e, done, total, err);
+            break;
+        }
+        if ((code = qdqi_job_progress(e->job, QDQ_STAGE_EVALUATE, (uint64_t)done,
+                                      (uint64_t)total, err)) ||
+            (code = qdqi_feed_next(e->feed, &inputs, &samples, err)) || samples == 0 ||
+            (code = compare_run(e, inputs, samples, err)))
+            break;
+        done += samples;
+    }
+    e->job->report->view.evaluated_samples = done;
+    return code;
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+/* Reports the noise of each compared layer. Layers that no sample reached are left
+   out. */
+static enum qdq_code
+report_layers(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdq_layer_error *rows =
+        qdqi_arena_array(e->job->arena, e->comparisons.n, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    size_t n = 0;
+    for (size_t i = 0; i < e->comparisons.n; i++) {
+        const struct qdqi_comparison *row = &e->comparisons.rows[i];
+        if (row->runs > 0 && !row->differs)
+            rows[n++] =
+                (struct qdq_layer_error){e->layers[i], qdqi_noise_db(&row->sums)};
+    }
+    e->job->report->view.layer_errors = rows;
+    e->job->report->view.n_layer_errors = n;
+    return QDQ_OK;
+}
+
+/* Reports the outputs and the quantized layers that have no figures, each with its
+   reason. */
+static enum qdq_code
+report_unjudged(const struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const bool deployed = e->plain.ops || e->alone.has_figures;
+    const struct qdqi_compared *outputs = deployed ? &e->deployed : &e->literal;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_model_info *info = &job->model->info;
+    struct qdq_unjudged *rows =
+        qdqi_arena_array(job->arena, info->n_outputs + plan->n_layers, sizeof *rows);
+    size_t n = 0, at = 0;
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < info->n_outputs; i++)
+        if (outputs->why[i])
+            rows[n++] =
+                (struct qdq_unjudged){false, info->outputs[i].name, outputs->why[i]};
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        const char *why = !is_quantized(layer) ? NULL
+                          : e->no_twin         ? e->no_twin
+                                               : hindrance_of(e, layer);
+        if (is_quantized(layer) && !why) {
+            const struct qdqi_comparison *row = &e->comparisons.rows[at++];
+            why = row->differs     ? qdqi_other_size
+                  : row->runs == 0 ? "no sample reaches it"
+                                   : NULL;
+        }
+        if (why)
+            rows[n++] = (struct qdq_unjudged){true, layer->name, why};
+    }
+    job->report->view.unjudged = rows;
+    job->report->view.n_unjudged = n;
+    return QDQ_OK;
+}
+
+/* Warns about outputs, or about layers, whose sizes differ: it counts them and names the
+   first. */
+static enum qdq_code
+warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
+           const char *noun, struct qdq_error *err)
+{
+    const struct qdq_report *r = &e->job->report->view;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_unjudged; i++)
+        if (r->unjudged[i].is_layer == of_layers &&
+            r->unjudged[i].reason == qdqi_other_size && n++ == 0)
+            first = r->unjudged[i].name;
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&e->job->warnings, e->job->arena, err, code, first,
+                     "%s with another number of elements when quantized, because it "
+                     "depends on values, are not judged: %zu, this one first",
+                     noun, n);
+}
+
+/* Returns an error if the optimizations of ONNX Runtime break the result. */
+static enum qdq_code
+check_halves(const struct evaluation *e, struct qdq_error *err)
+{
+    const struct qdq_report *report = &e->job->report->view;
+    const bool is_plain = e->plain.ops == &qdqi_deploy_onnxruntime;
+    const struct qdq_output_report *ran;
+    size_t n;
+    if (!is_plain && !e->halves.ops)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_compared_finish(
+        e->job, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
+    return code ? code
+                : qdqi_halves_check(e->job, report->outputs, report->n_outputs, ran, n,
+                                    err);
+}
+
+static enum qdq_code
+report_outputs(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    struct qdq_report *report = &job->report->view;
+    const struct qdq_output_report *deployed;
+    size_t n;
+    enum qdq_code code = qdqi_compared_finish(e->job, &e->literal, &report->outputs,
+                                              &report->n_outputs, err);
+    if (code)
+        return code;
+    if (e->plain.ops &&
+        ((code = qdqi_compared_finish(e->job, &e->deployed, &deployed, &n, err)) ||
+         (code = qdqi_deployed_report(job, deployed, n, err)) ||
+         (code = qdqi_keep_nodes(job, &e->plain, err))))
+        return code;
+    job->not_float = e->not_float;
+    if ((code = check_halves(e, err)) || (code = report_unjudged(e, err)) ||
+        (code = warn_sizes(e, false, "outputs_not_judged", "outputs", err)))
+        return code;
+    return warn_sizes(e, true, "layers_not_compared", "layers", err);
+}
+
+static enum qdq_code
+run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again,
+             struct qdq_error *err)
+{
+    enum qdq_code code = open_sessions(e, runtime, err);
+    if (code)
+        return code;
+    code = compare_all(e, err);
+    if (!code && e->twin)
+        code = qdqi_session_collect(e->twin, err);
+    *ret_again = code == QDQ_DEVICE_MEMORY &&
+                 !(code = qdqi_job_halve_batch(e->job, e->feed, code, err));
+    return code;
+}
+
+/* Leaves the process that judges, where no stage behind the evaluation needs it: no profile is asked
+   for, and advice is for other results. A command's process ends then, so that its memory is not
+   beside that of the sessions; a daemon's waits for the next job. */
+static void
+release_judge(const struct evaluation *e)
+{
+    const struct qdqi_job *job = e->job;
+    const char *verdict =
+        e->alone.has_figures ? qdqi_verdict(&job->report->view) : NULL;
+    if (verdict && strcmp(verdict, "good") == 0 && job->work->spec->profile.runs == 0)
+        qdqi_engine_release_judge(job->engine);
+}
+
+/* Evaluates once. Sets *ret_again when device memory was too small and a smaller
+   batch may fit. */
+static enum qdq_code
+evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
+         struct qdq_error *err)
+{
+    size_t n = job->model->info.n_outputs;
+    struct evaluation e = {.job = job,
+                           .not_float =
+                               qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
+    if (!e.not_float || !qdqi_compared_init(&e.literal, job->scratch, n) ||
+        !qdqi_compared_init(&e.deployed, job->scratch, n) ||
+        !qdqi_compared_init(&e.halved, job->scratch, n))
+        return qdqi_no_memory(err);
+    enum qdq_code code;
+    if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
+        code = qdqi_compare_alone(job, e.quantized, &e.samples, &e.deployed,
+                                  e.not_float, &e.alone, err);
+    if (!code) {
+        release_judge(&e);
+        code = run_sessions(&e, runtime, ret_again, err);
+    }
+    if (!code && !*ret_again && !(code = report_layers(&e, err)))
+        code = report_outputs(&e, err);
+    qdqi_session_close(&e.twin);
+    qdqi_session_close(&e.f);
+    qdqi_session_close(&e.q);
+    qdqi_deployed_model_close(&e.plain);
+    qdqi_deployed_model_close(&e.halves);
+    qdq_model_free(&e.quantized);
+    qdqi_feed_close(&e.feed);
+    return code;
+}
+
+enum qdq_code
+qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    bool again;
+    enum qdq_code code;
+    size_t n = job->warnings.n;
+    do {
+        again = false;
+        code = evaluate(job, runtime, &again, err);
+        /* The warnings of the failed attempt are discarded, except the last one,
+           which says that the batch is smaller. */
+        if (again)
+            job->warnings.rows[n++] = job->warnings.rows[job->warnings.n - 1];
+        if (again)
+            job->warnings.n = n;
+    } while (again);
+    return code;
+}

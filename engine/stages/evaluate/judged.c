@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/evaluate/judged.h"
+
+#include "files/model/skeleton.h"
+
+/* Returns whether the files of two models differ in nothing but their metadata. */
+static bool
+are_same(const struct qdq_model *a, const struct qdq_model *b)
+{
+    return a->n_files == 1 && b->n_files == 1 && a->files->map && b->files->map &&
+           qdqi_same_but_metadata(a->files->map, a->files->size, b->files->map,
+                                  b->files->size);
+}
+
+void
+qdqi_judged_drop(struct qdqi_job *job)
+{
+    qdqi_deployed_model_close(&job->judged->deployed);
+    qdq_model_free(&job->judged->model);
+}
+
+void
+qdqi_judged_keep(struct qdqi_job *job, struct qdq_model **model,
+                 struct qdqi_deployed_model *deployed)
+{
+    if (!deployed->ops || !deployed->ops->opens_slowly || !deployed->ops->nodes)
+        return;
+    qdqi_judged_drop(job);
+    job->judged->model = *model;
+    job->judged->deployed = *deployed;
+    *model = NULL;
+    *deployed = (struct qdqi_deployed_model){0};
+}
+
+/* Returns whether the process that has the model answers: by the nodes of its last run. */
+static bool
+is_there(const struct qdqi_job *job, const struct qdqi_deployed_model *deployed)
+{
+    struct qdqi_trace ignored;
+    struct qdq_error why = {0};
+    return deployed->ops->nodes(deployed->model, job->scratch, &ignored, &why) ==
+           QDQ_OK;
+}
+
+bool
+qdqi_judged_take(struct qdqi_job *job, const struct qdq_model *result,
+                 struct qdqi_deployed_model *ret)
+{
+    struct qdqi_judged *judged = job->judged;
+    if (judged->deployed.ops && are_same(judged->model, result) &&
+        is_there(job, &judged->deployed)) {
+        *ret = judged->deployed;
+        judged->deployed = (struct qdqi_deployed_model){0};
+        return true;
+    }
+    qdqi_judged_drop(job);
+    return false;
+}
+
+void
+qdqi_judged_keep_reference(struct qdqi_job *job, struct qdqi_reference **reference)
+{
+    qdqi_reference_close(&job->judged->reference);
+    job->judged->reference = *reference;
+    *reference = NULL;
+}
+
+struct qdqi_reference *
+qdqi_judged_take_reference(struct qdqi_job *job,
+                           const struct qdqi_feed_options *samples)
+{
+    struct qdqi_reference *r = job->judged->reference;
+    job->judged->reference = NULL;
+    if (r && (r->options.first != samples->first ||
+              r->options.max_samples != samples->max_samples ||
+              r->options.batch != samples->batch))
+        qdqi_reference_close(&r);
+    return r;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts the nodes that ONNX Runtime runs with integer kernels. They are read from
+   the model that ONNX Runtime writes after it has optimized ours for this processor: the
+   session that evaluates or profiles the result writes it, so that the result is not loaded
+   once more. A result that nothing runs is loaded for its kernels alone if it is small. */
+#include "config.h"
+#include "stages/evaluate/kernels.h"
+
+#include "files/data/file.h"
+#include "stages/evaluate/deployed.h"
+#include "stages/evaluate/traced.h"
+#include "graph/layers/kernels.h"
+#include "qdq/targets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The optimized model may be written to memory, so the size of a model is limited. */
+static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
+
+/* A result up to this size is loaded for its kernels alone. A larger one is not, because
+   the runtime makes its own copy of the weights in another order. */
+static const uint64_t MAX_UNASKED = UINT64_C(1) << 24;
+
+/* --- the optimized model -------------------------------------------------- */
+
+/* Returns whether the kernels of results of that size are counted for the target. */
+static bool
+are_counted(const struct qdqi_job *job)
+{
+    return job->work->spec->target->has_kernels &&
+           job->report->view.size_after <= MAX_BYTES;
+}
+
+bool
+qdqi_kernels_wait(const struct qdqi_job *job)
+{
+    return are_counted(job) && job->work->spec->profile.runs > 0 && job->optimized < 0;
+}
+
+/* Loads the model and keeps what the session writes. */
+static enum qdq_code
+deploy_to_file(struct qdqi_job *job, const struct qdqi_deploy *deploy,
+               const struct qdq_model *model, struct qdqi_deploy_options *options,
+               struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    char path[64];
+    int fd = qdqi_file_open_buffer();
+    if (fd < 0)
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "opening a temporary file: %s", strerror(errno));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    options->optimized = path;
+    enum qdq_code code = qdqi_deploy_model(deploy, model, options, ret, err);
+    options->optimized = NULL;
+    if (code) {
+        close(fd);
+        return code;
+    }
+    if (job->optimized >= 0)
+        close(job->optimized);
+    job->optimized = fd;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_deploy_counted(struct qdqi_job *job, const struct qdqi_deploy *deploy,
+                    const struct qdq_model *model,
+                    const struct qdqi_deploy_options *options,
+                    struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy_options own = *options;
+    struct qdq_error ignored = {0};
+    if (are_counted(job) && deploy->ops->writes &&
+        !deploy_to_file(job, deploy, model, &own, ret, &ignored))
+        return QDQ_OK;
+    return qdqi_deploy_model(deploy, model, &own, ret, err);
+}
+
+/* Loads the result for its kernels alone. *ret is the file that it becomes. */
+static enum qdq_code
+write_optimized(struct qdqi_job *job, int *ret, struct qdq_error *err)
+{
+    const struct qdq_external data = {job->work->output_data_name,
+                                      job->work->output_data};
+    const bool split = job->report->view.external_bytes > 0;
+    struct qdqi_deploy_options options = {0};
+    struct qdq_model *model = NULL;
+    struct qdqi_deploy deploy;
+    struct qdqi_deployed_model loaded = {0};
+    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    if (!code)
+        code = qdq_model_open_files(job->work->output, &data, split, &model, err);
+    if (!code)
+        code = deploy_to_file(job, &deploy, model, &options, &loaded, err);
+    qdqi_deployed_model_close(&loaded);
+    qdq_model_free(&model);
+    *ret = job->optimized;
+    return code;
+}
+
+static enum qdq_code
+open_optimized(struct qdqi_job *job, struct qdq_model **ret, struct qdq_error *err)
+{
+    int fd = job->optimized;
+    enum qdq_code code = fd < 0 ? write_optimized(job, &fd, err) : QDQ_OK;
+    return code ? code : qdq_model_open(fd, ret, err);
+}
+
+/* --- counting ------------------------------------------------------------- */
+
+struct counting {
+    struct qdqi_job *job;
+    const struct qdq_model *optimized;
+    const struct qdqi_kernel_names *names;
+    struct qdqi_map *floats; /* names of the nodes that compute in floating point */
+    struct qdqi_map *paired; /* names of the tensors with a Q/DQ pair */
+    struct qdqi_map *raw; /* names of the layers that read tensors without their pair */
+    bool halves;          /* whether there are float16 tensors */
+    struct qdq_kernels *ret;
+};
+
+static int
+compare_ops(const void *a, const void *b)
+{
+    return strcmp(((const struct qdq_op_count *)a)->op,
+                  ((const struct qdq_op_count *)b)->op);
+}
+
+static enum qdq_code
+count_ops(struct counting *c, struct qdq_error *err)
+{
+    const struct qdq_model_info *info = &c->optimized->info;
+    struct qdqi_arena *arena = c->job->arena;
+    struct qdq_op_count *ops = qdqi_arena_array(arena, info->n_ops, sizeof *ops);
+    if (!ops)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < info->n_ops; i++) {
+        const char *op = strrchr(info->ops[i].op, ':');
+        op = op ? op + 1 : info->ops[i].op;
+        const struct qdqi_traced_node node = {.name = "", .op = op, .provider = ""};
+        if (c->names->is_conversion(&node))
+            c->ret->conversions += info->ops[i].count;
+        if (!c->names->is_integer(&node))
+            continue;
+        c->ret->integer += info->ops[i].count;
+        ops[c->ret->n_ops] =
+            (struct qdq_op_count){qdqi_arena_strdup(arena, op), info->ops[i].count};
+        if (!ops[c->ret->n_ops++].op)
+            return qdqi_no_memory(err);
+    }
+    qsort(ops, c->ret->n_ops, sizeof *ops, compare_ops);
+    c->ret->ops = ops;
+    return QDQ_OK;
+}
+
+/* Collects the names of the nodes that compute in floating point, as the runtime has them and as
+   the model has them. */
+static enum qdq_code
+note_floats(struct counting *c, struct qdq_error *err)
+{
+    const struct qdqi_graph *graph = &c->optimized->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const Onnx__NodeProto *proto = graph->nodes[i].proto;
+        const struct qdqi_traced_node node = {
+            .name = proto->name, .op = proto->op_type, .provider = ""};
+        if (!node.name || !*node.name || !c->names->is_float_layer(&node))
+            continue;
+        char *name = qdqi_arena_strdup(c->job->scratch, node.name);
+        char *own = qdqi_arena_strdup(c->job->scratch, node.name);
+        if (!name || !own)
+            return qdqi_no_memory(err);
+        own[c->names->own_length(own)] = '\0';
+        if (!qdqi_map_put(c->floats, name, name) || !qdqi_map_put(c->floats, own, own))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+static const char *
+format_of(const struct qdqi_job *job)
+{
+    enum qdqi_format format = (enum qdqi_format)job->work->spec->activation_format;
+    return format == QDQI_TO_INT8 || format == QDQI_TO_UINT8
+               ? NULL
+               : "there are integer kernels of int8 and uint8 alone";
+}
+
+/* Returns whether the layer's output, or that of the Relu behind it, has a pair. All
+   readers of that tensor read the pair. */
+static bool
+makes_integers(const struct counting *c, const struct qdqi_node *node)
+{
+    const struct qdqi_tensor *t = node->outputs[0];
+    if (qdqi_map_get(c->paired, t->name))
+        return true;
+    const struct qdqi_node *next = t->uses && !t->uses->next && !t->is_output
+                                       ? &c->job->model->graph.nodes[t->uses->node]
+                                       : NULL;
+    return next && qdqi_kernel_role(next->proto->op_type) == QDQI_CLIPS &&
+           next->outputs[0] && qdqi_map_get(c->paired, next->outputs[0]->name);
+}
+
+static bool
+is_read_raw(const struct counting *c, const struct qdqi_tensor *t)
+{
+    for (const struct qdqi_use *use = t->uses; use; use = use->next)
+        if (qdqi_map_get(c->raw, c->job->model->graph.nodes[use->node].name))
+            return true;
+    return false;
+}
+
+static const char *
+why_float(const struct counting *c, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &c->job->model->graph.nodes[layer->node];
+    const char *format = format_of(c->job);
+    if (layer->n_inputs == 0)
+        return layer->reason;
+    if (format)
+        return format;
+    if (!makes_integers(c, node))
+        return "what it makes has no pair";
+    if (is_read_raw(c, node->outputs[0]))
+        return "what it makes is read by a layer that is left in floating point";
+    if (c->halves)
+        return "there are integer kernels of float32 models alone";
+    if (qdqi_node_is(node->proto, "Gemm") && !qdqi_gemm_is_unscaled(node->proto))
+        return "alpha or beta is not 1";
+    return c->names->why_none;
+}
+
+static enum qdq_code
+list_floats(struct counting *c, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &c->job->plan->view;
+    struct qdq_float_kernel *rows =
+        qdqi_arena_array(c->job->arena, plan->n_layers, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        enum qdqi_role role = qdqi_kernel_role(layer->op);
+        if ((role == QDQI_COMPUTES || role == QDQI_UNIT) &&
+            qdqi_map_get(c->floats, layer->name))
+            rows[c->ret->n_floats++] =
+                (struct qdq_float_kernel){layer->name, why_float(c, layer)};
+    }
+    c->ret->floats = rows;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+note_plan(struct counting *c, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = c->job->plan;
+    bool ok = true;
+    for (size_t i = 0; ok && i < plan->view.n_tensors; i++) {
+        ok = qdqi_map_put(c->paired, plan->view.tensors[i], c);
+        c->halves = c->halves || plan->activations[i].dtype == QDQI_FLOAT16;
+    }
+    for (size_t i = 0; ok && plan->reads_raw && i < plan->view.n_layers; i++)
+        ok = !plan->reads_raw[i] || qdqi_map_put(c->raw, plan->view.layers[i].name, c);
+    return ok ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error *err)
+{
+    const struct qdqi_kernel_names *names =
+        qdqi_deploy_ops_find(job->work->spec->target->runtime)->kernels;
+    struct counting c = {.job = job,
+                         .optimized = optimized,
+                         .names = names,
+                         .floats = qdqi_map_new(job->scratch),
+                         .paired = qdqi_map_new(job->scratch),
+                         .raw = qdqi_map_new(job->scratch),
+                         .ret = qdqi_arena_alloc(job->arena, sizeof *c.ret)};
+    if (!c.floats || !c.paired || !c.raw || !c.ret)
+        return qdqi_no_memory(err);
+    enum qdq_code code = note_plan(&c, err);
+    if (code || (code = count_ops(&c, err)) || (code = note_floats(&c, err)) ||
+        (code = list_floats(&c, err)))
+        return code;
+    job->report->view.kernels = c.ret;
+    return QDQ_OK;
+}
+
+/* Returns whether the result is run anyway, to be judged. */
+static bool
+is_judged(const struct qdqi_job *job)
+{
+    return job->report->view.evaluated_samples > 0 || job->work->spec->profile.runs > 0;
+}
+
+/* Returns whether a runtime that has a profile, unlike ONNX Runtime, judged the result. */
+static bool
+is_traced(const struct qdqi_job *job)
+{
+    return !job->work->spec->target->has_kernels && job->report->view.deployed &&
+           job->dataset;
+}
+
+/* Counts the kernels. A failure is only a warning, because the result has already
+   been written. */
+enum qdq_code
+qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_model *optimized = NULL;
+    struct qdq_error why = {0};
+    enum qdq_code code;
+    if (!job->work->spec->target->has_kernels && !is_traced(job))
+        return QDQ_OK;
+    if (is_traced(job))
+        code = qdqi_count_traced(job, &why);
+    else if (job->report->view.size_after > MAX_BYTES)
+        code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                             "the model is larger than 1 GiB");
+    else if (job->report->view.size_after > MAX_UNASKED && !is_judged(job))
+        code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                             "nothing in this job runs the result, and for this alone "
+                             "it is not loaded; evaluate or profile has them counted");
+    else
+        code = open_optimized(job, &optimized, &why);
+    if (!code && optimized)
+        code = count(job, optimized, &why);
+    qdq_model_free(&optimized);
+    if (code == QDQ_NO_MEMORY)
+        return qdqi_no_memory(err);
+    return !code ? QDQ_OK
+                 : qdqi_warn(&job->warnings, job->arena, err, "kernels_not_counted",
+                             NULL, "integer kernels were not counted: %s", why.text);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/evaluate/metrics.h"
+
+#include <math.h>
+
+struct sums {
+    double ff, qq, fq, ee, max;
+};
+
+/* Returns the larger number, or NaN if one of them is a NaN. */
+static double
+larger(double a, double b)
+{
+    return a >= b || isnan(a) ? a : b;
+}
+
+static void
+add_sums(struct sums *s, const float *f, const float *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double a = (double)f[i], b = (double)q[i], e = a - b;
+        s->ff += a * a;
+        s->qq += b * b;
+        s->fq += a * b;
+        s->ee += e * e;
+        s->max = larger(s->max, fabs(e));
+    }
+}
+
+/* Returns the cosine similarity: 1 for two vectors of zeros, 0 when only one of them
+   is all zeros. */
+static double
+cosine(const struct sums *s)
+{
+    if (s->ff == 0 && s->qq == 0)
+        return 1;
+    double norms = sqrt(s->ff) * sqrt(s->qq);
+    return norms > 0 ? s->fq / norms : norms == 0 ? 0 : NAN;
+}
+
+static size_t
+argmax(const float *row, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (row[i] > row[best])
+            best = i;
+    return best;
+}
+
+void
+qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
+                    int64_t samples, size_t last)
+{
+    /* An output whose elements cannot be divided among the samples is compared as a
+       whole. */
+    size_t parts = samples > 0 && n % (size_t)samples == 0 ? (size_t)samples : 1;
+    size_t part = n / parts;
+    for (size_t i = 0; i < parts; i++) {
+        struct sums s = {0};
+        add_sums(&s, f + i * part, q + i * part, part);
+        m->signal += s.ff;
+        m->noise += s.ee;
+        m->cosine += cosine(&s);
+        m->samples++;
+        m->max_abs_error = larger(m->max_abs_error, s.max);
+    }
+    for (size_t i = 0; last >= 2 && i + last <= n; i += last) {
+        m->rows++;
+        m->agreeing += argmax(f + i, last) == argmax(q + i, last);
+    }
+}
+
+void
+qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
+                    struct qdq_output_report *ret)
+{
+    *ret = (struct qdq_output_report){
+        .name = name,
+        .sqnr_db = m->noise == 0 ? INFINITY : 10 * log10(m->signal / m->noise),
+        .cosine = m->samples ? m->cosine / (double)m->samples : NAN,
+        .max_abs_error = m->max_abs_error,
+        .top1_agreement = m->rows ? (double)m->agreeing / (double)m->rows : NAN,
+        .rows = (int64_t)m->rows,
+    };
+}

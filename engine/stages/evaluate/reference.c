@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/evaluate/reference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 256 << 20 }; /* bytes of the outputs that are kept */
+
+static enum qdq_code
+keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
+     struct qdq_error *err)
+{
+    struct qdqi_kept_output *to = r->outputs + r->n_runs * r->n_outputs;
+    for (size_t i = 0; i < n && i < r->n_outputs; i++) {
+        const struct qdqi_output *from = &outputs[i];
+        to[i] = (struct qdqi_kept_output){
+            .dtype = from->dtype,
+            .n = from->n,
+            .last = from->rank ? from->shape[from->rank - 1] : 0};
+        if (from->dtype != QDQI_FLOAT32)
+            continue;
+        to[i].data = malloc(from->n * sizeof(float) + 1);
+        if (!to[i].data)
+            return qdqi_no_memory(err);
+        memcpy(to[i].data, from->data, from->n * sizeof(float));
+        r->bytes += from->n * sizeof(float);
+    }
+    return QDQ_OK;
+}
+
+/* Returns whether another run may be kept. */
+static bool
+has_room(const struct qdqi_reference *r, const struct qdqi_reference_runs *runs)
+{
+    const size_t most =
+        r->samples < runs->needed || runs->most > MOST ? MOST : runs->most;
+    return r->n_runs == 0 || r->bytes + r->bytes / r->n_runs <= most;
+}
+
+/* Makes one run of *ret_samples samples; 0: there was none left. */
+static enum qdq_code
+run_once(struct qdqi_reference *r, struct qdqi_job *job, struct qdqi_session *session,
+         struct qdqi_feed *feed, int64_t *ret_samples, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    size_t n;
+    enum qdq_code code = qdqi_feed_next(feed, &inputs, ret_samples, err);
+    if (code || *ret_samples == 0)
+        return code;
+    code =
+        qdqi_session_run(session, inputs, job->model->info.n_inputs, &outputs, &n, err);
+    if (code)
+        return qdqi_feed_name_samples(feed, code, err);
+    if ((code = keep(r, outputs, n, err)))
+        return code;
+    r->run_samples[r->n_runs++] = *ret_samples;
+    r->samples += *ret_samples;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+run_all(struct qdqi_reference *r, struct qdqi_job *job,
+        const struct qdqi_reference_runs *runs, struct qdqi_feed *feed,
+        struct qdq_error *err)
+{
+    const struct qdqi_session_options options = {.one_thread = qdqi_job_runs_fast(job)};
+    struct qdqi_runtime *runtime = NULL;
+    struct qdqi_session *session = NULL;
+    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    if (!code)
+        code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
+                                 &session, err);
+    while (!code && !r->is_whole && has_room(r, runs)) {
+        int64_t samples = 0;
+        code = run_once(r, job, session, feed, &samples, err);
+        r->is_whole = !code && samples == 0;
+        if (!code && samples > 0 && runs->ran)
+            code = runs->ran(runs->arg, samples, err);
+    }
+    qdqi_session_close(&session);
+    return code;
+}
+
+static enum qdq_code
+fill(struct qdqi_reference *r, struct qdqi_job *job,
+     const struct qdqi_reference_runs *runs, struct qdq_error *err)
+{
+    struct qdqi_feed *feed = NULL;
+    enum qdq_code code =
+        qdqi_feed_open(&job->fixed, job->dataset, &runs->samples, &feed, err);
+    if (code)
+        return code;
+    const size_t n = (size_t)qdqi_feed_runs(feed) + 1;
+    r->outputs = qdqi_arena_array(r->arena, n * r->n_outputs + 1, sizeof *r->outputs);
+    r->run_samples = qdqi_arena_array(r->arena, n, sizeof *r->run_samples);
+    code = r->outputs && r->run_samples ? run_all(r, job, runs, feed, err)
+                                        : qdqi_no_memory(err);
+    qdqi_feed_close(&feed);
+    return code;
+}
+
+enum qdq_code
+qdqi_reference_open(struct qdqi_job *job, const struct qdqi_reference_runs *runs,
+                    struct qdqi_reference **ret, struct qdq_error *err)
+{
+    struct qdqi_reference *r = calloc(1, sizeof *r);
+    if (!r)
+        return qdqi_no_memory(err);
+    *r = (struct qdqi_reference){.options = runs->samples,
+                                 .n_outputs = job->model->info.n_outputs,
+                                 .arena = qdqi_arena_new()};
+    enum qdq_code code = r->arena ? fill(r, job, runs, err) : qdqi_no_memory(err);
+    if (code)
+        qdqi_reference_close(&r);
+    else
+        *ret = r;
+    return code;
+}
+
+void
+qdqi_reference_close(struct qdqi_reference **reference)
+{
+    struct qdqi_reference *r = *reference;
+    if (!r)
+        return;
+    /* A run of which only a part could be kept is behind the last one. */
+    for (size_t i = 0; r->outputs && i < (r->n_runs + 1) * r->n_outputs; i++)
+        free(r->outputs[i].data);
+    qdqi_arena_free(&r->arena);
+    free(r);
+    *reference = NULL;
+}
+
+const struct qdqi_kept_output *
+qdqi_reference_run(const struct qdqi_reference *r, size_t run)
+{
+    return r->outputs + run * r->n_outputs;
+}

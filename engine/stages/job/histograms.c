@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/job/histograms.h"
+
+#include "numbers/range/outline.h"
+
+/* The most bins of one histogram, and of all of them together. */
+enum { MOST_BINS = 256, LEAST_BINS = 16, ALL_BINS = 1 << 16 };
+
+static const struct qdqi_observer *
+find_observer(const struct qdqi_map *observers, const char *tensor)
+{
+    const struct qdqi_observer *o = qdqi_map_get(observers, tensor);
+    return o && o->all.histogram && !qdqi_extremes_empty(&o->all.extremes) &&
+                   qdqi_histogram_used(o->all.histogram) > 0
+               ? o
+               : NULL;
+}
+
+static struct qdqi_map *
+index_observers(struct qdqi_job *job)
+{
+    struct qdqi_map *map = qdqi_map_new(job->scratch);
+    for (size_t i = 0; map && i < job->observers->n; i++) {
+        struct qdqi_observer *row = &job->observers->rows[i];
+        if (!qdqi_map_put(map, row->tensor, row))
+            return NULL;
+    }
+    return map;
+}
+
+/* Returns the most bins of each histogram, which are fewer where there are many. */
+static size_t
+most_bins(size_t n)
+{
+    size_t most = MOST_BINS;
+    while (most > LEAST_BINS && most * n > ALL_BINS)
+        most /= 2;
+    return most;
+}
+
+enum qdq_code
+qdqi_report_histograms(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    if (!job->work->histograms || !job->observers)
+        return QDQ_OK;
+    struct qdqi_map *observers = index_observers(job);
+    struct qdq_histogram_report *rows =
+        qdqi_arena_array(job->arena, plan->n_tensors, sizeof *rows);
+    if (!observers || !rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_tensors; i++) {
+        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+        const struct qdqi_range_use use = {&job->work->spec->calibration, t->format,
+                                           t->symmetric};
+        const struct qdqi_observer *o = find_observer(observers, plan->tensors[i]);
+        if (!o)
+            continue;
+        if (!qdqi_outline(o, &use, &job->ranges[i], most_bins(plan->n_tensors),
+                          job->arena, &rows[r->n_histograms]))
+            return qdqi_no_memory(err);
+        rows[r->n_histograms++].tensor = plan->tensors[i];
+    }
+    r->histograms = rows;
+    return QDQ_OK;
+}

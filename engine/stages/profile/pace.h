@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures how fast candidates run beside the float model, as `profile` measures the
+   result, with fewer turns. */
+#ifndef QDQI_STAGES_PROFILE_PACE_H
+#define QDQI_STAGES_PROFILE_PACE_H
+
+#include "stages/job/job.h"
+
+struct qdqi_pace;
+
+/* Opens the float model in the runtime of the job's target, with the batch and the
+   threads of the spec's profile. The job needs a dataset. RUNTIME_MISSING, RUN_FAILED. */
+enum qdq_code qdqi_pace_open(struct qdqi_job *job, struct qdqi_pace **ret,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_pace_close(struct qdqi_pace **pace);
+
+/* Runs both models by turns. *ret is the median of the ratios of their times, by turns:
+   above 1, the candidate is slower. RUN_FAILED when the candidate does not run. */
+enum qdq_code qdqi_pace_measure(struct qdqi_pace *pace,
+                                const struct qdq_model *candidate, double *ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

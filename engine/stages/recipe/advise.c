@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/recipe/advise.h"
+
+#include "plan/gates/gates.h"
+#include "plan/gates/verdict.h"
+#include "stages/evaluate/deployed.h"
+#include "stages/evaluate/enough.h"
+#include "files/model/write.h"
+#include "stages/judge/candidates.h"
+#include "stages/recipe/faults.h"
+#include "stages/recipe/groups.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TOLD = 8,    /* layers that the warning explains */
+    ROOM = 4096, /* bytes of the warning without the spec's names */
+    ROUNDS = 3,
+    A_NAME = 6, /* bytes of a character in JSON, at most */
+};
+
+/* The least figures of the verdict `fair`, and what a few samples may differ by from all. */
+static const double fair_db = 15, fair_top1 = 0.95, margin_db = 0.5;
+
+/* A round that failed on all samples is followed by one that asks for so much more. */
+static const double more_db = 4;
+
+/* --- text ------------------------------------------------------------------ */
+
+struct text {
+    char *to;
+    size_t n, size;
+};
+
+QDQ_PRINTF(2, 3)
+static void
+add(struct text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(t->to + t->n, t->size - t->n, fmt, args);
+    va_end(args);
+    t->n += n < 0 ? 0 : (size_t)n < t->size - t->n ? (size_t)n : t->size - t->n - 1;
+}
+
+/* Adds a name as JSON writes it. */
+static void
+add_quoted(struct text *t, const char *name)
+{
+    add(t, "\"");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ')
+            add(t, "\\u%04x", (unsigned)*c);
+        else
+            add(t, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    add(t, "\"");
+}
+
+/* Adds the spec that leaves the layers in float, ready to paste. */
+static void
+add_spec(struct text *t, const char *const *names, size_t n)
+{
+    add(t, "{\"layers\": [{\"name\": [");
+    for (size_t i = 0; i < n; i++) {
+        add(t, i ? ", " : "");
+        add_quoted(t, names[i]);
+    }
+    add(t, "], \"quantize_input\": false, \"quantize_weight\": false}]}");
+}
+
+static void
+add_faults(const struct qdqi_job *job, struct text *t, const char *const *names,
+           size_t n)
+{
+    char why[160];
+    for (size_t i = 0; i < n && i < TOLD; i++)
+        add(t, "%s'%.60s' (%s)", i ? ", " : "", names[i],
+            qdqi_fault_of(job, names[i], why, sizeof why));
+    if (n > TOLD)
+        add(t, " and %zu more", n - TOLD);
+}
+
+/* --- the goal -------------------------------------------------------------- */
+
+/* Chooses the least figures that mend the result: those of `fair`, and of all bounds of
+   outputs. Cosine and largest error are turned into the SQNR that goes with them. */
+static void
+choose_goal(const struct qdq_report *r, double now_db, struct qdqi_candidates *c)
+{
+    c->goal_db = fair_db;
+    c->min_top1 = fair_top1;
+    for (size_t i = 0; i < r->n_gates; i++) {
+        const struct qdq_gate_report *g = &r->gates[i];
+        double db = NAN;
+        if (strcmp(g->figure, "sqnr_db") == 0)
+            db = g->bound;
+        else if (strcmp(g->figure, "top1_agreement") == 0)
+            c->min_top1 = fmax(c->min_top1, g->bound);
+        else if (g->output && !g->met && strcmp(g->figure, "cosine") == 0)
+            db = now_db + 10 * log10((1 - g->value) / (1 - g->bound));
+        else if (g->output && !g->met)
+            db = now_db + 20 * log10(g->value / g->bound);
+        if (isfinite(db))
+            c->goal_db = fmax(c->goal_db, db);
+    }
+}
+
+/* --- the advice ------------------------------------------------------------ */
+
+/* Finds the layers that do the harm. Without a bound that allows a trial there are
+   none. */
+static enum qdq_code
+search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
+       struct qdq_error *err)
+{
+    int64_t samples = qdqi_judge_samples(c->judge);
+    int64_t most = samples > 0 ? bound / 2 / samples - 1 : 0;
+    *h = (struct qdqi_group_search){.n = c->n,
+                                    .costs = c->costs,
+                                    .noise = c->noise,
+                                    .goal_db = c->goal_db,
+                                    .enough_db = c->goal_db,
+                                    .max_scores = most > QDQI_CANDIDATES
+                                                      ? QDQI_CANDIDATES
+                                                      : (size_t)(most < 0 ? 0 : most),
+                                    .arena = c->job->scratch,
+                                    .arg = c,
+                                    .score = qdqi_candidates_score};
+    if (most < 1)
+        return QDQ_OK;
+    qdqi_judge_expect(c->judge, h->max_scores * (uint64_t)samples);
+    return qdqi_group_search(h, err);
+}
+
+/* Adds the figures of a choice that have a bound. */
+static void
+add_costs(const struct qdqi_candidates *c, const struct qdqi_grade *score,
+          struct text *t)
+{
+    if (!isnan(c->max_size))
+        add(t, ", %.3f of the size", score->size_ratio);
+    if (!isnan(c->max_latency))
+        add(t, ", %.3f of the time", score->latency_ratio);
+}
+
+/* Adds what the trials showed. `all` is the score of the choice on the samples of the
+   evaluation; if its SQNR is NAN, it does not mend the result there. */
+static enum qdq_code
+add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
+            const struct qdqi_grade *all, struct text *t, struct qdq_error *err)
+{
+    const char *const *names = NULL;
+    size_t n = 0;
+    enum qdq_code code =
+        h->is_float
+            ? qdqi_candidates_list(c, h->is_float, c->job->scratch, &names, &n, err)
+            : QDQ_OK;
+    if (code || n == 0) {
+        add(t,
+            "; leaving layers in float did not help within the samples that there are");
+        return code;
+    }
+    add(t, "; at fault: ");
+    add_faults(c->job, t, names, n);
+    const bool enough = !isnan(all->sqnr_db);
+    const struct qdqi_grade *score = enough ? all : &h->best;
+    add(t, "; with %s in float it has %.1f dB", n > 1 ? "these" : "that",
+        score->sqnr_db);
+    add_costs(c, score, t);
+    if (!enough) {
+        add(t, " on %lld samples, and nothing that was tried is enough",
+            (long long)qdqi_judge_samples(c->judge));
+        return QDQ_OK;
+    }
+    add(t, ": ");
+    add_spec(t, names, n);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_judge(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
+           bool *ret_none, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code =
+        qdqi_judge_open(c->job, options, QDQ_STAGE_ADVISE, &c->judge, &why);
+    *ret_none = code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED;
+    if (!code && !isnan(c->max_latency))
+        code = qdqi_judge_measure_latency(c->judge, &why);
+    return code && !*ret_none
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+               : QDQ_OK;
+}
+
+/* Judges a choice on the samples of the evaluation. The SQNR of *ret is NAN if it does not
+   mend the result there. */
+static enum qdq_code
+confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
+        struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
+    struct qdqi_judge *few = c->judge;
+    struct qdqi_grade score;
+    struct qdqi_feed *feed = NULL;
+    bool none;
+    ret->sqnr_db = NAN;
+    enum qdq_code code =
+        qdqi_feed_open(&c->job->fixed, c->job->dataset, &options, &feed, err);
+    if (code)
+        return code;
+    qdqi_choose_samples(c->job, qdqi_feed_available(feed), &options);
+    qdqi_feed_close(&feed);
+    c->judge = NULL;
+    code = open_judge(c, &options, &none, err);
+    if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
+        qdqi_group_fits(&score) && score.sqnr_db >= goal_db &&
+        !(qdqi_judge_top1(c->judge) < c->min_top1))
+        *ret = score;
+    qdqi_judge_close(&c->judge);
+    c->judge = few;
+    return code;
+}
+
+/* Searches for a choice that mends the result on all samples of the evaluation. A choice
+   that does so on a few samples only makes the next round ask for more. */
+static enum qdq_code
+search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
+                   struct qdq_error *err)
+{
+    struct qdqi_group_search h = {0};
+    const double goal_db = c->goal_db;
+    struct qdqi_grade all = {.sqnr_db = NAN};
+    enum qdq_code code = QDQ_OK;
+    c->goal_db += margin_db;
+    for (int round = 0; !code && round < ROUNDS && isnan(all.sqnr_db); round++) {
+        if ((code = search(c, bound, &h, err)) || !h.is_float ||
+            !qdqi_group_fits(&h.best) || !(h.best.sqnr_db >= h.goal_db))
+            break;
+        code = confirm(c, h.is_float, goal_db, &all, err);
+        c->goal_db = h.best.sqnr_db + more_db;
+    }
+    return code ? code : add_outcome(c, &h, &all, t, err);
+}
+
+/* Tries layers in float, and adds what that shows to the text. */
+static enum qdq_code
+explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
+{
+    struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
+    int64_t bound = 0;
+    bool none;
+    enum qdq_code code = qdqi_candidates_samples(c->job, 1, &options, &bound, err);
+    if (code || (code = open_judge(c, &options, &none, err)) || none)
+        return code;
+    code = search_and_confirm(c, bound, t, err);
+    if (!code)
+        code = qdqi_judge_conclude(c->judge, err);
+    qdqi_judge_close(&c->judge);
+    return code;
+}
+
+/* Adds how bad the result is. Returns the SQNR of the worst output. */
+static double
+add_worst(const struct qdq_report *r, struct text *t)
+{
+    size_t n, worst = 0;
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
+    for (size_t i = 0; i < r->n_gates; i++)
+        if (!r->gates[i].met)
+            add(t, "%s%s is missed", t->n ? ", " : "", r->gates[i].gate);
+    if (r->recipe_missed)
+        add(t, "%sa goal of the recipe is missed", t->n ? ", " : "");
+    for (size_t i = 1; i < n; i++)
+        if (!(outputs[i].sqnr_db >= outputs[worst].sqnr_db))
+            worst = i;
+    if (n == 0)
+        return NAN;
+    add(t, "%sthe output '%.60s' has %.1f dB", t->n ? ", " : "", outputs[worst].name,
+        outputs[worst].sqnr_db);
+    if (!outputs[worst].lacks_classes && !isnan(outputs[worst].top1_agreement))
+        add(t, " and a top-1 agreement of %.3f", outputs[worst].top1_agreement);
+    return outputs[worst].sqnr_db;
+}
+
+/* Returns whether layers in float may mend the result, and the job can try that: it is poor by
+   its outputs, or misses a bound of accept that the judge of candidates can measure. */
+static bool
+can_help(const struct qdqi_candidates *c)
+{
+    const struct qdqi_job *job = c->job;
+    const struct qdq_report *r = &job->report->view;
+    struct qdq_report alone = *r;
+    bool missed = false;
+    alone.n_gates = 0;
+    alone.recipe_missed = false;
+    for (size_t i = 0; i < r->n_gates; i++)
+        missed = missed || (!r->gates[i].met &&
+                            (strcmp(r->gates[i].figure, "latency_ratio") != 0 ||
+                             !isnan(c->max_latency)));
+    const char *verdict = qdqi_verdict(&alone);
+    return job->dataset && job->work->dataset >= 0 && r->evaluated_samples > 0 &&
+           job->work->spec->float_type == QDQ_FLOAT_KEEP &&
+           (missed || (verdict && strcmp(verdict, "poor") == 0));
+}
+
+static size_t
+room_for(const struct qdqi_candidates *c)
+{
+    size_t room = ROOM;
+    for (size_t i = 0; i < c->n; i++)
+        room += A_NAME * strlen(c->names[i]) + sizeof "\"\", ";
+    return room;
+}
+
+enum qdq_code
+qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    struct qdqi_candidates c = {.job = job,
+                                .scales = scales,
+                                .reason = "advice",
+                                .selected = true,
+                                .max_size = job->work->spec->accept.max_size_ratio,
+                                .max_latency = NAN};
+    struct qdq_report *r = &job->report->view;
+    r->size_before = qdqi_model_bytes(job->original);
+    enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,
+                                          job->not_float, r, job->arena, err);
+    const char *verdict = code ? NULL : qdqi_verdict(r);
+    if (!verdict || strcmp(verdict, "poor") != 0)
+        return code;
+    if (qdqi_deployed_runs(job))
+        c.max_latency = job->work->spec->accept.max_latency_ratio;
+    if ((code = qdqi_candidates_find(&c, err)))
+        return code;
+    struct text t = {.size = room_for(&c)};
+    if (!(t.to = qdqi_arena_array(job->scratch, t.size, 1)))
+        return qdqi_no_memory(err);
+    choose_goal(r, add_worst(r, &t), &c);
+    if (can_help(&c) && c.n > 0)
+        code = explain(&c, &t, err);
+    return code ? code
+                : qdqi_warn_text(&job->warnings, job->arena, err, "poor", NULL, t.to);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/recipe/goals.h"
+
+#include "plan/gates/gates.h"
+
+#include <math.h>
+
+/* The quality that a recipe wants whose spec has no goal for the outputs. */
+static const double good_db = 25;
+
+/* The quality that goes with a goal for top-1 agreement alone. */
+static const double least_db = 0;
+
+bool
+qdqi_goals_ask_for_accuracy(const struct qdq_spec *spec)
+{
+    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
+}
+
+bool
+qdqi_goals_have_bounds(const struct qdq_spec *spec)
+{
+    return !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_latency_ratio);
+}
+
+double
+qdqi_goals_sqnr_db(const struct qdq_spec *spec)
+{
+    if (!isnan(spec->recipe_sqnr_db))
+        return spec->recipe_sqnr_db;
+    return isnan(spec->recipe_top1_agreement) ? good_db : least_db;
+}
+
+static enum qdq_code
+warn_size(struct qdqi_job *job, double bound, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    const double before = (double)qdqi_model_bytes(job->original);
+    const double ratio = before > 0 ? (double)r->size_after / before : NAN;
+    if (isnan(bound) || ratio <= bound)
+        return QDQ_OK;
+    r->recipe_missed = true;
+    return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
+                     "max_size_ratio %.4g is missed: the best that was found has %.4g "
+                     "of the size of the model",
+                     bound, ratio);
+}
+
+static enum qdq_code
+warn_latency(struct qdqi_job *job, double bound, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    if (isnan(bound) || (r->profile && r->profile->ratio <= bound))
+        return QDQ_OK;
+    r->recipe_missed = true;
+    if (!r->profile)
+        return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
+                         "max_latency_ratio %.4g: the latency was not measured", bound);
+    return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
+                     "max_latency_ratio %.4g is missed: the best that was found takes "
+                     "%.4g of the time of the float model",
+                     bound, r->profile->ratio);
+}
+
+/* Warns where the goal was reached on the samples of the recipe, and the evaluation has
+   less. */
+static enum qdq_code
+warn_accuracy(struct qdqi_job *job, const struct qdq_spec *spec, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    size_t n;
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
+    for (size_t i = 0; i < n && !r->recipe_missed; i++) {
+        const struct qdq_output_report *o = &outputs[i];
+        const bool noisy = o->sqnr_db < spec->recipe_sqnr_db;
+        if (!noisy &&
+            (o->lacks_classes || !(o->top1_agreement < spec->recipe_top1_agreement)))
+            continue;
+        r->recipe_missed = true;
+        return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
+                         "the goal of the recipe is missed on the %lld samples of the "
+                         "evaluation: the output '%.60s' has %.4g%s",
+                         (long long)r->evaluated_samples, o->name,
+                         noisy ? o->sqnr_db : o->top1_agreement,
+                         noisy ? " dB" : " of top-1 agreement");
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_goals_conclude(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->asked;
+    if (spec->recipe < QDQ_RECIPE_AUTO)
+        return QDQ_OK;
+    enum qdq_code code = warn_accuracy(job, spec, err);
+    if (!code)
+        code = warn_size(job, spec->recipe_size_ratio, err);
+    return code ? code : warn_latency(job, spec->recipe_latency_ratio, err);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The goals of a recipe, and the comparison of the result with them. */
+#ifndef QDQI_STAGES_RECIPE_GOALS_H
+#define QDQI_STAGES_RECIPE_GOALS_H
+
+#include "stages/job/job.h"
+
+/* Returns whether the spec has a goal for the outputs. */
+bool qdqi_goals_ask_for_accuracy(const struct qdq_spec *spec);
+/* Returns whether the spec has an upper bound for the size or the latency. */
+bool qdqi_goals_have_bounds(const struct qdq_spec *spec);
+/* Returns the SQNR that the recipe wants. */
+double qdqi_goals_sqnr_db(const struct qdq_spec *spec);
+
+/*
+ * Compares the result with the goals and bounds of the recipe, when it was evaluated, its
+ * size is known and its latency was measured. Each goal or bound that the result misses is a
+ * warning and a member of the report.
+ */
+enum qdq_code qdqi_goals_conclude(struct qdqi_job *job,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/recipe/recipe.h"
+
+#include "stages/calibrate/calibrate.h"
+#include "files/data/file.h"
+#include "stages/evaluate/judged.h"
+#include "stages/job/kept.h"
+#include "stages/judge/candidates.h"
+#include "plan/placement/formats.h"
+#include "plan/placement/target.h"
+#include "stages/recipe/estimate.h"
+#include "stages/recipe/goals.h"
+#include "stages/recipe/groups.h"
+#include "stages/recipe/variants.h"
+#include "stages/replan/replan.h"
+#include "stages/scale/scale.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The quality that the recipe `auto` is content with when half of the multiplications
+   would stay in float otherwise. */
+static const double usable_db = 20;
+
+/* The recipe `best` may run that many times as many samples as `auto`. */
+enum { MORE = 4 };
+
+/* One in ASIDE of the calibration's samples is kept aside to judge by, at most MOST_ASIDE,
+   where there are LEAST_SAMPLES. */
+enum { ASIDE = 4, MOST_ASIDE = 64, LEAST_SAMPLES = 8 };
+
+static const char REASON[] = "recipe";
+
+struct recipe {
+    struct qdqi_candidates candidates;
+    struct qdqi_variants variants;
+    struct qdqi_group_search groups;
+    struct qdqi_estimate estimate;
+    const struct qdqi_feed_options *samples; /* that candidates are judged by */
+    struct qdqi_scales *scales;
+    int64_t bound; /* samples that may be run */
+};
+
+/* --- before the calibration -------------------------------------------------- */
+
+/* Returns whether the recipe is `best` or has goals: it searches on where `auto` stops. */
+static bool
+is_best(const struct qdq_spec *spec)
+{
+    return spec->recipe == QDQ_RECIPE_BEST;
+}
+
+/* Returns whether candidates can be judged. */
+static bool
+is_judged(const struct qdqi_job *job)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    return job->dataset && qdqi_job_can_judge(job) &&
+           (spec->dynamic || qdqi_is_8_bit_integer(spec->activation_format)) &&
+           spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
+}
+
+/* Keeps samples aside, unless the spec says how many to calibrate with. */
+static void
+keep_aside(const struct qdqi_job *job, struct qdq_spec *spec)
+{
+    const int64_t all = qdq_dataset_info(job->dataset)->samples;
+    const int64_t aside = all / ASIDE < MOST_ASIDE ? all / ASIDE : MOST_ASIDE;
+    if ((spec->open & QDQ_CHOICE_SAMPLES) && spec->calibration.max_samples == 0 &&
+        all >= LEAST_SAMPLES)
+        spec->calibration.max_samples = all - aside;
+}
+
+enum qdq_code
+qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
+{
+    if (spec->recipe < QDQ_RECIPE_AUTO || !is_judged(job))
+        return QDQ_OK;
+    keep_aside(job, spec);
+    if (!is_best(spec) || qdqi_keeps_observations(job->work))
+        return QDQ_OK;
+    job->observations = qdqi_file_open_temporary();
+    return job->observations >= 0
+               ? QDQ_OK
+               : qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                               "opening a temporary file: %s", strerror(errno));
+}
+
+void
+qdqi_recipe_end(struct qdqi_job *job)
+{
+    if (job->observations >= 0)
+        close(job->observations);
+    job->observations = -1;
+}
+
+/* --- the report -------------------------------------------------------------- */
+
+static struct qdq_recipe_step
+make_step(const char *name, const struct qdqi_grade *score, bool kept)
+{
+    return (struct qdq_recipe_step){.step = name,
+                                    .sqnr_db = score->sqnr_db,
+                                    .size_ratio = score->size_ratio,
+                                    .latency_ratio = score->latency_ratio,
+                                    .samples = score->samples,
+                                    .kept = kept};
+}
+
+static void
+add_variants(const struct qdqi_variants *v, struct qdq_recipe_step *to, size_t first,
+             size_t end)
+{
+    for (size_t i = first; i < end; i++, to++) {
+        const struct qdqi_variant_step *from = &v->steps[i];
+        *to = make_step(from->step, &from->score, from->kept);
+        to->changed = from->changed;
+        to->spec = from->spec;
+    }
+}
+
+/* Reports `n_first` steps of the variants, then those of the groups on top of `changed`,
+   then the other variants. */
+static enum qdq_code
+report(const struct recipe *r, size_t n_first, unsigned changed,
+       const struct qdq_spec *spec, struct qdq_error *err)
+{
+    const struct qdqi_group_search *h = &r->groups;
+    const struct qdqi_variants *v = &r->variants;
+    struct qdqi_arena *arena = r->candidates.job->arena;
+    size_t n = v->n_steps + h->n_steps;
+    struct qdq_recipe_report *to = qdqi_arena_alloc(arena, sizeof *to);
+    struct qdq_recipe_step *steps = qdqi_arena_array(arena, n, sizeof *steps);
+    enum qdq_code code = to && steps ? QDQ_OK : qdqi_no_memory(err);
+    if (!code)
+        add_variants(v, steps, 0, n_first);
+    for (size_t i = 0; !code && i < h->n_steps; i++) {
+        const struct qdqi_group_step *from = &h->steps[i];
+        struct qdq_recipe_step *step = &steps[n_first + i];
+        *step = make_step(from->step, &from->score, from->kept);
+        step->estimated = from->estimated;
+        step->changed = changed;
+        step->spec = spec;
+        code = qdqi_candidates_list(&r->candidates, from->is_float, arena,
+                                    &step->layers, &step->n_layers, err);
+    }
+    if (code)
+        return code;
+    add_variants(v, steps + n_first + h->n_steps, n_first, v->n_steps);
+    *to = (struct qdq_recipe_report){n, steps};
+    r->candidates.job->report->view.recipe = to;
+    return QDQ_OK;
+}
+
+/* --- the steps ---------------------------------------------------------------- */
+
+/* Carries out the choice of layers. */
+static enum qdq_code
+carry_out(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    struct qdq_plan *before = job->plan;
+    const char *const *names;
+    size_t n;
+    enum qdq_code code = qdqi_candidates_list(&r->candidates, r->groups.is_float,
+                                              job->arena, &names, &n, err);
+    if (code || n == 0)
+        return code;
+    if ((code = qdqi_plan_leaving(job, names, n, REASON, err)))
+        return code;
+    qdq_plan_free(&before);
+    return qdqi_choose_scales(job, r->scales, err);
+}
+
+/* Warns when the goal for the outputs was not reached. */
+static enum qdq_code
+warn_missed(const struct recipe *r, const struct qdqi_grade *best,
+            struct qdq_error *err)
+{
+    const struct qdqi_candidates *c = &r->candidates;
+    if (!qdqi_goals_ask_for_accuracy(c->job->asked) || best->sqnr_db >= c->goal_db)
+        return QDQ_OK;
+    c->job->report->view.recipe_missed = true;
+    return qdqi_warn(
+        &c->job->warnings, c->job->arena, err, "recipe_goal_missed", NULL,
+        "the goal of the recipe was not reached on %lld samples: the worst "
+        "output has %.4g dB",
+        (long long)qdqi_judge_samples(c->judge), best->sqnr_db);
+}
+
+/* Warns when no choice could be compared with the float model. */
+static enum qdq_code
+warn_unjudged(const struct recipe *r, const struct qdqi_grade *best,
+              struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    if (best->sqnr_db != -INFINITY)
+        return QDQ_OK;
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "recipe_not_judged", NULL,
+        "the recipe chose by the model alone: no result that it tried runs "
+        "and has an output that is finite and has as many elements as the "
+        "float model's");
+}
+
+/* Returns an error if the goal is about a figure that no output has. */
+static enum qdq_code
+check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
+{
+    double db;
+    enum qdq_code code =
+        isnan(r->min_top1) ? QDQ_OK : qdqi_judge_run(r->judge, r->scales, &db, err);
+    if (code || isnan(r->min_top1) || !isnan(qdqi_judge_top1(r->judge)))
+        return code;
+    return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
+                         "/recipe/min_top1_agreement",
+                         "no floating output lists classes, whose largest could agree");
+}
+
+static bool
+is_late(void *arg)
+{
+    const struct qdqi_candidates *r = arg;
+    return qdqi_job_is_late(r->job, r->job->work->spec->recipe_seconds);
+}
+
+static enum qdq_code
+score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct recipe *r = arg;
+    /* The search is through with estimates when it judges again, and the runtime needs memory. */
+    qdqi_estimate_close(&r->estimate);
+    return qdqi_candidates_score(&r->candidates, is_float, ret, err);
+}
+
+static enum qdq_code
+estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct recipe *r = arg;
+    enum qdq_code code = QDQ_OK;
+    if (!r->estimate.candidates) {
+        /* Another choice follows, and the memory is for the sessions of the estimates. */
+        qdqi_judged_drop(r->candidates.job);
+        code = qdqi_estimate_open(&r->estimate, &r->candidates, r->samples, err);
+    }
+    if (!code)
+        code = qdqi_estimate_grade(&r->estimate, is_float, ret, err);
+    if (code != QDQ_RUN_FAILED && code != QDQ_INVALID_SPEC)
+        return code;
+    /* A choice without an estimate is judged. */
+    *ret = qdqi_no_grade(&r->candidates);
+    return QDQ_OK;
+}
+
+static bool
+is_late_search(void *arg)
+{
+    struct recipe *r = arg;
+    return is_late(&r->candidates);
+}
+
+/* Finds the layers that stay in float. */
+static enum qdq_code
+search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = &r->candidates;
+    const bool more = is_best(c->job->work->spec);
+    const size_t tries = QDQI_CANDIDATES * (size_t)(more ? MORE : 1);
+    const int64_t samples = qdqi_judge_samples(c->judge);
+    const int64_t most = samples > 0 ? r->bound / samples - 1 : 0;
+    r->groups = (struct qdqi_group_search){
+        .n = c->n,
+        .costs = c->costs,
+        .noise = c->noise,
+        .goal_db = c->goal_db,
+        .enough_db = more ? INFINITY : usable_db,
+        .max_scores = most > (int64_t)tries ? tries : (size_t)(most < 0 ? 0 : most),
+        .start = start,
+        .arena = c->job->scratch,
+        .arg = r,
+        .score = score,
+        .estimate = qdqi_estimate_helps(c) ? estimate : NULL,
+        .is_late = is_late_search};
+    if (start)
+        r->groups.best = *start;
+    if (most < 1)
+        return QDQ_OK;
+    qdqi_judge_expect(c->judge, r->groups.max_scores * (uint64_t)samples);
+    enum qdq_code code = qdqi_group_search(&r->groups, err);
+    qdqi_estimate_close(&r->estimate);
+    return code;
+}
+
+/* Returns whether the best so far has what the spec asks for. */
+static bool
+is_reached(const struct recipe *r, const struct qdqi_grade *best)
+{
+    return qdqi_group_fits(best) && best->sqnr_db >= r->candidates.goal_db;
+}
+
+/* Tries what costs nothing when the model runs, within half of the bound. */
+static enum qdq_code
+try_variants(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = &r->candidates;
+    r->variants = (struct qdqi_variants){.candidates = c,
+                                         .bound = r->bound / 2,
+                                         .is_late = is_late,
+                                         .arg = c,
+                                         .spec = c->job->work->spec};
+    enum qdq_code code = qdqi_variants_try(&r->variants, r->scales, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < r->variants.n_steps; i++)
+        r->bound -= r->variants.steps[i].score.samples;
+    c->n = 0; /* the plan may be another one */
+    return qdqi_candidates_find(c, err);
+}
+
+/* Tries wider activations where layers in float do not reach the goal. They take the place
+   of these layers. */
+static enum qdq_code
+try_wider(struct recipe *r, bool *ret_wider, struct qdq_error *err)
+{
+    struct qdqi_variants *v = &r->variants;
+    const unsigned before = v->changed;
+    v->best = r->groups.best;
+    v->bound = r->bound;
+    enum qdq_code code = qdqi_variants_widen(v, r->scales, err);
+    *ret_wider = v->changed != before;
+    return code;
+}
+
+/* The recipe `best`: tries other members of the spec, then layers in float, then formats. */
+static enum qdq_code
+run_best(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_variants *v = &r->variants;
+    bool is_wider = false;
+    enum qdq_code code = try_variants(r, err);
+    if (code)
+        return code;
+    const struct qdqi_grade start = v->best;
+    const struct qdq_spec *spec = v->spec;
+    const unsigned changed = v->changed;
+    const size_t n = v->n_steps;
+    r->groups.best = start;
+    if (!is_reached(r, &start) && r->candidates.n > 0)
+        code = search_layers(r, &start, err);
+    const struct qdqi_grade best = r->groups.best;
+    if (!code && !is_reached(r, &best) && qdqi_goals_have_bounds(spec))
+        code = try_wider(r, &is_wider, err);
+    if (!code)
+        code = report(r, n, changed, spec, err);
+    if (!code)
+        code = warn_missed(r, is_wider ? &v->best : &best, err);
+    if (!code)
+        code = warn_unjudged(r, is_wider ? &v->best : &best, err);
+    return code || is_wider || !r->groups.is_float ? code : carry_out(r, err);
+}
+
+static enum qdq_code
+choose_layers(struct recipe *r, struct qdq_error *err)
+{
+    enum qdq_code code = search_layers(r, NULL, err);
+    if (code || r->groups.n_steps == 0)
+        return code;
+    code = report(r, 0, 0, NULL, err);
+    if (!code)
+        code = warn_unjudged(r, &r->groups.best, err);
+    return code ? code : carry_out(r, err);
+}
+
+static enum qdq_code
+run(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    const int64_t seconds = job->work->spec->recipe_seconds;
+    enum qdq_code code = check_goal(&r->candidates, err);
+    if (!code)
+        code = is_best(job->work->spec) ? run_best(r, err) : choose_layers(r, err);
+    if (!code)
+        code = qdqi_judge_conclude(r->candidates.judge, err);
+    return code || !is_late(&r->candidates)
+               ? code
+               : qdqi_job_warn_late(job, seconds, "/recipe/max_seconds", err);
+}
+
+static enum qdq_code
+open_judge(struct recipe *r, const struct qdqi_feed_options *options,
+           struct qdq_error *err)
+{
+    struct qdqi_job *job = r->candidates.job;
+    struct qdqi_judge **judge = &r->candidates.judge;
+    enum qdq_code code = qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, judge, err);
+    return code || isnan(r->candidates.max_latency)
+               ? code
+               : qdqi_judge_measure_latency(*judge, err);
+}
+
+/* Returns whether there is anything to choose. */
+static bool
+has_choice(const struct recipe *r)
+{
+    const struct qdqi_job *job = r->candidates.job;
+    return r->candidates.n > 0 ||
+           (is_best(job->work->spec) && job->plan->view.n_quantized > 0);
+}
+
+enum qdq_code
+qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    struct recipe r = {.candidates = {.job = job,
+                                      .scales = scales,
+                                      .reason = REASON,
+                                      .goal_db = qdqi_goals_sqnr_db(spec),
+                                      .min_top1 = spec->recipe_top1_agreement,
+                                      .max_size = spec->recipe_size_ratio,
+                                      .max_latency = spec->recipe_latency_ratio},
+                       .scales = scales};
+    struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
+    struct qdq_error why = {0};
+    r.samples = &options;
+    if (spec->recipe < QDQ_RECIPE_AUTO)
+        return QDQ_OK;
+    if (!is_judged(job)) /* of a lack of data the plan warns */
+        return qdqi_goals_ask_for_accuracy(spec) && qdqi_job_can_judge(job)
+                   ? qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged",
+                               NULL,
+                               "the recipe has a goal, and with formats that have no "
+                               "integer kernels nothing is judged")
+                   : QDQ_OK;
+    enum qdq_code code = qdqi_candidates_find(&r.candidates, err);
+    if (code || !has_choice(&r) ||
+        (code = qdqi_candidates_samples(job, is_best(spec) ? MORE : 1, &options,
+                                        &r.bound, err)))
+        return code;
+    if (spec->recipe_seconds)
+        r.bound = INT64_MAX / MORE;
+    code = open_judge(&r, &options, &why);
+    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED || code == QDQ_JUDGE_GONE)
+        code = qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,
+                         "the recipe chose by the model alone: %s", why.text);
+    else if (code)
+        qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    else
+        code = run(&r, err);
+    qdqi_judge_close(&r.candidates.judge);
+    return code;
+}

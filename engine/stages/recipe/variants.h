@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The changes of the spec that a recipe tries before it leaves layers in float: they cost
+ * inferences of the job and nothing when the model runs. Only members that the spec leaves
+ * open are changed.
+ */
+#ifndef QDQI_STAGES_RECIPE_VARIANTS_H
+#define QDQI_STAGES_RECIPE_VARIANTS_H
+
+#include "stages/judge/candidates.h"
+
+/* One spec that was judged. */
+struct qdqi_variant_step {
+    const char *step;
+    unsigned changed;            /* bits of enum qdq_choice */
+    const struct qdq_spec *spec; /* what it was changed to */
+    struct qdqi_grade score;
+    bool kept; /* it became the best so far */
+};
+
+struct qdqi_variants {
+    struct qdqi_candidates *candidates; /* the judge is open */
+    int64_t bound;                      /* samples that may be run */
+    /* Returns whether the trials have to end; never NULL. */
+    bool (*is_late)(void *arg);
+    void *arg;
+    /* The result: */
+    struct qdqi_grade best;
+    unsigned changed;
+    const struct qdq_spec *spec;
+    size_t n_steps;
+    struct qdqi_variant_step *steps;
+};
+
+/*
+ * Judges the job as it is and then each change on top of those that were kept, the cheapest
+ * first, until the goal is reached. The job is made again by the best spec; *scales are
+ * then those of its plan.
+ */
+enum qdq_code qdqi_variants_try(struct qdqi_variants *variants,
+                                struct qdqi_scales *scales,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Tries activations of 16 bits in the place of layers in float. */
+enum qdq_code qdqi_variants_widen(struct qdqi_variants *variants,
+                                  struct qdqi_scales *scales,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

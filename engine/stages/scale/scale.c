@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computes scales from ranges and weights, and the part of the report that lists
+   them. */
+#include "config.h"
+#include "stages/scale/scale.h"
+
+#include "ground/base/tasks.h"
+#include "numbers/arithmetic/half.h"
+#include "graph/weights/blocks.h"
+#include "graph/weights/integers.h"
+#include "graph/weights/pairs.h"
+#include "graph/weights/scales.h"
+#include "graph/weights/walk.h"
+#include "stages/scale/bias.h"
+#include "stages/scale/precision.h"
+#include "stages/scale/correct.h"
+#include "stages/scale/round.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static bool
+scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
+{
+    const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+    float *scale = qdqi_arena_alloc(job->arena, sizeof *scale);
+    int32_t *zero_point = qdqi_arena_alloc(job->arena, sizeof *zero_point);
+    if (!scale || !zero_point)
+        return false;
+    qdqi_range_params(t->format, t->symmetric, t->dtype, job->ranges[i].min,
+                      job->ranges[i].max, scale, zero_point);
+    *ret = (struct qdqi_params){.format = t->format,
+                                .axis = -1,
+                                .n = 1,
+                                .scales = scale,
+                                .zero_points = *zero_point ? zero_point : NULL};
+    return true;
+}
+
+/* Gives activations that share the scale of another activation the range of that
+   one. */
+static void
+copy_shared_ranges(struct qdqi_job *job)
+{
+    const struct qdq_plan *plan = job->plan;
+    for (size_t i = 0; i < plan->view.n_tensors; i++) {
+        size_t leader = plan->activations[i].leader;
+        job->ranges[i] = job->ranges[leader];
+        job->methods[i] = job->methods[leader];
+    }
+}
+
+static enum qdq_code
+scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    struct qdq_tensor_report *tensors =
+        qdqi_arena_array(job->arena, plan->n_tensors, sizeof *tensors);
+    s->activations =
+        qdqi_arena_array(job->arena, plan->n_tensors, sizeof *s->activations);
+    if (!tensors || !s->activations)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_tensors; i++) {
+        struct qdqi_range r = job->ranges[i];
+        bool given = !qdqi_method_find(job->methods[i]);
+        struct qdqi_params *p = &s->activations[i];
+        if (!scale_activation(job, i, p))
+            return qdqi_no_memory(err);
+        tensors[i] = (struct qdq_tensor_report){
+            .name = plan->tensors[i],
+            .min = r.min,
+            .max = r.max,
+            .dtype = qdqi_format_row((int)p->format)->name,
+            .scale = (double)p->scales[0],
+            .zero_point = qdqi_zero_point(p, 0),
+            .method = job->methods[i],
+            .samples = given ? 0 : job->calibrated_samples,
+        };
+        enum qdq_code code =
+            r.min == 0 && r.max == 0
+                ? qdqi_warn(&job->warnings, job->arena, err, "dead_tensor",
+                            plan->tensors[i], "the tensor was always zero")
+                : QDQ_OK;
+        if (code)
+            return code;
+    }
+    job->report->view.tensors = tensors;
+    job->report->view.n_tensors = plan->n_tensors;
+    return QDQ_OK;
+}
+
+/*
+ * A weight that repeats one element has channels that the file does not store. They
+ * cost the sender nothing but us two floats each, so this is the most that one model
+ * may have.
+ */
+enum { MAX_FILLED_CHANNELS = 1 << 24 };
+
+static enum qdq_code
+count_filled(const struct qdqi_constant *w, const struct qdqi_planned_weight *planned,
+             int64_t *left, struct qdq_error *err)
+{
+    const char *name = planned->tensor->name;
+    size_t n = 0;
+    if (planned->axis < 0 || !qdqi_constant_is_fill(w))
+        return QDQ_OK;
+    if (!qdqi_count_scales(w, planned->axis, planned->block, &n) || n > (size_t)*left)
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, name,
+                             "weight '%s' repeats one element in %lld channels; a "
+                             "model may have %d of that kind",
+                             name, (long long)w->dims[planned->axis],
+                             MAX_FILLED_CHANNELS);
+    *left -= (int64_t)n;
+    return QDQ_OK;
+}
+
+/* The weights that stay float for one reason. */
+struct kept {
+    const char *why; /* NULL: no weight has come here yet */
+    const char *first;
+    size_t n;
+};
+
+enum { MAX_REASONS = 4 }; /* that stays_float() gives */
+
+/* The budget that is left for the weights of one model, and those that stay float. */
+struct budget {
+    int64_t filled;    /* channels of weights that repeat one element */
+    uint64_t integers; /* bytes of integers */
+    struct kept kept[MAX_REASONS];
+};
+
+/* Returns the reason why a weight is not stored as integers, or NULL. */
+static const char *
+stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+            const struct qdqi_constant *c, const struct budget *budget)
+{
+    if (qdqi_constant_is_fill(c))
+        return "it repeats one element, which is all that the file holds";
+    if (qdqi_constant_is_overridable(job->model, w->tensor))
+        return "it is an input of the graph, for which callers may send other values";
+    if (qdqi_format_row((int)w->format)->bits > 8)
+        return "integers of 16 bits are left to whoever loads the model";
+    if (qdqi_integers_size(w->format, c->n) > budget->integers)
+        return "the integers of all weights would take more bytes than the model";
+    return NULL;
+}
+
+static void
+count_kept(struct budget *budget, const char *weight, const char *why)
+{
+    struct kept *row = budget->kept;
+    while (row->why && row->why != why)
+        row++;
+    row->why = why;
+    if (row->n++ == 0)
+        row->first = weight;
+}
+
+/* Warns once for each reason, however many weights there are. */
+static enum qdq_code
+warn_kept(struct qdqi_job *job, const struct budget *budget, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (const struct kept *row = budget->kept;
+         !code && row < budget->kept + MAX_REASONS && row->why; row++)
+        code = row->n == 1
+                   ? qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float",
+                               row->first,
+                               "the weight stays float, behind Q and DQ: %s", row->why)
+                   : qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float",
+                               row->first,
+                               "%zu weights, this one first, stay float, behind Q and "
+                               "DQ; of this one: %s",
+                               row->n, row->why);
+    return code;
+}
+
+/*
+ * Widens the scales so that sums of two products fit 16 bits: as far as the weight's
+ * neighbours ask for, or from integers from -127 to 127 to those from -64 to 64.
+ */
+static void
+reduce_range(const struct qdqi_planned_weight *w, const struct qdqi_constant *c,
+             struct qdqi_params *p)
+{
+    if (w->pair_axis >= 0) {
+        qdqi_pairs_widen(c, w->pair_axis, p);
+        return;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        double wider = (double)p->scales[i] * 127 / 64;
+        if (w->tensor->dtype == QDQI_FLOAT16)
+            p->scales[i] = qdqi_normal_half(fmin(wider, 65504));
+        else
+            p->scales[i] = (float)fmin(wider, (double)FLT_MAX);
+    }
+}
+
+/*
+ * Returns whether the scales of a weight are needed by nobody but the writer of the result:
+ * the job has no data, so no stage runs the model, nothing is rounded with regard to it, and
+ * no bias or 16-bit float goes by the scales.
+ */
+static bool
+can_wait(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+         const struct qdqi_constant *c, const struct qdqi_params *p,
+         const struct budget *budget)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    return !job->dataset && !job->moments && !w->is_reduced && !w->is_gates &&
+           spec->weight_storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
+           qdqi_blocks_can(c, p) && !stays_float(job, w, c, budget);
+}
+
+/* Leaves the scales and the integers of a weight to the writer. */
+static enum qdq_code
+leave_to_writer(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+                const struct qdqi_constant *c, struct qdqi_params *p,
+                struct budget *budget, struct qdq_error *err)
+{
+    bool narrow = job->work->spec->weight_method == QDQ_WEIGHT_MSE;
+    if (!qdqi_count_scales(c, p->axis, p->block, &p->n))
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, w->tensor->name,
+                             "weight '%s' has too many scales", w->tensor->name);
+    p->blocks = qdqi_blocks_new(job->arena, c, w->tensor->name, p, narrow);
+    if (!p->blocks)
+        return qdqi_no_memory(err);
+    p->integers = qdqi_blocks_bulks(p->blocks).integers;
+    budget->integers -= qdqi_integers_size(w->format, c->n);
+    return QDQ_OK;
+}
+
+/* A weight while its scales are chosen. */
+struct choice {
+    struct qdqi_constant c;
+    bool is_left;   /* to the writer */
+    bool is_stored; /* as integers */
+};
+
+enum { GROUP = 64 };
+
+/* A group of weights whose scales the threads compute at the same time. */
+struct group {
+    const struct qdqi_job *job;
+    struct qdqi_scales *s;
+    size_t first, n;
+    struct choice choices[GROUP];
+};
+
+/*
+ * Decides whether a weight is stored as integers. Views and axes can make many weights
+ * from a few bytes of a file, so the integers may take no more bytes than the model.
+ */
+static bool
+is_stored(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+          const struct qdqi_constant *c, struct budget *budget)
+{
+    if (job->work->spec->weight_storage != QDQ_STORE_DQ)
+        return false;
+    const char *why = stays_float(job, w, c, budget);
+    if (why)
+        count_kept(budget, w->tensor->name, why);
+    else
+        budget->integers -= qdqi_integers_size(w->format, c->n);
+    return !why;
+}
+
+/*
+ * Turns an LSTM's weight, [directions, gates, inputs], to [directions, inputs, gates], as
+ * its kernel for integers reads it. A scale for each gate of each direction is one for
+ * each block along the axis of inputs, which has one block.
+ */
+static enum qdq_code
+turn_gates(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+           struct qdqi_constant *c, struct qdqi_params *p, struct qdq_error *err)
+{
+    int64_t *dims = qdqi_arena_array(job->scratch, c->rank, sizeof *dims);
+    int64_t *strides = qdqi_arena_array(job->scratch, c->rank, sizeof *strides);
+    const int64_t in_order[] = {c->dims[1] * c->dims[2], c->dims[2], 1};
+    const int64_t *from = c->strides ? c->strides : in_order;
+    if (!dims || !strides)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->rank; i++) {
+        dims[i] = c->dims[i == 0 ? 0 : 3 - i];
+        strides[i] = from[i == 0 ? 0 : 3 - i];
+    }
+    c->dims = dims;
+    c->strides = strides;
+    p->axis = w->axis < 0 ? 0 : 1;
+    p->block = w->axis < 0 ? 0 : dims[1];
+    return QDQ_OK;
+}
+
+/* Reads weight i and makes room for its scales. */
+static enum qdq_code
+begin_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+             struct budget *budget, struct choice *ret, struct qdq_error *err)
+{
+    const struct qdqi_planned_weight *w = &job->plan->weights[i];
+    struct qdqi_params *p = &s->weights[i];
+    enum qdq_code code;
+    *p = (struct qdqi_params){.format = w->format, .axis = w->axis, .block = w->block};
+    if ((code = qdqi_constant_read(job->model, w->tensor, &ret->c, err)) ||
+        (w->is_gates && (code = turn_gates(job, w, &ret->c, p, err))) ||
+        (code = count_filled(&ret->c, w, &budget->filled, err)))
+        return code;
+    ret->is_left = can_wait(job, w, &ret->c, p, budget);
+    if (ret->is_left)
+        return leave_to_writer(job, w, &ret->c, p, budget, err);
+    ret->is_stored = is_stored(job, w, &ret->c, budget);
+    job->stage_bytes += ret->c.n * qdqi_dtype_size((int)w->tensor->dtype);
+    return qdqi_weight_params_new(&ret->c, w->tensor->name, job->arena, p, err);
+}
+
+/* Computes the scales of a weight of the group. */
+static enum qdq_code
+find_scales(void *arg, size_t i, struct qdq_error *err)
+{
+    const struct group *g = arg;
+    const struct choice *choice = &g->choices[i];
+    const struct qdqi_planned_weight *w = &g->job->plan->weights[g->first + i];
+    struct qdqi_params *p = &g->s->weights[g->first + i];
+    size_t dead;
+    if (choice->is_left)
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
+    /* With a narrower range the integers would go beyond 64. */
+    if (!code && g->job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
+        (!w->is_reduced || w->pair_axis >= 0))
+        code = qdqi_weight_narrow(&choice->c, p, err);
+    if (!code && w->is_reduced)
+        reduce_range(w, &choice->c, p);
+    return code;
+}
+
+/* Rounds weight i where that goes by more than the scales, and quantizes it if it is
+   stored as integers. */
+static enum qdq_code
+end_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+           const struct choice *choice, struct qdq_error *err)
+{
+    struct qdqi_params *p = &s->weights[i];
+    if (choice->is_left)
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_round_weight(job, &job->plan->weights[i], &choice->c, p, err);
+    if (code || !choice->is_stored)
+        return code;
+    p->integers = qdqi_integers_new(job->scratch, &choice->c, p);
+    return p->integers ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+scale_group(struct qdqi_job *job, struct group *g, struct budget *budget,
+            struct qdq_error *err)
+{
+    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
+                                     .threads = job->engine->threads};
+    enum qdq_code code = QDQ_OK;
+    size_t n_here = 0; /* not left to the writer */
+    memset(g->choices, 0, sizeof g->choices);
+    for (size_t i = 0; i < g->n && !code; i++) {
+        code = begin_weight(job, g->s, g->first + i, budget, &g->choices[i], err);
+        n_here += !g->choices[i].is_left;
+    }
+    if (n_here > 1)
+        job->stage_threads = qdqi_job_threads(job);
+    if (!code)
+        code = qdqi_tasks_run(&tasks, g->n, find_scales, g, err);
+    for (size_t i = 0; i < g->n && !code; i++) {
+        code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, g->first + i,
+                                 job->plan->view.n_weights, err);
+        if (!code)
+            code = end_weight(job, g->s, g->first + i, &g->choices[i], err);
+    }
+    return code;
+}
+
+static enum qdq_code
+find_weight_scales(struct qdqi_job *job, struct qdqi_scales *s, struct budget *budget,
+                   struct qdq_error *err)
+{
+    const size_t n = job->plan->view.n_weights;
+    struct group *g = qdqi_arena_alloc(job->scratch, sizeof *g);
+    enum qdq_code code = g ? QDQ_OK : qdqi_no_memory(err);
+    for (size_t i = 0; i < n && !code; i += GROUP) {
+        g->job = job;
+        g->s = s;
+        g->first = i;
+        g->n = n - i < GROUP ? n - i : GROUP;
+        code = scale_group(job, g, budget, err);
+    }
+    return code;
+}
+
+static const char *
+granularity_of(const struct qdqi_planned_weight *w)
+{
+    return w->axis < 0 ? "tensor" : w->block > 0 ? "block" : "channel";
+}
+
+static enum qdq_code
+scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+{
+    size_t n = job->plan->view.n_weights;
+    struct budget budget = {.filled = MAX_FILLED_CHANNELS,
+                            .integers = qdqi_model_bytes(job->model)};
+    struct qdq_weight_report *weights =
+        qdqi_arena_array(job->arena, n, sizeof *weights);
+    s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
+    if (!weights || !s->weights)
+        return qdqi_no_memory(err);
+    enum qdq_code code = find_weight_scales(job, s, &budget, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n; i++) {
+        const struct qdqi_planned_weight *w = &job->plan->weights[i];
+        weights[i] = (struct qdq_weight_report){
+            .name = w->tensor->name,
+            .layer = w->layer,
+            .axis = w->axis,
+            .dtype = qdqi_format_row((int)w->format)->name,
+            .granularity = granularity_of(w),
+            .block = w->block,
+            .n_scales = s->weights[i].n,
+            .scales = s->weights[i].scales,
+        };
+    }
+    job->report->view.weights = weights;
+    job->report->view.n_weights = n;
+    return warn_kept(job, &budget, err);
+}
+
+enum qdq_code
+qdqi_report_blocks(struct qdqi_job *job, const struct qdqi_scales *s,
+                   struct qdq_error *err)
+{
+    /* The const is cast away: the rows are in the job's own memory. */
+    struct qdq_weight_report *weights =
+        (struct qdq_weight_report *)(uintptr_t)job->report->view.weights;
+    for (size_t i = 0; i < job->report->view.n_weights; i++) {
+        if (!s->weights[i].blocks)
+            continue;
+        job->stage_bytes += qdqi_blocks_bytes(s->weights[i].blocks);
+        struct qdqi_blocks_summary *summary =
+            qdqi_arena_alloc(job->arena, sizeof *summary);
+        if (!summary)
+            return qdqi_no_memory(err);
+        *summary = qdqi_blocks_summary(s->weights[i].blocks);
+        weights[i].scale_min = summary->low;
+        weights[i].scale_max = summary->high;
+        weights[i].part_scales = summary->parts;
+    }
+    return QDQ_OK;
+}
+
+/* Removes the warnings of an earlier choice of scales. Scales can be chosen again
+   for another plan, which then gives its own warnings. */
+static void
+remove_scale_warnings(struct qdqi_job *job)
+{
+    struct qdqi_warnings *w = &job->warnings;
+    size_t first = job->first_scale_warning, n = job->n_scale_warnings;
+    if (n > 0)
+        memmove(w->rows + first, w->rows + first + n,
+                (w->n - first - n) * sizeof *w->rows);
+    w->n -= n;
+    job->n_scale_warnings = 0;
+}
+
+enum qdq_code
+qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_error *err)
+{
+    remove_scale_warnings(job);
+    job->first_scale_warning = job->warnings.n;
+    copy_shared_ranges(job);
+    enum qdq_code code = scale_activations(job, ret, err);
+    if (!code)
+        code = scale_weights(job, ret, err);
+    if (!code)
+        code = qdqi_choose_float16(job, ret, err);
+    if (!code)
+        code = qdqi_correct_biases(job, ret, err);
+    if (!code)
+        code = qdqi_choose_biases(job, ret, err);
+    job->n_scale_warnings = job->warnings.n - job->first_scale_warning;
+    return code;
+}

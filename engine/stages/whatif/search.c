@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spec.search: what-ifs show which layers have to stay in float. Then the plan is made
+ * again with one more entry that names them, exactly as it will be made when the frozen
+ * spec is run.
+ */
+#include "config.h"
+#include "stages/whatif/search.h"
+
+#include "stages/evaluate/deployed.h"
+#include "stages/job/roundings.h"
+#include "stages/judge/candidates.h"
+#include "stages/replan/replan.h"
+#include "stages/scale/scale.h"
+#include "stages/whatif/whatif.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool
+qdqi_search_asked(const struct qdq_spec *spec)
+{
+    return !isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement);
+}
+
+/* --- scores --------------------------------------------------------------- */
+
+struct search {
+    struct qdqi_job *job;
+    struct qdqi_whatif *w;
+    struct qdqi_trials *trials;
+    int64_t samples;
+    /* Judges choices as deployed; its judge is NULL where the target's kernels do not run
+       here. */
+    struct qdqi_candidates deployed;
+    struct qdqi_score
+        last;       /* of the choice that met the goal last, or was judged last */
+    bool confirmed; /* a choice met the goal */
+    bool was_late;  /* the time was up */
+};
+
+static enum qdq_code
+score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error *err)
+{
+    struct search *s = arg;
+    enum qdq_code code = qdqi_whatif_choose(s->w, is_float, err);
+    if (!code)
+        code = qdqi_whatif_run(s->w, s->trials, s->samples, false, ret, err);
+    if (!code && isnan(ret->top1_agreement) &&
+        !isnan(s->job->work->spec->search.min_top1_agreement))
+        return qdq_error_set(
+            err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/search/min_top1_agreement",
+            "no floating output has rows of two or more, whose largest "
+            "could agree");
+    return code;
+}
+
+/* Judges a choice that reaches the goal as it would be deployed. */
+static enum qdq_code
+confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
+{
+    struct search *s = arg;
+    const struct qdq_search *goal = &s->job->work->spec->search;
+    struct qdqi_grade grade;
+    enum qdq_code code = qdqi_candidates_score(&s->deployed, is_float, &grade, err);
+    if (code)
+        return code;
+    const struct qdqi_score score = {grade.sqnr_db,
+                                     qdqi_judge_agreement(s->deployed.judge)};
+    *ret = !(score.sqnr_db < goal->min_sqnr_db) &&
+           !(score.top1_agreement < goal->min_top1_agreement);
+    if (*ret || !s->confirmed)
+        s->last = score;
+    s->confirmed = s->confirmed || *ret;
+    return QDQ_OK;
+}
+
+/* Opens the judge of choices as deployed, by the samples of the search. */
+static enum qdq_code
+open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error *err)
+{
+    struct qdqi_feed_options options = qdqi_trials_options(s->trials);
+    struct qdqi_candidates *d = &s->deployed;
+    options.max_samples = s->samples;
+    *d = (struct qdqi_candidates){.job = s->job,
+                                  .scales = scales,
+                                  .reason = "search",
+                                  .min_top1 = NAN,
+                                  .max_size = NAN,
+                                  .max_latency = NAN};
+    s->last = (struct qdqi_score){NAN, NAN};
+    if (!qdqi_deployed_runs(s->job))
+        return QDQ_OK;
+    d->n = qdqi_whatif_layers(s->w);
+    d->names = qdqi_arena_array(s->job->scratch, d->n + 1, sizeof *d->names);
+    if (!d->names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < d->n; i++)
+        d->names[i] = qdqi_whatif_layer(s->w, i)->name;
+    enum qdq_code code = qdqi_roundings_begin(s->job, err);
+    return code ? code
+                : qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
+}
+
+static bool
+is_late(void *arg)
+{
+    struct search *s = arg;
+    s->was_late =
+        s->was_late || qdqi_job_is_late(s->job, s->job->work->spec->search.max_seconds);
+    return s->was_late;
+}
+
+static void
+expect(void *arg, size_t scores)
+{
+    const struct search *s = arg;
+    qdqi_whatif_expect(s->w, scores * (uint64_t)s->samples);
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+static const char *
+name_of(const struct search *s, size_t layer, bool *ok)
+{
+    if (layer == SIZE_MAX)
+        return NULL;
+    const char *name =
+        qdqi_arena_strdup(s->job->arena, qdqi_whatif_layer(s->w, layer)->name);
+    *ok = *ok && name;
+    return name;
+}
+
+/* Fills in the report of the search. It copies the names of the layers because the
+   plan that owns them is replaced. */
+static enum qdq_code
+report(const struct search *s, const struct qdqi_greedy_search *h,
+       struct qdq_search_report **ret, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = s->job->arena;
+    struct qdq_search_report *r = qdqi_arena_alloc(arena, sizeof *r);
+    const char **names = qdqi_arena_array(arena, h->n_float, sizeof *names);
+    struct qdq_search_step *steps = qdqi_arena_array(arena, h->n_steps, sizeof *steps);
+    bool ok = r && names && steps;
+    size_t n = 0;
+    for (size_t i = 0; ok && i < h->n; i++)
+        if (h->is_float[i])
+            names[n++] = name_of(s, i, &ok);
+    for (size_t i = 0; ok && i < h->n_steps; i++)
+        steps[i] = (struct qdq_search_step){
+            h->steps[i].n_float, name_of(s, h->steps[i].layer, &ok),
+            h->steps[i].score.sqnr_db, h->steps[i].score.top1_agreement};
+    if (!ok)
+        return qdqi_no_memory(err);
+    *r = (struct qdq_search_report){.samples = s->samples,
+                                    .met = h->met,
+                                    .deployed_sqnr_db = s->last.sqnr_db,
+                                    .deployed_top1 = s->last.top1_agreement,
+                                    .n_layers = n,
+                                    .n_steps = h->n_steps,
+                                    .layers = names,
+                                    .steps = steps};
+    s->job->report->view.search = *ret = r;
+    return QDQ_OK;
+}
+
+static void
+say_bound(char *text, size_t size, const char *name, double wanted, double is)
+{
+    size_t len = strlen(text);
+    if (!isnan(wanted) && !(is >= wanted) && len < size)
+        snprintf(text + len, size - len, "%s%s %.4g, not %.4g", *text ? ", " : "", name,
+                 is, wanted);
+}
+
+static enum qdq_code
+warn_missed(const struct search *s, const struct qdq_search_report *r,
+            struct qdq_error *err)
+{
+    const struct qdq_search *goal = &s->job->work->spec->search;
+    const struct qdq_search_step *last = &r->steps[r->n_steps - 1];
+    char text[160] = "";
+    if (r->met)
+        return QDQ_OK;
+    say_bound(text, sizeof text, "sqnr_db", goal->min_sqnr_db, last->sqnr_db);
+    say_bound(text, sizeof text, "top1_agreement", goal->min_top1_agreement,
+              last->top1_agreement);
+    if (!*text && !isnan(s->last.sqnr_db)) {
+        say_bound(text, sizeof text, "sqnr_db as deployed", goal->min_sqnr_db,
+                  s->last.sqnr_db);
+        say_bound(text, sizeof text, "top1_agreement as deployed",
+                  goal->min_top1_agreement, s->last.top1_agreement);
+    }
+    return qdqi_warn(&s->job->warnings, s->job->arena, err, "search_goal_missed", NULL,
+                     "the goal of the search was not reached with %lld layers in "
+                     "float: %s",
+                     (long long)r->n_layers, text);
+}
+
+enum qdq_code
+qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    struct search s = {.job = job, .samples = spec->search.samples};
+    struct qdq_search_report *found = NULL;
+    enum qdq_code code;
+    if (!qdqi_search_asked(spec))
+        return QDQ_OK;
+    if ((code = qdqi_whatif_get(job, scales, &s.w, err)))
+        return code;
+    qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, (uint64_t)s.samples);
+    if ((code = qdqi_trials_get(s.w, "/search", &s.trials, err)))
+        return code;
+    if (s.samples < 1 || s.samples > qdqi_trials_samples(s.trials))
+        s.samples = qdqi_trials_samples(s.trials);
+    if ((code = open_judge(&s, scales, err)))
+        return code;
+    struct qdqi_greedy_search greedy = {.n = qdqi_whatif_layers(s.w),
+                                        .goal = &spec->search,
+                                        .arena = job->scratch,
+                                        .arg = &s,
+                                        .score = score,
+                                        .confirm = s.deployed.judge ? confirm : NULL,
+                                        .is_late = is_late,
+                                        .expect = expect};
+    code = qdqi_greedy_search(&greedy, err);
+    if (!code && s.deployed.judge)
+        code = qdqi_judge_conclude(s.deployed.judge, err);
+    qdqi_judge_close(&s.deployed.judge);
+    if (!code && s.was_late)
+        code = qdqi_job_warn_late(job, spec->search.max_seconds, "/search/max_seconds",
+                                  err);
+    if (code || (code = report(&s, &greedy, &found, err)) ||
+        (code = warn_missed(&s, found, err)) || found->n_layers == 0)
+        return code;
+    qdqi_whatif_close(job); /* the what-ifs refer to the plan that is now replaced */
+    code = qdqi_plan_without(job, found->layers, found->n_layers, "search", err);
+    return code ? code : qdqi_choose_scales(job, scales, err);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/whatif/whatif.h"
+
+#include "stages/evaluate/metrics.h"
+#include "files/model/constant.h"
+#include "stages/replan/replan.h"
+#include "transform/rewrite/insert.h"
+#include "run/operators/device_memory.h"
+#include "stages/whatif/trials.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_PARTS = 12,    /* largest number of sessions */
+    LAYERS_A_PART = 2, /* smallest number of layers in a part */
+};
+
+/* --- opening -------------------------------------------------------------- */
+
+static bool
+is_quantized(const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 || layer->weight_input >= 0;
+}
+
+/* Makes a row for each quantized layer. The places of a layer are neighbours in
+   `places`. */
+static void
+find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
+{
+    const struct qdq_plan_view *plan = &w->job->plan->view;
+    size_t slot = 0;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        if (!is_quantized(&plan->layers[i]))
+            continue;
+        struct qdqi_whatif_row *row = &w->layers[w->n_layers++];
+        *row =
+            (struct qdqi_whatif_row){.layer = &plan->layers[i], .fakes = w->fakes.rows};
+        row->fakes += slot;
+        for (; slot < w->fakes.n && places[slot].layer == i; slot++)
+            row->n_fakes++;
+    }
+}
+
+/* Returns the FakeQuant of a weight. The runtime passes the weight in C order,
+   whatever the order of the axes in its view. */
+static struct qdqi_fake
+fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *p)
+{
+    const struct qdqi_view *view = &weight->tensor->view;
+    struct qdqi_fake fake = {.format = p->format,
+                             .scales = p->scales,
+                             .zero_points = p->zero_points,
+                             .channels = 1,
+                             .inner = 1};
+    if (weight->axis < 0)
+        return fake;
+    fake.block = (size_t)p->block;
+    fake.channels = (size_t)view->dims[weight->axis];
+    for (size_t i = (size_t)weight->axis + 1; i < view->rank; i++)
+        fake.inner *= (size_t)view->dims[i];
+    return fake;
+}
+
+/* A sink that copies to memory with enough room. */
+struct memory_sink {
+    struct qdqi_sink sink; /* must be first */
+    unsigned char *to;
+};
+
+static enum qdq_code
+copy_bytes(struct qdqi_sink *sink, const void *bytes, size_t n, struct qdq_error *err)
+{
+    struct memory_sink *memory = (struct memory_sink *)sink;
+    (void)err;
+    memcpy(memory->to, bytes, n);
+    memory->to += n;
+    return QDQ_OK;
+}
+
+/* Sets the numbers that were chosen for a weight by other means than its scales. */
+static enum qdq_code
+choose_numbers(const struct qdqi_whatif *w, size_t i, const struct qdqi_params *p,
+               struct qdqi_fake *fake, struct qdq_error *err)
+{
+    const struct qdqi_view *view = &w->job->plan->weights[i].tensor->view;
+    struct memory_sink memory = {.sink.bytes = copy_bytes};
+    size_t n = 0;
+    if (!p->rounded_floats)
+        return QDQ_OK;
+    float *numbers = qdqi_count_elements(view->dims, view->rank, &n)
+                         ? qdqi_arena_array(w->job->scratch, n, sizeof *numbers)
+                         : NULL;
+    if (!numbers)
+        return qdqi_no_memory(err);
+    memory.to = (unsigned char *)numbers;
+    fake->chosen = numbers;
+    return p->rounded_floats->write(p->rounded_floats, &memory.sink, err);
+}
+
+static struct qdqi_fake
+fake_bias(const struct qdqi_shifted_bias *bias)
+{
+    return (struct qdqi_fake){.channels = 1, .inner = 1, .chosen = bias->values};
+}
+
+/* Makes the FakeQuant of a bias that is stored as integers. */
+static enum qdq_code
+fake_integers(const struct qdqi_whatif *w, const struct qdqi_bias *bias,
+              struct qdqi_fake *ret, struct qdq_error *err)
+{
+    float *values = qdqi_arena_array(w->job->scratch, bias->n + 1, sizeof *values);
+    if (!values)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < bias->n; i++)
+        values[i] = (float)bias->integers[i] * bias->scales[bias->per_channel ? i : 0];
+    *ret = (struct qdqi_fake){.channels = 1, .inner = 1, .chosen = values};
+    return QDQ_OK;
+}
+
+static struct qdqi_fake
+fake_activation(const struct qdqi_whatif *w, size_t i)
+{
+    return (struct qdqi_fake){.format = w->job->plan->activations[i].format,
+                              .scales = &w->scales[i],
+                              .zero_points = &w->zero_points[i],
+                              .channels = 1,
+                              .inner = 1};
+}
+
+static enum qdq_code
+make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *dev,
+          const struct qdqi_scales *scales, struct qdqi_fake *ret,
+          struct qdq_error *err)
+{
+    size_t k = dev->planned;
+    switch (dev->kind) {
+    case QDQI_FAKE_WEIGHT:
+        *ret = fake_weight(&w->job->plan->weights[k], &scales->weights[k]);
+        return choose_numbers(w, k, &scales->weights[k], ret, err);
+    case QDQI_FAKE_BIAS:
+        *ret = fake_bias(&scales->shifted[k]);
+        return QDQ_OK;
+    case QDQI_FAKE_INT_BIAS:
+        return fake_integers(w, &scales->biases[k], ret, err);
+    default:
+        *ret = fake_activation(w, k);
+        return QDQ_OK;
+    }
+}
+
+static enum qdq_code
+note_places(struct qdqi_whatif *w, const struct qdqi_fake_place *places,
+            struct qdq_error *err)
+{
+    const struct qdq_plan *plan = w->job->plan;
+    size_t n = w->job->model->graph.n_nodes;
+    size_t *layer_of = qdqi_arena_array(w->job->scratch, n, sizeof *layer_of);
+    if (!layer_of)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        layer_of[i] = QDQI_NONE;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        layer_of[plan->view.layers[i].node] = i;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        w->shares_pairs = w->shares_pairs || plan->activations[i].everywhere;
+    w->places = places;
+    w->layer_of = layer_of;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n,
+           const struct qdqi_scales *scales, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = w->job->scratch;
+    const struct qdq_plan *plan = w->job->plan;
+    w->fakes.rows = qdqi_arena_array(arena, n, sizeof *w->fakes.rows);
+    w->fakes.n = n;
+    w->scales = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->scales);
+    w->zero_points =
+        qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->zero_points);
+    w->layers = qdqi_arena_array(arena, plan->view.n_quantized, sizeof *w->layers);
+    w->metrics =
+        qdqi_arena_array(arena, w->job->model->info.n_outputs, sizeof *w->metrics);
+    if (!w->fakes.rows || !w->scales || !w->zero_points || !w->layers || !w->metrics)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        qdqi_whatif_scale(w, i, scales->activations[i].scales[0],
+                          qdqi_zero_point(&scales->activations[i], 0));
+    for (size_t i = 0; i < n; i++) {
+        enum qdq_code code = make_fake(w, &places[i], scales, &w->fakes.rows[i], err);
+        if (code)
+            return code;
+    }
+    find_layers(w, places);
+    return note_places(w, places, err);
+}
+
+/* Returns the number of parts. On a device it is one: tensors passed between parts
+   would be copied to the host and back. */
+static size_t
+count_parts(const struct qdqi_whatif *w)
+{
+    const struct qdqi_device *dev = w->job->dev;
+    size_t n = w->n_layers / LAYERS_A_PART;
+    if ((dev && dev->runs_models) || n == 0)
+        return 1;
+    return n < MAX_PARTS ? n : MAX_PARTS;
+}
+
+/* Opens the sessions. They own all device memory that what-ifs use, until
+   qdqi_parts_close(). */
+static enum qdq_code
+open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
+{
+    struct qdqi_job *job = w->job;
+    const struct qdqi_session_options options = {.dev = job->dev,
+                                                 .fakes = &w->fakes,
+                                                 .basic = true,
+                                                 .one_thread = qdqi_job_runs_fast(job)};
+    struct qdqi_runtime *runtime;
+    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    return code ? code : qdqi_parts_open(&w->parts, runtime, &options, err);
+}
+
+static enum qdq_code
+open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    struct qdqi_job *job = w->job;
+    struct qdqi_fake_place *places;
+    const Onnx__ModelProto *proto;
+    size_t n;
+    enum qdq_code code;
+    if ((code = qdqi_insert_fakes(job->model, job->plan, scales, job->scratch, &places,
+                                  &n, &proto, err)) ||
+        (code = make_fakes(w, places, n, scales, err)))
+        return code;
+    if ((code = qdqi_parts_split(job->model, proto, count_parts(w), &w->fakes,
+                                 job->scratch, &w->parts, err)))
+        return code;
+    return open_sessions(w, err);
+}
+
+enum qdq_code
+qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
+                struct qdqi_whatif **ret, struct qdq_error *err)
+{
+    if (!job->whatif) {
+        job->whatif = qdqi_arena_alloc(job->scratch, sizeof *job->whatif);
+        if (!job->whatif)
+            return qdqi_no_memory(err);
+        job->whatif->job = job;
+        enum qdq_code code = open_whatif(job->whatif, scales, err);
+        if (code)
+            return code;
+    }
+    *ret = job->whatif;
+    return QDQ_OK;
+}
+
+void
+qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes)
+{
+    w->parts.most_kept = bytes;
+}
+
+void
+qdqi_whatif_close(struct qdqi_job *job)
+{
+    if (!job->whatif)
+        return;
+    job->report->view.what_ifs += job->whatif->runs;
+    qdqi_trials_close(&job->whatif->trials);
+    qdqi_parts_close(&job->whatif->parts);
+    job->whatif = NULL; /* its memory belongs to the arena */
+}
+
+enum qdq_code
+qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code, struct qdq_error *err)
+{
+    bool ran = job->whatif && job->whatif->runs > 0;
+    qdqi_whatif_close(job);
+    return ran ? qdqi_job_halve(job, code, err) : code;
+}
+
+/* --- switches ------------------------------------------------------------- */
+
+size_t
+qdqi_whatif_layers(const struct qdqi_whatif *w)
+{
+    return w->n_layers;
+}
+
+const struct qdq_layer *
+qdqi_whatif_layer(const struct qdqi_whatif *w, size_t i)
+{
+    return w->layers[i].layer;
+}
+
+static void
+switch_fake(struct qdqi_whatif *w, struct qdqi_fake *fake, bool on)
+{
+    if (fake->on != on)
+        qdqi_parts_switched(&w->parts, (size_t)(fake - w->fakes.rows));
+    fake->on = on;
+}
+
+void
+qdqi_whatif_switch_off(struct qdqi_whatif *w)
+{
+    for (size_t i = 0; i < w->fakes.n; i++)
+        switch_fake(w, &w->fakes.rows[i], false);
+}
+
+void
+qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on)
+{
+    for (size_t i = 0; i < w->fakes.n; i++)
+        if (w->fakes.rows[i].scales == &w->scales[activation])
+            switch_fake(w, &w->fakes.rows[i], on);
+}
+
+void
+qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
+                  int32_t zero_point)
+{
+    w->scales[activation] = scale;
+    w->zero_points[activation] = zero_point;
+    for (size_t i = 0; i < w->fakes.n; i++)
+        if (w->fakes.rows[i].scales == &w->scales[activation])
+            qdqi_parts_rescaled(&w->parts, i, w->fakes.rows[i].on);
+}
+
+/* --- the pairs of a choice ------------------------------------------------- */
+
+static bool
+quantizes(const struct qdq_layer *layer, int input)
+{
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (layer->quantized_inputs[i] == input)
+            return true;
+    return false;
+}
+
+/* Returns whether a plan has a pair at the place of an activation. `row` is that of the
+   activation there, or NULL. */
+static bool
+pairs_activation(const struct qdqi_whatif *w, const struct qdq_plan *plan,
+                 const struct qdqi_fake_place *place,
+                 const struct qdqi_planned_tensor *row)
+{
+    if (!row)
+        return false;
+    if (place->input < 0)
+        return row->everywhere;
+    size_t i = w->layer_of[place->node];
+    if (i != QDQI_NONE && quantizes(&plan->view.layers[i], place->input))
+        return true;
+    return row->everywhere &&
+           !(i != QDQI_NONE && plan->reads_raw && plan->reads_raw[i]);
+}
+
+/* Switches the pairs of a plan on, and all others off. The plan has the same layers in the
+   same order as the job's. */
+static enum qdq_code
+switch_to(struct qdqi_whatif *w, const struct qdq_plan *plan, struct qdqi_arena *arena,
+          struct qdq_error *err)
+{
+    const struct qdq_plan_view *whole = &w->job->plan->view;
+    struct qdqi_map *rows = qdqi_map_new(arena);
+    bool ok = rows;
+    for (size_t i = 0; ok && i < plan->view.n_tensors; i++)
+        ok = qdqi_map_put(rows, plan->view.tensors[i], &plan->activations[i]);
+    if (!ok)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < w->fakes.n; i++) {
+        const struct qdqi_fake_place *place = &w->places[i];
+        bool on;
+        if (place->kind == QDQI_FAKE_ACTIVATION)
+            on = pairs_activation(w, plan, place,
+                                  qdqi_map_get(rows, whole->tensors[place->planned]));
+        else if (place->kind == QDQI_FAKE_WEIGHT)
+            on = plan->view.layers[place->layer].weight_input >= 0;
+        else
+            on = is_quantized(&plan->view.layers[place->layer]);
+        switch_fake(w, &w->fakes.rows[i], on);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+choose_by_plan(struct qdqi_whatif *w, const bool *is_float, struct qdqi_arena *arena,
+               struct qdq_error *err)
+{
+    const char **names = qdqi_arena_array(arena, w->n_layers + 1, sizeof *names);
+    struct qdq_plan *plan = NULL;
+    size_t n = 0;
+    if (!names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; is_float && i < w->n_layers; i++)
+        if (is_float[i])
+            names[n++] = w->layers[i].layer->name;
+    if (n == 0)
+        return switch_to(w, w->job->plan, arena, err);
+    enum qdq_code code = qdqi_plan_try(w->job, names, n, arena, &plan, err);
+    if (!code)
+        code = switch_to(w, plan, arena, err);
+    qdq_plan_free(&plan);
+    return code;
+}
+
+enum qdq_code
+qdqi_whatif_choose(struct qdqi_whatif *w, const bool *is_float, struct qdq_error *err)
+{
+    if (w->shares_pairs) {
+        struct qdqi_arena *arena = qdqi_arena_new();
+        enum qdq_code code =
+            arena ? choose_by_plan(w, is_float, arena, err) : qdqi_no_memory(err);
+        qdqi_arena_free(&arena);
+        return code;
+    }
+    for (size_t i = 0; i < w->n_layers; i++) {
+        const struct qdqi_whatif_row *row = &w->layers[i];
+        for (size_t k = 0; k < row->n_fakes; k++)
+            switch_fake(w, &row->fakes[k], !is_float || !is_float[i]);
+    }
+    return QDQ_OK;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+void
+qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples)
+{
+    w->stage = stage;
+    w->done = 0;
+    w->total = samples;
+}
+
+void
+qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
+{
+    w->total = w->done + samples;
+}
+
+/*
+ * Lends the device to another job that waits for it. The outputs of the float model,
+ * the switches and the results so far are in host memory, so it costs only the time to
+ * open the sessions again. If they stayed open they would hold memory that the other
+ * job counts on: its batch might be halved, and its result would depend on this job.
+ */
+static enum qdq_code
+lend_device(struct qdqi_whatif *w, struct qdq_error *err)
+{
+    const struct qdq_work *work = w->job->work;
+    if (!w->job->dev || !work->wanted || !work->wanted(work->gpu_arg))
+        return QDQ_OK;
+    qdqi_parts_close(&w->parts);
+    if (!work->regain(work->gpu_arg))
+        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL,
+                             "the work was cancelled");
+    return open_sessions(w, err);
+}
+
+enum qdq_code
+qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
+                 const struct qdqi_input *inputs, int64_t samples,
+                 const struct qdqi_output **ret, size_t *ret_n, struct qdq_error *err)
+{
+    if (w->total < w->done + (uint64_t)samples)
+        w->total = w->done + (uint64_t)samples;
+    enum qdq_code code =
+        w->stage == QDQ_N_STAGES
+            ? QDQ_OK
+            : qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
+    if (code || (code = lend_device(w, err)))
+        return code;
+    w->runs++;
+    w->done += (uint64_t)samples;
+    return qdqi_parts_run(&w->parts, memo, settled, inputs, ret, ret_n, err);
+}
+
+/* Adds one run to the metrics. An output whose type or size differs from that of the
+   float model gets the worst score. */
+static void
+add_to_metrics(struct qdqi_whatif *w, const struct qdqi_trials *t,
+               const struct qdqi_trial *trial, const struct qdqi_output *outputs)
+{
+    for (size_t i = 0; i < t->n_outputs; i++) {
+        const struct qdqi_kept *f = &trial->outputs[i];
+        if (!t->compared[i])
+            continue;
+        if (outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f->n)
+            qdqi_metrics_update(&w->metrics[i], f->data, outputs[i].data, f->n,
+                                trial->samples, f->last);
+        else
+            w->metrics[i].noise = NAN;
+    }
+}
+
+static struct qdqi_score
+worst_score(const struct qdqi_whatif *w, const struct qdqi_trials *t)
+{
+    struct qdqi_score score = {INFINITY, NAN};
+    for (size_t i = 0; i < t->n_outputs; i++) {
+        struct qdq_output_report r;
+        if (!t->compared[i])
+            continue;
+        qdqi_metrics_finish(&w->metrics[i], NULL, &r);
+        if (!(r.sqnr_db >= score.sqnr_db))
+            score.sqnr_db = isnan(r.sqnr_db) ? -INFINITY : r.sqnr_db;
+        score.top1_agreement = fmin(score.top1_agreement, r.top1_agreement);
+    }
+    return score;
+}
+
+enum qdq_code
+qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
+                bool settled, struct qdqi_score *ret, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    struct qdqi_trial *trial;
+    size_t n;
+    enum qdq_code code = qdqi_trials_rewind(t, err);
+    memset(w->metrics, 0, t->n_outputs * sizeof *w->metrics);
+    for (int64_t done = 0; !code && done < samples; done += trial->samples) {
+        if ((code = qdqi_trials_next(t, &trial, &inputs, err)) || !trial)
+            break;
+        if (!(code = qdqi_whatif_step(w, &trial->memo, settled, inputs, trial->samples,
+                                      &outputs, &n, err)))
+            add_to_metrics(w, t, trial, outputs);
+    }
+    if (!code)
+        *ret = worst_score(w, t);
+    return code;
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "transform/rewrite/insert.h"
+
+#include "transform/rewrite/dynamic.h"
+#include "files/model/constant.h"
+#include "numbers/arithmetic/half.h"
+#include "graph/weights/blocks.h"
+#include "graph/weights/integers.h"
+#include "graph/edit/edit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- pairs ---------------------------------------------------------------- */
+
+/* A longer name of a tensor does not begin other names where those may be short: a pair
+   would repeat it a dozen times. */
+enum { LONG_NAME = 32 };
+
+/* Returns the beginning of the names that are made from a tensor's. */
+static const char *
+stem_of(struct qdqi_pairs *p, const char *tensor)
+{
+    if (!p->plan->short_names || strlen(tensor) <= LONG_NAME)
+        return tensor;
+    const char *stem = qdqi_map_get(p->stems, tensor);
+    if (!stem) {
+        stem = qdqi_arena_printf(p->arena, "t%zu", p->n_stems++);
+        if (!stem || !qdqi_map_put(p->stems, tensor, (void *)(uintptr_t)stem))
+            return NULL;
+    }
+    return stem;
+}
+
+const char *
+qdqi_pairs_name(struct qdqi_pairs *p, const char *tensor, const char *suffix)
+{
+    const char *stem = stem_of(p, tensor);
+    return stem ? qdqi_edit_name(p->edit, stem, suffix) : NULL;
+}
+
+/* The bytes of scales or zero points: given, or generated. */
+struct content {
+    const void *data;
+    const struct qdqi_made *made; /* NULL: they are given */
+    uint64_t size;
+};
+
+/* Adds scales or zero points. Their shape depends on whether there are blocks,
+   channels or neither. */
+static bool
+add_each(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name,
+         enum qdqi_dtype dtype, struct content content)
+{
+    const struct qdqi_params *params = q->params;
+    bool blocks = params->block > 0;
+    size_t rank = blocks ? q->rank : params->axis < 0 ? 0 : 1;
+    int64_t *dims = qdqi_arena_array(p->arena, rank, sizeof *dims);
+    if (!dims)
+        return false;
+    for (size_t i = 0; i < rank; i++)
+        dims[i] = blocks ? q->dims[i] : (int64_t)params->n;
+    if (blocks)
+        dims[params->axis] = (dims[params->axis] + params->block - 1) / params->block;
+    if (blocks && q->is_gates)
+        dims[1] = dims[--rank];
+    if (content.made)
+        qdqi_edit_add_made(p->edit, name, dtype, rank, dims, content.size,
+                           content.made);
+    else
+        qdqi_edit_add_tensor(p->edit, name, dtype, rank, dims, content.data,
+                             content.size);
+    return true;
+}
+
+static bool
+add_scales(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name)
+{
+    const struct qdqi_params *params = q->params;
+    uint16_t *halves = NULL;
+    if (params->blocks) {
+        const struct qdqi_blocks_bulks b = qdqi_blocks_bulks(params->blocks);
+        return add_each(p, q, name, q->dtype,
+                        (struct content){NULL, b.scales, b.scales_size});
+    }
+    if (q->dtype != QDQI_FLOAT16)
+        return add_each(
+            p, q, name, QDQI_FLOAT32,
+            (struct content){params->scales, NULL, params->n * sizeof *params->scales});
+    if (!(halves = qdqi_arena_array(p->arena, params->n, sizeof *halves)))
+        return false;
+    for (size_t i = 0; i < params->n; i++)
+        halves[i] = qdqi_half_bits(params->scales[i]);
+    return add_each(p, q, name, QDQI_FLOAT16,
+                    (struct content){halves, NULL, params->n * sizeof *halves});
+}
+
+/* Adds zero points, whose type is that of the quantized integers. */
+static bool
+add_zero_points(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name)
+{
+    const struct qdqi_params *params = q->params;
+    enum qdqi_dtype dtype = qdqi_format_row((int)params->format)->dtype;
+    if (params->blocks) {
+        const struct qdqi_blocks_bulks b = qdqi_blocks_bulks(params->blocks);
+        return add_each(p, q, name, dtype,
+                        (struct content){NULL, b.zero_points, b.zero_points_size});
+    }
+    size_t size = (size_t)qdqi_integers_size(params->format, params->n);
+    uint8_t *bytes = qdqi_arena_array(p->arena, size, 1); /* zeros */
+    if (!bytes)
+        return false;
+    if (params->zero_points)
+        qdqi_store_integers(params->format, params->zero_points, params->n, bytes);
+    return add_each(p, q, name, dtype, (struct content){bytes, NULL, size});
+}
+
+static bool
+add_beside(struct qdqi_pairs *p, const struct qdqi_quantized *q,
+           struct qdqi_beside *ret)
+{
+    ret->scale = qdqi_pairs_name(p, q->tensor, "_scale");
+    ret->zero = qdqi_pairs_name(p, q->tensor, "_zero_point");
+    return ret->scale && ret->zero && add_scales(p, q, ret->scale) &&
+           add_zero_points(p, q, ret->zero);
+}
+
+/* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the
+   name of its output, or NULL when out of memory. */
+static const char *
+add_node(struct qdqi_pairs *p, size_t at, const char *op, const char *name,
+         const char *tensor, const struct qdqi_beside *beside, const char *output,
+         const struct qdqi_params *params)
+{
+    const char *inputs[] = {tensor, beside->scale, beside->zero};
+    Onnx__NodeProto *node =
+        qdqi_edit_add_node(p->edit, at, op, name, inputs, 3, output);
+    if (params->axis >= 0)
+        qdqi_edit_add_int(p->edit, node, "axis", params->axis);
+    if (params->block > 0)
+        qdqi_edit_add_int(p->edit, node, "block_size", params->block);
+    return node ? output : NULL;
+}
+
+/*
+ * Adds scale, zero point, QuantizeLinear and DequantizeLinear before node `at`. The
+ * pair reads the tensor named `reads` and makes the one named `makes`. Returns the name
+ * of the dequantized tensor, or NULL when out of memory.
+ */
+static const char *
+add_pair_between(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q,
+                 const char *reads, const char *makes)
+{
+    struct qdqi_beside beside;
+    if (!reads || !makes || !add_beside(p, q, &beside))
+        return NULL;
+    const char *q_out = qdqi_pairs_name(p, q->tensor, "_QuantizeLinear_Output");
+    const char *q_name = qdqi_pairs_name(p, q->tensor, "_QuantizeLinear");
+    const char *dq_name = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear");
+    if (!q_out || !dq_name || !q_name ||
+        !add_node(p, at, "QuantizeLinear", q_name, reads, &beside, q_out, q->params))
+        return NULL;
+    return add_node(p, at, "DequantizeLinear", dq_name, q_out, &beside, makes,
+                    q->params);
+}
+
+static const char *
+add_pair(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
+{
+    return add_pair_between(p, at, q, q->tensor,
+                            qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
+}
+
+/*
+ * Adds the pair of a tensor that all its readers read dequantized. If a node makes the
+ * tensor, the node's output gets a new name and the pair's output gets the tensor's
+ * name. So all readers, and the graph if the tensor is its output, get the output of
+ * the pair.
+ */
+static const char *
+add_pair_everywhere(struct qdqi_pairs *p, const struct qdqi_tensor *t,
+                    const struct qdqi_quantized *q)
+{
+    if (t->producer < 0) {
+        const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), q);
+        for (const struct qdqi_use *use = t->uses; use; use = use->next)
+            qdqi_edit_set_input(p->edit, use->node, (size_t)use->input, output);
+        return qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)t->name) ? output
+                                                                         : NULL;
+    }
+    const struct qdqi_node *node = &p->source->graph.nodes[t->producer];
+    const char *raw = qdqi_map_get(p->raw, t->name);
+    if (raw) /* the DequantizeLinear behind a Gather makes it already */
+        return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
+    raw = qdqi_pairs_name(p, t->name, "_QuantizeLinear_Input");
+    if (!raw || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)raw))
+        return NULL;
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        if (node->outputs[i] == t)
+            qdqi_edit_set_output(p->edit, (size_t)t->producer, i, raw);
+    return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
+}
+
+const char *
+qdqi_pairs_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
+                 struct qdqi_beside *ret)
+{
+    enum qdqi_format format = q->params->format;
+    size_t n = 0;
+    const char *integers = qdqi_pairs_name(p, q->tensor, "_quantized");
+    if (!integers || !qdqi_count_elements(q->dims, q->rank, &n) ||
+        !add_beside(p, q, ret))
+        return NULL;
+    qdqi_edit_add_made(p->edit, integers, qdqi_format_row((int)format)->dtype, q->rank,
+                       q->dims, qdqi_integers_size(format, n), q->params->integers);
+    return integers;
+}
+
+/* Adds such a weight with a DequantizeLinear. Returns the name of the dequantized tensor,
+   or NULL when out of memory. */
+static const char *
+add_integers(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
+{
+    struct qdqi_beside beside;
+    const char *integers = qdqi_pairs_store(p, q, &beside);
+    if (!integers)
+        return NULL;
+    const char *output = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output");
+    const char *name = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear");
+    if (!output || !name)
+        return NULL;
+    return add_node(p, at, "DequantizeLinear", name, integers, &beside, output,
+                    q->params);
+}
+
+static bool
+has_pair_everywhere(const struct qdqi_pairs *p, const struct qdqi_tensor *t)
+{
+    for (size_t i = 0; i < p->plan->view.n_tensors; i++)
+        if (p->plan->activations[i].tensor == t && p->plan->activations[i].everywhere)
+            return true;
+    return false;
+}
+
+/* Makes what a Gather reads integers, and dequantizes what it makes, whose last axis is
+   that of the scales. */
+static bool
+dequantize_behind(struct qdqi_pairs *p, size_t i, const struct qdqi_quantized *q,
+                  const char *integers, const struct qdqi_beside *beside)
+{
+    const struct qdqi_node *node = &p->source->graph.nodes[i];
+    const struct qdqi_tensor *t = node->outputs[0];
+    const char *inputs[] = {NULL, beside->scale, beside->zero};
+    const char *name = qdqi_pairs_name(p, t->name, "_DequantizeLinear"),
+               *makes = t->name;
+    inputs[0] = qdqi_pairs_name(p, t->name, "_quantized");
+    if (has_pair_everywhere(p, t)) {
+        makes = qdqi_pairs_name(p, t->name, "_QuantizeLinear_Input");
+        if (!makes || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)makes))
+            return false;
+    }
+    if (!inputs[0] || !name)
+        return false;
+    qdqi_edit_set_input(p->edit, i, 0, integers);
+    qdqi_edit_set_output(p->edit, i, 0, inputs[0]);
+    Onnx__NodeProto *dq =
+        qdqi_edit_add_node(p->edit, qdqi_edit_behind(p->source, t), "DequantizeLinear",
+                           name, inputs, 3, makes);
+    if (q->params->axis >= 0)
+        qdqi_edit_add_int(p->edit, dq, "axis", -1);
+    return dq != NULL;
+}
+
+/* Stores a weight as integers, which each of its layers reads by itself. */
+static bool
+store_for_layers(struct qdqi_pairs *p, size_t row, const struct qdqi_quantized *q,
+                 qdqi_read_stored_fn read_stored)
+{
+    const struct qdq_plan_view *view = &p->plan->view;
+    struct qdqi_beside beside;
+    const char *integers = qdqi_pairs_store(p, q, &beside);
+    bool ok = integers != NULL;
+    for (size_t i = 0; ok && i < view->n_layers; i++)
+        if (view->layers[i].weight_input >= 0 && view->layers[i].weight_row == row)
+            ok = read_stored(p, view->layers[i].node, q, integers, &beside);
+    return ok;
+}
+
+/* --- pairs of the plan --------------------------------------------------------- */
+
+/* Adds a pair whose QuantizeLinear reads the numbers that the chosen integers stand for,
+   in the place of the weight. */
+static const char *
+add_rounded(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
+{
+    const char *rounded = qdqi_pairs_name(p, q->tensor, "_rounded");
+    size_t n = 0;
+    if (!rounded || !qdqi_count_elements(q->dims, q->rank, &n))
+        return NULL;
+    qdqi_edit_add_made(p->edit, rounded, q->dtype, q->rank, q->dims, n * sizeof(float),
+                       q->params->rounded_floats);
+    return add_pair_between(p, at, q, rounded,
+                            qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
+}
+
+static enum qdq_code
+pair_activation(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
+{
+    const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
+    const struct qdqi_tensor *t = planned->tensor;
+    const struct qdqi_quantized q = {.tensor = t->name,
+                                     .dtype = planned->dtype,
+                                     .params = &p->scales->activations[i]};
+    const char *output = planned->everywhere
+                             ? add_pair_everywhere(p, t, &q)
+                             : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
+    p->made[i] = output;
+    return output ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
+{
+    const struct qdqi_planned_weight *w = &p->plan->weights[i];
+    const struct qdqi_quantized q = {.tensor = w->tensor->name,
+                                     .dtype = w->tensor->dtype,
+                                     .rank = w->tensor->view.rank,
+                                     .dims = w->tensor->view.dims,
+                                     .params = &p->scales->weights[i]};
+    size_t at = qdqi_edit_before_uses(p->source, w->tensor);
+    if (w->is_gates)
+        return QDQ_OK; /* qdqi_quantize_lstms() stores it */
+    if (w->is_table)   /* a table that stays float stays as it is */
+        return !q.params->integers || store_for_layers(p, i, &q, dequantize_behind)
+                   ? QDQ_OK
+                   : qdqi_no_memory(err);
+    if (p->plan->dynamic && q.params->integers)
+        return store_for_layers(p, i, &q, qdqi_multiply_dynamically)
+                   ? QDQ_OK
+                   : qdqi_no_memory(err);
+    if (q.params->integers)
+        p->made_weights[i] = add_integers(p, at, &q);
+    else if (q.params->rounded_floats)
+        p->made_weights[i] = add_rounded(p, at, &q);
+    else
+        p->made_weights[i] = add_pair(p, at, &q);
+    return p->made_weights[i] ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static void
+connect_raw(struct qdqi_pairs *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &p->source->graph.nodes[layer->node];
+    for (size_t i = 0; i < node->proto->n_input; i++) {
+        const char *raw =
+            node->inputs[i] ? qdqi_map_get(p->raw, node->inputs[i]->name) : NULL;
+        if (raw)
+            qdqi_edit_set_input(p->edit, layer->node, i, raw);
+    }
+}
+
+/* Stores a bias as integers behind a DequantizeLinear, without QuantizeLinear. */
+static enum qdq_code
+store_bias(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
+{
+    const struct qdqi_planned_bias *b = &p->plan->biases[i];
+    const struct qdqi_bias *numbers = &p->scales->biases[i];
+    size_t node = p->plan->view.layers[b->layer].node;
+    struct qdqi_edit *e = p->edit;
+    const char *tensor = b->tensor->name;
+    if (!numbers->integers)
+        return QDQ_OK;
+    const char *inputs[] = {qdqi_pairs_name(p, tensor, "_quantized"),
+                            qdqi_pairs_name(p, tensor, "_scale")};
+    const char *name = qdqi_pairs_name(p, tensor, "_DequantizeLinear");
+    const char *output = qdqi_pairs_name(p, tensor, "_DequantizeLinear_Output");
+    if (!inputs[0] || !inputs[1] || !name || !output)
+        return qdqi_no_memory(err);
+    qdqi_edit_add_initializer(e, inputs[0], QDQI_INT32, numbers->n, false,
+                              numbers->integers);
+    qdqi_edit_add_initializer(e, inputs[1], QDQI_FLOAT32, numbers->n_scales,
+                              !numbers->per_channel, numbers->scales);
+    Onnx__NodeProto *dq =
+        qdqi_edit_add_node(e, node, "DequantizeLinear", name, inputs, 2, output);
+    if (numbers->per_channel)
+        qdqi_edit_add_int(e, dq, "axis", 0);
+    qdqi_edit_set_input(e, node, (size_t)b->input, output);
+    return QDQ_OK;
+}
+
+/* Makes a layer read the bias that takes the mean of its weight's errors, unless that is
+   stored as integers. */
+static enum qdq_code
+shift_bias(struct qdqi_pairs *p, const struct qdqi_shifted_bias *b,
+           struct qdq_error *err)
+{
+    for (size_t i = 0; i < p->plan->n_biases; i++) {
+        const struct qdqi_planned_bias *planned = &p->plan->biases[i];
+        if (p->plan->view.layers[planned->layer].node == b->node &&
+            planned->input == b->input && p->scales->biases[i].integers)
+            return QDQ_OK;
+    }
+    const char *name = qdqi_pairs_name(p, b->tensor, "_corrected");
+    if (!name)
+        return qdqi_no_memory(err);
+    qdqi_edit_add_tensor(p->edit, name, QDQI_FLOAT32, b->rank, b->dims, b->values,
+                         b->n * sizeof *b->values);
+    qdqi_edit_set_input(p->edit, b->node, (size_t)b->input, name);
+    return QDQ_OK;
+}
+
+/* Leaves out a bias that was made and takes nothing. */
+static void
+drop_bias(const struct qdqi_pairs *p, const struct qdqi_idle_bias *b)
+{
+    if (b->node == b->layer)
+        qdqi_edit_drop_last_input(p->edit, b->node);
+    else
+        qdqi_edit_absorb(p->edit, b->node, b->layer);
+    qdqi_edit_drop_unused(p->edit, b->tensor);
+}
+
+/* Makes the layer's planned edges read the dequantized tensors. */
+static void
+connect_layer(struct qdqi_pairs *p, const struct qdq_layer *layer)
+{
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->quantized_inputs[i],
+                            p->made[layer->input_rows[i]]);
+    if (layer->weight_input >= 0 && p->made_weights[layer->weight_row])
+        qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
+                            p->made_weights[layer->weight_row]);
+}
+
+/* Allocates what the pairs need besides the scales and the plan. */
+static enum qdq_code
+begin_pairs(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    const struct qdq_plan_view *view = &p->plan->view;
+    p->edit = qdqi_edit_new(p->source, p->arena);
+    p->raw = qdqi_map_new(p->arena);
+    p->dynamic = qdqi_map_new(p->arena);
+    p->stems = qdqi_map_new(p->arena);
+    p->made = qdqi_arena_array(p->arena, view->n_tensors, sizeof *p->made);
+    p->made_weights =
+        qdqi_arena_array(p->arena, view->n_weights, sizeof *p->made_weights);
+    p->gates = qdqi_arena_array(p->arena, view->n_weights, sizeof *p->gates);
+    if (!p->edit || !p->raw || !p->dynamic || !p->stems || !p->made ||
+        !p->made_weights || !p->gates)
+        return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+/* Inserts a pair on each planned tensor and weight. Tables come first: a pair on the
+   output of their Gather stands behind the table's own pair. */
+static enum qdq_code
+insert_all(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    enum qdq_code code;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (plan->weights[i].is_table && (code = pair_weight(p, i, err)))
+            return code;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if ((code = pair_activation(p, i, err)))
+            return code;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (!plan->weights[i].is_table && (code = pair_weight(p, i, err)))
+            return code;
+    return QDQ_OK;
+}
+
+/* Makes all layers read the tensors behind the pairs. */
+static enum qdq_code
+connect_all(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        connect_layer(p, &plan->view.layers[i]);
+    for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
+        if (plan->reads_raw[i])
+            connect_raw(p, &plan->view.layers[i]);
+    return qdqi_quantize_lstms(p, err);
+}
+
+/* Stores the integers of biases, and those that the mean error of their weight corrects. */
+static enum qdq_code
+store_biases(struct qdqi_pairs *p, struct qdq_error *err)
+{
+    enum qdq_code code;
+    for (size_t i = 0; i < p->plan->n_biases; i++)
+        if ((code = store_bias(p, i, err)))
+            return code;
+    for (size_t i = 0; i < p->scales->n_shifted; i++)
+        if ((code = shift_bias(p, &p->scales->shifted[i], err)))
+            return code;
+    return QDQ_OK;
+}
+
+/* Removes the initializers and biases that no node reads any more. */
+static void
+drop_replaced(struct qdqi_pairs *p)
+{
+    const struct qdq_plan *plan = p->plan;
+    const struct qdqi_scales *scales = p->scales;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (scales->weights[i].integers || scales->weights[i].rounded_floats)
+            qdqi_edit_drop_unused(p->edit, plan->weights[i].tensor->name);
+    for (size_t i = 0; i < plan->n_biases; i++)
+        if (scales->biases[i].integers)
+            qdqi_edit_drop_unused(p->edit, plan->biases[i].tensor->name);
+    for (size_t i = 0; i < scales->n_shifted; i++)
+        qdqi_edit_drop_unused(p->edit, scales->shifted[i].tensor);
+    for (size_t i = 0; i < scales->n_idle; i++)
+        drop_bias(p, &scales->idle[i]);
+}
+
+enum qdq_code
+qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
+                  const struct qdqi_scales *scales,
+                  const struct qdqi_metadata *metadata, size_t n_metadata,
+                  struct qdqi_arena *arena, struct qdqi_edited *ret,
+                  struct qdq_error *err)
+{
+    struct qdqi_pairs p = {
+        .source = source, .plan = plan, .scales = scales, .arena = arena};
+    enum qdq_code code;
+    if ((code = begin_pairs(&p, err)) || (code = insert_all(&p, err)) ||
+        (code = connect_all(&p, err)) || (code = store_biases(&p, err)))
+        return code;
+    drop_replaced(&p);
+    for (size_t i = 0; i < n_metadata; i++)
+        if (metadata[i].value)
+            qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
+    code = qdqi_edit_finish(p.edit, &ret->proto, err);
+    ret->bulks = qdqi_edit_bulks(p.edit);
+    ret->origins = qdqi_edit_origins(p.edit);
+    return code;
+}

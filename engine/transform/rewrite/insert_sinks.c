@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes that observe tensors: Observe, Moment and Peak.
+ *
+ * They stand at the end of the graphs, that of the first tensor last. ONNX Runtime orders the
+ * nodes of a graph by a depth-first search from the last node that no other node reads, so each
+ * of them runs directly behind the node that makes its tensor: the tensor is still in the
+ * cache, and its memory can be used again. Between the other nodes they would all run last.
+ */
+#include "config.h"
+#include "transform/rewrite/insert.h"
+
+#include "graph/edit/edit.h"
+#include "transform/rewrite/blocked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A node that reads a tensor and that no other node reads. */
+struct sink {
+    const struct qdqi_tensor *tensor;
+    const char *op;
+    size_t slot;
+    bool blocked; /* the tensor may be in blocks (transform/rewrite/blocked.h) */
+};
+
+/* Orders sinks by the producers of their tensors, the last one first. */
+static int
+compare_sinks(const void *a, const void *b)
+{
+    const struct sink *x = a, *y = b;
+    if (x->tensor->producer != y->tensor->producer)
+        return x->tensor->producer > y->tensor->producer ? -1 : 1;
+    return (x->slot < y->slot) - (x->slot > y->slot);
+}
+
+static void
+add_sink(const struct qdq_model *source, struct qdqi_edit *e, const struct sink *sink)
+{
+    const struct qdqi_tensor *t = sink->tensor;
+    char suffix[16];
+    snprintf(suffix, sizeof suffix, "_%s", sink->op);
+    const char *name = qdqi_edit_name(e, t->name, suffix);
+    const char *output =
+        sink->blocked ? qdqi_edit_name(e, t->name, "_" QDQI_OBSERVE "_Output") : NULL;
+    Onnx__NodeProto *node = qdqi_edit_add_node(
+        e, source->graph.n_nodes + t->scope,
+        sink->blocked ? QDQI_OBSERVE_BLOCKED : sink->op, name, &t->name, 1, output);
+    qdqi_edit_set_domain(
+        node, (char *)(uintptr_t)(sink->blocked ? QDQI_RUNTIME_DOMAIN : QDQI_DOMAIN));
+    qdqi_edit_add_int(e, node, "slot", (int64_t)sink->slot);
+}
+
+static void
+add_sinks(const struct qdq_model *source, struct qdqi_edit *e, struct sink *sinks,
+          size_t n)
+{
+    qsort(sinks, n, sizeof *sinks, compare_sinks);
+    for (size_t i = 0; i < n; i++)
+        add_sink(source, e, &sinks[i]);
+    qdqi_edit_import(e, QDQI_DOMAIN, 1);
+}
+
+static bool
+imports(const struct qdq_model *source, const char *domain)
+{
+    const Onnx__ModelProto *m = source->proto;
+    for (size_t i = 0; i < m->n_opset_import; i++)
+        if (m->opset_import[i]->domain &&
+            strcmp(m->opset_import[i]->domain, domain) == 0)
+            return true;
+    return false;
+}
+
+enum qdq_code
+qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
+                      const bool *wanted, const size_t *blocked,
+                      const struct qdqi_tensor *const *inputs, size_t n,
+                      struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                      struct qdq_error *err)
+{
+    size_t n_tensors = plan->view.n_tensors, n_sinks = 0;
+    struct sink *sinks = qdqi_arena_array(arena, n_tensors + n, sizeof *sinks);
+    struct qdqi_edit *e = qdqi_edit_new(source, arena);
+    if (!sinks)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n_tensors; i++)
+        if (wanted[i])
+            sinks[n_sinks++] = (struct sink){plan->activations[i].tensor, QDQI_OBSERVE,
+                                             i, blocked && blocked[i] > 0};
+    for (size_t i = 0; i < n; i++)
+        sinks[n_sinks++] = (struct sink){inputs[i], QDQI_MOMENT, i, false};
+    add_sinks(source, e, sinks, n_sinks);
+    if (blocked && !imports(source, QDQI_RUNTIME_DOMAIN))
+        qdqi_edit_import(e, QDQI_RUNTIME_DOMAIN, 1);
+    return qdqi_edit_finish(e, ret, err);
+}
+
+enum qdq_code
+qdqi_insert_sinks(const struct qdq_model *source, const char *op,
+                  const struct qdqi_tensor *const *tensors, size_t n,
+                  struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                  struct qdq_error *err)
+{
+    struct sink *sinks = qdqi_arena_array(arena, n, sizeof *sinks);
+    struct qdqi_edit *e = qdqi_edit_new(source, arena);
+    if (!sinks)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        sinks[i] = (struct sink){tensors[i], op, i, false};
+    add_sinks(source, e, sinks, n);
+    return qdqi_edit_finish(e, ret, err);
+}
