@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# OpenVINO loses the sign of a factor below zero between an activation function and a pair.
+#
+# Seen with OpenVINO 2026.4.1, CPU plugin, INFERENCE_PRECISION_HINT f32.
+#
+# Conv, Relu, BatchNormalization, pair, Conv: trained networks have some factors below zero in their
+# BatchNormalizations. OpenVINO joins all up to the pair with the integer kernel of the first Conv. The
+# order of the pair's two ends is then lost where a factor is negative, and each such channel is
+# clipped to a constant. A Mul by a negative constant, a Neg and 1 - x do the same, also with a pool
+# between the Conv and the factor. It needs the integer Conv in front: without its pairs, without the
+# Relu, or with factors above zero the result is exact. No message is given.
+#
+# Output (dB against the literal arithmetic, which onnxruntime without optimizations computes):
+#
+#   Relu, BatchNormalization with factors of both signs: -1
+#   Relu, Mul with factors of both signs: -1
+#   Relu, Neg: -3
+#   Relu, 1 - x: -2
+#   Relu, MaxPool, Mul with factors of both signs: -4
+#   Relu, Mul with factors above zero: exact
+#   Mul with factors of both signs: exact
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export ORT_DISABLE_TELEMETRY=1
+python3 -m venv "$folder/venv"
+"$folder/venv/bin/pip" install --quiet --disable-pip-version-check \
+    onnx==1.23.2 onnxruntime==1.31.1 openvino==2026.4.1 numpy==2.4.6 || exit 2
+cd "$folder"
+venv/bin/python - <<'EOF'
+import sys
+
+import numpy as np
+import onnxruntime
+import openvino
+from onnx import helper, numpy_helper
+
+rng = np.random.default_rng(0)
+node, value = helper.make_node, helper.make_tensor_value_info
+X = rng.normal(size=(1, 3, 6, 6)).astype(np.float32)
+FACTORS = np.float32([1, -2, 0.5, -1])
+RELU = node("Relu", ["c"], ["r"])
+CONSTANTS = {"f": FACTORS, "none": np.zeros(4, np.float32), "ones": np.ones(4, np.float32),
+             "one": np.float32(1), "both": FACTORS.reshape(-1, 1, 1),
+             "above": np.abs(FACTORS).reshape(-1, 1, 1),
+             "w": rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8),
+             "v": rng.integers(-127, 128, (8, 4, 1, 1)).astype(np.int8),
+             "ws": np.full(4, 0.003, np.float32), "vs": np.full(8, 0.01, np.float32),
+             "sx": np.float32(8 / 255), "sz": np.float32(12 / 255), "z": np.uint8(128)}
+CASES = {
+    "Relu, BatchNormalization with factors of both signs": (
+        [RELU, node("BatchNormalization", ["r", "f", "none", "none", "ones"], ["t"])], True),
+    "Relu, Mul with factors of both signs": ([RELU, node("Mul", ["r", "both"], ["t"])], True),
+    "Relu, Neg": ([RELU, node("Neg", ["r"], ["t"])], True),
+    "Relu, 1 - x": ([RELU, node("Sub", ["one", "r"], ["t"])], True),
+    "Relu, MaxPool, Mul with factors of both signs": (
+        [RELU, node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2]),
+         node("Mul", ["m", "both"], ["t"])], True),
+    "Relu, Mul with factors above zero": ([RELU, node("Mul", ["r", "above"], ["t"])], False),
+    "Mul with factors of both signs": ([node("Mul", ["c", "both"], ["t"])], False),
+}
+
+
+def sqnr_db(between):
+    nodes = [node("QuantizeLinear", ["x", "sx", "z"], ["xq"]),
+             node("DequantizeLinear", ["xq", "sx", "z"], ["xd"]),
+             node("DequantizeLinear", ["w", "ws"], ["wd"], axis=0),
+             node("Conv", ["xd", "wd"], ["c"], pads=[1] * 4), *between,
+             node("QuantizeLinear", ["t", "sz", "z"], ["tq"]),
+             node("DequantizeLinear", ["tq", "sz", "z"], ["td"]),
+             node("DequantizeLinear", ["v", "vs"], ["vd"], axis=0),
+             node("Conv", ["td", "vd"], ["y"])]
+    used = {name for one in nodes for name in one.input}
+    graph = helper.make_graph(nodes, "g", [value("x", 1, X.shape)], [value("y", 1, None)],
+                              [numpy_helper.from_array(np.asarray(a), k)
+                               for k, a in CONSTANTS.items() if k in used])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                              ir_version=8).SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    real = onnxruntime.InferenceSession(model, options).run(None, {"x": X})[0]
+    core = openvino.Core()
+    made = core.compile_model(core.read_model(model), "CPU",
+                              {"INFERENCE_PRECISION_HINT": "f32"})([X])[0]
+    return 10 * np.log10((real ** 2).sum() / max(((real - made) ** 2).sum(), 1e-30))
+
+
+changed = []
+for name, (between, wrong) in CASES.items():
+    db = sqnr_db(between)
+    print(f"{name}:", "exact" if db > 60 else f"{db:.0f}")
+    if (db < 25) != wrong:
+        changed.append(name)
+if changed:
+    sys.exit(f"changed: {changed}")
+EOF
