@@ -10,8 +10,8 @@
 # - With groups: MatMulNBits of com.microsoft, a domain that the file does not import, so that
 #   check_model() fails. INT4_SYM runs in onnxruntime all the same. INT4_ASYM does not load: its zero
 #   points are one a byte, where the operator has two a byte.
-# - With group_size = -1, a scale for each column: a DequantizeLinear of int4 or uint4 at opset 20, which
-#   the schema forbids.
+# - With group_size = -1, a scale for each column: a DequantizeLinear of int4 or uint4 at opset 20,
+#   which the schema forbids.
 #
 # At opset 21 the same calls write valid files.
 #

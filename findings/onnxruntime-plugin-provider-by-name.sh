@@ -11,9 +11,8 @@
 # loop of measurements goes on with the wrong provider in silence. get_available_providers() does not
 # list the plugin either. Plugins are chosen by SessionOptions.add_provider_for_devices() alone.
 #
-# What add_provider_for_devices() can be given depends on the machine: the plugin lists its devices by
-# the vendor of the processor, so the list is empty on an x86-64 processor of another vendor. The script
-# prints their number and does not judge it.
+# The devices that add_provider_for_devices() takes depend on the machine: the plugin listed none on a
+# processor of AMD. The script prints their number and does not judge it.
 #
 # Output:
 #

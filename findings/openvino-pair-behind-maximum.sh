@@ -79,7 +79,8 @@ def sqnr_db(model):
 
 changed = []
 for between, wrong in (
-        (node("GlobalMaxPool", ["r"], ["m"]), True), (node("ReduceMax", ["r"], ["m"], **AXES), True),
+        (node("GlobalMaxPool", ["r"], ["m"]), True),
+        (node("ReduceMax", ["r"], ["m"], **AXES), True),
         (node("ReduceMin", ["c"], ["m"], **AXES), True),
         (node("GlobalAveragePool", ["r"], ["m"]), False),
         (node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2]), False)):

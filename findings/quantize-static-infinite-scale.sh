@@ -6,8 +6,8 @@
 #
 # One calibration sample of four has one infinity. The result is a valid file whose input has the scale
 # inf, and whose output is not finite. With NaN in the place of infinity the range is that of the other
-# numbers. Neither gives a message, except for a RuntimeWarning of numpy. Entropy and Percentile end with
-# an error of numpy's histogram for infinity, which names no tensor and no sample.
+# numbers. Neither gives a message, except for a RuntimeWarning of numpy. Entropy and Percentile end
+# with an error of numpy's histogram for infinity, which names no tensor and no sample.
 #
 # Output:
 #

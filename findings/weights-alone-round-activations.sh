@@ -6,8 +6,8 @@
 #
 # A DequantizeLinear of int4 blocks in front of a MatMul says: float activations times dequantized
 # weights. Both runtimes replace it by a kernel that first quantizes each activation to 8 bits in
-# blocks. What is left is 45 dB, which is hidden below the error of the weights, but not in comparisons
-# of runtimes, and not for weights that were trained for the grid. Each has a switch of its own:
+# blocks. That leaves 45 dB, which is hidden below the error of the weights, but not in comparisons of
+# runtimes, and not for weights that were trained for the grid. Each has a switch of its own:
 #
 # - onnxruntime: the entry session.qdq_matmulnbits_accuracy_level = 1 (float32) of the session's
 #   configuration. Its default for such pairs is 4 (int8). Where a second MatMul reads the same
