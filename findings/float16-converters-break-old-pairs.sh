@@ -22,7 +22,7 @@ trap 'rm -rf "$folder"' EXIT
 export ORT_DISABLE_TELEMETRY=1
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --disable-pip-version-check \
-    onnx==1.23.2 onnxruntime==1.31.1 numpy==2.4.6 onnxconverter-common==1.16.0 sympy==1.14.0 || exit 2
+    onnx==1.23.2 onnxruntime==1.31.1 numpy==2.4.6 onnxconverter-common==1.16.0 || exit 2
 cd "$folder"
 venv/bin/python - <<'EOF'
 import sys

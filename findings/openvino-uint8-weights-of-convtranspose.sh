@@ -15,7 +15,7 @@
 #   Conv, int8: exact
 #   Conv, uint8: exact
 #   ConvTranspose, int8: exact
-#   ConvTranspose, uint8: -18
+#   ConvTranspose, uint8: -24
 #   ConvTranspose, uint8, no pair on the activation: exact
 set -euo pipefail
 folder=$(mktemp -d)
@@ -36,7 +36,8 @@ from onnx import helper, numpy_helper
 rng = np.random.default_rng(0)
 node, value = helper.make_node, helper.make_tensor_value_info
 X = rng.uniform(0, 1, (1, 8, 8, 8)).astype(np.float32)
-WEIGHT = rng.integers(-127, 128, (8, 8, 4, 4))
+# Up to 63: products by uint8 fit the 16-bit sums of processors without VNNI.
+WEIGHT = rng.integers(-63, 64, (8, 8, 4, 4))
 
 
 def sqnr_db(kind, zero, has_pair=True):
