@@ -15,7 +15,7 @@ fault() {
 # header (a basic regular expression)   files that may include it (shell patterns)
 while read -r header allowed; do
     for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
-        "$src/late" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" 2>/dev/null); do
+        "$src/late" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/judges" "$src/daemon" "$src/cli" 2>/dev/null); do
         is_allowed=
         set -f
         for pattern in $allowed; do
@@ -54,7 +54,7 @@ for header in pthread threads signal syslog sys/socket sys/wait; do
         "$src/engine" "$src/api" && fault "engine and api do without $header.h"
 done
 grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
-    "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" "$src/tests" &&
+    "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/judges" "$src/daemon" "$src/cli" "$src/tests" &&
     fault 'no include goes up with ../'
 
 # --- the folders of a part have an order ---------------------------------------------
@@ -64,7 +64,7 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/range files/data files/model'
 engine_order="$engine_order graph/edit graph/layers graph/weights plan/gates plan/cases plan"
 engine_order="$engine_order transform/prepare transform/equalize transform/rewrite run/operators run/session"
-engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process"
+engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process runtimes"
 engine_order="$engine_order stages/job stages/smooth stages/replan stages/calibrate stages/scale stages/evaluate"
 engine_order="$engine_order stages/profile stages/judge stages/remake stages/whatif stages/recipe"
 api_order='base spec documents http'
