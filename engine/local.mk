@@ -112,17 +112,21 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
 	engine/stages/profile/sides.c engine/stages/profile/sides.h \
 	engine/run/session/trace.c engine/run/session/trace.h \
-	engine/stages/judge/candidates.c engine/stages/judge/candidates.h \
-	engine/stages/judge/judge.c engine/stages/judge/judge.h \
-	engine/stages/judge/grade.h \
-	engine/stages/job/choose_device.c \
-	engine/stages/job/engine.c \
-	engine/stages/job/histograms.c engine/stages/job/histograms.h \
-	engine/stages/job/job.c engine/stages/job/job.h \
-	engine/stages/job/kept.c engine/stages/job/kept.h \
-	engine/stages/job/report.c \
-	engine/stages/job/roundings.c engine/stages/job/roundings.h \
+	engine/stages/attempt/attempt.c engine/stages/attempt/attempt.h \
+	engine/stages/attempt/context.c engine/stages/attempt/context.h \
+	engine/stages/attempt/device.c \
+	engine/stages/attempt/leave.c engine/stages/attempt/leave.h \
+	engine/stages/attempt/observations_file.c engine/stages/attempt/observations_file.h \
+	engine/stages/attempt/roundings.c engine/stages/attempt/roundings.h \
+	engine/stages/attempt/warnings.c engine/stages/attempt/warnings.h \
+	engine/stages/candidates/candidates.c engine/stages/candidates/candidates.h \
+	engine/stages/candidates/grade.h \
+	engine/stages/candidates/judge.c engine/stages/candidates/judge.h \
+	engine/stages/candidates/make.c engine/stages/candidates/make.h \
+	engine/stages/job/engine.c engine/stages/job/engine.h \
 	engine/stages/job/runtimes.c \
+	engine/stages/report/histograms.c engine/stages/report/histograms.h \
+	engine/stages/report/report.c engine/stages/report/report.h \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
 	engine/graph/layers/fused.c engine/graph/layers/fused.h \
@@ -208,8 +212,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
-	engine/stages/remake/remake.c engine/stages/remake/remake.h \
-	engine/stages/replan/replan.c engine/stages/replan/replan.h \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \
 	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "stages/job/job.h"
+#include "stages/job/engine.h"
 #include "emulated.h"
 #include "run/operators/device_memory.h"
 

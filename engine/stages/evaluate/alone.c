@@ -11,23 +11,24 @@
 enum { MOST = 16 << 20 }; /* bytes of the outputs that are kept for the evaluation */
 
 bool
-qdqi_compares_alone(const struct qdqi_job *job)
+qdqi_compares_alone(const struct qdqi_attempt *a)
 {
-    const struct qdq_spec *spec = job->work->spec;
+    const struct qdq_spec *spec = a->spec;
     const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
     return ops && !ops->calibrates && ops->nodes && spec->evaluate != QDQ_NO &&
-           !qdqi_asks_for_figures(spec) && job->work->dataset >= 0 && !job->dev &&
-           !qdqi_halves_matter(job) && qdqi_deployed_runs(job);
+           !qdqi_asks_for_figures(spec) && a->context->work->dataset >= 0 &&
+           !a->context->dev && !qdqi_halves_matter(a) &&
+           a->float16.dtype != QDQI_BFLOAT16 && qdqi_deployed_runs(a->context);
 }
 
 void
-qdqi_alone_widen(const struct qdqi_job *job, int64_t available,
+qdqi_alone_widen(const struct qdqi_attempt *a, int64_t available,
                  struct qdqi_reference_runs *runs)
 {
     struct qdqi_feed_options samples = {.batch = runs->samples.batch};
-    if (!qdqi_compares_alone(job))
+    if (!qdqi_compares_alone(a))
         return;
-    qdqi_choose_samples(job, available, &samples);
+    qdqi_choose_samples(a, available, &samples);
     const int64_t end =
         samples.max_samples ? samples.first + samples.max_samples : available;
     const int64_t skipped = runs->samples.first - samples.first;
@@ -47,11 +48,11 @@ struct one_run {
 };
 
 static void
-run_once(const struct qdqi_job *job, struct qdqi_feed *feed,
+run_once(const struct qdqi_attempt *a, struct qdqi_feed *feed,
          const struct qdqi_deployed_model *deployed, const struct qdqi_input *inputs,
          struct one_run *r)
 {
-    r->code = qdqi_deployed_model_run(deployed, inputs, job->model->info.n_inputs,
+    r->code = qdqi_deployed_model_run(deployed, inputs, a->model->info.n_inputs,
                                       &r->outputs, &r->n, NULL, &r->why);
     if (r->code)
         r->code = qdqi_feed_name_samples(feed, r->code, &r->why);
@@ -76,19 +77,20 @@ add_run(struct qdqi_compared *to, const struct qdqi_kept_output *f, size_t n_f,
 }
 
 static enum qdq_code
-run_all(struct qdqi_job *job, const struct qdqi_reference *f, struct qdqi_feed *feed,
-        const struct qdqi_deployed_model *deployed, struct qdqi_compared *to,
-        bool *not_float, struct one_run *r, struct qdq_error *err)
+run_all(const struct qdqi_attempt *a, const struct qdqi_reference *f,
+        struct qdqi_feed *feed, const struct qdqi_deployed_model *deployed,
+        struct qdqi_compared *to, bool *not_float, struct one_run *r,
+        struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     int64_t samples;
     for (size_t i = 0; i < f->n_runs; i++) {
         /* The progress of the stage is that of the runs in ONNX Runtime, which follow. */
         enum qdq_code code =
-            qdqi_job_progress(job, QDQ_STAGE_EVALUATE, 0, (uint64_t)f->samples, err);
+            qdqi_attempt_progress(a, QDQ_STAGE_EVALUATE, 0, (uint64_t)f->samples, err);
         if (code || (code = qdqi_feed_next(feed, &inputs, &samples, err)))
             return code;
-        run_once(job, feed, deployed, inputs, r);
+        run_once(a, feed, deployed, inputs, r);
         if (r->code)
             return QDQ_OK;
         add_run(to, qdqi_reference_run(f, i), f->n_outputs, r, samples, not_float);
@@ -98,64 +100,67 @@ run_all(struct qdqi_job *job, const struct qdqi_reference *f, struct qdqi_feed *
 
 /* Fills in the report. */
 static enum qdq_code
-report(struct qdqi_job *job, const struct qdqi_compared *from, int64_t samples,
+report(const struct qdqi_attempt *a, struct qdqi_result *result,
+       const struct qdqi_compared *from, int64_t samples,
        const struct qdqi_deployed_model *deployed, struct qdq_error *err)
 {
     const struct qdq_output_report *outputs;
     size_t n;
-    enum qdq_code code = qdqi_compared_finish(job, from, &outputs, &n, err);
-    if (code || (code = qdqi_deployed_report(job, outputs, n, err)))
+    enum qdq_code code = qdqi_compared_finish(a, from, &outputs, &n, err);
+    if (code || (code = qdqi_deployed_report(a, result, outputs, n, err)))
         return code;
-    job->report->view.evaluated_samples = samples;
-    return qdqi_keep_nodes(job, deployed, err);
+    result->report->evaluated_samples = samples;
+    return qdqi_keep_nodes(result, deployed, err);
 }
 
 static enum qdq_code
-compare(struct qdqi_job *job, const struct qdqi_reference *f,
-        const struct qdqi_deployed_model *deployed, struct qdqi_compared *to,
-        bool *not_float, struct qdqi_alone *ret, struct qdq_error *err)
+compare(const struct qdqi_attempt *a, struct qdqi_result *result,
+        const struct qdqi_reference *f, const struct qdqi_deployed_model *deployed,
+        struct qdqi_compared *to, bool *not_float, struct qdqi_alone *ret,
+        struct qdq_error *err)
 {
     struct qdqi_feed *feed = NULL;
     struct one_run r = {0};
     enum qdq_code code =
-        qdqi_feed_open(&job->fixed, job->dataset, &f->options, &feed, err);
+        qdqi_feed_open(&a->fixed, a->context->dataset, &f->options, &feed, err);
     if (!code)
-        code = run_all(job, f, feed, deployed, to, not_float, &r, err);
+        code = run_all(a, f, feed, deployed, to, not_float, &r, err);
     qdqi_feed_close(&feed);
     if (code || r.code == QDQ_NO_MEMORY)
         return code ? code : qdqi_no_memory(err);
     if (r.code)
-        return qdqi_deployed_warn(job, r.why.text, err);
+        return qdqi_deployed_warn(a, r.why.text, err);
     ret->has_figures = true;
-    return report(job, to, f->samples, deployed, err);
+    return report(a, result, to, f->samples, deployed, err);
 }
 
 /* Returns the outputs of the float model: those that the recipe has left, or new ones. */
 static enum qdq_code
-get_reference(struct qdqi_job *job, const struct qdqi_feed_options *samples,
+get_reference(const struct qdqi_attempt *a, const struct qdqi_feed_options *samples,
               struct qdqi_reference **ret, struct qdq_error *err)
 {
     const struct qdqi_reference_runs runs = {.samples = *samples, .most = MOST};
-    *ret = qdqi_judged_take_reference(job, samples);
-    return *ret ? QDQ_OK : qdqi_reference_open(job, &runs, ret, err);
+    *ret = qdqi_judged_take_reference(a->context, samples);
+    return *ret ? QDQ_OK : qdqi_reference_open(a, &runs, ret, err);
 }
 
 enum qdq_code
-qdqi_compare_alone(struct qdqi_job *job, const struct qdq_model *quantized,
+qdqi_compare_alone(const struct qdqi_attempt *a, struct qdqi_result *result,
+                   const struct qdq_model *quantized,
                    const struct qdqi_feed_options *samples, struct qdqi_compared *to,
                    bool *not_float, struct qdqi_alone *ret, struct qdq_error *err)
 {
     struct qdqi_reference *f = NULL;
     struct qdqi_deployed_model deployed = {0};
     *ret = (struct qdqi_alone){0};
-    if (!qdqi_compares_alone(job))
+    if (!qdqi_compares_alone(a))
         return QDQ_OK;
-    enum qdq_code code = get_reference(job, samples, &f, err);
+    enum qdq_code code = get_reference(a, samples, &f, err);
     if (!code && f->is_whole) {
-        code = qdqi_deployed_open(job, quantized, &deployed, err);
+        code = qdqi_deployed_open(a, result, quantized, &deployed, err);
         ret->has_run = !code;
         if (deployed.ops)
-            code = compare(job, f, &deployed, to, not_float, ret, err);
+            code = compare(a, result, f, &deployed, to, not_float, ret, err);
     }
     qdqi_deployed_model_close(&deployed);
     qdqi_reference_close(&f);

@@ -10,13 +10,14 @@
 
 #include "stages/evaluate/compared.h"
 #include "stages/evaluate/reference.h"
+#include "stages/report/report.h"
 
 /* Returns whether the job's result is compared in this way first. */
-bool qdqi_compares_alone(const struct qdqi_job *job);
+bool qdqi_compares_alone(const struct qdqi_attempt *a);
 
 /* Makes the runs of a recipe, of one sample each, those of the evaluation, if it compares in this
    way, and its samples are among them. `available` is the number of samples that there are. */
-void qdqi_alone_widen(const struct qdqi_job *job, int64_t available,
+void qdqi_alone_widen(const struct qdqi_attempt *a, int64_t available,
                       struct qdqi_reference_runs *runs);
 
 /* The result of qdqi_compare_alone(). */
@@ -29,7 +30,8 @@ struct qdqi_alone {
 /* Compares the result with the float model. It leaves *ret empty where the outputs take too much
    memory. not_float is by output. Errors are those of qdqi_deployed_open() and
    qdqi_reference_open(). */
-enum qdq_code qdqi_compare_alone(struct qdqi_job *job,
+enum qdq_code qdqi_compare_alone(const struct qdqi_attempt *a,
+                                 struct qdqi_result *result,
                                  const struct qdq_model *quantized,
                                  const struct qdqi_feed_options *samples,
                                  struct qdqi_compared *to, bool *not_float,

@@ -54,13 +54,13 @@ qdqi_compared_add(struct qdqi_compared *to, const struct qdqi_output *f,
 }
 
 enum qdq_code
-qdqi_compared_finish(const struct qdqi_job *job, const struct qdqi_compared *from,
+qdqi_compared_finish(const struct qdqi_attempt *a, const struct qdqi_compared *from,
                      const struct qdq_output_report **ret, size_t *ret_n,
                      struct qdq_error *err)
 {
-    const struct qdq_model_info *info = &job->model->info;
+    const struct qdq_model_info *info = &a->model->info;
     struct qdq_output_report *outputs =
-        qdqi_arena_array(job->arena, info->n_outputs, sizeof *outputs);
+        qdqi_arena_array(a->arena, info->n_outputs, sizeof *outputs);
     if (!outputs)
         return qdqi_no_memory(err);
     *ret_n = 0;
@@ -69,7 +69,7 @@ qdqi_compared_finish(const struct qdqi_job *job, const struct qdqi_compared *fro
             continue;
         struct qdq_output_report *output = &outputs[(*ret_n)++];
         qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
-        output->lacks_classes = !qdqi_output_may_list_classes(job->model, i);
+        output->lacks_classes = !qdqi_output_may_list_classes(a->model, i);
     }
     *ret = outputs;
     return QDQ_OK;

@@ -4,7 +4,7 @@
 #define QDQI_STAGES_EVALUATE_COMPARED_H
 
 #include "stages/evaluate/metrics.h"
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 struct qdqi_compared {
     struct qdqi_metrics *metrics; /* by output */
@@ -28,7 +28,7 @@ void qdqi_compared_add(struct qdqi_compared *compared, const struct qdqi_output 
 
 /* Computes the figures of all outputs that were compared in every run, in the job's arena.
    NO_MEMORY. */
-enum qdq_code qdqi_compared_finish(const struct qdqi_job *job,
+enum qdq_code qdqi_compared_finish(const struct qdqi_attempt *a,
                                    const struct qdqi_compared *compared,
                                    const struct qdq_output_report **ret, size_t *ret_n,
                                    struct qdq_error *err) QDQ_MUST_CHECK;

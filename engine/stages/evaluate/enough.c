@@ -42,13 +42,12 @@ fewest_elements(const struct qdq_model_info *info)
 }
 
 int64_t
-qdqi_enough_samples(const struct qdqi_job *job, int64_t few, int64_t least)
+qdqi_enough_samples(const struct qdqi_attempt *a, int64_t few, int64_t least)
 {
-    const struct qdqi_deploy_ops *ops =
-        qdqi_deploy_ops_find(job->work->spec->target->runtime);
+    const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(a->spec->target->runtime);
     if (!ops || !ops->opens_slowly)
         return few;
-    const int64_t elements = fewest_elements(&job->model->info);
+    const int64_t elements = fewest_elements(&a->model->info);
     const int64_t n = (ENOUGH + elements - 1) / elements;
     const int64_t enough = n > least ? n : least;
     return enough < few ? enough : few;
@@ -75,12 +74,12 @@ qdqi_asks_for_figures(const struct qdq_spec *spec)
  * are large, it takes no more than FEWEST, and fewer are enough.
  */
 static int64_t
-most_samples(const struct qdqi_job *job, int64_t fresh)
+most_samples(const struct qdqi_attempt *a, int64_t fresh)
 {
-    const struct qdq_spec *spec = job->work->spec;
+    const struct qdq_spec *spec = a->spec;
     const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
     const int64_t wanted = spec->evaluate_samples;
-    const int64_t enough = qdqi_enough_samples(job, FEWEST, LEAST);
+    const int64_t enough = qdqi_enough_samples(a, FEWEST, LEAST);
     const int64_t most = enough < FEWEST && fresh > FEWEST ? FEWEST : fresh;
     const int64_t few = most > enough ? most : enough;
     if (!ops || ops->calibrates || qdqi_asks_for_figures(spec))
@@ -89,14 +88,14 @@ most_samples(const struct qdqi_job *job, int64_t fresh)
 }
 
 void
-qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
+qdqi_choose_samples(const struct qdqi_attempt *a, int64_t available,
                     struct qdqi_feed_options *options)
 {
-    int64_t fresh = available - job->calibrated_samples;
-    int64_t wanted = most_samples(job, fresh);
+    int64_t fresh = available - a->calibrated.samples;
+    int64_t wanted = most_samples(a, fresh);
     options->max_samples = wanted;
     if (fresh >= (wanted ? wanted : 1))
-        options->first = job->calibrated_samples;
+        options->first = a->calibrated.samples;
     else if (wanted && wanted < available)
         options->first = available - wanted;
 }

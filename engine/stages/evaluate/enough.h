@@ -3,7 +3,7 @@
 #ifndef QDQI_STAGES_EVALUATE_ENOUGH_H
 #define QDQI_STAGES_EVALUATE_ENOUGH_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 /*
  * Returns how many samples stand for `few` samples of a model with small outputs: at least
@@ -11,14 +11,14 @@
  * a target whose runtime opens models fast, where an output has no declared sizes, and where
  * `few` is less than `least`.
  */
-int64_t qdqi_enough_samples(const struct qdqi_job *job, int64_t few, int64_t least);
+int64_t qdqi_enough_samples(const struct qdqi_attempt *a, int64_t few, int64_t least);
 
 /* Returns whether the spec asks for figures by more samples than tell how good the result is. */
 bool qdqi_asks_for_figures(const struct qdq_spec *spec);
 
 /* Chooses the samples for the evaluation: samples that calibration did not read, if
    there are enough of them. */
-void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
+void qdqi_choose_samples(const struct qdqi_attempt *a, int64_t available,
                          struct qdqi_feed_options *options);
 
 #endif

@@ -14,64 +14,68 @@ are_same(const struct qdq_model *a, const struct qdq_model *b)
 }
 
 void
-qdqi_judged_drop(struct qdqi_job *job)
+qdqi_judged_drop(const struct qdqi_context *c)
 {
-    qdqi_deployed_model_close(&job->judged->deployed);
-    qdq_model_free(&job->judged->model);
+    qdqi_deployed_model_close(&c->last_candidate->deployed);
+    qdq_model_free(&c->last_candidate->model);
 }
 
 void
-qdqi_judged_keep(struct qdqi_job *job, struct qdq_model **model,
+qdqi_judged_keep(const struct qdqi_context *c, struct qdq_model **model,
                  struct qdqi_deployed_model *deployed)
 {
     if (!deployed->ops || !deployed->ops->opens_slowly || !deployed->ops->nodes)
         return;
-    qdqi_judged_drop(job);
-    job->judged->model = *model;
-    job->judged->deployed = *deployed;
+    qdqi_judged_drop(c);
+    c->last_candidate->model = *model;
+    c->last_candidate->deployed = *deployed;
     *model = NULL;
     *deployed = (struct qdqi_deployed_model){0};
 }
 
 /* Returns whether the process that has the model answers: by the nodes of its last run. */
 static bool
-is_there(const struct qdqi_job *job, const struct qdqi_deployed_model *deployed)
+is_there(const struct qdqi_deployed_model *deployed)
 {
+    struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_trace ignored;
     struct qdq_error why = {0};
-    return deployed->ops->nodes(deployed->model, job->scratch, &ignored, &why) ==
-           QDQ_OK;
+    const bool ret =
+        arena && deployed->ops->nodes(deployed->model, arena, &ignored, &why) == QDQ_OK;
+    qdqi_arena_free(&arena);
+    return ret;
 }
 
 bool
-qdqi_judged_take(struct qdqi_job *job, const struct qdq_model *result,
+qdqi_judged_take(const struct qdqi_context *c, const struct qdq_model *result,
                  struct qdqi_deployed_model *ret)
 {
-    struct qdqi_judged *judged = job->judged;
+    struct qdqi_last_candidate *judged = c->last_candidate;
     if (judged->deployed.ops && are_same(judged->model, result) &&
-        is_there(job, &judged->deployed)) {
+        is_there(&judged->deployed)) {
         *ret = judged->deployed;
         judged->deployed = (struct qdqi_deployed_model){0};
         return true;
     }
-    qdqi_judged_drop(job);
+    qdqi_judged_drop(c);
     return false;
 }
 
 void
-qdqi_judged_keep_reference(struct qdqi_job *job, struct qdqi_reference **reference)
+qdqi_judged_keep_reference(const struct qdqi_context *c,
+                           struct qdqi_reference **reference)
 {
-    qdqi_reference_close(&job->judged->reference);
-    job->judged->reference = *reference;
+    qdqi_reference_close(&c->last_candidate->reference);
+    c->last_candidate->reference = *reference;
     *reference = NULL;
 }
 
 struct qdqi_reference *
-qdqi_judged_take_reference(struct qdqi_job *job,
+qdqi_judged_take_reference(const struct qdqi_context *c,
                            const struct qdqi_feed_options *samples)
 {
-    struct qdqi_reference *r = job->judged->reference;
-    job->judged->reference = NULL;
+    struct qdqi_reference *r = c->last_candidate->reference;
+    c->last_candidate->reference = NULL;
     if (r && (r->options.first != samples->first ||
               r->options.max_samples != samples->max_samples ||
               r->options.batch != samples->batch))

@@ -9,8 +9,8 @@
 
 #include "stages/evaluate/reference.h"
 
-/* A member of the job that copies of the job share. */
-struct qdqi_judged {
+/* The job has one. */
+struct qdqi_last_candidate {
     struct qdq_model *model;             /* NULL: there is none */
     struct qdqi_deployed_model deployed; /* without ops once it was taken */
     struct qdqi_reference *reference;    /* NULL: there is none */
@@ -20,26 +20,26 @@ struct qdqi_judged {
 
 /* Takes ownership of a model and of the same model as deployed, opened `traced`, where its
    runtime opens models slowly, and clears both; else it does nothing. */
-void qdqi_judged_keep(struct qdqi_job *job, struct qdq_model **model,
+void qdqi_judged_keep(const struct qdqi_context *context, struct qdq_model **model,
                       struct qdqi_deployed_model *deployed);
 
 /* Hands the model that is kept to the caller, who closes it before the end of the job, if it
    is the result but for the metadata, and the process that has it is there. Else it closes
    the model and returns false. */
-bool qdqi_judged_take(struct qdqi_job *job, const struct qdq_model *result,
-                      struct qdqi_deployed_model *ret);
+bool qdqi_judged_take(const struct qdqi_context *context,
+                      const struct qdq_model *result, struct qdqi_deployed_model *ret);
 
 /* Closes the model that is kept. Nothing may write to its file before that. */
-void qdqi_judged_drop(struct qdqi_job *job);
+void qdqi_judged_drop(const struct qdqi_context *context);
 
 /* Takes ownership of the outputs of the float model, and clears *reference. */
-void qdqi_judged_keep_reference(struct qdqi_job *job,
+void qdqi_judged_keep_reference(const struct qdqi_context *context,
                                 struct qdqi_reference **reference);
 
 /* Hands over the outputs that are kept, if they were made for the given samples; else closes
    them and returns NULL. */
 struct qdqi_reference *
-qdqi_judged_take_reference(struct qdqi_job *job,
+qdqi_judged_take_reference(const struct qdqi_context *context,
                            const struct qdqi_feed_options *samples);
 
 #endif

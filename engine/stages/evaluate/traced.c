@@ -39,10 +39,10 @@ is_named(const struct qdqi_kernel_names *names, const char *name, const char *wa
 
 /* Returns whether one of the nodes is the layer in floating point. */
 static bool
-runs_in_float(const struct qdqi_job *job, const struct qdqi_kernel_names *names,
+runs_in_float(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
               const struct qdq_layer *layer, const struct qdqi_trace *trace)
 {
-    const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+    const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
     const struct qdqi_tensor *made = node->proto->n_output ? node->outputs[0] : NULL;
     for (size_t i = 0; i < trace->n_nodes; i++) {
         const struct qdqi_traced_node *one = &trace->nodes[i];
@@ -55,18 +55,18 @@ runs_in_float(const struct qdqi_job *job, const struct qdqi_kernel_names *names,
 }
 
 static enum qdq_code
-list_floats(struct qdqi_job *job, const struct qdqi_kernel_names *names,
+list_floats(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
             const struct qdqi_trace *trace, struct qdq_kernels *ret,
             struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_plan_view *plan = &a->plan->view;
     struct qdq_float_kernel *rows =
-        qdqi_arena_array(job->arena, plan->n_layers, sizeof *rows);
+        qdqi_arena_array(a->arena, plan->n_layers, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (runs_in_float(job, names, layer, trace))
+        if (runs_in_float(a, names, layer, trace))
             rows[ret->n_floats++] = (struct qdq_float_kernel){
                 layer->name, layer->n_inputs == 0 ? layer->reason : names->why_none};
     }
@@ -75,51 +75,53 @@ list_floats(struct qdqi_job *job, const struct qdqi_kernel_names *names,
 }
 
 static enum qdq_code
-count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *err)
+count(const struct qdqi_attempt *a, struct qdqi_result *result,
+      const struct qdqi_trace *trace, struct qdq_error *err)
 {
     const struct qdqi_kernel_names *names =
-        qdqi_deploy_ops_find(job->work->spec->target->runtime)->kernels;
-    struct qdq_kernels *ret = qdqi_arena_alloc(job->arena, sizeof *ret);
-    bool ok = ret && (ret->ops = qdqi_arena_array(job->arena, trace->n_nodes,
+        qdqi_deploy_ops_find(a->spec->target->runtime)->kernels;
+    struct qdq_kernels *ret = qdqi_arena_alloc(result->arena, sizeof *ret);
+    bool ok = ret && (ret->ops = qdqi_arena_array(result->arena, trace->n_nodes,
                                                   sizeof *ret->ops)) != NULL;
     for (size_t i = 0; ok && i < trace->n_nodes; i++) {
         const struct qdqi_traced_node *node = &trace->nodes[i];
         const bool integer = names->is_integer(node);
         ret->conversions += names->is_conversion(node);
         ret->integer += integer;
-        ok = !integer || add_op(ret, node->op, job->arena);
+        ok = !integer || add_op(ret, node->op, result->arena);
     }
     if (!ok)
         return qdqi_no_memory(err);
     qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
-    enum qdq_code code = list_floats(job, names, trace, ret, err);
+    enum qdq_code code = list_floats(a, names, trace, ret, err);
     if (!code)
-        job->report->view.kernels = ret;
+        result->report->kernels = ret;
     return code;
 }
 
 enum qdq_code
-qdqi_keep_nodes(struct qdqi_job *job, const struct qdqi_deployed_model *model,
+qdqi_keep_nodes(struct qdqi_result *result, const struct qdqi_deployed_model *model,
                 struct qdq_error *err)
 {
     struct qdq_error why = {0};
     if (!model->ops || !model->ops->nodes)
         return QDQ_OK;
     enum qdq_code code =
-        model->ops->nodes(model->model, job->scratch, &job->nodes, &why);
+        model->ops->nodes(model->model, result->scratch, &result->nodes, &why);
     if (!code)
         return QDQ_OK;
-    job->nodes = (struct qdqi_trace){0};
-    job->no_nodes = qdqi_arena_strdup(job->scratch, why.text);
-    return code == QDQ_NO_MEMORY || !job->no_nodes ? qdqi_no_memory(err) : QDQ_OK;
+    result->nodes = (struct qdqi_trace){0};
+    result->no_nodes = qdqi_arena_strdup(result->scratch, why.text);
+    return code == QDQ_NO_MEMORY || !result->no_nodes ? qdqi_no_memory(err) : QDQ_OK;
 }
 
 enum qdq_code
-qdqi_count_traced(struct qdqi_job *job, struct qdq_error *err)
+qdqi_count_traced(const struct qdqi_attempt *a, struct qdqi_result *result,
+                  struct qdq_error *err)
 {
-    if (!job->nodes.nodes)
+    if (!result->nodes.nodes)
         return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL, "%s",
-                             job->no_nodes ? job->no_nodes
-                                           : "the runtime named no nodes");
-    return count(job, &job->nodes, err);
+                             result->no_nodes ? result->no_nodes
+                                              : "the runtime named no nodes");
+    return count(a, result, &result->nodes, err);
 }

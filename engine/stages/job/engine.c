@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/job/job.h"
+#include "stages/job/engine.h"
 
 #include "runtimes/openvino/openvino.h"
 #include "run/operators/device_memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtimes that judge results, each a row here. */
 #include "config.h"
-#include "stages/job/job.h"
+#include "stages/job/engine.h"
 
 #include "runtimes/openvino/openvino.h"
 #include "runtimes/process/remote.h"

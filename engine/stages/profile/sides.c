@@ -17,15 +17,15 @@ enum { TRACED_RUNS = 10, SLOWEST = 20 };
 static const struct qdq_model *
 model_of(const struct qdqi_sides *s, int side)
 {
-    return side == QDQ_SIDE_QUANTIZED ? s->quantized : s->job->original;
+    return side == QDQ_SIDE_QUANTIZED ? s->quantized : s->attempt->context->original;
 }
 
 static struct qdqi_deploy_options
 options_of(const struct qdqi_sides *s, int side)
 {
-    return (struct qdqi_deploy_options){.dev = s->job->dev,
+    return (struct qdqi_deploy_options){.dev = s->attempt->context->dev,
                                         .threads =
-                                            (int)s->job->work->spec->profile.threads,
+                                            (int)s->attempt->spec->profile.threads,
                                         .own_precision = side == QDQI_SIDE_DEFAULT};
 }
 
@@ -33,9 +33,9 @@ static enum qdq_code
 open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
 {
     const struct qdqi_deploy_options options = options_of(s, side);
-    if (side == QDQ_SIDE_QUANTIZED && qdqi_kernels_wait(s->job))
-        return qdqi_deploy_counted(s->job, &s->deploy, model_of(s, side), &options,
-                                   &s->models[side], err);
+    if (side == QDQ_SIDE_QUANTIZED && qdqi_kernels_wait(s->attempt->context, s->result))
+        return qdqi_deploy_counted(s->attempt->context, s->result, &s->deploy,
+                                   model_of(s, side), &options, &s->models[side], err);
     return qdqi_deploy_model(&s->deploy, model_of(s, side), &options, &s->models[side],
                              err);
 }
@@ -44,8 +44,8 @@ open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
 static enum qdq_code
 open_runtime(struct qdqi_sides *s, struct qdq_error *err)
 {
-    struct qdq_engine *engine = s->job->engine;
-    const char *name = s->job->work->spec->target->runtime;
+    struct qdq_engine *engine = s->attempt->context->engine;
+    const char *name = s->attempt->spec->target->runtime;
     struct qdq_error why = {0};
     enum qdq_code code = QDQ_RUNTIME_MISSING;
     if (name)
@@ -77,13 +77,13 @@ open_default(struct qdqi_sides *s, struct qdq_error *err)
 enum qdq_code
 qdqi_sides_open(struct qdqi_sides *s, struct qdq_dataset *data, struct qdq_error *err)
 {
-    const struct qdq_work *work = s->job->work;
+    const struct qdq_work *work = s->attempt->context->work;
     const struct qdq_external external = {work->output_data_name, work->output_data};
-    const struct qdqi_feed_options options = {.batch = work->spec->profile.batch};
-    const bool split = s->job->report->view.external_bytes > 0;
+    const struct qdqi_feed_options options = {.batch = s->attempt->spec->profile.batch};
+    const bool split = s->result->report->external_bytes > 0;
     enum qdq_code code = open_runtime(s, err);
     if (code ||
-        (code = qdqi_feed_open(&s->job->fixed, data, &options, &s->feed, err)) ||
+        (code = qdqi_feed_open(&s->attempt->fixed, data, &options, &s->feed, err)) ||
         (code = qdqi_feed_next(s->feed, &s->inputs, &s->batch, err)) ||
         (code =
              qdq_model_open_files(work->output, &external, split, &s->quantized, err)))
@@ -108,8 +108,8 @@ qdqi_sides_run(struct qdqi_sides *s, int side, double *ret_ms, struct qdq_error 
     const struct qdqi_output *outputs;
     size_t n;
     return qdqi_deployed_model_run(&s->models[side], s->inputs,
-                                   s->job->original->info.n_inputs, &outputs, &n,
-                                   ret_ms, err);
+                                   s->attempt->context->original->info.n_inputs,
+                                   &outputs, &n, ret_ms, err);
 }
 
 /* --- the times of nodes --------------------------------------------------- */
@@ -142,7 +142,7 @@ static enum qdq_code
 report_side(const struct qdqi_sides *s, int side, struct qdqi_trace *trace,
             struct qdq_profile *ret, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = s->job->arena;
+    struct qdqi_arena *arena = s->attempt->arena;
     struct qdq_node_time *nodes = (struct qdq_node_time *)(uintptr_t)ret->nodes;
     bool ok = true;
     qsort(trace->nodes, trace->n_nodes, sizeof *trace->nodes, compare_times);
@@ -182,8 +182,8 @@ report_all(struct qdqi_sides *s, struct qdqi_trace traces[QDQ_N_SIDES],
     size_t n = 0;
     for (int side = 0; side < QDQ_N_SIDES; side++)
         n += traces[side].n_nodes;
-    ret->ops = qdqi_arena_array(s->job->arena, n, sizeof *ret->ops);
-    ret->nodes = qdqi_arena_array(s->job->arena, (size_t)SLOWEST * QDQ_N_SIDES,
+    ret->ops = qdqi_arena_array(s->attempt->arena, n, sizeof *ret->ops);
+    ret->nodes = qdqi_arena_array(s->attempt->arena, (size_t)SLOWEST * QDQ_N_SIDES,
                                   sizeof *ret->nodes);
     if (!ret->ops || !ret->nodes)
         return qdqi_no_memory(err);
@@ -199,18 +199,18 @@ qdqi_sides_trace(struct qdqi_sides *s, struct qdq_profile *ret, struct qdq_error
     struct qdqi_trace traces[QDQ_N_SIDES];
     for (int side = 0; side < QDQ_N_SIDES; side++) {
         const struct qdqi_deploy_options options = options_of(s, side);
-        enum qdq_code code =
-            s->deploy.ops->trace(s->deploy.place, model_of(s, side), &options,
-                                 s->inputs, s->job->original->info.n_inputs,
-                                 TRACED_RUNS, s->job->scratch, &traces[side], err);
+        enum qdq_code code = s->deploy.ops->trace(
+            s->deploy.place, model_of(s, side), &options, s->inputs,
+            s->attempt->context->original->info.n_inputs, TRACED_RUNS,
+            s->attempt->scratch, &traces[side], err);
         if (code)
             return code;
     }
     for (int side = 0; side < QDQ_N_SIDES; side++)
         if (!traces[side].nodes)
-            return qdqi_warn(&s->job->warnings, s->job->arena, err,
-                             "profile_without_nodes", NULL,
-                             "memory and the times of operators were not measured: "
-                             "this process cannot write the profiler's file");
+            return qdqi_attempt_warn(
+                s->attempt, err, "profile_without_nodes", NULL,
+                "memory and the times of operators were not measured: "
+                "this process cannot write the profiler's file");
     return report_all(s, traces, ret, err);
 }

@@ -3,13 +3,14 @@
 #ifndef QDQI_STAGES_PROFILE_SIDES_H
 #define QDQI_STAGES_PROFILE_SIDES_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 
 /* The float model with the precision that the runtime chooses by itself. */
 enum { QDQI_SIDE_DEFAULT = QDQ_N_SIDES, QDQI_MOST_SIDES };
 
 struct qdqi_sides {
-    struct qdqi_job *job;
+    const struct qdqi_attempt *attempt;
+    struct qdqi_result *result;
     struct qdqi_deploy deploy;
     struct qdq_model *quantized; /* the result as it was written */
     struct qdqi_deployed_model models[QDQI_MOST_SIDES];

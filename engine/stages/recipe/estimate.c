@@ -22,9 +22,9 @@ bool
 qdqi_estimate_helps(const struct qdqi_candidates *c)
 {
     const struct qdqi_deploy_ops *ops =
-        qdqi_deploy_ops_find(c->job->work->spec->target->runtime);
+        qdqi_deploy_ops_find(c->attempt->spec->target->runtime);
     return ops && ops->opens_slowly && c->n >= LEAST_LAYERS &&
-           !c->job->work->spec->dynamic && qdqi_deployed_runs(c->job) &&
+           !c->attempt->spec->dynamic && qdqi_deployed_runs(c->attempt->context) &&
            isnan(c->min_top1) && isnan(c->max_size) && isnan(c->max_latency);
 }
 
@@ -49,15 +49,15 @@ enum qdq_code
 qdqi_estimate_open(struct qdqi_estimate *e, const struct qdqi_candidates *c,
                    const struct qdqi_feed_options *options, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
+    const struct qdqi_attempt *a = c->attempt;
     *e = (struct qdqi_estimate){.candidates = c};
-    enum qdq_code code = qdqi_whatif_get(job, c->scales, &e->whatif, err);
+    enum qdq_code code = qdqi_whatif_get(&e->whatif, a, err);
     if (code)
         return code;
     qdqi_whatif_begin(e->whatif, QDQ_N_STAGES, 0);
     qdqi_whatif_keep_at_most(e->whatif, MOST_KEPT);
-    e->layers = qdqi_arena_array(job->scratch, c->n + 1, sizeof *e->layers);
-    e->is_float = qdqi_arena_array(job->scratch, qdqi_whatif_layers(e->whatif) + 1,
+    e->layers = qdqi_arena_array(a->scratch, c->n + 1, sizeof *e->layers);
+    e->is_float = qdqi_arena_array(a->scratch, qdqi_whatif_layers(e->whatif) + 1,
                                    sizeof *e->is_float);
     if (!e->layers || !e->is_float)
         return qdqi_no_memory(err);
@@ -73,7 +73,7 @@ qdqi_estimate_close(struct qdqi_estimate *e)
     if (!e->candidates)
         return;
     qdqi_trials_close(&e->trials);
-    qdqi_whatif_close(e->candidates->job);
+    qdqi_whatif_close(&e->whatif, e->candidates->result);
     qdqi_release_unused(); /* for the runtime that judges the choice */
     *e = (struct qdqi_estimate){0};
 }

@@ -7,7 +7,7 @@
 #ifndef QDQI_STAGES_RECIPE_ESTIMATE_H
 #define QDQI_STAGES_RECIPE_ESTIMATE_H
 
-#include "stages/judge/candidates.h"
+#include "stages/candidates/candidates.h"
 
 struct qdqi_trials;
 struct qdqi_whatif;

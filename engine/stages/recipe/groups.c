@@ -77,7 +77,7 @@ static size_t
 scores_left(const struct state *s)
 {
     const size_t most = s->h->max_scores + (s->estimates ? BEYOND - 1 : 0);
-    const bool late = s->h->is_late && s->h->is_late(s->h->arg);
+    const bool late = s->h->is_time_up && s->h->is_time_up(s->h->arg);
     return late || s->h->n_steps > most ? 0 : most - s->h->n_steps;
 }
 

@@ -38,15 +38,15 @@ noise_of(struct qdqi_score score)
 }
 
 static bool
-is_late(const struct qdqi_greedy_search *h)
+is_time_up(const struct qdqi_greedy_search *h)
 {
-    return h->is_late && h->is_late(h->arg);
+    return h->is_time_up && h->is_time_up(h->arg);
 }
 
 static bool
 may_take_more(const struct qdqi_greedy_search *h)
 {
-    return !is_late(h) && h->n_float < h->n &&
+    return !is_time_up(h) && h->n_float < h->n &&
            (h->goal->max_float_layers == QDQ_NO_LIMIT ||
             (int64_t)h->n_float < h->goal->max_float_layers);
 }
@@ -119,7 +119,8 @@ find_best(struct state *p, size_t first, size_t *ret, struct qdq_error *err)
     *ret = p->order[0];
     for (size_t i = 0; i < n; i++) {
         size_t layer = p->order[i];
-        if ((i >= first && p->gains[layer] <= p->gains[*ret]) || (i && is_late(p->h)))
+        if ((i >= first && p->gains[layer] <= p->gains[*ret]) ||
+            (i && is_time_up(p->h)))
             break;
         enum qdq_code code = measure(p, layer, err);
         if (code)
@@ -177,7 +178,7 @@ take_back_one(struct state *p, bool *ret, struct qdq_error *err)
     struct qdqi_score score;
     *ret = false;
     /* Layers chosen later nearly always gained less, so they are tried first. */
-    for (size_t i = h->n_steps; i-- > 1 && !*ret && !is_late(h);) {
+    for (size_t i = h->n_steps; i-- > 1 && !*ret && !is_time_up(h);) {
         size_t layer = h->steps[i].layer;
         if (!h->is_float[layer])
             continue;

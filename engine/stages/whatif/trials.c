@@ -30,7 +30,7 @@ static void
 drop_inputs(struct qdqi_trials *t)
 {
     for (size_t i = 0; i < t->n_runs; i++) {
-        for (size_t k = 0; t->runs[i].inputs && k < t->w->job->model->info.n_inputs;
+        for (size_t k = 0; t->runs[i].inputs && k < t->w->attempt->model->info.n_inputs;
              k++)
             free((void *)(uintptr_t)t->runs[i].inputs[k].data);
         t->runs[i].inputs = NULL;
@@ -58,7 +58,7 @@ static enum qdq_code
 keep_inputs(struct qdqi_trials *t, struct qdqi_trial *trial,
             const struct qdqi_input *inputs, struct qdq_error *err)
 {
-    const struct qdq_model_info *info = &t->w->job->model->info;
+    const struct qdq_model_info *info = &t->w->attempt->model->info;
     for (size_t i = 0; i < info->n_inputs; i++)
         t->input_bytes += inputs[i].size;
     if (t->keeps_inputs && t->input_bytes > MAX_KEPT)
@@ -131,7 +131,7 @@ run_batch(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t sample
 static enum qdq_code
 run_batches(struct qdqi_trials *t, struct qdq_error *err)
 {
-    struct qdqi_job *job = t->w->job;
+    const struct qdqi_attempt *a = t->w->attempt;
     const struct qdqi_input *inputs;
     int64_t samples, wanted = qdqi_feed_samples(t->feed);
     enum qdq_code code;
@@ -146,10 +146,11 @@ run_batches(struct qdqi_trials *t, struct qdq_error *err)
             qdqi_parts_expect(&t->w->parts, &t->runs[0].memo,
                               (size_t)qdqi_feed_runs(t->feed));
     }
-    return qdqi_warn(&job->warnings, job->arena, err, "fewer_samples", NULL,
-                     "what-ifs are judged by %lld samples, not by %lld: the outputs of "
-                     "more would take more than %d MiB",
-                     (long long)t->samples, (long long)wanted, MAX_KEPT >> 20);
+    return qdqi_attempt_warn(
+        a, err, "fewer_samples", NULL,
+        "what-ifs are judged by %lld samples, not by %lld: the outputs of "
+        "more would take more than %d MiB",
+        (long long)t->samples, (long long)wanted, MAX_KEPT >> 20);
 }
 
 static enum qdq_code
@@ -166,12 +167,12 @@ check_compared(const struct qdqi_trials *t, const char *pointer, struct qdq_erro
 static enum qdq_code
 open_trials(struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
 {
-    struct qdqi_job *job = t->w->job;
+    const struct qdqi_attempt *a = t->w->attempt;
     enum qdq_code code =
-        qdqi_feed_open(&job->fixed, job->dataset, &t->options, &t->feed, err);
+        qdqi_feed_open(&a->fixed, a->context->dataset, &t->options, &t->feed, err);
     if (code)
         return code;
-    t->n_outputs = job->model->info.n_outputs;
+    t->n_outputs = a->model->info.n_outputs;
     t->compared = qdqi_arena_array(t->arena, t->n_outputs, sizeof *t->compared);
     t->runs =
         qdqi_arena_array(t->arena, (size_t)qdqi_feed_runs(t->feed), sizeof *t->runs);
@@ -193,7 +194,7 @@ qdqi_trials_open(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
         return qdqi_no_memory(err);
     t->w = w;
     t->options = *options;
-    t->options.batch = qdqi_job_batch(w->job);
+    t->options.batch = qdqi_attempt_batch(w->attempt);
     t->keeps_inputs = true;
     t->arena = qdqi_arena_new();
     enum qdq_code code = t->arena ? open_trials(t, pointer, err) : qdqi_no_memory(err);
@@ -243,17 +244,18 @@ larger(int64_t a, int64_t b)
 /* Chooses samples of the evaluation: as many as sensitivity or search asks for,
    whichever is more. */
 static enum qdq_code
-choose_samples(struct qdqi_job *job, struct qdqi_feed_options *options,
+choose_samples(const struct qdqi_attempt *a, struct qdqi_feed_options *options,
                struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
+    const struct qdq_spec *spec = a->spec;
     int64_t wanted = larger(spec->sensitivity_samples,
                             qdqi_search_asked(spec) ? spec->search.samples : 0);
     struct qdqi_feed *feed = NULL;
-    enum qdq_code code = qdqi_feed_open(&job->fixed, job->dataset, options, &feed, err);
+    enum qdq_code code =
+        qdqi_feed_open(&a->fixed, a->context->dataset, options, &feed, err);
     if (code)
         return code;
-    qdqi_choose_samples(job, qdqi_feed_available(feed), options);
+    qdqi_choose_samples(a, qdqi_feed_available(feed), options);
     qdqi_feed_close(&feed);
     if (options->max_samples == 0 || options->max_samples > wanted)
         options->max_samples = wanted;
@@ -264,9 +266,9 @@ enum qdq_code
 qdqi_trials_get(struct qdqi_whatif *w, const char *pointer, struct qdqi_trials **ret,
                 struct qdq_error *err)
 {
-    struct qdqi_feed_options options = {.batch = qdqi_job_batch(w->job)};
+    struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(w->attempt)};
     enum qdq_code code = QDQ_OK;
-    if (!w->trials && !(code = choose_samples(w->job, &options, err)))
+    if (!w->trials && !(code = choose_samples(w->attempt, &options, err)))
         code = qdqi_trials_open(w, &options, pointer, &w->trials, err);
     if (!code)
         *ret = w->trials;
@@ -282,8 +284,8 @@ qdqi_trials_rewind(struct qdqi_trials *t, struct qdq_error *err)
     qdqi_feed_close(&t->feed);
     if (t->keeps_inputs)
         return QDQ_OK;
-    const struct qdqi_job *job = t->w->job;
-    return qdqi_feed_open(&job->fixed, job->dataset, &t->options, &t->feed, err);
+    const struct qdqi_attempt *a = t->w->attempt;
+    return qdqi_feed_open(&a->fixed, a->context->dataset, &t->options, &t->feed, err);
 }
 
 enum qdq_code

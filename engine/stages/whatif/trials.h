@@ -16,7 +16,7 @@ struct qdqi_whatif_row {
 };
 
 struct qdqi_whatif {
-    struct qdqi_job *job;
+    const struct qdqi_attempt *attempt;
     struct qdqi_parts parts; /* the model with FakeQuants, split into parts */
     struct qdqi_fakes fakes;
     float *scales;        /* by activation of the plan */

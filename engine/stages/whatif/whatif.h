@@ -8,22 +8,22 @@
 #ifndef QDQI_STAGES_WHATIF_WHATIF_H
 #define QDQI_STAGES_WHATIF_WHATIF_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 #include "stages/whatif/greedy.h"
 
 struct qdqi_whatif;
 struct qdqi_trials;
 
 /*
- * Sets *ret to the job's what-ifs. The first call opens them with these scales, which
- * are borrowed; every layer is then switched off. They stay open until
- * qdqi_whatif_close(), which adds the number of their runs to the report.
- * RUNTIME_MISSING, RUN_FAILED.
+ * Opens the what-ifs of an attempt that has scales, unless they are open, with every layer
+ * switched off. They stay open until qdqi_whatif_close(), also after a failure, which adds the
+ * number of their runs to the report. The plan and the scales are borrowed. RUNTIME_MISSING,
+ * RUN_FAILED.
  */
-enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
-                              struct qdqi_whatif **ret,
+enum qdq_code qdqi_whatif_get(struct qdqi_whatif **whatif,
+                              const struct qdqi_attempt *attempt,
                               struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_whatif_close(struct qdqi_job *job);
+void qdqi_whatif_close(struct qdqi_whatif **whatif, struct qdqi_result *result);
 /* Bounds the bytes of the outputs of parts that are kept from run to run. */
 void qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes);
 /*
@@ -31,7 +31,9 @@ void qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes);
  * closes the what-ifs. Returns QDQ_OK, with err cleared, when the stage can start again
  * from its beginning with half the batch; otherwise it returns `code`.
  */
-enum qdq_code qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code,
+enum qdq_code qdqi_whatif_halve(struct qdqi_whatif **whatif,
+                                struct qdqi_attempt *attempt,
+                                struct qdqi_result *result, enum qdq_code code,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Return the number of layers that the plan quantizes, and layer i of these. */

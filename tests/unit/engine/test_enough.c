@@ -48,10 +48,9 @@ START_TEST(large_outputs_need_fewer_samples)
         outputs[i] = *rows[_i].outputs[i];
     const struct qdq_target target = {.runtime = rows[_i].runtime};
     const struct qdq_spec spec = {.target = &target};
-    const struct qdq_work work = {.spec = &spec};
     struct qdq_model model = {.info = {.n_outputs = rows[_i].n, .outputs = outputs}};
-    const struct qdqi_job job = {.work = &work, .model = &model};
-    ck_assert_int_eq(qdqi_enough_samples(&job, rows[_i].few, rows[_i].least),
+    const struct qdqi_attempt attempt = {.spec = &spec, .model = &model};
+    ck_assert_int_eq(qdqi_enough_samples(&attempt, rows[_i].few, rows[_i].least),
                      rows[_i].enough);
 }
 END_TEST

@@ -7,13 +7,13 @@
 #ifndef QDQI_STAGES_JUDGE_JUDGE_H
 #define QDQI_STAGES_JUDGE_JUDGE_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 struct qdqi_judge;
 
 /* Runs the float model with these samples and keeps its outputs, or those of fewer
    samples if they would take more than 256 MiB. RUNTIME_MISSING, RUN_FAILED. */
-enum qdq_code qdqi_judge_open(struct qdqi_job *job,
+enum qdq_code qdqi_judge_open(const struct qdqi_attempt *attempt,
                               const struct qdqi_feed_options *options,
                               enum qdq_stage stage, struct qdqi_judge **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
@@ -25,14 +25,15 @@ void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
 enum qdq_code qdqi_judge_advance(struct qdqi_judge *judge, int64_t samples,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Judges the job's present plan: *ret_db is the SQNR of the worst float32 output. An output
+/* Judges an attempt that has scales: *ret_db is the SQNR of the worst float32 output. An output
    whose number of elements differs from that of the float model is left out from then on.
    *ret_db is -INFINITY for a candidate that the runtime cannot run, and for one that has no
    other output. A process that judges and has ended is replaced once in a job; without another
    one the literal arithmetic judges from then on. CANNOT_LOAD if the runtime cannot load the
    model that was given either. */
-enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
-                             double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_judge_run(struct qdqi_judge *judge,
+                             const struct qdqi_attempt *attempt, double *ret_db,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* The costs of a candidate. */
 struct qdqi_judged_cost {
@@ -43,10 +44,12 @@ struct qdqi_judged_cost {
 
 /* Warns where the literal arithmetic took over from a runtime that was lost. */
 enum qdq_code qdqi_judge_conclude(const struct qdqi_judge *judge,
+                                  const struct qdqi_attempt *attempt,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Asks for latencies of all candidates from now on. RUNTIME_MISSING, RUN_FAILED, JUDGE_GONE. */
 enum qdq_code qdqi_judge_measure_latency(struct qdqi_judge *judge,
+                                         const struct qdqi_attempt *attempt,
                                          struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns the cost of the candidate that was judged last. */

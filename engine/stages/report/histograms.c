@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/job/histograms.h"
+#include "stages/report/histograms.h"
 
 #include "numbers/range/outline.h"
 
@@ -18,11 +18,11 @@ find_observer(const struct qdqi_map *observers, const char *tensor)
 }
 
 static struct qdqi_map *
-index_observers(struct qdqi_job *job)
+index_observers(const struct qdqi_attempt *a)
 {
-    struct qdqi_map *map = qdqi_map_new(job->scratch);
-    for (size_t i = 0; map && i < job->observers->n; i++) {
-        struct qdqi_observer *row = &job->observers->rows[i];
+    struct qdqi_map *map = qdqi_map_new(a->scratch);
+    for (size_t i = 0; map && i < a->calibrated.observers->n; i++) {
+        struct qdqi_observer *row = &a->calibrated.observers->rows[i];
         if (!qdqi_map_put(map, row->tensor, row))
             return NULL;
     }
@@ -40,26 +40,27 @@ most_bins(size_t n)
 }
 
 enum qdq_code
-qdqi_report_histograms(struct qdqi_job *job, struct qdq_error *err)
+qdqi_report_histograms(const struct qdqi_attempt *a, const struct qdqi_result *result,
+                       struct qdq_error *err)
 {
-    struct qdq_report *r = &job->report->view;
-    const struct qdq_plan_view *plan = &job->plan->view;
-    if (!job->work->histograms || !job->observers)
+    struct qdq_report *r = result->report;
+    const struct qdq_plan_view *plan = &a->plan->view;
+    if (!a->context->work->histograms || !a->calibrated.observers)
         return QDQ_OK;
-    struct qdqi_map *observers = index_observers(job);
+    struct qdqi_map *observers = index_observers(a);
     struct qdq_histogram_report *rows =
-        qdqi_arena_array(job->arena, plan->n_tensors, sizeof *rows);
+        qdqi_arena_array(result->arena, plan->n_tensors, sizeof *rows);
     if (!observers || !rows)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_tensors; i++) {
-        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
-        const struct qdqi_range_use use = {&job->work->spec->calibration, t->format,
+        const struct qdqi_planned_tensor *t = &a->plan->activations[i];
+        const struct qdqi_range_use use = {&a->spec->calibration, t->format,
                                            t->symmetric};
         const struct qdqi_observer *o = find_observer(observers, plan->tensors[i]);
         if (!o)
             continue;
-        if (!qdqi_outline(o, &use, &job->ranges[i], most_bins(plan->n_tensors),
-                          job->arena, &rows[r->n_histograms]))
+        if (!qdqi_outline(o, &use, &a->ranges[i], most_bins(plan->n_tensors),
+                          result->arena, &rows[r->n_histograms]))
             return qdqi_no_memory(err);
         rows[r->n_histograms++].tensor = plan->tensors[i];
     }

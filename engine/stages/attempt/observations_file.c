@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/job/kept.h"
+#include "stages/attempt/observations_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 char *
-qdqi_kept_identity(const struct qdqi_job *job)
+qdqi_kept_identity(const struct qdqi_attempt *a)
 {
-    const struct qdq_work *work = job->work;
-    const char *library = job->engine->library;
-    const bool own = job->observations >= 0;
-    char *key = qdq_observations_identity(work->spec, own ? NULL : work->model_id,
+    const struct qdq_work *work = a->context->work;
+    const char *library = a->context->engine->library;
+    const bool own = a->observations >= 0;
+    char *key = qdq_observations_identity(a->spec, own ? NULL : work->model_id,
                                           own ? NULL : work->dataset_id);
     struct stat st = {.st_size = -1};
     if (library && strchr(library, '/') && stat(library, &st))
         st.st_size = -1;
     char *text = key ? qdqi_arena_printf(
-                           job->scratch, "%sruntime %lld %lld.%09ld\nran on %s\n", key,
+                           a->scratch, "%sruntime %lld %lld.%09ld\nran on %s\n", key,
                            (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                           st.st_mtim.tv_nsec, job->dev ? "cuda" : "cpu")
+                           st.st_mtim.tv_nsec, a->context->dev ? "cuda" : "cpu")
                      : NULL;
     free(key);
     return text;
 }
 
 bool
-qdqi_job_keeps(const struct qdqi_job *job)
+qdqi_attempt_keeps(const struct qdqi_attempt *a)
 {
-    const struct qdq_work *work = job->work;
-    return job->observations >= 0 || qdqi_keeps_observations(work);
+    const struct qdq_work *work = a->context->work;
+    return a->observations >= 0 || qdqi_keeps_observations(work);
 }
 
 bool
@@ -41,23 +41,22 @@ qdqi_keeps_observations(const struct qdq_work *work)
 }
 
 int
-qdqi_kept_file(const struct qdqi_job *job)
+qdqi_kept_file(const struct qdqi_attempt *a)
 {
-    return job->observations >= 0 ? job->observations : job->work->observations;
+    return a->observations >= 0 ? a->observations : a->context->work->observations;
 }
 
 enum qdq_code
-qdqi_kept_write(struct qdqi_job *job, const char *identity,
+qdqi_kept_write(const struct qdqi_attempt *a, const char *identity,
                 const struct qdqi_observed *all,
                 const struct qdqi_observations *earlier,
                 const struct qdqi_observed_rows *rows, struct qdq_error *err)
 {
     struct qdq_error why = {0};
-    if (!qdqi_observations_write(qdqi_kept_file(job), identity, all, earlier, rows,
-                                 &why))
+    if (!qdqi_observations_write(qdqi_kept_file(a), identity, all, earlier, rows, &why))
         return QDQ_OK;
-    return qdqi_warn(
-        &job->warnings, job->arena, err, "observations_not_kept", NULL,
+    return qdqi_attempt_warn(
+        a, err, "observations_not_kept", NULL,
         "a later calibration of the same model and data will run it again: %s",
         why.text);
 }

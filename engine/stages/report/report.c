@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 
 #include "ground/base/host.h"
-#include "stages/job/histograms.h"
+#include "stages/report/histograms.h"
 #include "plan/placement/rules.h"
 #include "qdq/targets.h"
 
@@ -49,20 +49,20 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
 
 /* Adds the ranges of planned activations for which none was given. */
 static enum qdq_code
-add_found_ranges(const struct qdqi_job *job, struct qdq_calibration_spec *c,
+add_found_ranges(const struct qdqi_attempt *a, struct qdq_calibration_spec *c,
                  struct qdq_given_range *ranges, struct qdq_error *err)
 {
-    struct qdqi_map *given = qdqi_map_new(job->scratch);
+    struct qdqi_map *given = qdqi_map_new(a->scratch);
     if (!given)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < c->n_ranges; i++)
         if (!qdqi_map_put(given, ranges[i].tensor, &ranges[i]))
             return qdqi_no_memory(err);
-    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
-        const char *tensor = job->plan->view.tensors[i];
+    for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
+        const char *tensor = a->plan->view.tensors[i];
         if (!qdqi_map_get(given, tensor))
-            ranges[c->n_ranges++] = (struct qdq_given_range){tensor, job->ranges[i].min,
-                                                             job->ranges[i].max};
+            ranges[c->n_ranges++] =
+                (struct qdq_given_range){tensor, a->ranges[i].min, a->ranges[i].max};
     }
     return QDQ_OK;
 }
@@ -70,10 +70,10 @@ add_found_ranges(const struct qdqi_job *job, struct qdq_calibration_spec *c,
 /* Returns the id of the data that the ranges come from: the job's data if it
    calibrated with them, or else the source that the spec names. */
 static const char *
-source_of(const struct qdqi_job *job)
+source_of(const struct qdqi_attempt *a)
 {
-    const char *known = job->work->spec->calibration.source;
-    return known && job->calibrated_samples == 0 ? known : job->work->dataset_id;
+    const char *known = a->spec->calibration.source;
+    return known && a->calibrated.samples == 0 ? known : a->context->work->dataset_id;
 }
 
 /* Clears the questions that only this job answers. The answers are in other members
@@ -99,25 +99,23 @@ clear_questions(struct qdq_spec *frozen)
 }
 
 enum qdq_code
-qdqi_report_freeze(struct qdqi_job *job, struct qdq_error *err)
+qdqi_report_freeze(const struct qdqi_attempt *a, const struct qdqi_result *result,
+                   const char **ret_source, struct qdq_error *err)
 {
-    const struct qdq_work *work = job->work;
     struct qdq_given_range *ranges = NULL;
     struct qdq_spec *frozen =
-        copy_spec(job->arena, job->searched ? job->searched : work->spec,
-                  job->plan->view.n_tensors, &ranges);
-    const char *source = source_of(job);
-    job->source = source ? qdqi_arena_strdup(job->arena, source) : NULL;
-    if (!frozen || (source && !job->source))
+        copy_spec(result->arena, a->planned_by, a->plan->view.n_tensors, &ranges);
+    const char *source = source_of(a);
+    *ret_source = source ? qdqi_arena_strdup(result->arena, source) : NULL;
+    if (!frozen || (source && !*ret_source))
         return qdqi_no_memory(err);
-    enum qdq_code code = add_found_ranges(job, &frozen->calibration, ranges, err);
+    enum qdq_code code = add_found_ranges(a, &frozen->calibration, ranges, err);
     if (code)
         return code;
-    frozen->calibration.source = job->source;
+    frozen->calibration.source = *ret_source;
     clear_questions(frozen);
-    job->report->view.frozen = frozen;
-    job->spec_digest = work->freeze ? work->freeze(work->freeze_arg, frozen) : NULL;
-    return work->freeze && !job->spec_digest ? qdqi_no_memory(err) : QDQ_OK;
+    result->report->frozen = frozen;
+    return QDQ_OK;
 }
 
 /* Returns why the spec has its host. A worker sees only the effective spec, in which
@@ -133,17 +131,18 @@ host_reason(enum qdq_host host)
 
 /* Reports the class of processors, and the rules that depend on it. */
 static enum qdq_code
-report_host(struct qdqi_job *job, struct qdq_error *err)
+report_host(const struct qdqi_attempt *a, const struct qdqi_result *result,
+            struct qdq_error *err)
 {
-    struct qdq_report *r = &job->report->view;
-    const struct qdq_spec *spec = job->work->spec;
+    struct qdq_report *r = result->report;
+    const struct qdq_spec *spec = a->spec;
     const struct qdqi_host_row *row = qdqi_host_row(spec->host);
     struct qdq_rule_report *rules =
-        qdqi_arena_array(job->arena, spec->target->n_rules, sizeof *rules);
+        qdqi_arena_array(result->arena, spec->target->n_rules, sizeof *rules);
     char processor[64];
     qdqi_host_processor(processor, sizeof processor);
     r->host = (struct qdq_host_report){row ? row->name : NULL, host_reason(spec->host),
-                                       qdqi_arena_strdup(job->arena, processor)};
+                                       qdqi_arena_strdup(result->arena, processor)};
     if (!rules || !r->host.processor)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < spec->target->n_rules; i++) {
@@ -159,14 +158,15 @@ report_host(struct qdqi_job *job, struct qdq_error *err)
 
 /* Reports the graph that was planned. Nodes of all nested graphs are in it. */
 static enum qdq_code
-report_edges(struct qdqi_job *job, struct qdq_error *err)
+report_edges(const struct qdqi_attempt *a, const struct qdqi_result *result,
+             struct qdq_error *err)
 {
-    struct qdq_report *r = &job->report->view;
-    const struct qdqi_graph *graph = &job->model->graph;
+    struct qdq_report *r = result->report;
+    const struct qdqi_graph *graph = &a->model->graph;
     size_t room = 0;
     for (size_t i = 0; i < graph->n_nodes; i++)
         room += graph->nodes[i].proto->n_input;
-    struct qdq_edge *edges = qdqi_arena_array(job->arena, room, sizeof *edges);
+    struct qdq_edge *edges = qdqi_arena_array(result->arena, room, sizeof *edges);
     if (!edges)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -182,32 +182,46 @@ report_edges(struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
-enum qdq_code
-qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
+static void
+add_rows(const struct qdqi_attempt_rows *from, struct qdq_report *to)
 {
-    struct qdq_report *r = &job->report->view;
-    const struct qdq_work *work = job->work;
+    to->equalization = from->equalization;
+    to->n_equalization = from->n_equalization;
+    to->smoothing = from->smoothing;
+    to->n_smoothing = from->n_smoothing;
+    to->tensors = from->tensors;
+    to->n_tensors = from->n_tensors;
+    to->weights = from->weights;
+    to->n_weights = from->n_weights;
+    to->floats = from->floats;
+}
+
+enum qdq_code
+qdqi_report_fill(const struct qdqi_attempt *a, const struct qdqi_result *result,
+                 struct qdq_error *err)
+{
+    struct qdq_report *r = result->report;
+    const struct qdq_work *work = a->context->work;
     struct qdq_given_range *ranges;
-    r->model = &job->original->info;
-    r->model_id = job->model_id ? qdqi_arena_strdup(job->arena, job->model_id) : NULL;
+    r->model = &a->context->original->info;
     r->dataset_id =
-        work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
-    r->calibration_samples = job->calibrated_samples - job->skipped_samples;
-    r->inferences = job->inferences;
-    r->reused = job->reused;
-    r->spec = copy_spec(job->arena, job->asked, 0, &ranges);
-    r->device = job->device;
-    r->plan = &job->plan->view;
-    r->size_before = qdqi_model_bytes(job->original);
-    r->warnings = job->warnings.rows;
-    r->n_warnings = job->warnings.n;
-    if (!r->spec || (job->model_id && !r->model_id) ||
-        (work->dataset_id && !r->dataset_id))
+        work->dataset_id ? qdqi_arena_strdup(result->arena, work->dataset_id) : NULL;
+    r->calibration_samples = a->calibrated.samples - a->calibrated.skipped;
+    r->inferences = a->calibrated.inferences;
+    r->reused = a->calibrated.reused;
+    r->spec = copy_spec(result->arena, a->context->asked, 0, &ranges);
+    r->device = a->context->device;
+    r->plan = &a->plan->view;
+    r->size_before = qdqi_model_bytes(a->context->original);
+    r->warnings = a->warnings->list.rows;
+    r->n_warnings = a->warnings->list.n;
+    add_rows(&a->rows, r);
+    if (!r->spec || (work->dataset_id && !r->dataset_id))
         return qdqi_no_memory(err);
-    enum qdq_code code = report_edges(job, err);
+    enum qdq_code code = report_edges(a, result, err);
     if (!code)
-        code = qdqi_report_histograms(job, err);
-    return code ? code : report_host(job, err);
+        code = qdqi_report_histograms(a, result, err);
+    return code ? code : report_host(a, result, err);
 }
 
 struct qdqi_report *
@@ -228,10 +242,7 @@ qdq_report_free(struct qdq_report **report)
     if (!report || !*report)
         return;
     struct qdqi_report *r = (struct qdqi_report *)*report;
-    qdq_plan_free(&r->plan);
-    qdq_model_free(&r->smoothed);
-    qdq_model_free(&r->equalized);
-    qdq_model_free(&r->prepared);
+    qdqi_attempt_free(&r->attempt);
     qdq_model_free(&r->model);
     struct qdqi_arena *arena = r->arena; /* the report itself is in the arena */
     qdqi_arena_free(&arena);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/judge/judge.h"
+#include "stages/candidates/judge.h"
 
 #include "files/data/file.h"
 #include "stages/evaluate/alone.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct qdqi_judge {
-    struct qdqi_job *job;
+    const struct qdqi_context *context;
     struct qdqi_arena *arena;
     struct qdqi_feed_options options;
     struct qdqi_feed *feed;
@@ -49,15 +49,15 @@ report_progress(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
     j->done += (uint64_t)samples;
     if (j->stage == QDQ_N_STAGES)
         return QDQ_OK;
-    return qdqi_job_progress(j->job, j->stage, j->done,
-                             j->total > j->done ? j->total : j->done, err);
+    return qdqi_context_progress(j->context, j->stage, j->done,
+                                 j->total > j->done ? j->total : j->done, err);
 }
 
 static enum qdq_code
-rewind_feed(struct qdqi_judge *j, struct qdq_error *err)
+rewind_feed(struct qdqi_judge *j, const struct qdqi_attempt *a, struct qdq_error *err)
 {
     qdqi_feed_close(&j->feed);
-    return qdqi_feed_open(&j->job->fixed, j->job->dataset, &j->options, &j->feed, err);
+    return qdqi_feed_open(&a->fixed, j->context->dataset, &j->options, &j->feed, err);
 }
 
 static enum qdq_code
@@ -69,7 +69,7 @@ on_run(void *arg, int64_t samples, struct qdq_error *err)
 /* Runs the float model with the samples of the judge, and for a recipe with all samples of the
    evaluation, if the judge's are among them. */
 static enum qdq_code
-run_float(struct qdqi_judge *j, struct qdq_error *err)
+run_float(struct qdqi_judge *j, const struct qdqi_attempt *a, struct qdq_error *err)
 {
     struct qdqi_reference_runs runs = {.samples = j->options,
                                        .needed = qdqi_feed_samples(j->feed),
@@ -78,8 +78,8 @@ run_float(struct qdqi_judge *j, struct qdq_error *err)
                                        .arg = j};
     const size_t own = (size_t)qdqi_feed_runs(j->feed);
     if (j->stage == QDQ_STAGE_RECIPE && runs.needed == (int64_t)own)
-        qdqi_alone_widen(j->job, qdqi_feed_available(j->feed), &runs);
-    enum qdq_code code = qdqi_reference_open(j->job, &runs, &j->reference, err);
+        qdqi_alone_widen(a, qdqi_feed_available(j->feed), &runs);
+    enum qdq_code code = qdqi_reference_open(a, &runs, &j->reference, err);
     if (code)
         return code;
     const size_t first = (size_t)(j->options.first - runs.samples.first);
@@ -92,12 +92,12 @@ run_float(struct qdqi_judge *j, struct qdq_error *err)
 }
 
 static enum qdq_code
-open_judge(struct qdqi_judge *j, struct qdq_error *err)
+open_judge(struct qdqi_judge *j, const struct qdqi_attempt *a, struct qdq_error *err)
 {
-    enum qdq_code code = rewind_feed(j, err);
+    enum qdq_code code = rewind_feed(j, a, err);
     if (code)
         return code;
-    j->n_outputs = j->job->model->info.n_outputs;
+    j->n_outputs = a->model->info.n_outputs;
     j->metrics = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->metrics);
     j->differs = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->differs);
     j->skips = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->skips);
@@ -107,23 +107,23 @@ open_judge(struct qdqi_judge *j, struct qdq_error *err)
     if (j->fd < 0)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "opening a temporary file: %s", strerror(errno));
-    return run_float(j, err);
+    return run_float(j, a, err);
 }
 
 enum qdq_code
-qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
+qdqi_judge_open(const struct qdqi_attempt *a, const struct qdqi_feed_options *options,
                 enum qdq_stage stage, struct qdqi_judge **ret, struct qdq_error *err)
 {
     struct qdqi_judge *j = calloc(1, sizeof *j);
     if (!j)
         return qdqi_no_memory(err);
-    *j = (struct qdqi_judge){.job = job,
+    *j = (struct qdqi_judge){.context = a->context,
                              .arena = qdqi_arena_new(),
                              .options = *options,
                              .stage = stage,
-                             .plain = qdqi_deployed_runs(job),
+                             .plain = qdqi_deployed_runs(a->context),
                              .fd = -1};
-    enum qdq_code code = j->arena ? open_judge(j, err) : qdqi_no_memory(err);
+    enum qdq_code code = j->arena ? open_judge(j, a, err) : qdqi_no_memory(err);
     if (code)
         qdqi_judge_close(&j);
     else
@@ -138,7 +138,7 @@ qdqi_judge_close(struct qdqi_judge **judge)
     if (!j)
         return;
     if (j->stage == QDQ_STAGE_RECIPE)
-        qdqi_judged_keep_reference(j->job, &j->reference);
+        qdqi_judged_keep_reference(j->context, &j->reference);
     qdqi_reference_close(&j->reference);
     if (j->fd >= 0)
         close(j->fd);
@@ -168,14 +168,15 @@ qdqi_judge_samples(const struct qdqi_judge *j)
 }
 
 enum qdq_code
-qdqi_judge_measure_latency(struct qdqi_judge *j, struct qdq_error *err)
+qdqi_judge_measure_latency(struct qdqi_judge *j, const struct qdqi_attempt *a,
+                           struct qdq_error *err)
 {
     struct qdq_error why = {0};
     if (j->pace)
         return QDQ_OK;
-    enum qdq_code code = qdqi_pace_open(j->job, &j->pace, &why);
+    enum qdq_code code = qdqi_pace_open(a, &j->pace, &why);
     if (code == QDQ_JUDGE_GONE)
-        return qdqi_pace_open(j->job, &j->pace, err);
+        return qdqi_pace_open(a, &j->pace, err);
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
 }
@@ -199,34 +200,36 @@ qdqi_judge_advance(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_judge_conclude(const struct qdqi_judge *j, struct qdq_error *err)
+qdqi_judge_conclude(const struct qdqi_judge *j, const struct qdqi_attempt *a,
+                    struct qdq_error *err)
 {
     return !j->lost ? QDQ_OK
-                    : qdqi_warn(&j->job->warnings, j->job->arena, err,
-                                "judged_literally", NULL,
-                                "some candidates were compared by the literal "
-                                "arithmetic, and not as deployed: %s",
-                                j->lost);
+                    : qdqi_attempt_warn(a, err, "judged_literally", NULL,
+                                        "some candidates were compared by the literal "
+                                        "arithmetic, and not as deployed: %s",
+                                        j->lost);
 }
 
 /* --- a candidate ----------------------------------------------------------- */
 
 static enum qdq_code
-write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
+write_candidate(struct qdqi_judge *j, const struct qdqi_attempt *a,
                 struct qdq_error *err)
 {
-    struct qdqi_job *job = j->job;
     const struct qdqi_target target = {
         .fd = j->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
+    struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_edited edited;
     struct qdqi_written written;
-    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
-                                           job->scratch, &edited, err);
-    if (code ||
-        (code = qdqi_model_write_result(job->model, &edited, &target, &written, err)))
-        return code;
-    j->cost.bytes = written.model + written.data;
-    return QDQ_OK;
+    enum qdq_code code = arena ? qdqi_insert_pairs(a->model, a->plan, &a->scales, NULL,
+                                                   0, arena, &edited, err)
+                               : qdqi_no_memory(err);
+    if (!code)
+        code = qdqi_model_write_result(a->model, &edited, &target, &written, err);
+    if (!code)
+        j->cost.bytes = written.model + written.data;
+    qdqi_arena_free(&arena);
+    return code;
 }
 
 /* Opens a candidate as it would be deployed, or with the literal arithmetic. */
@@ -236,9 +239,9 @@ open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
 {
     struct qdqi_deploy deploy;
     const struct qdqi_deploy_options options = {.literal = !j->plain, .traced = true};
-    enum qdq_code code = j->plain
-                             ? qdqi_deployed_runtime(j->job, &deploy, err)
-                             : qdqi_engine_deploy_literal(j->job->engine, &deploy, err);
+    enum qdq_code code =
+        j->plain ? qdqi_deployed_runtime(j->context, &deploy, err)
+                 : qdqi_engine_deploy_literal(j->context->engine, &deploy, err);
     return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
 }
 
@@ -275,7 +278,7 @@ leave_out_differing(struct qdqi_judge *j)
 }
 
 static double
-worst_output(struct qdqi_judge *j)
+worst_output(struct qdqi_judge *j, const struct qdqi_attempt *a)
 {
     double worst = INFINITY;
     struct qdq_output_report figures;
@@ -290,26 +293,25 @@ worst_output(struct qdqi_judge *j)
             return -INFINITY;
         worst = fmin(worst, figures.sqnr_db);
         j->agreement = fmin(j->agreement, figures.top1_agreement);
-        if (qdqi_output_may_list_classes(j->job->model, i))
+        if (qdqi_output_may_list_classes(a->model, i))
             j->top1 = fmin(j->top1, figures.top1_agreement);
     }
     return worst;
 }
 
 static enum qdq_code
-run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
-              struct qdq_error *err)
+run_candidate(struct qdqi_judge *j, const struct qdqi_attempt *a,
+              const struct qdqi_deployed_model *candidate, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
     int64_t samples;
     size_t n;
-    enum qdq_code code = rewind_feed(j, err);
+    enum qdq_code code = rewind_feed(j, a, err);
     for (size_t run = 0; !code && run < j->n_runs; run++) {
         if ((code = qdqi_feed_next(j->feed, &inputs, &samples, err)) ||
-            (code = qdqi_deployed_model_run(candidate, inputs,
-                                            j->job->model->info.n_inputs, &outputs, &n,
-                                            NULL, err)))
+            (code = qdqi_deployed_model_run(candidate, inputs, a->model->info.n_inputs,
+                                            &outputs, &n, NULL, err)))
             break;
         compare(j, run, outputs, n, samples);
         j->cost.samples += samples;
@@ -320,7 +322,8 @@ run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
 
 /* Judges the candidate that was written, which may stay open. */
 static enum qdq_code
-judge_once(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err)
+judge_once(struct qdqi_judge *j, const struct qdqi_attempt *a, struct qdq_model **model,
+           struct qdq_error *err)
 {
     struct qdqi_deployed_model candidate = {0};
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
@@ -328,41 +331,43 @@ judge_once(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err
     j->cost.samples = 0;
     enum qdq_code code = open_candidate(j, *model, &candidate, err);
     if (!code)
-        code = run_candidate(j, &candidate, err);
+        code = run_candidate(j, a, &candidate, err);
     if (!code && j->pace)
         code = qdqi_pace_measure(j->pace, *model, &j->cost.latency_ratio, err);
     if (!code)
-        qdqi_judged_keep(j->job, model, &candidate);
+        qdqi_judged_keep(j->context, model, &candidate);
     qdqi_deployed_model_close(&candidate);
     return code;
 }
 
 /* Judges the candidate by another process in the place of one that is gone. */
 static enum qdq_code
-judge_again(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err)
+judge_again(struct qdqi_judge *j, const struct qdqi_attempt *a,
+            struct qdq_model **model, struct qdq_error *err)
 {
     const bool paced = j->pace != NULL;
     qdqi_pace_close(&j->pace);
-    enum qdq_code code = paced ? qdqi_pace_open(j->job, &j->pace, err) : QDQ_OK;
-    return code ? code : judge_once(j, model, err);
+    enum qdq_code code = paced ? qdqi_pace_open(a, &j->pace, err) : QDQ_OK;
+    return code ? code : judge_once(j, a, model, err);
 }
 
 /* Judges the candidate as deployed, or else by the literal arithmetic from now on. */
 static enum qdq_code
-judge_anyhow(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *err)
+judge_anyhow(struct qdqi_judge *j, const struct qdqi_attempt *a,
+             struct qdq_model **model, struct qdq_error *err)
 {
     struct qdq_error first = {0}, second = {0};
-    enum qdq_code code = judge_once(j, model, &first);
+    enum qdq_code code = judge_once(j, a, model, &first);
     const struct qdq_error *why = &first;
     if (code == QDQ_JUDGE_GONE) {
-        code = judge_again(j, model, &second);
+        code = judge_again(j, a, model, &second);
         why = &second;
     }
     if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && j->plain)) {
         j->plain = false;
         qdqi_pace_close(&j->pace);
         j->lost = qdqi_arena_strdup(j->arena, why->text);
-        return j->lost ? judge_once(j, model, err) : qdqi_no_memory(err);
+        return j->lost ? judge_once(j, a, model, err) : qdqi_no_memory(err);
     }
     return code ? qdq_error_set(err, code, why->kind, why->where, "%s", why->text)
                 : QDQ_OK;
@@ -370,28 +375,28 @@ judge_anyhow(struct qdqi_judge *j, struct qdq_model **model, struct qdq_error *e
 
 /* Writes a candidate into the file, in the place of the one before. */
 static enum qdq_code
-write_next(struct qdqi_judge *j, const struct qdqi_scales *scales,
-           struct qdq_model **ret, struct qdq_error *err)
+write_next(struct qdqi_judge *j, const struct qdqi_attempt *a, struct qdq_model **ret,
+           struct qdq_error *err)
 {
-    qdqi_judged_drop(j->job);
-    enum qdq_code code = write_candidate(j, scales, err);
+    qdqi_judged_drop(j->context);
+    enum qdq_code code = write_candidate(j, a, err);
     return code ? code : qdq_model_open(j->fd, ret, err);
 }
 
 enum qdq_code
-qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *ret_db,
+qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_attempt *a, double *ret_db,
                struct qdq_error *err)
 {
     struct qdq_model *model = NULL;
     struct qdq_error why = {0};
     j->cost = (struct qdqi_judged_cost){.latency_ratio = NAN};
-    enum qdq_code code = write_next(j, scales, &model, &why);
+    enum qdq_code code = write_next(j, a, &model, &why);
     if (!code)
-        code = judge_anyhow(j, &model, &why);
+        code = judge_anyhow(j, a, &model, &why);
     qdq_model_free(&model);
-    *ret_db = code ? -INFINITY : worst_output(j);
+    *ret_db = code ? -INFINITY : worst_output(j, a);
     if (code == QDQ_RUN_FAILED && j->plain)
-        return qdqi_deployed_check_given(j->job, err);
+        return qdqi_deployed_check_given(j->context, err);
     return code && code != QDQ_RUN_FAILED
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : QDQ_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/job/roundings.h"
+#include "stages/attempt/roundings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,13 @@ struct qdqi_kept_rounded {
 
 static const uint64_t most = (uint64_t)256 << 20; /* bytes that a job keeps */
 
-enum qdq_code
-qdqi_roundings_begin(struct qdqi_job *job, struct qdq_error *err)
+void
+qdqi_roundings_begin(struct qdqi_attempt *a)
 {
-    if (!job->moments || job->roundings_left)
-        return QDQ_OK;
-    job->roundings_left = qdqi_arena_alloc(job->scratch, sizeof *job->roundings_left);
-    if (!job->roundings_left)
-        return qdqi_no_memory(err);
-    *job->roundings_left = most;
-    return QDQ_OK;
+    if (!a->moments || a->moments->keeps_roundings)
+        return;
+    a->moments->keeps_roundings = true;
+    a->moments->roundings_left = most;
 }
 
 /* Returns a copy of n elements of that size, or NULL. */

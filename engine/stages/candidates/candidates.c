@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/judge/candidates.h"
+#include "stages/candidates/candidates.h"
 
 #include "stages/evaluate/enough.h"
-#include "stages/job/roundings.h"
+#include "stages/attempt/roundings.h"
 #include "files/model/view.h"
-#include "files/model/write.h"
 #include "plan/placement/target.h"
 #include "numbers/range/outline.h"
-#include "stages/replan/replan.h"
+#include "stages/attempt/leave.h"
 #include "stages/scale/scale.h"
 
 #include <math.h>
@@ -27,7 +26,7 @@ enum {
 static bool
 may_stay_float(const struct qdqi_candidates *r, const struct qdq_layer *layer)
 {
-    const struct qdqi_hooks *hooks = r->job->work->spec->target->hooks;
+    const struct qdqi_hooks *hooks = r->attempt->spec->target->hooks;
     return (layer->n_inputs > 0 || layer->weight_input >= 0) &&
            (r->selected || strncmp(layer->reason, "default", strlen("default")) == 0) &&
            !(hooks->follows && hooks->follows(layer));
@@ -46,9 +45,9 @@ elements_of(const struct qdqi_planned_weight *w)
 /* Returns an estimate of the layer's multiplications, in proportion to those of other
    layers: the number of elements of its weights. */
 static double
-cost_of(const struct qdqi_job *job, const struct qdq_layer *layer)
+cost_of(const struct qdqi_attempt *a, const struct qdq_layer *layer)
 {
-    const struct qdqi_planned_weight *weights = job->plan->weights;
+    const struct qdqi_planned_weight *weights = a->plan->weights;
     if (layer->weight_input < 0)
         return 1;
     return elements_of(&weights[layer->weight_row]) +
@@ -60,11 +59,12 @@ cost_of(const struct qdqi_job *job, const struct qdq_layer *layer)
 /* Returns the observers of the calibration by the names of their tensors; NULL when out of
    memory. */
 static struct qdqi_map *
-index_observers(const struct qdqi_job *job)
+index_observers(const struct qdqi_attempt *a)
 {
-    struct qdqi_map *map = qdqi_map_new(job->scratch);
-    for (size_t i = 0; map && job->observers && i < job->observers->n; i++) {
-        struct qdqi_observer *row = &job->observers->rows[i];
+    struct qdqi_map *map = qdqi_map_new(a->scratch);
+    for (size_t i = 0; map && a->calibrated.observers && i < a->calibrated.observers->n;
+         i++) {
+        struct qdqi_observer *row = &a->calibrated.observers->rows[i];
         if (!qdqi_map_put(map, row->tensor, row))
             return NULL;
     }
@@ -73,18 +73,18 @@ index_observers(const struct qdqi_job *job)
 
 /* Returns the noise of some of the planned tensors by themselves, in parts of their signal. */
 static double
-noise_of(const struct qdqi_job *job, const struct qdqi_map *observers,
+noise_of(const struct qdqi_attempt *a, const struct qdqi_map *observers,
          const size_t *rows, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        const size_t leader = job->plan->activations[rows[i]].leader;
-        const struct qdqi_planned_tensor *t = &job->plan->activations[leader];
-        const struct qdqi_range_use use = {&job->work->spec->calibration, t->format,
+        const size_t leader = a->plan->activations[rows[i]].leader;
+        const struct qdqi_planned_tensor *t = &a->plan->activations[leader];
+        const struct qdqi_range_use use = {&a->spec->calibration, t->format,
                                            t->symmetric};
         const struct qdqi_observer *o =
-            qdqi_map_get(observers, job->plan->view.tensors[leader]);
-        sum += o ? qdqi_outline_noise(o, &use, &job->ranges[leader]) : 0;
+            qdqi_map_get(observers, a->plan->view.tensors[leader]);
+        sum += o ? qdqi_outline_noise(o, &use, &a->ranges[leader]) : 0;
     }
     return sum;
 }
@@ -92,25 +92,25 @@ noise_of(const struct qdqi_job *job, const struct qdqi_map *observers,
 enum qdq_code
 qdqi_candidates_find(struct qdqi_candidates *r, struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &r->job->plan->view;
-    r->names = qdqi_arena_array(r->job->arena, plan->n_layers + 1, sizeof *r->names);
-    r->costs = qdqi_arena_array(r->job->scratch, plan->n_layers + 1, sizeof *r->costs);
-    r->noise = qdqi_arena_array(r->job->scratch, plan->n_layers + 1, sizeof *r->noise);
-    const struct qdqi_map *observers = index_observers(r->job);
+    const struct qdq_plan_view *plan = &r->attempt->plan->view;
+    r->names = qdqi_arena_array(r->result->arena, plan->n_layers + 1, sizeof *r->names);
+    r->costs =
+        qdqi_arena_array(r->result->scratch, plan->n_layers + 1, sizeof *r->costs);
+    r->noise =
+        qdqi_arena_array(r->result->scratch, plan->n_layers + 1, sizeof *r->noise);
+    const struct qdqi_map *observers = index_observers(r->attempt);
     if (!r->names || !r->costs || !r->noise || !observers)
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_roundings_begin(r->job, err);
-    if (code)
-        return code;
+    qdqi_roundings_begin(r->attempt);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (!may_stay_float(r, layer))
             continue;
-        r->costs[r->n] = cost_of(r->job, layer);
+        r->costs[r->n] = cost_of(r->attempt, layer);
         r->noise[r->n] =
-            noise_of(r->job, observers, layer->input_rows, layer->n_inputs) +
-            noise_of(r->job, observers, layer->output_rows, layer->n_outputs);
-        r->names[r->n] = qdqi_arena_strdup(r->job->arena, layer->name);
+            noise_of(r->attempt, observers, layer->input_rows, layer->n_inputs) +
+            noise_of(r->attempt, observers, layer->output_rows, layer->n_outputs);
+        r->names[r->n] = qdqi_arena_strdup(r->result->arena, layer->name);
         if (!r->names[r->n++])
             return qdqi_no_memory(err);
     }
@@ -145,37 +145,26 @@ excess_of(double value, double bound)
 }
 
 enum qdq_code
-qdqi_candidates_judge(struct qdqi_candidates *r, const struct qdqi_scales *scales,
+qdqi_candidates_judge(struct qdqi_candidates *r, const struct qdqi_attempt *a,
                       struct qdqi_grade *ret, struct qdq_error *err)
 {
     double db;
-    enum qdq_code code = qdqi_judge_run(r->judge, scales, &db, err);
+    enum qdq_code code = qdqi_judge_run(r->judge, a, &db, err);
     if (code)
         return code;
     const struct qdqi_judged_cost cost = qdqi_judge_cost(r->judge);
-    const double before = (double)qdqi_model_bytes(r->job->original);
+    const double before = (double)qdqi_model_bytes(a->context->original);
     *ret = (struct qdqi_grade){
         .sqnr_db = db,
         .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA) / before : NAN,
         .latency_ratio = cost.latency_ratio,
         .samples = cost.samples,
-        .is_float = r->job->plan->view.n_quantized == 0};
+        .is_float = a->plan->view.n_quantized == 0};
     ret->excess = fmax(excess_of(ret->size_ratio, r->max_size),
                        excess_of(ret->latency_ratio, r->max_latency));
     if (qdqi_judge_top1(r->judge) < r->min_top1)
         ret->sqnr_db = fmin(ret->sqnr_db, r->goal_db - 1);
     return QDQ_OK;
-}
-
-static enum qdq_code
-try_names(struct qdqi_candidates *r, const char *const *names, size_t n,
-          struct qdqi_grade *ret, struct qdq_error *err)
-{
-    struct qdqi_scales scales = {0};
-    enum qdq_code code = qdqi_plan_leaving(r->job, names, n, r->reason, err);
-    if (!code)
-        code = qdqi_choose_scales(r->job, &scales, err);
-    return code ? code : qdqi_candidates_judge(r, &scales, ret, err);
 }
 
 struct qdqi_grade
@@ -188,69 +177,74 @@ qdqi_no_grade(const struct qdqi_candidates *r)
                                .latency_ratio = NAN};
 }
 
-bool
-qdqi_is_of_candidate(enum qdq_code code)
+/* Returns whether an error says only that a candidate cannot be made. */
+static bool
+is_of_candidate(enum qdq_code code)
 {
-    return code == QDQ_INTERNAL || code == QDQ_CASE_FAILED || code == QDQ_UNSUPPORTED ||
-           code == QDQ_INVALID_SPEC;
+    return code == QDQ_CASE_FAILED || code == QDQ_NOT_OBSERVED ||
+           code == QDQ_UNSUPPORTED || code == QDQ_INVALID_SPEC;
 }
 
-/* The job is as before when this returns: a trial makes everything in an arena of its
-   own. */
+enum qdq_code
+qdqi_candidates_outcome(const struct qdqi_candidates *r, enum qdq_code code,
+                        const struct qdq_error *why, struct qdqi_grade *ret,
+                        struct qdq_error *err)
+{
+    if (!is_of_candidate(code))
+        return code ? qdq_error_set(err, code, why->kind, why->where, "%s", why->text)
+                    : QDQ_OK;
+    *ret = qdqi_no_grade(r);
+    return QDQ_OK;
+}
+
+/* Makes a trial with some layers in float beside the attempt, and judges it. */
+static enum qdq_code
+try_leaving(struct qdqi_candidates *r, const bool *is_float, struct qdqi_grade *ret,
+            struct qdq_error *err)
+{
+    struct qdqi_attempt *trial = NULL;
+    struct qdqi_left left = {.reason = r->reason};
+    enum qdq_code code = qdqi_attempt_derive(r->attempt, &trial, err);
+    if (!code)
+        code =
+            qdqi_candidates_list(r, is_float, trial->arena, &left.names, &left.n, err);
+    if (!code && left.n > 0 && !(code = qdqi_attempt_leave(trial, &left, err)))
+        code = qdqi_choose_scales(trial, err);
+    if (!code)
+        code = qdqi_candidates_judge(r, left.n > 0 ? trial : r->attempt, ret, err);
+    qdqi_attempt_free(&trial);
+    return code;
+}
+
 enum qdq_code
 qdqi_candidates_score(void *arg, const bool *is_float, struct qdqi_grade *ret,
                       struct qdq_error *err)
 {
-    struct qdqi_candidates *r = arg;
-    struct qdqi_job *job = r->job;
-    const struct qdqi_job before = *job;
-    const struct qdq_report view = job->report->view;
-    const char *const *names = NULL;
     struct qdq_error why = {0};
-    size_t n = 0;
-    job->arena = job->scratch = qdqi_arena_new();
-    /* The trial's warnings are its own: the choice of scales changes the list in place. */
-    job->warnings = (struct qdqi_warnings){0};
-    job->first_scale_warning = job->n_scale_warnings = 0;
-    enum qdq_code code =
-        job->arena ? qdqi_candidates_list(r, is_float, job->arena, &names, &n, &why)
-                   : qdqi_no_memory(&why);
-    if (!code)
-        code = n > 0 ? try_names(r, names, n, ret, &why)
-                     : qdqi_candidates_judge(r, r->scales, ret, &why);
-    if (job->plan != before.plan)
-        qdq_plan_free(&job->plan);
-    qdqi_arena_free(&job->scratch);
-    *job = before;
-    job->report->plan = before.plan;
-    job->report->view = view;
-    if (qdqi_is_of_candidate(code)) {
-        *ret = qdqi_no_grade(r);
-        return QDQ_OK;
-    }
-    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
-                : QDQ_OK;
+    const enum qdq_code code = try_leaving(arg, is_float, ret, &why);
+    return qdqi_candidates_outcome(arg, code, &why, ret, err);
 }
 
 /* --- samples --------------------------------------------------------------- */
 
 enum qdq_code
-qdqi_candidates_samples(const struct qdqi_job *job, int64_t times,
+qdqi_candidates_samples(const struct qdqi_attempt *a, int64_t times,
                         struct qdqi_feed_options *options, int64_t *ret_bound,
                         struct qdq_error *err)
 {
     struct qdqi_feed *feed = NULL;
-    enum qdq_code code = qdqi_feed_open(&job->fixed, job->dataset, options, &feed, err);
+    enum qdq_code code =
+        qdqi_feed_open(&a->fixed, a->context->dataset, options, &feed, err);
     if (code)
         return code;
-    int64_t all = qdqi_feed_available(feed), first = job->calibrated_samples;
+    int64_t all = qdqi_feed_available(feed), first = a->calibrated.samples;
     int64_t fresh = all - first;
     qdqi_feed_close(&feed);
-    *ret_bound = 2 * times * (first + (int64_t)job->to_evaluate);
+    *ret_bound = 2 * times * (first + (int64_t)a->context->account->to_evaluate);
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < FEWEST ? FEWEST : wanted;
     /* Fewer samples of large outputs leave as many candidates. */
-    const int64_t few = qdqi_enough_samples(job, wanted, LEAST);
+    const int64_t few = qdqi_enough_samples(a, wanted, LEAST);
     *ret_bound = few < wanted ? *ret_bound * few / wanted : *ret_bound;
     wanted = few > all ? all : few;
     const bool enough = fresh >= FEWEST || fresh >= wanted;

@@ -6,17 +6,18 @@
 #ifndef QDQI_STAGES_JUDGE_CANDIDATES_H
 #define QDQI_STAGES_JUDGE_CANDIDATES_H
 
-#include "stages/judge/judge.h"
-#include "stages/judge/grade.h"
+#include "stages/candidates/judge.h"
+#include "stages/candidates/grade.h"
+#include "stages/report/report.h"
 
 /* The number of candidates for which a bound on the inferences should be enough. */
 enum { QDQI_CANDIDATES = 48 };
 
 struct qdqi_candidates {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt; /* that the candidates differ from, with scales */
+    struct qdqi_result *result;
     struct qdqi_judge *judge;
-    const struct qdqi_scales *scales; /* of the job's plan */
-    const char *reason;               /* of the layers that stay in float; a literal */
+    const char *reason; /* of the layers that stay in float; a literal */
     bool selected; /* layers that an entry or a case selects may stay in float, too */
     double goal_db;
     /* A candidate with a lower top-1 agreement is not as good as goal_db; NAN: none. */
@@ -42,14 +43,19 @@ enum qdq_code qdqi_candidates_list(const struct qdqi_candidates *candidates,
                                    const char *const **ret, size_t *ret_n,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns whether an error says only that a candidate cannot be made, and the score of such
-   a candidate. */
-bool qdqi_is_of_candidate(enum qdq_code code);
+/* Returns the score of a candidate that cannot be made. */
 struct qdqi_grade qdqi_no_grade(const struct qdqi_candidates *candidates);
 
-/* Judges the job's present plan. */
+/* Decides what a trial that ended with `code` and `why` means: an error that says only that
+   this candidate cannot be made is a score, every other one ends the job. */
+enum qdq_code qdqi_candidates_outcome(const struct qdqi_candidates *candidates,
+                                      enum qdq_code code, const struct qdq_error *why,
+                                      struct qdqi_grade *ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Judges an attempt that has scales. */
 enum qdq_code qdqi_candidates_judge(struct qdqi_candidates *candidates,
-                                    const struct qdqi_scales *scales,
+                                    const struct qdqi_attempt *attempt,
                                     struct qdqi_grade *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
@@ -63,7 +69,7 @@ enum qdq_code qdqi_candidates_score(void *arg, const bool *is_float,
  * where these are too few to judge by, its last ones, too. *ret_bound is twice the inferences of calibration and evaluation,
  * `times` over; a bound that is counted in inferences does not depend on the time.
  */
-enum qdq_code qdqi_candidates_samples(const struct qdqi_job *job, int64_t times,
+enum qdq_code qdqi_candidates_samples(const struct qdqi_attempt *a, int64_t times,
                                       struct qdqi_feed_options *options,
                                       int64_t *ret_bound,
                                       struct qdq_error *err) QDQ_MUST_CHECK;

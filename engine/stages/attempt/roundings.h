@@ -4,10 +4,10 @@
  * a job tries several plans: most of their weights are rounded the same way. They are kept
  * with the moments, so they are never those of another model or of other data.
  */
-#ifndef QDQI_STAGES_JOB_ROUNDINGS_H
-#define QDQI_STAGES_JOB_ROUNDINGS_H
+#ifndef QDQI_STAGES_ATTEMPT_ROUNDINGS_H
+#define QDQI_STAGES_ATTEMPT_ROUNDINGS_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 /* Everything besides weight and moments that rounding depends on. */
 struct qdqi_rounded_key {
@@ -29,10 +29,9 @@ struct qdqi_rounded_weight {
         *why; /* the integers are the nearest ones; a literal. NULL: they are not */
 };
 
-/* Begins to keep the roundings of the job's present moments, if it has any: plans are going to
-   be tried. NO_MEMORY. */
-enum qdq_code qdqi_roundings_begin(struct qdqi_job *job,
-                                   struct qdq_error *err) QDQ_MUST_CHECK;
+/* Begins to keep the roundings of the attempt's moments, if it has any: plans are going to be
+   tried. */
+void qdqi_roundings_begin(struct qdqi_attempt *attempt);
 
 /* Returns what was kept, or NULL. */
 const struct qdqi_rounded_weight *
