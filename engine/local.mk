@@ -97,20 +97,20 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \
 	engine/transform/equalize/rescale.c engine/transform/equalize/rescale.h \
 	engine/transform/equalize/weight.c engine/transform/equalize/weight.h \
-	engine/stages/evaluate/alone.c engine/stages/evaluate/alone.h \
+	engine/stages/evaluate/deployed_first.c engine/stages/evaluate/deployed_first.h \
 	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
-	engine/stages/evaluate/compared.c engine/stages/evaluate/compared.h \
+	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
-	engine/stages/evaluate/enough.c engine/stages/evaluate/enough.h \
+	engine/stages/evaluate/sample_choice.c engine/stages/evaluate/sample_choice.h \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
-	engine/stages/evaluate/judged.c engine/stages/evaluate/judged.h \
+	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
-	engine/stages/evaluate/traced.c engine/stages/evaluate/traced.h \
+	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
 	engine/stages/profile/pace.c engine/stages/profile/pace.h \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
-	engine/stages/profile/sides.c engine/stages/profile/sides.h \
+	engine/stages/profile/timed_models.c engine/stages/profile/timed_models.h \
 	engine/run/session/trace.c engine/run/session/trace.h \
 	engine/stages/attempt/attempt.c engine/stages/attempt/attempt.h \
 	engine/stages/attempt/context.c engine/stages/attempt/context.h \
@@ -121,7 +121,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/attempt/warnings.c engine/stages/attempt/warnings.h \
 	engine/stages/candidates/candidates.c engine/stages/candidates/candidates.h \
 	engine/stages/candidates/grade.h \
-	engine/stages/candidates/judge.c engine/stages/candidates/judge.h \
+	engine/stages/candidates/comparer.c engine/stages/candidates/comparer.h \
 	engine/stages/candidates/make.c engine/stages/candidates/make.h \
 	engine/stages/job/engine.c engine/stages/job/engine.h \
 	engine/stages/job/runtimes.c \
@@ -270,7 +270,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/whatif/refine.c engine/stages/whatif/refine.h \
 	engine/stages/whatif/search.c engine/stages/whatif/search.h \
 	engine/stages/whatif/sensitivity.c engine/stages/whatif/sensitivity.h \
-	engine/stages/whatif/trials.c engine/stages/whatif/trials.h \
+	engine/stages/whatif/replay.c engine/stages/whatif/internals.h \
 	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 
 # The targets, in the order of GET /v1/targets; the first is that of a spec without one.

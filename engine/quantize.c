@@ -10,7 +10,7 @@
 #include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/evaluate.h"
-#include "stages/evaluate/judged.h"
+#include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
 #include "stages/profile/profile.h"
 #include "stages/recipe/advise.h"
@@ -236,18 +236,19 @@ write_edited(struct walk *w, const struct qdqi_edited *edited, struct qdq_error 
     const struct qdqi_tasks tasks = {w->context.engine->executor,
                                      w->context.engine->threads, on_written,
                                      &w->context};
-    const struct qdqi_late late = {SOURCE_MODEL, work->model_id, wait_for_id, w};
-    const struct qdqi_target target = {
+    const struct qdqi_pending_id pending_id = {SOURCE_MODEL, work->model_id,
+                                               wait_for_id, w};
+    const struct qdqi_destination destination = {
         .fd = work->output,
         .data = work->output_data,
         .name = work->output_data_name,
         .external = w->spec->external_data,
         .tasks = &tasks,
-        .late = work->late_id ? &late : NULL,
+        .pending_id = work->late_id ? &pending_id : NULL,
     };
     struct qdqi_written written = {0};
     enum qdq_code code =
-        qdqi_model_write_result(a->model, edited, &target, &written, err);
+        qdqi_model_write_result(a->model, edited, &destination, &written, err);
     report->size_after = written.model + written.data;
     report->external_bytes = written.data;
     a->effort.threads = qdqi_context_threads(&w->context);
@@ -531,7 +532,7 @@ conclude(struct walk *w, struct qdq_error *err)
 static void
 close_walk(struct walk *w)
 {
-    qdqi_judged_drop(&w->context);
+    qdqi_last_candidate_drop(&w->context);
     qdqi_reference_close(&w->last_candidate.reference);
     qdqi_engine_release_judge(w->context.engine);
     qdqi_whatif_close(&w->whatif, &w->result);

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "numbers/range/method.h"
 #include "stages/job/engine.h"
 #include "emulated.h"
 #include "run/operators/device_memory.h"

@@ -60,7 +60,7 @@ struct qdqi_attempt_rows {
     const struct qdq_float_report *floats;
 };
 
-/* What the making of an attempt takes. */
+/* The work that the present stage has put into an attempt. */
 struct qdqi_effort {
     int threads;    /* that the engine's own work could use */
     uint64_t bytes; /* of models and weights that it dealt with */

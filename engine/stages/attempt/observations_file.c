@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 char *
-qdqi_kept_identity(const struct qdqi_attempt *a)
+qdqi_observations_file_identity(const struct qdqi_attempt *a)
 {
     const struct qdq_work *work = a->context->work;
     const char *library = a->context->engine->library;
@@ -41,19 +41,21 @@ qdqi_keeps_observations(const struct qdq_work *work)
 }
 
 int
-qdqi_kept_file(const struct qdqi_attempt *a)
+qdqi_observations_file(const struct qdqi_attempt *a)
 {
     return a->observations >= 0 ? a->observations : a->context->work->observations;
 }
 
 enum qdq_code
-qdqi_kept_write(const struct qdqi_attempt *a, const char *identity,
-                const struct qdqi_observed *all,
-                const struct qdqi_observations *earlier,
-                const struct qdqi_observed_rows *rows, struct qdq_error *err)
+qdqi_observations_file_write(const struct qdqi_attempt *a, const char *identity,
+                             const struct qdqi_observed *all,
+                             const struct qdqi_observations *earlier,
+                             const struct qdqi_observed_rows *rows,
+                             struct qdq_error *err)
 {
     struct qdq_error why = {0};
-    if (!qdqi_observations_write(qdqi_kept_file(a), identity, all, earlier, rows, &why))
+    if (!qdqi_observations_write(qdqi_observations_file(a), identity, all, earlier,
+                                 rows, &why))
         return QDQ_OK;
     return qdqi_attempt_warn(
         a, err, "observations_not_kept", NULL,

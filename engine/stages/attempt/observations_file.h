@@ -12,20 +12,21 @@ bool qdqi_keeps_observations(const struct qdq_work *work);
 bool qdqi_attempt_keeps(const struct qdqi_attempt *a);
 
 /* Returns the descriptor of the file. */
-int qdqi_kept_file(const struct qdqi_attempt *a);
+int qdqi_observations_file(const struct qdqi_attempt *a);
 
 /*
  * Returns the text that identifies observations: the caller's key, the size and time of
  * the ONNX Runtime library where its file is known, because versions round differently,
  * and whether the model ran on a GPU. NULL when out of memory.
  */
-char *qdqi_kept_identity(const struct qdqi_attempt *a);
+char *qdqi_observations_file_identity(const struct qdqi_attempt *a);
 
 /* Writes the file. A failure is only a warning. NO_MEMORY. */
-enum qdq_code qdqi_kept_write(const struct qdqi_attempt *a, const char *identity,
-                              const struct qdqi_observed *all,
-                              const struct qdqi_observations *earlier,
-                              const struct qdqi_observed_rows *rows,
-                              struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_observations_file_write(const struct qdqi_attempt *a,
+                                           const char *identity,
+                                           const struct qdqi_observed *all,
+                                           const struct qdqi_observations *earlier,
+                                           const struct qdqi_observed_rows *rows,
+                                           struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

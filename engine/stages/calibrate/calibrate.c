@@ -311,9 +311,9 @@ restore_observations(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_attempt *a = c->attempt;
     bool skips = a->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
-    if (!(c->identity = qdqi_kept_identity(a)))
+    if (!(c->identity = qdqi_observations_file_identity(a)))
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(a), c->identity,
+    enum qdq_code code = qdqi_observations_read(qdqi_observations_file(a), c->identity,
                                                 a->scratch, &c->earlier, err);
     if (code)
         return code;
@@ -351,7 +351,8 @@ write_observations(struct calibration *c, struct qdq_error *err)
     const struct qdqi_observed_rows rows = {&c->observers, c->wanted,
                                             qdqi_moments_new(&c->moments),
                                             c->attempt->calibrated.peaks};
-    return qdqi_kept_write(c->attempt, c->identity, &c->all, &c->earlier, &rows, err);
+    return qdqi_observations_file_write(c->attempt, c->identity, &c->all, &c->earlier,
+                                        &rows, err);
 }
 
 /* --- the whole calibration ----------------------------------------------- */

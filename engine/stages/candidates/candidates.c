@@ -2,7 +2,7 @@
 #include "config.h"
 #include "stages/candidates/candidates.h"
 
-#include "stages/evaluate/enough.h"
+#include "stages/evaluate/sample_choice.h"
 #include "stages/attempt/roundings.h"
 #include "files/model/view.h"
 #include "plan/placement/target.h"
@@ -14,9 +14,10 @@
 #include <string.h>
 
 enum {
-    FEWEST = 4,    /* samples that a candidate is judged by, where there are so many */
-    LEAST = 2,     /* the same where the outputs are large */
-    METADATA = 400 /* bytes of the result's metadata, which a candidate lacks */
+    USUAL_SAMPLES =
+        4, /* samples that a candidate is judged by, where there are so many */
+    LARGE_OUTPUT_SAMPLES = 2, /* the same where the outputs are large */
+    METADATA_BYTES = 400 /* bytes of the result's metadata, which a candidate lacks */
 };
 
 /* --- the layers ------------------------------------------------------------ */
@@ -145,24 +146,24 @@ excess_of(double value, double bound)
 }
 
 enum qdq_code
-qdqi_candidates_judge(struct qdqi_candidates *r, const struct qdqi_attempt *a,
+qdqi_candidates_grade(struct qdqi_candidates *r, const struct qdqi_attempt *a,
                       struct qdqi_grade *ret, struct qdq_error *err)
 {
     double db;
-    enum qdq_code code = qdqi_judge_run(r->judge, a, &db, err);
+    enum qdq_code code = qdqi_comparer_run(r->comparer, a, &db, err);
     if (code)
         return code;
-    const struct qdqi_judged_cost cost = qdqi_judge_cost(r->judge);
+    const struct qdqi_candidate_cost cost = qdqi_comparer_cost(r->comparer);
     const double before = (double)qdqi_model_bytes(a->context->original);
     *ret = (struct qdqi_grade){
         .sqnr_db = db,
-        .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA) / before : NAN,
+        .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA_BYTES) / before : NAN,
         .latency_ratio = cost.latency_ratio,
         .samples = cost.samples,
         .is_float = a->plan->view.n_quantized == 0};
     ret->excess = fmax(excess_of(ret->size_ratio, r->max_size),
                        excess_of(ret->latency_ratio, r->max_latency));
-    if (qdqi_judge_top1(r->judge) < r->min_top1)
+    if (qdqi_comparer_top1(r->comparer) < r->min_top1)
         ret->sqnr_db = fmin(ret->sqnr_db, r->goal_db - 1);
     return QDQ_OK;
 }
@@ -211,7 +212,7 @@ try_leaving(struct qdqi_candidates *r, const bool *is_float, struct qdqi_grade *
     if (!code && left.n > 0 && !(code = qdqi_attempt_leave(trial, &left, err)))
         code = qdqi_choose_scales(trial, err);
     if (!code)
-        code = qdqi_candidates_judge(r, left.n > 0 ? trial : r->attempt, ret, err);
+        code = qdqi_candidates_grade(r, left.n > 0 ? trial : r->attempt, ret, err);
     qdqi_attempt_free(&trial);
     return code;
 }
@@ -242,12 +243,12 @@ qdqi_candidates_samples(const struct qdqi_attempt *a, int64_t times,
     qdqi_feed_close(&feed);
     *ret_bound = 2 * times * (first + (int64_t)a->context->account->to_evaluate);
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
-    wanted = wanted < FEWEST ? FEWEST : wanted;
+    wanted = wanted < USUAL_SAMPLES ? USUAL_SAMPLES : wanted;
     /* Fewer samples of large outputs leave as many candidates. */
-    const int64_t few = qdqi_enough_samples(a, wanted, LEAST);
+    const int64_t few = qdqi_enough_samples(a, wanted, LARGE_OUTPUT_SAMPLES);
     *ret_bound = few < wanted ? *ret_bound * few / wanted : *ret_bound;
     wanted = few > all ? all : few;
-    const bool enough = fresh >= FEWEST || fresh >= wanted;
+    const bool enough = fresh >= USUAL_SAMPLES || fresh >= wanted;
     wanted = enough && wanted > fresh ? fresh : wanted;
     options->first = enough ? first : all - wanted;
     options->max_samples = wanted;

@@ -3,10 +3,10 @@
  * The candidates of a recipe: the present plan with some of its layers in float. A
  * candidate is planned as its frozen spec would be, and judged.
  */
-#ifndef QDQI_STAGES_JUDGE_CANDIDATES_H
-#define QDQI_STAGES_JUDGE_CANDIDATES_H
+#ifndef QDQI_STAGES_CANDIDATES_CANDIDATES_H
+#define QDQI_STAGES_CANDIDATES_CANDIDATES_H
 
-#include "stages/candidates/judge.h"
+#include "stages/candidates/comparer.h"
 #include "stages/candidates/grade.h"
 #include "stages/report/report.h"
 
@@ -16,7 +16,7 @@ enum { QDQI_CANDIDATES = 48 };
 struct qdqi_candidates {
     struct qdqi_attempt *attempt; /* that the candidates differ from, with scales */
     struct qdqi_result *result;
-    struct qdqi_judge *judge;
+    struct qdqi_comparer *comparer;
     const char *reason; /* of the layers that stay in float; a literal */
     bool selected; /* layers that an entry or a case selects may stay in float, too */
     double goal_db;
@@ -54,7 +54,7 @@ enum qdq_code qdqi_candidates_outcome(const struct qdqi_candidates *candidates,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Judges an attempt that has scales. */
-enum qdq_code qdqi_candidates_judge(struct qdqi_candidates *candidates,
+enum qdq_code qdqi_candidates_grade(struct qdqi_candidates *candidates,
                                     const struct qdqi_attempt *attempt,
                                     struct qdqi_grade *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef QDQI_STAGES_JUDGE_GRADE_H
-#define QDQI_STAGES_JUDGE_GRADE_H
+#ifndef QDQI_STAGES_CANDIDATES_GRADE_H
+#define QDQI_STAGES_CANDIDATES_GRADE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "stages/evaluate/deployed.h"
 
 #include "ground/base/host.h"
-#include "stages/evaluate/judged.h"
+#include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
 #include "qdq/targets.h"
 
@@ -152,7 +152,7 @@ qdqi_deployed_open(const struct qdqi_attempt *a, struct qdqi_result *result,
         return warn_other_host(a, err);
     if (a->float16.dtype == QDQI_BFLOAT16)
         return qdqi_deployed_warn(a, "bfloat16 does not run here", err);
-    if (qdqi_judged_take(a->context, quantized, ret))
+    if (qdqi_last_candidate_take(a->context, quantized, ret))
         return QDQ_OK;
     enum qdq_code code = open_model(a->context, result, quantized, &options, ret, &why);
     if (costs_figures(code))

@@ -11,11 +11,11 @@
 #include "plan/gates/verdict.h"
 #include "ground/base/tasks.h"
 #include "ground/base/unused.h"
-#include "stages/evaluate/alone.h"
-#include "stages/evaluate/compared.h"
+#include "stages/evaluate/deployed_first.h"
+#include "stages/evaluate/output_figures.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/enough.h"
-#include "stages/evaluate/traced.h"
+#include "stages/evaluate/sample_choice.h"
+#include "stages/evaluate/traced_kernels.h"
 #include "qdq/targets.h"
 #include "transform/rewrite/twin.h"
 
@@ -42,12 +42,12 @@ struct evaluation {
     struct qdqi_deployed_model halves;
     struct qdqi_feed_options samples;
     struct qdqi_feed *feed;
-    struct qdqi_alone alone; /* what the comparison before the sessions did */
+    struct qdqi_deployed_first alone; /* what the comparison before the sessions did */
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
     const char *no_twin; /* why layers are not compared at all, or NULL */
-    struct qdqi_compared literal, deployed, halved;
+    struct qdqi_output_figures literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
@@ -354,7 +354,7 @@ compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
     if (!e->plain.ops)
         return QDQ_OK;
     if (!r->deployed_code) {
-        qdqi_compared_add(&e->deployed, r->f, r->deployed, n, samples);
+        qdqi_output_figures_add(&e->deployed, r->f, r->deployed, n, samples);
         return QDQ_OK;
     }
     qdqi_deployed_model_close(&e->plain);
@@ -379,7 +379,7 @@ compare_halves(struct evaluation *e, const struct qdqi_input *inputs,
         &e->halves, inputs, e->attempt->model->info.n_inputs, &q, &n_q, NULL, err);
     if (code)
         return qdqi_feed_name_samples(e->feed, code, err);
-    qdqi_compared_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
+    qdqi_output_figures_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
     return QDQ_OK;
 }
 
@@ -396,7 +396,7 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     }
     for (size_t i = 0; i < r.n; i++)
         e->not_float[i] = qdqi_is_known_and_not_float(r.f[i].dtype);
-    qdqi_compared_add(&e->literal, r.f, r.q, r.n, samples);
+    qdqi_output_figures_add(&e->literal, r.f, r.q, r.n, samples);
     if ((code = compare_deployed(e, &r, samples, err)))
         return code;
     return compare_halves(e, inputs, r.f, r.n, samples, err);
@@ -466,7 +466,7 @@ report_unjudged(const struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_attempt *a = e->attempt;
     const bool deployed = e->plain.ops || e->alone.has_figures;
-    const struct qdqi_compared *outputs = deployed ? &e->deployed : &e->literal;
+    const struct qdqi_output_figures *outputs = deployed ? &e->deployed : &e->literal;
     const struct qdq_plan_view *plan = &a->plan->view;
     const struct qdq_model_info *info = &a->model->info;
     struct qdq_unjudged *rows =
@@ -529,7 +529,7 @@ check_halves(const struct evaluation *e, struct qdq_error *err)
     size_t n;
     if (!is_plain && !e->halves.ops)
         return QDQ_OK;
-    enum qdq_code code = qdqi_compared_finish(
+    enum qdq_code code = qdqi_output_figures_finish(
         e->attempt, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
     return code ? code
                 : qdqi_halves_check(e->attempt, report->outputs, report->n_outputs, ran,
@@ -543,12 +543,13 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
     struct qdq_report *report = e->result->report;
     const struct qdq_output_report *deployed;
     size_t n;
-    enum qdq_code code = qdqi_compared_finish(e->attempt, &e->literal, &report->outputs,
-                                              &report->n_outputs, err);
+    enum qdq_code code = qdqi_output_figures_finish(
+        e->attempt, &e->literal, &report->outputs, &report->n_outputs, err);
     if (code)
         return code;
     if (e->plain.ops &&
-        ((code = qdqi_compared_finish(e->attempt, &e->deployed, &deployed, &n, err)) ||
+        ((code = qdqi_output_figures_finish(e->attempt, &e->deployed, &deployed, &n,
+                                            err)) ||
          (code = qdqi_deployed_report(a, e->result, deployed, n, err)) ||
          (code = qdqi_keep_nodes(e->result, &e->plain, err))))
         return code;
@@ -597,14 +598,14 @@ evaluate(struct qdqi_attempt *a, struct qdqi_result *result,
                            .result = result,
                            .not_float =
                                qdqi_arena_array(a->scratch, n, sizeof *e.not_float)};
-    if (!e.not_float || !qdqi_compared_init(&e.literal, a->scratch, n) ||
-        !qdqi_compared_init(&e.deployed, a->scratch, n) ||
-        !qdqi_compared_init(&e.halved, a->scratch, n))
+    if (!e.not_float || !qdqi_output_figures_init(&e.literal, a->scratch, n) ||
+        !qdqi_output_figures_init(&e.deployed, a->scratch, n) ||
+        !qdqi_output_figures_init(&e.halved, a->scratch, n))
         return qdqi_no_memory(err);
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
-        code = qdqi_compare_alone(a, result, e.quantized, &e.samples, &e.deployed,
-                                  e.not_float, &e.alone, err);
+        code = qdqi_compare_deployed_first(a, result, e.quantized, &e.samples,
+                                           &e.deployed, e.not_float, &e.alone, err);
     if (!code) {
         release_judge(&e);
         code = run_sessions(&e, runtime, ret_again, err);

@@ -8,7 +8,7 @@
 
 #include "files/data/file.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/traced.h"
+#include "stages/evaluate/traced_kernels.h"
 #include "graph/layers/kernels.h"
 #include "qdq/targets.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 256 << 20 }; /* bytes of the outputs that are kept */
+enum { MOST_KEPT_BYTES = 256 << 20 }; /* bytes of the outputs that are kept */
 
 static enum qdq_code
 keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
@@ -33,8 +33,9 @@ keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
 static bool
 has_room(const struct qdqi_reference *r, const struct qdqi_reference_runs *runs)
 {
-    const size_t most =
-        r->samples < runs->needed || runs->most > MOST ? MOST : runs->most;
+    const size_t most = r->samples < runs->needed || runs->most > MOST_KEPT_BYTES
+                            ? MOST_KEPT_BYTES
+                            : runs->most;
     return r->n_runs == 0 || r->bytes + r->bytes / r->n_runs <= most;
 }
 

@@ -6,7 +6,7 @@
 #include "files/data/random.h"
 #include "stages/evaluate/kernels.h"
 #include "plan/placement/target.h"
-#include "stages/profile/sides.h"
+#include "stages/profile/timed_models.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ median(const double *ms, size_t n, double *scratch)
 
 /* Sets the ratios and the latencies, for which the times by turns are sorted. */
 static void
-set_figures(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES], int sides,
-            double *scratch)
+set_figures(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES],
+            int n_models, double *scratch)
 {
     const size_t n = (size_t)profile->runs;
     const double *q = ms[QDQ_SIDE_QUANTIZED];
@@ -78,7 +78,7 @@ set_figures(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES], int 
     profile->ratio = q_ms / median(ms[QDQ_SIDE_FLOAT], n, scratch);
     find_interval(q, ms[QDQ_SIDE_FLOAT], n, profile->ratio, scratch,
                   &profile->ratio_low, &profile->ratio_high);
-    if (sides > QDQI_SIDE_DEFAULT) {
+    if (n_models > QDQI_SIDE_DEFAULT) {
         const double *own = ms[QDQI_SIDE_DEFAULT];
         find_interval(q, own, n, q_ms / median(own, n, scratch), scratch,
                       &profile->default_ratio_low, &ignored);
@@ -89,7 +89,7 @@ set_figures(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES], int 
 }
 
 static enum qdq_code
-time_turns(const struct qdqi_attempt *a, struct qdqi_sides *sides,
+time_turns(const struct qdqi_attempt *a, struct qdqi_timed_models *models,
            struct qdq_profile *profile, struct qdq_error *err)
 {
     enum { WARM_UP = 3 };
@@ -105,15 +105,15 @@ time_turns(const struct qdqi_attempt *a, struct qdqi_sides *sides,
         enum qdq_code code =
             qdqi_attempt_progress(a, QDQ_STAGE_PROFILE, i, n + WARM_UP, err);
         /* Which one is first changes with each turn, so neither gains by its place. */
-        for (int k = 0; !code && k < sides->n; k++) {
-            int side = (int)(i + (size_t)k) % sides->n;
-            code = qdqi_sides_run(sides, side,
-                                  i < WARM_UP ? &ignored : &ms[side][i - WARM_UP], err);
+        for (int k = 0; !code && k < models->n; k++) {
+            int side = (int)(i + (size_t)k) % models->n;
+            code = qdqi_timed_models_run(
+                models, side, i < WARM_UP ? &ignored : &ms[side][i - WARM_UP], err);
         }
         if (code)
             return code;
     }
-    set_figures(profile, ms, sides->n, ratios);
+    set_figures(profile, ms, models->n, ratios);
     return QDQ_OK;
 }
 
@@ -127,11 +127,11 @@ open_data(const struct qdqi_attempt *a, struct qdq_dataset **ret, struct qdq_err
 }
 
 static enum qdq_code
-name_runtime(const struct qdqi_attempt *a, const struct qdqi_sides *sides,
+name_runtime(const struct qdqi_attempt *a, const struct qdqi_timed_models *models,
              struct qdq_profile *ret, struct qdq_error *err)
 {
-    const struct qdqi_deploy *deploy = &sides->deploy;
-    const struct qdqi_deployed_model *own = &sides->models[QDQI_SIDE_DEFAULT];
+    const struct qdqi_deploy *deploy = &models->deploy;
+    const struct qdqi_deployed_model *own = &models->models[QDQI_SIDE_DEFAULT];
     ret->runtime = deploy->ops->name;
     ret->version = qdqi_arena_strdup(a->arena, deploy->ops->version(deploy->place));
     if (own->ops)
@@ -146,7 +146,7 @@ profile_with(const struct qdqi_attempt *a, struct qdqi_result *result,
              struct qdq_dataset *data, struct qdq_profile *ret, struct qdq_error *err)
 {
     const struct qdq_profile_spec *spec = &a->spec->profile;
-    struct qdqi_sides sides = {.attempt = a, .result = result};
+    struct qdqi_timed_models models = {.attempt = a, .result = result};
     char processor[64];
     qdqi_host_processor(processor, sizeof processor);
     ret->processor = qdqi_arena_strdup(a->arena, processor);
@@ -154,13 +154,13 @@ profile_with(const struct qdqi_attempt *a, struct qdqi_result *result,
     ret->threads = spec->threads;
     if (!ret->processor)
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_sides_open(&sides, data, err);
-    ret->batch = sides.batch;
+    enum qdq_code code = qdqi_timed_models_open(&models, data, err);
+    ret->batch = models.batch;
     if (!code)
-        code = name_runtime(a, &sides, ret, err);
-    if (!code && !(code = time_turns(a, &sides, ret, err)))
-        code = qdqi_sides_trace(&sides, ret, err);
-    qdqi_sides_close(&sides);
+        code = name_runtime(a, &models, ret, err);
+    if (!code && !(code = time_turns(a, &models, ret, err)))
+        code = qdqi_timed_models_trace(&models, ret, err);
+    qdqi_timed_models_close(&models);
     return code;
 }
 

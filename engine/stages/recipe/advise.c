@@ -5,7 +5,7 @@
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/enough.h"
+#include "stages/evaluate/sample_choice.h"
 #include "files/model/write.h"
 #include "stages/candidates/candidates.h"
 #include "stages/recipe/faults.h"
@@ -117,7 +117,7 @@ static enum qdq_code
 search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
        struct qdq_error *err)
 {
-    int64_t samples = qdqi_judge_samples(c->judge);
+    int64_t samples = qdqi_comparer_samples(c->comparer);
     int64_t most = samples > 0 ? bound / 2 / samples - 1 : 0;
     *h = (struct qdqi_group_search){.n = c->n,
                                     .costs = c->costs,
@@ -132,7 +132,7 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
                                     .score = qdqi_candidates_score};
     if (most < 1)
         return QDQ_OK;
-    qdqi_judge_expect(c->judge, h->max_scores * (uint64_t)samples);
+    qdqi_comparer_expect(c->comparer, h->max_scores * (uint64_t)samples);
     return qdqi_group_search(h, err);
 }
 
@@ -173,7 +173,7 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
     add_costs(c, score, t);
     if (!enough) {
         add(t, " on %lld samples, and nothing that was tried is enough",
-            (long long)qdqi_judge_samples(c->judge));
+            (long long)qdqi_comparer_samples(c->comparer));
         return QDQ_OK;
     }
     add(t, ": ");
@@ -182,15 +182,15 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
 }
 
 static enum qdq_code
-open_judge(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
-           bool *ret_none, struct qdq_error *err)
+open_comparer(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
+              bool *ret_none, struct qdq_error *err)
 {
     struct qdq_error why = {0};
     enum qdq_code code =
-        qdqi_judge_open(c->attempt, options, QDQ_STAGE_ADVISE, &c->judge, &why);
+        qdqi_comparer_open(c->attempt, options, QDQ_STAGE_ADVISE, &c->comparer, &why);
     *ret_none = code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED;
     if (!code && !isnan(c->max_latency))
-        code = qdqi_judge_measure_latency(c->judge, c->attempt, &why);
+        code = qdqi_comparer_measure_latency(c->comparer, c->attempt, &why);
     return code && !*ret_none
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : QDQ_OK;
@@ -203,7 +203,7 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
         struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(c->attempt)};
-    struct qdqi_judge *few = c->judge;
+    struct qdqi_comparer *few = c->comparer;
     struct qdqi_grade score;
     struct qdqi_feed *feed = NULL;
     bool none;
@@ -214,14 +214,14 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
         return code;
     qdqi_choose_samples(c->attempt, qdqi_feed_available(feed), &options);
     qdqi_feed_close(&feed);
-    c->judge = NULL;
-    code = open_judge(c, &options, &none, err);
+    c->comparer = NULL;
+    code = open_comparer(c, &options, &none, err);
     if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
         qdqi_group_fits(&score) && score.sqnr_db >= goal_db &&
-        !(qdqi_judge_top1(c->judge) < c->min_top1))
+        !(qdqi_comparer_top1(c->comparer) < c->min_top1))
         *ret = score;
-    qdqi_judge_close(&c->judge);
-    c->judge = few;
+    qdqi_comparer_close(&c->comparer);
+    c->comparer = few;
     return code;
 }
 
@@ -254,12 +254,12 @@ explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
     int64_t bound = 0;
     bool none;
     enum qdq_code code = qdqi_candidates_samples(c->attempt, 1, &options, &bound, err);
-    if (code || (code = open_judge(c, &options, &none, err)) || none)
+    if (code || (code = open_comparer(c, &options, &none, err)) || none)
         return code;
     code = search_and_confirm(c, bound, t, err);
     if (!code)
-        code = qdqi_judge_conclude(c->judge, c->attempt, err);
-    qdqi_judge_close(&c->judge);
+        code = qdqi_comparer_conclude(c->comparer, c->attempt, err);
+    qdqi_comparer_close(&c->comparer);
     return code;
 }
 
@@ -287,7 +287,7 @@ add_worst(const struct qdq_report *r, struct text *t)
 }
 
 /* Returns whether layers in float may mend the result, and the job can try that: it is poor by
-   its outputs, or misses a bound of accept that the judge of candidates can measure. */
+   its outputs, or misses a bound of accept that the comparer of candidates can measure. */
 static bool
 can_help(const struct qdqi_candidates *c)
 {

@@ -64,7 +64,7 @@ qdqi_estimate_open(struct qdqi_estimate *e, const struct qdqi_candidates *c,
     if (!find_layers(e))
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "a candidate is not among the quantized layers");
-    return qdqi_trials_open(e->whatif, options, "/recipe", &e->trials, err);
+    return qdqi_replay_open(e->whatif, options, "/recipe", &e->replay, err);
 }
 
 void
@@ -72,7 +72,7 @@ qdqi_estimate_close(struct qdqi_estimate *e)
 {
     if (!e->candidates)
         return;
-    qdqi_trials_close(&e->trials);
+    qdqi_replay_close(&e->replay);
     qdqi_whatif_close(&e->whatif, e->candidates->result);
     qdqi_release_unused(); /* for the runtime that judges the choice */
     *e = (struct qdqi_estimate){0};
@@ -83,15 +83,15 @@ qdqi_estimate_grade(struct qdqi_estimate *e, const bool *is_float,
                     struct qdqi_grade *ret, struct qdq_error *err)
 {
     const struct qdqi_candidates *c = e->candidates;
-    const int64_t samples = qdqi_trials_samples(e->trials);
+    const int64_t samples = qdqi_replay_samples(e->replay);
     struct qdqi_score score;
     for (size_t i = 0; i < c->n; i++)
         e->is_float[e->layers[i]] = is_float[i];
     enum qdq_code code = qdqi_whatif_choose(e->whatif, e->is_float, err);
     if (!code)
-        code = qdqi_whatif_run(e->whatif, e->trials, samples, false, &score, err);
+        code = qdqi_whatif_run(e->whatif, e->replay, samples, false, &score, err);
     if (!code)
-        code = qdqi_judge_advance(c->judge, samples, err);
+        code = qdqi_comparer_advance(c->comparer, samples, err);
     if (code)
         return code;
     *ret = (struct qdqi_grade){.sqnr_db = score.sqnr_db,

@@ -4,7 +4,7 @@
 
 #include "stages/calibrate/calibrate.h"
 #include "files/data/file.h"
-#include "stages/evaluate/judged.h"
+#include "stages/evaluate/last_candidate.h"
 #include "stages/attempt/observations_file.h"
 #include "stages/candidates/candidates.h"
 #include "plan/placement/formats.h"
@@ -26,7 +26,7 @@
 static const double usable_db = 20;
 
 /* The recipe `best` may run that many times as many samples as `auto`. */
-enum { MORE = 4 };
+enum { BEST_FACTOR = 4 };
 
 /* One in ASIDE of the calibration's samples is kept aside to judge by, at most MOST_ASIDE,
    where there are LEAST_SAMPLES. */
@@ -54,7 +54,7 @@ is_best(const struct qdq_spec *spec)
 
 /* Returns whether candidates can be judged. */
 static bool
-is_judged(const struct qdqi_attempt *a)
+is_comparable(const struct qdqi_attempt *a)
 {
     const struct qdq_spec *spec = a->spec;
     return a->context->dataset && qdqi_context_can_judge(a->context) &&
@@ -76,7 +76,7 @@ keep_aside(const struct qdqi_context *c, struct qdq_spec *spec)
 enum qdq_code
 qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error *err)
 {
-    if (spec->recipe < QDQ_RECIPE_AUTO || !is_judged(a))
+    if (spec->recipe < QDQ_RECIPE_AUTO || !is_comparable(a))
         return QDQ_OK;
     keep_aside(a->context, spec);
     if (!is_best(spec) || qdqi_keeps_observations(a->context->work))
@@ -175,7 +175,7 @@ warn_missed(const struct recipe *r, const struct qdqi_grade *best,
         c->attempt, err, "recipe_goal_missed", NULL,
         "the goal of the recipe was not reached on %lld samples: the worst "
         "output has %.4g dB",
-        (long long)qdqi_judge_samples(c->judge), best->sqnr_db);
+        (long long)qdqi_comparer_samples(c->comparer), best->sqnr_db);
 }
 
 /* Warns when no choice could be compared with the float model. */
@@ -198,9 +198,10 @@ static enum qdq_code
 check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
 {
     double db;
-    enum qdq_code code =
-        isnan(r->min_top1) ? QDQ_OK : qdqi_judge_run(r->judge, r->attempt, &db, err);
-    if (code || isnan(r->min_top1) || !isnan(qdqi_judge_top1(r->judge)))
+    enum qdq_code code = isnan(r->min_top1)
+                             ? QDQ_OK
+                             : qdqi_comparer_run(r->comparer, r->attempt, &db, err);
+    if (code || isnan(r->min_top1) || !isnan(qdqi_comparer_top1(r->comparer)))
         return code;
     return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
                          "/recipe/min_top1_agreement",
@@ -230,7 +231,7 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
     enum qdq_code code = QDQ_OK;
     if (!r->estimate.candidates) {
         /* Another choice follows, and the memory is for the sessions of the estimates. */
-        qdqi_judged_drop(r->candidates.attempt->context);
+        qdqi_last_candidate_drop(r->candidates.attempt->context);
         code = qdqi_estimate_open(&r->estimate, &r->candidates, r->samples, err);
     }
     if (!code)
@@ -255,8 +256,8 @@ search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error
 {
     struct qdqi_candidates *c = &r->candidates;
     const bool more = is_best(c->attempt->spec);
-    const size_t tries = QDQI_CANDIDATES * (size_t)(more ? MORE : 1);
-    const int64_t samples = qdqi_judge_samples(c->judge);
+    const size_t tries = QDQI_CANDIDATES * (size_t)(more ? BEST_FACTOR : 1);
+    const int64_t samples = qdqi_comparer_samples(c->comparer);
     const int64_t most = samples > 0 ? r->bound / samples - 1 : 0;
     r->groups = (struct qdqi_group_search){
         .n = c->n,
@@ -275,7 +276,7 @@ search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error
         r->groups.best = *start;
     if (most < 1)
         return QDQ_OK;
-    qdqi_judge_expect(c->judge, r->groups.max_scores * (uint64_t)samples);
+    qdqi_comparer_expect(c->comparer, r->groups.max_scores * (uint64_t)samples);
     enum qdq_code code = qdqi_group_search(&r->groups, err);
     qdqi_estimate_close(&r->estimate);
     return code;
@@ -369,7 +370,8 @@ run(struct recipe *r, struct qdq_error *err)
     if (!code)
         code = is_best(asked) ? run_best(r, err) : choose_layers(r, err);
     if (!code)
-        code = qdqi_judge_conclude(r->candidates.judge, r->candidates.attempt, err);
+        code =
+            qdqi_comparer_conclude(r->candidates.comparer, r->candidates.attempt, err);
     return code || !is_time_up(&r->candidates)
                ? code
                : qdqi_warn_time_is_up(r->candidates.attempt, asked->recipe_seconds,
@@ -377,15 +379,16 @@ run(struct recipe *r, struct qdq_error *err)
 }
 
 static enum qdq_code
-open_judge(struct recipe *r, const struct qdqi_feed_options *options,
-           struct qdq_error *err)
+open_comparer(struct recipe *r, const struct qdqi_feed_options *options,
+              struct qdq_error *err)
 {
     struct qdqi_attempt *a = r->candidates.attempt;
-    struct qdqi_judge **judge = &r->candidates.judge;
-    enum qdq_code code = qdqi_judge_open(a, options, QDQ_STAGE_RECIPE, judge, err);
+    struct qdqi_comparer **comparer = &r->candidates.comparer;
+    enum qdq_code code =
+        qdqi_comparer_open(a, options, QDQ_STAGE_RECIPE, comparer, err);
     return code || isnan(r->candidates.max_latency)
                ? code
-               : qdqi_judge_measure_latency(*judge, a, err);
+               : qdqi_comparer_measure_latency(*comparer, a, err);
 }
 
 /* Returns whether there is anything to choose. */
@@ -396,13 +399,13 @@ has_choice(const struct recipe *r)
     return r->candidates.n > 0 || (is_best(a->spec) && a->plan->view.n_quantized > 0);
 }
 
-/* Opens the judge and chooses. */
+/* Opens the comparer and chooses. */
 static enum qdq_code
-judge_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
-                 struct qdq_error *err)
+compare_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
+                   struct qdq_error *err)
 {
     struct qdq_error why = {0};
-    enum qdq_code code = open_judge(r, options, &why);
+    enum qdq_code code = open_comparer(r, options, &why);
     if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED || code == QDQ_JUDGE_GONE)
         code = qdqi_attempt_warn(r->candidates.attempt, err, "recipe_not_judged", NULL,
                                  "the recipe chose by the model alone: %s", why.text);
@@ -410,7 +413,7 @@ judge_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
         qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     else
         code = run(r, err);
-    qdqi_judge_close(&r->candidates.judge);
+    qdqi_comparer_close(&r->candidates.comparer);
     return code;
 }
 
@@ -431,7 +434,7 @@ qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
     r.samples = &options;
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
-    if (!is_judged(a)) /* of a lack of data the plan warns */
+    if (!is_comparable(a)) /* of a lack of data the plan warns */
         return qdqi_goals_ask_for_accuracy(spec) && qdqi_context_can_judge(a->context)
                    ? qdqi_attempt_warn(a, err, "recipe_not_judged", NULL,
                                        "the recipe has a goal, and with formats that "
@@ -439,12 +442,12 @@ qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
                    : QDQ_OK;
     enum qdq_code code = qdqi_candidates_find(&r.candidates, err);
     if (code || !has_choice(&r) ||
-        (code = qdqi_candidates_samples(a, is_best(spec) ? MORE : 1, &options, &r.bound,
-                                        err)))
+        (code = qdqi_candidates_samples(a, is_best(spec) ? BEST_FACTOR : 1, &options,
+                                        &r.bound, err)))
         return code;
     if (spec->recipe_seconds)
-        r.bound = INT64_MAX / MORE;
-    code = judge_and_choose(&r, &options, err);
+        r.bound = INT64_MAX / BEST_FACTOR;
+    code = compare_and_choose(&r, &options, err);
     *attempt = r.candidates.attempt; /* also after a failure: the old one is gone */
     return code;
 }

@@ -26,7 +26,7 @@ static const double much_db = 3;
 enum { N_MODELS = 4 }; /* equalized or not, smoothed or not */
 
 /* Observations that are kept during the trials, by model. */
-struct kept {
+struct observation_files {
     int fds[N_MODELS];
 };
 
@@ -160,7 +160,7 @@ static const struct change wider = {"activations", QDQ_CHOICE_ACTIVATIONS, 1, wi
 /* Chooses the file for the observations of the model that a spec makes: those of the job
    for its own model, or a temporary one. */
 static enum qdq_code
-choose_file(const struct qdqi_variants *v, struct kept *kept,
+choose_file(const struct qdqi_variants *v, struct observation_files *files,
             const struct qdq_spec *spec, int *ret, struct qdq_error *err)
 {
     const struct qdqi_attempt *a = v->candidates->attempt;
@@ -169,21 +169,21 @@ choose_file(const struct qdqi_variants *v, struct kept *kept,
     *ret = a->observations;
     if (spec->equalize == own->equalize && (spec->smooth > 0) == (own->smooth > 0))
         return QDQ_OK;
-    if (kept->fds[i] < 0)
-        kept->fds[i] = qdqi_file_open_temporary();
-    *ret = kept->fds[i];
-    return kept->fds[i] >= 0
+    if (files->fds[i] < 0)
+        files->fds[i] = qdqi_file_open_temporary();
+    *ret = files->fds[i];
+    return files->fds[i] >= 0
                ? QDQ_OK
                : qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                                "opening a temporary file: %s", strerror(errno));
 }
 
 static void
-close_files(struct kept *kept)
+close_files(struct observation_files *files)
 {
     for (size_t i = 0; i < N_MODELS; i++)
-        if (kept->fds[i] >= 0)
-            close(kept->fds[i]);
+        if (files->fds[i] >= 0)
+            close(files->fds[i]);
 }
 
 /* Makes a trial by another spec beside the attempt, also where it fails, and judges it. */
@@ -201,7 +201,7 @@ try_spec(struct qdqi_variants *v, const struct qdq_spec *spec, int observations,
     *ret_trial = trial;
     code = qdqi_attempt_make(trial, &why);
     if (!code)
-        code = qdqi_candidates_judge(c, trial, ret, &why);
+        code = qdqi_candidates_grade(c, trial, ret, &why);
     code = qdqi_candidates_outcome(c, code, &why, ret, err);
     const int passes = (trial->calibrated.inferences > 0) + (spec->smooth > 0);
     ret->samples += passes * trial->calibrated.samples;
@@ -242,11 +242,11 @@ is_worth_it(const struct qdqi_grade *score, const struct qdqi_grade *best)
 
 /* Tries one change on top of those that were kept. */
 static enum qdq_code
-try_change(struct qdqi_variants *v, struct kept *kept, const struct change *change,
-           struct qdq_error *err)
+try_change(struct qdqi_variants *v, struct observation_files *files,
+           const struct change *change, struct qdq_error *err)
 {
     const struct qdqi_attempt *a = v->candidates->attempt;
-    const int64_t samples = qdqi_judge_samples(v->candidates->judge) +
+    const int64_t samples = qdqi_comparer_samples(v->candidates->comparer) +
                             change->passes * a->calibrated.samples;
     struct qdq_spec *spec =
         qdqi_arena_alloc(v->candidates->result->arena, sizeof *spec);
@@ -260,7 +260,7 @@ try_change(struct qdqi_variants *v, struct kept *kept, const struct change *chan
     if (!(spec->open & change->choice) || samples > v->bound || v->is_time_up(v->arg) ||
         !change->make(a, spec))
         return QDQ_OK;
-    enum qdq_code code = choose_file(v, kept, spec, &fd, err);
+    enum qdq_code code = choose_file(v, files, spec, &fd, err);
     if (!code)
         code = try_spec(v, spec, fd, &trial, &step.score, err);
     step.kept = !code && is_worth_it(&step.score, &v->best);
@@ -275,13 +275,13 @@ try_change(struct qdqi_variants *v, struct kept *kept, const struct change *chan
 /* --- the choice --------------------------------------------------------------- */
 
 static enum qdq_code
-try_round(struct qdqi_variants *v, struct kept *kept, const struct change *rows,
-          size_t n, struct qdq_error *err)
+try_round(struct qdqi_variants *v, struct observation_files *files,
+          const struct change *rows, size_t n, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < n && !code; i++)
         if (!qdqi_group_fits(&v->best) || !(v->best.sqnr_db >= v->candidates->goal_db))
-            code = try_change(v, kept, &rows[i], err);
+            code = try_change(v, files, &rows[i], err);
     return code;
 }
 
@@ -289,13 +289,13 @@ static enum qdq_code
 run(struct qdqi_variants *v, const struct change *rows, size_t n, struct qdq_error *err)
 {
     const double start_db = v->best.sqnr_db;
-    struct kept kept;
+    struct observation_files files;
     for (size_t i = 0; i < N_MODELS; i++)
-        kept.fds[i] = -1;
-    enum qdq_code code = try_round(v, &kept, rows, n, err);
+        files.fds[i] = -1;
+    enum qdq_code code = try_round(v, &files, rows, n, err);
     if (!code && v->best.sqnr_db >= start_db + much_db)
-        code = try_round(v, &kept, rows, n, err);
-    close_files(&kept);
+        code = try_round(v, &files, rows, n, err);
+    close_files(&files);
     return code;
 }
 
@@ -308,7 +308,7 @@ qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
         qdqi_arena_array(v->candidates->result->arena, N_STEPS, sizeof *v->steps);
     if (!v->steps)
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_candidates_judge(v->candidates, a, &start.score, err);
+    enum qdq_code code = qdqi_candidates_grade(v->candidates, a, &start.score, err);
     if (code)
         return code;
     add_step(v, &start);

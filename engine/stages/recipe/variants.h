@@ -19,7 +19,7 @@ struct qdqi_variant_step {
 };
 
 struct qdqi_variants {
-    struct qdqi_candidates *candidates; /* the judge is open */
+    struct qdqi_candidates *candidates; /* the comparer is open */
     int64_t bound;                      /* samples that may be run */
     /* Returns whether the trials have to end; never NULL. */
     bool (*is_time_up)(void *arg);

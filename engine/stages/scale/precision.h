@@ -11,7 +11,8 @@ enum qdq_code qdqi_choose_float16(struct qdqi_attempt *a, struct qdqi_scales *sc
 
 /* Converts the result to the chosen type. Does nothing if the spec does not ask for
    one. */
-enum qdq_code qdqi_convert_result(const struct qdqi_attempt *a, struct qdqi_edited *edited,
+enum qdq_code qdqi_convert_result(const struct qdqi_attempt *a,
+                                  struct qdqi_edited *edited,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

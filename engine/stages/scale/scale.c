@@ -116,7 +116,7 @@ count_filled(const struct qdqi_constant *w, const struct qdqi_planned_weight *pl
 }
 
 /* The weights that stay float for one reason. */
-struct kept {
+struct left_float {
     const char *why; /* NULL: no weight has come here yet */
     const char *first;
     size_t n;
@@ -128,7 +128,7 @@ enum { MAX_REASONS = 4 }; /* that stays_float() gives */
 struct budget {
     int64_t filled;    /* channels of weights that repeat one element */
     uint64_t integers; /* bytes of integers */
-    struct kept kept[MAX_REASONS];
+    struct left_float left[MAX_REASONS];
 };
 
 /* Returns the reason why a weight is not stored as integers, or NULL. */
@@ -148,9 +148,9 @@ stays_float(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
 }
 
 static void
-count_kept(struct budget *budget, const char *weight, const char *why)
+count_left_float(struct budget *budget, const char *weight, const char *why)
 {
-    struct kept *row = budget->kept;
+    struct left_float *row = budget->left;
     while (row->why && row->why != why)
         row++;
     row->why = why;
@@ -160,11 +160,12 @@ count_kept(struct budget *budget, const char *weight, const char *why)
 
 /* Warns once for each reason, however many weights there are. */
 static enum qdq_code
-warn_kept(struct qdqi_attempt *a, const struct budget *budget, struct qdq_error *err)
+warn_left_float(struct qdqi_attempt *a, const struct budget *budget,
+                struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
-    for (const struct kept *row = budget->kept;
-         !code && row < budget->kept + MAX_REASONS && row->why; row++)
+    for (const struct left_float *row = budget->left;
+         !code && row < budget->left + MAX_REASONS && row->why; row++)
         code = row->n == 1
                    ? qdqi_attempt_warn(a, err, "weight_stays_float", row->first,
                                        "the weight stays float, behind Q and DQ: %s",
@@ -261,7 +262,7 @@ is_stored(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
         return false;
     const char *why = stays_float(a, w, c, budget);
     if (why)
-        count_kept(budget, w->tensor->name, why);
+        count_left_float(budget, w->tensor->name, why);
     else
         budget->integers -= qdqi_integers_size(w->format, c->n);
     return !why;
@@ -429,7 +430,7 @@ scale_weights(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *e
     }
     a->rows.weights = weights;
     a->rows.n_weights = n;
-    return warn_kept(a, &budget, err);
+    return warn_left_float(a, &budget, err);
 }
 
 enum qdq_code

@@ -142,8 +142,9 @@ static enum qdq_code
 restore_kept(const struct observing *o, const char *identity,
              struct qdqi_observations *earlier, bool *ret, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(o->attempt), identity,
-                                                o->attempt->scratch, earlier, err);
+    enum qdq_code code =
+        qdqi_observations_read(qdqi_observations_file(o->attempt), identity,
+                               o->attempt->scratch, earlier, err);
     *ret = !code;
     for (size_t i = 0; *ret && i < o->peaks.n; i++)
         *ret = qdqi_observations_restore_peaks(earlier, o->tensors[i]->name,
@@ -177,7 +178,7 @@ static enum qdq_code
 run_or_restore(struct observing *o, struct qdq_error *err)
 {
     struct qdqi_observations earlier;
-    const char *identity = qdqi_kept_identity(o->attempt);
+    const char *identity = qdqi_observations_file_identity(o->attempt);
     bool are_kept;
     if (!identity)
         return qdqi_no_memory(err);
@@ -189,9 +190,9 @@ run_or_restore(struct observing *o, struct qdq_error *err)
     if (!code && !are_kept) {
         const struct qdqi_observed first = {.samples = qdqi_feed_samples(o->feed)};
         const struct qdqi_observed_rows rows = {.peaks = o->attempt->calibrated.peaks};
-        code =
-            qdqi_kept_write(o->attempt, identity, earlier.bytes ? &earlier.all : &first,
-                            &earlier, &rows, err);
+        code = qdqi_observations_file_write(o->attempt, identity,
+                                            earlier.bytes ? &earlier.all : &first,
+                                            &earlier, &rows, err);
     }
     qdqi_observations_fini(&earlier);
     return code;

@@ -61,8 +61,8 @@ add_step(struct qdqi_greedy_search *h, size_t layer, struct qdqi_score score)
 
 /* Sets *ret to whether the present choice with this score meets the goal. */
 static enum qdq_code
-judge(struct qdqi_greedy_search *h, struct qdqi_score score, bool *ret,
-      struct qdq_error *err)
+check_goal(struct qdqi_greedy_search *h, struct qdqi_score score, bool *ret,
+           struct qdq_error *err)
 {
     *ret = is_met(h->goal, score);
     return *ret && h->confirm ? h->confirm(h->arg, h->is_float, ret, err) : QDQ_OK;
@@ -159,7 +159,7 @@ go_forward(struct state *p, struct qdq_error *err)
             return code;
         change(h, layer, true);
         add_step(h, layer, p->scores[layer]);
-        if ((code = judge(h, p->scores[layer], &h->met, err)))
+        if ((code = check_goal(h, p->scores[layer], &h->met, err)))
             return code;
         p->noise = noise_of(p->scores[layer]);
         h->expect(h->arg, steps_left(p) * TRIES + h->n_float);
@@ -184,7 +184,7 @@ take_back_one(struct state *p, bool *ret, struct qdq_error *err)
             continue;
         change(h, layer, false);
         enum qdq_code code = h->score(h->arg, h->is_float, &score, err);
-        if (code || (code = judge(h, score, ret, err)))
+        if (code || (code = check_goal(h, score, ret, err)))
             return code;
         if (*ret) {
             add_step(h, layer, score);
@@ -223,7 +223,7 @@ qdqi_greedy_search(struct qdqi_greedy_search *h, struct qdq_error *err)
         return code;
     add_step(h, SIZE_MAX, score);
     p.noise = noise_of(score);
-    if ((code = judge(h, score, &h->met, err)))
+    if ((code = check_goal(h, score, &h->met, err)))
         return code;
     if (!h->met && (code = go_forward(&p, err)))
         return code;

@@ -36,7 +36,7 @@ struct refining {
     struct qdqi_result *result;
     const struct qdqi_method *method; /* the method that the spec asks for */
     struct qdqi_whatif *w;
-    struct qdqi_trials *trials;
+    struct qdqi_replay *replay;
     int64_t samples;
     struct tensor *tensors;
     size_t n, adjusted;
@@ -50,7 +50,7 @@ run(struct refining *r, double *ret, struct qdq_error *err)
 {
     struct qdqi_score score;
     enum qdq_code code =
-        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
+        qdqi_whatif_run(r->w, r->replay, r->samples, false, &score, err);
     if (!code)
         *ret = score.sqnr_db;
     return code;
@@ -162,7 +162,7 @@ settle(struct refining *r, bool better)
 }
 
 static enum qdq_code
-open_trials(struct refining *r, struct qdq_error *err)
+open_replay(struct refining *r, struct qdq_error *err)
 {
     const struct qdq_calibration_spec *c = &r->attempt->spec->calibration;
     struct qdqi_feed_options options = {.batch = c->batch,
@@ -172,9 +172,9 @@ open_trials(struct refining *r, struct qdq_error *err)
     qdqi_whatif_begin(r->w, QDQ_STAGE_REFINE,
                       (3 + r->n * USUAL_RUNS) * (uint64_t)options.max_samples);
     enum qdq_code code =
-        qdqi_trials_open(r->w, &options, "/calibration/method", &r->trials, err);
+        qdqi_replay_open(r->w, &options, "/calibration/method", &r->replay, err);
     if (!code)
-        r->samples = qdqi_trials_samples(r->trials);
+        r->samples = qdqi_replay_samples(r->replay);
     return code;
 }
 
@@ -182,7 +182,7 @@ static enum qdq_code
 refine(struct refining *r, struct qdq_error *err)
 {
     struct qdq_refinement *report = qdqi_arena_alloc(r->result->arena, sizeof *report);
-    enum qdq_code code = report ? open_trials(r, err) : qdqi_no_memory(err);
+    enum qdq_code code = report ? open_replay(r, err) : qdqi_no_memory(err);
     if (code)
         return code;
     *report =
@@ -214,6 +214,6 @@ qdqi_refine(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
         return code;
     r.w = *whatif;
     code = refine(&r, err);
-    qdqi_trials_close(&r.trials);
+    qdqi_replay_close(&r.replay);
     return code || r.adjusted == 0 ? code : qdqi_choose_scales(a, err);
 }

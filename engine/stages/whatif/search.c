@@ -30,9 +30,9 @@ struct search {
     struct qdqi_attempt *attempt;
     struct qdqi_result *result;
     struct qdqi_whatif *w;
-    struct qdqi_trials *trials;
+    struct qdqi_replay *replay;
     int64_t samples;
-    /* Judges choices as deployed; its judge is NULL where the target's kernels do not run
+    /* Judges choices as deployed; its comparer is NULL where the target's kernels do not run
        here. */
     struct qdqi_candidates deployed;
     struct qdqi_score
@@ -47,7 +47,7 @@ score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error 
     struct search *s = arg;
     enum qdq_code code = qdqi_whatif_choose(s->w, is_float, err);
     if (!code)
-        code = qdqi_whatif_run(s->w, s->trials, s->samples, false, ret, err);
+        code = qdqi_whatif_run(s->w, s->replay, s->samples, false, ret, err);
     if (!code && isnan(ret->top1_agreement) &&
         !isnan(s->attempt->spec->search.min_top1_agreement))
         return qdq_error_set(
@@ -68,7 +68,7 @@ confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
     if (code)
         return code;
     const struct qdqi_score score = {grade.sqnr_db,
-                                     qdqi_judge_agreement(s->deployed.judge)};
+                                     qdqi_comparer_agreement(s->deployed.comparer)};
     *ret = !(score.sqnr_db < goal->min_sqnr_db) &&
            !(score.top1_agreement < goal->min_top1_agreement);
     if (*ret || !s->confirmed)
@@ -77,11 +77,11 @@ confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Opens the judge of choices as deployed, by the samples of the search. */
+/* Opens the comparer of choices as deployed, by the samples of the search. */
 static enum qdq_code
-open_judge(struct search *s, struct qdq_error *err)
+open_comparer(struct search *s, struct qdq_error *err)
 {
-    struct qdqi_feed_options options = qdqi_trials_options(s->trials);
+    struct qdqi_feed_options options = qdqi_replay_options(s->replay);
     struct qdqi_candidates *d = &s->deployed;
     options.max_samples = s->samples;
     *d = (struct qdqi_candidates){.attempt = s->attempt,
@@ -100,7 +100,7 @@ open_judge(struct search *s, struct qdq_error *err)
     for (size_t i = 0; i < d->n; i++)
         d->names[i] = qdqi_whatif_layer(s->w, i)->name;
     qdqi_roundings_begin(s->attempt);
-    return qdqi_judge_open(s->attempt, &options, QDQ_N_STAGES, &d->judge, err);
+    return qdqi_comparer_open(s->attempt, &options, QDQ_N_STAGES, &d->comparer, err);
 }
 
 static bool
@@ -214,24 +214,24 @@ qdqi_search(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
         return code;
     s.w = *whatif;
     qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, (uint64_t)s.samples);
-    if ((code = qdqi_trials_get(s.w, "/search", &s.trials, err)))
+    if ((code = qdqi_replay_get(s.w, "/search", &s.replay, err)))
         return code;
-    if (s.samples < 1 || s.samples > qdqi_trials_samples(s.trials))
-        s.samples = qdqi_trials_samples(s.trials);
-    if ((code = open_judge(&s, err)))
+    if (s.samples < 1 || s.samples > qdqi_replay_samples(s.replay))
+        s.samples = qdqi_replay_samples(s.replay);
+    if ((code = open_comparer(&s, err)))
         return code;
     struct qdqi_greedy_search greedy = {.n = qdqi_whatif_layers(s.w),
                                         .goal = &spec->search,
                                         .arena = a->scratch,
                                         .arg = &s,
                                         .score = score,
-                                        .confirm = s.deployed.judge ? confirm : NULL,
+                                        .confirm = s.deployed.comparer ? confirm : NULL,
                                         .is_time_up = is_time_up,
                                         .expect = expect};
     code = qdqi_greedy_search(&greedy, err);
-    if (!code && s.deployed.judge)
-        code = qdqi_judge_conclude(s.deployed.judge, a, err);
-    qdqi_judge_close(&s.deployed.judge);
+    if (!code && s.deployed.comparer)
+        code = qdqi_comparer_conclude(s.deployed.comparer, a, err);
+    qdqi_comparer_close(&s.deployed.comparer);
     if (!code && s.was_time_up)
         code = qdqi_warn_time_is_up(a, spec->search.max_seconds, "/search/max_seconds",
                                     err);

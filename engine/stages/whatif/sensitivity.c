@@ -12,7 +12,7 @@
 
 struct ranking {
     struct qdqi_whatif *w;
-    struct qdqi_trials *trials;
+    struct qdqi_replay *replay;
     int64_t samples;
     int64_t seconds; /* as asked for */
     bool is_time_up; /* the time is up: the figures of further layers are NaN */
@@ -34,7 +34,7 @@ run_alone(struct ranking *r, size_t i, struct qdq_error *err)
     r->is_float[i] = false;
     enum qdq_code code = qdqi_whatif_choose(r->w, r->is_float, err);
     if (!code)
-        code = qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
+        code = qdqi_whatif_run(r->w, r->replay, r->samples, false, &score, err);
     r->is_float[i] = true;
     if (!code)
         r->rows[i].sqnr_db_alone = score.sqnr_db;
@@ -48,7 +48,7 @@ run_without(struct ranking *r, size_t i, double all, struct qdq_error *err)
     r->is_float[i] = true;
     enum qdq_code code = qdqi_whatif_choose(r->w, r->is_float, err);
     if (!code)
-        code = qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
+        code = qdqi_whatif_run(r->w, r->replay, r->samples, false, &score, err);
     r->is_float[i] = false;
     if (!code) /* two infinities of the same sign count as equal */
         r->rows[i].gain_db = score.sqnr_db == all ? 0 : score.sqnr_db - all;
@@ -68,7 +68,7 @@ run_layers(struct ranking *r, const struct qdqi_attempt *a, struct qdq_error *er
     if (!code)
         code = qdqi_whatif_choose(r->w, NULL, err);
     if (!code)
-        code = qdqi_whatif_run(r->w, r->trials, r->samples, true, &all, err);
+        code = qdqi_whatif_run(r->w, r->replay, r->samples, true, &all, err);
     for (size_t i = 0; !code && i < n && goes_on(r, a); i++)
         code = run_without(r, i, all.sqnr_db, err);
     return code;
@@ -140,11 +140,11 @@ qdqi_sensitivity(const struct qdqi_attempt *a, struct qdqi_whatif **whatif,
     r.w = *whatif;
     uint64_t runs = 2 * qdqi_whatif_layers(r.w) + 2;
     qdqi_whatif_begin(r.w, QDQ_STAGE_SENSITIVITY, runs * (uint64_t)r.samples);
-    if ((code = qdqi_trials_get(r.w, "/sensitivity", &r.trials, err)) ||
+    if ((code = qdqi_replay_get(r.w, "/sensitivity", &r.replay, err)) ||
         (code = make_rows(&r, a, result->arena, err)))
         return code;
-    if (r.samples > qdqi_trials_samples(r.trials))
-        r.samples = qdqi_trials_samples(r.trials);
+    if (r.samples > qdqi_replay_samples(r.replay))
+        r.samples = qdqi_replay_samples(r.replay);
     if ((code = run_layers(&r, a, err)) || (code = sort_rows(&r, a, err)))
         return code;
     if (r.is_time_up &&

@@ -7,7 +7,7 @@
 #include "stages/attempt/leave.h"
 #include "transform/rewrite/insert.h"
 #include "run/operators/device_memory.h"
-#include "stages/whatif/trials.h"
+#include "stages/whatif/internals.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -273,7 +273,7 @@ qdqi_whatif_close(struct qdqi_whatif **whatif, struct qdqi_result *result)
     if (!w)
         return;
     result->report->what_ifs += w->runs;
-    qdqi_trials_close(&w->trials);
+    qdqi_replay_close(&w->replay);
     qdqi_parts_close(&w->parts);
     *whatif = NULL; /* its memory belongs to the arena */
 }
@@ -487,23 +487,23 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
 /* Adds one run to the metrics. An output whose type or size differs from that of the
    float model gets the worst score. */
 static void
-add_to_metrics(struct qdqi_whatif *w, const struct qdqi_trials *t,
-               const struct qdqi_trial *trial, const struct qdqi_output *outputs)
+add_to_metrics(struct qdqi_whatif *w, const struct qdqi_replay *t,
+               const struct qdqi_replay_batch *batch, const struct qdqi_output *outputs)
 {
     for (size_t i = 0; i < t->n_outputs; i++) {
-        const struct qdqi_kept *f = &trial->outputs[i];
+        const struct qdqi_float_output *f = &batch->outputs[i];
         if (!t->compared[i])
             continue;
         if (outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f->n)
             qdqi_metrics_update(&w->metrics[i], f->data, outputs[i].data, f->n,
-                                trial->samples, f->last);
+                                batch->samples, f->last);
         else
             w->metrics[i].noise = NAN;
     }
 }
 
 static struct qdqi_score
-worst_score(const struct qdqi_whatif *w, const struct qdqi_trials *t)
+worst_score(const struct qdqi_whatif *w, const struct qdqi_replay *t)
 {
     struct qdqi_score score = {INFINITY, NAN};
     for (size_t i = 0; i < t->n_outputs; i++) {
@@ -519,21 +519,21 @@ worst_score(const struct qdqi_whatif *w, const struct qdqi_trials *t)
 }
 
 enum qdq_code
-qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
+qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_replay *t, int64_t samples,
                 bool settled, struct qdqi_score *ret, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
-    struct qdqi_trial *trial;
+    struct qdqi_replay_batch *batch;
     size_t n;
-    enum qdq_code code = qdqi_trials_rewind(t, err);
+    enum qdq_code code = qdqi_replay_rewind(t, err);
     memset(w->metrics, 0, t->n_outputs * sizeof *w->metrics);
-    for (int64_t done = 0; !code && done < samples; done += trial->samples) {
-        if ((code = qdqi_trials_next(t, &trial, &inputs, err)) || !trial)
+    for (int64_t done = 0; !code && done < samples; done += batch->samples) {
+        if ((code = qdqi_replay_next(t, &batch, &inputs, err)) || !batch)
             break;
-        if (!(code = qdqi_whatif_step(w, &trial->memo, settled, inputs, trial->samples,
+        if (!(code = qdqi_whatif_step(w, &batch->memo, settled, inputs, batch->samples,
                                       &outputs, &n, err)))
-            add_to_metrics(w, t, trial, outputs);
+            add_to_metrics(w, t, batch, outputs);
     }
     if (!code)
         *ret = worst_score(w, t);

@@ -12,7 +12,7 @@
 #include "stages/whatif/greedy.h"
 
 struct qdqi_whatif;
-struct qdqi_trials;
+struct qdqi_replay;
 
 /*
  * Opens the what-ifs of an attempt that has scales, unless they are open, with every layer
@@ -68,18 +68,18 @@ void qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples);
  * fewer samples and adds a warning. INVALID_SPEC at `pointer`, the member of the spec
  * that asks for the what-ifs, when no output is float32.
  */
-enum qdq_code qdqi_trials_open(struct qdqi_whatif *w,
+enum qdq_code qdqi_replay_open(struct qdqi_whatif *w,
                                const struct qdqi_feed_options *options,
-                               const char *pointer, struct qdqi_trials **ret,
+                               const char *pointer, struct qdqi_replay **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_trials_close(struct qdqi_trials **trials);
-int64_t qdqi_trials_samples(const struct qdqi_trials *trials);
+void qdqi_replay_close(struct qdqi_replay **replay);
+int64_t qdqi_replay_samples(const struct qdqi_replay *replay);
 /* Returns which samples of the data they are. */
-struct qdqi_feed_options qdqi_trials_options(const struct qdqi_trials *trials);
+struct qdqi_feed_options qdqi_replay_options(const struct qdqi_replay *replay);
 /* Sets *ret to the samples that sensitivity and search share: those of the
    evaluation, but at most as many as the two ask for. The job owns and closes them. */
-enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
-                              struct qdqi_trials **ret,
+enum qdq_code qdqi_replay_get(struct qdqi_whatif *w, const char *pointer,
+                              struct qdqi_replay **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
@@ -87,7 +87,7 @@ enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
  * present switches and scales. `settled` says that the next runs will differ little
  * from this one.
  */
-enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *trials,
+enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_replay *replay,
                               int64_t samples, bool settled, struct qdqi_score *ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 

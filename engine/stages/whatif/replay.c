@@ -5,9 +5,9 @@
  * once; the inputs of a larger set are read again each time.
  */
 #include "config.h"
-#include "stages/whatif/trials.h"
+#include "stages/whatif/internals.h"
 
-#include "stages/evaluate/enough.h"
+#include "stages/evaluate/sample_choice.h"
 #include "stages/whatif/search.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ copy_bytes(const void *data, size_t n)
 /* --- inputs --------------------------------------------------------------- */
 
 static void
-drop_inputs(struct qdqi_trials *t)
+drop_inputs(struct qdqi_replay *t)
 {
     for (size_t i = 0; i < t->n_runs; i++) {
         for (size_t k = 0; t->runs[i].inputs && k < t->w->attempt->model->info.n_inputs;
@@ -39,7 +39,7 @@ drop_inputs(struct qdqi_trials *t)
 }
 
 static enum qdq_code
-keep_input(struct qdqi_trials *t, const struct qdqi_input *from, const char *name,
+keep_input(struct qdqi_replay *t, const struct qdqi_input *from, const char *name,
            struct qdqi_input *to, struct qdq_error *err)
 {
     int64_t *shape = qdqi_arena_array(t->arena, from->rank, sizeof *shape);
@@ -55,7 +55,7 @@ keep_input(struct qdqi_trials *t, const struct qdqi_input *from, const char *nam
 }
 
 static enum qdq_code
-keep_inputs(struct qdqi_trials *t, struct qdqi_trial *trial,
+keep_inputs(struct qdqi_replay *t, struct qdqi_replay_batch *batch,
             const struct qdqi_input *inputs, struct qdq_error *err)
 {
     const struct qdq_model_info *info = &t->w->attempt->model->info;
@@ -65,20 +65,20 @@ keep_inputs(struct qdqi_trials *t, struct qdqi_trial *trial,
         drop_inputs(t);
     if (!t->keeps_inputs)
         return QDQ_OK;
-    trial->inputs = qdqi_arena_array(t->arena, info->n_inputs, sizeof *trial->inputs);
-    if (!trial->inputs)
+    batch->inputs = qdqi_arena_array(t->arena, info->n_inputs, sizeof *batch->inputs);
+    if (!batch->inputs)
         return qdqi_no_memory(err);
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; !code && i < info->n_inputs; i++)
-        code = keep_input(t, &inputs[i], info->inputs[i].name, &trial->inputs[i], err);
+        code = keep_input(t, &inputs[i], info->inputs[i].name, &batch->inputs[i], err);
     return code;
 }
 
 /* --- outputs -------------------------------------------------------------- */
 
 static enum qdq_code
-keep_output(struct qdqi_trials *t, const struct qdqi_output *from, struct qdqi_kept *to,
-            struct qdq_error *err)
+keep_output(struct qdqi_replay *t, const struct qdqi_output *from,
+            struct qdqi_float_output *to, struct qdq_error *err)
 {
     to->n = from->n;
     to->last = from->rank ? (size_t)from->shape[from->rank - 1] : 0;
@@ -88,14 +88,14 @@ keep_output(struct qdqi_trials *t, const struct qdqi_output *from, struct qdqi_k
 }
 
 static enum qdq_code
-keep_outputs(struct qdqi_trials *t, struct qdqi_trial *trial,
+keep_outputs(struct qdqi_replay *t, struct qdqi_replay_batch *batch,
              const struct qdqi_output *outputs, struct qdq_error *err)
 {
-    trial->outputs = qdqi_arena_array(t->arena, t->n_outputs, sizeof *trial->outputs);
-    enum qdq_code code = trial->outputs ? QDQ_OK : qdqi_no_memory(err);
+    batch->outputs = qdqi_arena_array(t->arena, t->n_outputs, sizeof *batch->outputs);
+    enum qdq_code code = batch->outputs ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; !code && i < t->n_outputs; i++) {
         if (outputs[i].dtype == QDQI_FLOAT32)
-            code = keep_output(t, &outputs[i], &trial->outputs[i], err);
+            code = keep_output(t, &outputs[i], &batch->outputs[i], err);
         else
             t->compared[i] = false;
     }
@@ -104,7 +104,7 @@ keep_outputs(struct qdqi_trials *t, struct qdqi_trial *trial,
 
 /* Returns whether the outputs of one more run of average size would exceed MAX_KEPT. */
 static bool
-is_full(const struct qdqi_trials *t)
+is_full(const struct qdqi_replay *t)
 {
     return t->n_runs > 0 && t->output_bytes + t->output_bytes / t->n_runs > MAX_KEPT;
 }
@@ -112,24 +112,24 @@ is_full(const struct qdqi_trials *t)
 /* --- opening -------------------------------------------------------------- */
 
 static enum qdq_code
-run_batch(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t samples,
+run_batch(struct qdqi_replay *t, const struct qdqi_input *inputs, int64_t samples,
           struct qdq_error *err)
 {
-    struct qdqi_trial *trial = &t->runs[t->n_runs++];
+    struct qdqi_replay_batch *batch = &t->runs[t->n_runs++];
     const struct qdqi_output *outputs;
     size_t n;
-    trial->samples = samples;
+    batch->samples = samples;
     t->samples += samples;
-    enum qdq_code code = keep_inputs(t, trial, inputs, err);
+    enum qdq_code code = keep_inputs(t, batch, inputs, err);
     if (!code)
-        code = qdqi_whatif_step(t->w, &trial->memo, true, inputs, samples, &outputs, &n,
+        code = qdqi_whatif_step(t->w, &batch->memo, true, inputs, samples, &outputs, &n,
                                 err);
     return code ? qdqi_feed_name_samples(t->feed, code, err)
-                : keep_outputs(t, trial, outputs, err);
+                : keep_outputs(t, batch, outputs, err);
 }
 
 static enum qdq_code
-run_batches(struct qdqi_trials *t, struct qdq_error *err)
+run_batches(struct qdqi_replay *t, struct qdq_error *err)
 {
     const struct qdqi_attempt *a = t->w->attempt;
     const struct qdqi_input *inputs;
@@ -154,7 +154,7 @@ run_batches(struct qdqi_trials *t, struct qdq_error *err)
 }
 
 static enum qdq_code
-check_compared(const struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
+check_compared(const struct qdqi_replay *t, const char *pointer, struct qdq_error *err)
 {
     for (size_t i = 0; i < t->n_outputs; i++)
         if (t->compared[i])
@@ -165,7 +165,7 @@ check_compared(const struct qdqi_trials *t, const char *pointer, struct qdq_erro
 }
 
 static enum qdq_code
-open_trials(struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
+open_replay(struct qdqi_replay *t, const char *pointer, struct qdq_error *err)
 {
     const struct qdqi_attempt *a = t->w->attempt;
     enum qdq_code code =
@@ -186,10 +186,10 @@ open_trials(struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_trials_open(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
-                 const char *pointer, struct qdqi_trials **ret, struct qdq_error *err)
+qdqi_replay_open(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
+                 const char *pointer, struct qdqi_replay **ret, struct qdq_error *err)
 {
-    struct qdqi_trials *t = calloc(1, sizeof *t);
+    struct qdqi_replay *t = calloc(1, sizeof *t);
     if (!t)
         return qdqi_no_memory(err);
     t->w = w;
@@ -197,20 +197,20 @@ qdqi_trials_open(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
     t->options.batch = qdqi_attempt_batch(w->attempt);
     t->keeps_inputs = true;
     t->arena = qdqi_arena_new();
-    enum qdq_code code = t->arena ? open_trials(t, pointer, err) : qdqi_no_memory(err);
+    enum qdq_code code = t->arena ? open_replay(t, pointer, err) : qdqi_no_memory(err);
     if (code)
-        qdqi_trials_close(&t);
+        qdqi_replay_close(&t);
     else
         *ret = t;
     return code;
 }
 
 void
-qdqi_trials_close(struct qdqi_trials **trials)
+qdqi_replay_close(struct qdqi_replay **replay)
 {
-    if (!trials || !*trials)
+    if (!replay || !*replay)
         return;
-    struct qdqi_trials *t = *trials;
+    struct qdqi_replay *t = *replay;
     drop_inputs(t);
     for (size_t i = 0; i < t->n_runs; i++) {
         for (size_t k = 0; t->runs[i].outputs && k < t->n_outputs; k++)
@@ -220,17 +220,17 @@ qdqi_trials_close(struct qdqi_trials **trials)
     qdqi_feed_close(&t->feed);
     qdqi_arena_free(&t->arena);
     free(t);
-    *trials = NULL;
+    *replay = NULL;
 }
 
 int64_t
-qdqi_trials_samples(const struct qdqi_trials *t)
+qdqi_replay_samples(const struct qdqi_replay *t)
 {
     return t->samples;
 }
 
 struct qdqi_feed_options
-qdqi_trials_options(const struct qdqi_trials *t)
+qdqi_replay_options(const struct qdqi_replay *t)
 {
     return t->options;
 }
@@ -263,22 +263,22 @@ choose_samples(const struct qdqi_attempt *a, struct qdqi_feed_options *options,
 }
 
 enum qdq_code
-qdqi_trials_get(struct qdqi_whatif *w, const char *pointer, struct qdqi_trials **ret,
+qdqi_replay_get(struct qdqi_whatif *w, const char *pointer, struct qdqi_replay **ret,
                 struct qdq_error *err)
 {
     struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(w->attempt)};
     enum qdq_code code = QDQ_OK;
-    if (!w->trials && !(code = choose_samples(w->attempt, &options, err)))
-        code = qdqi_trials_open(w, &options, pointer, &w->trials, err);
+    if (!w->replay && !(code = choose_samples(w->attempt, &options, err)))
+        code = qdqi_replay_open(w, &options, pointer, &w->replay, err);
     if (!code)
-        *ret = w->trials;
+        *ret = w->replay;
     return code;
 }
 
 /* --- running again ------------------------------------------------------- */
 
 enum qdq_code
-qdqi_trials_rewind(struct qdqi_trials *t, struct qdq_error *err)
+qdqi_replay_rewind(struct qdqi_replay *t, struct qdq_error *err)
 {
     t->next = 0;
     qdqi_feed_close(&t->feed);
@@ -289,22 +289,22 @@ qdqi_trials_rewind(struct qdqi_trials *t, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_trials_next(struct qdqi_trials *t, struct qdqi_trial **ret,
+qdqi_replay_next(struct qdqi_replay *t, struct qdqi_replay_batch **ret,
                  const struct qdqi_input **ret_inputs, struct qdq_error *err)
 {
     int64_t samples;
     *ret = NULL;
     if (t->next == t->n_runs)
         return QDQ_OK;
-    struct qdqi_trial *trial = &t->runs[t->next];
+    struct qdqi_replay_batch *batch = &t->runs[t->next];
     enum qdq_code code = QDQ_OK;
-    if (trial->inputs)
-        *ret_inputs = trial->inputs;
+    if (batch->inputs)
+        *ret_inputs = batch->inputs;
     else
         code = qdqi_feed_next(t->feed, ret_inputs, &samples, err);
     if (code)
         return code;
     t->next++;
-    *ret = trial;
+    *ret = batch;
     return QDQ_OK;
 }

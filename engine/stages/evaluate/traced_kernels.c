@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts the kernels that ran for the result, by a runtime whose profile names them. */
 #include "config.h"
-#include "stages/evaluate/traced.h"
+#include "stages/evaluate/traced_kernels.h"
 
 #include "qdq/targets.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/profile/sides.h"
+#include "stages/profile/timed_models.h"
 
 #include "stages/evaluate/kernels.h"
 #include "qdq/targets.h"
@@ -15,13 +15,13 @@ enum { TRACED_RUNS = 10, SLOWEST = 20 };
 /* --- the models ----------------------------------------------------------- */
 
 static const struct qdq_model *
-model_of(const struct qdqi_sides *s, int side)
+model_of(const struct qdqi_timed_models *s, int side)
 {
     return side == QDQ_SIDE_QUANTIZED ? s->quantized : s->attempt->context->original;
 }
 
 static struct qdqi_deploy_options
-options_of(const struct qdqi_sides *s, int side)
+options_of(const struct qdqi_timed_models *s, int side)
 {
     return (struct qdqi_deploy_options){.dev = s->attempt->context->dev,
                                         .threads =
@@ -30,7 +30,7 @@ options_of(const struct qdqi_sides *s, int side)
 }
 
 static enum qdq_code
-open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
+open_side(struct qdqi_timed_models *s, int side, struct qdq_error *err)
 {
     const struct qdqi_deploy_options options = options_of(s, side);
     if (side == QDQ_SIDE_QUANTIZED && qdqi_kernels_wait(s->attempt->context, s->result))
@@ -42,7 +42,7 @@ open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
 
 /* Opens the runtime of the target, or else the one that calibrates. */
 static enum qdq_code
-open_runtime(struct qdqi_sides *s, struct qdq_error *err)
+open_runtime(struct qdqi_timed_models *s, struct qdq_error *err)
 {
     struct qdq_engine *engine = s->attempt->context->engine;
     const char *name = s->attempt->spec->target->runtime;
@@ -58,7 +58,7 @@ open_runtime(struct qdqi_sides *s, struct qdq_error *err)
 
 /* Opens the float model with the runtime's own precision, where that is another one. */
 static enum qdq_code
-open_default(struct qdqi_sides *s, struct qdq_error *err)
+open_default(struct qdqi_timed_models *s, struct qdq_error *err)
 {
     struct qdqi_deployed_model *model = &s->models[QDQI_SIDE_DEFAULT];
     s->n = QDQI_SIDE_DEFAULT;
@@ -75,7 +75,8 @@ open_default(struct qdqi_sides *s, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_sides_open(struct qdqi_sides *s, struct qdq_dataset *data, struct qdq_error *err)
+qdqi_timed_models_open(struct qdqi_timed_models *s, struct qdq_dataset *data,
+                       struct qdq_error *err)
 {
     const struct qdq_work *work = s->attempt->context->work;
     const struct qdq_external external = {work->output_data_name, work->output_data};
@@ -94,7 +95,7 @@ qdqi_sides_open(struct qdqi_sides *s, struct qdq_dataset *data, struct qdq_error
 }
 
 void
-qdqi_sides_close(struct qdqi_sides *s)
+qdqi_timed_models_close(struct qdqi_timed_models *s)
 {
     for (int side = 0; side < QDQI_MOST_SIDES; side++)
         qdqi_deployed_model_close(&s->models[side]);
@@ -103,7 +104,8 @@ qdqi_sides_close(struct qdqi_sides *s)
 }
 
 enum qdq_code
-qdqi_sides_run(struct qdqi_sides *s, int side, double *ret_ms, struct qdq_error *err)
+qdqi_timed_models_run(struct qdqi_timed_models *s, int side, double *ret_ms,
+                      struct qdq_error *err)
 {
     const struct qdqi_output *outputs;
     size_t n;
@@ -139,7 +141,7 @@ add_op(struct qdq_profile *ret, int side, const char *op, double ms,
 }
 
 static enum qdq_code
-report_side(const struct qdqi_sides *s, int side, struct qdqi_trace *trace,
+report_side(const struct qdqi_timed_models *s, int side, struct qdqi_trace *trace,
             struct qdq_profile *ret, struct qdq_error *err)
 {
     struct qdqi_arena *arena = s->attempt->arena;
@@ -175,7 +177,7 @@ compare_ops(const void *a, const void *b)
 }
 
 static enum qdq_code
-report_all(struct qdqi_sides *s, struct qdqi_trace traces[QDQ_N_SIDES],
+report_all(struct qdqi_timed_models *s, struct qdqi_trace traces[QDQ_N_SIDES],
            struct qdq_profile *ret, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
@@ -194,7 +196,8 @@ report_all(struct qdqi_sides *s, struct qdqi_trace traces[QDQ_N_SIDES],
 }
 
 enum qdq_code
-qdqi_sides_trace(struct qdqi_sides *s, struct qdq_profile *ret, struct qdq_error *err)
+qdqi_timed_models_trace(struct qdqi_timed_models *s, struct qdq_profile *ret,
+                        struct qdq_error *err)
 {
     struct qdqi_trace traces[QDQ_N_SIDES];
     for (int side = 0; side < QDQ_N_SIDES; side++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The number and the choice of the samples by which a result is judged. */
-#ifndef QDQI_STAGES_EVALUATE_ENOUGH_H
-#define QDQI_STAGES_EVALUATE_ENOUGH_H
+#ifndef QDQI_STAGES_EVALUATE_SAMPLE_CHOICE_H
+#define QDQI_STAGES_EVALUATE_SAMPLE_CHOICE_H
 
 #include "stages/attempt/attempt.h"
 

@@ -3,11 +3,11 @@
 #include "config.h"
 #include "unit.h"
 
-#include "stages/evaluate/enough.h"
+#include "stages/evaluate/sample_choice.h"
 #include "files/model/model.h"
 #include "qdq/targets.h"
 
-enum { FEW = 16, LEAST = 4 };
+enum { SAMPLES = 16, LARGE_OUTPUT_SAMPLES = 4 };
 
 static const struct qdq_dim small[] = {{-1, "batch"}, {10, NULL}},
                             notes[] = {{-1, NULL}, {172, NULL}, {88, NULL}},
@@ -27,18 +27,23 @@ static const struct {
     const char *runtime;
     int64_t few, least, enough;
 } rows[] = {
-    {{&classes}, 1, "openvino", FEW, LEAST, FEW},
-    {{&played}, 1, "openvino", FEW, LEAST, LEAST},
-    {{&played}, 1, "openvino", FEW, 1, 2},
-    {{&painted}, 1, "openvino", FEW, 1, 1},
-    {{&painted, &classes}, 2, "openvino", FEW, LEAST, FEW},
-    {{&labels, &painted}, 2, "openvino", FEW, LEAST, LEAST},
-    {{&labels}, 1, "openvino", FEW, LEAST, FEW},
-    {{&open}, 1, "openvino", FEW, LEAST, FEW},
-    {{&shapeless}, 1, "openvino", FEW, LEAST, FEW},
-    {{&painted}, 1, "openvino", 2, LEAST, 2},
-    {{&painted}, 1, "onnxruntime", FEW, LEAST, FEW},
-    {{&painted}, 1, NULL, FEW, LEAST, FEW},
+    {{&classes}, 1, "openvino", SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
+    {{&played}, 1, "openvino", SAMPLES, LARGE_OUTPUT_SAMPLES, LARGE_OUTPUT_SAMPLES},
+    {{&played}, 1, "openvino", SAMPLES, 1, 2},
+    {{&painted}, 1, "openvino", SAMPLES, 1, 1},
+    {{&painted, &classes}, 2, "openvino", SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
+    {{&labels, &painted},
+     2,
+     "openvino",
+     SAMPLES,
+     LARGE_OUTPUT_SAMPLES,
+     LARGE_OUTPUT_SAMPLES},
+    {{&labels}, 1, "openvino", SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
+    {{&open}, 1, "openvino", SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
+    {{&shapeless}, 1, "openvino", SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
+    {{&painted}, 1, "openvino", 2, LARGE_OUTPUT_SAMPLES, 2},
+    {{&painted}, 1, "onnxruntime", SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
+    {{&painted}, 1, NULL, SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
 };
 
 START_TEST(large_outputs_need_fewer_samples)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The float and the quantized model as they are timed side by side. */
-#ifndef QDQI_STAGES_PROFILE_SIDES_H
-#define QDQI_STAGES_PROFILE_SIDES_H
+#ifndef QDQI_STAGES_PROFILE_TIMED_MODELS_H
+#define QDQI_STAGES_PROFILE_TIMED_MODELS_H
 
 #include "stages/report/report.h"
 
 /* The float model with the precision that the runtime chooses by itself. */
 enum { QDQI_SIDE_DEFAULT = QDQ_N_SIDES, QDQI_MOST_SIDES };
 
-struct qdqi_sides {
+struct qdqi_timed_models {
     const struct qdqi_attempt *attempt;
     struct qdqi_result *result;
     struct qdqi_deploy deploy;
@@ -21,19 +21,22 @@ struct qdqi_sides {
 };
 
 /* Opens both models in the runtime of the target, or in ONNX Runtime where that is not
-   there, with the threads that the spec's profile asks for. `data` must outlive the sides.
+   there, with the threads that the spec's profile asks for. `data` must outlive the models.
    Close them also after a failure. */
-enum qdq_code qdqi_sides_open(struct qdqi_sides *sides, struct qdq_dataset *data,
-                              struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_sides_close(struct qdqi_sides *sides);
+enum qdq_code qdqi_timed_models_open(struct qdqi_timed_models *models,
+                                     struct qdq_dataset *data,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_timed_models_close(struct qdqi_timed_models *models);
 
 /* Runs one model once; *ret_ms is the wall time. */
-enum qdq_code qdqi_sides_run(struct qdqi_sides *sides, int side, double *ret_ms,
-                             struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_timed_models_run(struct qdqi_timed_models *models, int side,
+                                    double *ret_ms,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Runs both models again with the runtime's profiler and adds its figures. Where the
    profiler cannot write its file, a warning says so. */
-enum qdq_code qdqi_sides_trace(struct qdqi_sides *sides, struct qdq_profile *ret,
-                               struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_timed_models_trace(struct qdqi_timed_models *models,
+                                      struct qdq_profile *ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/enough.h"
+#include "stages/evaluate/sample_choice.h"
 
 #include "plan/gates/gates.h"
 #include "qdq/targets.h"
@@ -8,18 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-enum { ENOUGH = 16384 }; /* elements of an output whose noise is well known */
+enum { TELLING_ELEMENTS = 16384 }; /* elements of an output whose noise is well known */
 
 /* Returns the elements of an output in one sample; 1 where a size is not declared. */
 static int64_t
 elements_of(const struct qdq_value *output)
 {
     int64_t n = 1;
-    for (size_t i = 1; output->has_shape && i < output->rank && n < ENOUGH; i++) {
+    for (size_t i = 1; output->has_shape && i < output->rank && n < TELLING_ELEMENTS;
+         i++) {
         const int64_t size = output->dims[i].value;
         if (size < 1)
             return 1;
-        n *= size < ENOUGH ? size : ENOUGH;
+        n *= size < TELLING_ELEMENTS ? size : TELLING_ELEMENTS;
     }
     return n;
 }
@@ -28,7 +29,7 @@ elements_of(const struct qdq_value *output)
 static int64_t
 fewest_elements(const struct qdq_model_info *info)
 {
-    int64_t fewest = ENOUGH;
+    int64_t fewest = TELLING_ELEMENTS;
     bool any = false;
     for (size_t i = 0; i < info->n_outputs; i++) {
         const struct qdq_value *output = &info->outputs[i];
@@ -48,7 +49,7 @@ qdqi_enough_samples(const struct qdqi_attempt *a, int64_t few, int64_t least)
     if (!ops || !ops->opens_slowly)
         return few;
     const int64_t elements = fewest_elements(&a->model->info);
-    const int64_t n = (ENOUGH + elements - 1) / elements;
+    const int64_t n = (TELLING_ELEMENTS + elements - 1) / elements;
     const int64_t enough = n > least ? n : least;
     return enough < few ? enough : few;
 }
@@ -57,7 +58,7 @@ qdqi_enough_samples(const struct qdqi_attempt *a, int64_t few, int64_t least)
 
 /* The fewest samples of an evaluation that nobody asks for, where there are so many, and of one
    whose outputs are large. */
-enum { FEWEST = 16, LEAST = 4 };
+enum { UNASKED_SAMPLES = 16, LARGE_OUTPUT_SAMPLES = 4 };
 
 bool
 qdqi_asks_for_figures(const struct qdq_spec *spec)
@@ -70,8 +71,8 @@ qdqi_asks_for_figures(const struct qdq_spec *spec)
 /*
  * Returns how many samples the evaluation takes at most; 0: all. Where another runtime than
  * the one that calibrates judges the result, three models run for each sample. An evaluation
- * that nobody asks for then takes those that calibration did not see, or FEWEST. If the outputs
- * are large, it takes no more than FEWEST, and fewer are enough.
+ * that nobody asks for then takes those that calibration did not see, or UNASKED_SAMPLES. If the outputs
+ * are large, it takes no more than UNASKED_SAMPLES, and fewer are enough.
  */
 static int64_t
 most_samples(const struct qdqi_attempt *a, int64_t fresh)
@@ -79,8 +80,10 @@ most_samples(const struct qdqi_attempt *a, int64_t fresh)
     const struct qdq_spec *spec = a->spec;
     const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
     const int64_t wanted = spec->evaluate_samples;
-    const int64_t enough = qdqi_enough_samples(a, FEWEST, LEAST);
-    const int64_t most = enough < FEWEST && fresh > FEWEST ? FEWEST : fresh;
+    const int64_t enough =
+        qdqi_enough_samples(a, UNASKED_SAMPLES, LARGE_OUTPUT_SAMPLES);
+    const int64_t most =
+        enough < UNASKED_SAMPLES && fresh > UNASKED_SAMPLES ? UNASKED_SAMPLES : fresh;
     const int64_t few = most > enough ? most : enough;
     if (!ops || ops->calibrates || qdqi_asks_for_figures(spec))
         return wanted;

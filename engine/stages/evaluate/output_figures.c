@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/compared.h"
+#include "stages/evaluate/output_figures.h"
 
 #include "stages/evaluate/classes.h"
 
@@ -10,7 +10,8 @@ const char qdqi_other_size[] =
     "it has other numbers of elements in float and quantized";
 
 bool
-qdqi_compared_init(struct qdqi_compared *j, struct qdqi_arena *arena, size_t n)
+qdqi_output_figures_init(struct qdqi_output_figures *j, struct qdqi_arena *arena,
+                         size_t n)
 {
     j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
     j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
@@ -37,8 +38,8 @@ difference_of(const struct qdqi_output *f, const struct qdqi_output *q)
 }
 
 void
-qdqi_compared_add(struct qdqi_compared *to, const struct qdqi_output *f,
-                  const struct qdqi_output *q, size_t n, int64_t samples)
+qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output *f,
+                        const struct qdqi_output *q, size_t n, int64_t samples)
 {
     for (size_t i = 0; i < n; i++) {
         const char *why = difference_of(&f[i], &q[i]);
@@ -54,9 +55,10 @@ qdqi_compared_add(struct qdqi_compared *to, const struct qdqi_output *f,
 }
 
 enum qdq_code
-qdqi_compared_finish(const struct qdqi_attempt *a, const struct qdqi_compared *from,
-                     const struct qdq_output_report **ret, size_t *ret_n,
-                     struct qdq_error *err)
+qdqi_output_figures_finish(const struct qdqi_attempt *a,
+                           const struct qdqi_output_figures *from,
+                           const struct qdq_output_report **ret, size_t *ret_n,
+                           struct qdq_error *err)
 {
     const struct qdq_model_info *info = &a->model->info;
     struct qdq_output_report *outputs =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/judged.h"
+#include "stages/evaluate/last_candidate.h"
 
 #include "files/model/skeleton.h"
 
@@ -14,19 +14,19 @@ are_same(const struct qdq_model *a, const struct qdq_model *b)
 }
 
 void
-qdqi_judged_drop(const struct qdqi_context *c)
+qdqi_last_candidate_drop(const struct qdqi_context *c)
 {
     qdqi_deployed_model_close(&c->last_candidate->deployed);
     qdq_model_free(&c->last_candidate->model);
 }
 
 void
-qdqi_judged_keep(const struct qdqi_context *c, struct qdq_model **model,
-                 struct qdqi_deployed_model *deployed)
+qdqi_last_candidate_keep(const struct qdqi_context *c, struct qdq_model **model,
+                         struct qdqi_deployed_model *deployed)
 {
     if (!deployed->ops || !deployed->ops->opens_slowly || !deployed->ops->nodes)
         return;
-    qdqi_judged_drop(c);
+    qdqi_last_candidate_drop(c);
     c->last_candidate->model = *model;
     c->last_candidate->deployed = *deployed;
     *model = NULL;
@@ -47,23 +47,23 @@ is_there(const struct qdqi_deployed_model *deployed)
 }
 
 bool
-qdqi_judged_take(const struct qdqi_context *c, const struct qdq_model *result,
-                 struct qdqi_deployed_model *ret)
+qdqi_last_candidate_take(const struct qdqi_context *c, const struct qdq_model *result,
+                         struct qdqi_deployed_model *ret)
 {
-    struct qdqi_last_candidate *judged = c->last_candidate;
-    if (judged->deployed.ops && are_same(judged->model, result) &&
-        is_there(&judged->deployed)) {
-        *ret = judged->deployed;
-        judged->deployed = (struct qdqi_deployed_model){0};
+    struct qdqi_last_candidate *last = c->last_candidate;
+    if (last->deployed.ops && are_same(last->model, result) &&
+        is_there(&last->deployed)) {
+        *ret = last->deployed;
+        last->deployed = (struct qdqi_deployed_model){0};
         return true;
     }
-    qdqi_judged_drop(c);
+    qdqi_last_candidate_drop(c);
     return false;
 }
 
 void
-qdqi_judged_keep_reference(const struct qdqi_context *c,
-                           struct qdqi_reference **reference)
+qdqi_last_candidate_keep_reference(const struct qdqi_context *c,
+                                   struct qdqi_reference **reference)
 {
     qdqi_reference_close(&c->last_candidate->reference);
     c->last_candidate->reference = *reference;
@@ -71,8 +71,8 @@ qdqi_judged_keep_reference(const struct qdqi_context *c,
 }
 
 struct qdqi_reference *
-qdqi_judged_take_reference(const struct qdqi_context *c,
-                           const struct qdqi_feed_options *samples)
+qdqi_last_candidate_take_reference(const struct qdqi_context *c,
+                                   const struct qdqi_feed_options *samples)
 {
     struct qdqi_reference *r = c->last_candidate->reference;
     c->last_candidate->reference = NULL;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/alone.h"
+#include "stages/evaluate/deployed_first.h"
 
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/enough.h"
-#include "stages/evaluate/judged.h"
-#include "stages/evaluate/traced.h"
+#include "stages/evaluate/sample_choice.h"
+#include "stages/evaluate/last_candidate.h"
+#include "stages/evaluate/traced_kernels.h"
 #include "qdq/targets.h"
 
-enum { MOST = 16 << 20 }; /* bytes of the outputs that are kept for the evaluation */
+enum {
+    MOST_KEPT_BYTES = 16 << 20
+}; /* bytes of the outputs that are kept for the evaluation */
 
 bool
-qdqi_compares_alone(const struct qdqi_attempt *a)
+qdqi_compares_deployed_first(const struct qdqi_attempt *a)
 {
     const struct qdq_spec *spec = a->spec;
     const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
@@ -22,11 +24,11 @@ qdqi_compares_alone(const struct qdqi_attempt *a)
 }
 
 void
-qdqi_alone_widen(const struct qdqi_attempt *a, int64_t available,
-                 struct qdqi_reference_runs *runs)
+qdqi_deployed_first_widen(const struct qdqi_attempt *a, int64_t available,
+                          struct qdqi_reference_runs *runs)
 {
     struct qdqi_feed_options samples = {.batch = runs->samples.batch};
-    if (!qdqi_compares_alone(a))
+    if (!qdqi_compares_deployed_first(a))
         return;
     qdqi_choose_samples(a, available, &samples);
     const int64_t end =
@@ -36,7 +38,7 @@ qdqi_alone_widen(const struct qdqi_attempt *a, int64_t available,
         return;
     runs->samples = samples;
     runs->needed += skipped;
-    runs->most = MOST;
+    runs->most = MOST_KEPT_BYTES;
 }
 
 /* A run of the result, whose failure costs the figures alone. */
@@ -60,7 +62,7 @@ run_once(const struct qdqi_attempt *a, struct qdqi_feed *feed,
 
 /* Adds the outputs of a run to the figures. */
 static void
-add_run(struct qdqi_compared *to, const struct qdqi_kept_output *f, size_t n_f,
+add_run(struct qdqi_output_figures *to, const struct qdqi_kept_output *f, size_t n_f,
         const struct one_run *r, int64_t samples, bool *not_float)
 {
     for (size_t i = 0; i < n_f; i++)
@@ -71,15 +73,16 @@ add_run(struct qdqi_compared *to, const struct qdqi_kept_output *f, size_t n_f,
                                            .shape = &f[i].last,
                                            .data = f[i].data,
                                            .n = f[i].n};
-        struct qdqi_compared one = {to->metrics + i, to->measured + i, to->why + i};
-        qdqi_compared_add(&one, &output, &r->outputs[i], 1, samples);
+        struct qdqi_output_figures one = {to->metrics + i, to->measured + i,
+                                          to->why + i};
+        qdqi_output_figures_add(&one, &output, &r->outputs[i], 1, samples);
     }
 }
 
 static enum qdq_code
 run_all(const struct qdqi_attempt *a, const struct qdqi_reference *f,
         struct qdqi_feed *feed, const struct qdqi_deployed_model *deployed,
-        struct qdqi_compared *to, bool *not_float, struct one_run *r,
+        struct qdqi_output_figures *to, bool *not_float, struct one_run *r,
         struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
@@ -101,12 +104,12 @@ run_all(const struct qdqi_attempt *a, const struct qdqi_reference *f,
 /* Fills in the report. */
 static enum qdq_code
 report(const struct qdqi_attempt *a, struct qdqi_result *result,
-       const struct qdqi_compared *from, int64_t samples,
+       const struct qdqi_output_figures *from, int64_t samples,
        const struct qdqi_deployed_model *deployed, struct qdq_error *err)
 {
     const struct qdq_output_report *outputs;
     size_t n;
-    enum qdq_code code = qdqi_compared_finish(a, from, &outputs, &n, err);
+    enum qdq_code code = qdqi_output_figures_finish(a, from, &outputs, &n, err);
     if (code || (code = qdqi_deployed_report(a, result, outputs, n, err)))
         return code;
     result->report->evaluated_samples = samples;
@@ -116,8 +119,8 @@ report(const struct qdqi_attempt *a, struct qdqi_result *result,
 static enum qdq_code
 compare(const struct qdqi_attempt *a, struct qdqi_result *result,
         const struct qdqi_reference *f, const struct qdqi_deployed_model *deployed,
-        struct qdqi_compared *to, bool *not_float, struct qdqi_alone *ret,
-        struct qdq_error *err)
+        struct qdqi_output_figures *to, bool *not_float,
+        struct qdqi_deployed_first *ret, struct qdq_error *err)
 {
     struct qdqi_feed *feed = NULL;
     struct one_run r = {0};
@@ -139,21 +142,23 @@ static enum qdq_code
 get_reference(const struct qdqi_attempt *a, const struct qdqi_feed_options *samples,
               struct qdqi_reference **ret, struct qdq_error *err)
 {
-    const struct qdqi_reference_runs runs = {.samples = *samples, .most = MOST};
-    *ret = qdqi_judged_take_reference(a->context, samples);
+    const struct qdqi_reference_runs runs = {.samples = *samples,
+                                             .most = MOST_KEPT_BYTES};
+    *ret = qdqi_last_candidate_take_reference(a->context, samples);
     return *ret ? QDQ_OK : qdqi_reference_open(a, &runs, ret, err);
 }
 
 enum qdq_code
-qdqi_compare_alone(const struct qdqi_attempt *a, struct qdqi_result *result,
-                   const struct qdq_model *quantized,
-                   const struct qdqi_feed_options *samples, struct qdqi_compared *to,
-                   bool *not_float, struct qdqi_alone *ret, struct qdq_error *err)
+qdqi_compare_deployed_first(const struct qdqi_attempt *a, struct qdqi_result *result,
+                            const struct qdq_model *quantized,
+                            const struct qdqi_feed_options *samples,
+                            struct qdqi_output_figures *to, bool *not_float,
+                            struct qdqi_deployed_first *ret, struct qdq_error *err)
 {
     struct qdqi_reference *f = NULL;
     struct qdqi_deployed_model deployed = {0};
-    *ret = (struct qdqi_alone){0};
-    if (!qdqi_compares_alone(a))
+    *ret = (struct qdqi_deployed_first){0};
+    if (!qdqi_compares_deployed_first(a))
         return QDQ_OK;
     enum qdq_code code = get_reference(a, samples, &f, err);
     if (!code && f->is_whole) {
