@@ -100,30 +100,34 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \
 	engine/transform/equalize/rescale.c engine/transform/equalize/rescale.h \
 	engine/transform/equalize/weight.c engine/transform/equalize/weight.h \
-	engine/stages/evaluate/alone.c engine/stages/evaluate/alone.h \
+	engine/stages/evaluate/deployed_first.c engine/stages/evaluate/deployed_first.h \
 	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
-	engine/stages/evaluate/compared.c engine/stages/evaluate/compared.h \
+	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
-	engine/stages/evaluate/enough.c engine/stages/evaluate/enough.h \
+	engine/stages/evaluate/sample_choice.c engine/stages/evaluate/sample_choice.h \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
-	engine/stages/evaluate/judged.c engine/stages/evaluate/judged.h \
+	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
-	engine/stages/evaluate/traced.c engine/stages/evaluate/traced.h \
+	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
 	engine/stages/profile/pace.c engine/stages/profile/pace.h \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
-	engine/stages/profile/sides.c engine/stages/profile/sides.h \
+	engine/stages/profile/timed_models.c engine/stages/profile/timed_models.h \
 	engine/run/session/trace.c engine/run/session/trace.h \
-	engine/stages/judge/candidates.c engine/stages/judge/candidates.h \
-	engine/stages/judge/judge.c engine/stages/judge/judge.h \
-	engine/stages/judge/grade.h \
-	engine/stages/job/choose_device.c \
-	engine/stages/job/histograms.c engine/stages/job/histograms.h \
-	engine/stages/job/job.c engine/stages/job/job.h \
-	engine/stages/job/kept.c engine/stages/job/kept.h \
-	engine/stages/job/report.c \
-	engine/stages/job/roundings.c engine/stages/job/roundings.h \
+	engine/stages/attempt/attempt.c engine/stages/attempt/attempt.h \
+	engine/stages/attempt/context.c engine/stages/attempt/context.h \
+	engine/stages/attempt/device.c \
+	engine/stages/attempt/leave.c engine/stages/attempt/leave.h \
+	engine/stages/attempt/observations_file.c engine/stages/attempt/observations_file.h \
+	engine/stages/attempt/roundings.c engine/stages/attempt/roundings.h \
+	engine/stages/attempt/warnings.c engine/stages/attempt/warnings.h \
+	engine/stages/candidates/candidates.c engine/stages/candidates/candidates.h \
+	engine/stages/candidates/grade.h \
+	engine/stages/candidates/comparer.c engine/stages/candidates/comparer.h \
+	engine/stages/candidates/make.c engine/stages/candidates/make.h \
+	engine/stages/report/histograms.c engine/stages/report/histograms.h \
+	engine/stages/report/report.c engine/stages/report/report.h \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
 	engine/graph/layers/fused.c engine/graph/layers/fused.h \
@@ -209,8 +213,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
-	engine/stages/remake/remake.c engine/stages/remake/remake.h \
-	engine/stages/replan/replan.c engine/stages/replan/replan.h \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \
 	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \
@@ -271,7 +273,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/whatif/refine.c engine/stages/whatif/refine.h \
 	engine/stages/whatif/search.c engine/stages/whatif/search.h \
 	engine/stages/whatif/sensitivity.c engine/stages/whatif/sensitivity.h \
-	engine/stages/whatif/trials.c engine/stages/whatif/trials.h \
+	engine/stages/whatif/replay.c engine/stages/whatif/internals.h \
 	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 
 # The targets, in the order of GET /v1/targets; the first is that of a spec without one.

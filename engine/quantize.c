@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantizes a model: walks through the stages of a job, one after the other. */
 #include "config.h"
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
+#include "files/data/inputs.h"
+#include "files/data/random.h"
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "stages/calibrate/calibrate.h"
-#include "stages/calibrate/moments.h"
-#include "files/data/inputs.h"
-#include "files/data/random.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/evaluate.h"
-#include "stages/evaluate/judged.h"
+#include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
-#include "files/model/write.h"
-#include "transform/prepare/prepare.h"
 #include "stages/profile/profile.h"
 #include "stages/recipe/advise.h"
 #include "stages/recipe/goals.h"
 #include "stages/recipe/recipe.h"
-#include "stages/remake/remake.h"
-#include "transform/rewrite/insert.h"
+#include "stages/report/report.h"
 #include "stages/scale/precision.h"
 #include "stages/scale/scale.h"
 #include "stages/smooth/smooth.h"
@@ -28,6 +24,8 @@
 #include "stages/whatif/search.h"
 #include "stages/whatif/sensitivity.h"
 #include "stages/whatif/whatif.h"
+#include "transform/prepare/prepare.h"
+#include "transform/rewrite/insert.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -47,67 +45,96 @@ qdq_stage_name(enum qdq_stage stage)
 
 #define SOURCE_MODEL "qdqd.source_model" /* the key of the model's id in the metadata */
 
+/* A job on its way through the stages. Only this file writes it. */
+struct walk {
+    struct qdqi_report *report;
+    struct qdqi_context context;
+    struct qdqi_account account;
+    struct qdqi_last_candidate last_candidate;
+    struct qdq_spec *spec;        /* of the first attempt */
+    struct qdqi_attempt *attempt; /* the one that is chosen so far */
+    struct qdqi_whatif *whatif;   /* NULL until it is needed */
+    struct qdqi_result result;
+    int observations; /* a file that the first attempt opened; -1: none */
+    /* the written result that is still to be converted; proto is NULL when there is
+       none */
+    struct qdqi_edited unconverted;
+    const char *model_id; /* as it is known now, or NULL */
+    const char *source;   /* id of the data that the ranges come from, or NULL */
+};
+
 /* --- stages --------------------------------------------------------------- */
 
 /* Returns whether the job evaluates its result. Unless the spec decides, it does so
    when the user sent data; random samples do not count. */
 static bool
-wants_evaluation(const struct qdqi_job *job)
+wants_evaluation(const struct qdqi_context *c)
 {
-    const struct qdq_spec *spec = job->work->spec;
+    const struct qdq_spec *spec = c->asked;
     return spec->evaluate != QDQ_NO &&
            (spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
-            job->work->dataset >= 0);
+            c->work->dataset >= 0);
 }
 
 /* Returns the number of samples of the evaluation, for reports of progress. The
    evaluation may run somewhat fewer if the model has a fixed batch. */
 static uint64_t
-count_evaluated(const struct qdqi_job *job)
+count_evaluated(const struct qdqi_context *c)
 {
-    if (!job->dataset || !wants_evaluation(job))
+    if (!c->dataset || !wants_evaluation(c))
         return 0;
-    int64_t wanted = job->work->spec->evaluate_samples;
-    int64_t all = qdq_dataset_info(job->dataset)->samples;
+    int64_t wanted = c->asked->evaluate_samples;
+    int64_t all = qdq_dataset_info(c->dataset)->samples;
     return (uint64_t)(wanted && wanted < all ? wanted : all);
 }
 
+/* Opens the model and the data. */
 static enum qdq_code
-stage_load(struct qdqi_job *job, struct qdq_error *err)
+open_files(struct walk *w, struct qdq_error *err)
 {
-    const struct qdq_work *work = job->work;
-    enum qdq_code code = qdq_model_open_files(
-        work->model, work->external, work->n_external, &job->report->model, err);
-    job->original = job->model = job->report->model;
+    struct qdqi_context *c = &w->context;
+    const struct qdq_work *work = c->work;
+    const struct qdq_limits *limits = &c->engine->limits;
+    enum qdq_code code = qdq_model_open_files(work->model, work->external,
+                                              work->n_external, &w->report->model, err);
+    c->original = w->attempt->model = w->report->model;
     if (!code)
-        job->stage_bytes = qdqi_model_bytes(job->original);
+        w->attempt->effort.bytes = qdqi_model_bytes(c->original);
     if (!code)
-        code = qdq_limits_check(&job->engine->limits, job->model, err);
+        code = qdq_limits_check(limits, c->original, err);
     if (!code)
-        code = qdqi_deployed_check(job, err);
-    if (!code && job->work->dataset >= 0 &&
-        job->work->spec->calibration.random_samples > 0)
+        code = qdqi_deployed_check(c, err);
+    if (!code && work->dataset >= 0 && c->asked->calibration.random_samples > 0)
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
                              "/calibration/random_samples",
                              "random samples are asked for, and calibration data was "
                              "sent");
-    if (!code && job->work->dataset >= 0)
-        code = qdq_dataset_open_within(job->work->dataset, &job->engine->limits,
-                                       &job->dataset, err);
+    return code || work->dataset < 0
+               ? code
+               : qdq_dataset_open_within(work->dataset, limits, &c->dataset, err);
+}
+
+static enum qdq_code
+stage_load(struct walk *w, struct qdq_error *err)
+{
+    struct qdqi_attempt *a = w->attempt;
+    enum qdq_code code = open_files(w, err);
     if (!code)
-        code = qdq_model_prepare(job->original, job->work->spec, &job->report->prepared,
-                                 err);
-    if (!job->report->prepared || code)
-        return code;
-    job->model = job->report->prepared;
-    return qdq_limits_check(&job->engine->limits, job->model, err);
+        code = qdq_model_prepare(w->context.original, a->spec, &a->prepared, err);
+    if (!code && a->prepared) {
+        a->model = a->prepared;
+        code = qdq_limits_check(&w->context.engine->limits, a->model, err);
+    }
+    if (!code)
+        code = qdqi_recipe_begin(a, w->spec, err);
+    w->observations = a->observations;
+    return code;
 }
 
 /* Checks that a spec with gates does not switch off the evaluation, which they need. */
 static enum qdq_code
-check_gates(const struct qdqi_job *job, struct qdq_error *err)
+check_gates(const struct qdq_spec *spec, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
     if (spec->evaluate == QDQ_NO && qdqi_gates_ask(&spec->accept))
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/accept",
                              "accept needs an evaluation, and evaluate is false");
@@ -117,9 +144,9 @@ check_gates(const struct qdqi_job *job, struct qdq_error *err)
 /* Checks that there are samples for the parts of the spec that need them, before the
    work begins. */
 static enum qdq_code
-check_data(const struct qdqi_job *job, struct qdq_error *err)
+check_data(const struct walk *w, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
+    const struct qdq_spec *spec = w->spec;
     const struct {
         bool asked;
         const char *pointer, *text;
@@ -131,8 +158,9 @@ check_data(const struct qdqi_job *job, struct qdq_error *err)
         {qdqi_search_asked(spec), "/search",
          "a search needs data to run the model with, and there is none"},
     };
-    bool makes = spec->calibration.random_samples > 0 && job->model->info.n_inputs > 0;
-    if (job->dataset || makes)
+    bool makes =
+        spec->calibration.random_samples > 0 && w->attempt->model->info.n_inputs > 0;
+    if (w->context.dataset || makes)
         return QDQ_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].asked)
@@ -144,122 +172,129 @@ check_data(const struct qdqi_job *job, struct qdq_error *err)
 /* Generates the random samples that the spec asks for. The spec also decides the
    sizes of the model's inputs. */
 static enum qdq_code
-make_samples(struct qdqi_job *job, struct qdq_error *err)
+make_samples(struct walk *w, struct qdq_error *err)
 {
-    const struct qdq_calibration_spec *c = &job->work->spec->calibration;
-    enum qdq_code code = qdqi_inputs_fix(&job->model->info, job->work->spec, job->arena,
-                                         &job->fixed, err);
-    if (code || job->dataset || c->random_samples == 0 ||
-        job->model->info.n_inputs == 0)
+    struct qdqi_attempt *a = w->attempt;
+    struct qdqi_context *c = &w->context;
+    const struct qdq_calibration_spec *spec = &a->spec->calibration;
+    enum qdq_code code =
+        qdqi_inputs_fix(&a->model->info, a->spec, a->arena, &a->fixed, err);
+    if (code || c->dataset || spec->random_samples == 0 || a->model->info.n_inputs == 0)
         return code;
-    code = qdqi_random_open(&job->fixed, c, &job->dataset, err);
+    code = qdqi_random_open(&a->fixed, spec, &c->dataset, err);
     return code ? code
-                : qdqi_warn(&job->warnings, job->arena, err, "random_samples", NULL,
-                            "calibrated with %lld random samples: ranges are those of "
-                            "noise",
-                            (long long)qdq_dataset_info(job->dataset)->samples);
+                : qdqi_attempt_warn(a, err, "random_samples", NULL,
+                                    "calibrated with %lld random samples: ranges are "
+                                    "those of noise",
+                                    (long long)qdq_dataset_info(c->dataset)->samples);
 }
 
 /* Smooths the model if the spec asks for it. All later stages see the smoothed model. */
 static enum qdq_code
-stage_smooth(struct qdqi_job *job, struct qdq_error *err)
+stage_smooth(struct walk *w, struct qdq_error *err)
 {
-    if (job->work->spec->smooth == 0)
+    if (w->spec->smooth == 0)
         return QDQ_OK;
-    enum qdq_code code = make_samples(job, err);
-    return code ? code : qdqi_smooth(job, err);
+    enum qdq_code code = make_samples(w, err);
+    return code ? code : qdqi_smooth(w->attempt, err);
 }
 
 static enum qdq_code
-stage_plan(struct qdqi_job *job, struct qdq_error *err)
+stage_plan(struct walk *w, struct qdq_error *err)
 {
-    enum qdq_code code = check_gates(job, err);
+    enum qdq_code code = check_gates(w->spec, err);
     if (!code)
-        code = check_data(job, err);
+        code = check_data(w, err);
     if (!code)
-        code = qdqi_make_plan(job, err);
-    if (code || (code = make_samples(job, err)))
+        code = qdqi_attempt_plan(w->attempt, err);
+    if (code || (code = make_samples(w, err)))
         return code;
-    job->to_evaluate = count_evaluated(job);
+    w->account.to_evaluate = count_evaluated(&w->context);
     return QDQ_OK;
 }
 
 static enum qdq_code
 on_written(void *arg, size_t done, size_t total, struct qdq_error *err)
 {
-    return qdqi_job_progress(arg, QDQ_STAGE_WRITE, done, total, err);
+    return qdqi_context_progress(arg, QDQ_STAGE_WRITE, done, total, err);
 }
 
 /* Waits for the id of the model, which is a qdqi_late's function. */
 static const char *
 wait_for_id(void *arg)
 {
-    struct qdqi_job *job = arg;
-    return job->model_id = job->work->late_id(job->work->late_id_arg);
+    struct walk *w = arg;
+    return w->model_id = w->context.work->late_id(w->context.work->late_id_arg);
 }
 
 static enum qdq_code
-write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
-             struct qdq_error *err)
+write_edited(struct walk *w, const struct qdqi_edited *edited, struct qdq_error *err)
 {
-    struct qdq_report *report = &job->report->view;
-    const struct qdqi_tasks tasks = {job->engine->executor, job->engine->threads,
-                                     on_written, job};
-    const struct qdqi_late late = {SOURCE_MODEL, job->work->model_id, wait_for_id, job};
-    const struct qdqi_target target = {
-        .fd = job->work->output,
-        .data = job->work->output_data,
-        .name = job->work->output_data_name,
-        .external = job->work->spec->external_data,
+    const struct qdq_work *work = w->context.work;
+    struct qdqi_attempt *a = w->attempt;
+    struct qdq_report *report = w->result.report;
+    const struct qdqi_tasks tasks = {w->context.engine->executor,
+                                     w->context.engine->threads, on_written,
+                                     &w->context};
+    const struct qdqi_pending_id pending_id = {SOURCE_MODEL, work->model_id,
+                                               wait_for_id, w};
+    const struct qdqi_destination destination = {
+        .fd = work->output,
+        .data = work->output_data,
+        .name = work->output_data_name,
+        .external = w->spec->external_data,
         .tasks = &tasks,
-        .late = job->work->late_id ? &late : NULL,
+        .pending_id = work->late_id ? &pending_id : NULL,
     };
     struct qdqi_written written = {0};
     enum qdq_code code =
-        qdqi_model_write_result(job->model, edited, &target, &written, err);
+        qdqi_model_write_result(a->model, edited, &destination, &written, err);
     report->size_after = written.model + written.data;
-    job->stage_threads = qdqi_job_threads(job);
-    job->stage_bytes += report->size_after;
     report->external_bytes = written.data;
+    a->effort.threads = qdqi_context_threads(&w->context);
+    a->effort.bytes += report->size_after;
     return code;
 }
 
 /* Writes the result. The metadata comes from the frozen spec, so that running that
    spec gives the same bytes. */
 static enum qdq_code
-write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
-             struct qdq_error *err)
+write_result(struct walk *w, const char *spec_digest, struct qdq_error *err)
 {
+    const struct qdqi_attempt *a = w->attempt;
     const struct qdqi_metadata metadata[] = {
         {"qdqd.version", qdq_version()},
-        {SOURCE_MODEL, job->work->model_id},
-        {"qdqd.calibration", job->source},
-        {"qdqd.spec", job->spec_digest},
+        {SOURCE_MODEL, w->context.work->model_id},
+        {"qdqd.calibration", w->source},
+        {"qdqd.spec", spec_digest},
     };
     struct qdqi_edited edited;
-    struct qdq_report *report = &job->report->view;
-    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, metadata,
-                                           sizeof metadata / sizeof *metadata,
-                                           job->scratch, &edited, err);
+    enum qdq_code code =
+        qdqi_insert_pairs(a->model, a->plan, &a->scales, metadata,
+                          sizeof metadata / sizeof *metadata, a->scratch, &edited, err);
     if (code)
         return code;
-    bool waits = job->float16.dtype == QDQI_BFLOAT16 && wants_evaluation(job);
-    if (waits)
-        job->unconverted = edited;
-    else if ((code = qdqi_convert_result(job, &edited, err)))
+    if (a->float16.dtype == QDQI_BFLOAT16 && wants_evaluation(&w->context))
+        w->unconverted = edited;
+    else if ((code = qdqi_convert_result(a, &edited, err)))
         return code;
-    report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
-    return write_edited(job, &edited, err);
+    w->result.report->qdq_pairs = a->plan->view.n_tensors + a->plan->view.n_weights;
+    return write_edited(w, &edited, err);
 }
 
 static enum qdq_code
-stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
-            struct qdq_error *err)
+stage_write(struct walk *w, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_report_freeze(job, err);
-    if (!code)
-        code = write_result(job, scales, err);
-    return code ? code : qdqi_report_blocks(job, scales, err);
+    const struct qdq_work *work = w->context.work;
+    enum qdq_code code = qdqi_report_freeze(w->attempt, &w->result, &w->source, err);
+    if (code)
+        return code;
+    const char *digest =
+        work->freeze ? work->freeze(work->freeze_arg, w->result.report->frozen) : NULL;
+    if (work->freeze && !digest)
+        return qdqi_no_memory(err);
+    code = write_result(w, digest, err);
+    return code ? code : qdqi_report_blocks(w->attempt, err);
 }
 
 /*
@@ -268,57 +303,58 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
  * is only a warning.
  */
 static enum qdq_code
-stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
+stage_evaluate(struct walk *w, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
+    const struct qdqi_context *c = &w->context;
     struct qdqi_runtime *runtime = NULL;
     struct qdq_error why = {0};
-    bool asked = spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept);
-    if (!wants_evaluation(job))
+    bool asked = w->spec->evaluate == QDQ_YES || qdqi_gates_ask(&w->spec->accept);
+    if (!wants_evaluation(c))
         return QDQ_OK;
-    if (!job->dataset)
+    if (!c->dataset)
         return qdq_error_set(
             err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
             "there is no data to evaluate with: send calibration data, or leave "
             "evaluate and accept out of the spec");
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, &why);
+    enum qdq_code code = qdqi_engine_runtime(c->engine, &runtime, &why);
     bool loaded = !code;
-    if (!code && !(code = qdqi_evaluate(job, runtime, &why)))
+    if (!code && !(code = qdqi_evaluate(w->attempt, &w->result, runtime, &why)))
         return QDQ_OK;
-    if (asked || (loaded && !job->lacks_format))
+    if (asked || (loaded && !w->result.lacks_format))
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    return qdqi_warn(&job->warnings, job->arena, err, "evaluation_skipped", NULL,
-                     "float and quantized were not compared: %s", why.text);
+    return qdqi_attempt_warn(w->attempt, err, "evaluation_skipped", NULL,
+                             "float and quantized were not compared: %s", why.text);
 }
 
 /* Writes the result in bfloat16. This follows the evaluation because ONNX Runtime's
    CPU operators have no bfloat16: the evaluation runs the model in float32. */
 static enum qdq_code
-stage_convert(struct qdqi_job *job, struct qdq_error *err)
+stage_convert(struct walk *w, struct qdq_error *err)
 {
     enum qdq_code code;
-    if (!job->unconverted.proto)
+    if (!w->unconverted.proto)
         return QDQ_OK;
-    if (job->report->view.evaluated_samples > 0 &&
-        (code = qdqi_warn(&job->warnings, job->arena, err, "evaluated_before_bfloat16",
-                          NULL,
-                          "the model was evaluated with float32 in the place of "
-                          "bfloat16, which does not run here")))
+    if (w->result.report->evaluated_samples > 0 &&
+        (code = qdqi_attempt_warn(w->attempt, err, "evaluated_before_bfloat16", NULL,
+                                  "the model was evaluated with float32 in the place "
+                                  "of bfloat16, which does not run here")))
         return code;
-    if ((code = qdqi_convert_result(job, &job->unconverted, err)))
+    if ((code = qdqi_convert_result(w->attempt, &w->unconverted, err)))
         return code;
-    return write_edited(job, &job->unconverted, err);
+    return write_edited(w, &w->unconverted, err);
 }
 
 /* --- all steps ------------------------------------------------------------- */
 
-typedef enum qdq_code what_ifs_fn(struct qdqi_job *job, struct qdqi_scales *scales,
-                                  struct qdq_error *err);
+typedef enum qdq_code what_ifs_fn(struct qdqi_attempt *attempt,
+                                  struct qdqi_whatif **whatif,
+                                  struct qdqi_result *result, struct qdq_error *err);
 
 static enum qdq_code
-sensitivity(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+sensitivity(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
+            struct qdqi_result *result, struct qdq_error *err)
 {
-    return qdqi_sensitivity(job, scales, err);
+    return qdqi_sensitivity(a, whatif, result, err);
 }
 
 /*
@@ -328,63 +364,67 @@ sensitivity(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
  * batch.
  */
 static enum qdq_code
-fit_what_ifs(struct qdqi_job *job, struct qdqi_scales *scales, what_ifs_fn *stage,
-             struct qdq_error *err)
+fit_what_ifs(struct walk *w, what_ifs_fn *stage, struct qdq_error *err)
 {
-    size_t n = job->warnings.n;
+    struct qdqi_warnings *list = &w->attempt->warnings->list;
+    size_t n = list->n;
     enum qdq_code code;
-    while ((code = stage(job, scales, err)) == QDQ_DEVICE_MEMORY) {
-        job->warnings.n = n;
-        if ((code = qdqi_whatif_halve(job, code, err)))
+    while ((code = stage(w->attempt, &w->whatif, &w->result, err)) ==
+           QDQ_DEVICE_MEMORY) {
+        list->n = n;
+        if ((code = qdqi_whatif_halve(&w->whatif, w->attempt, &w->result, code, err)))
             break;
-        n = job->warnings.n;
+        n = list->n;
     }
     return code;
 }
 
 static enum qdq_code
-run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales,
-          struct qdq_error *err)
+run_stage(struct walk *w, enum qdq_stage stage, struct qdq_error *err)
 {
+    struct qdqi_attempt *a = w->attempt;
+    struct qdqi_result *result = &w->result;
     enum qdq_code code;
     switch (stage) {
     case QDQ_STAGE_LOAD:
-        return stage_load(job, err);
+        return stage_load(w, err);
     case QDQ_STAGE_EQUALIZE:
-        return qdqi_make_equalized(job, err);
+        return qdqi_attempt_equalize(a, err);
     case QDQ_STAGE_SMOOTH:
-        return stage_smooth(job, err);
+        return stage_smooth(w, err);
     case QDQ_STAGE_PLAN:
-        return stage_plan(job, err);
+        return stage_plan(w, err);
     case QDQ_STAGE_CALIBRATE:
-        return qdqi_calibrate(job, err);
+        return qdqi_calibrate(a, err);
     case QDQ_STAGE_QUANTIZE:
-        if (job->moments) /* rounding by them is shared by several threads */
-            job->stage_threads = qdqi_job_threads(job);
-        return qdqi_choose_scales(job, scales, err);
+        if (a->moments) /* rounding by them is shared by several threads */
+            a->effort.threads = qdqi_context_threads(a->context);
+        return qdqi_choose_scales(a, err);
     case QDQ_STAGE_REFINE:
-        return fit_what_ifs(job, scales, qdqi_refine, err);
+        return fit_what_ifs(w, qdqi_refine, err);
     case QDQ_STAGE_SENSITIVITY:
-        return fit_what_ifs(job, scales, sensitivity, err);
+        return fit_what_ifs(w, sensitivity, err);
     case QDQ_STAGE_SEARCH:
-        return fit_what_ifs(job, scales, qdqi_search, err);
+        return fit_what_ifs(w, qdqi_search, err);
     case QDQ_STAGE_RECIPE:
-        qdqi_whatif_close(job);
-        return qdqi_recipe(job, scales, err);
+        qdqi_whatif_close(&w->whatif, result);
+        return qdqi_recipe(&w->attempt, result, err);
     case QDQ_STAGE_WRITE:
-        return stage_write(job, scales, err);
+        return stage_write(w, err);
     case QDQ_STAGE_EVALUATE:
-        if ((code = stage_evaluate(job, err)))
+        if ((code = stage_evaluate(w, err)))
             return code;
-        return stage_convert(job, err);
+        return stage_convert(w, err);
     case QDQ_STAGE_KERNELS:
-        return qdqi_kernels_wait(job) ? QDQ_OK : qdqi_count_kernels(job, err);
+        return qdqi_kernels_wait(a->context, result)
+                   ? QDQ_OK
+                   : qdqi_count_kernels(a, result, err);
     case QDQ_STAGE_PROFILE:
-        return qdqi_profile(job, err);
+        return qdqi_profile(a, result, err);
     case QDQ_STAGE_ADVISE:
-        if ((code = qdqi_goals_conclude(job, err)))
+        if ((code = qdqi_goals_conclude(a, result, err)))
             return code;
-        return qdqi_advise(job, scales, err);
+        return qdqi_advise(a, result, err);
     default:
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL, "no such stage");
     }
@@ -392,116 +432,148 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
 
 /* Starts the account of a stage. */
 static void
-begin_stage(struct qdqi_job *job)
+begin_stage(struct walk *w, enum qdq_stage stage)
 {
-    job->stage_began = qdqi_seconds_now();
-    job->stage_threads = 1;
-    job->stage_bytes = 0;
-    struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(job->engine);
+    w->account.began = qdqi_seconds_now();
+    w->attempt->effort = (struct qdqi_effort){.threads = 1};
+    w->attempt->warnings->stage = stage;
+    struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(w->context.engine);
     if (runtime)
         qdqi_runtime_begin_use(runtime);
 }
 
 static struct qdq_stage_use
-end_stage(const struct qdqi_job *job, enum qdq_stage stage)
+end_stage(const struct walk *w, enum qdq_stage stage)
 {
+    const struct qdqi_effort *effort = &w->attempt->effort;
     struct rusage usage = {0};
     struct qdqi_run_use run = {0};
-    const struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(job->engine);
+    const struct qdqi_runtime *runtime =
+        qdqi_engine_loaded_runtime(w->context.engine);
     if (runtime)
         run = qdqi_runtime_use(runtime);
     getrusage(RUSAGE_SELF, &usage);
     return (struct qdq_stage_use){
         .name = qdq_stage_name(stage),
-        .seconds = qdqi_seconds_now() - job->stage_began,
-        .threads = run.threads > job->stage_threads ? run.threads : job->stage_threads,
-        .bytes = job->stage_bytes + run.bytes,
+        .seconds = qdqi_seconds_now() - w->account.began,
+        .threads = run.threads > effort->threads ? run.threads : effort->threads,
+        .bytes = effort->bytes + run.bytes,
         .peak_bytes = (uint64_t)usage.ru_maxrss * 1024,
     };
 }
 
-/* Runs all stages. The beginning of a recipe changes the spec, which is the job's. */
 static enum qdq_code
-run_stages(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
+run_stages(struct walk *w, struct qdq_error *err)
 {
-    struct qdqi_scales scales = {0};
-    struct qdq_timing *timings =
-        qdqi_arena_array(job->arena, QDQ_N_STAGES, sizeof *timings);
-    struct qdq_stage_use *uses =
-        qdqi_arena_array(job->arena, QDQ_N_STAGES, sizeof *uses);
+    struct qdqi_arena *arena = w->result.arena;
+    struct qdq_timing *timings = qdqi_arena_array(arena, QDQ_N_STAGES, sizeof *timings);
+    struct qdq_stage_use *uses = qdqi_arena_array(arena, QDQ_N_STAGES, sizeof *uses);
     if (!timings || !uses)
         return qdqi_no_memory(err);
     for (int i = 0; i < QDQ_N_STAGES; i++) {
         enum qdq_stage stage = (enum qdq_stage)i;
-        const struct qdq_model *before = job->model;
-        begin_stage(job);
-        enum qdq_code code = qdqi_job_progress(job, stage, 0, 0, err);
+        const struct qdq_model *before = w->attempt->model;
+        begin_stage(w, stage);
+        enum qdq_code code = qdqi_context_progress(&w->context, stage, 0, 0, err);
         if (!code)
-            code = run_stage(job, stage, &scales, err);
-        if (!code && stage == QDQ_STAGE_LOAD)
-            code = qdqi_recipe_begin(job, spec, err);
+            code = run_stage(w, stage, err);
         if (code)
             return code;
-        if (stage == QDQ_STAGE_LOAD)
-            job->first_made_warning = job->warnings.n;
-        if (stage == QDQ_STAGE_QUANTIZE)
-            job->n_made_warnings = job->warnings.n - job->first_made_warning;
-        if (before && job->model != before)
-            job->stage_bytes += qdqi_model_bytes(job->model);
-        uses[i] = end_stage(job, stage);
+        if (before && w->attempt->model != before)
+            w->attempt->effort.bytes += qdqi_model_bytes(w->attempt->model);
+        uses[i] = end_stage(w, stage);
         timings[i] = (struct qdq_timing){uses[i].name, uses[i].seconds};
     }
-    job->report->view.stages = uses;
-    job->report->view.timings = timings;
-    job->report->view.n_timings = QDQ_N_STAGES;
+    w->result.report->stages = uses;
+    w->result.report->timings = timings;
+    w->result.report->n_timings = QDQ_N_STAGES;
     return QDQ_OK;
+}
+
+/* Makes the objects that the stages work with. */
+static enum qdq_code
+open_walk(struct walk *w, struct qdq_error *err)
+{
+    const struct qdq_work *work = w->context.work;
+    struct qdq_spec *asked;
+    if (!(w->report = qdqi_report_new()))
+        return qdqi_no_memory(err);
+    w->result.report = &w->report->view;
+    w->result.arena = w->report->arena;
+    w->result.scratch = qdqi_arena_new();
+    w->spec = qdqi_arena_alloc(w->report->arena, sizeof *w->spec);
+    asked = qdqi_arena_alloc(w->report->arena, sizeof *asked);
+    if (!w->result.scratch || !w->spec || !asked)
+        return qdqi_no_memory(err);
+    *w->spec = *work->spec;
+    qdq_spec_complete(w->spec);
+    *asked = *w->spec;
+    w->context.asked = asked;
+    return qdqi_attempt_new(&w->context, w->spec, &w->attempt, err);
+}
+
+/* Completes the report. */
+static enum qdq_code
+conclude(struct walk *w, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = w->attempt;
+    struct qdq_report *report = w->result.report;
+    report->model_id =
+        w->model_id ? qdqi_arena_strdup(w->result.arena, w->model_id) : NULL;
+    if (w->model_id && !report->model_id)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_report_fill(a, &w->result, err);
+    if (!code)
+        code = qdqi_gates_judge(&a->spec->accept, &a->model->info, w->result.not_float,
+                                report, w->result.arena, err);
+    if (!code)
+        report->verdict = qdqi_verdict(report);
+    return code;
+}
+
+/* Frees everything but the report. */
+static void
+close_walk(struct walk *w)
+{
+    qdqi_last_candidate_drop(&w->context);
+    qdqi_reference_close(&w->last_candidate.reference);
+    qdqi_engine_release_judges(w->context.engine);
+    qdqi_whatif_close(&w->whatif, &w->result);
+    if (w->attempt)
+        qdqi_attempt_finish(w->attempt);
+    if (w->observations >= 0)
+        close(w->observations);
+    if (w->result.optimized >= 0)
+        close(w->result.optimized);
+    qdq_dataset_free(&w->context.dataset);
+    qdqi_arena_free(&w->result.scratch);
 }
 
 enum qdq_code
 qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
              struct qdq_report **ret, struct qdq_error *err)
 {
-    struct qdq_spec spec = *work->spec;
-    struct qdq_work complete = *work;
-    qdq_spec_complete(&spec);
-    const struct qdq_spec asked = spec;
-    complete.spec = &spec;
-    struct qdqi_judged judged = {0};
-    struct qdqi_job job = {.engine = engine,
-                           .work = &complete,
-                           .asked = &asked,
-                           .observations = -1,
-                           .judged = &judged,
-                           .model_id = work->model_id,
-                           .optimized = -1,
-                           .report = qdqi_report_new(),
-                           .scratch = qdqi_arena_new()};
-    enum qdq_code code;
-    struct qdq_report *report = job.report ? &job.report->view : NULL;
-    if (!report || !job.scratch) {
-        code = qdqi_no_memory(err);
-        goto out;
-    }
-    job.arena = job.report->arena;
-    if ((code = qdqi_job_choose_device(&job, err)) ||
-        (code = run_stages(&job, &spec, err)) || (code = qdqi_report_fill(&job, err)) ||
-        (code = qdqi_gates_judge(&spec.accept, &job.model->info, job.not_float, report,
-                                 job.arena, err)))
-        goto out;
-    report->verdict = qdqi_verdict(report);
-    *ret = report;
-    report = NULL;
-out:
-    qdqi_judged_drop(&job);
-    qdqi_reference_close(&judged.reference);
-    qdqi_engine_release_judges(engine);
-    qdqi_recipe_end(&job);
-    qdqi_whatif_close(&job);
-    qdqi_moments_free(&job);
-    if (job.optimized >= 0)
-        close(job.optimized);
-    qdq_report_free(&report);
-    qdq_dataset_free(&job.dataset);
-    qdqi_arena_free(&job.scratch);
+    struct walk w = {.context = {.engine = engine,
+                                 .work = work,
+                                 .account = &w.account,
+                                 .last_candidate = &w.last_candidate},
+                     .result.optimized = -1,
+                     .observations = -1,
+                     .model_id = work->model_id};
+    enum qdq_code code = open_walk(&w, err);
+    if (!code)
+        code = qdqi_choose_device(w.attempt, &w.context, w.result.arena, err);
+    if (!code)
+        code = run_stages(&w, err);
+    if (!code)
+        code = conclude(&w, err);
+    close_walk(&w);
+    if (w.report)
+        w.report->attempt = w.attempt;
+    struct qdq_report *report = w.report ? &w.report->view : NULL;
+    if (code)
+        qdq_report_free(&report);
+    else
+        *ret = report;
     return code;
 }

@@ -65,8 +65,8 @@ engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/ran
 engine_order="$engine_order graph/edit graph/layers graph/weights plan/gates plan/cases plan"
 engine_order="$engine_order transform/prepare transform/equalize transform/rewrite run/operators run/session"
 engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process runtimes"
-engine_order="$engine_order stages/job stages/smooth stages/replan stages/calibrate stages/scale stages/evaluate"
-engine_order="$engine_order stages/profile stages/judge stages/remake stages/whatif stages/recipe"
+engine_order="$engine_order stages/attempt stages/report stages/smooth stages/calibrate stages/scale"
+engine_order="$engine_order stages/evaluate stages/profile stages/candidates stages/whatif stages/recipe"
 api_order='base spec documents http'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 

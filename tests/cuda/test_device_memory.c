@@ -6,7 +6,8 @@
  */
 #include "config.h"
 
-#include "stages/job/job.h"
+#include "numbers/range/method.h"
+#include "runtimes/engine.h"
 #include "emulated.h"
 #include "run/operators/device_memory.h"
 

@@ -108,19 +108,19 @@ out:
 
 /* Decides whether data goes to a second file. */
 static enum qdq_code
-choose_layout(const struct qdqi_target *target, uint64_t single, bool *ret,
+choose_layout(const struct qdqi_destination *destination, uint64_t single, bool *ret,
               struct qdq_error *err)
 {
-    *ret = target->external == QDQ_EXTERNAL_ALWAYS ||
-           (target->external == QDQ_EXTERNAL_AUTO &&
-            single > (target->data < 0 ? MAX_SINGLE : AUTO_SINGLE));
-    if (target->external == QDQ_EXTERNAL_NEVER && single > MAX_SINGLE)
+    *ret = destination->external == QDQ_EXTERNAL_ALWAYS ||
+           (destination->external == QDQ_EXTERNAL_AUTO &&
+            single > (destination->data < 0 ? MAX_SINGLE : AUTO_SINGLE));
+    if (destination->external == QDQ_EXTERNAL_NEVER && single > MAX_SINGLE)
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, POINTER,
                              "the result has %llu bytes, one file holds at most %llu, "
                              "and external data was ruled out",
                              (unsigned long long)single,
                              (unsigned long long)MAX_SINGLE);
-    if (*ret && target->data < 0)
+    if (*ret && destination->data < 0)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, POINTER,
                              "a result of %llu bytes with external data cannot be "
                              "handed out here: it has one file",
@@ -140,14 +140,15 @@ check_name(const char *name, struct qdq_error *err)
 
 static enum qdq_code
 write_double(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
-             const struct qdqi_bulks *bulks, const struct qdqi_target *target,
+             const struct qdqi_bulks *bulks, const struct qdqi_destination *destination,
              struct qdqi_written *ret, struct qdq_error *err)
 {
-    struct qdqi_layout layout = {.location = target->name,
+    struct qdqi_layout layout = {.location = destination->name,
                                  .offsets = calloc(bulks->n + 1, sizeof(uint64_t)),
                                  .order = calloc(bulks->n + 1, sizeof(size_t))};
-    enum qdq_code code = layout.offsets && layout.order ? check_name(target->name, err)
-                                                        : qdqi_no_memory(err);
+    enum qdq_code code = layout.offsets && layout.order
+                             ? check_name(destination->name, err)
+                             : qdqi_no_memory(err);
     for (size_t i = 0; i < bulks->n && !code; i++)
         layout.offsets[i] = QDQI_NOT_PLACED;
     if (code ||
@@ -161,7 +162,7 @@ write_double(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
                              "the result without its external data has %llu bytes: "
                              "tensors in functions, or in a form that is not raw",
                              (unsigned long long)ret->model);
-    if (!code && !(code = begin(f, target->data, err)))
+    if (!code && !(code = begin(f, destination->data, err)))
         code = write_data(f, bulks, &layout, err);
 out:
     free(layout.offsets);
@@ -171,21 +172,21 @@ out:
 
 /* Marks the value of the metadata that is replaced when all is written. */
 static void
-mark_late(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
-          const struct qdqi_late *late)
+mark_pending_id(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
+                const struct qdqi_pending_id *pending_id)
 {
     size_t size = 0;
     const uint8_t *value =
-        late ? qdqi_skeleton_metadata(skeleton, late->key, &size) : NULL;
-    f->marked = value && size == strlen(late->placeholder) ? value : NULL;
+        pending_id ? qdqi_skeleton_metadata(skeleton, pending_id->key, &size) : NULL;
+    f->marked = value && size == strlen(pending_id->placeholder) ? value : NULL;
 }
 
 static enum qdq_code
-replace_late(const struct qdqi_file_sink *f, const struct qdqi_late *late,
-             struct qdq_error *err)
+replace_pending_id(const struct qdqi_file_sink *f,
+                   const struct qdqi_pending_id *pending_id, struct qdq_error *err)
 {
-    const char *text = late->wait(late->arg);
-    size_t size = strlen(late->placeholder);
+    const char *text = pending_id->wait(pending_id->arg);
+    size_t size = strlen(pending_id->placeholder);
     if (!text)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "the id of the model could not be computed");
@@ -200,8 +201,8 @@ replace_late(const struct qdqi_file_sink *f, const struct qdqi_late *late,
 enum qdq_code
 qdqi_model_write_result(const struct qdq_model *source,
                         const struct qdqi_edited *edited,
-                        const struct qdqi_target *target, struct qdqi_written *ret,
-                        struct qdq_error *err)
+                        const struct qdqi_destination *destination,
+                        struct qdqi_written *ret, struct qdq_error *err)
 {
     struct qdqi_bytes skeleton = {0};
     struct qdqi_file_sink *f = calloc(1, sizeof *f);
@@ -209,24 +210,24 @@ qdqi_model_write_result(const struct qdq_model *source,
     bool split = false;
     enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
     if (f) {
-        qdqi_file_sink_init(f, source->files, target->fd, 0);
+        qdqi_file_sink_init(f, source->files, destination->fd, 0);
         f->early = true;
     }
     if (!code)
         code = qdqi_skeleton_measure(&skeleton, &edited->bulks, &single, err);
-    if (code || (code = choose_layout(target, single, &split, err)) ||
-        (code = begin(f, target->fd, err)))
+    if (code || (code = choose_layout(destination, single, &split, err)) ||
+        (code = begin(f, destination->fd, err)))
         goto out;
     if (!split)
-        reserve(target->fd, single);
+        reserve(destination->fd, single);
     *ret = (struct qdqi_written){0};
-    mark_late(f, &skeleton, target->late);
-    code = split ? write_double(f, &skeleton, &edited->bulks, target, ret, err)
+    mark_pending_id(f, &skeleton, destination->pending_id);
+    code = split ? write_double(f, &skeleton, &edited->bulks, destination, ret, err)
                  : write_single(f, &skeleton, &edited->bulks, &ret->model, err);
     if (!code)
-        code = qdqi_file_sink_finish(f, target->tasks, err);
-    if (!code && target->late)
-        code = replace_late(f, target->late, err);
+        code = qdqi_file_sink_finish(f, destination->tasks, err);
+    if (!code && destination->pending_id)
+        code = replace_pending_id(f, destination->pending_id, err);
 out:
     if (f)
         qdqi_file_sink_fini(f);

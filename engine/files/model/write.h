@@ -29,7 +29,7 @@ enum qdq_code qdqi_model_write(const struct qdq_model *source,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* A value of the metadata that becomes known while the model is written. */
-struct qdqi_late {
+struct qdqi_pending_id {
     const char *key, *placeholder; /* as the edited model has them */
     /* waits for the value, as long as the placeholder; NULL: there is none */
     const char *(*wait)(void *arg);
@@ -37,13 +37,13 @@ struct qdqi_late {
 };
 
 /* The destination of a result, and its form. */
-struct qdqi_target {
+struct qdqi_destination {
     int fd;
     int data;         /* a second file, for external data; -1: none may be written */
     const char *name; /* location of the second file as the model names it */
     enum qdq_external_data external;
-    const struct qdqi_tasks *tasks; /* generate bulks; NULL: this thread */
-    const struct qdqi_late *late;   /* NULL: all metadata is known */
+    const struct qdqi_tasks *tasks;           /* generate bulks; NULL: this thread */
+    const struct qdqi_pending_id *pending_id; /* NULL: all metadata is known */
 };
 
 struct qdqi_written {
@@ -56,7 +56,7 @@ struct qdqi_written {
  */
 enum qdq_code qdqi_model_write_result(const struct qdq_model *source,
                                       const struct qdqi_edited *edited,
-                                      const struct qdqi_target *target,
+                                      const struct qdqi_destination *destination,
                                       struct qdqi_written *ret,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -13,12 +13,12 @@ static enum qdq_code
 copy_model(const struct qdq_model *model, struct qdqi_whole *ret, struct qdq_error *err)
 {
     const struct qdqi_edited edited = {.proto = model->proto, .bulks = model->bulks};
-    const struct qdqi_target target = {
+    const struct qdqi_destination destination = {
         .fd = ret->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
     struct qdqi_written written;
     struct qdq_error why = {0};
     enum qdq_code code =
-        qdqi_model_write_result(model, &edited, &target, &written, &why);
+        qdqi_model_write_result(model, &edited, &destination, &written, &why);
     if (code == QDQ_INVALID_SPEC || code == QDQ_UNSUPPORTED)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
                              "its weights are outside the model file, and a copy with "

@@ -17,9 +17,9 @@
 #include "stages/calibrate/moments.h"
 #include "stages/calibrate/nonfinite.h"
 #include "stages/calibrate/parallel.h"
-#include "stages/job/kept.h"
+#include "stages/attempt/observations_file.h"
 #include "numbers/range/observations.h"
-#include "stages/replan/replan.h"
+#include "stages/attempt/leave.h"
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 
@@ -27,7 +27,7 @@
 #include <string.h>
 
 struct calibration {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     const struct qdqi_method *method;
     bool *missing; /* by planned activation: whether it has no range */
     /* by planned activation: whether its observations are needed, and whether the model
@@ -48,29 +48,29 @@ struct calibration {
 /* Copies the ranges that the spec gives. *ret_missing is the number of activations
    that still need one. */
 static enum qdq_code
-copy_given_ranges(struct qdqi_job *job, bool *missing, size_t *ret_missing,
+copy_given_ranges(struct qdqi_attempt *a, bool *missing, size_t *ret_missing,
                   struct qdq_error *err)
 {
-    const struct qdq_calibration_spec *c = &job->work->spec->calibration;
-    struct qdqi_map *given = qdqi_map_new(job->scratch);
+    const struct qdq_calibration_spec *c = &a->spec->calibration;
+    struct qdqi_map *given = qdqi_map_new(a->scratch);
     if (!given)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < c->n_ranges; i++)
         if (!qdqi_map_put(given, c->ranges[i].tensor, (void *)(uintptr_t)&c->ranges[i]))
             return qdqi_no_memory(err);
     size_t n = 0;
-    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
+    for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
         const struct qdq_given_range *range =
-            qdqi_map_get(given, job->plan->view.tensors[i]);
-        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+            qdqi_map_get(given, a->plan->view.tensors[i]);
+        const struct qdqi_planned_tensor *t = &a->plan->activations[i];
         missing[i] = !range && t->leader == i && !t->is_unit;
         n += missing[i];
         if (range) {
-            job->ranges[i] = (struct qdqi_range){range->min, range->max};
-            job->methods[i] = "given";
+            a->ranges[i] = (struct qdqi_range){range->min, range->max};
+            a->methods[i] = "given";
         } else if (t->is_unit) {
-            job->ranges[i] = (struct qdqi_range){0, 1};
-            job->methods[i] = "operator";
+            a->ranges[i] = (struct qdqi_range){0, 1};
+            a->methods[i] = "operator";
         }
     }
     *ret_missing = n;
@@ -82,8 +82,9 @@ copy_given_ranges(struct qdqi_job *job, bool *missing, size_t *ret_missing,
 static enum qdq_code
 report_progress(const struct qdqi_observed_run *w, struct qdq_error *err)
 {
-    return qdqi_job_progress(w->job, QDQ_STAGE_CALIBRATE, (uint64_t)w->all.samples,
-                             (uint64_t)qdqi_feed_samples(w->feed), err);
+    return qdqi_attempt_progress(w->attempt, QDQ_STAGE_CALIBRATE,
+                                 (uint64_t)w->all.samples,
+                                 (uint64_t)qdqi_feed_samples(w->feed), err);
 }
 
 static enum qdq_code
@@ -108,8 +109,8 @@ upload_next(struct qdqi_observed_run *w, struct qdq_error *err)
     enum qdq_code code = qdqi_feed_next(w->feed, &inputs, &w->n_ahead, err);
     return code || w->n_ahead == 0
                ? code
-               : qdqi_session_upload(w->session, inputs, w->job->model->info.n_inputs,
-                                     err);
+               : qdqi_session_upload(w->session, inputs,
+                                     w->attempt->model->info.n_inputs, err);
 }
 
 /* Runs the model on a device. During each run the inputs of the next one are read and
@@ -134,7 +135,7 @@ static enum qdq_code
 observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_feed *feed,
             struct qdq_error *err)
 {
-    struct qdqi_observed_run watch = {.job = c->job,
+    struct qdqi_observed_run watch = {.attempt = c->attempt,
                                       .session = session,
                                       .feed = feed,
                                       .observers = &c->observers,
@@ -142,7 +143,8 @@ observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_fee
     enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
-        code = (c->job->dev ? observe_runs_ahead : observe_runs)(&watch, err);
+        code =
+            (c->attempt->context->dev ? observe_runs_ahead : observe_runs)(&watch, err);
     if (!code)
         code = qdqi_session_collect(session, err);
     if (c->n_wanted > 0 || !c->earlier.bytes)
@@ -154,19 +156,18 @@ static enum qdq_code
 run_observed(struct calibration *c, struct qdqi_runtime *runtime,
              struct qdqi_feed *feed, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
+    struct qdqi_attempt *a = c->attempt;
     struct qdqi_session_options options = {
-        .dev = job->dev,
+        .dev = a->context->dev,
         .observers = &c->observers,
         .moments = c->moments.all.n > 0 ? &c->moments.all : NULL};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;
     enum qdq_code code = qdqi_insert_observers(
-        job->model, job->plan, c->wanted, c->observers.channels, c->moments.tensors,
-        c->moments.all.n, job->scratch, &observed, err);
+        a->model, a->plan, c->wanted, c->observers.channels, c->moments.tensors,
+        c->moments.all.n, a->scratch, &observed, err);
     if (!code)
-        code =
-            qdqi_session_open(runtime, job->model, observed, &options, &session, err);
+        code = qdqi_session_open(runtime, a->model, observed, &options, &session, err);
     if (!code)
         code = observe_all(c, session, feed, err);
     qdqi_session_close(&session);
@@ -178,14 +179,14 @@ static enum qdq_code
 restart(struct calibration *c, const struct qdqi_feed_options *options,
         struct qdqi_feed **feed, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
+    struct qdqi_attempt *a = c->attempt;
     struct qdqi_feed_options smaller = *options;
-    smaller.batch = qdqi_job_batch(job);
+    smaller.batch = qdqi_attempt_batch(a);
     qdqi_observers_reset(&c->observers, c->wanted);
     qdqi_moments_restart(&c->moments);
     c->all = c->earlier.all;
     qdqi_feed_close(feed);
-    return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
+    return qdqi_feed_open(&a->fixed, a->context->dataset, &smaller, feed, err);
 }
 
 /* Makes the runs of a small model side by side. *ret_done is false where they are still to be
@@ -195,8 +196,10 @@ run_side_by_side(struct calibration *c, struct qdqi_runtime *runtime,
                  const struct qdqi_feed_options *options, struct qdqi_feed **feed,
                  bool *ret_done, struct qdq_error *err)
 {
-    const struct qdqi_parallel runs = {
-        .job = c->job, .wanted = c->wanted, .observers = &c->observers, .feed = *feed};
+    const struct qdqi_parallel runs = {.attempt = c->attempt,
+                                       .wanted = c->wanted,
+                                       .observers = &c->observers,
+                                       .feed = *feed};
     *ret_done = false;
     if (c->moments.all.n > 0 || !qdqi_parallel_pays(&runs))
         return QDQ_OK;
@@ -212,10 +215,10 @@ run_side_by_side(struct calibration *c, struct qdqi_runtime *runtime,
 static enum qdq_code
 choose_layout(struct calibration *c, struct qdq_error *err)
 {
-    const struct qdqi_job *job = c->job;
-    return job->dev || c->moments.all.n > 0
+    const struct qdqi_attempt *a = c->attempt;
+    return a->context->dev || c->moments.all.n > 0
                ? QDQ_OK
-               : qdqi_find_blocked(job->model, job->plan, c->wanted, job->scratch,
+               : qdqi_find_blocked(a->model, a->plan, c->wanted, a->scratch,
                                    &c->observers.channels, err);
 }
 
@@ -245,12 +248,22 @@ run_until_it_fits(struct calibration *c, struct qdqi_runtime *runtime,
     while (!code && !done) {
         c->began = false;
         code = run_observed(c, runtime, *feed, err);
-        if (!code || (!leave_blocks(c, code, err) &&
-                      (!c->began || (code = qdqi_job_halve(c->job, code, err)))))
+        if (!code ||
+            (!leave_blocks(c, code, err) &&
+             (!c->began || (code = qdqi_attempt_halve(c->attempt, code, err)))))
             return code;
         code = restart(c, options, feed, err);
     }
     return code;
+}
+
+static enum qdq_code
+add_feed_warnings(const struct qdqi_attempt *a, const struct qdqi_feed *feed,
+                  struct qdq_error *err)
+{
+    const struct qdq_warning *rows;
+    const size_t n = qdqi_feed_warnings(feed, &rows);
+    return qdqi_attempt_add_warnings(a, rows, n, err);
 }
 
 /* Runs the model where activations have to be observed. The feed is opened in any
@@ -258,18 +271,18 @@ run_until_it_fits(struct calibration *c, struct qdqi_runtime *runtime,
 static enum qdq_code
 feed_observers(struct calibration *c, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
-    const struct qdq_calibration_spec *spec = &job->work->spec->calibration;
-    const struct qdqi_feed_options options = {.batch = qdqi_job_batch(job),
+    struct qdqi_attempt *a = c->attempt;
+    const struct qdq_calibration_spec *spec = &a->spec->calibration;
+    const struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(a),
                                               .max_samples = spec->max_samples};
     struct qdqi_runtime *runtime = NULL;
     struct qdqi_feed *feed = NULL;
     bool runs = c->n_wanted > 0 || c->moments.all.n > 0;
     enum qdq_code code =
-        runs ? qdqi_engine_runtime(job->engine, &runtime, err) : QDQ_OK;
+        runs ? qdqi_engine_runtime(a->context->engine, &runtime, err) : QDQ_OK;
     if (!code &&
-        !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
-        code = qdqi_job_add_warnings(job, feed, err);
+        !(code = qdqi_feed_open(&a->fixed, a->context->dataset, &options, &feed, err)))
+        code = add_feed_warnings(a, feed, err);
     if (!code && runs)
         code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed),
                                   spec->on_nonfinite == QDQ_NONFINITE_SKIP, err);
@@ -282,7 +295,7 @@ feed_observers(struct calibration *c, struct qdq_error *err)
     qdqi_feed_close(&feed);
     return code || c->n_missing + c->n_wanted == 0
                ? code
-               : qdqi_job_observed(job, &c->all, err);
+               : qdqi_attempt_observed(a, &c->all, err);
 }
 
 /* --- kept observations --------------------------------------------------- */
@@ -296,12 +309,12 @@ feed_observers(struct calibration *c, struct qdq_error *err)
 static enum qdq_code
 restore_observations(struct calibration *c, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
-    bool skips = job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
-    if (!(c->identity = qdqi_kept_identity(job)))
+    struct qdqi_attempt *a = c->attempt;
+    bool skips = a->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    if (!(c->identity = qdqi_observations_file_identity(a)))
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(job), c->identity,
-                                                job->scratch, &c->earlier, err);
+    enum qdq_code code = qdqi_observations_read(qdqi_observations_file(a), c->identity,
+                                                a->scratch, &c->earlier, err);
     if (code)
         return code;
     size_t n = 0, lacking = 0;
@@ -323,7 +336,8 @@ restore_observations(struct calibration *c, struct qdq_error *err)
     }
     c->n_wanted = lacking;
     c->all = c->earlier.all;
-    job->reused = n - lacking;
+    a->calibrated.reused = n - lacking;
+    a->calibrated.observed = lacking;
     qdqi_moments_reuse(&c->moments, &c->earlier);
     return QDQ_OK;
 }
@@ -334,9 +348,11 @@ write_observations(struct calibration *c, struct qdq_error *err)
 {
     if (!c->identity || (c->n_wanted == 0 && c->moments.all.n == 0))
         return QDQ_OK;
-    const struct qdqi_observed_rows rows = {
-        &c->observers, c->wanted, qdqi_moments_new(&c->moments), c->job->kept_peaks};
-    return qdqi_kept_write(c->job, c->identity, &c->all, &c->earlier, &rows, err);
+    const struct qdqi_observed_rows rows = {&c->observers, c->wanted,
+                                            qdqi_moments_new(&c->moments),
+                                            c->attempt->calibrated.peaks};
+    return qdqi_observations_file_write(c->attempt, c->identity, &c->all, &c->earlier,
+                                        &rows, err);
 }
 
 /* --- the whole calibration ----------------------------------------------- */
@@ -344,8 +360,8 @@ write_observations(struct calibration *c, struct qdq_error *err)
 static struct qdqi_range
 range_of(const struct calibration *c, size_t i)
 {
-    const struct qdqi_planned_tensor *t = &c->job->plan->activations[i];
-    const struct qdqi_range_use use = {&c->job->work->spec->calibration, t->format,
+    const struct qdqi_planned_tensor *t = &c->attempt->plan->activations[i];
+    const struct qdqi_range_use use = {&c->attempt->spec->calibration, t->format,
                                        t->symmetric};
     return c->method->range(&c->observers.rows[i], &use);
 }
@@ -358,7 +374,7 @@ range_of(const struct calibration *c, size_t i)
 static enum qdq_code
 choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
+    struct qdqi_attempt *a = c->attempt;
     const char *first = NULL; /* the first of them in the main graph */
     size_t n_reached = 0;
     *ret_unreached = 0;
@@ -367,12 +383,12 @@ choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *er
         if (!c->missing[i])
             continue;
         if (!qdqi_extremes_empty(&o->all.extremes)) {
-            job->ranges[i] = range_of(c, i);
-            job->methods[i] = c->method->name;
+            a->ranges[i] = range_of(c, i);
+            a->methods[i] = c->method->name;
             n_reached++;
             continue;
         }
-        if (!first && job->plan->activations[i].tensor->scope == 0)
+        if (!first && a->plan->activations[i].tensor->scope == 0)
             first = o->tensor;
         (*ret_unreached)++;
     }
@@ -382,42 +398,43 @@ choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *er
                          "tensor '%s' has no elements in any of %lld samples, nor has "
                          "any other tensor that is to be calibrated: add samples in "
                          "which it has some, or give its range in calibration.ranges",
-                         first, (long long)job->calibrated_samples);
+                         first, (long long)a->calibrated.samples);
 }
 
 /* Returns whether activation i, or the activation whose range it shares, has a
    range. */
 static bool
-is_reached(const struct qdqi_job *job, size_t i)
+is_reached(const struct qdqi_attempt *a, size_t i)
 {
-    return job->methods[job->plan->activations[i].leader];
+    return a->methods[a->plan->activations[i].leader];
 }
 
 /* Returns whether all quantized inputs and outputs of the layer have a range. */
 static bool
-layer_is_reached(const struct qdqi_job *job, const struct qdq_layer *layer)
+layer_is_reached(const struct qdqi_attempt *a, const struct qdq_layer *layer)
 {
     for (size_t i = 0; i < layer->n_inputs; i++)
-        if (!is_reached(job, layer->input_rows[i]))
+        if (!is_reached(a, layer->input_rows[i]))
             return false;
     for (size_t i = 0; i < layer->n_outputs; i++)
-        if (!is_reached(job, layer->output_rows[i]))
+        if (!is_reached(a, layer->output_rows[i]))
             return false;
     return true;
 }
 
 /* Warns once, however many layers there are. The warning names the first. */
 static enum qdq_code
-warn_unreached(struct qdqi_job *job, const char *first, size_t n, struct qdq_error *err)
+warn_unreached(struct qdqi_attempt *a, const char *first, size_t n,
+               struct qdq_error *err)
 {
     if (n == 1)
-        return qdqi_warn(
-            &job->warnings, job->arena, err, "not_observed", first,
+        return qdqi_attempt_warn(
+            a, err, "not_observed", first,
             "no sample comes to this layer, which is in a nested graph "
             "or has an input without elements: it stays in floating point. "
             "calibration.ranges may say the range of its input");
-    return qdqi_warn(
-        &job->warnings, job->arena, err, "not_observed", first,
+    return qdqi_attempt_warn(
+        a, err, "not_observed", first,
         "no sample comes to %zu layers, which are in nested graphs or have "
         "inputs without elements: they stay in floating point, with the "
         "reason 'not observed'. calibration.ranges may say the ranges of "
@@ -426,28 +443,28 @@ warn_unreached(struct qdqi_job *job, const char *first, size_t n, struct qdq_err
 }
 
 static enum qdq_code
-leave_unreached_in_float(struct qdqi_job *job, struct qdq_error *err)
+leave_unreached_in_float(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
-    const char **names = qdqi_arena_array(job->arena, plan->n_layers, sizeof *names);
+    const struct qdq_plan_view *plan = &a->plan->view;
+    const char **names = qdqi_arena_array(a->arena, plan->n_layers, sizeof *names);
     bool ok = names;
     size_t n = 0;
     for (size_t i = 0; ok && i < plan->n_layers; i++) {
-        if (layer_is_reached(job, &plan->layers[i]))
+        if (layer_is_reached(a, &plan->layers[i]))
             continue;
-        ok = (names[n++] = qdqi_arena_strdup(job->arena, plan->layers[i].name));
+        ok = (names[n++] = qdqi_arena_strdup(a->arena, plan->layers[i].name));
     }
-    ok = ok && (n == 0 || !warn_unreached(job, names[0], n, err));
-    return ok ? qdqi_plan_without(job, names, n, "not observed", err)
-              : qdqi_no_memory(err);
+    ok = ok && (n == 0 || !warn_unreached(a, names[0], n, err));
+    const struct qdqi_left left = {names, n, "not observed", true};
+    return ok ? qdqi_attempt_leave(a, &left, err) : qdqi_no_memory(err);
 }
 
 /* Returns the observations that the report has and that a recipe begins with, whatever the
    method needs. */
 static unsigned
-other_needs(const struct qdqi_job *job)
+other_needs(const struct qdqi_attempt *a)
 {
-    return job->work->histograms || job->work->spec->recipe >= QDQ_RECIPE_AUTO
+    return a->context->work->histograms || a->spec->recipe >= QDQ_RECIPE_AUTO
                ? QDQI_NEEDS_HISTOGRAM
                : 0;
 }
@@ -455,36 +472,35 @@ other_needs(const struct qdqi_job *job)
 static enum qdq_code
 calibrate(struct calibration *c, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
-    const char *name = job->work->spec->calibration.method;
-    bool kept = qdqi_job_keeps(job);
+    struct qdqi_attempt *a = c->attempt;
+    const char *name = a->spec->calibration.method;
+    bool kept = qdqi_attempt_keeps(a);
     size_t n_unreached = 0;
     c->method = qdqi_method_find(name);
     if (!c->method)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
                              "/calibration/method", "there is no method '%s'", name);
-    if (!qdqi_observers_init(
-            &c->observers, job->plan->view.tensors, job->plan->view.n_tensors,
-            kept ? QDQI_NEEDS_ALL : c->method->needs | other_needs(job),
-            (size_t)job->engine->threads, job->scratch))
+    if (!qdqi_observers_init(&c->observers, a->plan->view.tensors,
+                             a->plan->view.n_tensors,
+                             kept ? QDQI_NEEDS_ALL : c->method->needs | other_needs(a),
+                             (size_t)a->context->engine->threads, a->scratch))
         return qdqi_no_memory(err);
     enum qdqi_dtype *dtypes =
-        qdqi_arena_array(job->scratch, c->observers.n, sizeof *dtypes);
-    struct qdqi_observers *observers =
-        qdqi_arena_alloc(job->scratch, sizeof *observers);
+        qdqi_arena_array(a->scratch, c->observers.n, sizeof *dtypes);
+    struct qdqi_observers *observers = qdqi_arena_alloc(a->scratch, sizeof *observers);
     if (!dtypes || !observers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < c->observers.n; i++)
-        dtypes[i] = job->plan->activations[i].dtype;
+        dtypes[i] = a->plan->activations[i].dtype;
     c->observers.dtypes = dtypes;
     enum qdq_code code = kept ? restore_observations(c, err) : QDQ_OK;
     if (!code && !(code = feed_observers(c, err)) &&
         !(code = write_observations(c, err)))
         code = choose_ranges(c, &n_unreached, err);
     *observers = c->observers;
-    job->observers = c->n_missing > 0 ? observers : NULL;
+    a->calibrated.observers = c->n_missing > 0 ? observers : NULL;
     qdqi_observations_fini(&c->earlier);
-    return code || !n_unreached ? code : leave_unreached_in_float(job, err);
+    return code || !n_unreached ? code : leave_unreached_in_float(a, err);
 }
 
 /*
@@ -495,11 +511,11 @@ calibrate(struct calibration *c, struct qdq_error *err)
 static void
 choose_needed(struct calibration *c)
 {
-    const struct qdqi_job *job = c->job;
-    bool all = c->moments.all.n > 0 &&
-               job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
-    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
-        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+    const struct qdqi_attempt *a = c->attempt;
+    bool all =
+        c->moments.all.n > 0 && a->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
+        const struct qdqi_planned_tensor *t = &a->plan->activations[i];
         c->needed[i] = c->wanted[i] =
             c->missing[i] || (all && t->leader == i && !t->is_unit);
         c->n_wanted += c->wanted[i];
@@ -507,21 +523,21 @@ choose_needed(struct calibration *c)
 }
 
 enum qdq_code
-qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
+qdqi_calibrate(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    size_t n = job->plan->view.n_tensors, first = 0;
+    size_t n = a->plan->view.n_tensors, first = 0;
     struct calibration c = {
-        .job = job,
-        .missing = qdqi_arena_array(job->scratch, n, sizeof *c.missing),
-        .needed = qdqi_arena_array(job->scratch, n, sizeof *c.needed),
-        .wanted = qdqi_arena_array(job->scratch, n, sizeof *c.wanted)};
-    job->ranges = qdqi_arena_array(job->arena, n, sizeof *job->ranges);
-    job->methods = qdqi_arena_array(job->arena, n, sizeof *job->methods);
-    if (!c.missing || !c.needed || !c.wanted || !job->ranges || !job->methods)
+        .attempt = a,
+        .missing = qdqi_arena_array(a->scratch, n, sizeof *c.missing),
+        .needed = qdqi_arena_array(a->scratch, n, sizeof *c.needed),
+        .wanted = qdqi_arena_array(a->scratch, n, sizeof *c.wanted)};
+    a->ranges = qdqi_arena_array(a->arena, n, sizeof *a->ranges);
+    a->methods = qdqi_arena_array(a->arena, n, sizeof *a->methods);
+    if (!c.missing || !c.needed || !c.wanted || !a->ranges || !a->methods)
         return qdqi_no_memory(err);
-    enum qdq_code code = copy_given_ranges(job, c.missing, &c.n_missing, err);
+    enum qdq_code code = copy_given_ranges(a, c.missing, &c.n_missing, err);
     if (!code)
-        code = qdqi_moments_plan(job, &c.moments, err);
+        code = qdqi_moments_plan(a, &c.moments, err);
     if (code || (c.n_missing == 0 && c.moments.all.n == 0))
         return code;
     choose_needed(&c);
@@ -529,8 +545,8 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
         return calibrate(&c, err);
     while (!c.missing[first])
         first++;
-    const char *tensor = job->plan->view.tensors[first];
-    if (!job->dataset)
+    const char *tensor = a->plan->view.tensors[first];
+    if (!a->context->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_TENSOR, tensor,
                              "tensor '%s' is to be quantized, but there is neither "
                              "calibration data nor a range for it in "

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "stages/calibrate/moments.h"
 
-#include "stages/job/roundings.h"
+#include "stages/attempt/roundings.h"
 #include "numbers/range/shifts.h"
 
 #include <stdlib.h>
@@ -118,16 +118,16 @@ static struct qdqi_layer_moments *
 moments_of(struct qdqi_collection *c, const struct qdqi_tensor *weight,
            const struct form *f)
 {
-    struct qdqi_job *job = c->job;
-    struct qdqi_layer_moments *m = qdqi_map_get(job->moments, weight->name);
+    struct qdqi_attempt *a = c->attempt;
+    struct qdqi_layer_moments *m = qdqi_map_get(a->moments->by_weight, weight->name);
     if (m)
         return m;
-    if (!(m = qdqi_arena_alloc(job->scratch, sizeof *m)) ||
-        !qdqi_map_put(job->moments, weight->name, m))
+    if (!(m = qdqi_arena_alloc(a->scratch, sizeof *m)) ||
+        !qdqi_map_put(a->moments->by_weight, weight->name, m))
         return NULL;
     uint64_t bytes = f->why ? 0 : f->groups * qdqi_moment_bytes(f->k) + f->more;
-    m->next = job->all_moments;
-    job->all_moments = m;
+    m->next = a->moments->first;
+    a->moments->first = m;
     m->why = f->why;
     m->outputs_last = f->outputs_last;
     if (!m->why && bytes > ((uint64_t)MAX_MIB << 20) - c->bytes)
@@ -147,9 +147,9 @@ static enum qdq_code
 add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
           struct qdq_error *err)
 {
-    const struct qdqi_node *node = &c->job->model->graph.nodes[layer->node];
+    const struct qdqi_node *node = &c->attempt->model->graph.nodes[layer->node];
     const struct form f = form_of(node, layer);
-    struct qdqi_patches *p = qdqi_arena_alloc(c->job->scratch, sizeof *p);
+    struct qdqi_patches *p = qdqi_arena_alloc(c->attempt->scratch, sizeof *p);
     struct qdqi_layer_moments *m =
         p ? moments_of(c, node->inputs[layer->weight_input], &f) : NULL;
     if (!m)
@@ -171,33 +171,34 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
 
 /* Says once for each weight that its moment is cut. */
 static enum qdq_code
-warn_blocks(struct qdqi_job *job, const char *weight,
+warn_blocks(struct qdqi_attempt *a, const char *weight,
             const struct qdqi_layer_moments *m, struct qdq_error *err)
 {
     if (m->key || m->why || m->moments->block == m->moments->k)
         return QDQ_OK;
-    return qdqi_warn(&job->warnings, job->arena, err, "moment_in_blocks", weight,
-                     "a row of %zu elements is longer than %d: products of elements of "
-                     "different blocks of %zu count as 0 when the weight is rounded",
-                     m->moments->k, QDQI_MOMENT_WHOLE, m->moments->block);
+    return qdqi_attempt_warn(
+        a, err, "moment_in_blocks", weight,
+        "a row of %zu elements is longer than %d: products of elements of "
+        "different blocks of %zu count as 0 when the weight is rounded",
+        m->moments->k, QDQI_MOMENT_WHOLE, m->moments->block);
 }
 
 /* Sets the keys of the weights' moments. */
 static enum qdq_code
-set_keys(struct qdqi_job *job, struct qdq_error *err)
+set_keys(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_plan_view *plan = &a->plan->view;
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (layer->weight_input < 0)
             continue;
-        const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+        const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
         const char *weight = node->inputs[layer->weight_input]->name;
-        struct qdqi_layer_moments *m = qdqi_map_get(job->moments, weight);
-        enum qdq_code code = warn_blocks(job, weight, m, err);
+        struct qdqi_layer_moments *m = qdqi_map_get(a->moments->by_weight, weight);
+        enum qdq_code code = warn_blocks(a, weight, m, err);
         if (code)
             return code;
-        m->key = qdqi_arena_printf(job->scratch, "%s\n%s", m->key ? m->key : weight,
+        m->key = qdqi_arena_printf(a->scratch, "%s\n%s", m->key ? m->key : weight,
                                    layer->name);
         if (!m->key)
             return qdqi_no_memory(err);
@@ -221,37 +222,40 @@ drop_unneeded(struct qdqi_collection *c)
 }
 
 static enum qdq_code
-plan_layers(struct qdqi_job *job, struct qdqi_collection *c, struct qdq_error *err)
+plan_layers(struct qdqi_attempt *a, struct qdqi_collection *c, struct qdq_error *err)
 {
-    size_t n = job->plan->view.n_layers;
-    struct qdqi_arena *arena = job->scratch;
+    size_t n = a->plan->view.n_layers;
+    struct qdqi_arena *arena = a->scratch;
     enum qdq_code code = QDQ_OK;
     *c = (struct qdqi_collection){
-        .job = job,
+        .attempt = a,
         .tensors = qdqi_arena_array(arena, n, sizeof(*c->tensors)),
         .owners = qdqi_arena_array(arena, n, sizeof(*c->owners)),
         .all.rows = qdqi_arena_array(arena, n, sizeof(*c->all.rows))};
-    job->moments = qdqi_map_new(arena);
-    if (!c->tensors || !c->owners || !c->all.rows || !job->moments)
+    struct qdqi_weight_moments *moments = qdqi_arena_alloc(arena, sizeof *moments);
+    if (moments)
+        moments->by_weight = qdqi_map_new(arena);
+    if (!c->tensors || !c->owners || !c->all.rows || !moments || !moments->by_weight)
         return qdqi_no_memory(err);
+    a->moments = moments;
     for (size_t i = 0; i < n && !code; i++)
-        if (job->plan->view.layers[i].weight_input >= 0)
-            code = add_layer(c, &job->plan->view.layers[i], err);
+        if (a->plan->view.layers[i].weight_input >= 0)
+            code = add_layer(c, &a->plan->view.layers[i], err);
     drop_unneeded(c);
-    return code ? code : set_keys(job, err);
+    return code ? code : set_keys(a, err);
 }
 
 enum qdq_code
-qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
+qdqi_moments_plan(struct qdqi_attempt *a, struct qdqi_collection *ret,
                   struct qdq_error *err)
 {
-    *ret = (struct qdqi_collection){.job = job};
-    if (!qdqi_moments_wanted(job->work->spec))
+    *ret = (struct qdqi_collection){.attempt = a};
+    if (!qdqi_moments_wanted(a->spec))
         return QDQ_OK;
-    enum qdq_code code = plan_layers(job, ret, err);
-    if (!code && ret->all.n > 0 && !job->dataset)
+    enum qdq_code code = plan_layers(a, ret, err);
+    if (!code && ret->all.n > 0 && !a->context->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
-                             job->work->spec->weight_rounding == QDQ_ROUND_NEAREST
+                             a->spec->weight_rounding == QDQ_ROUND_NEAREST
                                  ? "/bias_correction"
                                  : "/weights/rounding",
                              "rounding and the correction of biases need calibration "
@@ -335,7 +339,7 @@ qdqi_moments_settle(struct qdqi_collection *c, bool keep, struct qdq_error *err)
 {
     if (!keep)
         qdqi_patches_discard_held(&c->all);
-    else if (!qdqi_patches_take_held(&c->all, share, c->job->engine))
+    else if (!qdqi_patches_take_held(&c->all, share, c->attempt->context->engine))
         return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
                              "the input of a layer does not fit its weight");
     return QDQ_OK;
@@ -346,7 +350,7 @@ qdqi_moments_finish(struct qdqi_collection *c)
 {
     qdqi_patches_free_held(&c->all);
     for (size_t i = 0; i < c->all.n; i++) {
-        qdqi_patches_finish(c->all.rows[i], share, c->job->engine);
+        qdqi_patches_finish(c->all.rows[i], share, c->attempt->context->engine);
         qdqi_patches_fini(c->all.rows[i]);
     }
 }
@@ -355,24 +359,14 @@ const struct qdqi_kept_moments *
 qdqi_moments_new(const struct qdqi_collection *c)
 {
     struct qdqi_kept_moments *first = NULL;
-    for (struct qdqi_layer_moments *m = c->job->all_moments; m; m = m->next) {
+    const struct qdqi_weight_moments *all = c->attempt->moments;
+    for (struct qdqi_layer_moments *m = all ? all->first : NULL; m; m = m->next) {
         struct qdqi_kept_moments *k;
-        if (m->why || m->is_kept || !(k = qdqi_arena_alloc(c->job->scratch, sizeof *k)))
+        if (m->why || m->is_kept ||
+            !(k = qdqi_arena_alloc(c->attempt->scratch, sizeof *k)))
             continue;
         *k = (struct qdqi_kept_moments){m->key, m->groups, m->moments, first};
         first = k;
     }
     return first;
-}
-
-void
-qdqi_moments_free(struct qdqi_job *job)
-{
-    for (struct qdqi_layer_moments *m = job->all_moments; m; m = m->next) {
-        for (size_t g = 0; g < m->groups; g++)
-            qdqi_moment_fini(&m->moments[g]);
-        free(m->moments);
-        qdqi_roundings_free(m);
-    }
-    job->all_moments = NULL;
 }

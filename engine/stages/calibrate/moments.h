@@ -7,21 +7,21 @@
 #ifndef QDQI_STAGES_CALIBRATE_MOMENTS_H
 #define QDQI_STAGES_CALIBRATE_MOMENTS_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 #include "numbers/range/observations.h"
 
 /* The moments that are to be collected; all members are 0 when there are none. */
 struct qdqi_collection {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     const struct qdqi_tensor **tensors; /* by slot: the layer's input */
     struct qdqi_layer_moments **owners; /* by slot */
     struct qdqi_moments all;
     uint64_t bytes;
 };
 
-/* Fills in job->moments and the collection if the spec asks for them. NO_CALIBRATION when
+/* Fills in a->moments and the collection if the spec asks for them. NO_CALIBRATION when
    there are no data. */
-enum qdq_code qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
+enum qdq_code qdqi_moments_plan(struct qdqi_attempt *a, struct qdqi_collection *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns whether an earlier calibration kept all of them. */
@@ -50,8 +50,5 @@ enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
    out of memory. */
 const struct qdqi_kept_moments *
 qdqi_moments_new(const struct qdqi_collection *collection);
-
-/* Frees job->moments. */
-void qdqi_moments_free(struct qdqi_job *job);
 
 #endif

@@ -12,15 +12,15 @@ enum { NAMED = 8 }; /* about how many samples the warning names */
 static bool
 may_skip(const struct qdqi_observed_run *w)
 {
-    return w->job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    return w->attempt->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
 }
 
 enum qdq_code
 qdqi_observed_run_open(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     const struct qdqi_observers *o = w->observers;
-    return qdqi_observers_init(&w->saved, w->job->plan->view.tensors, o->n, o->needs, 1,
-                               w->job->scratch)
+    return qdqi_observers_init(&w->saved, w->attempt->plan->view.tensors, o->n,
+                               o->needs, 1, w->attempt->scratch)
                ? QDQ_OK
                : qdqi_no_memory(err);
 }
@@ -46,8 +46,9 @@ run_session(void *arg)
     struct running *r = arg;
     const struct qdqi_output *outputs;
     size_t n;
-    (void)!qdqi_session_run(r->w->session, r->inputs, r->w->job->model->info.n_inputs,
-                            &outputs, &n, &r->run_err);
+    (void)!qdqi_session_run(r->w->session, r->inputs,
+                            r->w->attempt->model->info.n_inputs, &outputs, &n,
+                            &r->run_err);
 }
 
 static void
@@ -71,14 +72,14 @@ run(struct running *r, int64_t samples, bool reads_ahead, const char **ret,
     struct qdq_error *err)
 {
     struct qdqi_observed_run *w = r->w;
-    const struct qdq_engine *engine = w->job->engine;
+    const struct qdq_engine *engine = w->attempt->context->engine;
     const struct qdqi_tasks tasks = {.executor = engine->executor,
                                      .threads = engine->threads};
     *ret = NULL;
     if (!qdqi_observers_begin(w->observers, samples))
         return qdqi_no_memory(err);
     qdqi_moments_expect(w->moments, samples);
-    w->job->inferences++;
+    w->attempt->calibrated.inferences++;
     if (reads_ahead)
         qdqi_tasks_both(&tasks, run_session, read_ahead, r);
     else
@@ -163,8 +164,8 @@ find_nonfinite_in_past_batch(struct qdqi_observed_run *w, const char *tensor,
     const struct qdqi_input *inputs;
     struct qdqi_feed *feed = NULL;
     int64_t got;
-    enum qdq_code code =
-        qdqi_feed_open(&w->job->fixed, w->job->dataset, &options, &feed, err);
+    enum qdq_code code = qdqi_feed_open(
+        &w->attempt->fixed, w->attempt->context->dataset, &options, &feed, err);
     if (!code && !(code = qdqi_feed_next(feed, &inputs, &got, err)))
         code = find_nonfinite(w, feed, tensor, first, samples, err);
     qdqi_feed_close(&feed);
@@ -202,16 +203,17 @@ qdqi_observed_run_end(const struct qdqi_observed_run *w, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_job_observed(struct qdqi_job *job, const struct qdqi_observed *all,
-                  struct qdq_error *err)
+qdqi_attempt_observed(struct qdqi_attempt *a, const struct qdqi_observed *all,
+                      struct qdq_error *err)
 {
-    job->calibrated_samples = all->samples;
-    job->skipped_samples = all->skipped;
+    a->calibrated.samples = all->samples;
+    a->calibrated.skipped = all->skipped;
     if (all->skipped == 0)
         return QDQ_OK;
-    return qdqi_warn(&job->warnings, job->arena, err, "sample_skipped", NULL,
-                     "%lld of %lld samples were left out, where a tensor held a NaN or "
-                     "an infinity: %s%s",
-                     (long long)all->skipped, (long long)all->samples, all->which,
-                     all->skipped > NAMED ? " and others" : "");
+    return qdqi_attempt_warn(
+        a, err, "sample_skipped", NULL,
+        "%lld of %lld samples were left out, where a tensor held a NaN or "
+        "an infinity: %s%s",
+        (long long)all->skipped, (long long)all->samples, all->which,
+        all->skipped > NAMED ? " and others" : "");
 }

@@ -10,7 +10,7 @@
 #include "stages/calibrate/moments.h"
 
 struct qdqi_observed_run {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     struct qdqi_session *session;
     struct qdqi_feed *feed; /* has just read the batch to run, or the one after it */
     /* Called on another thread while the model runs, where there is one: it reads the next
@@ -36,9 +36,10 @@ enum qdq_code qdqi_observed_run_run(struct qdqi_observed_run *w,
 enum qdq_code qdqi_observed_run_end(const struct qdqi_observed_run *w,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Records in the job which samples were run, now or earlier, and warns about skipped
+/* Records in the attempt which samples were run, now or earlier, and warns about skipped
    ones. */
-enum qdq_code qdqi_job_observed(struct qdqi_job *job, const struct qdqi_observed *all,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_attempt_observed(struct qdqi_attempt *a,
+                                    const struct qdqi_observed *all,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -52,7 +52,7 @@ struct work {
 static size_t
 number_of_workers(const struct qdqi_parallel *asked)
 {
-    const size_t threads = (size_t)asked->job->engine->threads;
+    const size_t threads = (size_t)asked->attempt->context->engine->threads;
     const size_t n = (size_t)qdqi_feed_runs(asked->feed) / LEAST_RUNS;
     const size_t most = threads < MOST_WORKERS ? threads : MOST_WORKERS;
     return n < most ? n : most;
@@ -63,7 +63,7 @@ number_of_workers(const struct qdqi_parallel *asked)
 static bool
 observes_nested(const struct qdqi_parallel *asked)
 {
-    const struct qdq_plan *plan = asked->job->plan;
+    const struct qdq_plan *plan = asked->attempt->plan;
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if (asked->wanted[i] && plan->activations[i].tensor->scope != 0)
             return true;
@@ -73,12 +73,12 @@ observes_nested(const struct qdqi_parallel *asked)
 bool
 qdqi_parallel_pays(const struct qdqi_parallel *asked)
 {
-    const struct qdqi_job *job = asked->job;
-    return !job->dev && job->engine->executor && number_of_workers(asked) > 1 &&
-           qdqi_model_bytes(job->model) <= MOST_MODEL &&
+    const struct qdqi_attempt *a = asked->attempt;
+    return !a->context->dev && a->context->engine->executor &&
+           number_of_workers(asked) > 1 && qdqi_model_bytes(a->model) <= MOST_MODEL &&
            qdqi_feed_run_bytes(asked->feed) <= MOST_INPUT &&
            asked->observers->n <= MOST_TENSORS && !observes_nested(asked) &&
-           !qdqi_model_keeps_state(job->model);
+           !qdqi_model_keeps_state(a->model);
 }
 
 /* --- opening ------------------------------------------------------------------ */
@@ -88,7 +88,7 @@ init_observers(struct work *w, struct qdqi_observers *to, struct qdq_error *err)
 {
     const struct qdqi_observers *from = w->asked->observers;
     const size_t samples = w->n_at_once * (size_t)qdqi_feed_run_samples(w->asked->feed);
-    if (!qdqi_observers_init(to, w->asked->job->plan->view.tensors, from->n,
+    if (!qdqi_observers_init(to, w->asked->attempt->plan->view.tensors, from->n,
                              from->needs, 1, w->arena) ||
         !qdqi_observers_postpone(to, samples))
         return qdqi_no_memory(err);
@@ -106,8 +106,8 @@ open_worker(void *arg, size_t i, struct qdq_error *err)
         .observers = &worker->observers, .one_thread = true, .is_copy = i > 0};
     if (!worker->failure)
         worker->failure =
-            qdqi_session_open(w->runtime, w->asked->job->model, w->observed, &options,
-                              &worker->session, err);
+            qdqi_session_open(w->runtime, w->asked->attempt->model, w->observed,
+                              &options, &worker->session, err);
     return worker->failure;
 }
 
@@ -133,8 +133,8 @@ prepare(struct work *w, struct qdq_error *err)
     if (!(w->arena = qdqi_arena_new()))
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_insert_observers(
-        asked->job->model, asked->job->plan, asked->wanted, asked->observers->channels,
-        NULL, 0, w->arena, &w->observed, err);
+        asked->attempt->model, asked->attempt->plan, asked->wanted,
+        asked->observers->channels, NULL, 0, w->arena, &w->observed, err);
     for (size_t i = 0; !code && i < w->n; i++)
         code = init_observers(w, &w->workers[i].observers, err);
     return code;
@@ -178,7 +178,7 @@ copy_inputs(const struct qdqi_input *from, size_t n, struct qdqi_input **ret,
 static enum qdq_code
 read_runs(struct work *w, struct worker *worker, struct qdq_error *err)
 {
-    const size_t n = w->asked->job->model->info.n_inputs;
+    const size_t n = w->asked->attempt->model->info.n_inputs;
     while (worker->n_runs < w->n_at_once) {
         struct run *run = &worker->runs[worker->n_runs];
         const struct qdqi_input *inputs;
@@ -205,7 +205,7 @@ make_runs(void *arg, size_t i, struct qdq_error *err)
         worker->failure =
             qdqi_observers_begin(&worker->observers, worker->runs[k].samples)
                 ? qdqi_session_run(worker->session, worker->runs[k].inputs,
-                                   w->asked->job->model->info.n_inputs, &outputs,
+                                   w->asked->attempt->model->info.n_inputs, &outputs,
                                    &n_outputs, err)
                 : qdqi_no_memory(err);
     return worker->failure;
@@ -240,8 +240,8 @@ make_rounds(struct work *w, const struct qdqi_tasks *tasks, bool *ret_done,
     enum qdq_code code = QDQ_OK;
     double seconds = 0;
     while (!code && works && w->samples < total) {
-        code = qdqi_job_progress(w->asked->job, QDQ_STAGE_CALIBRATE,
-                                 (uint64_t)w->samples, (uint64_t)total, err);
+        code = qdqi_attempt_progress(w->asked->attempt, QDQ_STAGE_CALIBRATE,
+                                     (uint64_t)w->samples, (uint64_t)total, err);
         for (size_t i = 0; !code && works && i < w->n; i++)
             works = !read_runs(w, &w->workers[i], &ignored);
         const double began = qdqi_seconds_now();
@@ -251,10 +251,11 @@ make_rounds(struct work *w, const struct qdqi_tasks *tasks, bool *ret_done,
     }
     *ret_done = !code && works;
     if (*ret_done)
-        w->asked->job->run_seconds = seconds * (double)w->n / (double)w->runs;
+        w->asked->attempt->calibrated.run_seconds =
+            seconds * (double)w->n / (double)w->runs;
     return code ? code
-                : qdqi_job_progress(w->asked->job, QDQ_STAGE_CALIBRATE,
-                                    (uint64_t)w->samples, (uint64_t)total, err);
+                : qdqi_attempt_progress(w->asked->attempt, QDQ_STAGE_CALIBRATE,
+                                        (uint64_t)w->samples, (uint64_t)total, err);
 }
 
 static void
@@ -277,14 +278,14 @@ qdqi_parallel_run(const struct qdqi_parallel *asked, struct qdqi_runtime *runtim
         return qdqi_no_memory(err);
     *w = (struct work){.asked = asked, .runtime = runtime};
     enum qdq_code code = prepare(w, err);
-    const struct qdqi_tasks tasks = {.executor = asked->job->engine->executor,
-                                     .threads = (int)w->n};
+    const struct qdqi_tasks tasks = {
+        .executor = asked->attempt->context->engine->executor, .threads = (int)w->n};
     if (!code)
         code = make_rounds(w, &tasks, ret_done, err);
     for (size_t i = 0; *ret_done && i < w->n; i++)
         qdqi_observers_merge(asked->observers, &w->workers[i].observers);
-    asked->job->inferences += *ret_done ? w->runs : 0;
-    asked->job->stage_threads = (int)w->n;
+    asked->attempt->calibrated.inferences += *ret_done ? w->runs : 0;
+    asked->attempt->effort.threads = (int)w->n;
     close_workers(w);
     free(w);
     return code;

@@ -8,10 +8,10 @@
 #ifndef QDQI_STAGES_CALIBRATE_PARALLEL_H
 #define QDQI_STAGES_CALIBRATE_PARALLEL_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 struct qdqi_parallel {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     const bool *wanted; /* by planned activation: whether it is observed */
     struct qdqi_observers *observers; /* get the observations */
     struct qdqi_feed *feed;           /* whose runs are made */

@@ -3,7 +3,7 @@
 #include "stages/evaluate/deployed.h"
 
 #include "ground/base/host.h"
-#include "stages/evaluate/judged.h"
+#include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
 #include "qdq/targets.h"
 
@@ -12,67 +12,60 @@
 #include <string.h>
 
 enum qdq_code
-qdqi_deployed_warn(struct qdqi_job *job, const char *why, struct qdq_error *err)
+qdqi_deployed_warn(const struct qdqi_attempt *a, const char *why, struct qdq_error *err)
 {
-    return qdqi_warn(&job->warnings, job->arena, err, "deployed_not_measured", NULL,
-                     "the result was not run with the target's kernels, and the "
-                     "figures are those of the literal arithmetic: %s",
-                     why);
+    return qdqi_attempt_warn(
+        a, err, "deployed_not_measured", NULL,
+        "the result was not run with the target's kernels, and the "
+        "figures are those of the literal arithmetic: %s",
+        why);
 }
 
-/* Writes the reason why the result does not run here as deployed. Returns false if
-   there is none. */
+/* Returns whether the model is made for other processors than this one. */
 static bool
-is_hindered(const struct qdqi_job *job, char *why, size_t size)
+is_for_others(const struct qdq_spec *spec)
 {
-    const enum qdq_host host = job->work->spec->host, here = qdqi_host_here();
-    if (host >= 0 && host != here)
-        snprintf(why, size, "the model is made for %s, and this processor is %s",
-                 qdqi_host_row(host)->name, qdqi_host_row(here)->name);
-    else if (job->unconverted.proto)
-        snprintf(why, size, "bfloat16 does not run here");
-    else
-        return false;
-    return true;
+    return spec->host >= 0 && spec->host != qdqi_host_here();
 }
 
 enum qdq_code
-qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
+qdqi_deployed_runtime(const struct qdqi_context *c, struct qdqi_deploy *ret,
                       struct qdq_error *err)
 {
-    return qdqi_engine_deploy(job->engine, job->work->spec->target->runtime, ret, err);
+    return qdqi_engine_deploy(c->engine, c->asked->target->runtime, ret, err);
 }
 
 bool
-qdqi_deployed_runs(const struct qdqi_job *job)
+qdqi_deployed_runs(const struct qdqi_context *c)
 {
-    char why[160];
     struct qdqi_deploy deploy;
     struct qdq_error missing = {0};
-    return job->work->spec->target->runtime && !is_hindered(job, why, sizeof why) &&
-           qdqi_deployed_runtime(job, &deploy, &missing) == QDQ_OK;
+    return c->asked->target->runtime && !is_for_others(c->asked) &&
+           qdqi_deployed_runtime(c, &deploy, &missing) == QDQ_OK;
 }
 
 /*
  * Opens a model in the target's runtime, once more where the process that judges has ended.
- * RUN_FAILED where the runtime crashed both times.
+ * RUN_FAILED where the runtime crashed both times. Where the model is the result, its kernels
+ * may be counted; NULL: it is not.
  */
 static enum qdq_code
-open_model(struct qdqi_job *job, const struct qdq_model *model,
-           const struct qdqi_deploy_options *options, struct qdqi_deployed_model *ret,
-           struct qdq_error *err)
+open_model(const struct qdqi_context *c, struct qdqi_result *result,
+           const struct qdq_model *model, const struct qdqi_deploy_options *options,
+           struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_JUDGE_GONE;
     struct qdq_error why = {0};
     for (int i = 0; code == QDQ_JUDGE_GONE && i < 2; i++) {
         struct qdqi_deploy deploy;
         why = (struct qdq_error){0};
-        code = qdqi_deployed_runtime(job, &deploy, &why);
+        code = qdqi_deployed_runtime(c, &deploy, &why);
         if (!code)
-            code = qdqi_deploy_counted(job, &deploy, model, options, ret, &why);
+            code = result ? qdqi_deploy_counted(c, result, &deploy, model, options, ret,
+                                                &why)
+                          : qdqi_deploy_model(&deploy, model, options, ret, &why);
     }
-    const char *crash =
-        qdqi_engine_crash(job->engine, job->work->spec->target->runtime);
+    const char *crash = qdqi_engine_crash(c->engine, c->asked->target->runtime);
     if (code == QDQ_JUDGE_GONE && *crash)
         return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
                              "it crashed twice: its process %s", crash);
@@ -100,16 +93,16 @@ runs_models(const struct qdq_spec *spec)
 
 /* Opens the model that was given. */
 static enum qdq_code
-try_given(struct qdqi_job *job, bool reads_only, struct qdq_error *err)
+try_given(const struct qdqi_context *c, bool reads_only, struct qdq_error *err)
 {
     const struct qdqi_deploy_ops *ops =
-        qdqi_engine_ops(job->engine, job->work->spec->target->runtime);
+        qdqi_engine_ops(c->engine, c->asked->target->runtime);
     const struct qdqi_deploy_options options = {.reads_only = reads_only};
     struct qdqi_deployed_model model = {0};
     struct qdq_error why = {0};
-    if (!ops || ops->calibrates || !runs_models(job->work->spec))
+    if (!ops || ops->calibrates || !runs_models(c->asked))
         return QDQ_OK;
-    enum qdq_code code = open_model(job, job->original, &options, &model, &why);
+    enum qdq_code code = open_model(c, NULL, c->original, &options, &model, &why);
     qdqi_deployed_model_close(&model);
     if (!code || costs_figures(code))
         return QDQ_OK;
@@ -121,43 +114,54 @@ try_given(struct qdqi_job *job, bool reads_only, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_deployed_check(struct qdqi_job *job, struct qdq_error *err)
+qdqi_deployed_check(const struct qdqi_context *c, struct qdq_error *err)
 {
-    const bool judges = job->work->dataset >= 0 && job->work->spec->evaluate != QDQ_NO;
-    return try_given(job, judges, err);
+    const bool judges = c->work->dataset >= 0 && c->asked->evaluate != QDQ_NO;
+    return try_given(c, judges, err);
 }
 
 enum qdq_code
-qdqi_deployed_check_given(struct qdqi_job *job, struct qdq_error *err)
+qdqi_deployed_check_given(const struct qdqi_context *c, struct qdq_error *err)
 {
-    if (job->judged->is_given_loaded)
+    if (c->last_candidate->is_given_loaded)
         return QDQ_OK;
-    enum qdq_code code = try_given(job, false, err);
-    job->judged->is_given_loaded = !code;
+    enum qdq_code code = try_given(c, false, err);
+    c->last_candidate->is_given_loaded = !code;
     return code;
 }
 
-enum qdq_code
-qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
-                   struct qdqi_deployed_model *ret, struct qdq_error *err)
+static enum qdq_code
+warn_other_host(const struct qdqi_attempt *a, struct qdq_error *err)
 {
-    const struct qdq_target *target = job->work->spec->target;
+    char text[160];
+    snprintf(text, sizeof text, "the model is made for %s, and this processor is %s",
+             qdqi_host_row(a->spec->host)->name, qdqi_host_row(qdqi_host_here())->name);
+    return qdqi_deployed_warn(a, text, err);
+}
+
+enum qdq_code
+qdqi_deployed_open(const struct qdqi_attempt *a, struct qdqi_result *result,
+                   const struct qdq_model *quantized, struct qdqi_deployed_model *ret,
+                   struct qdq_error *err)
+{
+    const struct qdq_target *target = a->spec->target;
     const struct qdqi_deploy_options options = {.traced = true};
     struct qdq_error why = {0};
-    char text[160];
     *ret = (struct qdqi_deployed_model){0};
     if (!target->runtime)
         return QDQ_OK;
-    if (is_hindered(job, text, sizeof text))
-        return qdqi_deployed_warn(job, text, err);
-    if (qdqi_judged_take(job, quantized, ret))
+    if (is_for_others(a->spec))
+        return warn_other_host(a, err);
+    if (a->float16.dtype == QDQI_BFLOAT16)
+        return qdqi_deployed_warn(a, "bfloat16 does not run here", err);
+    if (qdqi_last_candidate_take(a->context, quantized, ret))
         return QDQ_OK;
-    enum qdq_code code = open_model(job, quantized, &options, ret, &why);
+    enum qdq_code code = open_model(a->context, result, quantized, &options, ret, &why);
     if (costs_figures(code))
-        return qdqi_deployed_warn(job, why.text, err);
+        return qdqi_deployed_warn(a, why.text, err);
     if (code && code != QDQ_RUN_FAILED)
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    enum qdq_code given = code ? qdqi_deployed_check_given(job, err) : QDQ_OK;
+    enum qdq_code given = code ? qdqi_deployed_check_given(a->context, err) : QDQ_OK;
     if (given)
         return given;
     return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
@@ -168,28 +172,29 @@ qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
 }
 
 enum qdq_code
-qdqi_deployed_report(struct qdqi_job *job, const struct qdq_output_report *outputs,
-                     size_t n, struct qdq_error *err)
+qdqi_deployed_report(const struct qdqi_attempt *a, struct qdqi_result *result,
+                     const struct qdq_output_report *outputs, size_t n,
+                     struct qdq_error *err)
 {
     struct qdqi_deploy deploy;
-    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    enum qdq_code code = qdqi_deployed_runtime(a->context, &deploy, err);
     if (code)
         return code;
-    struct qdq_deployed *r = qdqi_arena_alloc(job->arena, sizeof *r);
+    struct qdq_deployed *r = qdqi_arena_alloc(a->arena, sizeof *r);
     char processor[64];
     qdqi_host_processor(processor, sizeof processor);
     if (!r)
         return qdqi_no_memory(err);
     *r = (struct qdq_deployed){
-        .processor = qdqi_arena_strdup(job->arena, processor),
-        .runtime = qdqi_arena_strdup(job->arena, deploy.ops->row->name),
-        .version = qdqi_arena_strdup(job->arena, deploy.ops->version(deploy.place)),
+        .processor = qdqi_arena_strdup(a->arena, processor),
+        .runtime = qdqi_arena_strdup(a->arena, deploy.ops->row->name),
+        .version = qdqi_arena_strdup(a->arena, deploy.ops->version(deploy.place)),
         .n_outputs = n,
         .outputs = outputs,
     };
     if (!r->processor || !r->runtime || !r->version)
         return qdqi_no_memory(err);
-    job->report->view.deployed = r;
+    result->report->deployed = r;
     return QDQ_OK;
 }
 
@@ -201,10 +206,10 @@ static const double broken_by_db = 6, sound_db = 30;
 
 /* Returns whether an activation with a pair has this type. */
 static bool
-has_pairs_of(const struct qdqi_job *job, enum qdqi_dtype dtype)
+has_pairs_of(const struct qdqi_attempt *a, enum qdqi_dtype dtype)
 {
-    for (size_t i = 0; i < job->plan->view.n_tensors; i++)
-        if (job->plan->activations[i].dtype == dtype)
+    for (size_t i = 0; i < a->plan->view.n_tensors; i++)
+        if (a->plan->activations[i].dtype == dtype)
             return true;
     return false;
 }
@@ -212,10 +217,10 @@ has_pairs_of(const struct qdqi_job *job, enum qdqi_dtype dtype)
 /* Returns whether the runtime runs 8-bit integers, and not float16 as well: it breaks floats of
    8 bits by itself. */
 static bool
-has_integer_pairs_alone(const struct qdqi_job *job)
+has_integer_pairs_alone(const struct qdqi_attempt *a)
 {
-    for (size_t i = 0; i < job->plan->view.n_tensors; i++)
-        if (qdqi_format_row((int)job->plan->activations[i].format)->fraction_bits > 0)
+    for (size_t i = 0; i < a->plan->view.n_tensors; i++)
+        if (qdqi_format_row((int)a->plan->activations[i].format)->fraction_bits > 0)
             return false;
     return true;
 }
@@ -223,28 +228,27 @@ has_integer_pairs_alone(const struct qdqi_job *job)
 /* Returns whether a difference to the literal arithmetic is that of float16: where sums of
    8 bits saturate, layers that stay float32 may differ, too. */
 bool
-qdqi_halves_matter(const struct qdqi_job *job)
+qdqi_halves_matter(const struct qdqi_attempt *a)
 {
     const bool saturates = qdqi_host_row(qdqi_host_here())->adds_in_16_bits;
     const bool halves =
-        job->float16.dtype == QDQI_FLOAT16 || has_pairs_of(job, QDQI_FLOAT16);
-    return halves && !job->dev && !job->unconverted.proto &&
-           has_integer_pairs_alone(job) &&
-           !(saturates && has_pairs_of(job, QDQI_FLOAT32));
+        a->float16.dtype == QDQI_FLOAT16 || has_pairs_of(a, QDQI_FLOAT16);
+    return halves && !a->context->dev && a->float16.dtype != QDQI_BFLOAT16 &&
+           has_integer_pairs_alone(a) && !(saturates && has_pairs_of(a, QDQI_FLOAT32));
 }
 
 enum qdq_code
-qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
+qdqi_halves_open(const struct qdqi_attempt *a, const struct qdq_model *quantized,
                  const struct qdqi_deployed_model *deployed,
                  struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     const struct qdqi_deploy_options options = {0};
     struct qdqi_deploy deploy;
     *ret = (struct qdqi_deployed_model){0};
-    if (!qdqi_halves_matter(job) || (deployed->ops && deployed->ops->checks_float16))
+    if (!qdqi_halves_matter(a) || (deployed->ops && deployed->ops->checks_float16))
         return QDQ_OK;
     struct qdq_error why = {0};
-    enum qdq_code code = qdqi_engine_deploy_literal(job->engine, &deploy, &why);
+    enum qdq_code code = qdqi_engine_deploy_literal(a->context->engine, &deploy, &why);
     if (!code)
         code = qdqi_deploy_model(&deploy, quantized, &options, ret, &why);
     if (code == QDQ_RUN_FAILED)
@@ -267,12 +271,12 @@ find_output(const struct qdq_output_report *outputs, size_t n, const char *name)
 }
 
 enum qdq_code
-qdqi_halves_check(const struct qdqi_job *job, const struct qdq_output_report *literal,
+qdqi_halves_check(const struct qdqi_attempt *a, const struct qdq_output_report *literal,
                   size_t n, const struct qdq_output_report *ran, size_t n_ran,
                   struct qdq_error *err)
 {
-    const bool asked = job->work->spec->float_type == QDQ_FLOAT_FLOAT16;
-    for (size_t i = 0; i < n && qdqi_halves_matter(job); i++) {
+    const bool asked = a->spec->float_type == QDQ_FLOAT_FLOAT16;
+    for (size_t i = 0; i < n && qdqi_halves_matter(a); i++) {
         const struct qdq_output_report *o = find_output(ran, n_ran, literal[i].name);
         if (!o || !(literal[i].sqnr_db > -INFINITY) || o->sqnr_db >= sound_db ||
             o->sqnr_db >= literal[i].sqnr_db - broken_by_db)

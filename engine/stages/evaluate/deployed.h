@@ -7,24 +7,25 @@
 #ifndef QDQI_STAGES_EVALUATE_DEPLOYED_H
 #define QDQI_STAGES_EVALUATE_DEPLOYED_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 
 /* Returns whether the result runs here as deployed; opens the target's runtime. */
-bool qdqi_deployed_runs(const struct qdqi_job *job);
+bool qdqi_deployed_runs(const struct qdqi_context *context);
 
 /* Opens the runtime of the target. RUNTIME_MISSING, NO_MEMORY. */
-enum qdq_code qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
+enum qdq_code qdqi_deployed_runtime(const struct qdqi_context *context,
+                                    struct qdqi_deploy *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Checks that the target's runtime, where it is there and the job has it run anything, can read
    the model that was given, and load it where the job does not evaluate its result.
    CANNOT_LOAD, IO, NO_MEMORY. */
-enum qdq_code qdqi_deployed_check(struct qdqi_job *job,
+enum qdq_code qdqi_deployed_check(const struct qdqi_context *context,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Checks, once in a job, that the runtime can load the model that was given: a result that it
    cannot load may not be at fault. Errors are those of qdqi_deployed_check(). */
-enum qdq_code qdqi_deployed_check_given(struct qdqi_job *job,
+enum qdq_code qdqi_deployed_check_given(const struct qdqi_context *context,
                                         struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
@@ -33,36 +34,39 @@ enum qdq_code qdqi_deployed_check_given(struct qdqi_job *job,
  * target's kernels do not run here, or where no process judges any more; the warning
  * deployed_not_measured says so. CANNOT_LOAD, IO, NO_MEMORY.
  */
-enum qdq_code qdqi_deployed_open(struct qdqi_job *job,
+enum qdq_code qdqi_deployed_open(const struct qdqi_attempt *attempt,
+                                 struct qdqi_result *result,
                                  const struct qdq_model *quantized,
                                  struct qdqi_deployed_model *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Adds the warning deployed_not_measured, with the reason. NO_MEMORY. */
-enum qdq_code qdqi_deployed_warn(struct qdqi_job *job, const char *why,
+enum qdq_code qdqi_deployed_warn(const struct qdqi_attempt *attempt, const char *why,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Fills the report's `deployed` with the figures of n outputs. NO_MEMORY. */
-enum qdq_code qdqi_deployed_report(struct qdqi_job *job,
+enum qdq_code qdqi_deployed_report(const struct qdqi_attempt *attempt,
+                                   struct qdqi_result *result,
                                    const struct qdq_output_report *outputs, size_t n,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns whether ONNX Runtime's optimizations of float16 may break the result. */
-bool qdqi_halves_matter(const struct qdqi_job *job);
+bool qdqi_halves_matter(const struct qdqi_attempt *attempt);
 
 /*
  * Opens the result in a plain session of ONNX Runtime, whatever the target, where it computes in
  * float16 and `deployed` is not such a session already: the runtime's optimizations break some
  * models of float16. *ret has no ops where that is not needed or not possible.
  */
-enum qdq_code qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
+enum qdq_code qdqi_halves_open(const struct qdqi_attempt *attempt,
+                               const struct qdq_model *quantized,
                                const struct qdqi_deployed_model *deployed,
                                struct qdqi_deployed_model *ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Compares the figures of such a session with the literal ones, by output. UNSUPPORTED when
    the optimizations break the result. */
-enum qdq_code qdqi_halves_check(const struct qdqi_job *job,
+enum qdq_code qdqi_halves_check(const struct qdqi_attempt *attempt,
                                 const struct qdq_output_report *literal, size_t n,
                                 const struct qdq_output_report *ran, size_t n_ran,
                                 struct qdq_error *err) QDQ_MUST_CHECK;

@@ -11,11 +11,11 @@
 #include "plan/gates/verdict.h"
 #include "ground/base/tasks.h"
 #include "ground/base/unused.h"
-#include "stages/evaluate/alone.h"
-#include "stages/evaluate/compared.h"
+#include "stages/evaluate/deployed_first.h"
+#include "stages/evaluate/output_figures.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/enough.h"
-#include "stages/evaluate/traced.h"
+#include "stages/evaluate/sample_choice.h"
+#include "stages/evaluate/traced_kernels.h"
 #include "qdq/targets.h"
 #include "transform/rewrite/twin.h"
 
@@ -24,7 +24,8 @@
 #include <string.h>
 
 struct evaluation {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
+    struct qdqi_result *result;
     struct qdq_model *quantized;
     /*
      * The twin, or NULL when f and q run separately and layers are not compared. Its
@@ -41,27 +42,28 @@ struct evaluation {
     struct qdqi_deployed_model halves;
     struct qdqi_feed_options samples;
     struct qdqi_feed *feed;
-    struct qdqi_alone alone; /* what the comparison before the sessions did */
+    struct qdqi_deployed_first alone; /* what the comparison before the sessions did */
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
     const char *no_twin; /* why layers are not compared at all, or NULL */
-    struct qdqi_compared literal, deployed, halved;
+    struct qdqi_output_figures literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
 static enum qdq_code
 open_feed(struct evaluation *e, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
-    const struct qdq_model_info *info = &job->fixed;
-    e->samples = (struct qdqi_feed_options){.batch = qdqi_job_batch(job)};
-    enum qdq_code code = qdqi_feed_open(info, job->dataset, &e->samples, &e->feed, err);
+    struct qdqi_attempt *a = e->attempt;
+    const struct qdq_model_info *info = &a->fixed;
+    e->samples = (struct qdqi_feed_options){.batch = qdqi_attempt_batch(a)};
+    enum qdq_code code =
+        qdqi_feed_open(info, a->context->dataset, &e->samples, &e->feed, err);
     if (code)
         return code;
-    qdqi_choose_samples(job, qdqi_feed_available(e->feed), &e->samples);
+    qdqi_choose_samples(a, qdqi_feed_available(e->feed), &e->samples);
     qdqi_feed_close(&e->feed);
-    return qdqi_feed_open(info, job->dataset, &e->samples, &e->feed, err);
+    return qdqi_feed_open(info, a->context->dataset, &e->samples, &e->feed, err);
 }
 
 /* --- sessions ------------------------------------------------------------- */
@@ -82,7 +84,7 @@ is_quantized(const struct qdq_layer *layer)
 static const char *
 hindrance_of(const struct evaluation *e, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
+    const struct qdqi_node *node = &e->attempt->model->graph.nodes[layer->node];
     const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
     if (!f)
         return "it has no first output";
@@ -104,7 +106,7 @@ comparable(const struct evaluation *e, const struct qdq_layer *layer)
 {
     if (!is_quantized(layer) || hindrance_of(e, layer))
         return NULL;
-    return e->job->model->graph.nodes[layer->node].outputs[0]->name;
+    return e->attempt->model->graph.nodes[layer->node].outputs[0]->name;
 }
 
 /* Warns about quantized layers in nested graphs: they show only in the outputs of
@@ -112,32 +114,33 @@ comparable(const struct evaluation *e, const struct qdq_layer *layer)
 static enum qdq_code
 warn_nested(const struct evaluation *e, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
-    const struct qdq_plan_view *plan = &job->plan->view;
+    struct qdqi_attempt *a = e->attempt;
+    const struct qdq_plan_view *plan = &a->plan->view;
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (is_quantized(layer) && job->model->graph.nodes[layer->node].scope > 0 &&
+        if (is_quantized(layer) && a->model->graph.nodes[layer->node].scope > 0 &&
             n++ == 0)
             first = layer->name;
     }
     if (n == 0)
         return QDQ_OK;
-    return qdqi_warn(&job->warnings, job->arena, err, "layers_not_compared", first,
-                     "%zu layers, this one first, are in nested graphs, and were not "
-                     "compared one by one",
-                     n);
+    return qdqi_attempt_warn(
+        a, err, "layers_not_compared", first,
+        "%zu layers, this one first, are in nested graphs, and were not "
+        "compared one by one",
+        n);
 }
 
 static enum qdq_code
 choose_layers(struct evaluation *e, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
-    const struct qdq_plan_view *plan = &job->plan->view;
+    struct qdqi_attempt *a = e->attempt;
+    const struct qdq_plan_view *plan = &a->plan->view;
     size_t n = 0;
-    e->layers = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *e->layers);
-    e->tensors = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *e->tensors);
+    e->layers = qdqi_arena_array(a->scratch, plan->n_layers, sizeof *e->layers);
+    e->tensors = qdqi_arena_array(a->scratch, plan->n_layers, sizeof *e->tensors);
     if (!e->layers || !e->tensors)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
@@ -147,7 +150,7 @@ choose_layers(struct evaluation *e, struct qdq_error *err)
         e->layers[n] = plan->layers[i].name;
         e->tensors[n++] = tensor;
     }
-    if (!qdqi_comparisons_init(&e->comparisons, n, job->scratch))
+    if (!qdqi_comparisons_init(&e->comparisons, n, a->scratch))
         return qdqi_no_memory(err);
     return warn_nested(e, err);
 }
@@ -163,17 +166,17 @@ has_float_pairs(const struct qdq_plan *plan)
 }
 
 static bool
-ran_what_ifs(const struct qdqi_job *job)
+ran_what_ifs(const struct evaluation *e)
 {
-    return job->report->view.what_ifs > 0;
+    return e->result->report->what_ifs > 0;
 }
 
 /* Returns whether the sessions take the memory that those of what-ifs have left with the
    runtime. */
 static bool
-shares_memory(const struct qdqi_job *job)
+shares_memory(const struct evaluation *e)
 {
-    return ran_what_ifs(job) && !job->dev;
+    return ran_what_ifs(e) && !e->attempt->context->dev;
 }
 
 /*
@@ -183,24 +186,25 @@ shares_memory(const struct qdqi_job *job)
  * where one of the two has them and the other has not.
  */
 static bool
-has_basic_sessions(const struct qdqi_job *job)
+has_basic_sessions(const struct evaluation *e)
 {
-    return has_float_pairs(job->plan) || ran_what_ifs(job);
+    return has_float_pairs(e->attempt->plan) || ran_what_ifs(e);
 }
 
 static enum qdq_code
 open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {.dev = job->dev,
+    struct qdqi_attempt *a = e->attempt;
+    const struct qdqi_session_options options = {.dev = a->context->dev,
                                                  .comparisons = &e->comparisons,
-                                                 .basic = has_basic_sessions(job),
-                                                 .one_thread = qdqi_job_runs_fast(job),
-                                                 .one_of_many = shares_memory(job)};
+                                                 .basic = has_basic_sessions(e),
+                                                 .one_thread =
+                                                     qdqi_attempt_runs_fast(a),
+                                                 .one_of_many = shares_memory(e)};
     struct qdqi_twin twin;
     enum qdq_code code = choose_layers(e, err);
-    if (code || (code = qdqi_twin(job->model, e->quantized, e->tensors,
-                                  e->comparisons.n, job->scratch, &twin, err)))
+    if (code || (code = qdqi_twin(a->model, e->quantized, e->tensors, e->comparisons.n,
+                                  a->scratch, &twin, err)))
         return code;
     return qdqi_session_load(runtime, &twin.model, &options, &e->twin, err);
 }
@@ -217,8 +221,9 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
                     : QDQ_OK;
     e->comparisons.n = 0;
     e->no_twin = "the two models could not be run as halves of one graph";
-    return qdqi_warn(&e->job->warnings, e->job->arena, err, "layers_not_compared", NULL,
-                     "float and quantized layers were not compared: %s", why.text);
+    return qdqi_attempt_warn(e->attempt, err, "layers_not_compared", NULL,
+                             "float and quantized layers were not compared: %s",
+                             why.text);
 }
 
 /* Returns whether the result has a format that a runtime may lack. Every runtime has
@@ -238,36 +243,38 @@ has_optional_format(const struct qdq_plan *plan)
 static enum qdq_code
 open_quantized(struct evaluation *e, struct qdq_error *err)
 {
-    const struct qdqi_job *job = e->job;
-    const struct qdq_external data = {job->work->output_data_name,
-                                      job->work->output_data};
-    const bool split = job->report->view.external_bytes > 0;
+    const struct qdqi_attempt *a = e->attempt;
+    const struct qdq_external data = {a->context->work->output_data_name,
+                                      a->context->work->output_data};
+    const bool split = e->result->report->external_bytes > 0;
     qdqi_release_unused();
-    return qdq_model_open_files(job->work->output, &data, split, &e->quantized, err);
+    return qdq_model_open_files(a->context->work->output, &data, split, &e->quantized,
+                                err);
 }
 
 static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {.dev = job->dev,
-                                                 .basic = has_basic_sessions(job),
-                                                 .one_thread = qdqi_job_runs_fast(job),
-                                                 .one_of_many = shares_memory(job)};
+    struct qdqi_attempt *a = e->attempt;
+    const struct qdqi_session_options options = {.dev = a->context->dev,
+                                                 .basic = has_basic_sessions(e),
+                                                 .one_thread =
+                                                     qdqi_attempt_runs_fast(a),
+                                                 .one_of_many = shares_memory(e)};
     enum qdq_code code = try_twin(e, runtime, err);
-    if (!code && (!e->twin || job->model->proto != job->original->proto))
-        code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
-                                 &e->f, err);
+    if (!code && (!e->twin || a->model->proto != a->context->original->proto))
+        code = qdqi_session_open(runtime, a->context->original,
+                                 a->context->original->proto, &options, &e->f, err);
     if (!e->twin && !code)
         code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
                                  &e->q, err);
-    job->lacks_format =
-        code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
+    e->result->lacks_format =
+        code == QDQ_RUN_FAILED && e->f && has_optional_format(a->plan);
     if (!code && !e->alone.has_run)
-        code = qdqi_deployed_open(job, e->quantized, &e->plain, err);
+        code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
     if (code)
         return code;
-    return qdqi_halves_open(job, e->quantized, &e->plain, &e->halves, err);
+    return qdqi_halves_open(a, e->quantized, &e->plain, &e->halves, err);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -279,7 +286,7 @@ run_both(struct evaluation *e, const struct qdqi_input *inputs,
          const struct qdqi_output **ret_f, const struct qdqi_output **ret_q,
          size_t *ret_n, struct qdq_error *err)
 {
-    size_t n_inputs = e->job->model->info.n_inputs, n_q = SIZE_MAX, n_f;
+    size_t n_inputs = e->attempt->model->info.n_inputs, n_q = SIZE_MAX, n_f;
     enum qdq_code code = QDQ_OK;
     if (e->twin) {
         code = qdqi_session_run(e->twin, inputs, n_inputs, ret_f, &n_f, err);
@@ -316,7 +323,7 @@ static void
 run_as_deployed(void *arg)
 {
     struct run *r = arg;
-    const size_t n_inputs = r->e->job->model->info.n_inputs;
+    const size_t n_inputs = r->e->attempt->model->info.n_inputs;
     if (r->e->plain.ops)
         r->deployed_code =
             qdqi_deployed_model_run(&r->e->plain, r->inputs, n_inputs, &r->deployed,
@@ -328,12 +335,12 @@ run_as_deployed(void *arg)
 static void
 run_all(struct run *r)
 {
-    const struct qdqi_job *job = r->e->job;
+    const struct qdqi_attempt *a = r->e->attempt;
     const bool side_by_side =
-        r->e->plain.ops && !r->e->plain.ops->calibrates && !job->dev;
-    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
-                                     .threads =
-                                         side_by_side ? job->engine->threads : 1};
+        r->e->plain.ops && !r->e->plain.ops->calibrates && !a->context->dev;
+    const struct qdqi_tasks tasks = {
+        .executor = a->context->engine->executor,
+        .threads = side_by_side ? a->context->engine->threads : 1};
     qdqi_tasks_both(&tasks, run_as_deployed, run_literally, r);
 }
 
@@ -347,7 +354,7 @@ compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
     if (!e->plain.ops)
         return QDQ_OK;
     if (!r->deployed_code) {
-        qdqi_compared_add(&e->deployed, r->f, r->deployed, n, samples);
+        qdqi_output_figures_add(&e->deployed, r->f, r->deployed, n, samples);
         return QDQ_OK;
     }
     qdqi_deployed_model_close(&e->plain);
@@ -355,7 +362,7 @@ compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
         qdqi_feed_name_samples(e->feed, r->deployed_code, &r->deployed_why);
     return code == QDQ_NO_MEMORY
                ? qdqi_no_memory(err)
-               : qdqi_deployed_warn(e->job, r->deployed_why.text, err);
+               : qdqi_deployed_warn(e->attempt, r->deployed_why.text, err);
 }
 
 /* Runs the result with float16 in a plain session. */
@@ -369,10 +376,10 @@ compare_halves(struct evaluation *e, const struct qdqi_input *inputs,
     if (!e->halves.ops)
         return QDQ_OK;
     enum qdq_code code = qdqi_deployed_model_run(
-        &e->halves, inputs, e->job->model->info.n_inputs, &q, &n_q, NULL, err);
+        &e->halves, inputs, e->attempt->model->info.n_inputs, &q, &n_q, NULL, err);
     if (code)
         return qdqi_feed_name_samples(e->feed, code, err);
-    qdqi_compared_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
+    qdqi_output_figures_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
     return QDQ_OK;
 }
 
@@ -389,7 +396,7 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     }
     for (size_t i = 0; i < r.n; i++)
         e->not_float[i] = qdqi_is_known_and_not_float(r.f[i].dtype);
-    qdqi_compared_add(&e->literal, r.f, r.q, r.n, samples);
+    qdqi_output_figures_add(&e->literal, r.f, r.q, r.n, samples);
     if ((code = compare_deployed(e, &r, samples, err)))
         return code;
     return compare_halves(e, inputs, r.f, r.n, samples, err);
@@ -399,32 +406,33 @@ static enum qdq_code
 warn_late(const struct evaluation *e, int64_t done, int64_t total,
           struct qdq_error *err)
 {
-    return qdqi_warn(&e->job->warnings, e->job->arena, err, "max_seconds_reached", NULL,
-                     "/evaluate/max_seconds: the evaluation ended after %lld of %lld "
-                     "samples",
-                     (long long)done, (long long)total);
+    return qdqi_attempt_warn(
+        e->attempt, err, "max_seconds_reached", NULL,
+        "/evaluate/max_seconds: the evaluation ended after %lld of %lld "
+        "samples",
+        (long long)done, (long long)total);
 }
 
 static enum qdq_code
 compare_all(struct evaluation *e, struct qdq_error *err)
 {
-    const int64_t seconds = e->job->work->spec->evaluate_seconds;
+    const int64_t seconds = e->attempt->spec->evaluate_seconds;
     const struct qdqi_input *inputs;
     int64_t samples, done = 0, total = qdqi_feed_samples(e->feed);
     enum qdq_code code;
     for (;;) {
-        if (done > 0 && done < total && qdqi_job_is_late(e->job, seconds)) {
+        if (done > 0 && done < total && qdqi_time_is_up(e->attempt->context, seconds)) {
             code = warn_late(e, done, total, err);
             break;
         }
-        if ((code = qdqi_job_progress(e->job, QDQ_STAGE_EVALUATE, (uint64_t)done,
-                                      (uint64_t)total, err)) ||
+        if ((code = qdqi_attempt_progress(e->attempt, QDQ_STAGE_EVALUATE,
+                                          (uint64_t)done, (uint64_t)total, err)) ||
             (code = qdqi_feed_next(e->feed, &inputs, &samples, err)) || samples == 0 ||
             (code = compare_run(e, inputs, samples, err)))
             break;
         done += samples;
     }
-    e->job->report->view.evaluated_samples = done;
+    e->result->report->evaluated_samples = done;
     return code;
 }
 
@@ -436,7 +444,7 @@ static enum qdq_code
 report_layers(struct evaluation *e, struct qdq_error *err)
 {
     struct qdq_layer_error *rows =
-        qdqi_arena_array(e->job->arena, e->comparisons.n, sizeof *rows);
+        qdqi_arena_array(e->attempt->arena, e->comparisons.n, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
     size_t n = 0;
@@ -446,8 +454,8 @@ report_layers(struct evaluation *e, struct qdq_error *err)
             rows[n++] =
                 (struct qdq_layer_error){e->layers[i], qdqi_noise_db(&row->sums)};
     }
-    e->job->report->view.layer_errors = rows;
-    e->job->report->view.n_layer_errors = n;
+    e->result->report->layer_errors = rows;
+    e->result->report->n_layer_errors = n;
     return QDQ_OK;
 }
 
@@ -456,13 +464,13 @@ report_layers(struct evaluation *e, struct qdq_error *err)
 static enum qdq_code
 report_unjudged(const struct evaluation *e, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
+    struct qdqi_attempt *a = e->attempt;
     const bool deployed = e->plain.ops || e->alone.has_figures;
-    const struct qdqi_compared *outputs = deployed ? &e->deployed : &e->literal;
-    const struct qdq_plan_view *plan = &job->plan->view;
-    const struct qdq_model_info *info = &job->model->info;
+    const struct qdqi_output_figures *outputs = deployed ? &e->deployed : &e->literal;
+    const struct qdq_plan_view *plan = &a->plan->view;
+    const struct qdq_model_info *info = &a->model->info;
     struct qdq_unjudged *rows =
-        qdqi_arena_array(job->arena, info->n_outputs + plan->n_layers, sizeof *rows);
+        qdqi_arena_array(a->arena, info->n_outputs + plan->n_layers, sizeof *rows);
     size_t n = 0, at = 0;
     if (!rows)
         return qdqi_no_memory(err);
@@ -484,8 +492,8 @@ report_unjudged(const struct evaluation *e, struct qdq_error *err)
         if (why)
             rows[n++] = (struct qdq_unjudged){true, layer->name, why};
     }
-    job->report->view.unjudged = rows;
-    job->report->view.n_unjudged = n;
+    e->result->report->unjudged = rows;
+    e->result->report->n_unjudged = n;
     return QDQ_OK;
 }
 
@@ -495,7 +503,7 @@ static enum qdq_code
 warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
            const char *noun, struct qdq_error *err)
 {
-    const struct qdq_report *r = &e->job->report->view;
+    const struct qdq_report *r = e->result->report;
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < r->n_unjudged; i++)
@@ -504,46 +512,48 @@ warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
             first = r->unjudged[i].name;
     if (n == 0)
         return QDQ_OK;
-    return qdqi_warn(&e->job->warnings, e->job->arena, err, code, first,
-                     "%s with another number of elements when quantized, because it "
-                     "depends on values, are not judged: %zu, this one first",
-                     noun, n);
+    return qdqi_attempt_warn(
+        e->attempt, err, code, first,
+        "%s with another number of elements when quantized, because it "
+        "depends on values, are not judged: %zu, this one first",
+        noun, n);
 }
 
 /* Returns an error if the optimizations of ONNX Runtime break the result. */
 static enum qdq_code
 check_halves(const struct evaluation *e, struct qdq_error *err)
 {
-    const struct qdq_report *report = &e->job->report->view;
+    const struct qdq_report *report = e->result->report;
     const bool is_plain = e->plain.ops && e->plain.ops->checks_float16;
     const struct qdq_output_report *ran;
     size_t n;
     if (!is_plain && !e->halves.ops)
         return QDQ_OK;
-    enum qdq_code code = qdqi_compared_finish(
-        e->job, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
+    enum qdq_code code = qdqi_output_figures_finish(
+        e->attempt, is_plain ? &e->deployed : &e->halved, &ran, &n, err);
     return code ? code
-                : qdqi_halves_check(e->job, report->outputs, report->n_outputs, ran, n,
-                                    err);
+                : qdqi_halves_check(e->attempt, report->outputs, report->n_outputs, ran,
+                                    n, err);
 }
 
 static enum qdq_code
 report_outputs(struct evaluation *e, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
-    struct qdq_report *report = &job->report->view;
+    struct qdqi_attempt *a = e->attempt;
+    struct qdq_report *report = e->result->report;
     const struct qdq_output_report *deployed;
     size_t n;
-    enum qdq_code code = qdqi_compared_finish(e->job, &e->literal, &report->outputs,
-                                              &report->n_outputs, err);
+    enum qdq_code code = qdqi_output_figures_finish(
+        e->attempt, &e->literal, &report->outputs, &report->n_outputs, err);
     if (code)
         return code;
     if (e->plain.ops &&
-        ((code = qdqi_compared_finish(e->job, &e->deployed, &deployed, &n, err)) ||
-         (code = qdqi_deployed_report(job, deployed, n, err)) ||
-         (code = qdqi_keep_nodes(job, &e->plain, err))))
+        ((code = qdqi_output_figures_finish(e->attempt, &e->deployed, &deployed, &n,
+                                            err)) ||
+         (code = qdqi_deployed_report(a, e->result, deployed, n, err)) ||
+         (code = qdqi_keep_nodes(e->result, &e->plain, err))))
         return code;
-    job->not_float = e->not_float;
+    e->result->not_float = e->not_float;
     if ((code = check_halves(e, err)) || (code = report_unjudged(e, err)) ||
         (code = warn_sizes(e, false, "outputs_not_judged", "outputs", err)))
         return code;
@@ -561,7 +571,7 @@ run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again
     if (!code && e->twin)
         code = qdqi_session_collect(e->twin, err);
     *ret_again = code == QDQ_DEVICE_MEMORY &&
-                 !(code = qdqi_job_halve_batch(e->job, e->feed, code, err));
+                 !(code = qdqi_attempt_halve_batch(e->attempt, e->feed, code, err));
     return code;
 }
 
@@ -571,31 +581,31 @@ run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again
 static void
 release_judge(const struct evaluation *e)
 {
-    const struct qdqi_job *job = e->job;
-    const char *verdict =
-        e->alone.has_figures ? qdqi_verdict(&job->report->view) : NULL;
-    if (verdict && strcmp(verdict, "good") == 0 && job->work->spec->profile.runs == 0)
-        qdqi_engine_release_judges(job->engine);
+    const struct qdqi_attempt *a = e->attempt;
+    const char *verdict = e->alone.has_figures ? qdqi_verdict(e->result->report) : NULL;
+    if (verdict && strcmp(verdict, "good") == 0 && a->spec->profile.runs == 0)
+        qdqi_engine_release_judges(a->context->engine);
 }
 
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller
    batch may fit. */
 static enum qdq_code
-evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
-         struct qdq_error *err)
+evaluate(struct qdqi_attempt *a, struct qdqi_result *result,
+         struct qdqi_runtime *runtime, bool *ret_again, struct qdq_error *err)
 {
-    size_t n = job->model->info.n_outputs;
-    struct evaluation e = {.job = job,
+    size_t n = a->model->info.n_outputs;
+    struct evaluation e = {.attempt = a,
+                           .result = result,
                            .not_float =
-                               qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
-    if (!e.not_float || !qdqi_compared_init(&e.literal, job->scratch, n) ||
-        !qdqi_compared_init(&e.deployed, job->scratch, n) ||
-        !qdqi_compared_init(&e.halved, job->scratch, n))
+                               qdqi_arena_array(a->scratch, n, sizeof *e.not_float)};
+    if (!e.not_float || !qdqi_output_figures_init(&e.literal, a->scratch, n) ||
+        !qdqi_output_figures_init(&e.deployed, a->scratch, n) ||
+        !qdqi_output_figures_init(&e.halved, a->scratch, n))
         return qdqi_no_memory(err);
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
-        code = qdqi_compare_alone(job, e.quantized, &e.samples, &e.deployed,
-                                  e.not_float, &e.alone, err);
+        code = qdqi_compare_deployed_first(a, result, e.quantized, &e.samples,
+                                           &e.deployed, e.not_float, &e.alone, err);
     if (!code) {
         release_judge(&e);
         code = run_sessions(&e, runtime, ret_again, err);
@@ -613,20 +623,22 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
 }
 
 enum qdq_code
-qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_error *err)
+qdqi_evaluate(struct qdqi_attempt *a, struct qdqi_result *result,
+              struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     bool again;
     enum qdq_code code;
-    size_t n = job->warnings.n;
+    struct qdqi_stage_warnings *w = a->warnings;
+    size_t n = w->list.n;
     do {
         again = false;
-        code = evaluate(job, runtime, &again, err);
+        code = evaluate(a, result, runtime, &again, err);
         /* The warnings of the failed attempt are discarded, except the last one,
            which says that the batch is smaller. */
         if (again)
-            job->warnings.rows[n++] = job->warnings.rows[job->warnings.n - 1];
+            w->list.rows[n++] = w->list.rows[w->list.n - 1];
         if (again)
-            job->warnings.n = n;
+            w->list.n = n;
     } while (again);
     return code;
 }

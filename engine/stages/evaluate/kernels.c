@@ -8,7 +8,7 @@
 
 #include "files/data/file.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/traced.h"
+#include "stages/evaluate/traced_kernels.h"
 #include "graph/layers/kernels.h"
 #include "qdq/targets.h"
 
@@ -29,29 +29,30 @@ static const uint64_t MAX_UNASKED = UINT64_C(1) << 24;
 
 /* Returns whether the target's kernels are read from the model that its runtime writes. */
 static bool
-are_written(const struct qdqi_job *job)
+are_written(const struct qdqi_context *c)
 {
-    const struct qdq_target *target = job->work->spec->target;
-    const struct qdqi_deploy_ops *ops = qdqi_engine_ops(job->engine, target->runtime);
+    const struct qdq_target *target = c->asked->target;
+    const struct qdqi_deploy_ops *ops = qdqi_engine_ops(c->engine, target->runtime);
     return target->has_kernels && ops && ops->writes;
 }
 
 /* Returns whether the kernels of results of that size are counted for the target. */
 static bool
-are_counted(const struct qdqi_job *job)
+are_counted(const struct qdqi_context *c, const struct qdqi_result *result)
 {
-    return are_written(job) && job->report->view.size_after <= MAX_BYTES;
+    return are_written(c) && result->report->size_after <= MAX_BYTES;
 }
 
 bool
-qdqi_kernels_wait(const struct qdqi_job *job)
+qdqi_kernels_wait(const struct qdqi_context *c, const struct qdqi_result *result)
 {
-    return are_counted(job) && job->work->spec->profile.runs > 0 && job->optimized < 0;
+    return are_counted(c, result) && c->asked->profile.runs > 0 &&
+           result->optimized < 0;
 }
 
 /* Loads the model and keeps what the session writes. */
 static enum qdq_code
-deploy_to_file(struct qdqi_job *job, const struct qdqi_deploy *deploy,
+deploy_to_file(struct qdqi_result *result, const struct qdqi_deploy *deploy,
                const struct qdq_model *model, struct qdqi_deploy_options *options,
                struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
@@ -68,60 +69,61 @@ deploy_to_file(struct qdqi_job *job, const struct qdqi_deploy *deploy,
         close(fd);
         return code;
     }
-    if (job->optimized >= 0)
-        close(job->optimized);
-    job->optimized = fd;
+    if (result->optimized >= 0)
+        close(result->optimized);
+    result->optimized = fd;
     return QDQ_OK;
 }
 
 enum qdq_code
-qdqi_deploy_counted(struct qdqi_job *job, const struct qdqi_deploy *deploy,
-                    const struct qdq_model *model,
+qdqi_deploy_counted(const struct qdqi_context *c, struct qdqi_result *result,
+                    const struct qdqi_deploy *deploy, const struct qdq_model *model,
                     const struct qdqi_deploy_options *options,
                     struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     struct qdqi_deploy_options own = *options;
     struct qdq_error ignored = {0};
-    if (are_counted(job) && deploy->ops->writes &&
-        !deploy_to_file(job, deploy, model, &own, ret, &ignored))
+    if (are_counted(c, result) && deploy->ops->writes &&
+        !deploy_to_file(result, deploy, model, &own, ret, &ignored))
         return QDQ_OK;
     return qdqi_deploy_model(deploy, model, &own, ret, err);
 }
 
 /* Loads the result for its kernels alone. *ret is the file that it becomes. */
 static enum qdq_code
-write_optimized(struct qdqi_job *job, int *ret, struct qdq_error *err)
+write_optimized(const struct qdqi_context *c, struct qdqi_result *result, int *ret,
+                struct qdq_error *err)
 {
-    const struct qdq_external data = {job->work->output_data_name,
-                                      job->work->output_data};
-    const bool split = job->report->view.external_bytes > 0;
+    const struct qdq_external data = {c->work->output_data_name, c->work->output_data};
+    const bool split = result->report->external_bytes > 0;
     struct qdqi_deploy_options options = {0};
     struct qdq_model *model = NULL;
     struct qdqi_deploy deploy;
     struct qdqi_deployed_model loaded = {0};
-    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    enum qdq_code code = qdqi_deployed_runtime(c, &deploy, err);
     if (!code)
-        code = qdq_model_open_files(job->work->output, &data, split, &model, err);
+        code = qdq_model_open_files(c->work->output, &data, split, &model, err);
     if (!code)
-        code = deploy_to_file(job, &deploy, model, &options, &loaded, err);
+        code = deploy_to_file(result, &deploy, model, &options, &loaded, err);
     qdqi_deployed_model_close(&loaded);
     qdq_model_free(&model);
-    *ret = job->optimized;
+    *ret = result->optimized;
     return code;
 }
 
 static enum qdq_code
-open_optimized(struct qdqi_job *job, struct qdq_model **ret, struct qdq_error *err)
+open_optimized(const struct qdqi_context *c, struct qdqi_result *result,
+               struct qdq_model **ret, struct qdq_error *err)
 {
-    int fd = job->optimized;
-    enum qdq_code code = fd < 0 ? write_optimized(job, &fd, err) : QDQ_OK;
+    int fd = result->optimized;
+    enum qdq_code code = fd < 0 ? write_optimized(c, result, &fd, err) : QDQ_OK;
     return code ? code : qdq_model_open(fd, ret, err);
 }
 
 /* --- counting ------------------------------------------------------------- */
 
 struct counting {
-    struct qdqi_job *job;
+    const struct qdqi_attempt *attempt;
     const struct qdq_model *optimized;
     const struct qdqi_kernel_names *names;
     struct qdqi_map *floats; /* names of the nodes that compute in floating point */
@@ -142,7 +144,7 @@ static enum qdq_code
 count_ops(struct counting *c, struct qdq_error *err)
 {
     const struct qdq_model_info *info = &c->optimized->info;
-    struct qdqi_arena *arena = c->job->arena;
+    struct qdqi_arena *arena = c->attempt->arena;
     struct qdq_op_count *ops = qdqi_arena_array(arena, info->n_ops, sizeof *ops);
     if (!ops)
         return qdqi_no_memory(err);
@@ -177,8 +179,8 @@ note_floats(struct counting *c, struct qdq_error *err)
             .name = proto->name, .op = proto->op_type, .provider = ""};
         if (!node.name || !*node.name || !c->names->is_float_layer(&node))
             continue;
-        char *name = qdqi_arena_strdup(c->job->scratch, node.name);
-        char *own = qdqi_arena_strdup(c->job->scratch, node.name);
+        char *name = qdqi_arena_strdup(c->attempt->scratch, node.name);
+        char *own = qdqi_arena_strdup(c->attempt->scratch, node.name);
         if (!name || !own)
             return qdqi_no_memory(err);
         own[c->names->own_length(own)] = '\0';
@@ -189,9 +191,9 @@ note_floats(struct counting *c, struct qdq_error *err)
 }
 
 static const char *
-format_of(const struct qdqi_job *job)
+format_of(const struct qdqi_attempt *a)
 {
-    enum qdqi_format format = (enum qdqi_format)job->work->spec->activation_format;
+    enum qdqi_format format = (enum qdqi_format)a->spec->activation_format;
     return format == QDQI_TO_INT8 || format == QDQI_TO_UINT8
                ? NULL
                : "there are integer kernels of int8 and uint8 alone";
@@ -206,7 +208,7 @@ makes_integers(const struct counting *c, const struct qdqi_node *node)
     if (qdqi_map_get(c->paired, t->name))
         return true;
     const struct qdqi_node *next = t->uses && !t->uses->next && !t->is_output
-                                       ? &c->job->model->graph.nodes[t->uses->node]
+                                       ? &c->attempt->model->graph.nodes[t->uses->node]
                                        : NULL;
     return next && qdqi_kernel_role(next->proto->op_type) == QDQI_CLIPS &&
            next->outputs[0] && qdqi_map_get(c->paired, next->outputs[0]->name);
@@ -216,7 +218,7 @@ static bool
 is_read_raw(const struct counting *c, const struct qdqi_tensor *t)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next)
-        if (qdqi_map_get(c->raw, c->job->model->graph.nodes[use->node].name))
+        if (qdqi_map_get(c->raw, c->attempt->model->graph.nodes[use->node].name))
             return true;
     return false;
 }
@@ -224,8 +226,8 @@ is_read_raw(const struct counting *c, const struct qdqi_tensor *t)
 static const char *
 why_float(const struct counting *c, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = &c->job->model->graph.nodes[layer->node];
-    const char *format = format_of(c->job);
+    const struct qdqi_node *node = &c->attempt->model->graph.nodes[layer->node];
+    const char *format = format_of(c->attempt);
     if (layer->n_inputs == 0)
         return layer->reason;
     if (format)
@@ -244,9 +246,9 @@ why_float(const struct counting *c, const struct qdq_layer *layer)
 static enum qdq_code
 list_floats(struct counting *c, struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &c->job->plan->view;
+    const struct qdq_plan_view *plan = &c->attempt->plan->view;
     struct qdq_float_kernel *rows =
-        qdqi_arena_array(c->job->arena, plan->n_layers, sizeof *rows);
+        qdqi_arena_array(c->attempt->arena, plan->n_layers, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
@@ -264,7 +266,7 @@ list_floats(struct counting *c, struct qdq_error *err)
 static enum qdq_code
 note_plan(struct counting *c, struct qdq_error *err)
 {
-    const struct qdq_plan *plan = c->job->plan;
+    const struct qdq_plan *plan = c->attempt->plan;
     bool ok = true;
     for (size_t i = 0; ok && i < plan->view.n_tensors; i++) {
         ok = qdqi_map_put(c->paired, plan->view.tensors[i], c);
@@ -276,68 +278,70 @@ note_plan(struct counting *c, struct qdq_error *err)
 }
 
 static enum qdq_code
-count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error *err)
+count(const struct qdqi_attempt *a, struct qdqi_result *result,
+      const struct qdq_model *optimized, struct qdq_error *err)
 {
     const struct qdqi_kernel_names *names =
-        qdqi_engine_ops(job->engine, job->work->spec->target->runtime)->kernels;
-    struct counting c = {.job = job,
+        qdqi_engine_ops(a->context->engine, a->spec->target->runtime)->kernels;
+    struct counting c = {.attempt = a,
                          .optimized = optimized,
                          .names = names,
-                         .floats = qdqi_map_new(job->scratch),
-                         .paired = qdqi_map_new(job->scratch),
-                         .raw = qdqi_map_new(job->scratch),
-                         .ret = qdqi_arena_alloc(job->arena, sizeof *c.ret)};
+                         .floats = qdqi_map_new(a->scratch),
+                         .paired = qdqi_map_new(a->scratch),
+                         .raw = qdqi_map_new(a->scratch),
+                         .ret = qdqi_arena_alloc(a->arena, sizeof *c.ret)};
     if (!c.floats || !c.paired || !c.raw || !c.ret)
         return qdqi_no_memory(err);
     enum qdq_code code = note_plan(&c, err);
     if (code || (code = count_ops(&c, err)) || (code = note_floats(&c, err)) ||
         (code = list_floats(&c, err)))
         return code;
-    job->report->view.kernels = c.ret;
+    result->report->kernels = c.ret;
     return QDQ_OK;
 }
 
 /* Returns whether the result is run anyway, to be judged. */
 static bool
-is_judged(const struct qdqi_job *job)
+is_judged(const struct qdqi_attempt *a, const struct qdqi_result *result)
 {
-    return job->report->view.evaluated_samples > 0 || job->work->spec->profile.runs > 0;
+    return result->report->evaluated_samples > 0 || a->spec->profile.runs > 0;
 }
 
 /* Returns whether a runtime that has a profile, unlike ONNX Runtime, judged the result. */
 static bool
-is_traced(const struct qdqi_job *job)
+is_traced(const struct qdqi_attempt *a, const struct qdqi_result *result)
 {
-    return !are_written(job) && job->report->view.deployed && job->dataset;
+    return !are_written(a->context) && result->report->deployed && a->context->dataset;
 }
 
 /* Counts the kernels. A failure is only a warning, because the result has already
    been written. */
 enum qdq_code
-qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
+qdqi_count_kernels(const struct qdqi_attempt *a, struct qdqi_result *result,
+                   struct qdq_error *err)
 {
     struct qdq_model *optimized = NULL;
     struct qdq_error why = {0};
     enum qdq_code code;
-    if (!are_written(job) && !is_traced(job))
+    if (!are_written(a->context) && !is_traced(a, result))
         return QDQ_OK;
-    if (is_traced(job))
-        code = qdqi_count_traced(job, &why);
-    else if (job->report->view.size_after > MAX_BYTES)
+    if (is_traced(a, result))
+        code = qdqi_count_traced(a, result, &why);
+    else if (result->report->size_after > MAX_BYTES)
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                              "the model is larger than 1 GiB");
-    else if (job->report->view.size_after > MAX_UNASKED && !is_judged(job))
+    else if (result->report->size_after > MAX_UNASKED && !is_judged(a, result))
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                              "nothing in this job runs the result, and for this alone "
                              "it is not loaded; evaluate or profile has them counted");
     else
-        code = open_optimized(job, &optimized, &why);
+        code = open_optimized(a->context, result, &optimized, &why);
     if (!code && optimized)
-        code = count(job, optimized, &why);
+        code = count(a, result, optimized, &why);
     qdq_model_free(&optimized);
     if (code == QDQ_NO_MEMORY)
         return qdqi_no_memory(err);
     return !code ? QDQ_OK
-                 : qdqi_warn(&job->warnings, job->arena, err, "kernels_not_counted",
-                             NULL, "integer kernels were not counted: %s", why.text);
+                 : qdqi_attempt_warn(a, err, "kernels_not_counted", NULL,
+                                     "integer kernels were not counted: %s", why.text);
 }

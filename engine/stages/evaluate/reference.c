@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 256 << 20 }; /* bytes of the outputs that are kept */
+enum { MOST_KEPT_BYTES = 256 << 20 }; /* bytes of the outputs that are kept */
 
 static enum qdq_code
 keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
@@ -33,15 +33,17 @@ keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
 static bool
 has_room(const struct qdqi_reference *r, const struct qdqi_reference_runs *runs)
 {
-    const size_t most =
-        r->samples < runs->needed || runs->most > MOST ? MOST : runs->most;
+    const size_t most = r->samples < runs->needed || runs->most > MOST_KEPT_BYTES
+                            ? MOST_KEPT_BYTES
+                            : runs->most;
     return r->n_runs == 0 || r->bytes + r->bytes / r->n_runs <= most;
 }
 
 /* Makes one run of *ret_samples samples; 0: there was none left. */
 static enum qdq_code
-run_once(struct qdqi_reference *r, struct qdqi_job *job, struct qdqi_session *session,
-         struct qdqi_feed *feed, int64_t *ret_samples, struct qdq_error *err)
+run_once(struct qdqi_reference *r, const struct qdqi_attempt *a,
+         struct qdqi_session *session, struct qdqi_feed *feed, int64_t *ret_samples,
+         struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
@@ -50,7 +52,7 @@ run_once(struct qdqi_reference *r, struct qdqi_job *job, struct qdqi_session *se
     if (code || *ret_samples == 0)
         return code;
     code =
-        qdqi_session_run(session, inputs, job->model->info.n_inputs, &outputs, &n, err);
+        qdqi_session_run(session, inputs, a->model->info.n_inputs, &outputs, &n, err);
     if (code)
         return qdqi_feed_name_samples(feed, code, err);
     if ((code = keep(r, outputs, n, err)))
@@ -61,20 +63,21 @@ run_once(struct qdqi_reference *r, struct qdqi_job *job, struct qdqi_session *se
 }
 
 static enum qdq_code
-run_all(struct qdqi_reference *r, struct qdqi_job *job,
+run_all(struct qdqi_reference *r, const struct qdqi_attempt *a,
         const struct qdqi_reference_runs *runs, struct qdqi_feed *feed,
         struct qdq_error *err)
 {
-    const struct qdqi_session_options options = {.one_thread = qdqi_job_runs_fast(job)};
+    const struct qdqi_session_options options = {.one_thread =
+                                                     qdqi_attempt_runs_fast(a)};
     struct qdqi_runtime *runtime = NULL;
     struct qdqi_session *session = NULL;
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    enum qdq_code code = qdqi_engine_runtime(a->context->engine, &runtime, err);
     if (!code)
-        code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
-                                 &session, err);
+        code = qdqi_session_open(runtime, a->context->original,
+                                 a->context->original->proto, &options, &session, err);
     while (!code && !r->is_whole && has_room(r, runs)) {
         int64_t samples = 0;
-        code = run_once(r, job, session, feed, &samples, err);
+        code = run_once(r, a, session, feed, &samples, err);
         r->is_whole = !code && samples == 0;
         if (!code && samples > 0 && runs->ran)
             code = runs->ran(runs->arg, samples, err);
@@ -84,34 +87,35 @@ run_all(struct qdqi_reference *r, struct qdqi_job *job,
 }
 
 static enum qdq_code
-fill(struct qdqi_reference *r, struct qdqi_job *job,
+fill(struct qdqi_reference *r, const struct qdqi_attempt *a,
      const struct qdqi_reference_runs *runs, struct qdq_error *err)
 {
     struct qdqi_feed *feed = NULL;
     enum qdq_code code =
-        qdqi_feed_open(&job->fixed, job->dataset, &runs->samples, &feed, err);
+        qdqi_feed_open(&a->fixed, a->context->dataset, &runs->samples, &feed, err);
     if (code)
         return code;
     const size_t n = (size_t)qdqi_feed_runs(feed) + 1;
     r->outputs = qdqi_arena_array(r->arena, n * r->n_outputs + 1, sizeof *r->outputs);
     r->run_samples = qdqi_arena_array(r->arena, n, sizeof *r->run_samples);
-    code = r->outputs && r->run_samples ? run_all(r, job, runs, feed, err)
+    code = r->outputs && r->run_samples ? run_all(r, a, runs, feed, err)
                                         : qdqi_no_memory(err);
     qdqi_feed_close(&feed);
     return code;
 }
 
 enum qdq_code
-qdqi_reference_open(struct qdqi_job *job, const struct qdqi_reference_runs *runs,
-                    struct qdqi_reference **ret, struct qdq_error *err)
+qdqi_reference_open(const struct qdqi_attempt *a,
+                    const struct qdqi_reference_runs *runs, struct qdqi_reference **ret,
+                    struct qdq_error *err)
 {
     struct qdqi_reference *r = calloc(1, sizeof *r);
     if (!r)
         return qdqi_no_memory(err);
     *r = (struct qdqi_reference){.options = runs->samples,
-                                 .n_outputs = job->model->info.n_outputs,
+                                 .n_outputs = a->model->info.n_outputs,
                                  .arena = qdqi_arena_new()};
-    enum qdq_code code = r->arena ? fill(r, job, runs, err) : qdqi_no_memory(err);
+    enum qdq_code code = r->arena ? fill(r, a, runs, err) : qdqi_no_memory(err);
     if (code)
         qdqi_reference_close(&r);
     else

@@ -6,7 +6,7 @@
 #ifndef QDQI_STAGES_EVALUATE_REFERENCE_H
 #define QDQI_STAGES_EVALUATE_REFERENCE_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 /* An output in one run. Only float32 ones are kept; `data` of others is NULL. */
 struct qdqi_kept_output {
@@ -39,7 +39,7 @@ struct qdqi_reference_runs {
 
 /* Runs the float model in a session of its own, and keeps the outputs: at most 256 MiB of them.
    RUN_FAILED, NO_MEMORY, RUNTIME_MISSING, and the errors of `ran`. */
-enum qdq_code qdqi_reference_open(struct qdqi_job *job,
+enum qdq_code qdqi_reference_open(const struct qdqi_attempt *a,
                                   const struct qdqi_reference_runs *runs,
                                   struct qdqi_reference **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;

@@ -9,7 +9,6 @@
 enum { WARM_UP = 2, TURNS = 15 };
 
 struct qdqi_pace {
-    struct qdqi_job *job;
     struct qdqi_deploy deploy;
     struct qdqi_deploy_options options;
     struct qdqi_deployed_model f; /* the float model */
@@ -19,31 +18,31 @@ struct qdqi_pace {
 };
 
 static enum qdq_code
-open_pace(struct qdqi_pace *p, struct qdq_error *err)
+open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdq_error *err)
 {
-    struct qdqi_job *job = p->job;
-    const struct qdq_profile_spec *profile = &job->work->spec->profile;
+    const struct qdq_profile_spec *profile = &a->spec->profile;
     const struct qdqi_feed_options options = {.batch = profile->batch};
     int64_t samples;
     enum qdq_code code;
-    p->options =
-        (struct qdqi_deploy_options){.dev = job->dev, .threads = (int)profile->threads};
-    p->n_inputs = job->original->info.n_inputs;
-    if ((code = qdqi_deployed_runtime(job, &p->deploy, err)) ||
-        (code = qdqi_feed_open(&job->fixed, job->dataset, &options, &p->feed, err)) ||
+    p->options = (struct qdqi_deploy_options){.dev = a->context->dev,
+                                              .threads = (int)profile->threads};
+    p->n_inputs = a->context->original->info.n_inputs;
+    if ((code = qdqi_deployed_runtime(a->context, &p->deploy, err)) ||
+        (code =
+             qdqi_feed_open(&a->fixed, a->context->dataset, &options, &p->feed, err)) ||
         (code = qdqi_feed_next(p->feed, &p->inputs, &samples, err)))
         return code;
-    return qdqi_deploy_model(&p->deploy, job->original, &p->options, &p->f, err);
+    return qdqi_deploy_model(&p->deploy, a->context->original, &p->options, &p->f, err);
 }
 
 enum qdq_code
-qdqi_pace_open(struct qdqi_job *job, struct qdqi_pace **ret, struct qdq_error *err)
+qdqi_pace_open(const struct qdqi_attempt *a, struct qdqi_pace **ret,
+               struct qdq_error *err)
 {
     struct qdqi_pace *p = calloc(1, sizeof *p);
     if (!p)
         return qdqi_no_memory(err);
-    p->job = job;
-    enum qdq_code code = open_pace(p, err);
+    enum qdq_code code = open_pace(p, a, err);
     if (code)
         qdqi_pace_close(&p);
     else

@@ -4,13 +4,13 @@
 #ifndef QDQI_STAGES_PROFILE_PACE_H
 #define QDQI_STAGES_PROFILE_PACE_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 struct qdqi_pace;
 
 /* Opens the float model in the runtime of the job's target, with the batch and the
    threads of the spec's profile. The job needs a dataset. RUNTIME_MISSING, RUN_FAILED. */
-enum qdq_code qdqi_pace_open(struct qdqi_job *job, struct qdqi_pace **ret,
+enum qdq_code qdqi_pace_open(const struct qdqi_attempt *attempt, struct qdqi_pace **ret,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_pace_close(struct qdqi_pace **pace);
 

@@ -5,9 +5,9 @@
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/enough.h"
+#include "stages/evaluate/sample_choice.h"
 #include "files/model/write.h"
-#include "stages/judge/candidates.h"
+#include "stages/candidates/candidates.h"
 #include "stages/recipe/faults.h"
 #include "stages/recipe/groups.h"
 
@@ -73,13 +73,13 @@ add_spec(struct text *t, const char *const *names, size_t n)
 }
 
 static void
-add_faults(const struct qdqi_job *job, struct text *t, const char *const *names,
+add_faults(const struct qdqi_candidates *c, struct text *t, const char *const *names,
            size_t n)
 {
     char why[160];
     for (size_t i = 0; i < n && i < TOLD; i++)
         add(t, "%s'%.60s' (%s)", i ? ", " : "", names[i],
-            qdqi_fault_of(job, names[i], why, sizeof why));
+            qdqi_fault_of(c->attempt, c->result->report, names[i], why, sizeof why));
     if (n > TOLD)
         add(t, " and %zu more", n - TOLD);
 }
@@ -117,7 +117,7 @@ static enum qdq_code
 search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
        struct qdq_error *err)
 {
-    int64_t samples = qdqi_judge_samples(c->judge);
+    int64_t samples = qdqi_comparer_samples(c->comparer);
     int64_t most = samples > 0 ? bound / 2 / samples - 1 : 0;
     *h = (struct qdqi_group_search){.n = c->n,
                                     .costs = c->costs,
@@ -127,12 +127,12 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
                                     .max_scores = most > QDQI_CANDIDATES
                                                       ? QDQI_CANDIDATES
                                                       : (size_t)(most < 0 ? 0 : most),
-                                    .arena = c->job->scratch,
+                                    .arena = c->result->scratch,
                                     .arg = c,
                                     .score = qdqi_candidates_score};
     if (most < 1)
         return QDQ_OK;
-    qdqi_judge_expect(c->judge, h->max_scores * (uint64_t)samples);
+    qdqi_comparer_expect(c->comparer, h->max_scores * (uint64_t)samples);
     return qdqi_group_search(h, err);
 }
 
@@ -157,7 +157,7 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
     size_t n = 0;
     enum qdq_code code =
         h->is_float
-            ? qdqi_candidates_list(c, h->is_float, c->job->scratch, &names, &n, err)
+            ? qdqi_candidates_list(c, h->is_float, c->result->scratch, &names, &n, err)
             : QDQ_OK;
     if (code || n == 0) {
         add(t,
@@ -165,7 +165,7 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
         return code;
     }
     add(t, "; at fault: ");
-    add_faults(c->job, t, names, n);
+    add_faults(c, t, names, n);
     const bool enough = !isnan(all->sqnr_db);
     const struct qdqi_grade *score = enough ? all : &h->best;
     add(t, "; with %s in float it has %.1f dB", n > 1 ? "these" : "that",
@@ -173,7 +173,7 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
     add_costs(c, score, t);
     if (!enough) {
         add(t, " on %lld samples, and nothing that was tried is enough",
-            (long long)qdqi_judge_samples(c->judge));
+            (long long)qdqi_comparer_samples(c->comparer));
         return QDQ_OK;
     }
     add(t, ": ");
@@ -182,15 +182,15 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
 }
 
 static enum qdq_code
-open_judge(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
-           bool *ret_none, struct qdq_error *err)
+open_comparer(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
+              bool *ret_none, struct qdq_error *err)
 {
     struct qdq_error why = {0};
     enum qdq_code code =
-        qdqi_judge_open(c->job, options, QDQ_STAGE_ADVISE, &c->judge, &why);
+        qdqi_comparer_open(c->attempt, options, QDQ_STAGE_ADVISE, &c->comparer, &why);
     *ret_none = code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED;
     if (!code && !isnan(c->max_latency))
-        code = qdqi_judge_measure_latency(c->judge, &why);
+        code = qdqi_comparer_measure_latency(c->comparer, c->attempt, &why);
     return code && !*ret_none
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : QDQ_OK;
@@ -202,26 +202,26 @@ static enum qdq_code
 confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
         struct qdqi_grade *ret, struct qdq_error *err)
 {
-    struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
-    struct qdqi_judge *few = c->judge;
+    struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(c->attempt)};
+    struct qdqi_comparer *few = c->comparer;
     struct qdqi_grade score;
     struct qdqi_feed *feed = NULL;
     bool none;
     ret->sqnr_db = NAN;
-    enum qdq_code code =
-        qdqi_feed_open(&c->job->fixed, c->job->dataset, &options, &feed, err);
+    enum qdq_code code = qdqi_feed_open(
+        &c->attempt->fixed, c->attempt->context->dataset, &options, &feed, err);
     if (code)
         return code;
-    qdqi_choose_samples(c->job, qdqi_feed_available(feed), &options);
+    qdqi_choose_samples(c->attempt, qdqi_feed_available(feed), &options);
     qdqi_feed_close(&feed);
-    c->judge = NULL;
-    code = open_judge(c, &options, &none, err);
+    c->comparer = NULL;
+    code = open_comparer(c, &options, &none, err);
     if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
         qdqi_group_fits(&score) && score.sqnr_db >= goal_db &&
-        !(qdqi_judge_top1(c->judge) < c->min_top1))
+        !(qdqi_comparer_top1(c->comparer) < c->min_top1))
         *ret = score;
-    qdqi_judge_close(&c->judge);
-    c->judge = few;
+    qdqi_comparer_close(&c->comparer);
+    c->comparer = few;
     return code;
 }
 
@@ -250,16 +250,16 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
 static enum qdq_code
 explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
 {
-    struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
+    struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(c->attempt)};
     int64_t bound = 0;
     bool none;
-    enum qdq_code code = qdqi_candidates_samples(c->job, 1, &options, &bound, err);
-    if (code || (code = open_judge(c, &options, &none, err)) || none)
+    enum qdq_code code = qdqi_candidates_samples(c->attempt, 1, &options, &bound, err);
+    if (code || (code = open_comparer(c, &options, &none, err)) || none)
         return code;
     code = search_and_confirm(c, bound, t, err);
     if (!code)
-        code = qdqi_judge_conclude(c->judge, err);
-    qdqi_judge_close(&c->judge);
+        code = qdqi_comparer_conclude(c->comparer, c->attempt, err);
+    qdqi_comparer_close(&c->comparer);
     return code;
 }
 
@@ -287,12 +287,12 @@ add_worst(const struct qdq_report *r, struct text *t)
 }
 
 /* Returns whether layers in float may mend the result, and the job can try that: it is poor by
-   its outputs, or misses a bound of accept that the judge of candidates can measure. */
+   its outputs, or misses a bound of accept that the comparer of candidates can measure. */
 static bool
 can_help(const struct qdqi_candidates *c)
 {
-    const struct qdqi_job *job = c->job;
-    const struct qdq_report *r = &job->report->view;
+    const struct qdqi_attempt *a = c->attempt;
+    const struct qdq_report *r = c->result->report;
     struct qdq_report alone = *r;
     bool missed = false;
     alone.n_gates = 0;
@@ -302,8 +302,8 @@ can_help(const struct qdqi_candidates *c)
                             (strcmp(r->gates[i].figure, "latency_ratio") != 0 ||
                              !isnan(c->max_latency)));
     const char *verdict = qdqi_verdict(&alone);
-    return job->dataset && job->work->dataset >= 0 && r->evaluated_samples > 0 &&
-           job->work->spec->float_type == QDQ_FLOAT_KEEP &&
+    return a->context->dataset && a->context->work->dataset >= 0 &&
+           r->evaluated_samples > 0 && a->spec->float_type == QDQ_FLOAT_KEEP &&
            (missed || (verdict && strcmp(verdict, "poor") == 0));
 }
 
@@ -317,32 +317,31 @@ room_for(const struct qdqi_candidates *c)
 }
 
 enum qdq_code
-qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
-            struct qdq_error *err)
+qdqi_advise(struct qdqi_attempt *a, struct qdqi_result *result, struct qdq_error *err)
 {
-    struct qdqi_candidates c = {.job = job,
-                                .scales = scales,
+    struct qdqi_candidates c = {.attempt = a,
+                                .result = result,
                                 .reason = "advice",
                                 .selected = true,
-                                .max_size = job->work->spec->accept.max_size_ratio,
+                                .max_size = a->spec->accept.max_size_ratio,
                                 .max_latency = NAN};
-    struct qdq_report *r = &job->report->view;
-    r->size_before = qdqi_model_bytes(job->original);
-    enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,
-                                          job->not_float, r, job->arena, err);
+    struct qdq_report *r = result->report;
+    r->size_before = qdqi_model_bytes(a->context->original);
+    enum qdq_code code = qdqi_gates_judge(&a->spec->accept, &a->model->info,
+                                          result->not_float, r, result->arena, err);
     const char *verdict = code ? NULL : qdqi_verdict(r);
     if (!verdict || strcmp(verdict, "poor") != 0)
         return code;
-    if (qdqi_deployed_runs(job))
-        c.max_latency = job->work->spec->accept.max_latency_ratio;
+    if (qdqi_deployed_runs(a->context))
+        c.max_latency = a->spec->accept.max_latency_ratio;
     if ((code = qdqi_candidates_find(&c, err)))
         return code;
     struct text t = {.size = room_for(&c)};
-    if (!(t.to = qdqi_arena_array(job->scratch, t.size, 1)))
+    if (!(t.to = qdqi_arena_array(result->scratch, t.size, 1)))
         return qdqi_no_memory(err);
     choose_goal(r, add_worst(r, &t), &c);
     if (can_help(&c) && c.n > 0)
         code = explain(&c, &t, err);
-    return code ? code
-                : qdqi_warn_text(&job->warnings, job->arena, err, "poor", NULL, t.to);
+    const struct qdq_warning poor = {.code = "poor", .detail = t.to};
+    return code ? code : qdqi_attempt_add_warnings(a, &poor, 1, err);
 }

@@ -6,11 +6,11 @@
 #ifndef QDQI_STAGES_RECIPE_ADVISE_H
 #define QDQI_STAGES_RECIPE_ADVISE_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 
 /* Adds the warning `poor` where the result is. Layers are tried in float within a few
    times the inferences of calibration and evaluation. */
-enum qdq_code qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
+enum qdq_code qdqi_advise(struct qdqi_attempt *attempt, struct qdqi_result *result,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -22,9 +22,9 @@ bool
 qdqi_estimate_helps(const struct qdqi_candidates *c)
 {
     const struct qdqi_deploy_ops *ops =
-        qdqi_engine_ops(c->job->engine, c->job->work->spec->target->runtime);
+        qdqi_engine_ops(c->attempt->context->engine, c->attempt->spec->target->runtime);
     return ops && ops->opens_slowly && c->n >= LEAST_LAYERS &&
-           !c->job->work->spec->dynamic && qdqi_deployed_runs(c->job) &&
+           !c->attempt->spec->dynamic && qdqi_deployed_runs(c->attempt->context) &&
            isnan(c->min_top1) && isnan(c->max_size) && isnan(c->max_latency);
 }
 
@@ -49,22 +49,22 @@ enum qdq_code
 qdqi_estimate_open(struct qdqi_estimate *e, const struct qdqi_candidates *c,
                    const struct qdqi_feed_options *options, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
+    const struct qdqi_attempt *a = c->attempt;
     *e = (struct qdqi_estimate){.candidates = c};
-    enum qdq_code code = qdqi_whatif_get(job, c->scales, &e->whatif, err);
+    enum qdq_code code = qdqi_whatif_get(&e->whatif, a, err);
     if (code)
         return code;
     qdqi_whatif_begin(e->whatif, QDQ_N_STAGES, 0);
     qdqi_whatif_keep_at_most(e->whatif, MOST_KEPT);
-    e->layers = qdqi_arena_array(job->scratch, c->n + 1, sizeof *e->layers);
-    e->is_float = qdqi_arena_array(job->scratch, qdqi_whatif_layers(e->whatif) + 1,
+    e->layers = qdqi_arena_array(a->scratch, c->n + 1, sizeof *e->layers);
+    e->is_float = qdqi_arena_array(a->scratch, qdqi_whatif_layers(e->whatif) + 1,
                                    sizeof *e->is_float);
     if (!e->layers || !e->is_float)
         return qdqi_no_memory(err);
     if (!find_layers(e))
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "a candidate is not among the quantized layers");
-    return qdqi_trials_open(e->whatif, options, "/recipe", &e->trials, err);
+    return qdqi_replay_open(e->whatif, options, "/recipe", &e->replay, err);
 }
 
 void
@@ -72,8 +72,8 @@ qdqi_estimate_close(struct qdqi_estimate *e)
 {
     if (!e->candidates)
         return;
-    qdqi_trials_close(&e->trials);
-    qdqi_whatif_close(e->candidates->job);
+    qdqi_replay_close(&e->replay);
+    qdqi_whatif_close(&e->whatif, e->candidates->result);
     qdqi_release_unused(); /* for the runtime that judges the choice */
     *e = (struct qdqi_estimate){0};
 }
@@ -83,15 +83,15 @@ qdqi_estimate_grade(struct qdqi_estimate *e, const bool *is_float,
                     struct qdqi_grade *ret, struct qdq_error *err)
 {
     const struct qdqi_candidates *c = e->candidates;
-    const int64_t samples = qdqi_trials_samples(e->trials);
+    const int64_t samples = qdqi_replay_samples(e->replay);
     struct qdqi_score score;
     for (size_t i = 0; i < c->n; i++)
         e->is_float[e->layers[i]] = is_float[i];
     enum qdq_code code = qdqi_whatif_choose(e->whatif, e->is_float, err);
     if (!code)
-        code = qdqi_whatif_run(e->whatif, e->trials, samples, false, &score, err);
+        code = qdqi_whatif_run(e->whatif, e->replay, samples, false, &score, err);
     if (!code)
-        code = qdqi_judge_advance(c->judge, samples, err);
+        code = qdqi_comparer_advance(c->comparer, samples, err);
     if (code)
         return code;
     *ret = (struct qdqi_grade){.sqnr_db = score.sqnr_db,

@@ -7,15 +7,15 @@
 #ifndef QDQI_STAGES_RECIPE_ESTIMATE_H
 #define QDQI_STAGES_RECIPE_ESTIMATE_H
 
-#include "stages/judge/candidates.h"
+#include "stages/candidates/candidates.h"
 
-struct qdqi_trials;
+struct qdqi_replay;
 struct qdqi_whatif;
 
 struct qdqi_estimate {
     const struct qdqi_candidates *candidates;
     struct qdqi_whatif *whatif;
-    struct qdqi_trials *trials;
+    struct qdqi_replay *replay;
     size_t *layers; /* by candidate: its layer among those of the what-ifs */
     bool *is_float; /* by layer of the what-ifs */
 };
@@ -23,9 +23,9 @@ struct qdqi_estimate {
 /* Returns whether choices of the job are estimated before they are judged. */
 bool qdqi_estimate_helps(const struct qdqi_candidates *candidates);
 
-/* Opens the job's what-ifs for the candidates, by the samples of their judge. The caller closes
+/* Opens the job's what-ifs for the candidates, by the samples of their comparer. The caller closes
    the estimates after failures, too. Errors are those of qdqi_whatif_get() and
-   qdqi_trials_open(). */
+   qdqi_replay_open(). */
 enum qdq_code qdqi_estimate_open(struct qdqi_estimate *estimate,
                                  const struct qdqi_candidates *candidates,
                                  const struct qdqi_feed_options *options,

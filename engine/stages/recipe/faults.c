@@ -87,28 +87,28 @@ worst_of(const struct qdq_output_report *outputs, size_t n)
 
 /* Returns whether the result is worse as deployed because sums saturate. */
 static bool
-saturates(const struct qdqi_job *job, const struct qdq_layer *layer)
+saturates(const struct qdqi_attempt *a, const struct qdq_report *r,
+          const struct qdq_layer *layer)
 {
-    const struct qdq_report *r = &job->report->view;
     return r->deployed && qdqi_is_product(layer->op) &&
-           job->work->spec->host == QDQ_HOST_AVX2 &&
+           a->spec->host == QDQ_HOST_AVX2 &&
            worst_of(r->outputs, r->n_outputs) >
                worst_of(r->deployed->outputs, r->deployed->n_outputs) + saturates_db;
 }
 
 /* Returns the planned activation with the largest range that the layer reads, or NULL. */
 static const char *
-widest_input(const struct qdqi_job *job, const struct qdq_layer *layer, double *ret_min,
-             double *ret_max)
+widest_input(const struct qdqi_attempt *a, const struct qdq_layer *layer,
+             double *ret_min, double *ret_max)
 {
     const char *found = NULL;
     double widest = 0;
     for (size_t i = 0; i < layer->n_inputs; i++) {
-        const struct qdqi_range *range = &job->ranges[layer->input_rows[i]];
+        const struct qdqi_range *range = &a->ranges[layer->input_rows[i]];
         if (range->max - range->min <= widest)
             continue;
         widest = range->max - range->min;
-        found = job->plan->view.tensors[layer->input_rows[i]];
+        found = a->plan->view.tensors[layer->input_rows[i]];
         *ret_min = range->min;
         *ret_max = range->max;
     }
@@ -116,10 +116,10 @@ widest_input(const struct qdqi_job *job, const struct qdq_layer *layer, double *
 }
 
 static const char *
-structure_of(const struct qdqi_job *job, const struct qdqi_node *node)
+structure_of(const struct qdqi_attempt *a, const struct qdqi_node *node)
 {
-    const struct qdqi_graph *graph = &job->model->graph;
-    if (qdqi_node_is_one_of(node->proto, recurrent) || reads_state(job->model, node))
+    const struct qdqi_graph *graph = &a->model->graph;
+    if (qdqi_node_is_one_of(node->proto, recurrent) || reads_state(a->model, node))
         return "recurrent state";
     if (is_near(graph, node, softmax, 3))
         return "softmax";
@@ -131,20 +131,21 @@ structure_of(const struct qdqi_job *job, const struct qdqi_node *node)
 }
 
 const char *
-qdqi_fault_of(const struct qdqi_job *job, const char *name, char *text, size_t size)
+qdqi_fault_of(const struct qdqi_attempt *a, const struct qdq_report *r,
+              const char *name, char *text, size_t size)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_plan_view *plan = &a->plan->view;
     const struct qdq_layer *layer = NULL;
     double min = 0, max = 0;
     for (size_t i = 0; i < plan->n_layers && !layer; i++)
         if (strcmp(plan->layers[i].name, name) == 0)
             layer = &plan->layers[i];
     const char *why =
-        layer ? structure_of(job, &job->model->graph.nodes[layer->node]) : NULL;
-    const char *input = layer && !why ? widest_input(job, layer, &min, &max) : NULL;
+        layer ? structure_of(a, &a->model->graph.nodes[layer->node]) : NULL;
+    const char *input = layer && !why ? widest_input(a, layer, &min, &max) : NULL;
     if (why)
         snprintf(text, size, "%s", why);
-    else if (layer && saturates(job, layer))
+    else if (layer && saturates(a, r, layer))
         snprintf(text, size, "saturation");
     else if (input)
         snprintf(text, size, "range: it reads '%.60s' from %.3g to %.3g", input, min,

@@ -33,42 +33,48 @@ qdqi_goals_sqnr_db(const struct qdq_spec *spec)
 }
 
 static enum qdq_code
-warn_size(struct qdqi_job *job, double bound, struct qdq_error *err)
+warn_size(const struct qdqi_attempt *a, struct qdqi_result *result, double bound,
+          struct qdq_error *err)
 {
-    struct qdq_report *r = &job->report->view;
-    const double before = (double)qdqi_model_bytes(job->original);
+    struct qdq_report *r = result->report;
+    const double before = (double)qdqi_model_bytes(a->context->original);
     const double ratio = before > 0 ? (double)r->size_after / before : NAN;
     if (isnan(bound) || ratio <= bound)
         return QDQ_OK;
     r->recipe_missed = true;
-    return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
-                     "max_size_ratio %.4g is missed: the best that was found has %.4g "
-                     "of the size of the model",
-                     bound, ratio);
+    return qdqi_attempt_warn(
+        a, err, "recipe_goal_missed", NULL,
+        "max_size_ratio %.4g is missed: the best that was found has %.4g "
+        "of the size of the model",
+        bound, ratio);
 }
 
 static enum qdq_code
-warn_latency(struct qdqi_job *job, double bound, struct qdq_error *err)
+warn_latency(const struct qdqi_attempt *a, struct qdqi_result *result, double bound,
+             struct qdq_error *err)
 {
-    struct qdq_report *r = &job->report->view;
+    struct qdq_report *r = result->report;
     if (isnan(bound) || (r->profile && r->profile->ratio <= bound))
         return QDQ_OK;
     r->recipe_missed = true;
     if (!r->profile)
-        return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
-                         "max_latency_ratio %.4g: the latency was not measured", bound);
-    return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
-                     "max_latency_ratio %.4g is missed: the best that was found takes "
-                     "%.4g of the time of the float model",
-                     bound, r->profile->ratio);
+        return qdqi_attempt_warn(a, err, "recipe_goal_missed", NULL,
+                                 "max_latency_ratio %.4g: the latency was not measured",
+                                 bound);
+    return qdqi_attempt_warn(
+        a, err, "recipe_goal_missed", NULL,
+        "max_latency_ratio %.4g is missed: the best that was found takes "
+        "%.4g of the time of the float model",
+        bound, r->profile->ratio);
 }
 
 /* Warns where the goal was reached on the samples of the recipe, and the evaluation has
    less. */
 static enum qdq_code
-warn_accuracy(struct qdqi_job *job, const struct qdq_spec *spec, struct qdq_error *err)
+warn_accuracy(const struct qdqi_attempt *a, struct qdqi_result *result,
+              const struct qdq_spec *spec, struct qdq_error *err)
 {
-    struct qdq_report *r = &job->report->view;
+    struct qdq_report *r = result->report;
     size_t n;
     const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
     for (size_t i = 0; i < n && !r->recipe_missed; i++) {
@@ -78,24 +84,26 @@ warn_accuracy(struct qdqi_job *job, const struct qdq_spec *spec, struct qdq_erro
             (o->lacks_classes || !(o->top1_agreement < spec->recipe_top1_agreement)))
             continue;
         r->recipe_missed = true;
-        return qdqi_warn(&job->warnings, job->arena, err, "recipe_goal_missed", NULL,
-                         "the goal of the recipe is missed on the %lld samples of the "
-                         "evaluation: the output '%.60s' has %.4g%s",
-                         (long long)r->evaluated_samples, o->name,
-                         noisy ? o->sqnr_db : o->top1_agreement,
-                         noisy ? " dB" : " of top-1 agreement");
+        return qdqi_attempt_warn(
+            a, err, "recipe_goal_missed", NULL,
+            "the goal of the recipe is missed on the %lld samples of the "
+            "evaluation: the output '%.60s' has %.4g%s",
+            (long long)r->evaluated_samples, o->name,
+            noisy ? o->sqnr_db : o->top1_agreement,
+            noisy ? " dB" : " of top-1 agreement");
     }
     return QDQ_OK;
 }
 
 enum qdq_code
-qdqi_goals_conclude(struct qdqi_job *job, struct qdq_error *err)
+qdqi_goals_conclude(const struct qdqi_attempt *a, struct qdqi_result *result,
+                    struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->asked;
+    const struct qdq_spec *spec = a->context->asked;
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
-    enum qdq_code code = warn_accuracy(job, spec, err);
+    enum qdq_code code = warn_accuracy(a, result, spec, err);
     if (!code)
-        code = warn_size(job, spec->recipe_size_ratio, err);
-    return code ? code : warn_latency(job, spec->recipe_latency_ratio, err);
+        code = warn_size(a, result, spec->recipe_size_ratio, err);
+    return code ? code : warn_latency(a, result, spec->recipe_latency_ratio, err);
 }

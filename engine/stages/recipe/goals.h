@@ -3,7 +3,7 @@
 #ifndef QDQI_STAGES_RECIPE_GOALS_H
 #define QDQI_STAGES_RECIPE_GOALS_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 
 /* Returns whether the spec has a goal for the outputs. */
 bool qdqi_goals_ask_for_accuracy(const struct qdq_spec *spec);
@@ -17,7 +17,8 @@ double qdqi_goals_sqnr_db(const struct qdq_spec *spec);
  * size is known and its latency was measured. Each goal or bound that the result misses is a
  * warning and a member of the report.
  */
-enum qdq_code qdqi_goals_conclude(struct qdqi_job *job,
+enum qdq_code qdqi_goals_conclude(const struct qdqi_attempt *attempt,
+                                  struct qdqi_result *result,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

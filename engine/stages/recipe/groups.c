@@ -31,7 +31,7 @@ struct state {
 };
 
 enum { START_SHARE = 2 }; /* one part in so many of the bound is for the first groups */
-enum { FEW = 3 };         /* groups that the search by gains can be expected to find */
+enum { FOUND_GROUPS = 3 }; /* groups that the search by gains can be expected to find */
 
 static const double least_gain_db = 0.05; /* a smaller gain is not worth a layer */
 static const double least_relief = 0.005; /* likewise, of the excess */
@@ -70,14 +70,14 @@ qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b)
 
 /* Choices beyond the bound in a search by estimates: the start is estimated, too, and the last
    choice is judged. */
-enum { BEYOND = 2 };
+enum { UNCOUNTED_SCORES = 2 };
 
 /* Returns how many choices may still be judged or estimated. */
 static size_t
 scores_left(const struct state *s)
 {
-    const size_t most = s->h->max_scores + (s->estimates ? BEYOND - 1 : 0);
-    const bool late = s->h->is_late && s->h->is_late(s->h->arg);
+    const size_t most = s->h->max_scores + (s->estimates ? UNCOUNTED_SCORES - 1 : 0);
+    const bool late = s->h->is_time_up && s->h->is_time_up(s->h->arg);
     return late || s->h->n_steps > most ? 0 : most - s->h->n_steps;
 }
 
@@ -102,7 +102,7 @@ find_step(const struct state *s)
 
 /* Judges or estimates the present choice and adds a step, unless an earlier one did that. */
 static enum qdq_code
-judge(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_error *err)
+grade(struct state *s, const char *step, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_group_search *h = s->h;
     const struct qdqi_group_step *earlier = find_step(s);
@@ -173,7 +173,7 @@ measure_alone(struct state *s, struct group *g, struct qdq_error *err)
 {
     set_all(s, true);
     set_group(s, g, false);
-    enum qdq_code code = judge(s, "alone", &g->score, err);
+    enum qdq_code code = grade(s, "alone", &g->score, err);
     set_all(s, false);
     g->gain = noise_of(g->score.is_float ? s->h->best.sqnr_db : g->score.sqnr_db);
     return code;
@@ -186,7 +186,7 @@ measure(struct state *s, struct group *g, struct qdq_error *err)
     if (s->alone)
         return measure_alone(s, g, err);
     set_group(s, g, true);
-    enum qdq_code code = judge(s, "group", &g->score, err);
+    enum qdq_code code = grade(s, "group", &g->score, err);
     set_group(s, g, false);
     g->gain = noise_of(s->h->best.sqnr_db) - noise_of(g->score.sqnr_db);
     g->relief = s->h->best.excess - g->score.excess;
@@ -204,7 +204,7 @@ take(struct state *s, size_t i, struct qdq_error *err)
     enum qdq_code code = QDQ_OK;
     set_group(s, g, true);
     if (g->round != s->n_kept)
-        code = judge(s, "float", &score, err);
+        code = grade(s, "float", &score, err);
     if (code)
         return code;
     g->done = true;
@@ -406,7 +406,7 @@ choose_by_noise(struct state *s, struct qdq_error *err)
         if (h->best.excess == 0 && !is_promising(s, noise) && s->n_kept < s->n_groups &&
             scores_left(s) < s->n_groups)
             continue;
-        if ((code = judge(s, "float", &score, err)))
+        if ((code = grade(s, "float", &score, err)))
             break;
         take_back(s, &score);
         if (qdqi_group_is_better(&score, &h->best)) {
@@ -443,7 +443,7 @@ go_backward(struct state *s, struct qdq_error *err)
             is_too_noisy(s, g))
             continue;
         set_group(s, g, false);
-        enum qdq_code code = judge(s, "quantized", &score, err);
+        enum qdq_code code = grade(s, "quantized", &score, err);
         if (code)
             return code;
         if (meets_goal(s, &score)) {
@@ -461,17 +461,17 @@ go_backward(struct state *s, struct qdq_error *err)
 static bool
 is_hidden(const struct state *s)
 {
-    double most[FEW] = {0}, sum = 0;
+    double most[FOUND_GROUPS] = {0}, sum = 0;
     for (size_t i = 0; i < s->n_groups; i++) {
         double gain = s->groups[i].gain;
-        for (size_t k = 0; k < FEW; k++)
+        for (size_t k = 0; k < FOUND_GROUPS; k++)
             if (gain > most[k]) {
                 double other = most[k];
                 most[k] = gain;
                 gain = other;
             }
     }
-    for (size_t k = 0; k < FEW; k++)
+    for (size_t k = 0; k < FOUND_GROUPS; k++)
         sum += most[k];
     return !s->alone && s->n_kept == 0 && qdqi_group_fits(&s->h->best) &&
            noise_of(s->h->best.sqnr_db) - sum > noise_of(s->h->goal_db);
@@ -526,7 +526,7 @@ confirm(struct state *s, const struct qdqi_grade *start, bool *ret_found,
     struct qdqi_group_search *h = s->h;
     const double estimate_db = h->best.sqnr_db;
     struct qdqi_grade score;
-    enum qdq_code code = judge(s, "float", &score, err);
+    enum qdq_code code = grade(s, "float", &score, err);
     *ret_found = !code && qdqi_group_is_better(&score, start) &&
                  score.sqnr_db >= fmin(estimate_db - agreement_db, h->goal_db);
     if (!*ret_found) {
@@ -548,7 +548,7 @@ search_by_estimates(struct state *s, bool *ret_found, struct qdq_error *err)
     if (scores_left(s) < 3)
         return QDQ_OK;
     s->estimates = true;
-    enum qdq_code code = judge(s, "start", &estimate, err);
+    enum qdq_code code = grade(s, "start", &estimate, err);
     const bool agrees = fabs(estimate.sqnr_db - start.sqnr_db) <= agreement_db;
     if (!code && agrees) {
         h->best = estimate;
@@ -566,14 +566,14 @@ search_by_estimates(struct state *s, bool *ret_found, struct qdq_error *err)
 }
 
 static enum qdq_code
-judge_start(struct state *s, struct qdq_error *err)
+grade_start(struct state *s, struct qdq_error *err)
 {
     struct qdqi_group_search *h = s->h;
     if (h->start) {
         h->best = *h->start;
         return QDQ_OK;
     }
-    enum qdq_code code = judge(s, "start", &h->best, err);
+    enum qdq_code code = grade(s, "start", &h->best, err);
     if (!code)
         h->steps[0].kept = true;
     return code;
@@ -587,13 +587,14 @@ qdqi_group_search(struct qdqi_group_search *h, struct qdq_error *err)
                           qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *s.groups),
                       .kept = qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *s.kept)};
     h->is_float = qdqi_arena_array(h->arena, h->n + 1, sizeof *h->is_float);
-    h->steps = qdqi_arena_array(h->arena, h->max_scores + BEYOND, sizeof *h->steps);
+    h->steps =
+        qdqi_arena_array(h->arena, h->max_scores + UNCOUNTED_SCORES, sizeof *h->steps);
     h->n_steps = 0;
     if (!s.groups || !s.kept || !h->is_float || !h->steps)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < h->n; i++)
         s.total += h->costs[i];
-    enum qdq_code code = judge_start(&s, err);
+    enum qdq_code code = grade_start(&s, err);
     if (code || meets_goal(&s, &h->best) || h->n == 0)
         return code;
     bool found = false;

@@ -7,7 +7,7 @@
 #define QDQI_STAGES_RECIPE_GROUPS_H
 
 #include "ground/base/arena.h"
-#include "stages/judge/grade.h"
+#include "stages/candidates/grade.h"
 #include "qdq/error.h"
 
 /* One choice that was judged. */
@@ -39,7 +39,7 @@ struct qdqi_group_search {
     enum qdq_code (*estimate)(void *arg, const bool *is_float, struct qdqi_grade *ret,
                               struct qdq_error *err);
     /* Returns whether the search has to end with the best choice so far; NULL: never. */
-    bool (*is_late)(void *arg);
+    bool (*is_time_up)(void *arg);
     /* The result: */
     bool *is_float;
     struct qdqi_grade best;

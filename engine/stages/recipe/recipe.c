@@ -4,16 +4,16 @@
 
 #include "stages/calibrate/calibrate.h"
 #include "files/data/file.h"
-#include "stages/evaluate/judged.h"
-#include "stages/job/kept.h"
-#include "stages/judge/candidates.h"
+#include "stages/evaluate/last_candidate.h"
+#include "stages/attempt/observations_file.h"
+#include "stages/candidates/candidates.h"
 #include "plan/placement/formats.h"
 #include "plan/placement/target.h"
 #include "stages/recipe/estimate.h"
 #include "stages/recipe/goals.h"
 #include "stages/recipe/groups.h"
 #include "stages/recipe/variants.h"
-#include "stages/replan/replan.h"
+#include "stages/attempt/leave.h"
 #include "stages/scale/scale.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 static const double usable_db = 20;
 
 /* The recipe `best` may run that many times as many samples as `auto`. */
-enum { MORE = 4 };
+enum { BEST_FACTOR = 4 };
 
 /* One in ASIDE of the calibration's samples is kept aside to judge by, at most MOST_ASIDE,
    where there are LEAST_SAMPLES. */
@@ -40,8 +40,7 @@ struct recipe {
     struct qdqi_group_search groups;
     struct qdqi_estimate estimate;
     const struct qdqi_feed_options *samples; /* that candidates are judged by */
-    struct qdqi_scales *scales;
-    int64_t bound; /* samples that may be run */
+    int64_t bound;                           /* samples that may be run */
 };
 
 /* --- before the calibration -------------------------------------------------- */
@@ -55,19 +54,19 @@ is_best(const struct qdq_spec *spec)
 
 /* Returns whether candidates can be judged. */
 static bool
-is_judged(const struct qdqi_job *job)
+is_comparable(const struct qdqi_attempt *a)
 {
-    const struct qdq_spec *spec = job->work->spec;
-    return job->dataset && qdqi_job_can_judge(job) &&
+    const struct qdq_spec *spec = a->spec;
+    return a->context->dataset && qdqi_context_can_judge(a->context) &&
            (spec->dynamic || qdqi_is_8_bit_integer(spec->activation_format)) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 
 /* Keeps samples aside, unless the spec says how many to calibrate with. */
 static void
-keep_aside(const struct qdqi_job *job, struct qdq_spec *spec)
+keep_aside(const struct qdqi_context *c, struct qdq_spec *spec)
 {
-    const int64_t all = qdq_dataset_info(job->dataset)->samples;
+    const int64_t all = qdq_dataset_info(c->dataset)->samples;
     const int64_t aside = all / ASIDE < MOST_ASIDE ? all / ASIDE : MOST_ASIDE;
     if ((spec->open & QDQ_CHOICE_SAMPLES) && spec->calibration.max_samples == 0 &&
         all >= LEAST_SAMPLES)
@@ -75,26 +74,18 @@ keep_aside(const struct qdqi_job *job, struct qdq_spec *spec)
 }
 
 enum qdq_code
-qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec, struct qdq_error *err)
+qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error *err)
 {
-    if (spec->recipe < QDQ_RECIPE_AUTO || !is_judged(job))
+    if (spec->recipe < QDQ_RECIPE_AUTO || !is_comparable(a))
         return QDQ_OK;
-    keep_aside(job, spec);
-    if (!is_best(spec) || qdqi_keeps_observations(job->work))
+    keep_aside(a->context, spec);
+    if (!is_best(spec) || qdqi_keeps_observations(a->context->work))
         return QDQ_OK;
-    job->observations = qdqi_file_open_temporary();
-    return job->observations >= 0
+    a->observations = qdqi_file_open_temporary();
+    return a->observations >= 0
                ? QDQ_OK
                : qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                                "opening a temporary file: %s", strerror(errno));
-}
-
-void
-qdqi_recipe_end(struct qdqi_job *job)
-{
-    if (job->observations >= 0)
-        close(job->observations);
-    job->observations = -1;
 }
 
 /* --- the report -------------------------------------------------------------- */
@@ -130,7 +121,7 @@ report(const struct recipe *r, size_t n_first, unsigned changed,
 {
     const struct qdqi_group_search *h = &r->groups;
     const struct qdqi_variants *v = &r->variants;
-    struct qdqi_arena *arena = r->candidates.job->arena;
+    struct qdqi_arena *arena = r->candidates.result->arena;
     size_t n = v->n_steps + h->n_steps;
     struct qdq_recipe_report *to = qdqi_arena_alloc(arena, sizeof *to);
     struct qdq_recipe_step *steps = qdqi_arena_array(arena, n, sizeof *steps);
@@ -151,7 +142,7 @@ report(const struct recipe *r, size_t n_first, unsigned changed,
         return code;
     add_variants(v, steps + n_first + h->n_steps, n_first, v->n_steps);
     *to = (struct qdq_recipe_report){n, steps};
-    r->candidates.job->report->view.recipe = to;
+    r->candidates.result->report->recipe = to;
     return QDQ_OK;
 }
 
@@ -161,18 +152,13 @@ report(const struct recipe *r, size_t n_first, unsigned changed,
 static enum qdq_code
 carry_out(struct recipe *r, struct qdq_error *err)
 {
-    struct qdqi_job *job = r->candidates.job;
-    struct qdq_plan *before = job->plan;
-    const char *const *names;
-    size_t n;
+    struct qdqi_attempt *a = r->candidates.attempt;
+    struct qdqi_left left = {.reason = REASON};
     enum qdq_code code = qdqi_candidates_list(&r->candidates, r->groups.is_float,
-                                              job->arena, &names, &n, err);
-    if (code || n == 0)
+                                              a->arena, &left.names, &left.n, err);
+    if (code || left.n == 0 || (code = qdqi_attempt_leave(a, &left, err)))
         return code;
-    if ((code = qdqi_plan_leaving(job, names, n, REASON, err)))
-        return code;
-    qdq_plan_free(&before);
-    return qdqi_choose_scales(job, r->scales, err);
+    return qdqi_choose_scales(a, err);
 }
 
 /* Warns when the goal for the outputs was not reached. */
@@ -181,14 +167,15 @@ warn_missed(const struct recipe *r, const struct qdqi_grade *best,
             struct qdq_error *err)
 {
     const struct qdqi_candidates *c = &r->candidates;
-    if (!qdqi_goals_ask_for_accuracy(c->job->asked) || best->sqnr_db >= c->goal_db)
+    if (!qdqi_goals_ask_for_accuracy(c->attempt->context->asked) ||
+        best->sqnr_db >= c->goal_db)
         return QDQ_OK;
-    c->job->report->view.recipe_missed = true;
-    return qdqi_warn(
-        &c->job->warnings, c->job->arena, err, "recipe_goal_missed", NULL,
+    c->result->report->recipe_missed = true;
+    return qdqi_attempt_warn(
+        c->attempt, err, "recipe_goal_missed", NULL,
         "the goal of the recipe was not reached on %lld samples: the worst "
         "output has %.4g dB",
-        (long long)qdqi_judge_samples(c->judge), best->sqnr_db);
+        (long long)qdqi_comparer_samples(c->comparer), best->sqnr_db);
 }
 
 /* Warns when no choice could be compared with the float model. */
@@ -196,11 +183,11 @@ static enum qdq_code
 warn_unjudged(const struct recipe *r, const struct qdqi_grade *best,
               struct qdq_error *err)
 {
-    struct qdqi_job *job = r->candidates.job;
+    struct qdqi_attempt *a = r->candidates.attempt;
     if (best->sqnr_db != -INFINITY)
         return QDQ_OK;
-    return qdqi_warn(
-        &job->warnings, job->arena, err, "recipe_not_judged", NULL,
+    return qdqi_attempt_warn(
+        a, err, "recipe_not_judged", NULL,
         "the recipe chose by the model alone: no result that it tried runs "
         "and has an output that is finite and has as many elements as the "
         "float model's");
@@ -211,9 +198,10 @@ static enum qdq_code
 check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
 {
     double db;
-    enum qdq_code code =
-        isnan(r->min_top1) ? QDQ_OK : qdqi_judge_run(r->judge, r->scales, &db, err);
-    if (code || isnan(r->min_top1) || !isnan(qdqi_judge_top1(r->judge)))
+    enum qdq_code code = isnan(r->min_top1)
+                             ? QDQ_OK
+                             : qdqi_comparer_run(r->comparer, r->attempt, &db, err);
+    if (code || isnan(r->min_top1) || !isnan(qdqi_comparer_top1(r->comparer)))
         return code;
     return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
                          "/recipe/min_top1_agreement",
@@ -221,10 +209,10 @@ check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
 }
 
 static bool
-is_late(void *arg)
+is_time_up(void *arg)
 {
     const struct qdqi_candidates *r = arg;
-    return qdqi_job_is_late(r->job, r->job->work->spec->recipe_seconds);
+    return qdqi_time_is_up(r->attempt->context, r->attempt->spec->recipe_seconds);
 }
 
 static enum qdq_code
@@ -243,7 +231,7 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
     enum qdq_code code = QDQ_OK;
     if (!r->estimate.candidates) {
         /* Another choice follows, and the memory is for the sessions of the estimates. */
-        qdqi_judged_drop(r->candidates.job);
+        qdqi_last_candidate_drop(r->candidates.attempt->context);
         code = qdqi_estimate_open(&r->estimate, &r->candidates, r->samples, err);
     }
     if (!code)
@@ -256,10 +244,10 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
 }
 
 static bool
-is_late_search(void *arg)
+is_search_over(void *arg)
 {
     struct recipe *r = arg;
-    return is_late(&r->candidates);
+    return is_time_up(&r->candidates);
 }
 
 /* Finds the layers that stay in float. */
@@ -267,9 +255,9 @@ static enum qdq_code
 search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error *err)
 {
     struct qdqi_candidates *c = &r->candidates;
-    const bool more = is_best(c->job->work->spec);
-    const size_t tries = QDQI_CANDIDATES * (size_t)(more ? MORE : 1);
-    const int64_t samples = qdqi_judge_samples(c->judge);
+    const bool more = is_best(c->attempt->spec);
+    const size_t tries = QDQI_CANDIDATES * (size_t)(more ? BEST_FACTOR : 1);
+    const int64_t samples = qdqi_comparer_samples(c->comparer);
     const int64_t most = samples > 0 ? r->bound / samples - 1 : 0;
     r->groups = (struct qdqi_group_search){
         .n = c->n,
@@ -279,16 +267,16 @@ search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error
         .enough_db = more ? INFINITY : usable_db,
         .max_scores = most > (int64_t)tries ? tries : (size_t)(most < 0 ? 0 : most),
         .start = start,
-        .arena = c->job->scratch,
+        .arena = c->result->scratch,
         .arg = r,
         .score = score,
         .estimate = qdqi_estimate_helps(c) ? estimate : NULL,
-        .is_late = is_late_search};
+        .is_time_up = is_search_over};
     if (start)
         r->groups.best = *start;
     if (most < 1)
         return QDQ_OK;
-    qdqi_judge_expect(c->judge, r->groups.max_scores * (uint64_t)samples);
+    qdqi_comparer_expect(c->comparer, r->groups.max_scores * (uint64_t)samples);
     enum qdq_code code = qdqi_group_search(&r->groups, err);
     qdqi_estimate_close(&r->estimate);
     return code;
@@ -308,10 +296,10 @@ try_variants(struct recipe *r, struct qdq_error *err)
     struct qdqi_candidates *c = &r->candidates;
     r->variants = (struct qdqi_variants){.candidates = c,
                                          .bound = r->bound / 2,
-                                         .is_late = is_late,
+                                         .is_time_up = is_time_up,
                                          .arg = c,
-                                         .spec = c->job->work->spec};
-    enum qdq_code code = qdqi_variants_try(&r->variants, r->scales, err);
+                                         .spec = c->attempt->spec};
+    enum qdq_code code = qdqi_variants_try(&r->variants, err);
     if (code)
         return code;
     for (size_t i = 0; i < r->variants.n_steps; i++)
@@ -329,7 +317,7 @@ try_wider(struct recipe *r, bool *ret_wider, struct qdq_error *err)
     const unsigned before = v->changed;
     v->best = r->groups.best;
     v->bound = r->bound;
-    enum qdq_code code = qdqi_variants_widen(v, r->scales, err);
+    enum qdq_code code = qdqi_variants_widen(v, err);
     *ret_wider = v->changed != before;
     return code;
 }
@@ -377,78 +365,89 @@ choose_layers(struct recipe *r, struct qdq_error *err)
 static enum qdq_code
 run(struct recipe *r, struct qdq_error *err)
 {
-    struct qdqi_job *job = r->candidates.job;
-    const int64_t seconds = job->work->spec->recipe_seconds;
+    const struct qdq_spec *asked = r->candidates.attempt->context->asked;
     enum qdq_code code = check_goal(&r->candidates, err);
     if (!code)
-        code = is_best(job->work->spec) ? run_best(r, err) : choose_layers(r, err);
+        code = is_best(asked) ? run_best(r, err) : choose_layers(r, err);
     if (!code)
-        code = qdqi_judge_conclude(r->candidates.judge, err);
-    return code || !is_late(&r->candidates)
+        code =
+            qdqi_comparer_conclude(r->candidates.comparer, r->candidates.attempt, err);
+    return code || !is_time_up(&r->candidates)
                ? code
-               : qdqi_job_warn_late(job, seconds, "/recipe/max_seconds", err);
+               : qdqi_warn_time_is_up(r->candidates.attempt, asked->recipe_seconds,
+                                      "/recipe/max_seconds", err);
 }
 
 static enum qdq_code
-open_judge(struct recipe *r, const struct qdqi_feed_options *options,
-           struct qdq_error *err)
+open_comparer(struct recipe *r, const struct qdqi_feed_options *options,
+              struct qdq_error *err)
 {
-    struct qdqi_job *job = r->candidates.job;
-    struct qdqi_judge **judge = &r->candidates.judge;
-    enum qdq_code code = qdqi_judge_open(job, options, QDQ_STAGE_RECIPE, judge, err);
+    struct qdqi_attempt *a = r->candidates.attempt;
+    struct qdqi_comparer **comparer = &r->candidates.comparer;
+    enum qdq_code code =
+        qdqi_comparer_open(a, options, QDQ_STAGE_RECIPE, comparer, err);
     return code || isnan(r->candidates.max_latency)
                ? code
-               : qdqi_judge_measure_latency(*judge, err);
+               : qdqi_comparer_measure_latency(*comparer, a, err);
 }
 
 /* Returns whether there is anything to choose. */
 static bool
 has_choice(const struct recipe *r)
 {
-    const struct qdqi_job *job = r->candidates.job;
-    return r->candidates.n > 0 ||
-           (is_best(job->work->spec) && job->plan->view.n_quantized > 0);
+    const struct qdqi_attempt *a = r->candidates.attempt;
+    return r->candidates.n > 0 || (is_best(a->spec) && a->plan->view.n_quantized > 0);
+}
+
+/* Opens the comparer and chooses. */
+static enum qdq_code
+compare_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
+                   struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code = open_comparer(r, options, &why);
+    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED || code == QDQ_JUDGE_GONE)
+        code = qdqi_attempt_warn(r->candidates.attempt, err, "recipe_not_judged", NULL,
+                                 "the recipe chose by the model alone: %s", why.text);
+    else if (code)
+        qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    else
+        code = run(r, err);
+    qdqi_comparer_close(&r->candidates.comparer);
+    return code;
 }
 
 enum qdq_code
-qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
+            struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
-    struct recipe r = {.candidates = {.job = job,
-                                      .scales = scales,
+    const struct qdqi_attempt *a = *attempt;
+    const struct qdq_spec *spec = a->spec;
+    struct recipe r = {.candidates = {.attempt = *attempt,
+                                      .result = result,
                                       .reason = REASON,
                                       .goal_db = qdqi_goals_sqnr_db(spec),
                                       .min_top1 = spec->recipe_top1_agreement,
                                       .max_size = spec->recipe_size_ratio,
-                                      .max_latency = spec->recipe_latency_ratio},
-                       .scales = scales};
-    struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
-    struct qdq_error why = {0};
+                                      .max_latency = spec->recipe_latency_ratio}};
+    struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(a)};
     r.samples = &options;
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
-    if (!is_judged(job)) /* of a lack of data the plan warns */
-        return qdqi_goals_ask_for_accuracy(spec) && qdqi_job_can_judge(job)
-                   ? qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged",
-                               NULL,
-                               "the recipe has a goal, and with formats that have no "
-                               "integer kernels nothing is judged")
+    if (!is_comparable(a)) /* of a lack of data the plan warns */
+        return qdqi_goals_ask_for_accuracy(spec) && qdqi_context_can_judge(a->context)
+                   ? qdqi_attempt_warn(a, err, "recipe_not_judged", NULL,
+                                       "the recipe has a goal, and with formats that "
+                                       "have no integer kernels nothing is judged")
                    : QDQ_OK;
     enum qdq_code code = qdqi_candidates_find(&r.candidates, err);
     if (code || !has_choice(&r) ||
-        (code = qdqi_candidates_samples(job, is_best(spec) ? MORE : 1, &options,
+        (code = qdqi_candidates_samples(a, is_best(spec) ? BEST_FACTOR : 1, &options,
                                         &r.bound, err)))
         return code;
     if (spec->recipe_seconds)
-        r.bound = INT64_MAX / MORE;
-    code = open_judge(&r, &options, &why);
-    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED || code == QDQ_JUDGE_GONE)
-        code = qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,
-                         "the recipe chose by the model alone: %s", why.text);
-    else if (code)
-        qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    else
-        code = run(&r, err);
-    qdqi_judge_close(&r.candidates.judge);
+        r.bound = INT64_MAX / BEST_FACTOR;
+    code = compare_and_choose(&r, &options, err);
+    *attempt = r.candidates.attempt; /* also after a failure: the old one is gone */
     return code;
 }

@@ -8,18 +8,18 @@
 #ifndef QDQI_STAGES_RECIPE_RECIPE_H
 #define QDQI_STAGES_RECIPE_RECIPE_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 
 /* Prepares a job with a recipe, before it is calibrated: keeps samples aside by setting
-   calibration.max_samples of `spec`, which is the job's, where it leaves that open, and for
-   `best` opens a file for observations where the caller has none. */
-enum qdq_code qdqi_recipe_begin(struct qdqi_job *job, struct qdq_spec *spec,
+   calibration.max_samples of `spec`, which is the attempt's, where it leaves that open, and for
+   `best` opens a file for observations where the caller has none. The caller closes it. */
+enum qdq_code qdqi_recipe_begin(struct qdqi_attempt *attempt, struct qdq_spec *spec,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_recipe_end(struct qdqi_job *job);
 
 /* Carries out the recipe, within twice the inferences of calibration and evaluation, or
-   four times as many for `best`, and fills in the report's `recipe`. */
-enum qdq_code qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales,
+   four times as many for `best`, and fills in the report's `recipe`. *attempt is then the best
+   one; another one that it was is freed. */
+enum qdq_code qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -7,7 +7,7 @@
 #include "qdq/rules.h"
 #include "qdq/targets.h"
 #include "stages/recipe/groups.h"
-#include "stages/remake/remake.h"
+#include "stages/candidates/make.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static const double much_db = 3;
 enum { N_MODELS = 4 }; /* equalized or not, smoothed or not */
 
 /* Observations that are kept during the trials, by model. */
-struct kept {
+struct observation_files {
     int fds[N_MODELS];
 };
 
@@ -44,30 +44,30 @@ use_method(struct qdq_spec *spec, const char *name)
 }
 
 static bool
-use_minmax(const struct qdqi_job *job, struct qdq_spec *spec)
+use_minmax(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    (void)job;
+    (void)a;
     return use_method(spec, "minmax");
 }
 
 static bool
-use_percentile(const struct qdqi_job *job, struct qdq_spec *spec)
+use_percentile(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    (void)job;
+    (void)a;
     return use_method(spec, "percentile");
 }
 
 static bool
-use_entropy(const struct qdqi_job *job, struct qdq_spec *spec)
+use_entropy(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    (void)job;
+    (void)a;
     return use_method(spec, "entropy");
 }
 
 /* Switches the rule C7 off. Its weights have wider scales, so that sums in 16 bits do not
    saturate; only the kernels of this processor can tell whether they would. */
 static bool
-use_whole_range(const struct qdqi_job *job, struct qdq_spec *spec)
+use_whole_range(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
     const uint64_t own = qdq_target_rules(spec->target);
     for (size_t i = 0; qdq_rule(i); i++) {
@@ -75,42 +75,42 @@ use_whole_range(const struct qdqi_job *job, struct qdq_spec *spec)
         if (!(own & spec->rules & bit) || strcmp(qdq_rule(i)->id, "C7") != 0)
             continue;
         spec->rules &= ~bit;
-        return qdqi_deployed_runs(job);
+        return qdqi_deployed_runs(a->context);
     }
     return false;
 }
 
 static bool
-correct_biases(const struct qdqi_job *job, struct qdq_spec *spec)
+correct_biases(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    if (job->dev || spec->bias_correction != QDQ_BIASES_NONE)
+    if (a->context->dev || spec->bias_correction != QDQ_BIASES_NONE)
         return false;
     spec->bias_correction = QDQ_BIASES_EXISTING; /* the model is prepared already */
     return true;
 }
 
 static bool
-compensate(const struct qdqi_job *job, struct qdq_spec *spec)
+compensate(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    if (job->dev || spec->weight_rounding != QDQ_ROUND_NEAREST)
+    if (a->context->dev || spec->weight_rounding != QDQ_ROUND_NEAREST)
         return false;
     spec->weight_rounding = QDQ_ROUND_GPTQ;
     return true;
 }
 
 static bool
-equalize(const struct qdqi_job *job, struct qdq_spec *spec)
+equalize(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    (void)job;
+    (void)a;
     if (spec->equalize)
         return false;
     return spec->equalize = true;
 }
 
 static bool
-smooth(const struct qdqi_job *job, struct qdq_spec *spec)
+smooth(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    if (job->dev || spec->smooth > 0)
+    if (a->context->dev || spec->smooth > 0)
         return false;
     spec->smooth = SMOOTH_ALPHA;
     return true;
@@ -118,9 +118,9 @@ smooth(const struct qdqi_job *job, struct qdq_spec *spec)
 
 /* Uses 16 bits for activations, of the same kind. */
 static bool
-widen(const struct qdqi_job *job, struct qdq_spec *spec)
+widen(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    (void)job;
+    (void)a;
     if (spec->activation_format != QDQ_FORMAT_INT8 &&
         spec->activation_format != QDQ_FORMAT_UINT8)
         return false;
@@ -135,7 +135,7 @@ static const struct change {
     const char *step;
     enum qdq_choice choice;
     int passes; /* over the calibration's samples, at most */
-    bool (*make)(const struct qdqi_job *job, struct qdq_spec *spec);
+    bool (*make)(const struct qdqi_attempt *a, struct qdq_spec *spec);
 } changes[] = {
     {"method", QDQ_CHOICE_METHOD, 0, use_minmax},
     {"method", QDQ_CHOICE_METHOD, 0, use_percentile},
@@ -160,68 +160,64 @@ static const struct change wider = {"activations", QDQ_CHOICE_ACTIVATIONS, 1, wi
 /* Chooses the file for the observations of the model that a spec makes: those of the job
    for its own model, or a temporary one. */
 static enum qdq_code
-choose_file(const struct qdqi_variants *v, struct kept *kept,
+choose_file(const struct qdqi_variants *v, struct observation_files *files,
             const struct qdq_spec *spec, int *ret, struct qdq_error *err)
 {
-    const struct qdqi_job *job = v->candidates->job;
-    const struct qdq_spec *own = job->asked;
+    const struct qdqi_attempt *a = v->candidates->attempt;
+    const struct qdq_spec *own = a->context->asked;
     const size_t i = (spec->equalize ? 2U : 0U) + (spec->smooth > 0 ? 1U : 0U);
-    *ret = job->observations;
+    *ret = a->observations;
     if (spec->equalize == own->equalize && (spec->smooth > 0) == (own->smooth > 0))
         return QDQ_OK;
-    if (kept->fds[i] < 0)
-        kept->fds[i] = qdqi_file_open_temporary();
-    *ret = kept->fds[i];
-    return kept->fds[i] >= 0
+    if (files->fds[i] < 0)
+        files->fds[i] = qdqi_file_open_temporary();
+    *ret = files->fds[i];
+    return files->fds[i] >= 0
                ? QDQ_OK
                : qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                                "opening a temporary file: %s", strerror(errno));
 }
 
 static void
-close_files(struct kept *kept)
+close_files(struct observation_files *files)
 {
     for (size_t i = 0; i < N_MODELS; i++)
-        if (kept->fds[i] >= 0)
-            close(kept->fds[i]);
+        if (files->fds[i] >= 0)
+            close(files->fds[i]);
 }
 
-/* Judges the job as another spec would make it. The job is as before when this returns. */
+/* Makes a trial by another spec beside the attempt, also where it fails, and judges it. */
 static enum qdq_code
 try_spec(struct qdqi_variants *v, const struct qdq_spec *spec, int observations,
-         struct qdqi_grade *ret, struct qdq_error *err)
+         struct qdqi_attempt **ret_trial, struct qdqi_grade *ret, struct qdq_error *err)
 {
     struct qdqi_candidates *c = v->candidates;
-    struct qdqi_job *job = c->job;
-    const struct qdqi_job before = *job;
-    const struct qdqi_report report = *job->report;
-    struct qdqi_scales scales = {0};
     struct qdq_error why = {0};
-    job->arena = job->scratch = qdqi_arena_new();
-    job->warnings = (struct qdqi_warnings){0};
-    job->tries = true;
-    job->observations = observations;
-    if (!job->arena) {
-        *job = before;
-        return qdqi_no_memory(err);
-    }
-    enum qdq_code code = qdqi_remake(job, spec, &scales, &why);
-    const int64_t calibrated = job->inferences > 0 ? job->calibrated_samples : 0;
-    const int64_t smoothed = spec->smooth > 0 ? job->calibrated_samples : 0;
-    job->tries = false;
+    struct qdqi_attempt *trial = NULL;
+    enum qdq_code code =
+        qdqi_attempt_beside(c->attempt, spec, observations, &trial, err);
+    if (code)
+        return code;
+    *ret_trial = trial;
+    code = qdqi_attempt_make(trial, &why);
     if (!code)
-        code = qdqi_candidates_judge(c, &scales, ret, &why);
-    qdqi_remade_free(job);
-    qdqi_arena_free(&job->scratch);
-    *job = before;
-    *job->report = report;
-    if (qdqi_is_of_candidate(code)) {
-        *ret = qdqi_no_grade(c);
-        code = QDQ_OK;
-    }
-    ret->samples += calibrated + smoothed;
-    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
-                : QDQ_OK;
+        code = qdqi_candidates_grade(c, trial, ret, &why);
+    code = qdqi_candidates_outcome(c, code, &why, ret, err);
+    const int passes = (trial->calibrated.inferences > 0) + (spec->smooth > 0);
+    ret->samples += passes * trial->calibrated.samples;
+    return code;
+}
+
+/* Puts a trial in the place of the attempt. The observations that it has kept count as those of
+   an earlier calibration. */
+static enum qdq_code
+adopt(struct qdqi_variants *v, struct qdqi_attempt **trial, struct qdq_error *err)
+{
+    struct qdqi_calibrated *c = &(*trial)->calibrated;
+    c->reused += c->observed;
+    c->observed = 0;
+    c->inferences = 0;
+    return qdqi_attempt_adopt(&v->candidates->attempt, trial, err);
 }
 
 static void
@@ -246,145 +242,84 @@ is_worth_it(const struct qdqi_grade *score, const struct qdqi_grade *best)
 
 /* Tries one change on top of those that were kept. */
 static enum qdq_code
-try_change(struct qdqi_variants *v, struct kept *kept, const struct change *change,
-           struct qdq_error *err)
+try_change(struct qdqi_variants *v, struct observation_files *files,
+           const struct change *change, struct qdq_error *err)
 {
-    const struct qdqi_job *job = v->candidates->job;
-    const int64_t samples = qdqi_judge_samples(v->candidates->judge) +
-                            change->passes * job->calibrated_samples;
-    struct qdq_spec *spec = qdqi_arena_alloc(job->arena, sizeof *spec);
+    const struct qdqi_attempt *a = v->candidates->attempt;
+    const int64_t samples = qdqi_comparer_samples(v->candidates->comparer) +
+                            change->passes * a->calibrated.samples;
+    struct qdq_spec *spec =
+        qdqi_arena_alloc(v->candidates->result->arena, sizeof *spec);
     struct qdqi_variant_step step = {
         .step = change->step, .changed = v->changed | change->choice, .spec = spec};
+    struct qdqi_attempt *trial = NULL;
     int fd;
     if (!spec)
         return qdqi_no_memory(err);
     *spec = *v->spec;
-    if (!(spec->open & change->choice) || samples > v->bound || v->is_late(v->arg) ||
-        !change->make(job, spec))
+    if (!(spec->open & change->choice) || samples > v->bound || v->is_time_up(v->arg) ||
+        !change->make(a, spec))
         return QDQ_OK;
-    enum qdq_code code = choose_file(v, kept, spec, &fd, err);
-    if (code || (code = try_spec(v, spec, fd, &step.score, err)))
-        return code;
-    step.kept = is_worth_it(&step.score, &v->best);
-    add_step(v, &step);
-    return QDQ_OK;
+    enum qdq_code code = choose_file(v, files, spec, &fd, err);
+    if (!code)
+        code = try_spec(v, spec, fd, &trial, &step.score, err);
+    step.kept = !code && is_worth_it(&step.score, &v->best);
+    if (step.kept)
+        code = adopt(v, &trial, err);
+    qdqi_attempt_free(&trial);
+    if (!code)
+        add_step(v, &step);
+    return code;
 }
 
 /* --- the choice --------------------------------------------------------------- */
 
-/* Makes the list of warnings without those of the stages that are made again; the later
-   ones are put back behind them. */
 static enum qdq_code
-remake_with_warnings(struct qdqi_job *job, const struct qdq_spec *spec,
-                     struct qdqi_scales *scales, struct qdq_error *err)
-{
-    const struct qdqi_warnings old = job->warnings;
-    const size_t first = job->first_made_warning, later = first + job->n_made_warnings;
-    enum qdq_code code = QDQ_OK;
-    job->warnings = (struct qdqi_warnings){0};
-    for (size_t i = 0; i < old.n && !code; i++) {
-        if (i == first) {
-            if ((code = qdqi_remake(job, spec, scales, err)))
-                break;
-            job->n_made_warnings = job->warnings.n - first;
-            i = later;
-            if (i >= old.n)
-                break;
-        }
-        const struct qdq_warning *w = &old.rows[i];
-        code = qdqi_warn_text(&job->warnings, job->arena, err, w->code, w->node,
-                              w->detail);
-        if (!code)
-            job->warnings.rows[job->warnings.n - 1].rule = w->rule;
-    }
-    if (code || first < old.n)
-        return code;
-    code = qdqi_remake(job, spec, scales, err);
-    job->n_made_warnings = job->warnings.n - first;
-    return code;
-}
-
-/* Makes the job by the best spec. */
-static enum qdq_code
-adopt(struct qdqi_variants *v, int observations, struct qdqi_scales *scales,
-      struct qdq_error *err)
-{
-    struct qdqi_job *job = v->candidates->job;
-    struct qdqi_job before = *job;
-    struct qdqi_report old = *job->report;
-    job->tries = true;
-    job->observations = observations;
-    enum qdq_code code = remake_with_warnings(job, v->spec, scales, err);
-    job->tries = false;
-    job->observations = before.observations;
-    before.report = &old;
-    qdqi_remade_free(&before);
-    return code;
-}
-
-static enum qdq_code
-try_round(struct qdqi_variants *v, struct kept *kept, const struct change *rows,
-          size_t n, struct qdq_error *err)
+try_round(struct qdqi_variants *v, struct observation_files *files,
+          const struct change *rows, size_t n, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < n && !code; i++)
         if (!qdqi_group_fits(&v->best) || !(v->best.sqnr_db >= v->candidates->goal_db))
-            code = try_change(v, kept, &rows[i], err);
+            code = try_change(v, files, &rows[i], err);
     return code;
 }
 
 static enum qdq_code
-try_all(struct qdqi_variants *v, struct kept *kept, const struct change *rows, size_t n,
-        struct qdqi_scales *scales, struct qdq_error *err)
+run(struct qdqi_variants *v, const struct change *rows, size_t n, struct qdq_error *err)
 {
     const double start_db = v->best.sqnr_db;
-    const unsigned before = v->changed;
-    int fd;
-    enum qdq_code code = try_round(v, kept, rows, n, err);
-    if (!code && v->best.sqnr_db >= start_db + much_db)
-        code = try_round(v, kept, rows, n, err);
-    if (code || v->changed == before)
-        return code;
-    code = choose_file(v, kept, v->spec, &fd, err);
-    return code ? code : adopt(v, fd, scales, err);
-}
-
-static enum qdq_code
-run(struct qdqi_variants *v, const struct change *rows, size_t n,
-    struct qdqi_scales *scales, struct qdq_error *err)
-{
-    struct kept kept;
+    struct observation_files files;
     for (size_t i = 0; i < N_MODELS; i++)
-        kept.fds[i] = -1;
-    enum qdq_code code = try_all(v, &kept, rows, n, scales, err);
-    close_files(&kept);
+        files.fds[i] = -1;
+    enum qdq_code code = try_round(v, &files, rows, n, err);
+    if (!code && v->best.sqnr_db >= start_db + much_db)
+        code = try_round(v, &files, rows, n, err);
+    close_files(&files);
     return code;
 }
 
 enum qdq_code
-qdqi_variants_try(struct qdqi_variants *v, struct qdqi_scales *scales,
-                  struct qdq_error *err)
+qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
 {
-    const struct qdqi_job *job = v->candidates->job;
-    struct qdqi_variant_step start = {
-        .step = "start", .spec = job->work->spec, .kept = true};
-    v->steps = qdqi_arena_array(job->arena, N_STEPS, sizeof *v->steps);
+    const struct qdqi_attempt *a = v->candidates->attempt;
+    struct qdqi_variant_step start = {.step = "start", .spec = a->spec, .kept = true};
+    v->steps =
+        qdqi_arena_array(v->candidates->result->arena, N_STEPS, sizeof *v->steps);
     if (!v->steps)
         return qdqi_no_memory(err);
-    enum qdq_code code =
-        qdqi_candidates_judge(v->candidates, scales, &start.score, err);
+    enum qdq_code code = qdqi_candidates_grade(v->candidates, a, &start.score, err);
     if (code)
         return code;
     add_step(v, &start);
     /* These ranges were adjusted by their effect on the outputs, which takes long. */
-    if (strcmp(job->work->spec->calibration.method, "output_mse") == 0)
+    if (strcmp(a->spec->calibration.method, "output_mse") == 0)
         return QDQ_OK;
-    return run(v, changes, N_CHANGES, scales, err);
+    return run(v, changes, N_CHANGES, err);
 }
 
 enum qdq_code
-qdqi_variants_widen(struct qdqi_variants *v, struct qdqi_scales *scales,
-                    struct qdq_error *err)
+qdqi_variants_widen(struct qdqi_variants *v, struct qdq_error *err)
 {
-    return run(v, &wider, 1, scales, err);
+    return run(v, &wider, 1, err);
 }

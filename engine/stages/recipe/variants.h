@@ -7,7 +7,7 @@
 #ifndef QDQI_STAGES_RECIPE_VARIANTS_H
 #define QDQI_STAGES_RECIPE_VARIANTS_H
 
-#include "stages/judge/candidates.h"
+#include "stages/candidates/candidates.h"
 
 /* One spec that was judged. */
 struct qdqi_variant_step {
@@ -19,10 +19,10 @@ struct qdqi_variant_step {
 };
 
 struct qdqi_variants {
-    struct qdqi_candidates *candidates; /* the judge is open */
+    struct qdqi_candidates *candidates; /* the comparer is open */
     int64_t bound;                      /* samples that may be run */
     /* Returns whether the trials have to end; never NULL. */
-    bool (*is_late)(void *arg);
+    bool (*is_time_up)(void *arg);
     void *arg;
     /* The result: */
     struct qdqi_grade best;
@@ -33,17 +33,14 @@ struct qdqi_variants {
 };
 
 /*
- * Judges the job as it is and then each change on top of those that were kept, the cheapest
- * first, until the goal is reached. The job is made again by the best spec; *scales are
- * then those of its plan.
+ * Judges the candidates' attempt and then each change on top of those that were kept, the
+ * cheapest first, until the goal is reached. The best attempt is then that of the candidates.
  */
 enum qdq_code qdqi_variants_try(struct qdqi_variants *variants,
-                                struct qdqi_scales *scales,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Tries activations of 16 bits in the place of layers in float. */
 enum qdq_code qdqi_variants_widen(struct qdqi_variants *variants,
-                                  struct qdqi_scales *scales,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

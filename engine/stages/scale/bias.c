@@ -20,9 +20,9 @@ static const double most = 2147483000;
 enum { SPARE = 1 << 16 };
 
 static const struct qdqi_planned_bias *
-planned(const struct qdqi_job *job, size_t i)
+planned(const struct qdqi_attempt *a, size_t i)
 {
-    return &job->plan->biases[i];
+    return &a->plan->biases[i];
 }
 
 static float
@@ -36,10 +36,10 @@ element(const struct qdqi_constant *c, size_t i)
 
 /* Returns the bias of the layer that takes the mean of its weight's errors, or NULL. */
 static const struct qdqi_shifted_bias *
-shifted(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i)
+shifted(const struct qdqi_attempt *a, const struct qdqi_scales *s, size_t i)
 {
-    const struct qdqi_planned_bias *b = planned(job, i);
-    size_t node = job->plan->view.layers[b->layer].node;
+    const struct qdqi_planned_bias *b = planned(a, i);
+    size_t node = a->plan->view.layers[b->layer].node;
     for (size_t k = 0; k < s->n_shifted; k++)
         if (s->shifted[k].node == node && s->shifted[k].input == b->input)
             return &s->shifted[k];
@@ -48,12 +48,11 @@ shifted(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i)
 
 /* Reads bias i: that of the model, or the one that replaces it. */
 static enum qdq_code
-load_bias(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i,
+load_bias(const struct qdqi_attempt *a, const struct qdqi_scales *s, size_t i,
           struct qdqi_constant *ret, struct qdq_error *err)
 {
-    const struct qdqi_shifted_bias *other = shifted(job, s, i);
-    enum qdq_code code =
-        qdqi_constant_read(job->model, planned(job, i)->tensor, ret, err);
+    const struct qdqi_shifted_bias *other = shifted(a, s, i);
+    enum qdq_code code = qdqi_constant_read(a->model, planned(a, i)->tensor, ret, err);
     if (!code && other) {
         ret->bytes = (const uint8_t *)other->values;
         ret->strides = NULL;
@@ -64,14 +63,14 @@ load_bias(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i,
 /* Reads the elements of the bias. Returns NULL if it can become integers, or else
    the reason why it cannot. */
 static const char *
-read_bias(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i,
+read_bias(const struct qdqi_attempt *a, const struct qdqi_scales *s, size_t i,
           const uint64_t *left, struct qdqi_constant *ret)
 {
-    const struct qdqi_planned_bias *b = planned(job, i);
+    const struct qdqi_planned_bias *b = planned(a, i);
     const struct qdqi_params *weight = &s->weights[b->weight];
-    if (qdqi_constant_is_overridable(job->model, b->tensor))
+    if (qdqi_constant_is_overridable(a->model, b->tensor))
         return "it is an input of the graph, for which callers may send other values";
-    if (load_bias(job, s, i, ret, NULL) || ret->dtype != QDQI_FLOAT32 || ret->rank != 1)
+    if (load_bias(a, s, i, ret, NULL) || ret->dtype != QDQI_FLOAT32 || ret->rank != 1)
         return "it is kept in a form that is not read";
     if (ret->n > *left)
         return "the integers of all biases would take more bytes than the model";
@@ -129,14 +128,13 @@ make_room(const struct qdqi_constant *bias, float data, struct qdqi_params *weig
 }
 
 static enum qdq_code
-warn_raised(struct qdqi_job *job, size_t i, const struct raised *raised,
+warn_raised(struct qdqi_attempt *a, size_t i, const struct raised *raised,
             struct qdq_error *err)
 {
     if (!raised->channels)
         return QDQ_OK;
-    return qdqi_warn(
-        &job->warnings, job->arena, err, "bias_widens_weight",
-        planned(job, i)->tensor->name,
+    return qdqi_attempt_warn(
+        a, err, "bias_widens_weight", planned(a, i)->tensor->name,
         "%zu channels of the weight have a larger scale, up to %.3g times, "
         "so that the bias fits int32",
         raised->channels, raised->most);
@@ -145,32 +143,33 @@ warn_raised(struct qdqi_job *job, size_t i, const struct raised *raised,
 /* Makes bias i fit int32. If that is impossible its n stays 0, and a warning says
    that the bias stays floating point. */
 static enum qdq_code
-fit_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, uint64_t *left,
+fit_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i, uint64_t *left,
          struct qdq_error *err)
 {
-    const struct qdqi_planned_bias *b = planned(job, i);
+    const struct qdqi_planned_bias *b = planned(a, i);
     struct qdqi_params *weight = &s->weights[b->weight];
     struct qdqi_constant bias;
     struct raised raised = {0, 1};
-    const char *why = read_bias(job, s, i, left, &bias);
+    const char *why = read_bias(a, s, i, left, &bias);
     if (!why)
         why =
             make_room(&bias, s->activations[b->activation].scales[0], weight, &raised);
     if (!why) {
         s->biases[i].n = bias.n;
         *left -= bias.n;
-        return warn_raised(job, i, &raised, err);
+        return warn_raised(a, i, &raised, err);
     }
-    return qdqi_warn(&job->warnings, job->arena, err, "bias_stays_float",
-                     b->tensor->name, "the bias stays floating point: %s", why);
+    return qdqi_attempt_warn(a, err, "bias_stays_float", b->tensor->name,
+                             "the bias stays floating point: %s", why);
 }
 
 /* --- the integers --------------------------------------------------------- */
 
 static enum qdq_code
-round_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, struct qdq_error *err)
+round_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
+           struct qdq_error *err)
 {
-    const struct qdqi_planned_bias *b = planned(job, i);
+    const struct qdqi_planned_bias *b = planned(a, i);
     const struct qdqi_params *weight = &s->weights[b->weight];
     struct qdqi_bias *to = &s->biases[i];
     float data = s->activations[b->activation].scales[0];
@@ -179,11 +178,11 @@ round_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, struct qdq_err
         return QDQ_OK;
     to->per_channel = weight->axis >= 0;
     to->n_scales = weight->n;
-    float *scales = qdqi_arena_array(job->scratch, to->n_scales, sizeof *scales);
-    int32_t *integers = qdqi_arena_array(job->scratch, to->n, sizeof *integers);
+    float *scales = qdqi_arena_array(a->scratch, to->n_scales, sizeof *scales);
+    int32_t *integers = qdqi_arena_array(a->scratch, to->n, sizeof *integers);
     if (!scales || !integers)
         return qdqi_no_memory(err);
-    enum qdq_code code = load_bias(job, s, i, &bias, err);
+    enum qdq_code code = load_bias(a, s, i, &bias, err);
     if (code)
         return code;
     for (size_t k = 0; k < to->n_scales; k++)
@@ -199,17 +198,17 @@ round_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, struct qdq_err
 /* Layers may share a weight, so all scales are raised before the first bias is
    rounded. */
 enum qdq_code
-qdqi_choose_biases(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+qdqi_choose_biases(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *err)
 {
-    size_t n = job->plan->n_biases;
-    uint64_t left = SPARE + qdqi_model_bytes(job->model) / sizeof(float);
+    size_t n = a->plan->n_biases;
+    uint64_t left = SPARE + qdqi_model_bytes(a->model) / sizeof(float);
     enum qdq_code code = QDQ_OK;
-    s->biases = qdqi_arena_array(job->scratch, n, sizeof *s->biases);
+    s->biases = qdqi_arena_array(a->scratch, n, sizeof *s->biases);
     if (!s->biases)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n && !code; i++)
-        code = fit_bias(job, s, i, &left, err);
+        code = fit_bias(a, s, i, &left, err);
     for (size_t i = 0; i < n && !code; i++)
-        code = round_bias(job, s, i, err);
+        code = round_bias(a, s, i, err);
     return code;
 }

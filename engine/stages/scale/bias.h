@@ -7,7 +7,7 @@
 #ifndef QDQI_STAGES_SCALE_BIAS_H
 #define QDQI_STAGES_SCALE_BIAS_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
 /*
  * Fills in scales->biases. Activations and weights must have their scales. If a bias
@@ -15,7 +15,7 @@
  * the factor. If the weight has one scale for all channels the bias stays floating
  * point, with a warning. NO_MEMORY.
  */
-enum qdq_code qdqi_choose_biases(struct qdqi_job *job, struct qdqi_scales *scales,
+enum qdq_code qdqi_choose_biases(struct qdqi_attempt *a, struct qdqi_scales *scales,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

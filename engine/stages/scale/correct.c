@@ -18,7 +18,7 @@ struct uncorrected {
 };
 
 struct correction {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     struct qdqi_scales *scales;
     struct uncorrected left[MAX_REASONS + 1];
     size_t n_made; /* biases that were made and take the mean */
@@ -55,15 +55,15 @@ shift_bias(struct correction *c, size_t index, const struct qdqi_constant *eleme
            const struct qdqi_bias_place *place, const struct qdqi_constant *bias,
            struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
+    struct qdqi_attempt *a = c->attempt;
     struct qdqi_scales *s = c->scales;
-    const struct qdq_layer *layer = &job->plan->view.layers[index];
+    const struct qdq_layer *layer = &a->plan->view.layers[index];
     const struct qdqi_params *p = &s->weights[layer->weight_row];
     struct qdqi_matrix m;
-    float *values = qdqi_arena_array(job->scratch, bias->n, sizeof *values);
-    bool ok = qdqi_matrix_open(job, &job->plan->weights[layer->weight_row], elements, p,
-                               &m) &&
-              values;
+    float *values = qdqi_arena_array(a->scratch, bias->n, sizeof *values);
+    bool ok =
+        qdqi_matrix_open(a, &a->plan->weights[layer->weight_row], elements, p, &m) &&
+        values;
     if (ok) {
         shift(&m, p, bias->bytes, values);
         s->shifted[s->n_shifted++] = (struct qdqi_shifted_bias){
@@ -79,13 +79,13 @@ shift_bias(struct correction *c, size_t index, const struct qdqi_constant *eleme
 /* Returns why a layer whose weight was rounded has no bias that can take the mean; NULL:
    there is nothing to tell. */
 static const char *
-why_no_bias(const struct qdqi_job *job, const struct qdqi_bias_place *place)
+why_no_bias(const struct qdqi_attempt *a, const struct qdqi_bias_place *place)
 {
     if (place->why)
         return place->why;
     if (place->tensor)
         return "its bias is not a float32 constant with one number for each output";
-    return job->work->spec->bias_correction == QDQ_BIASES_ALL
+    return a->spec->bias_correction == QDQ_BIASES_ALL
                ? "it has no bias, and the target would not compute one at no cost"
                : NULL;
 }
@@ -109,11 +109,11 @@ warn_uncorrected(const struct correction *c, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (const struct uncorrected *row = c->left; row->why && !code; row++)
-        code = qdqi_warn(&c->job->warnings, c->job->arena, err, "bias_uncorrected",
-                         row->first,
-                         "%zu layers, this one first, keep the mean of the errors of "
-                         "their weights: %s",
-                         row->n, row->why);
+        code = qdqi_attempt_warn(
+            c->attempt, err, "bias_uncorrected", row->first,
+            "%zu layers, this one first, keep the mean of the errors of "
+            "their weights: %s",
+            row->n, row->why);
     return code;
 }
 
@@ -121,25 +121,25 @@ warn_uncorrected(const struct correction *c, struct qdq_error *err)
 
 /* Returns the biases of zeros that the preparation made; NULL: none. */
 static const struct qdqi_map *
-made_biases(const struct qdqi_job *job)
+made_biases(const struct qdqi_attempt *a)
 {
-    const struct qdq_model *prepared = job->report->prepared;
+    const struct qdq_model *prepared = a->prepared;
     return prepared ? prepared->made_biases : NULL;
 }
 
 /* Lists the biases that were made for layers whose weights stay float. */
 static enum qdq_code
-find_idle(const struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+find_idle(const struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *err)
 {
-    const struct qdqi_map *made = made_biases(job);
-    const struct qdqi_graph *graph = &job->model->graph;
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdqi_map *made = made_biases(a);
+    const struct qdqi_graph *graph = &a->model->graph;
+    const struct qdq_plan_view *plan = &a->plan->view;
     s->n_idle = 0;
     if (!made)
         return QDQ_OK;
     bool *is_quantized =
-        qdqi_arena_array(job->scratch, graph->n_nodes, sizeof *is_quantized);
-    s->idle = qdqi_arena_array(job->scratch, graph->n_nodes, sizeof *s->idle);
+        qdqi_arena_array(a->scratch, graph->n_nodes, sizeof *is_quantized);
+    s->idle = qdqi_arena_array(a->scratch, graph->n_nodes, sizeof *s->idle);
     if (!is_quantized || !s->idle)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++)
@@ -148,7 +148,7 @@ find_idle(const struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *e
         const struct qdqi_node *node = &graph->nodes[i];
         if (is_quantized[i] || !qdqi_node_is_one_of(node->proto, qdqi_biased_ops))
             continue;
-        const struct qdqi_bias_place place = qdqi_bias_find(job->model, node);
+        const struct qdqi_bias_place place = qdqi_bias_find(a->model, node);
         if (place.tensor && qdqi_map_get(made, place.tensor->name))
             s->idle[s->n_idle++] =
                 (struct qdqi_idle_bias){i, place.node, place.input, place.tensor->name};
@@ -161,11 +161,11 @@ warn_made(const struct correction *c, struct qdq_error *err)
 {
     if (c->n_made == 0)
         return QDQ_OK;
-    return qdqi_warn(&c->job->warnings, c->job->arena, err, "biases_made",
-                     c->first_made,
-                     "%zu layers without a bias, this one first, have one that takes "
-                     "the mean of the errors of their weights",
-                     c->n_made);
+    return qdqi_attempt_warn(
+        c->attempt, err, "biases_made", c->first_made,
+        "%zu layers without a bias, this one first, have one that takes "
+        "the mean of the errors of their weights",
+        c->n_made);
 }
 
 /* --- all layers ------------------------------------------------------------ */
@@ -174,7 +174,7 @@ static void
 count_made(struct correction *c, const struct qdq_layer *layer,
            const struct qdqi_bias_place *place)
 {
-    const struct qdqi_map *made = made_biases(c->job);
+    const struct qdqi_map *made = made_biases(c->attempt);
     if (!made || !qdqi_map_get(made, place->tensor->name))
         return;
     if (c->n_made++ == 0)
@@ -184,24 +184,24 @@ count_made(struct correction *c, const struct qdq_layer *layer,
 static enum qdq_code
 correct_bias(struct correction *c, size_t index, struct qdq_error *err)
 {
-    const struct qdqi_job *job = c->job;
-    const struct qdq_layer *layer = &job->plan->view.layers[index];
-    const struct qdqi_planned_weight *w = &job->plan->weights[layer->weight_row];
+    const struct qdqi_attempt *a = c->attempt;
+    const struct qdq_layer *layer = &a->plan->view.layers[index];
+    const struct qdqi_planned_weight *w = &a->plan->weights[layer->weight_row];
     const struct qdqi_bias_place place =
-        qdqi_bias_find(job->model, &job->model->graph.nodes[layer->node]);
+        qdqi_bias_find(a->model, &a->model->graph.nodes[layer->node]);
     struct qdqi_constant elements, bias;
-    enum qdq_code code = qdqi_constant_read(job->model, w->tensor, &elements, err);
+    enum qdq_code code = qdqi_constant_read(a->model, w->tensor, &elements, err);
     if (code)
         return code;
-    const char *why = qdqi_cannot_round(job, w, &elements);
+    const char *why = qdqi_cannot_round(a, w, &elements);
     if (!why) {
         const struct qdqi_layer_moments *m =
-            qdqi_map_get(job->moments, w->tensor->name);
-        if (qdqi_bias_read(job->model, &place, elements.n / m->moments->k, &bias)) {
+            qdqi_map_get(a->moments->by_weight, w->tensor->name);
+        if (qdqi_bias_read(a->model, &place, elements.n / m->moments->k, &bias)) {
             count_made(c, layer, &place);
             return shift_bias(c, index, &elements, &place, &bias, err);
         }
-        why = why_no_bias(job, &place);
+        why = why_no_bias(a, &place);
     }
     if (why)
         count_uncorrected(c, layer, why);
@@ -209,20 +209,21 @@ correct_bias(struct correction *c, size_t index, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_correct_biases(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+qdqi_correct_biases(struct qdqi_attempt *a, struct qdqi_scales *s,
+                    struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
-    struct correction c = {.job = job, .scales = s};
+    const struct qdq_plan_view *plan = &a->plan->view;
+    struct correction c = {.attempt = a, .scales = s};
     s->n_shifted = 0;
-    enum qdq_code code = find_idle(job, s, err);
-    if (code || !job->moments || job->work->spec->bias_correction == QDQ_BIASES_NONE)
+    enum qdq_code code = find_idle(a, s, err);
+    if (code || !a->moments || a->spec->bias_correction == QDQ_BIASES_NONE)
         return code;
-    s->shifted = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *s->shifted);
+    s->shifted = qdqi_arena_array(a->scratch, plan->n_layers, sizeof *s->shifted);
     if (!s->shifted)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers && !code; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (layer->weight_input >= 0 && !job->plan->weights[layer->weight_row].is_table)
+        if (layer->weight_input >= 0 && !a->plan->weights[layer->weight_row].is_table)
             code = correct_bias(&c, i, err);
     }
     if (!code)

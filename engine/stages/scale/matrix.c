@@ -28,12 +28,12 @@ copy_elements(const struct qdqi_walk *walk, const struct qdqi_constant *c,
 }
 
 bool
-qdqi_matrix_open(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+qdqi_matrix_open(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
                  const struct qdqi_constant *c, const struct qdqi_params *p,
                  struct qdqi_matrix *ret)
 {
     const struct qdqi_layer_moments *moments =
-        qdqi_map_get(job->moments, w->tensor->name);
+        qdqi_map_get(a->moments->by_weight, w->tensor->name);
     size_t k = moments->moments[0].k;
     struct qdqi_walk walk;
     *ret = (struct qdqi_matrix){.moments = moments,
@@ -43,7 +43,7 @@ qdqi_matrix_open(const struct qdqi_job *job, const struct qdqi_planned_weight *w
                                 .column = moments->outputs_last ? c->n / k : 1};
     ret->elements = calloc(c->n, sizeof *ret->elements);
     ret->scale_of = calloc(c->n, sizeof *ret->scale_of);
-    if (!ret->elements || !ret->scale_of || !qdqi_walk_init(&walk, job->scratch, c, p))
+    if (!ret->elements || !ret->scale_of || !qdqi_walk_init(&walk, a->scratch, c, p))
         return false;
     copy_elements(&walk, c, ret);
     return true;

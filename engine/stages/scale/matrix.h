@@ -3,7 +3,7 @@
 #ifndef QDQI_STAGES_SCALE_MATRIX_H
 #define QDQI_STAGES_SCALE_MATRIX_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 #include "files/model/constant.h"
 
 struct qdqi_matrix {
@@ -16,7 +16,7 @@ struct qdqi_matrix {
 
 /* Opens a weight that has moments. The caller closes it, also when the result is false:
    out of memory. */
-bool qdqi_matrix_open(const struct qdqi_job *job,
+bool qdqi_matrix_open(const struct qdqi_attempt *a,
                       const struct qdqi_planned_weight *weight,
                       const struct qdqi_constant *elements,
                       const struct qdqi_params *params, struct qdqi_matrix *ret);

@@ -29,19 +29,19 @@ note_beyond(struct qdqi_map *to, const char *tensor, double min, double max,
  * NULL when out of memory.
  */
 static struct qdqi_map *
-find_beyond(const struct qdqi_job *job, enum qdqi_dtype dtype)
+find_beyond(const struct qdqi_attempt *a, enum qdqi_dtype dtype)
 {
-    const struct qdq_calibration_spec *c = &job->work->spec->calibration;
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_calibration_spec *c = &a->spec->calibration;
+    const struct qdq_plan_view *plan = &a->plan->view;
     const double largest = (double)qdqi_float16_largest(dtype);
-    struct qdqi_map *beyond = qdqi_map_new(job->scratch);
+    struct qdqi_map *beyond = qdqi_map_new(a->scratch);
     bool ok = beyond;
     for (size_t i = 0; ok && i < c->n_ranges; i++)
         ok = note_beyond(beyond, c->ranges[i].tensor, c->ranges[i].min,
                          c->ranges[i].max, largest);
     for (size_t i = 0; ok && i < plan->n_tensors; i++)
-        ok = note_beyond(beyond, plan->tensors[i], job->ranges[i].min,
-                         job->ranges[i].max, largest);
+        ok = note_beyond(beyond, plan->tensors[i], a->ranges[i].min, a->ranges[i].max,
+                         largest);
     return ok ? beyond : NULL;
 }
 
@@ -70,13 +70,13 @@ round_scales(enum qdqi_dtype dtype, struct qdqi_params *p)
 /* Returns for each planned activation whether a 16-bit node reads it. Activations
    that share their scale get the same answer. NULL when out of memory. */
 static bool *
-find_float16(const struct qdqi_job *job)
+find_float16(const struct qdqi_attempt *a)
 {
-    const struct qdq_plan *plan = job->plan;
+    const struct qdq_plan *plan = a->plan;
     size_t n = plan->view.n_tensors;
-    bool *is_float16 = qdqi_arena_array(job->scratch, n, sizeof *is_float16);
+    bool *is_float16 = qdqi_arena_array(a->scratch, n, sizeof *is_float16);
     for (size_t i = 0; is_float16 && i < n; i++)
-        if (is_read_float16(&job->float16, plan->activations[i].tensor))
+        if (is_read_float16(&a->float16, plan->activations[i].tensor))
             is_float16[i] = is_float16[plan->activations[i].leader] = true;
     for (size_t i = 0; is_float16 && i < n; i++)
         is_float16[i] |= is_float16[plan->activations[i].leader];
@@ -84,14 +84,14 @@ find_float16(const struct qdqi_job *job)
 }
 
 static bool
-round_all(struct qdqi_job *job, struct qdqi_scales *scales)
+round_all(struct qdqi_attempt *a, struct qdqi_scales *scales)
 {
-    const struct qdq_plan *plan = job->plan;
-    const struct qdqi_float16_nodes *chosen = &job->float16;
+    const struct qdq_plan *plan = a->plan;
+    const struct qdqi_float16_nodes *chosen = &a->float16;
     /* The const is cast away: the rows are in the job's own memory. */
     struct qdq_tensor_report *tensors =
-        (struct qdq_tensor_report *)(uintptr_t)job->report->view.tensors;
-    const bool *is_float16 = find_float16(job);
+        (struct qdq_tensor_report *)(uintptr_t)a->rows.tensors;
+    const bool *is_float16 = find_float16(a);
     for (size_t i = 0; is_float16 && i < plan->view.n_tensors; i++) {
         if (!is_float16[i])
             continue;
@@ -154,84 +154,91 @@ has_planned_bias(const struct qdq_plan *plan, size_t i)
 
 /* Returns whether the layer's bias would become integers beyond float16. */
 static bool
-has_wide_bias(const struct qdqi_job *job, const struct qdqi_scales *scales,
+has_wide_bias(const struct qdqi_attempt *a, const struct qdqi_scales *scales,
               const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", NULL};
-    const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+    const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
     struct qdqi_constant bias;
     if (layer->weight_input != 1 || !qdqi_node_is_one_of(node->proto, ops) ||
         node->proto->n_input < 3 || !node->inputs[2] || !node->inputs[2]->constant ||
         node->inputs[2]->dtype != QDQI_FLOAT32)
         return false;
-    const size_t activation = find_activation(job->plan, node->inputs[0]);
+    const size_t activation = find_activation(a->plan, node->inputs[0]);
     const struct qdqi_params *w = &scales->weights[layer->weight_row];
     return activation != QDQI_NONE &&
-           !qdqi_stored_read(job->model, node->inputs[2]->constant,
-                             node->inputs[2]->name, &bias, NULL) &&
+           !qdqi_stored_read(a->model, node->inputs[2]->constant, node->inputs[2]->name,
+                             &bias, NULL) &&
            w->block == 0 && (w->n == 1 || w->n == bias.n) &&
            is_too_wide(&bias, &scales->activations[activation], w);
 }
 
 /* Notes such biases, so that the layers that read them stay float32. */
 static bool
-note_wide_biases(const struct qdqi_job *job, const struct qdqi_scales *scales,
+note_wide_biases(const struct qdqi_attempt *a, const struct qdqi_scales *scales,
                  struct qdqi_map *to)
 {
     static const char why[] =
         "ONNX Runtime makes integers of its bias that are beyond the type's range";
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_plan_view *plan = &a->plan->view;
     bool ok = true;
     for (size_t i = 0; ok && i < plan->n_layers; i++)
-        if (!has_planned_bias(job->plan, i) &&
-            has_wide_bias(job, scales, &plan->layers[i]))
+        if (!has_planned_bias(a->plan, i) && has_wide_bias(a, scales, &plan->layers[i]))
             ok = qdqi_map_put(
-                to, job->model->graph.nodes[plan->layers[i].node].inputs[2]->name,
+                to, a->model->graph.nodes[plan->layers[i].node].inputs[2]->name,
                 (void *)(uintptr_t)why);
     return ok;
 }
 
+static enum qdq_code
+warn(const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    struct qdqi_warnings found = {0};
+    enum qdq_code code = qdqi_float16_warn(&a->float16, &found, a->scratch, err);
+    return code ? code : qdqi_attempt_add_warnings(a, found.rows, found.n, err);
+}
+
 enum qdq_code
-qdqi_choose_float16(struct qdqi_job *job, struct qdqi_scales *scales,
+qdqi_choose_float16(struct qdqi_attempt *a, struct qdqi_scales *scales,
                     struct qdq_error *err)
 {
-    enum qdqi_dtype dtype = qdqi_float16_dtype(job->work->spec);
+    enum qdqi_dtype dtype = qdqi_float16_dtype(a->spec);
     if (dtype == QDQI_UNKNOWN)
         return QDQ_OK;
-    if (!job->float16_constants)
-        job->float16_constants = qdqi_map_new(job->scratch);
-    struct qdqi_map *beyond = find_beyond(job, dtype);
-    struct qdq_float_report *report = qdqi_arena_alloc(job->arena, sizeof *report);
-    if (!job->float16_constants || !beyond || !report ||
-        (dtype == QDQI_FLOAT16 && !note_wide_biases(job, scales, beyond)))
+    if (!a->float16_constants)
+        a->float16_constants = qdqi_map_new(a->scratch);
+    struct qdqi_map *beyond = find_beyond(a, dtype);
+    struct qdq_float_report *report = qdqi_arena_alloc(a->arena, sizeof *report);
+    if (!a->float16_constants || !beyond || !report ||
+        (dtype == QDQI_FLOAT16 && !note_wide_biases(a, scales, beyond)))
         return qdqi_no_memory(err);
-    enum qdq_code code =
-        qdqi_float16_choose_nodes(job->model, dtype, beyond, job->float16_constants,
-                                  job->arena, &job->float16, err);
-    if (code ||
-        (code = qdqi_float16_warn(&job->float16, &job->warnings, job->arena, err)))
+    enum qdq_code code = qdqi_float16_choose_nodes(
+        a->model, dtype, beyond, a->float16_constants, a->arena, &a->float16, err);
+    if (!code)
+        code = warn(a, err);
+    if (code)
         return code;
-    if (!round_all(job, scales))
+    if (!round_all(a, scales))
         return qdqi_no_memory(err);
     *report = (struct qdq_float_report){.type = qdqi_dtype_name((int)dtype),
-                                        .n_nodes = job->float16.n_chosen,
-                                        .n_kept = job->float16.n_kept,
-                                        .kept = job->float16.kept};
-    job->report->view.floats = report;
+                                        .n_nodes = a->float16.n_chosen,
+                                        .n_kept = a->float16.n_kept,
+                                        .kept = a->float16.kept};
+    a->rows.floats = report;
     return QDQ_OK;
 }
 
 /* --- the model ------------------------------------------------------------ */
 
 enum qdq_code
-qdqi_convert_result(struct qdqi_job *job, struct qdqi_edited *edited,
+qdqi_convert_result(const struct qdqi_attempt *a, struct qdqi_edited *edited,
                     struct qdq_error *err)
 {
     struct qdqi_edited converted;
-    if (job->float16.dtype == QDQI_UNKNOWN)
+    if (a->float16.dtype == QDQI_UNKNOWN)
         return QDQ_OK;
-    enum qdq_code code = qdqi_convert_to_float16(job->model, edited, &job->float16,
-                                                 job->scratch, &converted, err);
+    enum qdq_code code = qdqi_convert_to_float16(a->model, edited, &a->float16,
+                                                 a->scratch, &converted, err);
     if (!code)
         *edited = converted;
     return code;

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "stages/scale/round.h"
 
-#include "stages/job/roundings.h"
+#include "stages/attempt/roundings.h"
 #include "graph/layers/bias.h"
 #include "stages/scale/matrix.h"
 #include "graph/weights/gptq.h"
@@ -14,28 +14,29 @@
 /* Returns whether each layer that uses the weight has a bias that can take the mean of the
    weight's errors. */
 static bool
-has_biases(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+has_biases(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
            size_t outputs)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_plan_view *plan = &a->plan->view;
     struct qdqi_constant bias;
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (layer->weight_input < 0 || &job->plan->weights[layer->weight_row] != w)
+        if (layer->weight_input < 0 || &a->plan->weights[layer->weight_row] != w)
             continue;
         const struct qdqi_bias_place place =
-            qdqi_bias_find(job->model, &job->model->graph.nodes[layer->node]);
-        if (!qdqi_bias_read(job->model, &place, outputs, &bias))
+            qdqi_bias_find(a->model, &a->model->graph.nodes[layer->node]);
+        if (!qdqi_bias_read(a->model, &place, outputs, &bias))
             return false;
     }
     return true;
 }
 
 const char *
-qdqi_cannot_round(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+qdqi_cannot_round(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
                   const struct qdqi_constant *c)
 {
-    const struct qdqi_layer_moments *m = qdqi_map_get(job->moments, w->tensor->name);
+    const struct qdqi_layer_moments *m =
+        qdqi_map_get(a->moments->by_weight, w->tensor->name);
     const struct qdqi_format_row *row = qdqi_format_row((int)w->format);
     if (!m)
         return "no layer that uses it was observed";
@@ -45,7 +46,7 @@ qdqi_cannot_round(const struct qdqi_job *job, const struct qdqi_planned_weight *
         return "no sample came to its layer";
     if (row->fraction_bits > 0 || row->bits > 8)
         return "its format is not one of integers of at most 8 bits";
-    if (job->work->spec->float_type != QDQ_FLOAT_KEEP)
+    if (a->spec->float_type != QDQ_FLOAT_KEEP)
         return "its scales become 16-bit floats";
     if (qdqi_constant_is_fill(c) || c->dtype != QDQI_FLOAT32)
         return "its elements are not stored as float32, one by one";
@@ -70,14 +71,14 @@ has_own_scales(const struct qdqi_matrix *m)
 }
 
 static enum qdq_code
-round_group(const struct qdqi_job *job, const struct qdqi_rounded_key *key,
+round_group(const struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
             const struct qdqi_matrix *m, size_t group, const struct qdqi_params *p,
             int16_t *integers, const char **ret_why, struct qdq_error *err)
 {
     const struct qdqi_format_row *format = qdqi_format_row((int)key->format);
     size_t first = group * m->outputs * m->row;
-    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
-                                     .threads = job->engine->threads};
+    const struct qdqi_tasks tasks = {.executor = a->context->engine->executor,
+                                     .threads = a->context->engine->threads};
     const struct qdqi_gptq r = {
         .outputs = m->outputs,
         .row = m->row,
@@ -103,23 +104,23 @@ round_group(const struct qdqi_job *job, const struct qdqi_rounded_key *key,
 }
 
 static enum qdq_code
-warn_nearest(struct qdqi_job *job, const char *weight, const char *why,
+warn_nearest(struct qdqi_attempt *a, const char *weight, const char *why,
              struct qdq_error *err)
 {
-    return qdqi_warn(&job->warnings, job->arena, err, "rounded_to_nearest", weight,
-                     "the weight is rounded to the nearest integers: %s", why);
+    return qdqi_attempt_warn(a, err, "rounded_to_nearest", weight,
+                             "the weight is rounded to the nearest integers: %s", why);
 }
 
 /* Rounds the groups. *ret_why is the first reason for the nearest integers, or NULL. */
 static enum qdq_code
-round_groups(struct qdqi_job *job, const struct qdqi_rounded_key *key,
+round_groups(struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
              struct qdqi_params *p, const struct qdqi_matrix *m, int16_t *integers,
              const char **ret_why, struct qdq_error *err)
 {
     *ret_why = NULL;
     for (size_t g = 0; g < m->moments->groups; g++) {
         const char *why;
-        enum qdq_code code = round_group(job, key, m, g, p, integers, &why, err);
+        enum qdq_code code = round_group(a, key, m, g, p, integers, &why, err);
         if (code)
             return code;
         *ret_why = *ret_why ? *ret_why : why;
@@ -129,12 +130,12 @@ round_groups(struct qdqi_job *job, const struct qdqi_rounded_key *key,
 
 /* Rounds the weight, or takes what was kept when the same weight was rounded before. */
 static enum qdq_code
-round_or_take(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+round_or_take(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
               struct qdqi_params *p, const struct qdqi_matrix *m, int16_t *integers,
               const char **ret_why, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
-    float *first = qdqi_arena_array(job->scratch, p->n, sizeof *first);
+    const struct qdq_spec *spec = a->spec;
+    float *first = qdqi_arena_array(a->scratch, p->n, sizeof *first);
     if (!first)
         return qdqi_no_memory(err);
     memcpy(first, p->scales, p->n * sizeof *first);
@@ -144,7 +145,7 @@ round_or_take(struct qdqi_job *job, const struct qdqi_planned_weight *w,
         .block = p->block,
         .is_reduced = w->is_reduced && w->pair_axis < 0,
         .is_centred = spec->bias_correction != QDQ_BIASES_NONE &&
-                      has_biases(job, w, m->outputs * m->moments->groups),
+                      has_biases(a, w, m->outputs * m->moments->groups),
         .by_gptq = uses_gptq(spec, qdqi_format_row((int)w->format)),
         .n = p->n,
         .scales = first,
@@ -157,51 +158,51 @@ round_or_take(struct qdqi_job *job, const struct qdqi_planned_weight *w,
         *ret_why = kept->why;
         return QDQ_OK;
     }
-    enum qdq_code code = round_groups(job, &key, p, m, integers, ret_why, err);
-    if (!code && job->roundings_left)
+    enum qdq_code code = round_groups(a, &key, p, m, integers, ret_why, err);
+    if (!code && a->moments->keeps_roundings)
         qdqi_roundings_keep(
-            qdqi_map_get(job->moments, w->tensor->name), &key,
+            qdqi_map_get(a->moments->by_weight, w->tensor->name), &key,
             &(struct qdqi_rounded_weight){n, integers, p->scales, *ret_why},
-            job->roundings_left);
+            &a->moments->roundings_left);
     return code;
 }
 
 static enum qdq_code
-round_matrix(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+round_matrix(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
              const struct qdqi_constant *c, struct qdqi_params *p,
              const struct qdqi_matrix *m, struct qdq_error *err)
 {
-    int16_t *integers = qdqi_arena_array(job->scratch, c->n, sizeof *integers);
+    int16_t *integers = qdqi_arena_array(a->scratch, c->n, sizeof *integers);
     const char *why = NULL;
     if (!integers)
         return qdqi_no_memory(err);
-    enum qdq_code code = round_or_take(job, w, p, m, integers, &why, err);
+    enum qdq_code code = round_or_take(a, w, p, m, integers, &why, err);
     if (code)
         return code;
     if (w->is_reduced && w->pair_axis >= 0)
         qdqi_pairs_fit(c, w->pair_axis, w->axis, integers);
     p->rounded = integers;
-    p->rounded_floats = qdqi_rounded_new(job->scratch, c, p);
+    p->rounded_floats = qdqi_rounded_new(a->scratch, c, p);
     if (!p->rounded_floats)
         return qdqi_no_memory(err);
-    return why ? warn_nearest(job, w->tensor->name, why, err) : QDQ_OK;
+    return why ? warn_nearest(a, w->tensor->name, why, err) : QDQ_OK;
 }
 
 enum qdq_code
-qdqi_round_weight(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+qdqi_round_weight(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
                   const struct qdqi_constant *c, struct qdqi_params *p,
                   struct qdq_error *err)
 {
     struct qdqi_matrix m;
-    if (!job->moments)
+    if (!a->moments)
         return QDQ_OK;
-    const char *why = qdqi_cannot_round(job, w, c);
+    const char *why = qdqi_cannot_round(a, w, c);
     if (why)
-        return uses_gptq(job->work->spec, qdqi_format_row((int)w->format))
-                   ? warn_nearest(job, w->tensor->name, why, err)
+        return uses_gptq(a->spec, qdqi_format_row((int)w->format))
+                   ? warn_nearest(a, w->tensor->name, why, err)
                    : QDQ_OK;
-    enum qdq_code code = qdqi_matrix_open(job, w, c, p, &m)
-                             ? round_matrix(job, w, c, p, &m, err)
+    enum qdq_code code = qdqi_matrix_open(a, w, c, p, &m)
+                             ? round_matrix(a, w, c, p, &m, err)
                              : qdqi_no_memory(err);
     qdqi_matrix_close(&m);
     return code;

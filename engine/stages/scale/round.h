@@ -3,7 +3,7 @@
 #ifndef QDQI_STAGES_SCALE_ROUND_H
 #define QDQI_STAGES_SCALE_ROUND_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 #include "files/model/constant.h"
 
 /*
@@ -11,14 +11,14 @@
  * than the nearest ones. A warning tells why a weight is rounded to the nearest ones
  * nevertheless. NO_MEMORY.
  */
-enum qdq_code qdqi_round_weight(struct qdqi_job *job,
+enum qdq_code qdqi_round_weight(struct qdqi_attempt *a,
                                 const struct qdqi_planned_weight *weight,
                                 const struct qdqi_constant *elements,
                                 struct qdqi_params *params,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns why a weight cannot be rounded by moments, or NULL. */
-const char *qdqi_cannot_round(const struct qdqi_job *job,
+const char *qdqi_cannot_round(const struct qdqi_attempt *a,
                               const struct qdqi_planned_weight *weight,
                               const struct qdqi_constant *elements);
 

@@ -21,15 +21,15 @@
 #include <string.h>
 
 static bool
-scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
+scale_activation(const struct qdqi_attempt *a, size_t i, struct qdqi_params *ret)
 {
-    const struct qdqi_planned_tensor *t = &job->plan->activations[i];
-    float *scale = qdqi_arena_alloc(job->arena, sizeof *scale);
-    int32_t *zero_point = qdqi_arena_alloc(job->arena, sizeof *zero_point);
+    const struct qdqi_planned_tensor *t = &a->plan->activations[i];
+    float *scale = qdqi_arena_alloc(a->arena, sizeof *scale);
+    int32_t *zero_point = qdqi_arena_alloc(a->arena, sizeof *zero_point);
     if (!scale || !zero_point)
         return false;
-    qdqi_range_params(t->format, t->symmetric, t->dtype, job->ranges[i].min,
-                      job->ranges[i].max, scale, zero_point);
+    qdqi_range_params(t->format, t->symmetric, t->dtype, a->ranges[i].min,
+                      a->ranges[i].max, scale, zero_point);
     *ret = (struct qdqi_params){.format = t->format,
                                 .axis = -1,
                                 .n = 1,
@@ -41,31 +41,31 @@ scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
 /* Gives activations that share the scale of another activation the range of that
    one. */
 static void
-copy_shared_ranges(struct qdqi_job *job)
+copy_shared_ranges(struct qdqi_attempt *a)
 {
-    const struct qdq_plan *plan = job->plan;
+    const struct qdq_plan *plan = a->plan;
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         size_t leader = plan->activations[i].leader;
-        job->ranges[i] = job->ranges[leader];
-        job->methods[i] = job->methods[leader];
+        a->ranges[i] = a->ranges[leader];
+        a->methods[i] = a->methods[leader];
     }
 }
 
 static enum qdq_code
-scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+scale_activations(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *err)
 {
-    const struct qdq_plan_view *plan = &job->plan->view;
+    const struct qdq_plan_view *plan = &a->plan->view;
     struct qdq_tensor_report *tensors =
-        qdqi_arena_array(job->arena, plan->n_tensors, sizeof *tensors);
+        qdqi_arena_array(a->arena, plan->n_tensors, sizeof *tensors);
     s->activations =
-        qdqi_arena_array(job->arena, plan->n_tensors, sizeof *s->activations);
+        qdqi_arena_array(a->arena, plan->n_tensors, sizeof *s->activations);
     if (!tensors || !s->activations)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_tensors; i++) {
-        struct qdqi_range r = job->ranges[i];
-        bool given = !qdqi_method_find(job->methods[i]);
+        struct qdqi_range r = a->ranges[i];
+        bool given = !qdqi_method_find(a->methods[i]);
         struct qdqi_params *p = &s->activations[i];
-        if (!scale_activation(job, i, p))
+        if (!scale_activation(a, i, p))
             return qdqi_no_memory(err);
         tensors[i] = (struct qdq_tensor_report){
             .name = plan->tensors[i],
@@ -74,19 +74,19 @@ scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error 
             .dtype = qdqi_format_row((int)p->format)->name,
             .scale = (double)p->scales[0],
             .zero_point = qdqi_zero_point(p, 0),
-            .method = job->methods[i],
-            .samples = given ? 0 : job->calibrated_samples,
+            .method = a->methods[i],
+            .samples = given ? 0 : a->calibrated.samples,
         };
         enum qdq_code code =
             r.min == 0 && r.max == 0
-                ? qdqi_warn(&job->warnings, job->arena, err, "dead_tensor",
-                            plan->tensors[i], "the tensor was always zero")
+                ? qdqi_attempt_warn(a, err, "dead_tensor", plan->tensors[i],
+                                    "the tensor was always zero")
                 : QDQ_OK;
         if (code)
             return code;
     }
-    job->report->view.tensors = tensors;
-    job->report->view.n_tensors = plan->n_tensors;
+    a->rows.tensors = tensors;
+    a->rows.n_tensors = plan->n_tensors;
     return QDQ_OK;
 }
 
@@ -116,7 +116,7 @@ count_filled(const struct qdqi_constant *w, const struct qdqi_planned_weight *pl
 }
 
 /* The weights that stay float for one reason. */
-struct kept {
+struct left_float {
     const char *why; /* NULL: no weight has come here yet */
     const char *first;
     size_t n;
@@ -128,17 +128,17 @@ enum { MAX_REASONS = 4 }; /* that stays_float() gives */
 struct budget {
     int64_t filled;    /* channels of weights that repeat one element */
     uint64_t integers; /* bytes of integers */
-    struct kept kept[MAX_REASONS];
+    struct left_float left[MAX_REASONS];
 };
 
 /* Returns the reason why a weight is not stored as integers, or NULL. */
 static const char *
-stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+stays_float(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
             const struct qdqi_constant *c, const struct budget *budget)
 {
     if (qdqi_constant_is_fill(c))
         return "it repeats one element, which is all that the file holds";
-    if (qdqi_constant_is_overridable(job->model, w->tensor))
+    if (qdqi_constant_is_overridable(a->model, w->tensor))
         return "it is an input of the graph, for which callers may send other values";
     if (qdqi_format_row((int)w->format)->bits > 8)
         return "integers of 16 bits are left to whoever loads the model";
@@ -148,9 +148,9 @@ stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
 }
 
 static void
-count_kept(struct budget *budget, const char *weight, const char *why)
+count_left_float(struct budget *budget, const char *weight, const char *why)
 {
-    struct kept *row = budget->kept;
+    struct left_float *row = budget->left;
     while (row->why && row->why != why)
         row++;
     row->why = why;
@@ -160,20 +160,21 @@ count_kept(struct budget *budget, const char *weight, const char *why)
 
 /* Warns once for each reason, however many weights there are. */
 static enum qdq_code
-warn_kept(struct qdqi_job *job, const struct budget *budget, struct qdq_error *err)
+warn_left_float(struct qdqi_attempt *a, const struct budget *budget,
+                struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
-    for (const struct kept *row = budget->kept;
-         !code && row < budget->kept + MAX_REASONS && row->why; row++)
+    for (const struct left_float *row = budget->left;
+         !code && row < budget->left + MAX_REASONS && row->why; row++)
         code = row->n == 1
-                   ? qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float",
-                               row->first,
-                               "the weight stays float, behind Q and DQ: %s", row->why)
-                   : qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float",
-                               row->first,
-                               "%zu weights, this one first, stay float, behind Q and "
-                               "DQ; of this one: %s",
-                               row->n, row->why);
+                   ? qdqi_attempt_warn(a, err, "weight_stays_float", row->first,
+                                       "the weight stays float, behind Q and DQ: %s",
+                                       row->why)
+                   : qdqi_attempt_warn(
+                         a, err, "weight_stays_float", row->first,
+                         "%zu weights, this one first, stay float, behind Q and "
+                         "DQ; of this one: %s",
+                         row->n, row->why);
     return code;
 }
 
@@ -204,27 +205,27 @@ reduce_range(const struct qdqi_planned_weight *w, const struct qdqi_constant *c,
  * no bias or 16-bit float goes by the scales.
  */
 static bool
-can_wait(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+can_wait(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
          const struct qdqi_constant *c, const struct qdqi_params *p,
          const struct budget *budget)
 {
-    const struct qdq_spec *spec = job->work->spec;
-    return !job->dataset && !job->moments && !w->is_reduced && !w->is_gates &&
+    const struct qdq_spec *spec = a->spec;
+    return !a->context->dataset && !a->moments && !w->is_reduced && !w->is_gates &&
            spec->weight_storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
-           qdqi_blocks_can(c, p) && !stays_float(job, w, c, budget);
+           qdqi_blocks_can(c, p) && !stays_float(a, w, c, budget);
 }
 
 /* Leaves the scales and the integers of a weight to the writer. */
 static enum qdq_code
-leave_to_writer(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+leave_to_writer(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
                 const struct qdqi_constant *c, struct qdqi_params *p,
                 struct budget *budget, struct qdq_error *err)
 {
-    bool narrow = job->work->spec->weight_method == QDQ_WEIGHT_MSE;
+    bool narrow = a->spec->weight_method == QDQ_WEIGHT_MSE;
     if (!qdqi_count_scales(c, p->axis, p->block, &p->n))
         return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, w->tensor->name,
                              "weight '%s' has too many scales", w->tensor->name);
-    p->blocks = qdqi_blocks_new(job->arena, c, w->tensor->name, p, narrow);
+    p->blocks = qdqi_blocks_new(a->arena, c, w->tensor->name, p, narrow);
     if (!p->blocks)
         return qdqi_no_memory(err);
     p->integers = qdqi_blocks_bulks(p->blocks).integers;
@@ -243,7 +244,7 @@ enum { GROUP = 64 };
 
 /* A group of weights whose scales the threads compute at the same time. */
 struct group {
-    const struct qdqi_job *job;
+    const struct qdqi_attempt *attempt;
     struct qdqi_scales *s;
     size_t first, n;
     struct choice choices[GROUP];
@@ -254,14 +255,14 @@ struct group {
  * from a few bytes of a file, so the integers may take no more bytes than the model.
  */
 static bool
-is_stored(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+is_stored(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
           const struct qdqi_constant *c, struct budget *budget)
 {
-    if (job->work->spec->weight_storage != QDQ_STORE_DQ)
+    if (a->spec->weight_storage != QDQ_STORE_DQ)
         return false;
-    const char *why = stays_float(job, w, c, budget);
+    const char *why = stays_float(a, w, c, budget);
     if (why)
-        count_kept(budget, w->tensor->name, why);
+        count_left_float(budget, w->tensor->name, why);
     else
         budget->integers -= qdqi_integers_size(w->format, c->n);
     return !why;
@@ -273,11 +274,11 @@ is_stored(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
  * each block along the axis of inputs, which has one block.
  */
 static enum qdq_code
-turn_gates(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+turn_gates(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
            struct qdqi_constant *c, struct qdqi_params *p, struct qdq_error *err)
 {
-    int64_t *dims = qdqi_arena_array(job->scratch, c->rank, sizeof *dims);
-    int64_t *strides = qdqi_arena_array(job->scratch, c->rank, sizeof *strides);
+    int64_t *dims = qdqi_arena_array(a->scratch, c->rank, sizeof *dims);
+    int64_t *strides = qdqi_arena_array(a->scratch, c->rank, sizeof *strides);
     const int64_t in_order[] = {c->dims[1] * c->dims[2], c->dims[2], 1};
     const int64_t *from = c->strides ? c->strides : in_order;
     if (!dims || !strides)
@@ -295,23 +296,23 @@ turn_gates(struct qdqi_job *job, const struct qdqi_planned_weight *w,
 
 /* Reads weight i and makes room for its scales. */
 static enum qdq_code
-begin_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+begin_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
              struct budget *budget, struct choice *ret, struct qdq_error *err)
 {
-    const struct qdqi_planned_weight *w = &job->plan->weights[i];
+    const struct qdqi_planned_weight *w = &a->plan->weights[i];
     struct qdqi_params *p = &s->weights[i];
     enum qdq_code code;
     *p = (struct qdqi_params){.format = w->format, .axis = w->axis, .block = w->block};
-    if ((code = qdqi_constant_read(job->model, w->tensor, &ret->c, err)) ||
-        (w->is_gates && (code = turn_gates(job, w, &ret->c, p, err))) ||
+    if ((code = qdqi_constant_read(a->model, w->tensor, &ret->c, err)) ||
+        (w->is_gates && (code = turn_gates(a, w, &ret->c, p, err))) ||
         (code = count_filled(&ret->c, w, &budget->filled, err)))
         return code;
-    ret->is_left = can_wait(job, w, &ret->c, p, budget);
+    ret->is_left = can_wait(a, w, &ret->c, p, budget);
     if (ret->is_left)
-        return leave_to_writer(job, w, &ret->c, p, budget, err);
-    ret->is_stored = is_stored(job, w, &ret->c, budget);
-    job->stage_bytes += ret->c.n * qdqi_dtype_size((int)w->tensor->dtype);
-    return qdqi_weight_params_new(&ret->c, w->tensor->name, job->arena, p, err);
+        return leave_to_writer(a, w, &ret->c, p, budget, err);
+    ret->is_stored = is_stored(a, w, &ret->c, budget);
+    a->effort.bytes += ret->c.n * qdqi_dtype_size((int)w->tensor->dtype);
+    return qdqi_weight_params_new(&ret->c, w->tensor->name, a->arena, p, err);
 }
 
 /* Computes the scales of a weight of the group. */
@@ -320,7 +321,7 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
 {
     const struct group *g = arg;
     const struct choice *choice = &g->choices[i];
-    const struct qdqi_planned_weight *w = &g->job->plan->weights[g->first + i];
+    const struct qdqi_planned_weight *w = &g->attempt->plan->weights[g->first + i];
     struct qdqi_params *p = &g->s->weights[g->first + i];
     size_t dead;
     if (choice->is_left)
@@ -328,7 +329,7 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
     enum qdq_code code =
         qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
     /* With a narrower range the integers would go beyond 64. */
-    if (!code && g->job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
+    if (!code && g->attempt->spec->weight_method == QDQ_WEIGHT_MSE &&
         (!w->is_reduced || w->pair_axis >= 0))
         code = qdqi_weight_narrow(&choice->c, p, err);
     if (!code && w->is_reduced)
@@ -339,59 +340,58 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
 /* Rounds weight i where that goes by more than the scales, and quantizes it if it is
    stored as integers. */
 static enum qdq_code
-end_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+end_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
            const struct choice *choice, struct qdq_error *err)
 {
     struct qdqi_params *p = &s->weights[i];
     if (choice->is_left)
         return QDQ_OK;
-    enum qdq_code code =
-        qdqi_round_weight(job, &job->plan->weights[i], &choice->c, p, err);
+    enum qdq_code code = qdqi_round_weight(a, &a->plan->weights[i], &choice->c, p, err);
     if (code || !choice->is_stored)
         return code;
-    p->integers = qdqi_integers_new(job->scratch, &choice->c, p);
+    p->integers = qdqi_integers_new(a->scratch, &choice->c, p);
     return p->integers ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code
-scale_group(struct qdqi_job *job, struct group *g, struct budget *budget,
+scale_group(struct qdqi_attempt *a, struct group *g, struct budget *budget,
             struct qdq_error *err)
 {
-    const struct qdqi_tasks tasks = {.executor = job->engine->executor,
-                                     .threads = job->engine->threads};
+    const struct qdqi_tasks tasks = {.executor = a->context->engine->executor,
+                                     .threads = a->context->engine->threads};
     enum qdq_code code = QDQ_OK;
     size_t n_here = 0; /* not left to the writer */
     memset(g->choices, 0, sizeof g->choices);
     for (size_t i = 0; i < g->n && !code; i++) {
-        code = begin_weight(job, g->s, g->first + i, budget, &g->choices[i], err);
+        code = begin_weight(a, g->s, g->first + i, budget, &g->choices[i], err);
         n_here += !g->choices[i].is_left;
     }
     if (n_here > 1)
-        job->stage_threads = qdqi_job_threads(job);
+        a->effort.threads = qdqi_context_threads(a->context);
     if (!code)
         code = qdqi_tasks_run(&tasks, g->n, find_scales, g, err);
     for (size_t i = 0; i < g->n && !code; i++) {
-        code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, g->first + i,
-                                 job->plan->view.n_weights, err);
+        code = qdqi_attempt_progress(a, QDQ_STAGE_QUANTIZE, g->first + i,
+                                     a->plan->view.n_weights, err);
         if (!code)
-            code = end_weight(job, g->s, g->first + i, &g->choices[i], err);
+            code = end_weight(a, g->s, g->first + i, &g->choices[i], err);
     }
     return code;
 }
 
 static enum qdq_code
-find_weight_scales(struct qdqi_job *job, struct qdqi_scales *s, struct budget *budget,
+find_weight_scales(struct qdqi_attempt *a, struct qdqi_scales *s, struct budget *budget,
                    struct qdq_error *err)
 {
-    const size_t n = job->plan->view.n_weights;
-    struct group *g = qdqi_arena_alloc(job->scratch, sizeof *g);
+    const size_t n = a->plan->view.n_weights;
+    struct group *g = qdqi_arena_alloc(a->scratch, sizeof *g);
     enum qdq_code code = g ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; i < n && !code; i += GROUP) {
-        g->job = job;
+        g->attempt = a;
         g->s = s;
         g->first = i;
         g->n = n - i < GROUP ? n - i : GROUP;
-        code = scale_group(job, g, budget, err);
+        code = scale_group(a, g, budget, err);
     }
     return code;
 }
@@ -403,21 +403,20 @@ granularity_of(const struct qdqi_planned_weight *w)
 }
 
 static enum qdq_code
-scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
+scale_weights(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *err)
 {
-    size_t n = job->plan->view.n_weights;
+    size_t n = a->plan->view.n_weights;
     struct budget budget = {.filled = MAX_FILLED_CHANNELS,
-                            .integers = qdqi_model_bytes(job->model)};
-    struct qdq_weight_report *weights =
-        qdqi_arena_array(job->arena, n, sizeof *weights);
-    s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
+                            .integers = qdqi_model_bytes(a->model)};
+    struct qdq_weight_report *weights = qdqi_arena_array(a->arena, n, sizeof *weights);
+    s->weights = qdqi_arena_array(a->arena, n, sizeof *s->weights);
     if (!weights || !s->weights)
         return qdqi_no_memory(err);
-    enum qdq_code code = find_weight_scales(job, s, &budget, err);
+    enum qdq_code code = find_weight_scales(a, s, &budget, err);
     if (code)
         return code;
     for (size_t i = 0; i < n; i++) {
-        const struct qdqi_planned_weight *w = &job->plan->weights[i];
+        const struct qdqi_planned_weight *w = &a->plan->weights[i];
         weights[i] = (struct qdq_weight_report){
             .name = w->tensor->name,
             .layer = w->layer,
@@ -429,27 +428,27 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
             .scales = s->weights[i].scales,
         };
     }
-    job->report->view.weights = weights;
-    job->report->view.n_weights = n;
-    return warn_kept(job, &budget, err);
+    a->rows.weights = weights;
+    a->rows.n_weights = n;
+    return warn_left_float(a, &budget, err);
 }
 
 enum qdq_code
-qdqi_report_blocks(struct qdqi_job *job, const struct qdqi_scales *s,
-                   struct qdq_error *err)
+qdqi_report_blocks(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    /* The const is cast away: the rows are in the job's own memory. */
+    /* The const is cast away: the rows are in the attempt's own memory. */
     struct qdq_weight_report *weights =
-        (struct qdq_weight_report *)(uintptr_t)job->report->view.weights;
-    for (size_t i = 0; i < job->report->view.n_weights; i++) {
-        if (!s->weights[i].blocks)
+        (struct qdq_weight_report *)(uintptr_t)a->rows.weights;
+    for (size_t i = 0; i < a->rows.n_weights; i++) {
+        const struct qdqi_blocks *blocks = a->scales.weights[i].blocks;
+        if (!blocks)
             continue;
-        job->stage_bytes += qdqi_blocks_bytes(s->weights[i].blocks);
+        a->effort.bytes += qdqi_blocks_bytes(blocks);
         struct qdqi_blocks_summary *summary =
-            qdqi_arena_alloc(job->arena, sizeof *summary);
+            qdqi_arena_alloc(a->arena, sizeof *summary);
         if (!summary)
             return qdqi_no_memory(err);
-        *summary = qdqi_blocks_summary(s->weights[i].blocks);
+        *summary = qdqi_blocks_summary(blocks);
         weights[i].scale_min = summary->low;
         weights[i].scale_max = summary->high;
         weights[i].part_scales = summary->parts;
@@ -457,35 +456,30 @@ qdqi_report_blocks(struct qdqi_job *job, const struct qdqi_scales *s,
     return QDQ_OK;
 }
 
-/* Removes the warnings of an earlier choice of scales. Scales can be chosen again
-   for another plan, which then gives its own warnings. */
-static void
-remove_scale_warnings(struct qdqi_job *job)
+static enum qdq_code
+choose_scales(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    struct qdqi_warnings *w = &job->warnings;
-    size_t first = job->first_scale_warning, n = job->n_scale_warnings;
-    if (n > 0)
-        memmove(w->rows + first, w->rows + first + n,
-                (w->n - first - n) * sizeof *w->rows);
-    w->n -= n;
-    job->n_scale_warnings = 0;
+    a->scales = (struct qdqi_scales){0};
+    copy_shared_ranges(a);
+    enum qdq_code code = scale_activations(a, &a->scales, err);
+    if (!code)
+        code = scale_weights(a, &a->scales, err);
+    if (!code)
+        code = qdqi_choose_float16(a, &a->scales, err);
+    if (!code)
+        code = qdqi_correct_biases(a, &a->scales, err);
+    return code ? code : qdqi_choose_biases(a, &a->scales, err);
 }
 
 enum qdq_code
-qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_error *err)
+qdqi_choose_scales(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    remove_scale_warnings(job);
-    job->first_scale_warning = job->warnings.n;
-    copy_shared_ranges(job);
-    enum qdq_code code = scale_activations(job, ret, err);
-    if (!code)
-        code = scale_weights(job, ret, err);
-    if (!code)
-        code = qdqi_choose_float16(job, ret, err);
-    if (!code)
-        code = qdqi_correct_biases(job, ret, err);
-    if (!code)
-        code = qdqi_choose_biases(job, ret, err);
-    job->n_scale_warnings = job->warnings.n - job->first_scale_warning;
+    struct qdqi_stage_warnings *w = a->warnings;
+    const enum qdq_stage stage = w->stage;
+    /* Another plan, or other ranges, give their own warnings. */
+    qdqi_stage_warnings_remove(w, QDQ_STAGE_QUANTIZE);
+    w->stage = QDQ_STAGE_QUANTIZE;
+    enum qdq_code code = choose_scales(a, err);
+    w->stage = stage;
     return code;
 }

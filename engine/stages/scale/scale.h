@@ -2,15 +2,15 @@
 #ifndef QDQI_STAGES_SCALE_SCALE_H
 #define QDQI_STAGES_SCALE_SCALE_H
 
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 
-/* Computes the scales from ranges and weights and fills in the report's `tensors`
-   and `weights`. Can be called again for another plan. */
-enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
+/* Computes the scales from ranges and weights, and the report's rows about them. Can be called
+   again when plan or ranges have changed. */
+enum qdq_code qdqi_choose_scales(struct qdqi_attempt *attempt,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Adds to the report the scales that the writer of the result has made. NO_MEMORY. */
-enum qdq_code qdqi_report_blocks(struct qdqi_job *job, const struct qdqi_scales *scales,
+/* Adds to the rows the scales that the writer of the result has made. NO_MEMORY. */
+enum qdq_code qdqi_report_blocks(struct qdqi_attempt *attempt,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

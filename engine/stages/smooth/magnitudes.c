@@ -2,13 +2,13 @@
 #include "config.h"
 #include "stages/smooth/magnitudes.h"
 
-#include "stages/job/kept.h"
+#include "stages/attempt/observations_file.h"
 #include "transform/rewrite/insert.h"
 
 #include <string.h>
 
 struct observing {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     struct qdqi_session *session;
     struct qdqi_feed *feed;
     struct qdqi_all_peaks peaks;
@@ -40,14 +40,15 @@ static enum qdq_code
 run(struct observing *o, const struct qdqi_input *inputs, bool *ret_rejected,
     struct qdq_error *err)
 {
-    const struct qdq_calibration_spec *spec = &o->job->work->spec->calibration;
+    const struct qdq_calibration_spec *spec = &o->attempt->spec->calibration;
     const struct qdqi_output *outputs;
     size_t n_outputs;
     o->peaks.is_nonfinite = false;
     save(o);
-    o->job->inferences++;
-    enum qdq_code code = qdqi_session_run(
-        o->session, inputs, o->job->model->info.n_inputs, &outputs, &n_outputs, err);
+    o->attempt->calibrated.inferences++;
+    enum qdq_code code =
+        qdqi_session_run(o->session, inputs, o->attempt->model->info.n_inputs, &outputs,
+                         &n_outputs, err);
     *ret_rejected = o->peaks.is_nonfinite && spec->on_nonfinite == QDQ_NONFINITE_SKIP;
     if (*ret_rejected)
         restore(o);
@@ -75,8 +76,8 @@ run_samples(struct observing *o, struct qdq_error *err)
     for (;; done += samples) {
         const struct qdqi_input *inputs;
         enum qdq_code code =
-            qdqi_job_progress(o->job, QDQ_STAGE_SMOOTH, (uint64_t)done,
-                              (uint64_t)qdqi_feed_samples(o->feed), err);
+            qdqi_attempt_progress(o->attempt, QDQ_STAGE_SMOOTH, (uint64_t)done,
+                                  (uint64_t)qdqi_feed_samples(o->feed), err);
         if (code || (code = qdqi_feed_next(o->feed, &inputs, &samples, err)) ||
             samples == 0 || (code = run_batch(o, inputs, samples, err)))
             return code;
@@ -87,17 +88,16 @@ run_samples(struct observing *o, struct qdq_error *err)
 static enum qdq_code
 run_model(struct observing *o, struct qdq_error *err)
 {
-    struct qdqi_job *job = o->job;
+    struct qdqi_attempt *a = o->attempt;
     struct qdqi_session_options options = {.peaks = &o->peaks};
     struct qdqi_runtime *runtime;
     const Onnx__ModelProto *proto;
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    enum qdq_code code = qdqi_engine_runtime(a->context->engine, &runtime, err);
     if (!code)
-        code = qdqi_insert_sinks(job->model, QDQI_PEAK, o->tensors, o->peaks.n,
-                                 job->scratch, &proto, err);
+        code = qdqi_insert_sinks(a->model, QDQI_PEAK, o->tensors, o->peaks.n,
+                                 a->scratch, &proto, err);
     if (!code)
-        code =
-            qdqi_session_open(runtime, job->model, proto, &options, &o->session, err);
+        code = qdqi_session_open(runtime, a->model, proto, &options, &o->session, err);
     if (!code)
         code = run_samples(o, err);
     qdqi_session_close(&o->session);
@@ -112,7 +112,7 @@ make_slots(struct observing *o, const struct qdqi_chains *chains,
            struct qdqi_peaks *ret, struct qdq_error *err)
 {
     const size_t n = chains->n;
-    struct qdqi_arena *arena = o->job->scratch;
+    struct qdqi_arena *arena = o->attempt->scratch;
     o->tensors = qdqi_arena_array(arena, n, sizeof *o->tensors);
     o->peaks.rows = qdqi_arena_array(arena, n, sizeof *o->peaks.rows);
     o->saved = qdqi_arena_array(arena, n, sizeof *o->saved);
@@ -142,8 +142,9 @@ static enum qdq_code
 restore_kept(const struct observing *o, const char *identity,
              struct qdqi_observations *earlier, bool *ret, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_observations_read(qdqi_kept_file(o->job), identity,
-                                                o->job->scratch, earlier, err);
+    enum qdq_code code =
+        qdqi_observations_read(qdqi_observations_file(o->attempt), identity,
+                               o->attempt->scratch, earlier, err);
     *ret = !code;
     for (size_t i = 0; *ret && i < o->peaks.n; i++)
         *ret = qdqi_observations_restore_peaks(earlier, o->tensors[i]->name,
@@ -161,14 +162,14 @@ static enum qdq_code
 list_kept(const struct observing *o, struct qdq_error *err)
 {
     struct qdqi_kept_peaks *all =
-        qdqi_arena_array(o->job->scratch, o->peaks.n, sizeof *all);
+        qdqi_arena_array(o->attempt->scratch, o->peaks.n, sizeof *all);
     if (!all)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < o->peaks.n; i++)
         all[i] = (struct qdqi_kept_peaks){
             o->tensors[i]->name, o->peaks.rows[i].channels, o->peaks.rows[i].largest,
             i + 1 < o->peaks.n ? &all[i + 1] : NULL};
-    o->job->kept_peaks = all;
+    o->attempt->calibrated.peaks = all;
     return QDQ_OK;
 }
 
@@ -177,7 +178,7 @@ static enum qdq_code
 run_or_restore(struct observing *o, struct qdq_error *err)
 {
     struct qdqi_observations earlier;
-    const char *identity = qdqi_kept_identity(o->job);
+    const char *identity = qdqi_observations_file_identity(o->attempt);
     bool are_kept;
     if (!identity)
         return qdqi_no_memory(err);
@@ -188,27 +189,29 @@ run_or_restore(struct observing *o, struct qdq_error *err)
         code = list_kept(o, err);
     if (!code && !are_kept) {
         const struct qdqi_observed first = {.samples = qdqi_feed_samples(o->feed)};
-        const struct qdqi_observed_rows rows = {.peaks = o->job->kept_peaks};
-        code = qdqi_kept_write(o->job, identity, earlier.bytes ? &earlier.all : &first,
-                               &earlier, &rows, err);
+        const struct qdqi_observed_rows rows = {.peaks = o->attempt->calibrated.peaks};
+        code = qdqi_observations_file_write(o->attempt, identity,
+                                            earlier.bytes ? &earlier.all : &first,
+                                            &earlier, &rows, err);
     }
     qdqi_observations_fini(&earlier);
     return code;
 }
 
 enum qdq_code
-qdqi_magnitudes_observe(struct qdqi_job *job, const struct qdqi_chains *chains,
+qdqi_magnitudes_observe(struct qdqi_attempt *a, const struct qdqi_chains *chains,
                         struct qdqi_peaks *ret, struct qdq_error *err)
 {
-    const struct qdqi_feed_options options = {
-        .batch = job->work->spec->calibration.batch,
-        .max_samples = job->work->spec->calibration.max_samples};
-    struct observing o = {.job = job};
+    const struct qdqi_feed_options options = {.batch = a->spec->calibration.batch,
+                                              .max_samples =
+                                                  a->spec->calibration.max_samples};
+    struct observing o = {.attempt = a};
     enum qdq_code code = make_slots(&o, chains, ret, err);
     if (code || o.peaks.n == 0)
         return code;
-    if (!(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &o.feed, err)))
-        code = qdqi_job_keeps(job) ? run_or_restore(&o, err) : run_model(&o, err);
+    if (!(code =
+              qdqi_feed_open(&a->fixed, a->context->dataset, &options, &o.feed, err)))
+        code = qdqi_attempt_keeps(a) ? run_or_restore(&o, err) : run_model(&o, err);
     qdqi_feed_close(&o.feed);
     return code;
 }

@@ -5,7 +5,7 @@
 #define QDQI_STAGES_SMOOTH_MAGNITUDES_H
 
 #include "transform/equalize/chain.h"
-#include "stages/job/job.h"
+#include "stages/attempt/attempt.h"
 #include "numbers/range/peaks.h"
 
 /*
@@ -13,7 +13,7 @@
  * no `reason`. With `skip_sample`, a sample in which one of them is not finite is left
  * out of all of them. Errors of a run, NO_MEMORY, IO.
  */
-enum qdq_code qdqi_magnitudes_observe(struct qdqi_job *job,
+enum qdq_code qdqi_magnitudes_observe(struct qdqi_attempt *a,
                                       const struct qdqi_chains *chains,
                                       struct qdqi_peaks *ret,
                                       struct qdq_error *err) QDQ_MUST_CHECK;

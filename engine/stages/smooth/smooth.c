@@ -24,7 +24,7 @@
 enum { MAX_EXPONENT = 20, MAX_STORED_EXPONENT = 14 };
 
 struct smoothing {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
     struct qdqi_chains chains; /* those with a reason are left alone */
     struct qdqi_peaks *peaks;  /* by chain */
     size_t *moved;             /* by chain: channels that are scaled */
@@ -78,7 +78,7 @@ static enum qdq_code
 choose_factors(struct smoothing *s, size_t i, struct qdq_error *err)
 {
     const struct qdqi_chain *chain = &s->chains.all[i];
-    struct qdqi_arena *arena = s->job->scratch;
+    struct qdqi_arena *arena = s->attempt->scratch;
     const size_t n = chain->channels * chain->block;
     double *weights = qdqi_arena_array(arena, n, sizeof *weights);
     double *magnitudes = qdqi_arena_array(arena, n, sizeof *magnitudes);
@@ -88,7 +88,7 @@ choose_factors(struct smoothing *s, size_t i, struct qdq_error *err)
     for (size_t k = 0; k < n; k++)
         magnitudes[k] = (double)s->peaks[i].largest[k];
     qdqi_chain_fold(chain, magnitudes);
-    choose_exponents(magnitudes, weights, chain->channels, s->job->work->spec->smooth,
+    choose_exponents(magnitudes, weights, chain->channels, s->attempt->spec->smooth,
                      factors);
     const double most = chain->is_multiplied ? MAX_STORED_EXPONENT : MAX_EXPONENT;
     for (size_t c = 0; c < chain->channels; c++) {
@@ -104,7 +104,7 @@ choose_factors(struct smoothing *s, size_t i, struct qdq_error *err)
 static enum qdq_code
 choose_all(struct smoothing *s, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = s->job->scratch;
+    struct qdqi_arena *arena = s->attempt->scratch;
     s->moved = qdqi_arena_array(arena, s->chains.n, sizeof *s->moved);
     s->scalings = qdqi_arena_array(arena, s->chains.n, sizeof *s->scalings);
     if (!s->moved || !s->scalings)
@@ -133,7 +133,7 @@ reason_of(const struct smoothing *s, size_t i)
 static enum qdq_code
 fill_rows(struct smoothing *s, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = s->job->arena;
+    struct qdqi_arena *arena = s->attempt->arena;
     struct qdq_smoothing *rows = qdqi_arena_array(arena, s->chains.n, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
@@ -144,7 +144,7 @@ fill_rows(struct smoothing *s, struct qdq_error *err)
         if (!layers || !reason)
             return qdqi_no_memory(err);
         for (size_t r = 0; r < chain->n_readers; r++)
-            layers[r] = s->job->model->graph.nodes[chain->readers[r].node].name;
+            layers[r] = s->attempt->model->graph.nodes[chain->readers[r].node].name;
         rows[i] = (struct qdq_smoothing){chain->at->name,
                                          chain->n_readers,
                                          layers,
@@ -152,8 +152,8 @@ fill_rows(struct smoothing *s, struct qdq_error *err)
                                          s->moved[i] > 0 && chain->is_multiplied,
                                          reason};
     }
-    s->job->report->view.smoothing = rows;
-    s->job->report->view.n_smoothing = s->chains.n;
+    s->attempt->rows.smoothing = rows;
+    s->attempt->rows.n_smoothing = s->chains.n;
     return QDQ_OK;
 }
 
@@ -163,17 +163,18 @@ multiply(struct smoothing *s, struct qdq_error *err)
 {
     for (size_t i = 0; i < s->chains.n; i++)
         if (s->chains.all[i].reason)
-            qdqi_readers_multiply(s->job->model, &s->chains.all[i], s->job->scratch);
-    return qdqi_arena_exhausted(s->job->scratch) ? qdqi_no_memory(err) : QDQ_OK;
+            qdqi_readers_multiply(s->attempt->model, &s->chains.all[i],
+                                  s->attempt->scratch);
+    return qdqi_arena_exhausted(s->attempt->scratch) ? qdqi_no_memory(err) : QDQ_OK;
 }
 
 /* Finds the activations. Those in nested graphs cannot be observed. */
 static enum qdq_code
 find(struct smoothing *s, struct qdq_error *err)
 {
-    struct qdqi_arena *scratch = s->job->scratch;
-    enum qdq_code code = qdqi_chains_find(s->job->model, scratch, &s->chains, err);
-    if (!code && s->job->work->spec->smooth_insert)
+    struct qdqi_arena *scratch = s->attempt->scratch;
+    enum qdq_code code = qdqi_chains_find(s->attempt->model, scratch, &s->chains, err);
+    if (!code && s->attempt->spec->smooth_insert)
         code = multiply(s, err);
     if (code)
         return code;
@@ -185,27 +186,28 @@ find(struct smoothing *s, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_smooth(struct qdqi_job *job, struct qdq_error *err)
+qdqi_smooth(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    struct smoothing s = {.job = job};
-    if (job->work->spec->smooth == 0)
+    struct smoothing s = {.attempt = a};
+    if (a->spec->smooth == 0)
         return QDQ_OK;
-    if (!job->dataset)
+    if (!a->context->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/smooth",
                              "smoothing needs calibration data, and there is none");
     enum qdq_code code = find(&s, err);
-    if (code || (code = qdqi_magnitudes_observe(job, &s.chains, s.peaks, err)) ||
+    if (code || (code = qdqi_magnitudes_observe(a, &s.chains, s.peaks, err)) ||
         (code = choose_all(&s, err)) || (code = fill_rows(&s, err)))
         return code;
     if (s.n_scalings == 0)
-        return qdqi_warn(&job->warnings, job->arena, err, "nothing_smoothed", NULL,
-                         "no activation of the model could be smoothed%s",
-                         job->work->spec->smooth_insert
-                             ? ""
-                             : " without a Mul of its own, which smooth.insert adds");
-    code = qdqi_rescale(job->model, s.scalings, s.n_scalings, job->scratch,
-                        &job->report->smoothed, err);
+        return qdqi_attempt_warn(
+            a, err, "nothing_smoothed", NULL,
+            "no activation of the model could be smoothed%s",
+            a->spec->smooth_insert
+                ? ""
+                : " without a Mul of its own, which smooth.insert adds");
+    code =
+        qdqi_rescale(a->model, s.scalings, s.n_scalings, a->scratch, &a->smoothed, err);
     if (!code)
-        job->model = job->report->smoothed;
+        a->model = a->smoothed;
     return code;
 }

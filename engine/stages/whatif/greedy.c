@@ -38,15 +38,15 @@ noise_of(struct qdqi_score score)
 }
 
 static bool
-is_late(const struct qdqi_greedy_search *h)
+is_time_up(const struct qdqi_greedy_search *h)
 {
-    return h->is_late && h->is_late(h->arg);
+    return h->is_time_up && h->is_time_up(h->arg);
 }
 
 static bool
 may_take_more(const struct qdqi_greedy_search *h)
 {
-    return !is_late(h) && h->n_float < h->n &&
+    return !is_time_up(h) && h->n_float < h->n &&
            (h->goal->max_float_layers == QDQ_NO_LIMIT ||
             (int64_t)h->n_float < h->goal->max_float_layers);
 }
@@ -61,8 +61,8 @@ add_step(struct qdqi_greedy_search *h, size_t layer, struct qdqi_score score)
 
 /* Sets *ret to whether the present choice with this score meets the goal. */
 static enum qdq_code
-judge(struct qdqi_greedy_search *h, struct qdqi_score score, bool *ret,
-      struct qdq_error *err)
+check_goal(struct qdqi_greedy_search *h, struct qdqi_score score, bool *ret,
+           struct qdq_error *err)
 {
     *ret = is_met(h->goal, score);
     return *ret && h->confirm ? h->confirm(h->arg, h->is_float, ret, err) : QDQ_OK;
@@ -119,7 +119,8 @@ find_best(struct state *p, size_t first, size_t *ret, struct qdq_error *err)
     *ret = p->order[0];
     for (size_t i = 0; i < n; i++) {
         size_t layer = p->order[i];
-        if ((i >= first && p->gains[layer] <= p->gains[*ret]) || (i && is_late(p->h)))
+        if ((i >= first && p->gains[layer] <= p->gains[*ret]) ||
+            (i && is_time_up(p->h)))
             break;
         enum qdq_code code = measure(p, layer, err);
         if (code)
@@ -158,7 +159,7 @@ go_forward(struct state *p, struct qdq_error *err)
             return code;
         change(h, layer, true);
         add_step(h, layer, p->scores[layer]);
-        if ((code = judge(h, p->scores[layer], &h->met, err)))
+        if ((code = check_goal(h, p->scores[layer], &h->met, err)))
             return code;
         p->noise = noise_of(p->scores[layer]);
         h->expect(h->arg, steps_left(p) * TRIES + h->n_float);
@@ -177,13 +178,13 @@ take_back_one(struct state *p, bool *ret, struct qdq_error *err)
     struct qdqi_score score;
     *ret = false;
     /* Layers chosen later nearly always gained less, so they are tried first. */
-    for (size_t i = h->n_steps; i-- > 1 && !*ret && !is_late(h);) {
+    for (size_t i = h->n_steps; i-- > 1 && !*ret && !is_time_up(h);) {
         size_t layer = h->steps[i].layer;
         if (!h->is_float[layer])
             continue;
         change(h, layer, false);
         enum qdq_code code = h->score(h->arg, h->is_float, &score, err);
-        if (code || (code = judge(h, score, ret, err)))
+        if (code || (code = check_goal(h, score, ret, err)))
             return code;
         if (*ret) {
             add_step(h, layer, score);
@@ -222,7 +223,7 @@ qdqi_greedy_search(struct qdqi_greedy_search *h, struct qdq_error *err)
         return code;
     add_step(h, SIZE_MAX, score);
     p.noise = noise_of(score);
-    if ((code = judge(h, score, &h->met, err)))
+    if ((code = check_goal(h, score, &h->met, err)))
         return code;
     if (!h->met && (code = go_forward(&p, err)))
         return code;

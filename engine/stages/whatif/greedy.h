@@ -33,7 +33,7 @@ struct qdqi_greedy_search {
     enum qdq_code (*confirm)(void *arg, const bool *is_float, bool *ret,
                              struct qdq_error *err);
     /* Returns whether the search has to end with the best choice so far; NULL: never. */
-    bool (*is_late)(void *arg);
+    bool (*is_time_up)(void *arg);
     /* Announces about how many scores are still to be computed. */
     void (*expect)(void *arg, size_t scores);
     /* The result: */

@@ -32,14 +32,15 @@ struct tensor {
 };
 
 struct refining {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
+    struct qdqi_result *result;
     const struct qdqi_method *method; /* the method that the spec asks for */
     struct qdqi_whatif *w;
-    struct qdqi_trials *trials;
+    struct qdqi_replay *replay;
     int64_t samples;
     struct tensor *tensors;
     size_t n, adjusted;
-    bool is_late; /* the time is up: further tensors keep their ranges */
+    bool is_time_up; /* the time is up: further tensors keep their ranges */
 };
 
 /* --- one tensor ----------------------------------------------------------- */
@@ -49,7 +50,7 @@ run(struct refining *r, double *ret, struct qdq_error *err)
 {
     struct qdqi_score score;
     enum qdq_code code =
-        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
+        qdqi_whatif_run(r->w, r->replay, r->samples, false, &score, err);
     if (!code)
         *ret = score.sqnr_db;
     return code;
@@ -58,8 +59,8 @@ run(struct refining *r, double *ret, struct qdq_error *err)
 static void
 set_range(struct refining *r, const struct tensor *t, double factor)
 {
-    const struct qdqi_planned_tensor *planned = &r->job->plan->activations[t->i];
-    const struct qdqi_range *range = &r->job->ranges[t->i];
+    const struct qdqi_planned_tensor *planned = &r->attempt->plan->activations[t->i];
+    const struct qdqi_range *range = &r->attempt->ranges[t->i];
     float scale;
     int32_t zero_point;
     qdqi_range_params(planned->format, planned->symmetric, QDQI_FLOAT32,
@@ -113,13 +114,13 @@ refine_tensor(struct refining *r, struct tensor *t, struct qdq_error *err)
 static enum qdq_code
 find_tensors(struct refining *r, struct qdq_error *err)
 {
-    const struct qdqi_job *job = r->job;
-    size_t n = job->plan->view.n_tensors;
-    r->tensors = qdqi_arena_array(job->scratch, n, sizeof *r->tensors);
+    const struct qdqi_attempt *a = r->attempt;
+    size_t n = a->plan->view.n_tensors;
+    r->tensors = qdqi_arena_array(a->scratch, n, sizeof *r->tensors);
     if (!r->tensors)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
-        if (strcmp(job->methods[i], r->method->name) == 0)
+        if (strcmp(a->methods[i], r->method->name) == 0)
             r->tensors[r->n++] = (struct tensor){.i = i, .factor = 1};
     return QDQ_OK;
 }
@@ -127,18 +128,19 @@ find_tensors(struct refining *r, struct qdq_error *err)
 static enum qdq_code
 refine_tensors(struct refining *r, struct qdq_error *err)
 {
-    const int64_t seconds = r->job->work->spec->calibration.max_seconds;
+    const int64_t seconds = r->attempt->spec->calibration.max_seconds;
     enum qdq_code code = QDQ_OK;
     qdqi_whatif_switch_off(r->w);
     for (size_t i = 0; !code && i < r->n; i++) {
-        if ((r->is_late = qdqi_job_is_late(r->job, seconds)))
+        if ((r->is_time_up = qdqi_time_is_up(r->attempt->context, seconds)))
             break;
         code = refine_tensor(r, &r->tensors[i], err);
         qdqi_whatif_expect(r->w,
                            ((r->n - i - 1) * USUAL_RUNS + 1) * (uint64_t)r->samples);
     }
-    if (!code && r->is_late)
-        code = qdqi_job_warn_late(r->job, seconds, "/calibration/max_seconds", err);
+    if (!code && r->is_time_up)
+        code =
+            qdqi_warn_time_is_up(r->attempt, seconds, "/calibration/max_seconds", err);
     return code ? code : qdqi_whatif_choose(r->w, NULL, err);
 }
 
@@ -152,17 +154,17 @@ settle(struct refining *r, bool better)
         if (!better)
             t->factor = 1;
         set_range(r, t, t->factor);
-        r->job->ranges[t->i].min *= t->factor;
-        r->job->ranges[t->i].max *= t->factor;
+        r->attempt->ranges[t->i].min *= t->factor;
+        r->attempt->ranges[t->i].max *= t->factor;
     }
     if (!better)
         r->adjusted = 0;
 }
 
 static enum qdq_code
-open_trials(struct refining *r, struct qdq_error *err)
+open_replay(struct refining *r, struct qdq_error *err)
 {
-    const struct qdq_calibration_spec *c = &r->job->work->spec->calibration;
+    const struct qdq_calibration_spec *c = &r->attempt->spec->calibration;
     struct qdqi_feed_options options = {.batch = c->batch,
                                         .max_samples = c->max_samples};
     if (options.max_samples == 0 || options.max_samples > MAX_SAMPLES)
@@ -170,17 +172,17 @@ open_trials(struct refining *r, struct qdq_error *err)
     qdqi_whatif_begin(r->w, QDQ_STAGE_REFINE,
                       (3 + r->n * USUAL_RUNS) * (uint64_t)options.max_samples);
     enum qdq_code code =
-        qdqi_trials_open(r->w, &options, "/calibration/method", &r->trials, err);
+        qdqi_replay_open(r->w, &options, "/calibration/method", &r->replay, err);
     if (!code)
-        r->samples = qdqi_trials_samples(r->trials);
+        r->samples = qdqi_replay_samples(r->replay);
     return code;
 }
 
 static enum qdq_code
 refine(struct refining *r, struct qdq_error *err)
 {
-    struct qdq_refinement *report = qdqi_arena_alloc(r->job->arena, sizeof *report);
-    enum qdq_code code = report ? open_trials(r, err) : qdqi_no_memory(err);
+    struct qdq_refinement *report = qdqi_arena_alloc(r->result->arena, sizeof *report);
+    enum qdq_code code = report ? open_replay(r, err) : qdqi_no_memory(err);
     if (code)
         return code;
     *report =
@@ -193,22 +195,25 @@ refine(struct refining *r, struct qdq_error *err)
     if (r->adjusted == 0)
         report->sqnr_db_after = report->sqnr_db_before;
     report->adjusted = r->adjusted;
-    r->job->report->view.refinement = report;
+    r->result->report->refinement = report;
     return QDQ_OK;
 }
 
 enum qdq_code
-qdqi_refine(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+qdqi_refine(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
+            struct qdqi_result *result, struct qdq_error *err)
 {
-    struct refining r = {
-        .job = job, .method = qdqi_method_find(job->work->spec->calibration.method)};
+    struct refining r = {.attempt = a,
+                         .result = result,
+                         .method = qdqi_method_find(a->spec->calibration.method)};
     enum qdq_code code;
     if (!r.method || !r.method->start)
         return QDQ_OK;
     if ((code = find_tensors(&r, err)) || r.n == 0 ||
-        (code = qdqi_whatif_get(job, scales, &r.w, err)))
+        (code = qdqi_whatif_get(whatif, a, err)))
         return code;
+    r.w = *whatif;
     code = refine(&r, err);
-    qdqi_trials_close(&r.trials);
-    return code || r.adjusted == 0 ? code : qdqi_choose_scales(job, scales, err);
+    qdqi_replay_close(&r.replay);
+    return code || r.adjusted == 0 ? code : qdqi_choose_scales(a, err);
 }

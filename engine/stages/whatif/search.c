@@ -8,9 +8,9 @@
 #include "stages/whatif/search.h"
 
 #include "stages/evaluate/deployed.h"
-#include "stages/job/roundings.h"
-#include "stages/judge/candidates.h"
-#include "stages/replan/replan.h"
+#include "stages/attempt/roundings.h"
+#include "stages/candidates/candidates.h"
+#include "stages/attempt/leave.h"
 #include "stages/scale/scale.h"
 #include "stages/whatif/whatif.h"
 
@@ -27,17 +27,18 @@ qdqi_search_asked(const struct qdq_spec *spec)
 /* --- scores --------------------------------------------------------------- */
 
 struct search {
-    struct qdqi_job *job;
+    struct qdqi_attempt *attempt;
+    struct qdqi_result *result;
     struct qdqi_whatif *w;
-    struct qdqi_trials *trials;
+    struct qdqi_replay *replay;
     int64_t samples;
-    /* Judges choices as deployed; its judge is NULL where the target's kernels do not run
+    /* Judges choices as deployed; its comparer is NULL where the target's kernels do not run
        here. */
     struct qdqi_candidates deployed;
     struct qdqi_score
-        last;       /* of the choice that met the goal last, or was judged last */
-    bool confirmed; /* a choice met the goal */
-    bool was_late;  /* the time was up */
+        last;         /* of the choice that met the goal last, or was judged last */
+    bool confirmed;   /* a choice met the goal */
+    bool was_time_up; /* the time was up */
 };
 
 static enum qdq_code
@@ -46,9 +47,9 @@ score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error 
     struct search *s = arg;
     enum qdq_code code = qdqi_whatif_choose(s->w, is_float, err);
     if (!code)
-        code = qdqi_whatif_run(s->w, s->trials, s->samples, false, ret, err);
+        code = qdqi_whatif_run(s->w, s->replay, s->samples, false, ret, err);
     if (!code && isnan(ret->top1_agreement) &&
-        !isnan(s->job->work->spec->search.min_top1_agreement))
+        !isnan(s->attempt->spec->search.min_top1_agreement))
         return qdq_error_set(
             err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/search/min_top1_agreement",
             "no floating output has rows of two or more, whose largest "
@@ -61,13 +62,13 @@ static enum qdq_code
 confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
 {
     struct search *s = arg;
-    const struct qdq_search *goal = &s->job->work->spec->search;
+    const struct qdq_search *goal = &s->attempt->spec->search;
     struct qdqi_grade grade;
     enum qdq_code code = qdqi_candidates_score(&s->deployed, is_float, &grade, err);
     if (code)
         return code;
     const struct qdqi_score score = {grade.sqnr_db,
-                                     qdqi_judge_agreement(s->deployed.judge)};
+                                     qdqi_comparer_agreement(s->deployed.comparer)};
     *ret = !(score.sqnr_db < goal->min_sqnr_db) &&
            !(score.top1_agreement < goal->min_top1_agreement);
     if (*ret || !s->confirmed)
@@ -76,40 +77,40 @@ confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Opens the judge of choices as deployed, by the samples of the search. */
+/* Opens the comparer of choices as deployed, by the samples of the search. */
 static enum qdq_code
-open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error *err)
+open_comparer(struct search *s, struct qdq_error *err)
 {
-    struct qdqi_feed_options options = qdqi_trials_options(s->trials);
+    struct qdqi_feed_options options = qdqi_replay_options(s->replay);
     struct qdqi_candidates *d = &s->deployed;
     options.max_samples = s->samples;
-    *d = (struct qdqi_candidates){.job = s->job,
-                                  .scales = scales,
+    *d = (struct qdqi_candidates){.attempt = s->attempt,
+                                  .result = s->result,
                                   .reason = "search",
                                   .min_top1 = NAN,
                                   .max_size = NAN,
                                   .max_latency = NAN};
     s->last = (struct qdqi_score){NAN, NAN};
-    if (!qdqi_deployed_runs(s->job))
+    if (!qdqi_deployed_runs(s->attempt->context))
         return QDQ_OK;
     d->n = qdqi_whatif_layers(s->w);
-    d->names = qdqi_arena_array(s->job->scratch, d->n + 1, sizeof *d->names);
+    d->names = qdqi_arena_array(s->attempt->scratch, d->n + 1, sizeof *d->names);
     if (!d->names)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < d->n; i++)
         d->names[i] = qdqi_whatif_layer(s->w, i)->name;
-    enum qdq_code code = qdqi_roundings_begin(s->job, err);
-    return code ? code
-                : qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
+    qdqi_roundings_begin(s->attempt);
+    return qdqi_comparer_open(s->attempt, &options, QDQ_N_STAGES, &d->comparer, err);
 }
 
 static bool
-is_late(void *arg)
+is_time_up(void *arg)
 {
     struct search *s = arg;
-    s->was_late =
-        s->was_late || qdqi_job_is_late(s->job, s->job->work->spec->search.max_seconds);
-    return s->was_late;
+    s->was_time_up =
+        s->was_time_up ||
+        qdqi_time_is_up(s->attempt->context, s->attempt->spec->search.max_seconds);
+    return s->was_time_up;
 }
 
 static void
@@ -127,7 +128,7 @@ name_of(const struct search *s, size_t layer, bool *ok)
     if (layer == SIZE_MAX)
         return NULL;
     const char *name =
-        qdqi_arena_strdup(s->job->arena, qdqi_whatif_layer(s->w, layer)->name);
+        qdqi_arena_strdup(s->result->arena, qdqi_whatif_layer(s->w, layer)->name);
     *ok = *ok && name;
     return name;
 }
@@ -138,7 +139,7 @@ static enum qdq_code
 report(const struct search *s, const struct qdqi_greedy_search *h,
        struct qdq_search_report **ret, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = s->job->arena;
+    struct qdqi_arena *arena = s->result->arena;
     struct qdq_search_report *r = qdqi_arena_alloc(arena, sizeof *r);
     const char **names = qdqi_arena_array(arena, h->n_float, sizeof *names);
     struct qdq_search_step *steps = qdqi_arena_array(arena, h->n_steps, sizeof *steps);
@@ -161,7 +162,7 @@ report(const struct search *s, const struct qdqi_greedy_search *h,
                                     .n_steps = h->n_steps,
                                     .layers = names,
                                     .steps = steps};
-    s->job->report->view.search = *ret = r;
+    s->result->report->search = *ret = r;
     return QDQ_OK;
 }
 
@@ -178,7 +179,7 @@ static enum qdq_code
 warn_missed(const struct search *s, const struct qdq_search_report *r,
             struct qdq_error *err)
 {
-    const struct qdq_search *goal = &s->job->work->spec->search;
+    const struct qdq_search *goal = &s->attempt->spec->search;
     const struct qdq_search_step *last = &r->steps[r->n_steps - 1];
     char text[160] = "";
     if (r->met)
@@ -192,49 +193,53 @@ warn_missed(const struct search *s, const struct qdq_search_report *r,
         say_bound(text, sizeof text, "top1_agreement as deployed",
                   goal->min_top1_agreement, s->last.top1_agreement);
     }
-    return qdqi_warn(&s->job->warnings, s->job->arena, err, "search_goal_missed", NULL,
-                     "the goal of the search was not reached with %lld layers in "
-                     "float: %s",
-                     (long long)r->n_layers, text);
+    return qdqi_attempt_warn(
+        s->attempt, err, "search_goal_missed", NULL,
+        "the goal of the search was not reached with %lld layers in "
+        "float: %s",
+        (long long)r->n_layers, text);
 }
 
 enum qdq_code
-qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+qdqi_search(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
+            struct qdqi_result *result, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = job->work->spec;
-    struct search s = {.job = job, .samples = spec->search.samples};
+    const struct qdq_spec *spec = a->spec;
+    struct search s = {.attempt = a, .result = result, .samples = spec->search.samples};
     struct qdq_search_report *found = NULL;
     enum qdq_code code;
     if (!qdqi_search_asked(spec))
         return QDQ_OK;
-    if ((code = qdqi_whatif_get(job, scales, &s.w, err)))
+    if ((code = qdqi_whatif_get(whatif, a, err)))
         return code;
+    s.w = *whatif;
     qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, (uint64_t)s.samples);
-    if ((code = qdqi_trials_get(s.w, "/search", &s.trials, err)))
+    if ((code = qdqi_replay_get(s.w, "/search", &s.replay, err)))
         return code;
-    if (s.samples < 1 || s.samples > qdqi_trials_samples(s.trials))
-        s.samples = qdqi_trials_samples(s.trials);
-    if ((code = open_judge(&s, scales, err)))
+    if (s.samples < 1 || s.samples > qdqi_replay_samples(s.replay))
+        s.samples = qdqi_replay_samples(s.replay);
+    if ((code = open_comparer(&s, err)))
         return code;
     struct qdqi_greedy_search greedy = {.n = qdqi_whatif_layers(s.w),
                                         .goal = &spec->search,
-                                        .arena = job->scratch,
+                                        .arena = a->scratch,
                                         .arg = &s,
                                         .score = score,
-                                        .confirm = s.deployed.judge ? confirm : NULL,
-                                        .is_late = is_late,
+                                        .confirm = s.deployed.comparer ? confirm : NULL,
+                                        .is_time_up = is_time_up,
                                         .expect = expect};
     code = qdqi_greedy_search(&greedy, err);
-    if (!code && s.deployed.judge)
-        code = qdqi_judge_conclude(s.deployed.judge, err);
-    qdqi_judge_close(&s.deployed.judge);
-    if (!code && s.was_late)
-        code = qdqi_job_warn_late(job, spec->search.max_seconds, "/search/max_seconds",
-                                  err);
+    if (!code && s.deployed.comparer)
+        code = qdqi_comparer_conclude(s.deployed.comparer, a, err);
+    qdqi_comparer_close(&s.deployed.comparer);
+    if (!code && s.was_time_up)
+        code = qdqi_warn_time_is_up(a, spec->search.max_seconds, "/search/max_seconds",
+                                    err);
     if (code || (code = report(&s, &greedy, &found, err)) ||
         (code = warn_missed(&s, found, err)) || found->n_layers == 0)
         return code;
-    qdqi_whatif_close(job); /* the what-ifs refer to the plan that is now replaced */
-    code = qdqi_plan_without(job, found->layers, found->n_layers, "search", err);
-    return code ? code : qdqi_choose_scales(job, scales, err);
+    qdqi_whatif_close(whatif, result); /* they refer to the plan that is now replaced */
+    const struct qdqi_left left = {found->layers, found->n_layers, "search", true};
+    code = qdqi_attempt_leave(a, &left, err);
+    return code ? code : qdqi_choose_scales(a, err);
 }

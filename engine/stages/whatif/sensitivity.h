@@ -2,10 +2,13 @@
 #ifndef QDQI_STAGES_WHATIF_SENSITIVITY_H
 #define QDQI_STAGES_WHATIF_SENSITIVITY_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
+
+struct qdqi_whatif;
 
 /* Fills the report's `sensitivity`, where the spec asks for it. */
-enum qdq_code qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
+enum qdq_code qdqi_sensitivity(const struct qdqi_attempt *attempt,
+                               struct qdqi_whatif **whatif, struct qdqi_result *result,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "stages/evaluate/metrics.h"
 #include "files/model/constant.h"
-#include "stages/replan/replan.h"
+#include "stages/attempt/leave.h"
 #include "transform/rewrite/insert.h"
 #include "run/operators/device_memory.h"
-#include "stages/whatif/trials.h"
+#include "stages/whatif/internals.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ is_quantized(const struct qdq_layer *layer)
 static void
 find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
 {
-    const struct qdq_plan_view *plan = &w->job->plan->view;
+    const struct qdq_plan_view *plan = &w->attempt->plan->view;
     size_t slot = 0;
     for (size_t i = 0; i < plan->n_layers; i++) {
         if (!is_quantized(&plan->layers[i]))
@@ -86,13 +86,13 @@ static enum qdq_code
 choose_numbers(const struct qdqi_whatif *w, size_t i, const struct qdqi_params *p,
                struct qdqi_fake *fake, struct qdq_error *err)
 {
-    const struct qdqi_view *view = &w->job->plan->weights[i].tensor->view;
+    const struct qdqi_view *view = &w->attempt->plan->weights[i].tensor->view;
     struct memory_sink memory = {.sink.bytes = copy_bytes};
     size_t n = 0;
     if (!p->rounded_floats)
         return QDQ_OK;
     float *numbers = qdqi_count_elements(view->dims, view->rank, &n)
-                         ? qdqi_arena_array(w->job->scratch, n, sizeof *numbers)
+                         ? qdqi_arena_array(w->attempt->scratch, n, sizeof *numbers)
                          : NULL;
     if (!numbers)
         return qdqi_no_memory(err);
@@ -112,7 +112,7 @@ static enum qdq_code
 fake_integers(const struct qdqi_whatif *w, const struct qdqi_bias *bias,
               struct qdqi_fake *ret, struct qdq_error *err)
 {
-    float *values = qdqi_arena_array(w->job->scratch, bias->n + 1, sizeof *values);
+    float *values = qdqi_arena_array(w->attempt->scratch, bias->n + 1, sizeof *values);
     if (!values)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < bias->n; i++)
@@ -124,7 +124,7 @@ fake_integers(const struct qdqi_whatif *w, const struct qdqi_bias *bias,
 static struct qdqi_fake
 fake_activation(const struct qdqi_whatif *w, size_t i)
 {
-    return (struct qdqi_fake){.format = w->job->plan->activations[i].format,
+    return (struct qdqi_fake){.format = w->attempt->plan->activations[i].format,
                               .scales = &w->scales[i],
                               .zero_points = &w->zero_points[i],
                               .channels = 1,
@@ -133,13 +133,13 @@ fake_activation(const struct qdqi_whatif *w, size_t i)
 
 static enum qdq_code
 make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *dev,
-          const struct qdqi_scales *scales, struct qdqi_fake *ret,
-          struct qdq_error *err)
+          struct qdqi_fake *ret, struct qdq_error *err)
 {
+    const struct qdqi_scales *scales = &w->attempt->scales;
     size_t k = dev->planned;
     switch (dev->kind) {
     case QDQI_FAKE_WEIGHT:
-        *ret = fake_weight(&w->job->plan->weights[k], &scales->weights[k]);
+        *ret = fake_weight(&w->attempt->plan->weights[k], &scales->weights[k]);
         return choose_numbers(w, k, &scales->weights[k], ret, err);
     case QDQI_FAKE_BIAS:
         *ret = fake_bias(&scales->shifted[k]);
@@ -156,9 +156,9 @@ static enum qdq_code
 note_places(struct qdqi_whatif *w, const struct qdqi_fake_place *places,
             struct qdq_error *err)
 {
-    const struct qdq_plan *plan = w->job->plan;
-    size_t n = w->job->model->graph.n_nodes;
-    size_t *layer_of = qdqi_arena_array(w->job->scratch, n, sizeof *layer_of);
+    const struct qdq_plan *plan = w->attempt->plan;
+    size_t n = w->attempt->model->graph.n_nodes;
+    size_t *layer_of = qdqi_arena_array(w->attempt->scratch, n, sizeof *layer_of);
     if (!layer_of)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
@@ -174,10 +174,11 @@ note_places(struct qdqi_whatif *w, const struct qdqi_fake_place *places,
 
 static enum qdq_code
 make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n,
-           const struct qdqi_scales *scales, struct qdq_error *err)
+           struct qdq_error *err)
 {
-    struct qdqi_arena *arena = w->job->scratch;
-    const struct qdq_plan *plan = w->job->plan;
+    const struct qdqi_scales *scales = &w->attempt->scales;
+    struct qdqi_arena *arena = w->attempt->scratch;
+    const struct qdq_plan *plan = w->attempt->plan;
     w->fakes.rows = qdqi_arena_array(arena, n, sizeof *w->fakes.rows);
     w->fakes.n = n;
     w->scales = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->scales);
@@ -185,14 +186,14 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
         qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->zero_points);
     w->layers = qdqi_arena_array(arena, plan->view.n_quantized, sizeof *w->layers);
     w->metrics =
-        qdqi_arena_array(arena, w->job->model->info.n_outputs, sizeof *w->metrics);
+        qdqi_arena_array(arena, w->attempt->model->info.n_outputs, sizeof *w->metrics);
     if (!w->fakes.rows || !w->scales || !w->zero_points || !w->layers || !w->metrics)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         qdqi_whatif_scale(w, i, scales->activations[i].scales[0],
                           qdqi_zero_point(&scales->activations[i], 0));
     for (size_t i = 0; i < n; i++) {
-        enum qdq_code code = make_fake(w, &places[i], scales, &w->fakes.rows[i], err);
+        enum qdq_code code = make_fake(w, &places[i], &w->fakes.rows[i], err);
         if (code)
             return code;
     }
@@ -205,7 +206,7 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
 static size_t
 count_parts(const struct qdqi_whatif *w)
 {
-    const struct qdqi_device *dev = w->job->dev;
+    const struct qdqi_device *dev = w->attempt->context->dev;
     size_t n = w->n_layers / LAYERS_A_PART;
     if ((dev && dev->runs_models) || n == 0)
         return 1;
@@ -217,50 +218,46 @@ count_parts(const struct qdqi_whatif *w)
 static enum qdq_code
 open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
 {
-    struct qdqi_job *job = w->job;
-    const struct qdqi_session_options options = {.dev = job->dev,
+    const struct qdqi_attempt *a = w->attempt;
+    const struct qdqi_session_options options = {.dev = a->context->dev,
                                                  .fakes = &w->fakes,
                                                  .basic = true,
-                                                 .one_thread = qdqi_job_runs_fast(job)};
+                                                 .one_thread =
+                                                     qdqi_attempt_runs_fast(a)};
     struct qdqi_runtime *runtime;
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    enum qdq_code code = qdqi_engine_runtime(a->context->engine, &runtime, err);
     return code ? code : qdqi_parts_open(&w->parts, runtime, &options, err);
 }
 
 static enum qdq_code
-open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
-            struct qdq_error *err)
+open_whatif(struct qdqi_whatif *w, struct qdq_error *err)
 {
-    struct qdqi_job *job = w->job;
+    const struct qdqi_attempt *a = w->attempt;
     struct qdqi_fake_place *places;
     const Onnx__ModelProto *proto;
     size_t n;
     enum qdq_code code;
-    if ((code = qdqi_insert_fakes(job->model, job->plan, scales, job->scratch, &places,
+    if ((code = qdqi_insert_fakes(a->model, a->plan, &a->scales, a->scratch, &places,
                                   &n, &proto, err)) ||
-        (code = make_fakes(w, places, n, scales, err)))
+        (code = make_fakes(w, places, n, err)))
         return code;
-    if ((code = qdqi_parts_split(job->model, proto, count_parts(w), &w->fakes,
-                                 job->scratch, &w->parts, err)))
+    if ((code = qdqi_parts_split(a->model, proto, count_parts(w), &w->fakes, a->scratch,
+                                 &w->parts, err)))
         return code;
     return open_sessions(w, err);
 }
 
 enum qdq_code
-qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
-                struct qdqi_whatif **ret, struct qdq_error *err)
+qdqi_whatif_get(struct qdqi_whatif **whatif, const struct qdqi_attempt *a,
+                struct qdq_error *err)
 {
-    if (!job->whatif) {
-        job->whatif = qdqi_arena_alloc(job->scratch, sizeof *job->whatif);
-        if (!job->whatif)
-            return qdqi_no_memory(err);
-        job->whatif->job = job;
-        enum qdq_code code = open_whatif(job->whatif, scales, err);
-        if (code)
-            return code;
-    }
-    *ret = job->whatif;
-    return QDQ_OK;
+    if (*whatif)
+        return QDQ_OK;
+    *whatif = qdqi_arena_alloc(a->scratch, sizeof **whatif);
+    if (!*whatif)
+        return qdqi_no_memory(err);
+    (*whatif)->attempt = a;
+    return open_whatif(*whatif, err);
 }
 
 void
@@ -270,22 +267,24 @@ qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes)
 }
 
 void
-qdqi_whatif_close(struct qdqi_job *job)
+qdqi_whatif_close(struct qdqi_whatif **whatif, struct qdqi_result *result)
 {
-    if (!job->whatif)
+    struct qdqi_whatif *w = *whatif;
+    if (!w)
         return;
-    job->report->view.what_ifs += job->whatif->runs;
-    qdqi_trials_close(&job->whatif->trials);
-    qdqi_parts_close(&job->whatif->parts);
-    job->whatif = NULL; /* its memory belongs to the arena */
+    result->report->what_ifs += w->runs;
+    qdqi_replay_close(&w->replay);
+    qdqi_parts_close(&w->parts);
+    *whatif = NULL; /* its memory belongs to the arena */
 }
 
 enum qdq_code
-qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code, struct qdq_error *err)
+qdqi_whatif_halve(struct qdqi_whatif **whatif, struct qdqi_attempt *a,
+                  struct qdqi_result *result, enum qdq_code code, struct qdq_error *err)
 {
-    bool ran = job->whatif && job->whatif->runs > 0;
-    qdqi_whatif_close(job);
-    return ran ? qdqi_job_halve(job, code, err) : code;
+    bool ran = *whatif && (*whatif)->runs > 0;
+    qdqi_whatif_close(whatif, result);
+    return ran ? qdqi_attempt_halve(a, code, err) : code;
 }
 
 /* --- switches ------------------------------------------------------------- */
@@ -371,7 +370,7 @@ static enum qdq_code
 switch_to(struct qdqi_whatif *w, const struct qdq_plan *plan, struct qdqi_arena *arena,
           struct qdq_error *err)
 {
-    const struct qdq_plan_view *whole = &w->job->plan->view;
+    const struct qdq_plan_view *whole = &w->attempt->plan->view;
     struct qdqi_map *rows = qdqi_map_new(arena);
     bool ok = rows;
     for (size_t i = 0; ok && i < plan->view.n_tensors; i++)
@@ -406,8 +405,8 @@ choose_by_plan(struct qdqi_whatif *w, const bool *is_float, struct qdqi_arena *a
         if (is_float[i])
             names[n++] = w->layers[i].layer->name;
     if (n == 0)
-        return switch_to(w, w->job->plan, arena, err);
-    enum qdq_code code = qdqi_plan_try(w->job, names, n, arena, &plan, err);
+        return switch_to(w, w->attempt->plan, arena, err);
+    enum qdq_code code = qdqi_plan_leaving(w->attempt, names, n, arena, &plan, err);
     if (!code)
         code = switch_to(w, plan, arena, err);
     qdq_plan_free(&plan);
@@ -457,8 +456,8 @@ qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
 static enum qdq_code
 lend_device(struct qdqi_whatif *w, struct qdq_error *err)
 {
-    const struct qdq_work *work = w->job->work;
-    if (!w->job->dev || !work->wanted || !work->wanted(work->gpu_arg))
+    const struct qdq_work *work = w->attempt->context->work;
+    if (!w->attempt->context->dev || !work->wanted || !work->wanted(work->gpu_arg))
         return QDQ_OK;
     qdqi_parts_close(&w->parts);
     if (!work->regain(work->gpu_arg))
@@ -477,7 +476,7 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
     enum qdq_code code =
         w->stage == QDQ_N_STAGES
             ? QDQ_OK
-            : qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
+            : qdqi_attempt_progress(w->attempt, w->stage, w->done, w->total, err);
     if (code || (code = lend_device(w, err)))
         return code;
     w->runs++;
@@ -488,23 +487,23 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
 /* Adds one run to the metrics. An output whose type or size differs from that of the
    float model gets the worst score. */
 static void
-add_to_metrics(struct qdqi_whatif *w, const struct qdqi_trials *t,
-               const struct qdqi_trial *trial, const struct qdqi_output *outputs)
+add_to_metrics(struct qdqi_whatif *w, const struct qdqi_replay *t,
+               const struct qdqi_replay_batch *batch, const struct qdqi_output *outputs)
 {
     for (size_t i = 0; i < t->n_outputs; i++) {
-        const struct qdqi_kept *f = &trial->outputs[i];
+        const struct qdqi_float_output *f = &batch->outputs[i];
         if (!t->compared[i])
             continue;
         if (outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f->n)
             qdqi_metrics_update(&w->metrics[i], f->data, outputs[i].data, f->n,
-                                trial->samples, f->last);
+                                batch->samples, f->last);
         else
             w->metrics[i].noise = NAN;
     }
 }
 
 static struct qdqi_score
-worst_score(const struct qdqi_whatif *w, const struct qdqi_trials *t)
+worst_score(const struct qdqi_whatif *w, const struct qdqi_replay *t)
 {
     struct qdqi_score score = {INFINITY, NAN};
     for (size_t i = 0; i < t->n_outputs; i++) {
@@ -520,21 +519,21 @@ worst_score(const struct qdqi_whatif *w, const struct qdqi_trials *t)
 }
 
 enum qdq_code
-qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
+qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_replay *t, int64_t samples,
                 bool settled, struct qdqi_score *ret, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
-    struct qdqi_trial *trial;
+    struct qdqi_replay_batch *batch;
     size_t n;
-    enum qdq_code code = qdqi_trials_rewind(t, err);
+    enum qdq_code code = qdqi_replay_rewind(t, err);
     memset(w->metrics, 0, t->n_outputs * sizeof *w->metrics);
-    for (int64_t done = 0; !code && done < samples; done += trial->samples) {
-        if ((code = qdqi_trials_next(t, &trial, &inputs, err)) || !trial)
+    for (int64_t done = 0; !code && done < samples; done += batch->samples) {
+        if ((code = qdqi_replay_next(t, &batch, &inputs, err)) || !batch)
             break;
-        if (!(code = qdqi_whatif_step(w, &trial->memo, settled, inputs, trial->samples,
+        if (!(code = qdqi_whatif_step(w, &batch->memo, settled, inputs, batch->samples,
                                       &outputs, &n, err)))
-            add_to_metrics(w, t, trial, outputs);
+            add_to_metrics(w, t, batch, outputs);
     }
     if (!code)
         *ret = worst_score(w, t);

@@ -8,22 +8,22 @@
 #ifndef QDQI_STAGES_WHATIF_WHATIF_H
 #define QDQI_STAGES_WHATIF_WHATIF_H
 
-#include "stages/job/job.h"
+#include "stages/report/report.h"
 #include "stages/whatif/greedy.h"
 
 struct qdqi_whatif;
-struct qdqi_trials;
+struct qdqi_replay;
 
 /*
- * Sets *ret to the job's what-ifs. The first call opens them with these scales, which
- * are borrowed; every layer is then switched off. They stay open until
- * qdqi_whatif_close(), which adds the number of their runs to the report.
- * RUNTIME_MISSING, RUN_FAILED.
+ * Opens the what-ifs of an attempt that has scales, unless they are open, with every layer
+ * switched off. They stay open until qdqi_whatif_close(), also after a failure, which adds the
+ * number of their runs to the report. The plan and the scales are borrowed. RUNTIME_MISSING,
+ * RUN_FAILED.
  */
-enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
-                              struct qdqi_whatif **ret,
+enum qdq_code qdqi_whatif_get(struct qdqi_whatif **whatif,
+                              const struct qdqi_attempt *attempt,
                               struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_whatif_close(struct qdqi_job *job);
+void qdqi_whatif_close(struct qdqi_whatif **whatif, struct qdqi_result *result);
 /* Bounds the bytes of the outputs of parts that are kept from run to run. */
 void qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes);
 /*
@@ -31,7 +31,9 @@ void qdqi_whatif_keep_at_most(struct qdqi_whatif *w, size_t bytes);
  * closes the what-ifs. Returns QDQ_OK, with err cleared, when the stage can start again
  * from its beginning with half the batch; otherwise it returns `code`.
  */
-enum qdq_code qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code,
+enum qdq_code qdqi_whatif_halve(struct qdqi_whatif **whatif,
+                                struct qdqi_attempt *attempt,
+                                struct qdqi_result *result, enum qdq_code code,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Return the number of layers that the plan quantizes, and layer i of these. */
@@ -66,18 +68,18 @@ void qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples);
  * fewer samples and adds a warning. INVALID_SPEC at `pointer`, the member of the spec
  * that asks for the what-ifs, when no output is float32.
  */
-enum qdq_code qdqi_trials_open(struct qdqi_whatif *w,
+enum qdq_code qdqi_replay_open(struct qdqi_whatif *w,
                                const struct qdqi_feed_options *options,
-                               const char *pointer, struct qdqi_trials **ret,
+                               const char *pointer, struct qdqi_replay **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_trials_close(struct qdqi_trials **trials);
-int64_t qdqi_trials_samples(const struct qdqi_trials *trials);
+void qdqi_replay_close(struct qdqi_replay **replay);
+int64_t qdqi_replay_samples(const struct qdqi_replay *replay);
 /* Returns which samples of the data they are. */
-struct qdqi_feed_options qdqi_trials_options(const struct qdqi_trials *trials);
+struct qdqi_feed_options qdqi_replay_options(const struct qdqi_replay *replay);
 /* Sets *ret to the samples that sensitivity and search share: those of the
    evaluation, but at most as many as the two ask for. The job owns and closes them. */
-enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
-                              struct qdqi_trials **ret,
+enum qdq_code qdqi_replay_get(struct qdqi_whatif *w, const char *pointer,
+                              struct qdqi_replay **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
@@ -85,7 +87,7 @@ enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
  * present switches and scales. `settled` says that the next runs will differ little
  * from this one.
  */
-enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *trials,
+enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_replay *replay,
                               int64_t samples, bool settled, struct qdqi_score *ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -294,7 +294,7 @@ START_TEST(outputs_without_sqnr_count_as_worst)
 END_TEST
 
 static bool
-is_late(void *arg)
+is_time_up(void *arg)
 {
     const struct made_up *m = arg;
     return m->scores >= m->late_at;
@@ -315,7 +315,7 @@ START_TEST(time_ends_it)
                                             .arena = arena,
                                             .arg = &m,
                                             .score = score,
-                                            .is_late = is_late,
+                                            .is_time_up = is_time_up,
                                             .expect = expect};
         m.scores = 0;
         m.late_at = i;

@@ -2,7 +2,7 @@
 /* Rounded weights that are kept while plans are tried. */
 #include "config.h"
 
-#include "stages/job/roundings.h"
+#include "stages/attempt/roundings.h"
 #include "failing.h"
 #include "unit.h"
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/attempt/leave.h"
+
+#include "plan/placement/target.h"
+
+#include <string.h>
+
+/* Returns the spec with an entry that leaves the layers in float; NULL when out of memory. It
+   selects them by name, so it has precedence over all others. */
+static const struct qdq_spec *
+add_entry(const struct qdq_spec *spec, const char *const *names, size_t n,
+          struct qdqi_arena *arena)
+{
+    struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
+    struct qdq_layer_entry *entries =
+        qdqi_arena_array(arena, spec->n_layers + 1, sizeof *entries);
+    if (!copy || !entries)
+        return NULL;
+    if (spec->n_layers)
+        memcpy(entries, spec->layers, spec->n_layers * sizeof *entries);
+    entries[spec->n_layers] = (struct qdq_layer_entry){
+        .by = QDQ_BY_NAME, .names = names, .n_names = n, .is_list = true};
+    *copy = *spec;
+    copy->layers = entries;
+    copy->n_layers = spec->n_layers + 1;
+    return copy;
+}
+
+static bool
+same_layer(const struct qdq_layer *x, const struct qdq_layer *y)
+{
+    if (x->node != y->node || x->n_inputs != y->n_inputs ||
+        x->weight_input != y->weight_input || x->weight_axis != y->weight_axis)
+        return false;
+    for (size_t i = 0; i < x->n_inputs; i++)
+        if (x->quantized_inputs[i] != y->quantized_inputs[i])
+            return false;
+    return true;
+}
+
+/* Returns whether the layer's plan depends on its neighbours', as is the case for
+   layers that only move data. */
+static bool
+follows(const struct qdqi_attempt *a, const struct qdq_layer *layer)
+{
+    const struct qdqi_hooks *hooks = a->spec->target->hooks;
+    return hooks->follows && hooks->follows(layer);
+}
+
+/* Checks that the other layers have the same plan as before. A script of a case sees
+   which layers the spec names and may decide differently because of it. */
+static enum qdq_code
+compare_plans(const struct qdqi_attempt *a, const struct qdq_plan_view *before,
+              const struct qdq_plan_view *after, const struct qdqi_map *names,
+              const char *reason, struct qdq_error *err)
+{
+    for (size_t i = 0; i < before->n_layers && i < after->n_layers; i++) {
+        const struct qdq_layer *old = &before->layers[i], *layer = &after->layers[i];
+        bool same = qdqi_map_get(names, old->name)
+                        ? layer->n_inputs == 0 && layer->weight_input < 0
+                        : follows(a, old) || same_layer(old, layer);
+        if (!same)
+            return qdq_error_set(err, QDQ_CASE_FAILED, QDQ_AT_NODE, old->name,
+                                 "when the layers that stay in float (%s) are named, "
+                                 "the cases plan another thing for '%s'",
+                                 reason, old->name);
+    }
+    return QDQ_OK;
+}
+
+/*
+ * Copies the ranges to the new plan, whose activations are a subset of the old one's.
+ * An activation that shared the range of another one keeps that range, even if it has
+ * its own scale now.
+ */
+static enum qdq_code
+carry_ranges(struct qdqi_attempt *a, const struct qdqi_attempt *from,
+             const struct qdq_plan_view *after, struct qdq_error *err)
+{
+    const struct qdq_plan_view *before = &from->plan->view;
+    const struct qdqi_planned_tensor *rows = from->plan->activations;
+    struct qdqi_map *old = qdqi_map_new(a->scratch);
+    size_t n = after->n_tensors;
+    struct qdqi_range *ranges = qdqi_arena_array(a->arena, n, sizeof *ranges);
+    const char **methods = qdqi_arena_array(a->arena, n, sizeof *methods);
+    bool ok = old && ranges && methods;
+    for (size_t i = 0; ok && i < before->n_tensors; i++)
+        ok = qdqi_map_put(old, before->tensors[i], &from->ranges[rows[i].leader]);
+    if (!ok)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const struct qdqi_range *range = qdqi_map_get(old, after->tensors[i]);
+        if (!range)
+            return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR,
+                                 after->tensors[i],
+                                 "with layers left in float, tensor '%s' is to be "
+                                 "quantized, which was not calibrated",
+                                 after->tensors[i]);
+        ranges[i] = *range;
+        methods[i] = from->methods[range - from->ranges];
+    }
+    a->ranges = ranges;
+    a->methods = methods;
+    return QDQ_OK;
+}
+
+/* Sets the reason of the layers that stay in float. */
+static void
+set_reasons(const struct qdq_plan_view *plan, const struct qdqi_map *names,
+            const char *reason)
+{
+    for (size_t i = 0; i < plan->n_layers; i++)
+        /* the const is cast away: the layer is in the plan's own memory */
+        if (qdqi_map_get(names, plan->layers[i].name))
+            ((struct qdq_layer *)(uintptr_t)&plan->layers[i])->reason = reason;
+}
+
+/* Plans the attempt with the ranges of another one, or of its own. */
+static enum qdq_code
+plan_from(struct qdqi_attempt *a, const struct qdqi_attempt *from,
+          const struct qdqi_left *left, const struct qdqi_map *names,
+          struct qdq_error *err)
+{
+    struct qdq_plan *after = NULL;
+    enum qdq_code code = qdq_plan_make(a->context->engine->catalog, a->model,
+                                       a->planned_by, &after, err);
+    if (!code && left->alone)
+        code =
+            compare_plans(a, &from->plan->view, &after->view, names, left->reason, err);
+    if (!code)
+        code = carry_ranges(a, from, &after->view, err);
+    if (code) {
+        qdq_plan_free(&after);
+        return code;
+    }
+    set_reasons(&after->view, names, left->reason);
+    qdq_plan_free(&a->plan);
+    a->plan = after;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_attempt_leave(struct qdqi_attempt *a, const struct qdqi_left *left,
+                   struct qdq_error *err)
+{
+    struct qdqi_map *names = qdqi_map_new(a->scratch);
+    bool ok = names;
+    for (size_t i = 0; ok && i < left->n; i++)
+        ok = qdqi_map_put(names, left->names[i], a);
+    const struct qdq_spec *spec =
+        ok ? add_entry(a->planned_by, left->names, left->n, a->arena) : NULL;
+    if (!spec)
+        return qdqi_no_memory(err);
+    a->planned_by = spec;
+    return plan_from(a, a->plan ? a : a->base, left, names, err);
+}
+
+enum qdq_code
+qdqi_plan_leaving(const struct qdqi_attempt *a, const char *const *names, size_t n,
+                  struct qdqi_arena *arena, struct qdq_plan **ret,
+                  struct qdq_error *err)
+{
+    const struct qdq_spec *spec = add_entry(a->planned_by, names, n, arena);
+    return spec ? qdq_plan_make(a->context->engine->catalog, a->model, spec, ret, err)
+                : qdqi_no_memory(err);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans in which further layers stay in float, exactly as they will be made when the frozen spec
+   is run: by an additional entry of the spec. */
+#ifndef QDQI_STAGES_ATTEMPT_LEAVE_H
+#define QDQI_STAGES_ATTEMPT_LEAVE_H
+
+#include "stages/attempt/attempt.h"
+
+/* Layers that are to stay in float. */
+struct qdqi_left {
+    const char *const *names; /* must live as long as the attempt */
+    size_t n;
+    const char *reason; /* a literal */
+    /* Layers that only follow their neighbours may follow these; the others must keep their
+       plan. Else all may change, so that no integers are left between layers in float. */
+    bool alone;
+};
+
+/*
+ * Plans the attempt, or plans it again, with these layers in float. It takes over the ranges
+ * that it had, or that its base has. An old plan is freed: nothing may refer to it any more.
+ * CASE_FAILED where the plan of other layers changes and may not; NOT_OBSERVED where the plan
+ * has an activation that the one before has not.
+ */
+enum qdq_code qdqi_attempt_leave(struct qdqi_attempt *attempt,
+                                 const struct qdqi_left *left,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Makes the plan in which these layers stay in float, too. The plan refers to the arena. */
+enum qdq_code qdqi_plan_leaving(const struct qdqi_attempt *attempt,
+                                const char *const *names, size_t n,
+                                struct qdqi_arena *arena, struct qdq_plan **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/candidates/comparer.h"
+
+#include "files/data/file.h"
+#include "stages/evaluate/deployed_first.h"
+#include "stages/evaluate/classes.h"
+#include "stages/evaluate/deployed.h"
+#include "stages/evaluate/last_candidate.h"
+#include "stages/evaluate/metrics.h"
+#include "stages/evaluate/reference.h"
+#include "stages/profile/pace.h"
+#include "qdq/targets.h"
+#include "transform/rewrite/insert.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct qdqi_comparer {
+    const struct qdqi_context *context;
+    struct qdqi_arena *arena;
+    struct qdqi_feed_options options;
+    struct qdqi_feed *feed;
+    enum qdq_stage stage;
+    bool plain;             /* it judges as deployed; else by the literal arithmetic */
+    const char *lost;       /* why it does not any more; NULL: it does, or never did */
+    double top1, agreement; /* as last judged */
+    struct qdqi_candidate_cost cost;
+    struct qdqi_pace *pace;           /* NULL: latencies are not asked for */
+    int fd;                           /* the candidate's file */
+    struct qdqi_reference *reference; /* the comparer's runs are among its own, */
+    size_t first_run;                 /* from this one on */
+    size_t n_outputs, n_runs;
+    struct qdqi_metrics *metrics;
+    bool *differs; /* by output: its size differs in a run of this candidate */
+    bool *skips; /* by output: it did in that of another one, judged by other outputs */
+    int64_t samples;
+    uint64_t done, total;
+};
+
+/* --- the float model ------------------------------------------------------- */
+
+static enum qdq_code
+report_progress(struct qdqi_comparer *c, int64_t samples, struct qdq_error *err)
+{
+    c->done += (uint64_t)samples;
+    if (c->stage == QDQ_N_STAGES)
+        return QDQ_OK;
+    return qdqi_context_progress(c->context, c->stage, c->done,
+                                 c->total > c->done ? c->total : c->done, err);
+}
+
+static enum qdq_code
+rewind_feed(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+            struct qdq_error *err)
+{
+    qdqi_feed_close(&c->feed);
+    return qdqi_feed_open(&a->fixed, c->context->dataset, &c->options, &c->feed, err);
+}
+
+static enum qdq_code
+on_run(void *arg, int64_t samples, struct qdq_error *err)
+{
+    return report_progress(arg, samples, err);
+}
+
+/* Runs the float model with the samples of the comparer, and for a recipe with all samples of the
+   evaluation, if the comparer's are among them. */
+static enum qdq_code
+run_float(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    struct qdqi_reference_runs runs = {.samples = c->options,
+                                       .needed = qdqi_feed_samples(c->feed),
+                                       .most = SIZE_MAX,
+                                       .ran = on_run,
+                                       .arg = c};
+    const size_t own = (size_t)qdqi_feed_runs(c->feed);
+    if (c->stage == QDQ_STAGE_RECIPE && runs.needed == (int64_t)own)
+        qdqi_deployed_first_widen(a, qdqi_feed_available(c->feed), &runs);
+    enum qdq_code code = qdqi_reference_open(a, &runs, &c->reference, err);
+    if (code)
+        return code;
+    const size_t first = (size_t)(c->options.first - runs.samples.first);
+    const size_t kept = c->reference->n_runs - first;
+    c->first_run = first;
+    c->n_runs = own < kept ? own : kept;
+    for (size_t i = 0; i < c->n_runs; i++)
+        c->samples += c->reference->run_samples[first + i];
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_comparer(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+              struct qdq_error *err)
+{
+    enum qdq_code code = rewind_feed(c, a, err);
+    if (code)
+        return code;
+    c->n_outputs = a->model->info.n_outputs;
+    c->metrics = qdqi_arena_array(c->arena, c->n_outputs + 1, sizeof *c->metrics);
+    c->differs = qdqi_arena_array(c->arena, c->n_outputs + 1, sizeof *c->differs);
+    c->skips = qdqi_arena_array(c->arena, c->n_outputs + 1, sizeof *c->skips);
+    if (!c->metrics || !c->differs || !c->skips)
+        return qdqi_no_memory(err);
+    c->fd = qdqi_file_open_temporary();
+    if (c->fd < 0)
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "opening a temporary file: %s", strerror(errno));
+    return run_float(c, a, err);
+}
+
+enum qdq_code
+qdqi_comparer_open(const struct qdqi_attempt *a,
+                   const struct qdqi_feed_options *options, enum qdq_stage stage,
+                   struct qdqi_comparer **ret, struct qdq_error *err)
+{
+    struct qdqi_comparer *c = calloc(1, sizeof *c);
+    if (!c)
+        return qdqi_no_memory(err);
+    *c = (struct qdqi_comparer){.context = a->context,
+                                .arena = qdqi_arena_new(),
+                                .options = *options,
+                                .stage = stage,
+                                .plain = qdqi_deployed_runs(a->context),
+                                .fd = -1};
+    enum qdq_code code = c->arena ? open_comparer(c, a, err) : qdqi_no_memory(err);
+    if (code)
+        qdqi_comparer_close(&c);
+    else
+        *ret = c;
+    return code;
+}
+
+void
+qdqi_comparer_close(struct qdqi_comparer **comparer)
+{
+    struct qdqi_comparer *c = *comparer;
+    if (!c)
+        return;
+    if (c->stage == QDQ_STAGE_RECIPE)
+        qdqi_last_candidate_keep_reference(c->context, &c->reference);
+    qdqi_reference_close(&c->reference);
+    if (c->fd >= 0)
+        close(c->fd);
+    qdqi_pace_close(&c->pace);
+    qdqi_feed_close(&c->feed);
+    qdqi_arena_free(&c->arena);
+    free(c);
+    *comparer = NULL;
+}
+
+double
+qdqi_comparer_top1(const struct qdqi_comparer *c)
+{
+    return c->top1;
+}
+
+double
+qdqi_comparer_agreement(const struct qdqi_comparer *c)
+{
+    return c->agreement;
+}
+
+int64_t
+qdqi_comparer_samples(const struct qdqi_comparer *c)
+{
+    return c->samples;
+}
+
+enum qdq_code
+qdqi_comparer_measure_latency(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+                              struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    if (c->pace)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_pace_open(a, &c->pace, &why);
+    if (code == QDQ_JUDGE_GONE)
+        return qdqi_pace_open(a, &c->pace, err);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
+}
+
+struct qdqi_candidate_cost
+qdqi_comparer_cost(const struct qdqi_comparer *c)
+{
+    return c->cost;
+}
+
+void
+qdqi_comparer_expect(struct qdqi_comparer *c, uint64_t samples)
+{
+    c->total = c->done + samples;
+}
+
+enum qdq_code
+qdqi_comparer_advance(struct qdqi_comparer *c, int64_t samples, struct qdq_error *err)
+{
+    return report_progress(c, samples, err);
+}
+
+enum qdq_code
+qdqi_comparer_conclude(const struct qdqi_comparer *c, const struct qdqi_attempt *a,
+                       struct qdq_error *err)
+{
+    return !c->lost ? QDQ_OK
+                    : qdqi_attempt_warn(a, err, "judged_literally", NULL,
+                                        "some candidates were compared by the literal "
+                                        "arithmetic, and not as deployed: %s",
+                                        c->lost);
+}
+
+/* --- a candidate ----------------------------------------------------------- */
+
+static enum qdq_code
+write_candidate(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+                struct qdq_error *err)
+{
+    const struct qdqi_destination destination = {
+        .fd = c->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_edited edited;
+    struct qdqi_written written;
+    enum qdq_code code = arena ? qdqi_insert_pairs(a->model, a->plan, &a->scales, NULL,
+                                                   0, arena, &edited, err)
+                               : qdqi_no_memory(err);
+    if (!code)
+        code = qdqi_model_write_result(a->model, &edited, &destination, &written, err);
+    if (!code)
+        c->cost.bytes = written.model + written.data;
+    qdqi_arena_free(&arena);
+    return code;
+}
+
+/* Opens a candidate as it would be deployed, or with the literal arithmetic. */
+static enum qdq_code
+open_candidate(struct qdqi_comparer *c, const struct qdq_model *model,
+               struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    const struct qdqi_deploy_options options = {.literal = !c->plain, .traced = true};
+    enum qdq_code code =
+        c->plain ? qdqi_deployed_runtime(c->context, &deploy, err)
+                 : qdqi_engine_deploy_literal(c->context->engine, &deploy, err);
+    return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
+}
+
+static void
+compare(struct qdqi_comparer *c, size_t run, const struct qdqi_output *outputs,
+        size_t n, int64_t samples)
+{
+    const struct qdqi_kept_output *f =
+        qdqi_reference_run(c->reference, c->first_run + run);
+    for (size_t i = 0; i < n && i < c->n_outputs; i++) {
+        if (!f[i].data || outputs[i].dtype != QDQI_FLOAT32)
+            continue;
+        if (outputs[i].n == f[i].n)
+            qdqi_metrics_update(&c->metrics[i], f[i].data, outputs[i].data, f[i].n,
+                                samples, (size_t)f[i].last);
+        else
+            c->differs[i] = true;
+    }
+}
+
+/* Leaves the outputs whose sizes differ out, of this candidate and of later ones, so that
+   the same outputs judge all. Returns false if none is left to judge by. */
+static bool
+leave_out_differing(struct qdqi_comparer *c)
+{
+    bool any = false, differs = false;
+    for (size_t i = 0; i < c->n_outputs; i++) {
+        differs = differs || c->differs[i];
+        any = any || (c->metrics[i].samples > 0 && !c->differs[i] && !c->skips[i]);
+    }
+    for (size_t i = 0; any && i < c->n_outputs; i++)
+        c->skips[i] = c->skips[i] || c->differs[i];
+    return any || !differs;
+}
+
+static double
+worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
+{
+    double worst = INFINITY;
+    struct qdq_output_report figures;
+    c->top1 = c->agreement = NAN;
+    if (!leave_out_differing(c))
+        return -INFINITY;
+    for (size_t i = 0; i < c->n_outputs; i++) {
+        if (c->metrics[i].samples == 0 || c->skips[i])
+            continue;
+        qdqi_metrics_finish(&c->metrics[i], NULL, &figures);
+        if (isnan(figures.sqnr_db))
+            return -INFINITY;
+        worst = fmin(worst, figures.sqnr_db);
+        c->agreement = fmin(c->agreement, figures.top1_agreement);
+        if (qdqi_output_may_list_classes(a->model, i))
+            c->top1 = fmin(c->top1, figures.top1_agreement);
+    }
+    return worst;
+}
+
+static enum qdq_code
+run_candidate(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+              const struct qdqi_deployed_model *candidate, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    int64_t samples;
+    size_t n;
+    enum qdq_code code = rewind_feed(c, a, err);
+    for (size_t run = 0; !code && run < c->n_runs; run++) {
+        if ((code = qdqi_feed_next(c->feed, &inputs, &samples, err)) ||
+            (code = qdqi_deployed_model_run(candidate, inputs, a->model->info.n_inputs,
+                                            &outputs, &n, NULL, err)))
+            break;
+        compare(c, run, outputs, n, samples);
+        c->cost.samples += samples;
+        code = report_progress(c, samples, err);
+    }
+    return code;
+}
+
+/* Judges the candidate that was written, which may stay open. */
+static enum qdq_code
+compare_once(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+             struct qdq_model **model, struct qdq_error *err)
+{
+    struct qdqi_deployed_model candidate = {0};
+    memset(c->metrics, 0, c->n_outputs * sizeof *c->metrics);
+    memset(c->differs, 0, c->n_outputs * sizeof *c->differs);
+    c->cost.samples = 0;
+    enum qdq_code code = open_candidate(c, *model, &candidate, err);
+    if (!code)
+        code = run_candidate(c, a, &candidate, err);
+    if (!code && c->pace)
+        code = qdqi_pace_measure(c->pace, *model, &c->cost.latency_ratio, err);
+    if (!code)
+        qdqi_last_candidate_keep(c->context, model, &candidate);
+    qdqi_deployed_model_close(&candidate);
+    return code;
+}
+
+/* Judges the candidate by another process in the place of one that is gone. */
+static enum qdq_code
+compare_again(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+              struct qdq_model **model, struct qdq_error *err)
+{
+    const bool paced = c->pace != NULL;
+    qdqi_pace_close(&c->pace);
+    enum qdq_code code = paced ? qdqi_pace_open(a, &c->pace, err) : QDQ_OK;
+    return code ? code : compare_once(c, a, model, err);
+}
+
+/* Judges the candidate as deployed, or else by the literal arithmetic from now on. */
+static enum qdq_code
+compare_anyhow(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+               struct qdq_model **model, struct qdq_error *err)
+{
+    struct qdq_error first = {0}, second = {0};
+    enum qdq_code code = compare_once(c, a, model, &first);
+    const struct qdq_error *why = &first;
+    if (code == QDQ_JUDGE_GONE) {
+        code = compare_again(c, a, model, &second);
+        why = &second;
+    }
+    if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && c->plain)) {
+        c->plain = false;
+        qdqi_pace_close(&c->pace);
+        c->lost = qdqi_arena_strdup(c->arena, why->text);
+        return c->lost ? compare_once(c, a, model, err) : qdqi_no_memory(err);
+    }
+    return code ? qdq_error_set(err, code, why->kind, why->where, "%s", why->text)
+                : QDQ_OK;
+}
+
+/* Writes a candidate into the file, in the place of the one before. */
+static enum qdq_code
+write_next(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+           struct qdq_model **ret, struct qdq_error *err)
+{
+    qdqi_last_candidate_drop(c->context);
+    enum qdq_code code = write_candidate(c, a, err);
+    return code ? code : qdq_model_open(c->fd, ret, err);
+}
+
+enum qdq_code
+qdqi_comparer_run(struct qdqi_comparer *c, const struct qdqi_attempt *a, double *ret_db,
+                  struct qdq_error *err)
+{
+    struct qdq_model *model = NULL;
+    struct qdq_error why = {0};
+    c->cost = (struct qdqi_candidate_cost){.latency_ratio = NAN};
+    enum qdq_code code = write_next(c, a, &model, &why);
+    if (!code)
+        code = compare_anyhow(c, a, &model, &why);
+    qdq_model_free(&model);
+    *ret_db = code ? -INFINITY : worst_output(c, a);
+    if (code == QDQ_RUN_FAILED && c->plain)
+        return qdqi_deployed_check_given(c->context, err);
+    return code && code != QDQ_RUN_FAILED
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+               : QDQ_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judges candidates as they would be deployed: each is written, opened by a plain session
+ * of the target's runtime and compared with the float model on the same few samples.
+ * Where the target's kernels do not run here, it is the literal arithmetic that judges.
+ */
+#ifndef QDQI_STAGES_CANDIDATES_COMPARER_H
+#define QDQI_STAGES_CANDIDATES_COMPARER_H
+
+#include "stages/attempt/attempt.h"
+
+struct qdqi_comparer;
+
+/* Runs the float model with these samples and keeps its outputs, or those of fewer
+   samples if they would take more than 256 MiB. RUNTIME_MISSING, RUN_FAILED. */
+enum qdq_code qdqi_comparer_open(const struct qdqi_attempt *attempt,
+                                 const struct qdqi_feed_options *options,
+                                 enum qdq_stage stage, struct qdqi_comparer **ret,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_comparer_close(struct qdqi_comparer **comparer);
+int64_t qdqi_comparer_samples(const struct qdqi_comparer *comparer);
+/* Sets the number of samples that are expected to run, for reports of progress. */
+void qdqi_comparer_expect(struct qdqi_comparer *comparer, uint64_t samples);
+/* Adds samples that something else ran in the comparer's stage to the progress. CANCELLED. */
+enum qdq_code qdqi_comparer_advance(struct qdqi_comparer *comparer, int64_t samples,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Judges an attempt that has scales: *ret_db is the SQNR of the worst float32 output. An output
+   whose number of elements differs from that of the float model is left out from then on.
+   *ret_db is -INFINITY for a candidate that the runtime cannot run, and for one that has no
+   other output. A process that judges and has ended is replaced once in a job; without another
+   one the literal arithmetic judges from then on. CANNOT_LOAD if the runtime cannot load the
+   model that was given either. */
+enum qdq_code qdqi_comparer_run(struct qdqi_comparer *comparer,
+                                const struct qdqi_attempt *attempt, double *ret_db,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* The costs of a candidate. */
+struct qdqi_candidate_cost {
+    uint64_t bytes;       /* of the file as it was written; 0: it was not */
+    double latency_ratio; /* of its time to the float model's; NAN: not measured */
+    int64_t samples;      /* that were run to judge it */
+};
+
+/* Warns where the literal arithmetic took over from a runtime that was lost. */
+enum qdq_code qdqi_comparer_conclude(const struct qdqi_comparer *comparer,
+                                     const struct qdqi_attempt *attempt,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Asks for latencies of all candidates from now on. RUNTIME_MISSING, RUN_FAILED, JUDGE_GONE. */
+enum qdq_code qdqi_comparer_measure_latency(struct qdqi_comparer *comparer,
+                                            const struct qdqi_attempt *attempt,
+                                            struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the cost of the candidate that was judged last. */
+struct qdqi_candidate_cost qdqi_comparer_cost(const struct qdqi_comparer *comparer);
+
+/* Returns the top-1 agreement of the worst output that may list classes, as last judged;
+   NAN: there is none. */
+double qdqi_comparer_top1(const struct qdqi_comparer *comparer);
+
+/* Returns the top-1 agreement of the worst output, whatever it lists, as last judged; NAN:
+   no output has rows of two or more. */
+double qdqi_comparer_agreement(const struct qdqi_comparer *comparer);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/evaluate/output_figures.h"
+
+#include "stages/evaluate/classes.h"
+
+#include <string.h>
+
+const char qdqi_other_size[] =
+    "it has other numbers of elements in float and quantized";
+
+bool
+qdqi_output_figures_init(struct qdqi_output_figures *j, struct qdqi_arena *arena,
+                         size_t n)
+{
+    j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
+    j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
+    j->why = qdqi_arena_array(arena, n, sizeof *j->why);
+    return j->metrics && j->measured && j->why;
+}
+
+bool
+qdqi_is_known_and_not_float(enum qdqi_dtype dtype)
+{
+    const char *name = qdqi_dtype_name((int)dtype);
+    return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
+}
+
+/* Returns the reason why an output of one run cannot be compared, or NULL. */
+static const char *
+difference_of(const struct qdqi_output *f, const struct qdqi_output *q)
+{
+    if (qdqi_is_known_and_not_float(f->dtype))
+        return "it holds no floating-point numbers";
+    if (f->dtype != QDQI_FLOAT32 || q->dtype != QDQI_FLOAT32)
+        return "it is of a type that is not compared";
+    return f->n == q->n ? NULL : qdqi_other_size;
+}
+
+void
+qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output *f,
+                        const struct qdqi_output *q, size_t n, int64_t samples)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *why = difference_of(&f[i], &q[i]);
+        if (why) {
+            to->why[i] = why;
+            continue;
+        }
+        size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
+        qdqi_metrics_update(&to->metrics[i], f[i].data, q[i].data, f[i].n, samples,
+                            last);
+        to->measured[i] = true;
+    }
+}
+
+enum qdq_code
+qdqi_output_figures_finish(const struct qdqi_attempt *a,
+                           const struct qdqi_output_figures *from,
+                           const struct qdq_output_report **ret, size_t *ret_n,
+                           struct qdq_error *err)
+{
+    const struct qdq_model_info *info = &a->model->info;
+    struct qdq_output_report *outputs =
+        qdqi_arena_array(a->arena, info->n_outputs, sizeof *outputs);
+    if (!outputs)
+        return qdqi_no_memory(err);
+    *ret_n = 0;
+    for (size_t i = 0; i < info->n_outputs; i++) {
+        if (!from->measured[i] || from->why[i])
+            continue;
+        struct qdq_output_report *output = &outputs[(*ret_n)++];
+        qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
+        output->lacks_classes = !qdqi_output_may_list_classes(a->model, i);
+    }
+    *ret = outputs;
+    return QDQ_OK;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The float and the quantized model as they are timed side by side. */
+#ifndef QDQI_STAGES_PROFILE_TIMED_MODELS_H
+#define QDQI_STAGES_PROFILE_TIMED_MODELS_H
+
+#include "stages/report/report.h"
+
+/* The float model with the precision that the runtime chooses by itself. */
+enum { QDQI_SIDE_DEFAULT = QDQ_N_SIDES, QDQI_MOST_SIDES };
+
+struct qdqi_timed_models {
+    const struct qdqi_attempt *attempt;
+    struct qdqi_result *result;
+    struct qdqi_deploy deploy;
+    struct qdq_model *quantized; /* the result as it was written */
+    struct qdqi_deployed_model models[QDQI_MOST_SIDES];
+    int n; /* QDQI_MOST_SIDES where that precision is not float32, else one fewer */
+    struct qdqi_feed *feed;
+    const struct qdqi_input *inputs; /* of the first run; the feed owns them */
+    int64_t batch;                   /* samples in it */
+};
+
+/* Opens both models in the runtime of the target, or in ONNX Runtime where that is not
+   there, with the threads that the spec's profile asks for. `data` must outlive the models.
+   Close them also after a failure. */
+enum qdq_code qdqi_timed_models_open(struct qdqi_timed_models *models,
+                                     struct qdq_dataset *data,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_timed_models_close(struct qdqi_timed_models *models);
+
+/* Runs one model once; *ret_ms is the wall time. */
+enum qdq_code qdqi_timed_models_run(struct qdqi_timed_models *models, int side,
+                                    double *ret_ms,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Runs both models again with the runtime's profiler and adds its figures. Where the
+   profiler cannot write its file, a warning says so. */
+enum qdq_code qdqi_timed_models_trace(struct qdqi_timed_models *models,
+                                      struct qdq_profile *ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/report/report.h"
+
+#include "ground/base/host.h"
+#include "stages/report/histograms.h"
+#include "plan/placement/rules.h"
+#include "qdq/targets.h"
+
+/* Copies the spec, because the report outlives the caller's. The copy has room for
+   `more` ranges behind those that were given. */
+static struct qdq_spec *
+copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
+          struct qdq_given_range **ret_ranges)
+{
+    struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
+    const struct qdq_calibration_spec *c = &spec->calibration;
+    size_t n = c->n_ranges;
+    struct qdq_given_range *ranges = qdqi_arena_array(arena, n + more, sizeof *ranges);
+    struct qdq_dim_value *dims = qdqi_arena_array(arena, c->n_dims, sizeof *dims);
+    struct qdq_random_input *random =
+        qdqi_arena_array(arena, c->n_random, sizeof *random);
+    if (!copy || !ranges || !dims || !random)
+        return NULL;
+    *copy = *spec;
+    copy->calibration.ranges = ranges;
+    copy->calibration.method = qdqi_arena_strdup(arena, spec->calibration.method);
+    for (size_t i = 0; i < n; i++) {
+        ranges[i] = spec->calibration.ranges[i];
+        ranges[i].tensor = qdqi_arena_strdup(arena, ranges[i].tensor);
+        if (!ranges[i].tensor)
+            return NULL;
+    }
+    *ret_ranges = ranges;
+    copy->calibration.dims = dims;
+    copy->calibration.random = random;
+    for (size_t i = 0; i < c->n_dims; i++) {
+        dims[i] = c->dims[i];
+        if (!(dims[i].symbol = qdqi_arena_strdup(arena, dims[i].symbol)))
+            return NULL;
+    }
+    for (size_t i = 0; i < c->n_random; i++) {
+        random[i] = c->random[i];
+        if (!(random[i].input = qdqi_arena_strdup(arena, random[i].input)))
+            return NULL;
+    }
+    return copy->calibration.method ? copy : NULL;
+}
+
+/* Adds the ranges of planned activations for which none was given. */
+static enum qdq_code
+add_found_ranges(const struct qdqi_attempt *a, struct qdq_calibration_spec *c,
+                 struct qdq_given_range *ranges, struct qdq_error *err)
+{
+    struct qdqi_map *given = qdqi_map_new(a->scratch);
+    if (!given)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->n_ranges; i++)
+        if (!qdqi_map_put(given, ranges[i].tensor, &ranges[i]))
+            return qdqi_no_memory(err);
+    for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
+        const char *tensor = a->plan->view.tensors[i];
+        if (!qdqi_map_get(given, tensor))
+            ranges[c->n_ranges++] =
+                (struct qdq_given_range){tensor, a->ranges[i].min, a->ranges[i].max};
+    }
+    return QDQ_OK;
+}
+
+/* Returns the id of the data that the ranges come from: the job's data if it
+   calibrated with them, or else the source that the spec names. */
+static const char *
+source_of(const struct qdqi_attempt *a)
+{
+    const char *known = a->spec->calibration.source;
+    return known && a->calibrated.samples == 0 ? known : a->context->work->dataset_id;
+}
+
+/* Clears the questions that only this job answers. The answers are in other members
+   of the frozen spec. */
+static void
+clear_questions(struct qdq_spec *frozen)
+{
+    struct qdq_spec none;
+    qdq_spec_init(&none);
+    frozen->search = none.search;
+    if (frozen->recipe >= QDQ_RECIPE_AUTO)
+        frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
+    frozen->recipe_sqnr_db = none.recipe_sqnr_db;
+    frozen->recipe_top1_agreement = none.recipe_top1_agreement;
+    frozen->recipe_size_ratio = none.recipe_size_ratio;
+    frozen->recipe_latency_ratio = none.recipe_latency_ratio;
+    frozen->recipe_seconds = none.recipe_seconds;
+    frozen->sensitivity_samples = none.sensitivity_samples;
+    frozen->sensitivity_seconds = none.sensitivity_seconds;
+    frozen->calibration.max_seconds = none.calibration.max_seconds;
+    frozen->evaluate_seconds = none.evaluate_seconds;
+    frozen->profile = none.profile;
+}
+
+enum qdq_code
+qdqi_report_freeze(const struct qdqi_attempt *a, const struct qdqi_result *result,
+                   const char **ret_source, struct qdq_error *err)
+{
+    struct qdq_given_range *ranges = NULL;
+    struct qdq_spec *frozen =
+        copy_spec(result->arena, a->planned_by, a->plan->view.n_tensors, &ranges);
+    const char *source = source_of(a);
+    *ret_source = source ? qdqi_arena_strdup(result->arena, source) : NULL;
+    if (!frozen || (source && !*ret_source))
+        return qdqi_no_memory(err);
+    enum qdq_code code = add_found_ranges(a, &frozen->calibration, ranges, err);
+    if (code)
+        return code;
+    frozen->calibration.source = *ret_source;
+    clear_questions(frozen);
+    result->report->frozen = frozen;
+    return QDQ_OK;
+}
+
+/* Returns why the spec has its host. A worker sees only the effective spec, in which
+   this processor's class looks the same whether it was asked for or not. */
+static const char *
+host_reason(enum qdq_host host)
+{
+    if (host == QDQ_HOST_UNSTATED)
+        return "the spec is a frozen one of version 0.1, which states no host";
+    return host == qdqi_host_here() ? "it is the class of this processor"
+                                    : "the spec asks for it";
+}
+
+/* Reports the class of processors, and the rules that depend on it. */
+static enum qdq_code
+report_host(const struct qdqi_attempt *a, const struct qdqi_result *result,
+            struct qdq_error *err)
+{
+    struct qdq_report *r = result->report;
+    const struct qdq_spec *spec = a->spec;
+    const struct qdqi_host_row *row = qdqi_host_row(spec->host);
+    struct qdq_rule_report *rules =
+        qdqi_arena_array(result->arena, spec->target->n_rules, sizeof *rules);
+    char processor[64];
+    qdqi_host_processor(processor, sizeof processor);
+    r->host = (struct qdq_host_report){row ? row->name : NULL, host_reason(spec->host),
+                                       qdqi_arena_strdup(result->arena, processor)};
+    if (!rules || !r->host.processor)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < spec->target->n_rules; i++) {
+        bool on;
+        const char *reason = qdqi_rule_reason(spec, (int)i, &on);
+        if (reason)
+            rules[r->n_rules++] = (struct qdq_rule_report){
+                .id = spec->target->rules[i].id, .reason = reason, .on = on};
+    }
+    r->rules = rules;
+    return QDQ_OK;
+}
+
+/* Reports the graph that was planned. Nodes of all nested graphs are in it. */
+static enum qdq_code
+report_edges(const struct qdqi_attempt *a, const struct qdqi_result *result,
+             struct qdq_error *err)
+{
+    struct qdq_report *r = result->report;
+    const struct qdqi_graph *graph = &a->model->graph;
+    size_t room = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        room += graph->nodes[i].proto->n_input;
+    struct qdq_edge *edges = qdqi_arena_array(result->arena, room, sizeof *edges);
+    if (!edges)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        for (size_t k = 0; k < node->proto->n_input; k++) {
+            const struct qdqi_tensor *tensor = node->inputs[k];
+            if (tensor && tensor->producer >= 0)
+                edges[r->n_edges++] = (struct qdq_edge){
+                    graph->nodes[tensor->producer].name, node->name, tensor->name};
+        }
+    }
+    r->edges = edges;
+    return QDQ_OK;
+}
+
+static void
+add_rows(const struct qdqi_attempt_rows *from, struct qdq_report *to)
+{
+    to->equalization = from->equalization;
+    to->n_equalization = from->n_equalization;
+    to->smoothing = from->smoothing;
+    to->n_smoothing = from->n_smoothing;
+    to->tensors = from->tensors;
+    to->n_tensors = from->n_tensors;
+    to->weights = from->weights;
+    to->n_weights = from->n_weights;
+    to->floats = from->floats;
+}
+
+enum qdq_code
+qdqi_report_fill(const struct qdqi_attempt *a, const struct qdqi_result *result,
+                 struct qdq_error *err)
+{
+    struct qdq_report *r = result->report;
+    const struct qdq_work *work = a->context->work;
+    struct qdq_given_range *ranges;
+    r->model = &a->context->original->info;
+    r->dataset_id =
+        work->dataset_id ? qdqi_arena_strdup(result->arena, work->dataset_id) : NULL;
+    r->calibration_samples = a->calibrated.samples - a->calibrated.skipped;
+    r->inferences = a->calibrated.inferences;
+    r->reused = a->calibrated.reused;
+    r->spec = copy_spec(result->arena, a->context->asked, 0, &ranges);
+    r->device = a->context->device;
+    r->plan = &a->plan->view;
+    r->size_before = qdqi_model_bytes(a->context->original);
+    r->warnings = a->warnings->list.rows;
+    r->n_warnings = a->warnings->list.n;
+    add_rows(&a->rows, r);
+    if (!r->spec || (work->dataset_id && !r->dataset_id))
+        return qdqi_no_memory(err);
+    enum qdq_code code = report_edges(a, result, err);
+    if (!code)
+        code = qdqi_report_histograms(a, result, err);
+    return code ? code : report_host(a, result, err);
+}
+
+struct qdqi_report *
+qdqi_report_new(void)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_report *report = arena ? qdqi_arena_alloc(arena, sizeof *report) : NULL;
+    if (report)
+        report->arena = arena;
+    else
+        qdqi_arena_free(&arena);
+    return report;
+}
+
+void
+qdq_report_free(struct qdq_report **report)
+{
+    if (!report || !*report)
+        return;
+    struct qdqi_report *r = (struct qdqi_report *)*report;
+    qdqi_attempt_free(&r->attempt);
+    qdq_model_free(&r->model);
+    struct qdqi_arena *arena = r->arena; /* the report itself is in the arena */
+    qdqi_arena_free(&arena);
+    *report = NULL;
+}
