@@ -36,19 +36,22 @@ check_PROGRAMS += \
 	tests/unit/engine/test_select \
 	tests/unit/engine/test_simd \
 	tests/unit/engine/test_skeleton \
+	tests/unit/engine/test_stage_warnings \
 	tests/unit/engine/test_tasks \
 	tests/unit/engine/test_twin \
 	tests/unit/engine/test_weights
 
 # The judging process and its messages, with a library in OpenVINO's place.
 check_PROGRAMS += tests/unit/deploy/test_lost_judge tests/unit/deploy/test_own_precision \
-	tests/unit/deploy/test_wire
+	tests/unit/deploy/test_trials tests/unit/deploy/test_wire
+tests_unit_deploy_test_trials_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=qdqi_choose_scales
 check_LTLIBRARIES += tests/unit/deploy/libfake_openvino.la
 tests_unit_deploy_libfake_openvino_la_SOURCES = tests/unit/deploy/fake_openvino.c
 tests_unit_deploy_libfake_openvino_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-rpath $(abs_builddir)
 EXTRA_tests_unit_deploy_test_lost_judge_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 EXTRA_tests_unit_deploy_test_own_precision_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
+EXTRA_tests_unit_deploy_test_trials_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 EXTRA_tests_unit_deploy_test_wire_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 
 # This program has one target more than the library: it is built with its own list of targets.

@@ -63,8 +63,8 @@ END_TEST
 static Suite *
 suite(void)
 {
-    Suite *s = suite_create("enough");
-    TCase *t = tcase_create("enough");
+    Suite *s = suite_create("sample_choice");
+    TCase *t = tcase_create("sample_choice");
     tcase_add_loop_test(t, large_outputs_need_fewer_samples, 0,
                         sizeof rows / sizeof *rows);
     suite_add_tcase(s, t);

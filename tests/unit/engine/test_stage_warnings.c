@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Warnings by stage: a stage that is repeated replaces its own, and an attempt that takes the
+   place of another one goes on with that one's. */
+#include "config.h"
+#include "unit.h"
+
+#include "stages/attempt/warnings.h"
+
+static struct qdqi_arena *arena;
+
+static void
+add(struct qdqi_stage_warnings *w, enum qdq_stage stage, const char *code)
+{
+    const struct qdq_warning warning = {
+        .code = code, .detail = "detail", .node = "node", .rule = "rule"};
+    w->stage = stage;
+    ck_assert_int_eq(qdqi_stage_warnings_add(w, &warning, NULL), QDQ_OK);
+}
+
+/* Checks the codes, each of one letter. */
+static void
+check(const struct qdqi_stage_warnings *w, const char *codes)
+{
+    char text[64] = "";
+    ck_assert_uint_lt(w->list.n, sizeof text);
+    for (size_t i = 0; i < w->list.n; i++) {
+        text[i] = *w->list.rows[i].code;
+        ck_assert_str_eq(w->list.rows[i].detail, "detail");
+        ck_assert_str_eq(w->list.rows[i].node, "node");
+        ck_assert_str_eq(w->list.rows[i].rule, "rule");
+    }
+    ck_assert_str_eq(text, codes);
+}
+
+START_TEST(a_repeated_stage_replaces_its_own)
+{
+    struct qdqi_stage_warnings w = {.arena = arena};
+    add(&w, QDQ_STAGE_PLAN, "a");
+    add(&w, QDQ_STAGE_QUANTIZE, "b");
+    add(&w, QDQ_STAGE_QUANTIZE, "c");
+    add(&w, QDQ_STAGE_SEARCH, "d");
+    qdqi_stage_warnings_remove(&w, QDQ_STAGE_QUANTIZE);
+    check(&w, "ad");
+    add(&w, QDQ_STAGE_QUANTIZE, "e");
+    add(&w, QDQ_STAGE_SEARCH, "f");
+    qdqi_stage_warnings_remove(&w, QDQ_STAGE_QUANTIZE);
+    check(&w, "adf");
+}
+END_TEST
+
+START_TEST(an_adopted_attempt_has_all)
+{
+    struct qdqi_stage_warnings old = {.arena = arena}, w = {.arena = arena};
+    add(&old, QDQ_STAGE_LOAD, "a");
+    add(&old, QDQ_STAGE_CALIBRATE, "b");
+    add(&old, QDQ_STAGE_SEARCH, "c");
+    add(&old, QDQ_STAGE_QUANTIZE, "d"); /* the scales were chosen again */
+    add(&old, QDQ_STAGE_RECIPE, "e");
+    add(&w, QDQ_STAGE_EQUALIZE, "x");
+    add(&w, QDQ_STAGE_QUANTIZE, "y");
+    ck_assert_int_eq(qdqi_stage_warnings_complete(&w, &old, NULL), QDQ_OK);
+    check(&w, "axyce");
+    ck_assert_int_eq(w.stage, QDQ_STAGE_RECIPE);
+    qdqi_stage_warnings_remove(&w, QDQ_STAGE_QUANTIZE);
+    check(&w, "axce");
+}
+END_TEST
+
+START_TEST(there_is_room_for_many)
+{
+    struct qdqi_stage_warnings w = {.arena = arena};
+    for (int i = 0; i < 40; i++)
+        add(&w, i % 2 ? QDQ_STAGE_PLAN : QDQ_STAGE_RECIPE, i % 2 ? "p" : "r");
+    qdqi_stage_warnings_remove(&w, QDQ_STAGE_PLAN);
+    check(&w, "rrrrrrrrrrrrrrrrrrrr");
+}
+END_TEST
+
+static void
+setup(void)
+{
+    arena = qdqi_arena_new();
+    ck_assert_ptr_nonnull(arena);
+}
+
+static void
+teardown(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("stage_warnings");
+    TCase *t = tcase_create("stage_warnings");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_repeated_stage_replaces_its_own);
+    tcase_add_test(t, an_adopted_attempt_has_all);
+    tcase_add_test(t, there_is_room_for_many);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
