@@ -26,6 +26,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/lock.c daemon/base/lock.h daemon/base/locks.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/options.c daemon/base/options.h \
+	daemon/base/standard_files.c daemon/base/standard_files.h \
 	daemon/base/sync.c daemon/base/sync.h \
 	daemon/settings/address.c daemon/settings/address.h \
 	daemon/settings/environment.c \

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/standard_files.h"
 #include "carriers/bucket.h"
 #include "carriers/carrier.h"
 #include "carriers/carriers.h"
@@ -572,6 +573,8 @@ print_faults(const struct settings *settings)
     printf("%llu stored files, %llu missing, %llu without a row\n",
            (unsigned long long)done.blobs, (unsigned long long)done.missing,
            (unsigned long long)done.orphans);
+    if (!standard_output_flush())
+        return USAGE; /* EXIT_FAILURE says that there are faults */
     return done.missing || done.orphans ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -625,7 +628,7 @@ run_command(struct daemon *daemon, const struct arguments *arguments)
 
 /* Returns whether the word "token" stands behind options, and is not the value of one. */
 static bool
-token_stands_late(int argc, char **argv)
+token_follows_options(int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
         if (!strcmp(argv[i], "token") &&
@@ -634,22 +637,17 @@ token_stands_late(int argc, char **argv)
     return false;
 }
 
-int
-main(int argc, char **argv)
+/* Does what the command line asks for. Returns the exit status. */
+static int
+run_program(int argc, char **argv)
 {
     struct arguments arguments = {0};
     struct daemon daemon = {0};
     char error[SETTINGS_ERROR];
     int status;
-    if (argc > 1 && !strcmp(argv[1], "--worker"))
-        return worker_main(argc - 2, argv + 2);
-    if (argc > 1 && !strcmp(argv[1], "--judge"))
-        return judge_main(argc - 2, argv + 2);
-    if (argc > 1 && !strcmp(argv[1], "--carrier"))
-        return carrier_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "token"))
         return token_main(argc - 1, argv + 1);
-    if (token_stands_late(argc, argv)) {
+    if (token_follows_options(argc, argv)) {
         fputs("qdqd: the word token comes first, and options behind it: "
               "qdqd token add NAME --config FILE\n",
               stderr);
@@ -667,4 +665,18 @@ main(int argc, char **argv)
     settings_fini(&daemon.settings);
     remotes_release(&daemon.remotes);
     return status;
+}
+
+int
+main(int argc, char **argv)
+{
+    standard_files_hold();
+    if (argc > 1 && !strcmp(argv[1], "--worker"))
+        return worker_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--judge"))
+        return judge_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--carrier"))
+        return carrier_main(argc - 2, argv + 2);
+    int status = run_program(argc, argv);
+    return standard_output_flush() || status != EXIT_SUCCESS ? status : EXIT_FAILURE;
 }
