@@ -15,7 +15,7 @@
 #include "folders.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
-#include "library/folder.h"
+#include "library/folder/state_folder.h"
 #include "library/library.h"
 #include "migrate_blobs.h"
 #include "migrate_record.h"
@@ -535,7 +535,7 @@ settle(void *arg, const char *path, const char *tenant, struct api_problem *p)
         return true;
     bool ok = library_open(path, &library, p);
     if (ok)
-        library_sync_late(library);
+        library_sync_deferred(library);
     library_close(&library);
     return ok;
 }

@@ -6,7 +6,7 @@
 #include "carriers/ask.h"
 #include "carriers/remote_fds.h"
 #include "carriers/words.h"
-#include "library/cache.h"
+#include "library/bucket/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results are files: `-`, which is standard output in other programs, is refused. What is printed
-there has to arrive. Standard files that the caller closed are no files of the program's own."""
+"""Results are files: `-`, which is standard output in other programs, is refused. Text that is
+printed there has to arrive. Standard files that the caller closed are no files of the program's own."""
 
 import os
 import signal

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/cache.h"
+#include "library/bucket/cache.h"
 #include "base/log.h"
+#include "library/bucket/objects.h"
 #include "library/inner.h"
 #include "api/grow.h"
 
@@ -75,34 +76,14 @@ cache_join(struct blobs *blobs, const struct bucket *bucket, const char *tenant,
 void
 cache_leave(struct blobs *blobs)
 {
-    if (blobs->bucket) {
-        struct cache *cache = blobs->bucket->cache;
-        lock_acquire(&cache->lock);
-        struct blobs **at = &cache->first;
-        while (*at != blobs)
-            at = &(*at)->next_cached;
-        *at = blobs->next_cached;
-        lock_release(&cache->lock);
-    }
+    struct cache *cache = blobs->bucket->cache;
+    lock_acquire(&cache->lock);
+    struct blobs **at = &cache->first;
+    while (*at != blobs)
+        at = &(*at)->next_cached;
+    *at = blobs->next_cached;
+    lock_release(&cache->lock);
     free(blobs->tenant);
-}
-
-void
-cache_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY])
-{
-    snprintf(ret, BUCKET_KEY, "%.100s/%.64s", blobs->tenant, blob_hex(id));
-}
-
-void
-cache_mark_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY])
-{
-    snprintf(ret, BUCKET_KEY, "%.100s/marks/%.64s", blobs->tenant, blob_hex(id));
-}
-
-void
-cache_removal_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY])
-{
-    snprintf(ret, BUCKET_KEY, "%.100s/removals/%.64s", blobs->tenant, blob_hex(id));
 }
 
 /* --- eviction ------------------------------------------------------------- */
@@ -245,34 +226,6 @@ cache_evict(struct cache *cache, uint64_t bytes)
     return gone;
 }
 
-/* --- upload --------------------------------------------------------------- */
-
-/* Stores one file. A note of damage says that the object has other bytes: then it is stored anew. */
-static bool
-upload(struct blobs *blobs, struct spool *spool, struct api_problem *p)
-{
-    const struct bucket *bucket = blobs->bucket;
-    const char *id = spool_id(spool);
-    char key[BUCKET_KEY];
-    bool was_there = false;
-    cache_key(blobs, id, key);
-    if (blobs_is_set_aside(blobs, id) && !bucket->remove(bucket->arg, key, p))
-        return false;
-    return bucket->put(bucket->arg, key, spool_fd(spool), id, &was_there, p) &&
-           (!was_there || cache_keep(blobs, id, spool_fd(spool), p));
-}
-
-bool
-cache_upload(struct blobs *blobs, struct spool **const *spools, size_t n,
-             struct api_problem *p)
-{
-    lock_assert_none(LOCK_LIBRARY);
-    for (size_t i = 0; i < n; i++)
-        if (!upload(blobs, *spools[i], p))
-            return false;
-    return true;
-}
-
 /* --- fetching ------------------------------------------------------------- */
 
 static bool
@@ -317,9 +270,7 @@ end_fetch(struct cache *cache, struct fetch *fetch)
 static int
 open_entry(struct blobs *blobs, const char *id)
 {
-    char name[NAME_SIZE];
-    blob_name(id, name);
-    int fd = openat(blobs->dir, name, O_RDONLY | O_CLOEXEC);
+    int fd = blobs_open_file(blobs, id);
     if (fd >= 0)
         cache_note_use(fd);
     return fd;
@@ -350,7 +301,7 @@ get(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
     struct spool *spool = NULL;
     char key[BUCKET_KEY];
     int fd = -1;
-    cache_key(blobs, id, key);
+    object_key(blobs, id, key);
     bool ok = spool_open(blobs, &spool, p) &&
               bucket->get(bucket->arg, key, spool_fd(spool), p) &&
               spool_finish_file(spool, p);

@@ -5,13 +5,13 @@
  *
  * Keys: TENANT/HEX is a blob, with "_" for the tenant without a name, and TENANT/marks/HEX
  * says since when no row names that blob, TENANT/removals/HEX that it is being removed
- * (bucket_sweep.c). TENANT/record/NUMBER names the database whose rows they are.
+ * (sweep/bucket_objects.c). TENANT/record/NUMBER names the database whose rows they are.
  *
  * Errors: UNAVAILABLE when the bucket cannot be used at this moment, whatever the reason.
  * Any thread may call. A caller holds no lock of the library or the record.
  */
-#ifndef QDQD_LIBRARY_BUCKET_H
-#define QDQD_LIBRARY_BUCKET_H
+#ifndef QDQD_LIBRARY_BUCKET_BUCKET_H
+#define QDQD_LIBRARY_BUCKET_BUCKET_H
 
 #include "api/digest.h"
 #include "api/problem.h"

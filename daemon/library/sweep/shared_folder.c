@@ -15,25 +15,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "library/inner.h"
-#include "library/library_inner.h"
-#include "library/sweep.h"
+#include "library/sweep/shared_folder.h"
 #include "store/leader.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define PARTS_OF_GRACE 8
-#define MOST_BETWEEN_MS (INT64_C(3600) * 1000)
-
-bool
-library_unmark(struct library *library, char (*ids)[DIGEST_SIZE], size_t n,
-               struct api_problem *p)
-{
-    return library->bucket || !store_is_shared(library->store) ||
-           store_unmark_blobs(library->store, ids, n, p);
-}
 
 /* The name of a blob that is set aside is that of no blob. */
 static void
@@ -100,31 +88,28 @@ sweep_one(void *arg, const char *id)
     lock_release(&library->lock);
 }
 
-/* Returns whether a look at a folder that daemons share is due; the next one follows after a
-   part of the grace period. */
+/* Returns whether a look is due; the next one follows after a part of the grace period. */
 static bool
-is_due(const struct library *library, int64_t grace, int64_t *at)
+is_due(int64_t grace, int64_t *at)
 {
-    int64_t between = grace / PARTS_OF_GRACE, now = clock_steady_ms();
-    if (library->bucket || !store_is_shared(library->store) || now < *at)
+    if (clock_steady_ms() < *at)
         return false;
-    *at = now + (between < MOST_BETWEEN_MS ? between : MOST_BETWEEN_MS);
+    *at = library_next_look(grace);
     return true;
 }
 
 bool
-folder_recount(struct library *library, int64_t grace, struct api_problem *p)
+shared_folder_recount(struct library *library, int64_t grace, struct api_problem *p)
 {
-    return !is_due(library, grace, &library->count_at) ||
-           blobs_recount(library->blobs, p);
+    return !is_due(grace, &library->count_at) || blobs_recount(library->blobs, p);
 }
 
 bool
-folder_sweep(struct library *library, int64_t grace, struct api_problem *p)
+shared_folder_sweep(struct library *library, int64_t grace, struct api_problem *p)
 {
     struct walk walk = {.library = library,
                         .sweep = {clock_wall_ms(), grace, set_aside, library}};
-    if (!is_due(library, grace, &library->folder_at))
+    if (!is_due(grace, &library->sweep_at))
         return true;
     bool ok = blobs_each(library->blobs, sweep_one, &walk, p);
     if (walk.problem.set)

@@ -3,8 +3,8 @@
  * A file that occupies a little of the disk, so that a full disk is not the end:
  * removing something needs room for its transaction, and gives up the ballast for it.
  */
-#ifndef QDQD_LIBRARY_BALLAST_H
-#define QDQD_LIBRARY_BALLAST_H
+#ifndef QDQD_LIBRARY_FOLDER_BALLAST_H
+#define QDQD_LIBRARY_FOLDER_BALLAST_H
 
 #include <stdbool.h>
 

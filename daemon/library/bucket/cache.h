@@ -6,11 +6,11 @@
  *
  * Any thread may call. A caller holds no lock of the library.
  */
-#ifndef QDQD_LIBRARY_CACHE_H
-#define QDQD_LIBRARY_CACHE_H
+#ifndef QDQD_LIBRARY_BUCKET_CACHE_H
+#define QDQD_LIBRARY_BUCKET_CACHE_H
 
 #include "library/blob.h"
-#include "library/bucket.h"
+#include "library/bucket/bucket.h"
 
 struct cache;
 
@@ -24,17 +24,6 @@ bool cache_join(struct blobs *blobs, const struct bucket *bucket, const char *te
                 struct api_problem *p);
 void cache_leave(struct blobs *blobs);
 
-/* Writes the key of a tenant's blob, of its mark, or of the announcement of its removal. */
-void cache_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
-void cache_mark_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
-void cache_removal_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
-
-/* Stores finished spools in the bucket. UNAVAILABLE. */
-bool cache_upload(struct blobs *blobs, struct spool **const *spools, size_t n,
-                  struct api_problem *p);
-/* Makes sure that the object of a file, which was there, stays (bucket_sweep.c): takes its mark
-   away, waits for a removal of it, and stores it again where it is gone. */
-bool cache_keep(struct blobs *blobs, const char *id, int fd, struct api_problem *p);
 /* Fetches a blob that has no file, and opens it. NOT_FOUND, DAMAGED, UNAVAILABLE, DISK_FULL. */
 bool cache_fetch(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 /* Notes that an open file of the cache is used now. */

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/cache.h"
 #include "library/inner.h"
-#include "library/library_inner.h"
-#include "library/sweep.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "settings/settings.h"
 #include "store/leader.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 /* files of each kind in one round; signals are checked between rounds */
 #define ROUND 32
@@ -83,6 +79,13 @@ remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
     return !p->set;
 }
 
+int64_t
+library_next_look(int64_t grace)
+{
+    int64_t between = grace / PARTS_OF_GRACE;
+    return clock_steady_ms() + (between < MOST_BETWEEN_MS ? between : MOST_BETWEEN_MS);
+}
+
 /* --- eviction when space is short ---------------------------------------- */
 
 /* Removes observations first, because they can be computed again. */
@@ -116,13 +119,6 @@ evict(void *arg, bool computed)
     return ok && any;
 }
 
-/* Returns whether the blobs that rows name count, and not the files in the folder. */
-static bool
-counts_by_rows(const struct library *library)
-{
-    return library->bucket || store_is_shared(library->store);
-}
-
 /* Returns the bytes of the blobs that rows name. */
 static int64_t
 bytes_of_blobs(const struct store_counts *counts)
@@ -136,8 +132,9 @@ bytes_of_blobs(const struct store_counts *counts)
 uint64_t
 sweep_counted(const struct library *library, const struct store_counts *counts)
 {
-    uint64_t blobs = counts_by_rows(library) ? (uint64_t)bytes_of_blobs(counts)
-                                             : blobs_used(library->blobs);
+    uint64_t blobs = library->blobs->ops->counts_rows(library)
+                         ? (uint64_t)bytes_of_blobs(counts)
+                         : blobs_used(library->blobs);
     return blobs + (uint64_t)counts->bytes[STORE_ROWS_BYTES];
 }
 
@@ -186,6 +183,7 @@ count_sharers(void *arg, uint64_t *ret_used, unsigned *ret_n)
 void
 sweep_configure(struct library *library, const struct settings *settings)
 {
+    const struct blob_store_ops *ops = library->blobs->ops;
     store_set_retention(
         library_store(library),
         &(struct store_retention){.jobs = settings->retention_jobs * 1000,
@@ -196,7 +194,7 @@ sweep_configure(struct library *library, const struct settings *settings)
                                .min_free = (uint64_t)settings->storage_min_free,
                                .grace_ms = settings->retention_leftovers * 1000,
                                .evict = evict,
-                               .rows = counts_by_rows(library) ? count_stored : NULL,
+                               .rows = ops->counts_rows(library) ? count_stored : NULL,
                                .beside = count_record,
                                .sharers = count_sharers,
                                .arg = library});
@@ -218,9 +216,8 @@ sweep_led(struct library *library, const struct settings *settings, int64_t now,
         if (ok && files)
             ok = remove_file(library, now, settings->retention_files * 1000, &files, p);
     }
-    ok = ok && folder_sweep(library, grace, p) &&
-         store_fold_counts(library->store, p) &&
-         bucket_sweep_page(library, grace, &pages, p);
+    ok = ok && store_fold_counts(library->store, p) &&
+         library->blobs->ops->sweep(library, grace, &pages, p);
     *ret_more = ok && (jobs || files || pages);
     return ok;
 }
@@ -230,16 +227,11 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
             bool *ret_more, struct api_problem *p)
 {
     struct api_problem problem = {0};
-    int64_t grace = settings->retention_leftovers * 1000;
     *ret_more = false;
     /* The bytes of a job that was removed do not stay in the record. */
-    library_sync_late(library);
-    bool ok = library_remove_leftovers(library, grace, p) &&
-              folder_recount(library, grace, p);
-    if (library->bucket) {
-        library->blobs->limits.grace_ms = grace;
-        (void)cache_evict(library->bucket->cache, 0);
-    }
+    library_sync_deferred(library);
+    bool ok =
+        library->blobs->ops->tidy(library, settings->retention_leftovers * 1000, p);
     if (!ok || !store_leads(library_store(library)) ||
         sweep_led(library, settings, now, ret_more, &problem))
         return ok;

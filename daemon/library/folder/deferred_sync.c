@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/late_sync.h"
+#include "library/folder/deferred_sync.h"
 #include "base/log.h"
 
 #include <stdio.h>
@@ -30,21 +30,22 @@ read_text(const struct spool *spool)
 }
 
 static void
-free_texts(struct late_files *files)
+free_texts(struct deferred_files *files)
 {
     while (files->n)
         free(files->files[--files->n].text);
 }
 
 void
-late_choose(struct library *library, struct spool **const *spools, size_t n,
-            struct late_files *ret)
+deferred_choose(struct library *library, struct incoming *incoming)
 {
-    *ret = (struct late_files){0};
-    if (library->bucket || store_is_shared(library->store) || n > LATE_MOST ||
+    struct deferred_files *ret = incoming->deferred;
+    struct spool ***spools = incoming->spools;
+    *ret = (struct deferred_files){0};
+    if (store_is_shared(library->store) || incoming->n > DEFERRED_MOST ||
         !spool_is_stored(*spools[0]))
         return;
-    for (size_t i = 1; i < n; i++) {
+    for (size_t i = 1; i < incoming->n; i++) {
         if (spool_is_stored(*spools[i]))
             continue;
         char *text = read_text(*spools[i]);
@@ -56,12 +57,12 @@ late_choose(struct library *library, struct spool **const *spools, size_t n,
         snprintf(file->id, sizeof file->id, "%s", spool_id(*spools[i]));
         file->text = text;
     }
-    for (size_t i = 1; i < n; i++)
-        spool_set_late(*spools[i]);
+    for (size_t i = 1; i < incoming->n; i++)
+        spool_set_deferred(*spools[i]);
 }
 
 void
-late_added(struct library *library, struct late_files *files, bool were_added)
+deferred_added(struct library *library, struct deferred_files *files, bool were_added)
 {
     if (were_added)
         library->unsynced += (int)files->n;
@@ -92,19 +93,19 @@ void
 library_sync_many(struct library *library)
 {
     if (library->unsynced >= MANY)
-        library_sync_late(library);
+        library_sync_deferred(library);
 }
 
 void
-library_sync_late(struct library *library)
+library_sync_deferred(struct library *library)
 {
     struct api_problem problem = {0};
     char quoted[LOG_QUOTED];
-    if (library->unsynced <= 0 || atomic_exchange(&library->late_busy, true))
+    if (library->unsynced <= 0 || atomic_exchange(&library->is_syncing, true))
         return;
     if (!sync_all(library, &problem))
-        log_error("late_sync_failed", "detail=%s", log_quote(quoted, problem.detail));
-    atomic_store(&library->late_busy, false);
+        log_error("deferred_sync_failed", "detail=%s", log_quote(quoted, problem.detail));
+    atomic_store(&library->is_syncing, false);
 }
 
 /* --- after a crash ---------------------------------------------------------- */
@@ -142,7 +143,7 @@ write_again(struct library *library, const char *id, const char *text,
 
 /* The rows stay until the next sync: a file may have its bytes and not be on the disk. */
 bool
-late_restore(struct library *library, struct api_problem *p)
+deferred_restore(struct library *library, struct api_problem *p)
 {
     bool ok = true, any = true;
     for (int64_t seq = 0; ok && any; library->unsynced += any) {

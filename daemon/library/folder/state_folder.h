@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder itself: its permissions, its lock, and which record belongs to its
    blobs. */
-#ifndef QDQD_LIBRARY_FOLDER_H
-#define QDQD_LIBRARY_FOLDER_H
+#ifndef QDQD_LIBRARY_FOLDER_STATE_FOLDER_H
+#define QDQD_LIBRARY_FOLDER_STATE_FOLDER_H
 
 #include "api/problem.h"
 

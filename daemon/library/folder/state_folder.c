@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/folder.h"
+#include "library/folder/state_folder.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/store.h"
