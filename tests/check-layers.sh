@@ -36,7 +36,7 @@ libpq-fe\.h daemon/store/*
 ini\.h daemon/settings/file.c cli/remotes.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/* remote/*
-openssl/ api/base/digest.c remote/s3_presign.c remote/signature.c
+openssl/ api/base/digest.c remote/s3/s3_presign.c remote/webhook/signature.c
 curl/ remote/* late/curl.c
 lua engine/cases/*
 zip\.h engine/data/npz.c late/zip.c
@@ -63,6 +63,7 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
 engine_order="$engine_order equalize range rewrite run deploy job smooth replan calibrate scale evaluate profile judge remake whatif recipe"
 api_order='base spec documents http'
+remote_order='base s3 oci mlflow webhook'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 
 work=$(mktemp -d)
@@ -239,6 +240,7 @@ order_is_held() {
 
 order_is_held engine "$engine_order"
 order_is_held api "$api_order"
+order_is_held remote "$remote_order"
 order_is_held daemon "$daemon_order"
 
 # --- files that call each other in a circle ------------------------------------------

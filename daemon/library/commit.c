@@ -52,8 +52,8 @@ prepare_naming(struct spool *s, struct api_problem *p)
     lock_release(&blobs->naming);
     if (takes && s->is_lent && !spool_copy_lent(s, p))
         return false;
-    return !takes || !before || blobs->ops->sync_replacement(s->fd) ||
-           blobs_fail(p, "storing a file");
+    return !takes || !before || !blobs->ops->sync_replacement ||
+           blobs->ops->sync_replacement(s->fd) || blobs_fail(p, "storing a file");
 }
 
 /* Renames a finished spool to its blob's name, unless the blob exists and was verified.
@@ -94,7 +94,7 @@ spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
         if (!name_blob(*spools[i]))
             return blobs_fail(p, "storing a file");
     }
-    if (n && !sync_committed(spools, n))
+    if (n && (*spools[0])->blobs->ops->sync && !sync_committed(spools, n))
         return blobs_fail(p, "storing a file");
     for (size_t i = 0; i < n; i++)
         spool_discard(spools[i]);

@@ -23,8 +23,9 @@ struct incoming;
 
 /*
  * The functions that differ by where blobs are kept: in the files of the folder alone
- * (folder/blobs_in_folder.c), or in a bucket, of which the files are a cache
- * (bucket/blobs_in_bucket.c). library_open_at() chooses.
+ * (folder/blobs_in_folder.c), or in a bucket, of which the files are a cache that may lose them
+ * (bucket/blobs_in_bucket.c). library_open_at() chooses. NULL: nothing has to be done, or the
+ * answer is no.
  */
 struct blob_store_ops {
     /* Opens a blob that has no file. NOT_FOUND, DAMAGED, UNAVAILABLE, DISK_FULL. */
@@ -32,7 +33,7 @@ struct blob_store_ops {
                         struct api_problem *p);
     /* Notes that an open file is used now. */
     void (*note_use)(struct blobs *blobs, int fd);
-    /* Returns whether a blob of these bytes is known to be kept. */
+    /* Returns whether the file of a blob of these bytes says that it is kept. */
     bool (*is_kept)(struct blobs *blobs, const char *id, uint64_t size);
     /* Takes the name away from a file with wrong bytes. The caller holds the lock `naming`. */
     bool (*set_aside)(struct blobs *blobs, const char *id, const char *name);
@@ -149,7 +150,8 @@ void blobs_set_verified(struct blobs *blobs, const char *id, int fd);
 /* Remembers, of an open file that was verified, that it and its name were synced. */
 void blobs_set_durable(struct blobs *blobs, const char *id, int fd);
 
-/* Opens the file of a blob. Returns -1, with errno, when it cannot be opened. */
+/* Opens the file of a blob, which is in use then. Returns -1, with errno, when it cannot be
+   opened. */
 int blobs_open_file(struct blobs *blobs, const char *id);
 /* Remembers a file whose bytes are right, and sets a wrong one aside. DAMAGED. */
 bool blobs_judge_file(struct blobs *blobs, const char *id, int fd, bool right,

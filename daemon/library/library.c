@@ -26,12 +26,13 @@ open_own_record(struct library *library, const char *path, const char *database,
                 const struct library_place *place, struct api_problem *p)
 {
     const struct blob_store_ops *ops = library->blobs->ops;
-    bool has_blobs = ops->has_blobs(library->blobs);
+    bool has_blobs = ops->has_blobs && ops->has_blobs(library->blobs);
     return (place->adopt || folder_check_database(library->dir, path, has_blobs, p)) &&
            store_open(database, &library->store, p) &&
            folder_check_record(library->dir, path, library->store, has_blobs,
                                place->adopt, p) &&
-           deferred_restore(library, p) && ops->find_leftovers(library, p);
+           deferred_restore(library, p) &&
+           (!ops->find_leftovers || ops->find_leftovers(library, p));
 }
 
 /* Makes the files of the folder a cache of the bucket. */

@@ -20,8 +20,8 @@ library_observations_get(struct library *library, const char *key, struct spool 
     lock_acquire(&library->lock);
     bool ok =
         store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p);
-    if (ok && any && (fd = blobs_open_file(library->blobs, ret_id)) >= 0)
-        library->blobs->ops->note_use(library->blobs, fd);
+    if (ok && any)
+        fd = blobs_open_file(library->blobs, ret_id);
     lock_release(&library->lock);
     /* A blob without a file may be in a bucket, which is asked without the lock. */
     ok = ok && (!any || ((fd >= 0 || blob_open(library->blobs, ret_id, &fd, p)) &&

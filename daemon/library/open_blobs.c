@@ -79,7 +79,8 @@ blobs_close(struct blobs **blobs)
 {
     if (!*blobs)
         return;
-    (*blobs)->ops->close(*blobs);
+    if ((*blobs)->ops->close)
+        (*blobs)->ops->close(*blobs);
     if ((*blobs)->dir >= 0)
         close((*blobs)->dir);
     if ((*blobs)->tmp >= 0)

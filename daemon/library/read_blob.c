@@ -79,6 +79,17 @@ blobs_judge_file(struct blobs *blobs, const char *id, int fd, bool right,
 
 /* --- reading -------------------------------------------------------------- */
 
+int
+blobs_open_file(struct blobs *blobs, const char *id)
+{
+    char name[NAME_SIZE];
+    blob_name(id, name);
+    int fd = openat(blobs->dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && blobs->ops->note_use)
+        blobs->ops->note_use(blobs, fd);
+    return fd;
+}
+
 bool
 blob_open(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
 {
@@ -89,7 +100,6 @@ blob_open(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
     if (fd < 0)
         return errno == ENOENT ? blobs->ops->open_absent(blobs, id, ret, p)
                                : blobs_fail(p, "opening a blob");
-    blobs->ops->note_use(blobs, fd);
     *ret = fd;
     return true;
 }

@@ -121,7 +121,8 @@ leaving(const struct blobs *blobs)
 static void
 add_leaving(struct blobs *blobs, uint64_t before, uint64_t after)
 {
-    if (!blobs->ops->evicts_later(blobs) || after >= before)
+    if (!blobs->ops->evicts_later || !blobs->ops->evicts_later(blobs) ||
+        after >= before)
         return;
     blobs->evicted = leaving(blobs) + before - after;
     blobs->evicted_at = clock_steady_ms();
@@ -206,7 +207,7 @@ blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
     lock_assert_none(LOCK_LIBRARY);
     struct api_problem problem = {0};
     struct excess excess;
-    if (!blobs->ops->free_disk(blobs, size))
+    if (blobs->ops->free_disk && !blobs->ops->free_disk(blobs, size))
         return blobs_has_room(blobs, size, p);
     if (find_excess(blobs, size, &excess, &problem))
         return true;

@@ -286,7 +286,8 @@ is_stored_already(struct spool *spool)
     ssize_t n = pread(spool->fd, chunk, sizeof chunk, 0);
     if (n <= 0 || (size_t)n == sizeof chunk || !digest_of(chunk, (size_t)n, spool->id))
         return false;
-    bool stored = blobs->ops->is_kept(blobs, spool->id, (uint64_t)n);
+    bool stored =
+        blobs->ops->is_kept && blobs->ops->is_kept(blobs, spool->id, (uint64_t)n);
     if (stored)
         add_size(spool, (uint64_t)n);
     else

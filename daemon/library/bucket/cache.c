@@ -270,7 +270,9 @@ end_fetch(struct cache *cache, struct fetch *fetch)
 static int
 open_entry(struct blobs *blobs, const char *id)
 {
-    int fd = blobs_open_file(blobs, id);
+    char name[NAME_SIZE];
+    blob_name(id, name);
+    int fd = openat(blobs->dir, name, O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
         cache_note_use(fd);
     return fd;

@@ -22,13 +22,6 @@ open_absent(struct blobs *blobs, const char *id, int *ret, struct api_problem *p
                                  "there is no blob %s", id);
 }
 
-static void
-note_use(struct blobs *blobs, int fd)
-{
-    (void)blobs;
-    (void)fd;
-}
-
 static bool
 is_kept(struct blobs *blobs, const char *id, uint64_t size)
 {
@@ -103,25 +96,11 @@ sync_blobs(struct blobs *blobs, const char *const *ids, size_t n)
     return !error;
 }
 
-static bool
-free_disk(struct blobs *blobs, uint64_t size)
-{
-    (void)blobs;
-    (void)size;
-    return true;
-}
-
 /* Where rows count, files without one are removed by the sweep alone. */
 static bool
 evicts_later(const struct blobs *blobs)
 {
     return blobs->limits.rows != NULL;
-}
-
-static void
-close_blobs(struct blobs *blobs)
-{
-    (void)blobs;
 }
 
 static bool
@@ -167,14 +146,11 @@ sweep(struct library *library, int64_t grace, bool *ret_more, struct api_problem
 
 const struct blob_store_ops blobs_in_folder = {
     .open_absent = open_absent,
-    .note_use = note_use,
     .is_kept = is_kept,
     .set_aside = set_aside,
     .report_damaged = report_damaged,
     .sync_replacement = sync_replacement,
     .sync = sync_blobs,
-    .free_disk = free_disk,
-    .close = close_blobs,
     .has_blobs = has_blobs,
     .find_leftovers = library_find_leftovers,
     .keep_incoming = keep_incoming,

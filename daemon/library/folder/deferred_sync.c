@@ -104,7 +104,8 @@ library_sync_deferred(struct library *library)
     if (library->unsynced <= 0 || atomic_exchange(&library->is_syncing, true))
         return;
     if (!sync_all(library, &problem))
-        log_error("deferred_sync_failed", "detail=%s", log_quote(quoted, problem.detail));
+        log_error("deferred_sync_failed", "detail=%s",
+                  log_quote(quoted, problem.detail));
     atomic_store(&library->is_syncing, false);
 }
 
