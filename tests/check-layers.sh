@@ -15,7 +15,7 @@ fault() {
 # header (a basic regular expression)   files that may include it (shell patterns)
 while read -r header allowed; do
     for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
-        "$src/late" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" 2>/dev/null); do
+        "$src/ondemand" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" 2>/dev/null); do
         is_allowed=
         set -f
         for pattern in $allowed; do
@@ -37,10 +37,10 @@ ini\.h daemon/settings/file.c cli/remotes.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/* remote/*
 openssl/ api/base/digest.c remote/s3/s3_presign.c remote/webhook/signature.c
-curl/ remote/* late/curl.c
+curl/ remote/* ondemand/curl.c
 lua engine/cases/*
-zip\.h engine/data/npz.c late/zip.c
-archive engine/data/tar.c late/archive.c
+zip\.h engine/data/npz.c ondemand/zip.c
+archive engine/data/tar.c ondemand/archive.c
 zlib\.h engine/data/gunzip.c remote/oci/untar.c
 onnxruntime_c_api\.h engine/run/*
 cuda_runtime\.h engine/cuda/*

@@ -189,9 +189,9 @@ static bool
 is_patient(struct http *http, int64_t bytes)
 {
     int64_t now = rate_clock_ms(), most = http->remote->total_timeout;
-    http->is_late = most > 0 && now - http->call->began_ms > most * 1000;
+    http->is_overdue = most > 0 && now - http->call->began_ms > most * 1000;
     http->is_slow = !rate_is_kept(&http->rate, now, bytes);
-    return !http->is_late && !http->is_slow;
+    return !http->is_overdue && !http->is_slow;
 }
 
 static int
@@ -389,7 +389,7 @@ set_patience(struct http *http, const struct http_request *request)
     bool is_file = request->to_fd > 0 || request->body_size > 0 || request->is_file;
     long timeout = (long)http_timeout(http);
     rate_init(&http->rate, is_file ? http->remote->min_rate : 0, timeout * 1000);
-    http->is_slow = http->is_late = false;
+    http->is_slow = http->is_overdue = false;
     curl_easy_setopt(http->curl, CURLOPT_TIMEOUT,
                      is_file ? 0L : HTTP_MOST_TIMEOUTS * timeout);
 }
@@ -603,7 +603,7 @@ pull_rest(struct http *http, const struct http_request *request, int64_t size,
         *ret_can_go_on = empty_file(http, request->to_fd);
     else if (!ok)
         *ret_can_go_on = is_file && after > 0 &&
-                         problem->code == API_REMOTE_UNAVAILABLE && !http->is_late;
+                         problem->code == API_REMOTE_UNAVAILABLE && !http->is_overdue;
     return ok;
 }
 

@@ -27,7 +27,7 @@ struct http {
     bool refused;        /* an address was not public */
     struct rate rate;    /* of the request that runs */
     bool is_slow;        /* its rate was below min_rate */
-    bool is_late;        /* total_timeout is over */
+    bool is_overdue;     /* total_timeout is over */
     int64_t done, total; /* bytes of the file that moves, for on_progress */
     /* Computes the digest of the file that is pulled while its bytes arrive. NULL: it is not
        wanted, or the file began anew. */

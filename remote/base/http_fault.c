@@ -15,7 +15,7 @@ fail_time(struct http *http, struct api_problem *problem)
     curl_off_t connected = 0, total = 0;
     curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
     curl_easy_getinfo(http->curl, CURLINFO_TOTAL_TIME_T, &total);
-    if (http->is_late)
+    if (http->is_overdue)
         return api_problem_set(
             problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
             "remote %s needs more than %lld seconds for all requests "
@@ -87,7 +87,7 @@ http_fail_transfer(struct http *http, const struct http_answer *answer, CURLcode
         return api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
                                "remote %s answered with another range of the file",
                                name);
-    if (http->is_late || http->is_slow || code == CURLE_OPERATION_TIMEDOUT)
+    if (http->is_overdue || http->is_slow || code == CURLE_OPERATION_TIMEDOUT)
         return fail_time(http, problem);
     if (code == CURLE_ABORTED_BY_CALLBACK)
         return api_problem_set(problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "late.h"
+#include "ondemand.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 
 void *
-late_symbol(_Atomic(void *) *at, const char *library, const char *name)
+ondemand_symbol(_Atomic(void *) *at, const char *library, const char *name)
 {
     void *symbol = atomic_load_explicit(at, memory_order_acquire);
     if (symbol)

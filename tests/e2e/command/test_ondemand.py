@@ -15,7 +15,7 @@ from service import DATA, FEW_SAMPLES, INSTALLED
 from test_qdq import last_line
 
 QDQ = INSTALLED / "bin" / "qdq"
-LATE = ["libcurl.so.4", "libzip.so.4", "libzip.so.5", "libarchive.so.13"]
+LIBRARIES = ["libcurl.so.4", "libzip.so.4", "libzip.so.5", "libarchive.so.13"]
 
 
 def qdq(*arguments, **environment):
@@ -37,7 +37,7 @@ def test_a_local_command_loads_few_libraries():
     ("libcurl", ["plan", DATA / "glyph_resnet.onnx", "--url", "http://127.0.0.1:9"])])
 def test_a_library_that_cannot_be_loaded(tmp_path, name, arguments):
     """Files of these names that are no libraries come before the true ones."""
-    for library in LATE:
+    for library in LIBRARIES:
         (tmp_path / library).touch()
     if name == "libarchive":
         (tmp_path / "x.npy").write_bytes(b"")
