@@ -54,7 +54,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/group_commit.c \
 	daemon/store/hints.h \
 	daemon/store/inner.h \
-	daemon/store/hooked.c daemon/store/hooked.h \
+	daemon/store/hook_versions.c daemon/store/hook_versions.h \
 	daemon/store/nodes.c daemon/store/nodes.h \
 	daemon/store/leader.c daemon/store/leader.h \
 	daemon/store/log.h \
@@ -170,7 +170,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/fetch.c daemon/carriers/fetch.h \
 	daemon/carriers/poll.c daemon/carriers/poll.h \
 	daemon/carriers/remote_fds.c daemon/carriers/remote_fds.h \
-	daemon/carriers/words.c daemon/carriers/words.h \
+	daemon/carriers/string_list.c daemon/carriers/string_list.h \
 	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/check_store.c daemon/check_store.h \

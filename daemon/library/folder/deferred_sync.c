@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 16 << 10, MANY = 256 };
+enum { MOST_BYTES = 16 << 10, SYNC_FILES = 256 };
 
 /* --- the end of a job ------------------------------------------------------- */
 
@@ -92,7 +92,7 @@ sync_all(struct library *library, struct api_problem *p)
 void
 library_sync_many(struct library *library)
 {
-    if (library->unsynced >= MANY)
+    if (library->unsynced >= SYNC_FILES)
         library_sync_deferred(library);
 }
 
