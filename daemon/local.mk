@@ -85,17 +85,17 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/scrub.c \
 	daemon/library/spool.c \
 	daemon/library/verified_files.c \
-	daemon/library/folder/ballast.c daemon/library/folder/ballast.h \
+	daemon/library/folder/ballast.c \
 	daemon/library/folder/blobs_in_folder.c \
-	daemon/library/folder/deferred_sync.c daemon/library/folder/deferred_sync.h \
+	daemon/library/folder/deferred_sync.c \
 	daemon/library/folder/state_folder.c daemon/library/folder/state_folder.h \
 	daemon/library/bucket/blobs_in_bucket.c \
 	daemon/library/bucket/bucket.h \
 	daemon/library/bucket/cache.c daemon/library/bucket/cache.h \
-	daemon/library/bucket/objects.c daemon/library/bucket/objects.h \
-	daemon/library/sweep/bucket_objects.c daemon/library/sweep/bucket_objects.h \
+	daemon/library/bucket/objects.c \
+	daemon/library/sweep/bucket_objects.c \
 	daemon/library/sweep/leftovers.c \
-	daemon/library/sweep/shared_folder.c daemon/library/sweep/shared_folder.h \
+	daemon/library/sweep/shared_folder.c \
 	daemon/library/sweep/sweep.c \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \

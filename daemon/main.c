@@ -152,51 +152,34 @@ add_flag(struct arguments *to, const char *setting, const char *value)
 static bool
 parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
+    const char **const texts[N_OPTIONS] = {[OPTION_CONFIG] = &ret->config,
+                                           [OPTION_BACKUP] = &ret->backup,
+                                           [OPTION_RESTORE] = &ret->restore,
+                                           [OPTION_BLOBS] = &ret->blobs,
+                                           [OPTION_MIGRATE_TO] = &ret->migrate_to};
+    bool *const switches[N_OPTIONS] = {[OPTION_CHECK] = &ret->check_only,
+                                       [OPTION_PRINT] = &ret->print,
+                                       [OPTION_ADOPT] = &ret->adopt,
+                                       [OPTION_CHECK_STORE] = &ret->check_store};
     int option;
     *ret_status = USAGE;
     while ((option = options_next(argc, argv, option_rows, N_OPTIONS)) != OPTIONS_END) {
-        switch (option) {
-        case OPTIONS_WRONG:
+        if (option == OPTIONS_WRONG)
             return false;
-        case OPTION_CONFIG:
-            ret->config = optarg;
-            break;
-        case OPTION_CHECK:
-            ret->check_only = true;
-            break;
-        case OPTION_PRINT:
-            ret->print = true;
-            break;
-        case OPTION_BACKUP:
-            ret->backup = optarg;
-            break;
-        case OPTION_RESTORE:
-            ret->restore = optarg;
-            break;
-        case OPTION_ADOPT:
-            ret->adopt = true;
-            break;
-        case OPTION_BLOBS:
-            ret->blobs = optarg;
-            break;
-        case OPTION_MIGRATE_TO:
-            ret->migrate_to = optarg;
-            break;
-        case OPTION_CHECK_STORE:
-            ret->check_store = true;
-            break;
-        case OPTION_VERSION:
-            printf("qdqd %s\n", PACKAGE_VERSION);
+        if (option == OPTION_VERSION || option == OPTION_HELP) {
+            if (option == OPTION_VERSION)
+                printf("qdqd %s\n", PACKAGE_VERSION);
+            else
+                print_help();
             *ret_status = EXIT_SUCCESS;
             return false;
-        case OPTION_HELP:
-            print_help();
-            *ret_status = EXIT_SUCCESS;
-            return false;
-        default:
-            if (!add_flag(ret, option_settings[option], optarg))
-                return false;
         }
+        if (texts[option])
+            *texts[option] = optarg;
+        else if (switches[option])
+            *switches[option] = true;
+        else if (!add_flag(ret, option_settings[option], optarg))
+            return false;
     }
     if (optind < argc)
         fprintf(stderr, "qdqd: unexpected argument: %s\n", argv[optind]);
@@ -457,6 +440,15 @@ check_cases(const char *folder, struct qdq_error *err)
     return ok;
 }
 
+/* Says what went wrong, if something did. Returns the exit status. */
+static int
+conclude(bool ok, const struct api_problem *problem)
+{
+    if (!ok)
+        fprintf(stderr, "qdqd: %s\n", problem->detail);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* Writes a backup of the state folder to `to`, or restores it from `from`. */
 static int
 copy_state(const struct settings *settings, const char *to, const char *from)
@@ -475,9 +467,7 @@ copy_state(const struct settings *settings, const char *to, const char *from)
     else if (ok)
         printf("%s: %llu files, %llu bytes\n", to ? to : settings->state_dir,
                (unsigned long long)done.files, (unsigned long long)done.bytes);
-    else
-        fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conclude(ok, &problem);
 }
 
 static int
@@ -490,9 +480,7 @@ adopt(const struct settings *settings)
     bool ok = adopt_state(settings->state_dir, &n, &problem);
     if (ok)
         printf("%s: %llu files\n", settings->state_dir, (unsigned long long)n);
-    else
-        fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conclude(ok, &problem);
 }
 
 /* Copies the stored files to a bucket. *ret_all is whether none was damaged and stayed behind. */
@@ -554,9 +542,7 @@ move_state(const struct settings *settings, const char *blobs, const char *recor
         (!in_folders || folders_each(settings->state_dir, settle, NULL, &problem)) &&
         (!blobs || move_blobs(settings, blobs, &all, &problem)) &&
         (!record || move_record(settings, record, &problem));
-    if (!ok)
-        fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok && all ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conclude(ok, &problem) || !all;
 }
 
 static int

@@ -178,7 +178,17 @@ qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *source,
     return ok;
 }
 
-/* --- versions -------------------------------------------------------------- */
+/* --- versions, publications, events ---------------------------------------- */
+
+/* Opens a handle for what a kind can do, or else cannot: `what`. */
+static bool
+open_able(const struct qdqr_remote *remote, bool is_able, const char *what,
+          struct qdqr_call *call, struct http **ret, struct api_problem *problem)
+{
+    if (!is_able)
+        return fail_ability(remote, what, problem);
+    return qdqr_check(remote, problem) && open_http(remote, call, ret, problem);
+}
 
 bool
 qdqr_versions(const struct qdqr_remote *remote, const struct qdqr_question *question,
@@ -187,17 +197,13 @@ qdqr_versions(const struct qdqr_remote *remote, const struct qdqr_question *ques
 {
     struct http *http = NULL;
     const struct remote_kind_row *kind = find_kind(remote, problem);
-    if (!kind)
-        return false;
-    if (!kind->versions)
-        return fail_ability(remote, "list versions of models", problem);
-    bool ok = qdqr_check(remote, problem) && open_http(remote, call, &http, problem) &&
+    bool ok = kind &&
+              open_able(remote, kind->versions, "list versions of models", call, &http,
+                        problem) &&
               kind->versions(http, question, ret, ret_n, problem);
     http_close(&http);
     return ok;
 }
-
-/* --- publish and deliver -------------------------------------------------- */
 
 bool
 qdqr_publish(const struct qdqr_remote *remote,
@@ -206,14 +212,11 @@ qdqr_publish(const struct qdqr_remote *remote,
 {
     struct http *http = NULL;
     const struct remote_kind_row *kind = find_kind(remote, problem);
-    if (!kind)
-        return false;
-    if (!kind->publish)
-        return fail_ability(remote, "publish models", problem);
-    bool ok = qdqr_check(remote, problem) &&
-              qdqr_check_ref(remote, publication->ref, true, problem) &&
-              open_http(remote, call, &http, problem) &&
-              kind->publish(http, publication, ret_location, problem);
+    bool ok =
+        kind &&
+        open_able(remote, kind->publish, "publish models", call, &http, problem) &&
+        qdqr_check_ref(remote, publication->ref, true, problem) &&
+        kind->publish(http, publication, ret_location, problem);
     http_close(&http);
     return ok;
 }
@@ -224,12 +227,10 @@ qdqr_deliver(const struct qdqr_remote *remote, const struct qdqr_event *event,
 {
     struct http *http = NULL;
     const struct remote_kind_row *kind = find_kind(remote, problem);
-    if (!kind)
-        return false;
-    if (!kind->deliver)
-        return fail_ability(remote, "receive events", problem);
-    bool ok = qdqr_check(remote, problem) && open_http(remote, call, &http, problem) &&
-              kind->deliver(http, event, problem);
+    bool ok =
+        kind &&
+        open_able(remote, kind->deliver, "receive events", call, &http, problem) &&
+        kind->deliver(http, event, problem);
     http_close(&http);
     return ok;
 }

@@ -2,7 +2,6 @@
 /* Models and datasets: their blobs together with their rows. */
 #include "config.h"
 #include "base/clock.h"
-#include "library/folder/ballast.h"
 #include "library/inner.h"
 
 #include <stdio.h>

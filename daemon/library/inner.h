@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "library/bucket/bucket.h"
 #include "library/library.h"
+#include "store/unsynced.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
@@ -16,7 +17,6 @@
 
 #define NAME_SIZE 96 /* room for "ab/" and 64 digits, or for a spool's name */
 
-struct deferred_files;
 struct incoming;
 
 /* --- where the bytes of blobs are kept ------------------------------------- */
@@ -187,6 +187,34 @@ struct spool {
    changed since it was hashed. */
 bool spool_copy_lent(struct spool *spool, struct api_problem *p);
 
+/* --- objects of a bucket (bucket/objects.c) ----------------------------------- */
+
+/* Two objects belong to the removal of a blob (sweep/bucket_objects.c): its mark, and the
+   announcement of its removal. */
+
+/* in their keys, behind the tenant */
+#define MARKS "marks/"
+#define REMOVALS "removals/"
+
+#define STALE_S 60 /* since an announcement, until it delays nobody any more */
+
+/* Writes the key of a tenant's blob, of its mark, or of the announcement of its removal. */
+void object_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
+void object_mark_key(const struct blobs *blobs, const char *id, char ret[BUCKET_KEY]);
+void object_removal_key(const struct blobs *blobs, const char *id,
+                        char ret[BUCKET_KEY]);
+
+/* Finds when an object was stored, by the bucket's time; 0 when there is none. */
+bool object_find_moment(const struct bucket *bucket, const char *key, int64_t *ret,
+                        int64_t *ret_now, struct api_problem *p);
+/* Stores an object without bytes. */
+bool object_put_empty(const struct bucket *bucket, const char *key, bool *ret_was_there,
+                      struct api_problem *p);
+/* Stores the file of a finished spool as the object of its blob. The caller holds no lock of the
+   library. UNAVAILABLE. */
+bool object_upload(struct blobs *blobs, const struct spool *spool,
+                   struct api_problem *p);
+
 /* --- the library ------------------------------------------------------------- */
 
 /*
@@ -201,6 +229,14 @@ struct incoming {
     struct incoming *next;
     /* filled in with those whose sync is deferred; NULL: none may be */
     struct deferred_files *deferred;
+};
+
+/* Files of a result whose sync is deferred (folder/deferred_sync.c). */
+enum { DEFERRED_MOST = 4 };
+
+struct deferred_files {
+    size_t n;
+    struct store_text files[DEFERRED_MOST];
 };
 
 struct library {
@@ -220,13 +256,13 @@ struct library {
     /* steady clock of the next look at blobs that others share and at their next count; only the
        thread that sweeps uses these */
     int64_t sweep_at, count_at;
-    char bucket_token
-        [BUCKET_TOKEN]; /* the next page of the bucket's list; "": the first */
-    bool owns_prefix;   /* the objects are known to be this record's */
+    /* the next page of the bucket's list; "": the first */
+    char bucket_token[BUCKET_TOKEN];
+    bool owns_prefix; /* the objects are known to be this record's */
     bool has_leftovers;
     struct lock lock;          /* held while rows and blobs change together */
     struct incoming *incoming; /* guarded by lock */
-    atomic_int unsynced;       /* files whose sync is deferred (deferred_sync.h) */
+    atomic_int unsynced;       /* files whose sync is deferred (deferred_sync.c) */
     atomic_bool is_syncing;    /* a thread is syncing them */
 };
 
@@ -260,15 +296,55 @@ void library_forget_observations(struct library *library, enum store_kind kind,
  */
 bool library_make_room(struct library *library, struct api_problem *p);
 
+/* --- deferred syncs ---------------------------------------------------------- */
+
+/*
+ * Chooses the files of a result whose sync is deferred, and reads them into incoming->deferred.
+ * The first spool is the model, and all spools that are stored are known. A result whose model is
+ * new, or that has another large file, waits for its files: none is then chosen.
+ */
+void deferred_choose(struct library *library, struct incoming *incoming);
+/* Counts those whose rows were added, and frees what was read. */
+void deferred_added(struct library *library, struct deferred_files *files,
+                    bool were_added);
+/* Writes the files again that a crash has lost, when the library is opened. */
+bool deferred_restore(struct library *library, struct api_problem *p);
+
+/* --- the ballast ------------------------------------------------------------- */
+
+/* A file that occupies a little of the disk, so that a full disk is not the end: removing
+   something needs room for its transaction, and gives up the ballast for it. */
+
+/* Opens the ballast of a state folder and fills it. Returns -1 when it cannot be
+   opened; the other calls then do nothing. */
+int ballast_open(int dir);
+/* Occupies the room again, where the disk has it. */
+void ballast_fill(int ballast);
+/* Frees the room. Returns whether there was any. */
+bool ballast_drop(int ballast);
+
 /* --- the sweep --------------------------------------------------------------- */
 
 /* Logs the blobs that no row names. */
 bool library_find_leftovers(struct library *library, struct api_problem *p);
+
 /* The sweep looks at each blob that others share so many times in the grace period. */
 #define PARTS_OF_GRACE 8
 #define MOST_BETWEEN_MS (INT64_C(3600) * 1000)
 
 /* Returns when the next look is due, by steady clock. */
 int64_t library_next_look(int64_t grace);
+
+/* Looks at the next page of the objects of a library in a bucket, if it is time to, and removes
+   objects that no row has named for `grace` ms. *ret_more: there is another page. */
+bool bucket_objects_sweep(struct library *library, int64_t grace, bool *ret_more,
+                          struct api_problem *p);
+
+/* Looks at the files of the folder, if it is time to, and removes those that no row has named for
+   `grace` ms. */
+bool shared_folder_sweep(struct library *library, int64_t grace, struct api_problem *p);
+/* Counts the files again, if it is time to: other daemons add and remove some. */
+bool shared_folder_recount(struct library *library, int64_t grace,
+                           struct api_problem *p);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "library/bucket/cache.h"
-#include "library/folder/ballast.h"
-#include "library/folder/deferred_sync.h"
 #include "library/folder/state_folder.h"
 #include "library/inner.h"
 

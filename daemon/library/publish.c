@@ -51,32 +51,27 @@ library_discard_incoming(struct library *library, const struct incoming *incomin
         library_discard(library, incoming->ids[i]);
 }
 
-/* Returns whether a blob is known to be durable: this daemon has synced it, or a row names it,
-   which was added after that. Where daemons share the record, asking takes longer than
-   syncing a file that has not changed. */
-static bool
-is_stored(struct library *library, const char *id, bool *ret, struct api_problem *p)
-{
-    *ret = blob_is_durable(library->blobs, id);
-    return *ret || store_is_shared(library->store) ||
-           !blob_exists(library->blobs, id) ||
-           store_has_blob(library->store, id, ret, p);
-}
-
-/* Finds the spools whose blob is stored. It stays as long as it is incoming. */
+/*
+ * Finds the spools whose blob is known to be durable: this daemon has synced it, or a row names
+ * it, which was added after that. Where daemons share the record, asking takes longer than
+ * syncing a file that has not changed. The blob stays as long as it is incoming.
+ */
 static bool
 find_stored(struct library *library, const struct incoming *incoming,
             struct api_problem *p)
 {
-    bool ok = true;
     lock_assert_held(&library->lock);
-    for (size_t i = 0; i < incoming->n && ok; i++) {
-        bool stored;
-        ok = is_stored(library, incoming->ids[i], &stored, p);
-        if (ok && stored)
+    for (size_t i = 0; i < incoming->n; i++) {
+        const char *id = incoming->ids[i];
+        bool stored = blob_is_durable(library->blobs, id);
+        if (!stored && !store_is_shared(library->store) &&
+            blob_exists(library->blobs, id) &&
+            !store_has_blob(library->store, id, &stored, p))
+            return false;
+        if (stored)
             spool_set_stored(*incoming->spools[i]);
     }
-    return ok;
+    return true;
 }
 
 bool

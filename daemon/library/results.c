@@ -2,8 +2,6 @@
 /* The results of jobs: their blobs together with the end of the row. */
 #include "config.h"
 #include "base/clock.h"
-#include "library/folder/ballast.h"
-#include "library/folder/deferred_sync.h"
 #include "library/inner.h"
 #include "api/files.h"
 

@@ -180,26 +180,27 @@ spool_watch(struct spool *spool, struct api_problem *p)
     return blobs_check_room(spool->blobs, 0, p);
 }
 
+/* Copies the next part of a file to that of the spool, and hashes it. Returns the number of bytes,
+   0 at the end, or -1 with a problem. */
+static ssize_t
+copy_chunk(struct spool *spool, int from, uint64_t at, struct digest *digest,
+           struct api_problem *p)
+{
+    char chunk[1 << 16];
+    ssize_t n = blobs_hash_chunk(from, at, chunk, sizeof chunk, digest);
+    bool ok = n >= 0 ? write_all(spool->fd, chunk, (size_t)n, p)
+                     : blobs_fail(p, "reading a file");
+    return ok ? n : -1;
+}
+
 bool
 spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_problem *p)
 {
-    char chunk[1 << 16];
     struct digest *digest = digest_new();
-    off_t at = 0;
-    ssize_t n = 1;
     bool ok = digest || api_problem_no_memory(p);
-    while (ok && n != 0) {
-        n = pread(from, chunk, sizeof chunk, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            ok = blobs_fail(p, "reading a blob");
-        else
-            ok =
-                (digest_update(digest, chunk, (size_t)n) || api_problem_no_memory(p)) &&
-                write_all(spool->fd, chunk, (size_t)n, p);
-        at += n;
-    }
+    ssize_t n = 1;
+    for (uint64_t at = 0; ok && n > 0; at += (uint64_t)n)
+        ok = (n = copy_chunk(spool, from, at, digest, p)) >= 0;
     ok = ok && (digest_finish(digest, ret) || api_problem_no_memory(p));
     digest_free(&digest);
     return ok;
@@ -234,22 +235,10 @@ can_copy(const struct spool *spool, int from, struct api_problem *p)
 static bool
 copy_file(struct spool *spool, int from, struct api_problem *p)
 {
-    char chunk[1 << 16];
-    bool ok = true;
-    while (ok) {
-        ssize_t n = pread(from, chunk, sizeof chunk, (off_t)spool->size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            break;
-        ok = n > 0 ? digest_update(spool->digest, chunk, (size_t)n) ||
-                         api_problem_no_memory(p)
-                   : blobs_fail(p, "reading a temporary file");
-        ok = ok && write_all(spool->fd, chunk, (size_t)n, p);
-        if (ok)
-            add_size(spool, (uint64_t)n);
-    }
-    return ok;
+    ssize_t n;
+    while ((n = copy_chunk(spool, from, spool->size, spool->digest, p)) > 0)
+        add_size(spool, (uint64_t)n);
+    return n == 0;
 }
 
 /* Makes the spool a copy of the file that it is. */

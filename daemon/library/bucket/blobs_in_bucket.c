@@ -3,9 +3,7 @@
 #include "config.h"
 #include "base/log.h"
 #include "library/bucket/cache.h"
-#include "library/bucket/objects.h"
 #include "library/inner.h"
-#include "library/sweep/bucket_objects.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "library/bucket/cache.h"
 #include "base/log.h"
-#include "library/bucket/objects.h"
 #include "library/inner.h"
 #include "api/grow.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/bucket/objects.h"
 #include "base/clock.h"
 #include "library/inner.h"
 

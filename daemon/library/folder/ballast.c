@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/folder/ballast.h"
+#include "library/inner.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

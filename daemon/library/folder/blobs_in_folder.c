@@ -3,9 +3,7 @@
 #include "config.h"
 #include "base/log.h"
 #include "base/sync.h"
-#include "library/folder/deferred_sync.h"
 #include "library/inner.h"
-#include "library/sweep/shared_folder.h"
 #include "store/leader.h"
 
 #include <errno.h>

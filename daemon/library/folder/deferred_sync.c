@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of results whose sync is deferred until there are many. Their bytes are in the record until
+ * then (store/unsynced.h), so that no end of a job waits for them.
+ */
 #include "config.h"
-#include "library/folder/deferred_sync.h"
+#include "library/inner.h"
 #include "base/log.h"
 
 #include <stdio.h>

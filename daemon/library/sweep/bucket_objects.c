@@ -27,9 +27,7 @@
 #include "config.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "library/bucket/objects.h"
 #include "library/inner.h"
-#include "library/sweep/bucket_objects.h"
 #include "store/leader.h"
 #include "api/grow.h"
 

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "library/inner.h"
-#include "library/sweep/shared_folder.h"
 #include "store/leader.h"
 
 #include <errno.h>
