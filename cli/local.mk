@@ -4,7 +4,7 @@ cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INC
 	-I$(top_srcdir)/cli $(INIH_CFLAGS) \
 	-DQDQ_CASES='"$(casesdir)"' \
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
-cli_qdq_LDADD = remote/libremote.la late/libnet.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
+cli_qdq_LDADD = remote/libremote.la ondemand/libnet.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
 cli_qdq_SOURCES = \
 	cli/client.c cli/client.h cli/client_store.c \
 	cli/commands.h \
@@ -14,7 +14,7 @@ cli_qdq_SOURCES = \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
 	cli/judge.c cli/judge.h \
-	cli/late_id.c cli/late_id.h \
+	cli/pending_id.c cli/pending_id.h \
 	cli/main.c \
 	cli/options.c cli/options.h \
 	cli/page.c cli/page.h \

@@ -12,7 +12,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
-#include "late_id.h"
+#include "pending_id.h"
 #include "page.h"
 #include "places.h"
 #include "print.h"
@@ -24,7 +24,7 @@ struct quantization {
     int model, dataset;
     struct external external;
     char dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
-    struct late_id *model_id;
+    struct pending_id *model_id;
     struct qdq_executor executor;
     struct output out, data, report_out, html,
         observed;          /* data: the external data of `out` */
@@ -42,10 +42,10 @@ open_inputs(struct quantization *q, const struct options *options,
         !file_open(options->model, &q->model, problem) ||
         !external_open(q->model, options->model, &q->external, problem))
         return false;
-    q->model_id = late_id_start(&q->external, q->model, options->model);
+    q->model_id = pending_id_start(&q->external, q->model, options->model);
     if (!q->model_id)
         return api_problem_no_memory(problem);
-    q->executor = late_id_executor(q->model_id);
+    q->executor = pending_id_executor(q->model_id);
     if (options->calibration &&
         (!file_open(options->calibration, &q->dataset, problem) ||
          !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
@@ -181,7 +181,7 @@ wait_for_id(void *arg)
     output_begin_sync(&q->data);
     output_drop_replaced(&q->out);
     output_drop_replaced(&q->data);
-    return late_id_wait(q->model_id);
+    return pending_id_wait(q->model_id);
 }
 
 static bool
@@ -190,13 +190,13 @@ run(struct quantization *q, struct api_problem *problem)
     struct progress progress;
     struct qdq_error err = {0};
     /* Observations are kept under the id of the model. */
-    bool late = q->observed.fd < 0;
-    if (!late && late_id_failed(q->model_id, problem))
+    bool is_pending = q->observed.fd < 0;
+    if (!is_pending && pending_id_failed(q->model_id, problem))
         return false;
     struct qdq_work work = {
         .model = q->model,
-        .model_id = late ? LATE_ID_PLACEHOLDER : late_id_wait(q->model_id),
-        .late_id = late ? wait_for_id : NULL,
+        .model_id = is_pending ? PENDING_ID_PLACEHOLDER : pending_id_wait(q->model_id),
+        .late_id = is_pending ? wait_for_id : NULL,
         .late_id_arg = q,
         .external = q->external.files,
         .n_external = q->external.n,
@@ -218,7 +218,7 @@ run(struct quantization *q, struct api_problem *problem)
     progress_end(&progress);
     judge_fini(&q->judge);
     bool kept = keep_observations(q, problem);
-    if (err.code == QDQ_IO && late_id_failed(q->model_id, problem))
+    if (err.code == QDQ_IO && pending_id_failed(q->model_id, problem))
         return false;
     return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept;
 }
@@ -278,7 +278,7 @@ close_all(struct quantization *q)
 {
     qdq_report_free(&q->report);
     qdq_engine_close(&q->engine);
-    late_id_free(&q->model_id);
+    pending_id_free(&q->model_id);
     external_close(&q->external);
     output_close(&q->out);
     output_close(&q->data);

@@ -3,7 +3,7 @@
 #include "backup.h"
 
 #include "api/digest.h"
-#include "library/folder.h"
+#include "library/folder/state_folder.h"
 #include "store/backup.h"
 #include "tenants/tenants.h"
 

@@ -24,6 +24,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/lock.c daemon/base/lock.h daemon/base/locks.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/options.c daemon/base/options.h \
+	daemon/base/standard_files.c daemon/base/standard_files.h \
 	daemon/base/sync.c daemon/base/sync.h \
 	daemon/settings/address.c daemon/settings/address.h \
 	daemon/settings/environment.c \
@@ -51,7 +52,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/group_commit.c \
 	daemon/store/hints.h \
 	daemon/store/inner.h \
-	daemon/store/hooked.c daemon/store/hooked.h \
+	daemon/store/hook_versions.c daemon/store/hook_versions.h \
 	daemon/store/nodes.c daemon/store/nodes.h \
 	daemon/store/leader.c daemon/store/leader.h \
 	daemon/store/log.h \
@@ -65,23 +66,35 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/store.c daemon/store/store.h \
 	daemon/store/tokens.c daemon/store/tokens.h \
 	daemon/store/offline.h \
-	daemon/library/ballast.c daemon/library/ballast.h \
+	daemon/library/adopt.c \
 	daemon/library/blob.c daemon/library/blob.h \
-	daemon/library/bucket.h \
-	daemon/library/bucket_sweep.c \
 	daemon/library/bundle.c daemon/library/bundle.h \
-	daemon/library/cache.c daemon/library/cache.h \
-	daemon/library/folder.c daemon/library/folder.h \
+	daemon/library/commit.c \
+	daemon/library/files.c \
 	daemon/library/inner.h \
-	daemon/library/integrity.c \
-	daemon/library/late_sync.c daemon/library/late_sync.h \
-	daemon/library/leftovers.c \
 	daemon/library/library.c daemon/library/library.h \
-	daemon/library/library_inner.h \
+	daemon/library/observations.c \
+	daemon/library/open_blobs.c \
+	daemon/library/accessors.c \
+	daemon/library/publish.c \
+	daemon/library/read_blob.c \
+	daemon/library/results.c \
 	daemon/library/room.c \
-	daemon/library/shared_folder.c \
+	daemon/library/scrub.c \
 	daemon/library/spool.c \
-	daemon/library/sweep.c daemon/library/sweep.h \
+	daemon/library/verified_files.c \
+	daemon/library/folder/ballast.c \
+	daemon/library/folder/blobs_in_folder.c \
+	daemon/library/folder/deferred_sync.c \
+	daemon/library/folder/state_folder.c daemon/library/folder/state_folder.h \
+	daemon/library/bucket/blobs_in_bucket.c \
+	daemon/library/bucket/bucket.h \
+	daemon/library/bucket/cache.c daemon/library/bucket/cache.h \
+	daemon/library/bucket/objects.c \
+	daemon/library/sweep/bucket_objects.c \
+	daemon/library/sweep/leftovers.c \
+	daemon/library/sweep/shared_folder.c \
+	daemon/library/sweep/sweep.c \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \
 	daemon/workers/confine.c daemon/workers/confine.h \
@@ -156,7 +169,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/fetch.c daemon/carriers/fetch.h \
 	daemon/carriers/poll.c daemon/carriers/poll.h \
 	daemon/carriers/remote_fds.c daemon/carriers/remote_fds.h \
-	daemon/carriers/words.c daemon/carriers/words.h \
+	daemon/carriers/string_list.c daemon/carriers/string_list.h \
 	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/check_store.c daemon/check_store.h \

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/standard_files.h"
 #include "carriers/bucket.h"
 #include "carriers/carrier.h"
 #include "carriers/carriers.h"
@@ -14,7 +15,7 @@
 #include "folders.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
-#include "library/folder.h"
+#include "library/folder/state_folder.h"
 #include "library/library.h"
 #include "migrate_blobs.h"
 #include "migrate_record.h"
@@ -151,51 +152,34 @@ add_flag(struct arguments *to, const char *setting, const char *value)
 static bool
 parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
+    const char **const texts[N_OPTIONS] = {[OPTION_CONFIG] = &ret->config,
+                                           [OPTION_BACKUP] = &ret->backup,
+                                           [OPTION_RESTORE] = &ret->restore,
+                                           [OPTION_BLOBS] = &ret->blobs,
+                                           [OPTION_MIGRATE_TO] = &ret->migrate_to};
+    bool *const switches[N_OPTIONS] = {[OPTION_CHECK] = &ret->check_only,
+                                       [OPTION_PRINT] = &ret->print,
+                                       [OPTION_ADOPT] = &ret->adopt,
+                                       [OPTION_CHECK_STORE] = &ret->check_store};
     int option;
     *ret_status = USAGE;
     while ((option = options_next(argc, argv, option_rows, N_OPTIONS)) != OPTIONS_END) {
-        switch (option) {
-        case OPTIONS_WRONG:
+        if (option == OPTIONS_WRONG)
             return false;
-        case OPTION_CONFIG:
-            ret->config = optarg;
-            break;
-        case OPTION_CHECK:
-            ret->check_only = true;
-            break;
-        case OPTION_PRINT:
-            ret->print = true;
-            break;
-        case OPTION_BACKUP:
-            ret->backup = optarg;
-            break;
-        case OPTION_RESTORE:
-            ret->restore = optarg;
-            break;
-        case OPTION_ADOPT:
-            ret->adopt = true;
-            break;
-        case OPTION_BLOBS:
-            ret->blobs = optarg;
-            break;
-        case OPTION_MIGRATE_TO:
-            ret->migrate_to = optarg;
-            break;
-        case OPTION_CHECK_STORE:
-            ret->check_store = true;
-            break;
-        case OPTION_VERSION:
-            printf("qdqd %s\n", PACKAGE_VERSION);
+        if (option == OPTION_VERSION || option == OPTION_HELP) {
+            if (option == OPTION_VERSION)
+                printf("qdqd %s\n", PACKAGE_VERSION);
+            else
+                print_help();
             *ret_status = EXIT_SUCCESS;
             return false;
-        case OPTION_HELP:
-            print_help();
-            *ret_status = EXIT_SUCCESS;
-            return false;
-        default:
-            if (!add_flag(ret, option_settings[option], optarg))
-                return false;
         }
+        if (texts[option])
+            *texts[option] = optarg;
+        else if (switches[option])
+            *switches[option] = true;
+        else if (!add_flag(ret, option_settings[option], optarg))
+            return false;
     }
     if (optind < argc)
         fprintf(stderr, "qdqd: unexpected argument: %s\n", argv[optind]);
@@ -456,6 +440,15 @@ check_cases(const char *folder, struct qdq_error *err)
     return ok;
 }
 
+/* Says what went wrong, if something did. Returns the exit status. */
+static int
+conclude(bool ok, const struct api_problem *problem)
+{
+    if (!ok)
+        fprintf(stderr, "qdqd: %s\n", problem->detail);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* Writes a backup of the state folder to `to`, or restores it from `from`. */
 static int
 copy_state(const struct settings *settings, const char *to, const char *from)
@@ -474,9 +467,7 @@ copy_state(const struct settings *settings, const char *to, const char *from)
     else if (ok)
         printf("%s: %llu files, %llu bytes\n", to ? to : settings->state_dir,
                (unsigned long long)done.files, (unsigned long long)done.bytes);
-    else
-        fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conclude(ok, &problem);
 }
 
 static int
@@ -489,9 +480,7 @@ adopt(const struct settings *settings)
     bool ok = adopt_state(settings->state_dir, &n, &problem);
     if (ok)
         printf("%s: %llu files\n", settings->state_dir, (unsigned long long)n);
-    else
-        fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conclude(ok, &problem);
 }
 
 /* Copies the stored files to a bucket. *ret_all is whether none was damaged and stayed behind. */
@@ -534,7 +523,7 @@ settle(void *arg, const char *path, const char *tenant, struct api_problem *p)
         return true;
     bool ok = library_open(path, &library, p);
     if (ok)
-        library_sync_late(library);
+        library_sync_deferred(library);
     library_close(&library);
     return ok;
 }
@@ -553,9 +542,7 @@ move_state(const struct settings *settings, const char *blobs, const char *recor
         (!in_folders || folders_each(settings->state_dir, settle, NULL, &problem)) &&
         (!blobs || move_blobs(settings, blobs, &all, &problem)) &&
         (!record || move_record(settings, record, &problem));
-    if (!ok)
-        fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok && all ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conclude(ok, &problem) || !all;
 }
 
 static int
@@ -572,6 +559,8 @@ print_faults(const struct settings *settings)
     printf("%llu stored files, %llu missing, %llu without a row\n",
            (unsigned long long)done.blobs, (unsigned long long)done.missing,
            (unsigned long long)done.orphans);
+    if (!standard_output_flush())
+        return USAGE; /* EXIT_FAILURE says that there are faults */
     return done.missing || done.orphans ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -625,7 +614,7 @@ run_command(struct daemon *daemon, const struct arguments *arguments)
 
 /* Returns whether the word "token" stands behind options, and is not the value of one. */
 static bool
-token_stands_late(int argc, char **argv)
+token_follows_options(int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
         if (!strcmp(argv[i], "token") &&
@@ -634,22 +623,17 @@ token_stands_late(int argc, char **argv)
     return false;
 }
 
-int
-main(int argc, char **argv)
+/* Does what the command line asks for. Returns the exit status. */
+static int
+run_program(int argc, char **argv)
 {
     struct arguments arguments = {0};
     struct daemon daemon = {0};
     char error[SETTINGS_ERROR];
     int status;
-    if (argc > 1 && !strcmp(argv[1], "--worker"))
-        return worker_main(argc - 2, argv + 2);
-    if (argc > 1 && !strcmp(argv[1], "--judge"))
-        return judge_main(argc - 2, argv + 2);
-    if (argc > 1 && !strcmp(argv[1], "--carrier"))
-        return carrier_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "token"))
         return token_main(argc - 1, argv + 1);
-    if (token_stands_late(argc, argv)) {
+    if (token_follows_options(argc, argv)) {
         fputs("qdqd: the word token comes first, and options behind it: "
               "qdqd token add NAME --config FILE\n",
               stderr);
@@ -667,4 +651,18 @@ main(int argc, char **argv)
     settings_fini(&daemon.settings);
     remotes_release(&daemon.remotes);
     return status;
+}
+
+int
+main(int argc, char **argv)
+{
+    standard_files_hold();
+    if (argc > 1 && !strcmp(argv[1], "--worker"))
+        return worker_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--judge"))
+        return judge_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--carrier"))
+        return carrier_main(argc - 2, argv + 2);
+    int status = run_program(argc, argv);
+    return standard_output_flush() || status != EXIT_SUCCESS ? status : EXIT_FAILURE;
 }

@@ -4,8 +4,8 @@
 #include "carriers/bucket.h"
 #include "folders.h"
 #include "library/blob.h"
-#include "library/bucket.h"
-#include "library/folder.h"
+#include "library/bucket/bucket.h"
+#include "library/folder/state_folder.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "migrate_record.h"
 #include "folders.h"
-#include "library/folder.h"
+#include "library/folder/state_folder.h"
 #include "store/offline.h"
 #include "tenants/token_rows.h"
 

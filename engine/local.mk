@@ -361,7 +361,7 @@ engine/plan/cases/library.inc: $(LIBRARY_CASES) $(srcdir)/engine/plan/cases
 
 # The library that is installed: the same code, of which only qdq_* is visible.
 engine_libqdq_la_SOURCES =
-engine_libqdq_la_LIBADD = engine/libqdqi.la late/libarchives.la
+engine_libqdq_la_LIBADD = engine/libqdqi.la ondemand/libarchives.la
 engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols-regex '^qdq_' -Wl,--no-undefined
 

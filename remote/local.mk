@@ -3,34 +3,38 @@
 noinst_LTLIBRARIES += remote/libremote.la
 remote_libremote_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) \
 	-I$(top_srcdir)/remote $(LIBCURL_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(ZLIB_CFLAGS)
-# libcurl comes from those who link this: qdq loads it late.
+# libcurl comes from those who link this: qdq loads it at the first call.
 remote_libremote_la_LIBADD = api/libapi.la $(JANSSON_LIBS) $(CRYPTO_LIBS) \
 	$(ZLIB_LIBS)
 remote_libremote_la_SOURCES = \
-	remote/address.c remote/address.h \
-	remote/hasher.c remote/hasher.h \
-	remote/http.c remote/http.h remote/http_fault.c \
-	remote/include/remote/remote.h remote/kind.h remote/remote.c \
+	remote/include/remote/bucket.h remote/include/remote/remote.h remote/include/remote/service.h \
 	remote/metrics.c \
-	remote/mlflow.c \
-	remote/mlflow_api.c remote/mlflow_api.h \
-	remote/mlflow_place.c remote/mlflow_place.h \
-	remote/mlflow_publish.c remote/mlflow_publish.h \
-	remote/mlflow_ref.c remote/mlflow_ref.h \
-	remote/mlflow_versions.c remote/mlflow_versions.h \
-	remote/mlmodel.c remote/mlmodel.h \
-	remote/rate.c remote/rate.h \
+	remote/remote.c \
+	remote/service.c \
+	remote/base/address.c remote/base/address.h \
+	remote/base/hasher.c remote/base/hasher.h \
+	remote/base/http.c remote/base/http.h \
+	remote/base/http_fault.c \
+	remote/base/kind.h \
+	remote/base/rate.c remote/base/rate.h \
+	remote/base/source.c \
+	remote/s3/s3.c \
+	remote/s3/s3_api.c remote/s3/s3_api.h \
+	remote/s3/s3_bucket.c \
+	remote/s3/s3_presign.c remote/s3/s3_presign.h \
+	remote/s3/s3_publish.c remote/s3/s3_publish.h \
 	remote/oci/oci.c \
 	remote/oci/oci_api.c remote/oci/oci_api.h \
 	remote/oci/oci_archive.c remote/oci/oci_archive.h \
 	remote/oci/oci_publish.c remote/oci/oci_publish.h \
 	remote/oci/oci_referrers.c remote/oci/oci_referrers.h \
-	remote/include/remote/bucket.h remote/s3_bucket.c \
-	remote/s3.c \
-	remote/s3_api.c remote/s3_api.h \
-	remote/s3_presign.c remote/s3_presign.h \
-	remote/s3_publish.c remote/s3_publish.h \
-	remote/include/remote/service.h remote/service.c \
-	remote/signature.c remote/signature.h \
 	remote/oci/untar.c remote/oci/untar.h \
-	remote/webhook.c
+	remote/mlflow/mlflow.c \
+	remote/mlflow/mlflow_api.c remote/mlflow/mlflow_api.h \
+	remote/mlflow/mlflow_place.c remote/mlflow/mlflow_place.h \
+	remote/mlflow/mlflow_publish.c remote/mlflow/mlflow_publish.h \
+	remote/mlflow/mlflow_ref.c remote/mlflow/mlflow_ref.h \
+	remote/mlflow/mlflow_versions.c remote/mlflow/mlflow_versions.h \
+	remote/mlflow/mlmodel.c remote/mlflow/mlmodel.h \
+	remote/webhook/signature.c remote/webhook/signature.h \
+	remote/webhook/webhook.c

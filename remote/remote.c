@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public calls: they find the kind's row, open a handle and call the row. */
 #include "config.h"
-#include "kind.h"
-#include "api/grow.h"
+#include "base/kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define MOST_FILES 10000
 
 static const struct remote_kind_row *const kinds[] = {&remote_mlflow, &remote_oci,
                                                       &remote_s3, &remote_webhook};
@@ -78,102 +75,6 @@ qdqr_check_ref(const struct qdqr_remote *remote, const char *ref, bool to_publis
 }
 
 /* --- pull ----------------------------------------------------------------- */
-
-bool
-name_is_safe(const char *name)
-{
-    size_t len = strlen(name);
-    if (!len || len > 512 || *name == '/' || name[len - 1] == '/')
-        return false;
-    for (const char *part = name; part; part = strchr(part, '/')) {
-        part += *part == '/';
-        size_t n = strcspn(part, "/");
-        if (n == 0 || (n == 1 && *part == '.') ||
-            (n == 2 && strncmp(part, "..", 2) == 0))
-            return false;
-    }
-    for (; *name; name++)
-        if ((unsigned char)*name < 0x20 || *name == 0x7f || *name == '\\')
-            return false;
-    return true;
-}
-
-/* Returns whether the name has the ending. */
-static bool
-has_ending(const char *name, const char *ending)
-{
-    size_t len = strlen(name), n = strlen(ending);
-    return len >= n && strcmp(name + len - n, ending) == 0;
-}
-
-enum qdqr_role
-role_by_name(const char *name)
-{
-    static const struct {
-        const char *ending;
-        enum qdqr_role role;
-    } rows[] = {{".onnx", QDQR_MODEL},   {"report.json", QDQR_REPORT},
-                {".html", QDQR_REPORT},  {"spec.json", QDQR_SPEC},
-                {"MLmodel", QDQR_OTHER}, {"registered_model_meta", QDQR_OTHER},
-                {".json", QDQR_OTHER},   {".yaml", QDQR_OTHER},
-                {".txt", QDQR_OTHER},    {".md", QDQR_OTHER},
-                {".pbtxt", QDQR_OTHER},  {".gitattributes", QDQR_OTHER}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (has_ending(name, rows[i].ending))
-            return rows[i].role;
-    return QDQR_DATA;
-}
-
-bool
-source_has_model(const struct http *http, const struct qdqr_source *source,
-                 struct api_problem *problem)
-{
-    size_t models = 0;
-    for (size_t i = 0; i < source->n_files; i++)
-        models += source->files[i].role == QDQR_MODEL;
-    return models == 1 ||
-           api_problem_set(problem, API_REMOTE_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                           "%s of remote %s has %zu files *.onnx, and needs one",
-                           source->resolved, http->remote->name, models);
-}
-
-bool
-source_add(struct qdqr_source *source, const char *name, int64_t size,
-           enum qdqr_role role, struct api_problem *problem)
-{
-    if (!name_is_safe(name))
-        return api_problem_set(
-            problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
-            "the remote lists a file whose name is no relative path");
-    if (source->n_files == MOST_FILES)
-        return api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
-                               "the ref has more than %d files", MOST_FILES);
-    struct qdqr_file *files =
-        api_grow(source->files, source->n_files, 1, sizeof *files);
-    if (!files)
-        return api_problem_no_memory(problem);
-    source->files = files;
-    files[source->n_files] = (struct qdqr_file){strdup(name), size, "", role};
-    if (!files[source->n_files].name)
-        return api_problem_no_memory(problem);
-    source->n_files++;
-    return true;
-}
-
-void
-qdqr_source_free(struct qdqr_source **source)
-{
-    if (!*source)
-        return;
-    for (size_t i = 0; i < (*source)->n_files; i++)
-        free((*source)->files[i].name);
-    free((*source)->files);
-    free((*source)->resolved);
-    free((*source)->digest);
-    free((*source)->place);
-    free(*source);
-    *source = NULL;
-}
 
 /* Checks that all files together keep to the limit. */
 static bool
@@ -277,7 +178,17 @@ qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *source,
     return ok;
 }
 
-/* --- versions -------------------------------------------------------------- */
+/* --- versions, publications, events ---------------------------------------- */
+
+/* Opens a handle for what a kind can do, or else cannot: `what`. */
+static bool
+open_able(const struct qdqr_remote *remote, bool is_able, const char *what,
+          struct qdqr_call *call, struct http **ret, struct api_problem *problem)
+{
+    if (!is_able)
+        return fail_ability(remote, what, problem);
+    return qdqr_check(remote, problem) && open_http(remote, call, ret, problem);
+}
 
 bool
 qdqr_versions(const struct qdqr_remote *remote, const struct qdqr_question *question,
@@ -286,27 +197,13 @@ qdqr_versions(const struct qdqr_remote *remote, const struct qdqr_question *ques
 {
     struct http *http = NULL;
     const struct remote_kind_row *kind = find_kind(remote, problem);
-    if (!kind)
-        return false;
-    if (!kind->versions)
-        return fail_ability(remote, "list versions of models", problem);
-    bool ok = qdqr_check(remote, problem) && open_http(remote, call, &http, problem) &&
+    bool ok = kind &&
+              open_able(remote, kind->versions, "list versions of models", call, &http,
+                        problem) &&
               kind->versions(http, question, ret, ret_n, problem);
     http_close(&http);
     return ok;
 }
-
-void
-qdqr_versions_free(struct qdqr_version *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(list[i].name);
-        free(list[i].version);
-    }
-    free(list);
-}
-
-/* --- publish and deliver -------------------------------------------------- */
 
 bool
 qdqr_publish(const struct qdqr_remote *remote,
@@ -315,14 +212,11 @@ qdqr_publish(const struct qdqr_remote *remote,
 {
     struct http *http = NULL;
     const struct remote_kind_row *kind = find_kind(remote, problem);
-    if (!kind)
-        return false;
-    if (!kind->publish)
-        return fail_ability(remote, "publish models", problem);
-    bool ok = qdqr_check(remote, problem) &&
-              qdqr_check_ref(remote, publication->ref, true, problem) &&
-              open_http(remote, call, &http, problem) &&
-              kind->publish(http, publication, ret_location, problem);
+    bool ok =
+        kind &&
+        open_able(remote, kind->publish, "publish models", call, &http, problem) &&
+        qdqr_check_ref(remote, publication->ref, true, problem) &&
+        kind->publish(http, publication, ret_location, problem);
     http_close(&http);
     return ok;
 }
@@ -333,12 +227,10 @@ qdqr_deliver(const struct qdqr_remote *remote, const struct qdqr_event *event,
 {
     struct http *http = NULL;
     const struct remote_kind_row *kind = find_kind(remote, problem);
-    if (!kind)
-        return false;
-    if (!kind->deliver)
-        return fail_ability(remote, "receive events", problem);
-    bool ok = qdqr_check(remote, problem) && open_http(remote, call, &http, problem) &&
-              kind->deliver(http, event, problem);
+    bool ok =
+        kind &&
+        open_able(remote, kind->deliver, "receive events", call, &http, problem) &&
+        kind->deliver(http, event, problem);
     http_close(&http);
     return ok;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
-#include "http.h"
+#include "base/http.h"
 
 enum {
     MIN_RATE = 1024,    /* bytes a second of a file */

@@ -15,7 +15,7 @@ fault() {
 # header (a basic regular expression)   files that may include it (shell patterns)
 while read -r header allowed; do
     for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
-        "$src/late" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/judges" "$src/daemon" "$src/cli" 2>/dev/null); do
+        "$src/ondemand" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/judges" "$src/daemon" "$src/cli" 2>/dev/null); do
         is_allowed=
         set -f
         for pattern in $allowed; do
@@ -36,11 +36,11 @@ libpq-fe\.h daemon/store/*
 ini\.h daemon/settings/file.c cli/remotes.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/* remote/*
-openssl/ api/base/digest.c remote/s3_presign.c remote/signature.c
-curl/ remote/* late/curl.c
+openssl/ api/base/digest.c remote/s3/s3_presign.c remote/webhook/signature.c
+curl/ remote/* ondemand/curl.c
 lua engine/plan/cases/*
-zip\.h engine/files/data/npz.c late/zip.c
-archive engine/files/data/tar.c late/archive.c
+zip\.h engine/files/data/npz.c ondemand/zip.c
+archive engine/files/data/tar.c ondemand/archive.c
 zlib\.h engine/files/data/gunzip.c remote/oci/untar.c
 onnxruntime_c_api\.h engine/run/*
 cuda_runtime\.h engine/numbers/cuda/*
@@ -68,6 +68,7 @@ engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvi
 engine_order="$engine_order stages/attempt stages/report stages/smooth stages/calibrate stages/scale"
 engine_order="$engine_order stages/evaluate stages/profile stages/candidates stages/whatif stages/recipe"
 api_order='base spec documents http'
+remote_order='base s3 oci mlflow webhook'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 
 work=$(mktemp -d)
@@ -150,6 +151,47 @@ call_faults() {
     }'
 }
 
+# knot_faults PART MOST: a line for each group of more than MOST files that call each other in a
+# circle, so that none of them can be read without the others. Reads symbols as above.
+knot_faults() {
+    awk -v part="$1" -v most="$2" '
+    { file[NR] = $1; symbol[NR] = $2; is_use[NR] = $3 == "U"; is_file[$1] = 1 }
+    $3 ~ /^[TDBRSC]$/ { home[$2] = $1 }
+    function follow(from, at,    callees, n, i) {
+        if ((from, at) in reached)
+            return
+        reached[from, at] = 1
+        n = split(calls[at], callees, " ")
+        for (i = 1; i <= n; i++)
+            follow(from, callees[i])
+    }
+    END {
+        for (i = 1; i <= NR; i++) {
+            to = is_use[i] && symbol[i] in home ? home[symbol[i]] : file[i]
+            if (to != file[i] && !((file[i], to) in is_call)) {
+                is_call[file[i], to] = 1
+                calls[file[i]] = calls[file[i]] " " to
+            }
+        }
+        for (from in is_file)
+            follow(from, from)
+        for (one in is_file) {
+            if (one in is_told)
+                continue
+            n = 0
+            group = ""
+            for (other in is_file)
+                if ((one, other) in reached && (other, one) in reached) {
+                    n++
+                    group = group " " other
+                    is_told[other] = 1
+                }
+            if (n > most)
+                print part ": " n " files call each other in a circle, at most " most " may:" group
+        }
+    }'
+}
+
 # symbols PART: the symbols of the objects that were built from existing sources.
 symbols() {
     (cd "$src/$1" && find . -name '*.c' | sed 's,^\./,,') >"$work/sources"
@@ -213,7 +255,20 @@ order_is_held() {
 
 order_is_held engine "$engine_order"
 order_is_held api "$api_order"
+order_is_held remote "$remote_order"
 order_is_held daemon "$daemon_order"
+
+# --- files that call each other in a circle ------------------------------------------
+# Tests the check itself: a, b and c make a circle, d calls into it, and e and f make another one.
+printf '%s\n' 'a.c a T' 'a.c b U' 'b.c b T' 'b.c c U' 'c.c c T' 'c.c a U' 'd.c d T' 'd.c a U' \
+    'e.c e T' 'e.c f U' 'f.c f T' 'f.c e U' 'f.c d U' >"$work/symbols"
+[ "$(knot_faults x 2 <"$work/symbols" | grep -c 'x: 3 files .*: [abc]\.c [abc]\.c [abc]\.c$')" = 1 ] &&
+    [ "$(knot_faults x 1 <"$work/symbols" | wc -l)" = 2 ] ||
+    fault 'the check of circles does not find what it must'
+for part in daemon remote; do
+    symbols $part | knot_faults $part 4 >"$work/faults"
+    [ ! -s "$work/faults" ] || fault "$(cat "$work/faults")"
+done
 
 # --- ARCHITECTURE.md has the same folders in the same order ---------------------------
 # section TITLE: the text below a title of ARCHITECTURE.md.

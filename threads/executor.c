@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-enum { MOST = 1024 }; /* threads */
+enum { MOST_THREADS = 1024 };
 
 /* Signals that a thread's own instructions cause, which ends the process if they are blocked.
    A cage answers SIGSYS. */
@@ -32,11 +32,11 @@ static void
 run(void *arg, int threads, size_t n, qdq_piece_fn piece, void *piece_arg)
 {
     struct work work = {.n = n, .piece = piece, .arg = piece_arg};
-    pthread_t others[MOST];
+    pthread_t others[MOST_THREADS];
     size_t started = 0, wanted = threads > 1 ? (size_t)threads - 1 : 0;
     sigset_t all, before;
     (void)arg;
-    wanted = wanted < MOST ? wanted : MOST;
+    wanted = wanted < MOST_THREADS ? wanted : MOST_THREADS;
     wanted = wanted < n ? wanted : n > 0 ? n - 1 : 0;
     sigfillset(&all);
     for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++)

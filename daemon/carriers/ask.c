@@ -55,10 +55,7 @@ static bool
 fail_dead(struct carrier_work *work, struct api_problem *p)
 {
     char how[64] = "is gone";
-    bool killed;
-    lock_acquire(&work->process.lock);
-    killed = work->process.killed;
-    lock_release(&work->process.lock);
+    bool killed = process_was_killed(&work->process);
     process_end(&work->process, true, how);
     if (killed)
         return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "carriers/ask.h"
 #include "carriers/remote_fds.h"
-#include "carriers/words.h"
-#include "library/cache.h"
+#include "carriers/string_list.h"
+#include "library/bucket/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,7 +30,8 @@ enum { N_THREADS = 4 };
 /* A request. It lies on the stack of the thread that waits for it. */
 struct task {
     struct message request;
-    struct words answer; /* text of the answer; owned by the task when it is done */
+    struct string_list
+        answer; /* text of the answer; owned by the task when it is done */
     struct api_problem problem;
     bool ok, done;
     struct task *next;
@@ -162,7 +163,7 @@ attempt(struct thread *thread, struct task *task)
               ask_carrier(&thread->work, &task->request, MESSAGE_RESULT, &answer,
                           &task->problem);
     if (ok) {
-        task->answer = (struct words){answer.text, answer.text_len, 0};
+        task->answer = (struct string_list){answer.text, answer.text_len, 0};
         answer.text = NULL;
     }
     message_fini(&answer);
@@ -240,7 +241,7 @@ probe(struct thread *thread)
     snprintf(task.request.body.object.key, sizeof task.request.body.object.key,
              PROBE_KEY);
     do_task(thread, &task);
-    words_fini(&task.answer);
+    string_list_fini(&task.answer);
 }
 
 /* Returns when the next probe is due. The caller holds the lock. */
@@ -371,9 +372,9 @@ ask_presence(struct bucket_pool *pool, struct task *task, bool *ret_there,
     long long there = 0;
     bool ok = ask(pool, task, p);
     if (ok)
-        words_next_number(&task->answer, &there);
+        string_list_next_number(&task->answer, &there);
     *ret_there = there;
-    words_fini(&task->answer);
+    string_list_fini(&task->answer);
     return ok;
 }
 
@@ -443,15 +444,15 @@ list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn vi
     task.request.text = token;
     task.request.text_len = strlen(token);
     bool ok = ask(arg, &task, p);
-    const char *next = ok ? words_next(&task.answer) : NULL;
+    const char *next = ok ? string_list_next(&task.answer) : NULL;
     long long now = 0, size, modified;
-    if (ok && (!next || !words_next_number(&task.answer, &now)))
+    if (ok && (!next || !string_list_next_number(&task.answer, &now)))
         ok = api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "a carrier's answer cannot be read");
-    for (const char *key; ok && (key = words_next(&task.answer));) {
+    for (const char *key; ok && (key = string_list_next(&task.answer));) {
         struct bucket_object object = {.key = key};
-        ok = (words_next_number(&task.answer, &size) &&
-              words_next_number(&task.answer, &modified)) ||
+        ok = (string_list_next_number(&task.answer, &size) &&
+              string_list_next_number(&task.answer, &modified)) ||
              api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "a carrier's answer cannot be read");
         object.size = size;
@@ -462,7 +463,7 @@ list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn vi
     if (ok)
         snprintf(token, BUCKET_TOKEN, "%s", next);
     *ret_now = now;
-    words_fini(&task.answer);
+    string_list_fini(&task.answer);
     return ok;
 }
 

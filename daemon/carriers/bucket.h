@@ -8,7 +8,7 @@
 #ifndef QDQD_CARRIERS_BUCKET_H
 #define QDQD_CARRIERS_BUCKET_H
 
-#include "library/bucket.h"
+#include "library/bucket/bucket.h"
 #include "settings/settings.h"
 
 struct bucket_pool;

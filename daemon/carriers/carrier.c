@@ -35,10 +35,11 @@ send_message(struct carrier *c, const struct message *message)
 }
 
 void
-carry_answer(struct carrier *c, enum message_type type, const struct words *words)
+carry_answer(struct carrier *c, enum message_type type,
+             const struct string_list *strings)
 {
     const struct message message = {
-        .type = type, .text = words->text, .text_len = words->len};
+        .type = type, .text = strings->text, .text_len = strings->len};
     send_message(c, &message);
 }
 
@@ -146,14 +147,14 @@ carry_open_remote(struct carrier *c, const struct message_remote *from,
 /* --- fetching -------------------------------------------------------------- */
 
 static bool
-list_source(const struct qdqr_source *source, struct words *ret)
+list_source(const struct qdqr_source *source, struct string_list *ret)
 {
-    bool ok = words_add(ret, source->resolved) &&
-              words_add(ret, source->digest ? source->digest : "");
+    bool ok = string_list_add(ret, source->resolved) &&
+              string_list_add(ret, source->digest ? source->digest : "");
     for (size_t i = 0; ok && i < source->n_files; i++)
-        ok = words_add_number(ret, source->files[i].role) &&
-             words_add_number(ret, source->files[i].size) &&
-             words_add(ret, source->files[i].name);
+        ok = string_list_add_number(ret, source->files[i].role) &&
+             string_list_add_number(ret, source->files[i].size) &&
+             string_list_add(ret, source->files[i].name);
     return ok;
 }
 
@@ -161,13 +162,13 @@ list_source(const struct qdqr_source *source, struct words *ret)
 static bool
 pull(struct carrier *c, const struct message *request, struct api_problem *p)
 {
-    struct words numbers = {request->text, request->text_len, 0};
+    struct string_list numbers = {request->text, request->text_len, 0};
     char digest[DIGEST_SIZE];
     long long number;
     c->done_before = 0;
     for (size_t i = 0; i < request->n_fds; i++) {
         struct stat st = {0};
-        if (!words_next_number(&numbers, &number) || number < 0 ||
+        if (!string_list_next_number(&numbers, &number) || number < 0 ||
             (size_t)number >= c->source->n_files)
             return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
                                    "a file was asked for that is not there");
@@ -190,7 +191,7 @@ serve_pull(struct carrier *c)
         return;
     if (request.type == MESSAGE_PULL) {
         if (pull(c, &request, &problem))
-            carry_answer(c, MESSAGE_RESULT, &(struct words){0});
+            carry_answer(c, MESSAGE_RESULT, &(struct string_list){0});
         else
             carry_fail(c, &problem);
     }
@@ -202,7 +203,7 @@ serve_fetch(struct carrier *c, const struct message *request)
 {
     const struct message_fetch *asked = &request->body.fetch;
     struct api_problem problem = {0};
-    struct words list = {0};
+    struct string_list list = {0};
     bool ok =
         carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_resolve(&c->opened.remote, asked->ref, &c->call, &c->source, &problem) &&
@@ -211,7 +212,7 @@ serve_fetch(struct carrier *c, const struct message *request)
         carry_answer(c, MESSAGE_SOURCE, &list);
     else
         carry_fail(c, &problem);
-    words_fini(&list);
+    string_list_fini(&list);
     if (ok)
         serve_pull(c);
     qdqr_source_free(&c->source);
@@ -228,15 +229,15 @@ struct lists {
 };
 
 static bool
-add_file(struct lists *lists, struct words *words, int fd)
+add_file(struct lists *lists, struct string_list *strings, int fd)
 {
     struct stat st;
     long long role;
     struct qdqr_upload *file = &lists->files[lists->n_files];
-    bool ok = words_next_number(words, &role) && role >= 0 && role <= QDQR_SPEC;
+    bool ok = string_list_next_number(strings, &role) && role >= 0 && role <= QDQR_SPEC;
     *file = (struct qdqr_upload){.role = (enum qdqr_role)role, .fd = fd};
-    file->digest = ok ? words_next(words) : NULL;
-    file->name = file->digest ? words_next(words) : NULL;
+    file->digest = ok ? string_list_next(strings) : NULL;
+    file->name = file->digest ? string_list_next(strings) : NULL;
     if (!file->name || fstat(fd, &st))
         return false;
     file->size = st.st_size;
@@ -248,17 +249,18 @@ add_file(struct lists *lists, struct words *words, int fd)
 static bool
 read_lists(const struct message *request, size_t fd, struct lists *ret)
 {
-    struct words words = {request->text, request->text_len, 0};
-    for (const char *kind; (kind = words_next(&words));) {
+    struct string_list strings = {request->text, request->text_len, 0};
+    for (const char *kind; (kind = string_list_next(&strings));) {
         const char *name, *value;
         if (strcmp(kind, "file") == 0) {
             if (ret->n_files == MESSAGE_MAX_PUBLISHED || fd >= request->n_fds ||
-                !add_file(ret, &words, request->fds[fd++]))
+                !add_file(ret, &strings, request->fds[fd++]))
                 return false;
             continue;
         }
-        if (!(name = words_next(&words)) || !(value = words_next(&words)) ||
-            ret->n_tags == MOST_PAIRS || ret->n_metrics == MOST_PAIRS)
+        if (!(name = string_list_next(&strings)) ||
+            !(value = string_list_next(&strings)) || ret->n_tags == MOST_PAIRS ||
+            ret->n_metrics == MOST_PAIRS)
             return false;
         if (strcmp(kind, "tag") == 0)
             ret->tags[ret->n_tags++] = (struct qdqr_pair){name, value};
@@ -274,7 +276,7 @@ serve_publish(struct carrier *c, const struct message *request)
 {
     const struct message_publish *asked = &request->body.publish;
     struct api_problem problem = {0};
-    struct words place = {0};
+    struct string_list place = {0};
     char *location = NULL;
     struct lists *lists = calloc(1, sizeof *lists);
     bool ok = lists || api_problem_no_memory(&problem);
@@ -297,13 +299,13 @@ serve_publish(struct carrier *c, const struct message *request)
         };
         ok = qdqr_publish(&c->opened.remote, &publication, &c->call, &location,
                           &problem) &&
-             (words_add(&place, location) || api_problem_no_memory(&problem));
+             (string_list_add(&place, location) || api_problem_no_memory(&problem));
     }
     if (ok)
         carry_answer(c, MESSAGE_RESULT, &place);
     else
         carry_fail(c, &problem);
-    words_fini(&place);
+    string_list_fini(&place);
     free(location);
     free(lists);
 }
@@ -318,7 +320,7 @@ serve_deliver(struct carrier *c, const struct message *request)
     struct api_problem problem = {0};
     if (carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_deliver(&c->opened.remote, &event, &c->call, &problem))
-        carry_answer(c, MESSAGE_RESULT, &(struct words){0});
+        carry_answer(c, MESSAGE_RESULT, &(struct string_list){0});
     else
         carry_fail(c, &problem);
 }
@@ -335,21 +337,22 @@ serve_news(struct carrier *c, const struct message *request)
                                            API_OUR_TAGS, asked->since};
     struct api_problem problem = {0};
     struct qdqr_version *list = NULL;
-    struct words words = {0};
+    struct string_list strings = {0};
     size_t n = 0;
     bool ok =
         carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_versions(&c->opened.remote, &question, &c->call, &list, &n, &problem);
     for (size_t i = 0; ok && i < n; i++)
-        ok = (words_add(&words, list[i].name) && words_add(&words, list[i].version) &&
-              words_add_number(&words, list[i].created) &&
-              words_add_number(&words, list[i].is_tagged)) ||
+        ok = (string_list_add(&strings, list[i].name) &&
+              string_list_add(&strings, list[i].version) &&
+              string_list_add_number(&strings, list[i].created) &&
+              string_list_add_number(&strings, list[i].is_tagged)) ||
              api_problem_no_memory(&problem);
     if (ok)
-        carry_answer(c, MESSAGE_RESULT, &words);
+        carry_answer(c, MESSAGE_RESULT, &strings);
     else
         carry_fail(c, &problem);
-    words_fini(&words);
+    string_list_fini(&strings);
     qdqr_versions_free(list, n);
 }
 

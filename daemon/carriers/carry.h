@@ -4,7 +4,7 @@
 #ifndef QDQD_CARRIERS_CARRY_H
 #define QDQD_CARRIERS_CARRY_H
 
-#include "carriers/words.h"
+#include "carriers/string_list.h"
 #include "workers/message.h"
 #include "remote/remote.h"
 
@@ -25,7 +25,8 @@ struct carrier {
     bool gone; /* the daemon does not read messages any more */
 };
 
-void carry_answer(struct carrier *c, enum message_type type, const struct words *words);
+void carry_answer(struct carrier *c, enum message_type type,
+                  const struct string_list *strings);
 void carry_fail(struct carrier *c, const struct api_problem *problem);
 /* Opens the remote of a message, which must outlive it. */
 bool carry_open_remote(struct carrier *c, const struct message_remote *from,

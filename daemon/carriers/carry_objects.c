@@ -14,24 +14,25 @@
 static bool
 add_object(void *arg, const struct qdqr_object *object, struct api_problem *p)
 {
-    struct words *list = arg;
-    return (words_add(list, object->key) && words_add_number(list, object->size) &&
-            words_add_number(list, object->modified)) ||
+    struct string_list *list = arg;
+    return (string_list_add(list, object->key) &&
+            string_list_add_number(list, object->size) &&
+            string_list_add_number(list, object->modified)) ||
            api_problem_no_memory(p);
 }
 
 /* Lists a page: the next token, the bucket's time, and each object. */
 static bool
-list_page(struct qdqr_bucket *bucket, const struct message *request, struct words *ret,
-          struct api_problem *p)
+list_page(struct qdqr_bucket *bucket, const struct message *request,
+          struct string_list *ret, struct api_problem *p)
 {
-    struct words objects = {0};
+    struct string_list objects = {0};
     char token[QDQR_TOKEN];
     int64_t now;
     snprintf(token, sizeof token, "%s", request->text ? request->text : "");
     bool ok = qdqr_object_list(bucket, request->body.object.key, token, add_object,
                                &objects, &now, p) &&
-              ((words_add(ret, token) && words_add_number(ret, now)) ||
+              ((string_list_add(ret, token) && string_list_add_number(ret, now)) ||
                api_problem_no_memory(p));
     if (ok && objects.len) {
         char *text = api_grow(ret->text, ret->len, objects.len, 1);
@@ -42,13 +43,13 @@ list_page(struct qdqr_bucket *bucket, const struct message *request, struct word
             ret->len += objects.len;
         }
     }
-    words_fini(&objects);
+    string_list_fini(&objects);
     return ok;
 }
 
 static bool
-do_one(struct qdqr_bucket *bucket, const struct message *request, struct words *ret,
-       struct api_problem *p)
+do_one(struct qdqr_bucket *bucket, const struct message *request,
+       struct string_list *ret, struct api_problem *p)
 {
     const struct message_object *object = &request->body.object;
     bool there = false, ok = false;
@@ -76,7 +77,7 @@ do_one(struct qdqr_bucket *bucket, const struct message *request, struct words *
     case MESSAGE_N_OBJECT_OPS:
         break;
     }
-    return ok && (words_add_number(ret, there) || api_problem_no_memory(p));
+    return ok && (string_list_add_number(ret, there) || api_problem_no_memory(p));
 }
 
 static void
@@ -84,12 +85,12 @@ serve_object(struct carrier *c, struct qdqr_bucket *bucket,
              const struct message *request)
 {
     struct api_problem problem = {0};
-    struct words words = {0};
-    if (do_one(bucket, request, &words, &problem))
-        carry_answer(c, MESSAGE_RESULT, &words);
+    struct string_list strings = {0};
+    if (do_one(bucket, request, &strings, &problem))
+        carry_answer(c, MESSAGE_RESULT, &strings);
     else
         carry_fail(c, &problem);
-    words_fini(&words);
+    string_list_fini(&strings);
 }
 
 void
@@ -104,7 +105,7 @@ carry_objects(struct carrier *c, const struct message *request)
         carry_fail(c, &problem);
         return;
     }
-    carry_answer(c, MESSAGE_RESULT, &(struct words){0});
+    carry_answer(c, MESSAGE_RESULT, &(struct string_list){0});
     while (!c->gone && message_receive(WORKER_SOCKET, -1, -1, &next) == MESSAGE_GOT) {
         bool known = next.type == MESSAGE_OBJECT;
         if (known)

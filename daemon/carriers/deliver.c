@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"
-#include "carriers/words.h"
+#include "carriers/string_list.h"
 #include "handlers/handlers.h"
 #include "tenants/tenants.h"
 #include "watch/metrics.h"
@@ -33,7 +33,7 @@ struct parcel {
     struct library *library;
     const struct store_job *job;
     struct message *message;
-    struct words list;
+    struct string_list list;
     struct spool *page; /* the report as a page */
     uint64_t reserved;  /* bytes of the budget for what is made of the report */
 };
@@ -43,8 +43,10 @@ add_file(struct parcel *parcel, enum qdqr_role role, const char *digest,
          const char *name, int fd, struct api_problem *p)
 {
     parcel->message->fds[parcel->message->n_fds++] = fd;
-    return (words_add(&parcel->list, "file") && words_add_number(&parcel->list, role) &&
-            words_add(&parcel->list, digest) && words_add(&parcel->list, name)) ||
+    return (string_list_add(&parcel->list, "file") &&
+            string_list_add_number(&parcel->list, role) &&
+            string_list_add(&parcel->list, digest) &&
+            string_list_add(&parcel->list, name)) ||
            api_problem_no_memory(p);
 }
 
@@ -132,9 +134,9 @@ add_figures(struct parcel *parcel, const char *report, size_t len,
     bool ok = true;
     for (size_t i = 0; ok && i < n && i < 200; i++) {
         snprintf(number, sizeof number, "%.17g", list[i].value);
-        ok = (words_add(&parcel->list, "figure") &&
-              words_add(&parcel->list, list[i].name) &&
-              words_add(&parcel->list, number)) ||
+        ok = (string_list_add(&parcel->list, "figure") &&
+              string_list_add(&parcel->list, list[i].name) &&
+              string_list_add(&parcel->list, number)) ||
              api_problem_no_memory(p);
     }
     api_figures_free(&list, n);
@@ -145,8 +147,9 @@ static bool
 add_tag(struct parcel *parcel, const char *name, const char *value,
         struct api_problem *p)
 {
-    return (words_add(&parcel->list, "tag") && words_add(&parcel->list, name) &&
-            words_add(&parcel->list, value)) ||
+    return (string_list_add(&parcel->list, "tag") &&
+            string_list_add(&parcel->list, name) &&
+            string_list_add(&parcel->list, value)) ||
            api_problem_no_memory(p);
 }
 
@@ -246,7 +249,7 @@ publish(struct carrier_work *work, const struct remote *remote,
     }
     message_fini(&answer);
     message_fini(&message);
-    words_fini(&parcel.list);
+    string_list_fini(&parcel.list);
     spool_discard(&parcel.page);
     if (publication)
         api_publications_free(&publication, 1);

@@ -3,7 +3,7 @@
 #include "carriers/fetch.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"
-#include "carriers/words.h"
+#include "carriers/string_list.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
 #include "store/derive.h"
@@ -73,12 +73,13 @@ is_wanted(const struct input *input, const struct offered *file)
 
 /* Chooses the files of an input. The model itself is first. */
 static bool
-choose_files(struct input *input, struct words *list, struct api_problem *p)
+choose_files(struct input *input, struct string_list *list, struct api_problem *p)
 {
     struct offered file = {0};
     size_t models = 0;
-    while (words_next_number(list, &file.role) && words_next_number(list, &file.size) &&
-           (file.name = words_next(list))) {
+    while (string_list_next_number(list, &file.role) &&
+           string_list_next_number(list, &file.size) &&
+           (file.name = string_list_next(list))) {
         if (is_wanted(input, &file)) {
             bool leads = file.role == QDQR_MODEL || input->which != API_INPUT_MODEL;
             if (input->n == sizeof input->files / sizeof *input->files)
@@ -141,9 +142,9 @@ resolve(struct input *input, struct api_problem *p)
     message_fini(&request);
     if (!ok)
         return false;
-    struct words list = {input->answer.text, input->answer.text_len, 0};
-    input->resolved = words_next(&list);
-    input->digest = input->resolved ? words_next(&list) : NULL;
+    struct string_list list = {input->answer.text, input->answer.text_len, 0};
+    input->resolved = string_list_next(&list);
+    input->digest = input->resolved ? string_list_next(&list) : NULL;
     if (input->digest &&
         (!api_utf8_is_valid(input->resolved) || !api_utf8_is_valid(input->digest)))
         return api_problem_set(p, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
@@ -159,12 +160,12 @@ resolve(struct input *input, struct api_problem *p)
 
 static bool
 open_spools(struct input *input, struct blobs *blobs, struct message *pull,
-            struct words *numbers, struct api_problem *p)
+            struct string_list *numbers, struct api_problem *p)
 {
     uint64_t size = 0;
     for (size_t i = 0; i < input->n; i++) {
         size += input->files[i].size > 0 ? (uint64_t)input->files[i].size : 0;
-        if (!words_add_number(numbers, input->files[i].number))
+        if (!string_list_add_number(numbers, input->files[i].number))
             return api_problem_no_memory(p);
         if (!spool_open(blobs, &input->spools[i], p))
             return false;
@@ -189,7 +190,7 @@ watch_spools(void *arg, struct api_problem *p)
 static bool
 pull_files(struct input *input, struct api_problem *p)
 {
-    struct words numbers = {0};
+    struct string_list numbers = {0};
     struct message pull = {.type = MESSAGE_PULL}, answer = {0};
     struct blobs *blobs = library_blobs(input->work->service->library);
     bool ok = open_spools(input, blobs, &pull, &numbers, p);
@@ -200,7 +201,7 @@ pull_files(struct input *input, struct api_problem *p)
     ok = ok && ask_carrier(input->work, &pull, MESSAGE_RESULT, &answer, p);
     input->work->watch = NULL;
     message_fini(&answer);
-    words_fini(&numbers);
+    string_list_fini(&numbers);
     for (size_t i = 0; ok && i < input->n; i++)
         ok = spool_finish_file(input->spools[i], p);
     return ok;

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"
-#include "carriers/words.h"
+#include "carriers/string_list.h"
 #include "handlers/hooks.h"
-#include "store/hooked.h"
+#include "store/hook_versions.h"
 #include "tenants/tenants.h"
 #include "watch/metrics.h"
 #include "api/grow.h"
@@ -162,12 +162,13 @@ by_number(const void *a, const void *b)
 static struct found *
 read_answer(const struct message *answer, size_t *ret_n, struct api_problem *p)
 {
-    struct words words = {answer->text, answer->text_len, 0};
+    struct string_list strings = {answer->text, answer->text_len, 0};
     struct found *list = NULL, one;
     size_t n = 0;
-    while ((one.name = words_next(&words)) && (one.version = words_next(&words)) &&
-           words_next_number(&words, &one.created) &&
-           words_next_number(&words, &one.is_ours)) {
+    while ((one.name = string_list_next(&strings)) &&
+           (one.version = string_list_next(&strings)) &&
+           string_list_next_number(&strings, &one.created) &&
+           string_list_next_number(&strings, &one.is_ours)) {
         struct found *grown = api_grow(list, n, 1, sizeof *list);
         if (!grown) {
             free(list);
@@ -208,8 +209,8 @@ follow_model(struct tenants *tenants, struct carrier_work *work,
              struct api_problem *p)
 {
     int64_t first;
-    bool ok = store_hooked_first(library_store(work->service->library),
-                                 hook->section.name, list->name, &first, p);
+    bool ok = store_hook_version_first(library_store(work->service->library),
+                                       hook->section.name, list->name, &first, p);
     while (n && first < 0 && list[n - 1].is_ours)
         n--;
     for (size_t i = first < 0 && n ? n - 1 : 0; ok && i < n; i++)

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "handlers/handlers.h"
 #include "handlers/places.h"
-#include "store/hooked.h"
+#include "store/hook_versions.h"
 #include "tenants/tenants.h"
 #include "tenants/tokens.h"
 #include "watch/metrics.h"
@@ -157,22 +157,24 @@ hook_submit(struct tenants *tenants, const struct hook *hook,
             const struct service **ret_service, struct api_problem *p)
 {
     struct asked asked = {0};
-    char key[HOOKED_KEY + API_MAX_REF], first[HOOKED_KEY];
-    const struct store_hooked seen = {hook->section.name, news->name, news->version};
+    char key[HOOK_VERSION_KEY + API_MAX_REF], first[HOOK_VERSION_KEY];
+    const struct store_hook_version seen = {hook->section.name, news->name,
+                                            news->version};
     bool is_done = false;
     id[0] = '\0';
     bool ok = tenants_get(tenants, hook->tenant, true, ret_service, p) &&
               ask(tenants, hook, news, &asked, p) &&
               places_check(*ret_service, TOKEN_ADMIN, &asked.job, p);
     struct store *store = ok ? library_store((*ret_service)->library) : NULL;
-    ok = ok && store_hooked_add(store, &seen, news->message ? news->message : POLLED,
+    ok = ok &&
+         store_hook_version_add(store, &seen, news->message ? news->message : POLLED,
                                 first, &is_done, p);
     if (ok && is_ours(news, first, is_done)) {
         snprintf(key, sizeof key, KEY " %s %s %s", hook->section.name,
                  news->message ? "message" : POLLED,
                  news->message ? news->message : asked.job.model_place.ref);
         ok = submit(*ret_service, &asked, key, id, p) &&
-             store_hooked_done(store, &seen, p);
+             store_hook_version_done(store, &seen, p);
     }
     asked_fini(&asked);
     return ok;

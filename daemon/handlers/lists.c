@@ -3,7 +3,7 @@
    all), tenants, nodes and remotes. */
 #include "config.h"
 #include "handlers/handlers.h"
-#include "library/sweep.h"
+#include "library/library.h"
 #include "settings/remotes.h"
 #include "tenants/node.h"
 #include "tenants/tenants.h"

@@ -1,39 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The files of blobs in their folders. */
 #include "config.h"
-#include "library/cache.h"
 #include "library/inner.h"
-#include "base/lock.h"
-#include "base/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int
-open_folder(int dir, const char *name)
-{
-    if (mkdirat(dir, name, 0700) && errno != EEXIST)
-        return -1;
-    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Makes the 256 folders once, so that a commit never has to. */
-static bool
-make_folders(int dir)
-{
-    for (unsigned i = 0; i < 256; i++) {
-        char name[4];
-        snprintf(name, sizeof name, "%02x", i);
-        if (mkdirat(dir, name, 0700) && errno != EEXIST)
-            return false;
-    }
-    return fsync(dir) == 0;
-}
 
 DIR *
 blobs_open_stream(int dir, const char *name)
@@ -43,22 +15,6 @@ blobs_open_stream(int dir, const char *name)
     if (!stream && fd >= 0)
         close(fd);
     return stream;
-}
-
-static bool
-sweep_tmp(int tmp)
-{
-    size_t n = 0;
-    DIR *stream = blobs_open_stream(tmp, ".");
-    if (!stream)
-        return false;
-    for (struct dirent *entry; (entry = readdir(stream));)
-        if (entry->d_name[0] != '.')
-            n += unlinkat(tmp, entry->d_name, 0) == 0;
-    closedir(stream);
-    if (n)
-        log_info("unfinished_removed", "files=%zu", n);
-    return true;
 }
 
 static uint64_t
@@ -96,49 +52,6 @@ blobs_recount(struct blobs *blobs, struct api_problem *p)
         return blobs_fail(p, "reading the blobs' folder");
     blobs->used += now - before;
     return true;
-}
-
-bool
-blobs_open(int dir, struct blobs **ret, struct api_problem *p)
-{
-    struct blobs *blobs = calloc(1, sizeof *blobs);
-    if (!blobs)
-        return api_problem_no_memory(p);
-    lock_init(&blobs->naming, LOCK_NAMING);
-    blobs->dir = open_folder(dir, "blobs");
-    blobs->tmp = open_folder(dir, "tmp");
-    blobs->damaged = open_folder(dir, "damaged");
-    if (!blobs_integrity_open(blobs)) {
-        blobs_close(&blobs);
-        return api_problem_no_memory(p);
-    }
-    if (blobs->dir < 0 || blobs->tmp < 0 || blobs->damaged < 0 ||
-        !make_folders(blobs->dir) || !sweep_tmp(blobs->tmp) ||
-        !blobs_recount(blobs, p)) {
-        blobs_fail(p, "the state folder");
-        blobs_close(&blobs);
-        return false;
-    }
-    *ret = blobs;
-    return true;
-}
-
-void
-blobs_close(struct blobs **blobs)
-{
-    if (!*blobs)
-        return;
-    cache_leave(*blobs);
-    if ((*blobs)->dir >= 0)
-        close((*blobs)->dir);
-    if ((*blobs)->tmp >= 0)
-        close((*blobs)->tmp);
-    if ((*blobs)->damaged >= 0)
-        close((*blobs)->damaged);
-    blobs_integrity_close(*blobs);
-    lock_fini(&(*blobs)->naming);
-    free(*blobs);
-    *blobs = NULL;
 }
 
 bool
@@ -191,6 +104,13 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
         closedir(stream);
     }
     return true;
+}
+
+bool
+blob_sync(struct blobs *blobs, const char *id, struct api_problem *p)
+{
+    return !blobs->ops->sync || blobs->ops->sync(blobs, &id, 1) ||
+           blobs_fail(p, "storing a file");
 }
 
 bool

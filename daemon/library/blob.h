@@ -5,7 +5,7 @@
  * and either becomes a blob (spool_commit) or is discarded (spool_discard).
  * blobs_open() deletes the spools that a crash left in tmp/.
  *
- * Where the blobs are in a bucket (bucket.h), these files are a cache of it: a call that opens
+ * Where the blobs are in a bucket (bucket/bucket.h), these files are a cache of it: a call that opens
  * a blob fetches it first if it is not there, and can then also fail with UNAVAILABLE.
  *
  * A blob never changes, and exists either completely or not at all. Any thread may
@@ -167,7 +167,7 @@ void spool_set_stored(struct spool *spool);
 bool spool_is_stored(const struct spool *spool);
 /* Has a spool that is not stored published without a sync: the caller sees to its bytes until
    blobs_sync_all(). */
-void spool_set_late(struct spool *spool);
+void spool_set_deferred(struct spool *spool);
 /* Makes all files of the blobs' disk durable, others' files, too. */
 bool blobs_sync_all(struct blobs *blobs, struct api_problem *p);
 /*

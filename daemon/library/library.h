@@ -15,6 +15,7 @@
 
 struct bucket;
 struct library;
+struct settings;
 
 /* Opens the library; makes the folder (mode 0700) when it does not exist. IO: its
    blobs belong to another database, or to one that is gone. */
@@ -35,9 +36,7 @@ bool library_open_at(const char *path, const struct library_place *place,
 bool library_adopt(const char *path, uint64_t *ret_n, struct api_problem *p);
 void library_close(struct library **library);
 
-/* Logs the blobs that no row names. */
-bool library_find_leftovers(struct library *library, struct api_problem *p);
-/* Removes those blobs when the library has been open for `grace` milliseconds. */
+/* Removes the blobs that no row names when the library has been open for `grace` milliseconds. */
 bool library_remove_leftovers(struct library *library, int64_t grace,
                               struct api_problem *p);
 
@@ -102,9 +101,9 @@ struct job_result {
 bool library_job_end(struct library *library, const char *id,
                      const struct job_result *result, const struct api_problem *error,
                      struct store_ended *ret, struct api_problem *p);
-/* Syncs the files of results whose sync was put off, and removes their bytes from the record. The
+/* Syncs the files of results whose sync was deferred, and removes their bytes from the record. The
    caller holds no lock. */
-void library_sync_late(struct library *library);
+void library_sync_deferred(struct library *library);
 /* Does so when there are many. The ends of jobs call this after their clients know. */
 void library_sync_many(struct library *library);
 bool library_job_remove(struct library *library, const char *id, enum store_remover who,
@@ -129,5 +128,29 @@ bool library_observations_keep(struct library *library,
 /* Removes observations until at most `bytes` are left. */
 bool library_observations_trim(struct library *library, int64_t bytes,
                                struct api_problem *p);
+
+/* --- expiry and eviction --------------------------------------------------- */
+
+/* Sets the library's limits from the settings. May be called while other threads use
+   the library. */
+void sweep_configure(struct library *library, const struct settings *settings);
+
+/* Removes some of the files that are too old at `now`. *ret_more: more are left, unless it fails.
+   Files of a job that has not ended stay. */
+bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
+                 bool *ret_more, struct api_problem *p);
+
+/* Checks the library's blobs for so many bytes, if it is time to. Returns whether there
+   is more to check now. */
+bool sweep_scrub(struct library *library, uint64_t bytes, int64_t now_ms);
+
+/* Returns the stored bytes that count towards the limit, those of the rows included. `counts` are
+   the store's. Where the record is shared, or the blobs are in a bucket, what the rows name
+   counts, and not the files in the folder. */
+uint64_t sweep_counted(const struct library *library,
+                       const struct store_counts *counts);
+
+/* Logs that a round failed. */
+void sweep_log_failure(struct library *library, const struct api_problem *problem);
 
 #endif

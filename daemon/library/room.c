@@ -3,7 +3,6 @@
    to keep them. */
 #include "config.h"
 #include "base/clock.h"
-#include "library/cache.h"
 #include "library/inner.h"
 
 #include <sys/statvfs.h>
@@ -55,9 +54,9 @@ free_space_floor(const struct blobs *blobs, const struct statvfs *disk)
     return least < RESERVE ? RESERVE : least;
 }
 
-/* Computes how many bytes the disk lacks if `size` more come. */
-static bool
-find_shortage(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
+bool
+blobs_find_shortage(struct blobs *blobs, uint64_t size, uint64_t *ret,
+                    struct api_problem *p)
 {
     struct statvfs disk;
     if (fstatvfs(blobs->tmp, &disk))
@@ -83,7 +82,7 @@ find_excess(struct blobs *blobs, uint64_t size, struct excess *ret,
     uint64_t most = blobs->limits.max_bytes;
     uint64_t there = most ? blobs_counted(blobs) + blobs->spooled : 0;
     *ret = (struct excess){0};
-    if (!find_shortage(blobs, size, &ret->disk, p))
+    if (!blobs_find_shortage(blobs, size, &ret->disk, p))
         return false;
     if (most && (size > most || there > most - size)) {
         ret->limit = size > most ? UINT64_MAX : there - (most - size);
@@ -108,13 +107,6 @@ blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 
 /* --- files that go later -------------------------------------------------- */
 
-/* Returns whether evicted files stay on the disk until the leader's sweep removes them. */
-static bool
-goes_later(const struct blobs *blobs)
-{
-    return blobs->limits.rows && !blobs->bucket;
-}
-
 /* Returns the bytes that were evicted and may still be on the disk. The sweep looks at each
    file eight times in a grace period, so a file is there for at most a quarter longer. */
 static uint64_t
@@ -129,7 +121,8 @@ leaving(const struct blobs *blobs)
 static void
 add_leaving(struct blobs *blobs, uint64_t before, uint64_t after)
 {
-    if (!goes_later(blobs) || after >= before)
+    if (!blobs->ops->evicts_later || !blobs->ops->evicts_later(blobs) ||
+        after >= before)
         return;
     blobs->evicted = leaving(blobs) + before - after;
     blobs->evicted_at = clock_steady_ms();
@@ -199,8 +192,7 @@ evict(struct blobs *blobs, uint64_t size, const struct excess *excess,
     uint64_t least = shortage > excess->limit ? shortage : excess->limit, more = least;
     bool computed = false;
     if (!limits->evict || least > before ||
-        (!blobs->bucket &&
-         !divide_shortage(blobs, size, shortage, &more, &computed, p)))
+        !divide_shortage(blobs, size, shortage, &more, &computed, p))
         return false;
     while (blobs_counted(blobs) + more > before && limits->evict(limits->arg, computed))
         continue;
@@ -215,13 +207,8 @@ blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
     lock_assert_none(LOCK_LIBRARY);
     struct api_problem problem = {0};
     struct excess excess;
-    uint64_t shortage = 0;
-    if (blobs->bucket && find_shortage(blobs, size, &shortage, &problem)) {
-        (void)cache_evict(blobs->bucket->cache, shortage);
-        if (find_shortage(blobs, size, &shortage, &problem) && shortage)
-            return blobs_has_room(blobs, size,
-                                  p); /* jobs stay: their bytes are elsewhere */
-    }
+    if (blobs->ops->free_disk && !blobs->ops->free_disk(blobs, size))
+        return blobs_has_room(blobs, size, p);
     if (find_excess(blobs, size, &excess, &problem))
         return true;
     if ((excess.limit || excess.disk) && evict(blobs, size, &excess, &problem))

@@ -1,36 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files while they are written, and how they become blobs. */
+/* Files while they are written. */
 #include "config.h"
 #include "library/inner.h"
-#include "base/lock.h"
-#include "base/sync.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 /* bytes of a file after which the free room on the disk is checked again */
 #define WATCH_EVERY (8u << 20)
-
-struct spool {
-    struct blobs *blobs;
-    int fd;
-    char name[NAME_SIZE]; /* file name in STATE/tmp */
-    struct digest *digest;
-    uint64_t size;        /* bytes, counted in blobs->spooled */
-    uint64_t lent;        /* the same, of a file that another process writes */
-    char id[DIGEST_SIZE]; /* "" until finished */
-    bool replaces;        /* replaces a blob of the same name, if there is one */
-    bool stored;          /* the blob of that name is durable */
-    bool is_lent;         /* fd is a worker's file, of which the blob is a copy */
-    bool is_borrowed;     /* fd is the caller's */
-    bool is_late;         /* the blob is synced later */
-};
 
 /* Makes an empty file with a new name for a spool, and returns its descriptor. */
 static int
@@ -199,26 +180,27 @@ spool_watch(struct spool *spool, struct api_problem *p)
     return blobs_check_room(spool->blobs, 0, p);
 }
 
+/* Copies the next part of a file to that of the spool, and hashes it. Returns the number of bytes,
+   0 at the end, or -1 with a problem. */
+static ssize_t
+copy_chunk(struct spool *spool, int from, uint64_t at, struct digest *digest,
+           struct api_problem *p)
+{
+    char chunk[1 << 16];
+    ssize_t n = blobs_hash_chunk(from, at, chunk, sizeof chunk, digest);
+    bool ok = n >= 0 ? write_all(spool->fd, chunk, (size_t)n, p)
+                     : blobs_fail(p, "reading a file");
+    return ok ? n : -1;
+}
+
 bool
 spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_problem *p)
 {
-    char chunk[1 << 16];
     struct digest *digest = digest_new();
-    off_t at = 0;
-    ssize_t n = 1;
     bool ok = digest || api_problem_no_memory(p);
-    while (ok && n != 0) {
-        n = pread(from, chunk, sizeof chunk, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            ok = blobs_fail(p, "reading a blob");
-        else
-            ok =
-                (digest_update(digest, chunk, (size_t)n) || api_problem_no_memory(p)) &&
-                write_all(spool->fd, chunk, (size_t)n, p);
-        at += n;
-    }
+    ssize_t n = 1;
+    for (uint64_t at = 0; ok && n > 0; at += (uint64_t)n)
+        ok = (n = copy_chunk(spool, from, at, digest, p)) >= 0;
     ok = ok && (digest_finish(digest, ret) || api_problem_no_memory(p));
     digest_free(&digest);
     return ok;
@@ -253,22 +235,10 @@ can_copy(const struct spool *spool, int from, struct api_problem *p)
 static bool
 copy_file(struct spool *spool, int from, struct api_problem *p)
 {
-    char chunk[1 << 16];
-    bool ok = true;
-    while (ok) {
-        ssize_t n = pread(from, chunk, sizeof chunk, (off_t)spool->size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            break;
-        ok = n > 0 ? digest_update(spool->digest, chunk, (size_t)n) ||
-                         api_problem_no_memory(p)
-                   : blobs_fail(p, "reading a temporary file");
-        ok = ok && write_all(spool->fd, chunk, (size_t)n, p);
-        if (ok)
-            add_size(spool, (uint64_t)n);
-    }
-    return ok;
+    ssize_t n;
+    while ((n = copy_chunk(spool, from, spool->size, spool->digest, p)) > 0)
+        add_size(spool, (uint64_t)n);
+    return n == 0;
 }
 
 /* Makes the spool a copy of the file that it is. */
@@ -295,21 +265,18 @@ copy_spool(struct spool *spool, struct api_problem *p)
     return ok && spool_finish(spool, p);
 }
 
-/* Returns whether a small file has the bytes of a blob that was verified. The spool then gets
+/* Returns whether a small file has the bytes of a blob that is kept. The spool then gets
    its id and size. */
 static bool
 is_stored_already(struct spool *spool)
 {
     char chunk[1 << 14];
-    uint64_t size;
     struct blobs *blobs = spool->blobs;
     ssize_t n = pread(spool->fd, chunk, sizeof chunk, 0);
-    if (n <= 0 || (size_t)n == sizeof chunk || blobs->bucket ||
-        !digest_of(chunk, (size_t)n, spool->id))
+    if (n <= 0 || (size_t)n == sizeof chunk || !digest_of(chunk, (size_t)n, spool->id))
         return false;
-    lock_acquire(&blobs->naming);
-    bool stored = blobs_is_verified(blobs, spool->id, &size) && size == (uint64_t)n;
-    lock_release(&blobs->naming);
+    bool stored =
+        blobs->ops->is_kept && blobs->ops->is_kept(blobs, spool->id, (uint64_t)n);
     if (stored)
         add_size(spool, (uint64_t)n);
     else
@@ -326,10 +293,8 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
     return spool->is_lent || copy_spool(spool, p);
 }
 
-/* Copies the worker's file after all, because its blob is gone. The file must not have
-   changed since it was hashed. */
-static bool
-copy_lent(struct spool *spool, struct api_problem *p)
+bool
+spool_copy_lent(struct spool *spool, struct api_problem *p)
 {
     char id[DIGEST_SIZE];
     memcpy(id, spool->id, sizeof id);
@@ -369,147 +334,6 @@ spool_read(struct spool *spool, int *ret, struct api_problem *p)
     return true;
 }
 
-/* Opens the folder that holds a blob. */
-static int
-open_folder_of(struct blobs *blobs, const char *id)
-{
-    char folder[4];
-    snprintf(folder, sizeof folder, "%.2s", blob_hex(id));
-    return openat(blobs->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static int
-open_file_of(struct blobs *blobs, const char *id)
-{
-    char name[NAME_SIZE];
-    blob_name(id, name);
-    return openat(blobs->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-enum { SYNC_BLOBS = SYNC_MOST / 2 };
-
-/* Makes the bytes and the names of up to SYNC_BLOBS blobs durable, all at once. */
-static bool
-sync_blobs(struct blobs *blobs, const char *const *ids, size_t n)
-{
-    int fds[SYNC_MOST] = {-1};
-    size_t opened = 0;
-    int error = 0;
-    for (size_t i = 0; i < 2 * n && !error; i++) {
-        const char *id = ids[i / 2];
-        fds[opened] = i % 2 ? open_folder_of(blobs, id) : open_file_of(blobs, id);
-        if (fds[opened] < 0)
-            error = errno;
-        else
-            opened++;
-    }
-    if (!error)
-        error = sync_together(fsync, fds, opened);
-    for (size_t i = 0; i < n && !error; i++)
-        blobs_set_durable(blobs, ids[i], fds[2 * i]);
-    while (opened)
-        close(fds[--opened]);
-    errno = error;
-    return !error;
-}
-
-bool
-blob_sync(struct blobs *blobs, const char *id, struct api_problem *p)
-{
-    return sync_blobs(blobs, &id, 1) || blobs_fail(p, "storing a file");
-}
-
-/* Makes the blobs of the spools durable, except those that are so already. */
-static bool
-sync_committed(struct spool **const *spools, size_t n)
-{
-    const char *ids[SYNC_BLOBS];
-    for (size_t at = 0; at < n;) {
-        size_t some = 0;
-        for (; at < n && some < SYNC_BLOBS; at++)
-            if (!(*spools[at])->stored && !(*spools[at])->is_late)
-                ids[some++] = (*spools[at])->id;
-        if (some && !sync_blobs((*spools[0])->blobs, ids, some))
-            return false;
-    }
-    return true;
-}
-
-/* Returns whether the blob's name is for this spool: no file has it, or a damaged one, or
-   one that was not verified. *ret_before is the size of the file that has it. */
-static bool
-takes_name(const struct spool *s, uint64_t *ret_before)
-{
-    lock_assert_held(&s->blobs->naming);
-    bool is_verified = blobs_is_verified(s->blobs, s->id, ret_before);
-    return !is_verified || *ret_before != s->size || s->replaces;
-}
-
-/*
- * Makes a spool ready to get its blob's name, if it will get it. One that replaces a file is
- * synced: a row may name that file, and after a loss of power its name must not stand for
- * fewer bytes.
- */
-static bool
-prepare_naming(struct spool *s, struct api_problem *p)
-{
-    struct blobs *blobs = s->blobs;
-    uint64_t before;
-    lock_acquire(&blobs->naming);
-    bool takes = takes_name(s, &before);
-    lock_release(&blobs->naming);
-    if (takes && s->is_lent && !copy_lent(s, p))
-        return false;
-    return !takes || !before || blobs->bucket || fdatasync(s->fd) == 0 ||
-           blobs_fail(p, "storing a file");
-}
-
-/* Renames a finished spool to its blob's name, unless the blob exists and was verified.
-   A damaged file of that name is forgotten. */
-static bool
-name_blob(struct spool *s)
-{
-    struct blobs *blobs = s->blobs;
-    char name[NAME_SIZE];
-    uint64_t before;
-    bool ok = true;
-    blob_name(s->id, name);
-    lock_acquire(&blobs->naming);
-    bool takes = takes_name(s, &before);
-    if (takes && s->is_lent) {
-        errno = EAGAIN; /* its blob was set aside a moment ago */
-        ok = false;
-    } else if (takes) {
-        s->stored = false;
-        ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
-        if (ok) {
-            s->name[0] = '\0';
-            blobs->used += s->size - before;
-            blobs_set_verified(blobs, s->id, s->fd);
-            (void)unlinkat(blobs->damaged, blob_hex(s->id), 0);
-        }
-    }
-    lock_release(&blobs->naming);
-    return ok;
-}
-
-bool
-spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!prepare_naming(*spools[i], p))
-            return false;
-        if (!name_blob(*spools[i]))
-            return blobs_fail(p, "storing a file");
-    }
-    /* a cache may lose its files */
-    if (n && !(*spools[0])->blobs->bucket && !sync_committed(spools, n))
-        return blobs_fail(p, "storing a file");
-    for (size_t i = 0; i < n; i++)
-        spool_discard(spools[i]);
-    return true;
-}
-
 void
 spool_set_replace(struct spool *spool)
 {
@@ -529,15 +353,9 @@ spool_is_stored(const struct spool *spool)
 }
 
 void
-spool_set_late(struct spool *spool)
+spool_set_deferred(struct spool *spool)
 {
-    spool->is_late = !spool->stored;
-}
-
-bool
-spool_commit(struct spool **spool, struct api_problem *p)
-{
-    return spools_commit(&spool, 1, p);
+    spool->is_deferred = !spool->stored;
 }
 
 void

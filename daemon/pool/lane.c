@@ -72,21 +72,26 @@ lane_set_service(struct lane *lane, const struct service *service)
  * process that does not reach its first work is a fault of the machine (a broken library,
  * no memory, no descriptors): then the lane waits, whose work it may be.
  */
-enum { FEW = 4, FIRST_WAIT_MS = 250, MOST_WAIT_MS = 5000, SLICE_MS = 50 };
+enum {
+    FAILURES_WITHOUT_WAIT = 4,
+    FIRST_WAIT_MS = 250,
+    MOST_WAIT_MS = 5000,
+    SLICE_MS = 50
+};
 
 static int64_t
 wait_after(int failures)
 {
     int64_t ms = FIRST_WAIT_MS;
-    for (int i = FEW; i < failures && ms < MOST_WAIT_MS; i++)
+    for (int i = FAILURES_WITHOUT_WAIT; i < failures && ms < MOST_WAIT_MS; i++)
         ms *= 2;
-    return failures < FEW ? 0 : ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
+    return failures < FAILURES_WITHOUT_WAIT ? 0 : ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
 }
 
 bool
 lane_is_failing(const struct lane *lane)
 {
-    return atomic_load(&lane->failures) >= FEW;
+    return atomic_load(&lane->failures) >= FAILURES_WITHOUT_WAIT;
 }
 
 static void
@@ -283,7 +288,7 @@ receive(struct asking *asking, struct limit *ret_limit, struct message *ret)
             again = false;
         }
     } while (got == MESSAGE_TIMEOUT && again);
-    if (got == MESSAGE_LATE)
+    if (got == MESSAGE_OVERDUE)
         *ret_limit = short_limit(lane);
     return got;
 }
@@ -405,7 +410,7 @@ lane_ask(struct lane *lane, const struct message *request,
         struct message message;
         struct limit limit;
         enum message_got got = receive(&asking, &limit, &message);
-        if (got == MESSAGE_TIMEOUT || got == MESSAGE_LATE)
+        if (got == MESSAGE_TIMEOUT || got == MESSAGE_OVERDUE)
             return fail_timeout(lane, limit, asking.stage, p);
         if (got != MESSAGE_GOT)
             return OUTCOME_DIED;

@@ -322,15 +322,15 @@ STATEMENT(WEBHOOK_ADD, "INSERT INTO @webhooks(name, events, label_key, label_val
                        " events = excluded.events, label_key = excluded.label_key,"
                        " label_value = excluded.label_value")
 
-/* --- store/hooked.c -------------------------------------------------------- */
+/* --- store/hook_versions.c -------------------------------------------------------- */
 
-STATEMENT(HOOKED_ADD, "INSERT INTO @hooked(hook, model, version, key)"
-                      " VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")
-STATEMENT(HOOKED_GET, "SELECT key, is_done FROM @hooked"
-                      " WHERE hook = ?1 AND model = ?2 AND version = ?3")
-STATEMENT(HOOKED_DONE, "UPDATE @hooked SET is_done = 1"
-                       " WHERE hook = ?1 AND model = ?2 AND version = ?3")
-STATEMENT(HOOKED_FIRST,
+STATEMENT(HOOK_VERSION_ADD, "INSERT INTO @hooked(hook, model, version, key)"
+                            " VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")
+STATEMENT(HOOK_VERSION_GET, "SELECT key, is_done FROM @hooked"
+                            " WHERE hook = ?1 AND model = ?2 AND version = ?3")
+STATEMENT(HOOK_VERSION_DONE, "UPDATE @hooked SET is_done = 1"
+                             " WHERE hook = ?1 AND model = ?2 AND version = ?3")
+STATEMENT(HOOK_VERSION_FIRST,
           "SELECT min(" NUMBER_OF(
               "version") ") FROM @hooked"
                          " WHERE hook = ?1 AND model = ?2 HAVING count(*) > 0")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/inner.h"
+#include "store/columns.h"
 #include "store/derive.h"
 #include "store/unsynced.h"
 #include "base/check.h"
@@ -112,13 +113,14 @@ bind_change(struct stmt *stmt, int i, enum api_job_state from, enum api_job_stat
 
 /* --- jobs ----------------------------------------------------------------- */
 
-/* Reads a problem. A slug that this version does not know becomes INTERNAL. */
-static void
+/* Reads a problem. A slug that this version does not know becomes INTERNAL. Returns the column
+   behind it. */
+static int
 column_problem(struct stmt *stmt, int i, struct api_problem *ret)
 {
     const char *slug = borrow_text(stmt, i);
     if (!slug)
-        return;
+        return i + 4;
     enum api_code code = api_problem_code(slug);
     ret->code = code == API_N_CODES ? API_INTERNAL : code;
     ret->set = true;
@@ -127,9 +129,33 @@ column_problem(struct stmt *stmt, int i, struct api_problem *ret)
         kind >= 0 && kind < QDQ_N_WHERES ? (enum qdq_where)kind : QDQ_AT_NOTHING;
     column_chars(stmt, i + 2, ret->where, sizeof ret->where);
     column_chars(stmt, i + 3, ret->detail, sizeof ret->detail);
+    return i + 4;
 }
 
-/* Reads a job from a row with JOB_COLUMNS, in their order. */
+static int
+column_progress(struct stmt *stmt, int i, struct store_progress *ret)
+{
+    column_chars(stmt, i++, ret->stage, sizeof ret->stage);
+    ret->done = column_int(stmt, i++);
+    ret->total = column_int(stmt, i++);
+    ret->eta_s = column_int(stmt, i++);
+    return i;
+}
+
+/* Each reads the columns of one member and moves on. */
+#define READ_KEPT(member) \
+    job.member = expires(column_int(stmt, i++), store->retention.jobs)
+#define READ_CHARS(member) column_chars(stmt, i++, job.member, sizeof job.member)
+#define READ_TEXT(member) job.member = column_text(stmt, i++, &ok)
+#define READ_INT(member) job.member = column_int(stmt, i++)
+#define READ_SIZE(member) job.member = (uint64_t)column_int(stmt, i++)
+#define READ_FLAG(member) job.member = (int)column_int(stmt, i++) != 0
+#define READ_STATE(member) job.member = api_job_state_parse(borrow_text(stmt, i++))
+#define READ_PROBLEM(member) i = column_problem(stmt, i, &job.member)
+#define READ_PROGRESS(member) i = column_progress(stmt, i, &job.member)
+#define READ_COLUMN(kind, member, sql) READ_##kind(member);
+
+/* Reads a job from a row with JOB_COLUMNS. */
 static bool
 column_job(struct store *store, struct stmt *stmt, struct store_job *ret,
            struct api_problem *p)
@@ -137,45 +163,7 @@ column_job(struct store *store, struct stmt *stmt, struct store_job *ret,
     struct store_job job = {0};
     bool ok = true;
     int i = 0;
-    job.expires_at = expires(column_int(stmt, i++), store->retention.jobs);
-    column_chars(stmt, i++, job.id, sizeof job.id);
-    job.seq = column_int(stmt, i++);
-    job.state = api_job_state_parse(borrow_text(stmt, i++));
-    job.priority = column_int(stmt, i++);
-    job.attempts = column_int(stmt, i++);
-    job.created_at = column_int(stmt, i++);
-    job.started_at = column_int(stmt, i++);
-    job.ended_at = column_int(stmt, i++);
-    job.model = column_text(stmt, i++, &ok);
-    job.calibration = column_text(stmt, i++, &ok);
-    job.spec = column_text(stmt, i++, &ok);
-    job.labels = column_text(stmt, i++, &ok);
-    job.result_model = column_text(stmt, i++, &ok);
-    job.result_size = (uint64_t)column_int(stmt, i++);
-    job.report = column_text(stmt, i++, &ok);
-    job.frozen = column_text(stmt, i++, &ok);
-    job.summary = column_text(stmt, i++, &ok);
-    column_problem(stmt, i, &job.error);
-    i += 4;
-    job.fresh = (int)column_int(stmt, i++) != 0;
-    job.changes = column_int(stmt, i++);
-    job.waits_for = column_text(stmt, i++, &ok);
-    job.cached_from = column_text(stmt, i++, &ok);
-    job.effective_spec = column_text(stmt, i++, &ok);
-    column_chars(stmt, i++, job.observations, sizeof job.observations);
-    job.wants_gpu = (int)column_int(stmt, i++) != 0;
-    job.result_files = column_text(stmt, i++, &ok);
-    job.omits_spec = (int)column_int(stmt, i++) != 0;
-    job.omits_labels = (int)column_int(stmt, i++) != 0;
-    job.source = column_text(stmt, i++, &ok);
-    job.fetching = (int)column_int(stmt, i++) != 0;
-    job.fetch_attempts = column_int(stmt, i++);
-    job.fence = column_int(stmt, i++);
-    column_chars(stmt, i++, job.progress.stage, sizeof job.progress.stage);
-    job.progress.done = column_int(stmt, i++);
-    job.progress.total = column_int(stmt, i++);
-    job.progress.eta_s = column_int(stmt, i++);
-    job.deliveries = column_text(stmt, i++, &ok);
+    JOB_COLUMN_TABLE(READ_COLUMN, READ_COLUMN, )
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {

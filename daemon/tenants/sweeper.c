@@ -2,7 +2,7 @@
 #include "config.h"
 #include "tenants/sweeper.h"
 #include "base/clock.h"
-#include "library/sweep.h"
+#include "library/library.h"
 #include "settings/settings.h"
 #include "tenants/tenants.h"
 

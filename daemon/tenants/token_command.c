@@ -249,7 +249,7 @@ run(const struct arguments *a, const struct settings *settings)
         return print_usage(stderr);
     if (!ok)
         fprintf(stderr, "qdqd: %s\n", problem.detail);
-    return ok && !fflush(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int

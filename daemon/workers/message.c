@@ -190,7 +190,7 @@ detach_fds(struct msghdr *msg, struct message *message)
 static enum message_got
 why_not_read(void)
 {
-    return errno == ETIMEDOUT ? MESSAGE_LATE : MESSAGE_EOF;
+    return errno == ETIMEDOUT ? MESSAGE_OVERDUE : MESSAGE_EOF;
 }
 
 static enum message_got

@@ -204,7 +204,7 @@ enum message_got {
     MESSAGE_GOT,     /* *ret is filled */
     MESSAGE_EOF,     /* the other side has closed the socket */
     MESSAGE_TIMEOUT, /* no message began in time */
-    MESSAGE_LATE,    /* one began and was not whole in time: the same as BROKEN */
+    MESSAGE_OVERDUE, /* one began and was not whole in time: the same as BROKEN */
     /* not as messages.h says, or out of memory: the socket cannot be used any more */
     MESSAGE_BROKEN,
 };

@@ -232,16 +232,23 @@ connect_and_spawn(struct process *process, int device, pid_t *ret)
     return 0;
 }
 
+bool
+process_was_killed(struct process *process)
+{
+    lock_acquire(&process->lock);
+    bool killed = process->killed;
+    lock_release(&process->lock);
+    return killed;
+}
+
 /* Returns whether a warm process can be used. One that has ended, or has sent
    something without a request, has a readable socket. */
 static bool
 is_usable(struct process *process)
 {
     struct pollfd poll_fd = {.fd = process->socket, .events = POLLIN};
-    lock_acquire(&process->lock);
-    bool killed = process->killed;
-    lock_release(&process->lock);
-    return !killed && process->jobs < process->settings->workers_max_jobs &&
+    return !process_was_killed(process) &&
+           process->jobs < process->settings->workers_max_jobs &&
            poll(&poll_fd, 1, 0) == 0;
 }
 
@@ -312,10 +319,23 @@ process_allow(struct process *process)
     prlimit(process->pid, RLIMIT_CPU, &limit, NULL);
 }
 
-static void
-describe(int status, char how[64])
+/* Returns whether the process has ended by itself, or is about to: it has no socket any more. */
+static bool
+is_gone(struct process *process)
 {
-    if (WIFSIGNALED(status))
+    struct pollfd poll_fd = {.fd = process->socket};
+    return !process_was_killed(process) && poll(&poll_fd, 1, 0) > 0 &&
+           (poll_fd.revents & POLLHUP);
+}
+
+/* Describes how a process ended. One that was gone before the daemon killed it was killed by
+   somebody else, for example by the kernel for want of memory. */
+static void
+describe(int status, bool was_gone, char how[64])
+{
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !was_gone)
+        snprintf(how, 64, "was ended by the daemon");
+    else if (WIFSIGNALED(status))
         snprintf(how, 64, "was killed by signal %d", WTERMSIG(status));
     else
         snprintf(how, 64, "ended with status %d", WEXITSTATUS(status));
@@ -367,6 +387,7 @@ process_end(struct process *process, bool force, char how[64])
     process->signal = 0;
     if (process->socket < 0)
         return;
+    bool was_gone = is_gone(process);
     if (force)
         process_kill(process);
     close(process->socket);
@@ -383,7 +404,7 @@ process_end(struct process *process, bool force, char how[64])
     lock_release(&process->lock);
     process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     process->spent = process->signal == SIGXCPU;
-    describe(status, text);
+    describe(status, was_gone, text);
     if (how)
         memcpy(how, text, sizeof text);
     if (status && !killed)

@@ -66,12 +66,15 @@ void process_relay(struct process *process);
 int process_open_temporary(struct process *process);
 /*
  * Ends the process, if there is one, and waits for it. Closing the socket asks it to
- * end; it is killed when it does not do so soon, or at once with `force`. Writes how it ended ("was killed by signal 9", "ended with
- * status 1") to `how`, if not NULL.
+ * end; it is killed when it does not do so soon, or at once with `force`. Writes how it ended
+ * ("was killed by signal 9", "ended with status 1", "was ended by the daemon") to `how`, if not
+ * NULL.
  */
 void process_end(struct process *process, bool force, char how[64]);
 /* Kills the process; its owner notices by the end of file. Any thread may call. */
 void process_kill(struct process *process);
+/* Returns whether that was called for the process that runs. Any thread may call. */
+bool process_was_killed(struct process *process);
 
 void process_fini(struct process *process);
 

@@ -4,11 +4,11 @@
  * files, each with its name as an annotation, as the CNCF's model format and ORAS have them.
  */
 #include "config.h"
-#include "kind.h"
-#include "oci_api.h"
-#include "oci_archive.h"
-#include "oci_publish.h"
-#include "oci_referrers.h"
+#include "base/kind.h"
+#include "oci/oci_api.h"
+#include "oci/oci_archive.h"
+#include "oci/oci_publish.h"
+#include "oci/oci_referrers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

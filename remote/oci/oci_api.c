@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "oci_api.h"
-#include "kind.h"
+#include "oci/oci_api.h"
+#include "base/kind.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "http.h"
+#include "base/http.h"
 
 #define OCI_MANIFEST "application/vnd.oci.image.manifest.v1+json"
 #define OCI_INDEX "application/vnd.oci.image.index.v1+json"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "oci_archive.h"
-#include "kind.h"
-#include "oci_api.h"
-#include "untar.h"
+#include "oci/oci_archive.h"
+#include "base/kind.h"
+#include "oci/oci_api.h"
+#include "oci/untar.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef REMOTE_OCI_OCI_ARCHIVE_H
 #define REMOTE_OCI_OCI_ARCHIVE_H
 
-#include "http.h"
+#include "base/http.h"
 
 /* Returns whether layers of this type are archives of the model's files: 't' plain, 'z'
    compressed by gzip; 0: no. */

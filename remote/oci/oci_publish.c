@@ -5,9 +5,9 @@
  * has a time in it, so that a publication that is repeated makes the same ones.
  */
 #include "config.h"
-#include "oci_publish.h"
-#include "oci_api.h"
-#include "oci_referrers.h"
+#include "oci/oci_publish.h"
+#include "oci/oci_api.h"
+#include "oci/oci_referrers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

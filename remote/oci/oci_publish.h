@@ -3,7 +3,7 @@
 #ifndef REMOTE_OCI_OCI_PUBLISH_H
 #define REMOTE_OCI_OCI_PUBLISH_H
 
-#include "http.h"
+#include "base/http.h"
 
 bool oci_publish(struct http *http, const struct qdqr_publication *publication,
                  char **ret_location, struct api_problem *problem);

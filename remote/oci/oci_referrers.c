@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "oci_referrers.h"
+#include "oci/oci_referrers.h"
 
 #include <stdlib.h>
 #include <string.h>

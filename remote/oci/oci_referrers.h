@@ -7,7 +7,7 @@
 #ifndef REMOTE_OCI_OCI_REFERRERS_H
 #define REMOTE_OCI_OCI_REFERRERS_H
 
-#include "oci_api.h"
+#include "oci/oci_api.h"
 
 /* The artifact type of a manifest whose layers are the reports of its subject. */
 #define OCI_REPORT "application/vnd.qdqd.report.v1+json"

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kind.h"
-#include "mlmodel.h"
+#include "base/kind.h"
+#include "mlflow/mlmodel.h"
 #include "oci/oci_api.h"
-#include "s3_api.h"
+#include "s3/s3_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -135,6 +135,18 @@ def test_idle_daemon_stops_at_once(daemon):
     daemon.process = None
 
 
+def test_a_stop_names_no_death(service):
+    """Processes that the daemon ends itself, idle or not, were killed by nobody."""
+    one = service()
+    one.succeeded(one.submit_glyphs())
+    assert one.workers()
+    one.stop()
+    ends = [line for line in one.log.read_text().splitlines() if "event=worker_ended" in line]
+    assert ends
+    for line in ends:
+        assert line.endswith(('how="ended with status 0"', 'how="was ended by the daemon"')), line
+
+
 def is_accepted(connection):
     """Returns whether the daemon has accepted this connection. The kernel lists the daemon's
     end with the inode 0 until then."""

@@ -2,9 +2,8 @@
 /* A library whose blobs are in a bucket: the order of bytes and rows, the cache, and the removal
    by mark and grace period. The bucket is in memory, and the test sets its clock. */
 #include "config.h"
-#include "library/cache.h"
+#include "library/bucket/cache.h"
 #include "library/library.h"
-#include "library/sweep.h"
 #include "daemon.h"
 #include "settings/settings.h"
 

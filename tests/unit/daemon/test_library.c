@@ -440,10 +440,10 @@ START_TEST(few_reports_are_synced_by_a_sweep)
 {
     end_two_jobs();
     synced = 0;
-    library_sync_late(library);
+    library_sync_deferred(library);
     ck_assert_int_eq(newest_unsynced(), 0);
     ck_assert_int_eq(synced, 1);
-    library_sync_late(library);
+    library_sync_deferred(library);
     ck_assert_int_eq(synced, 1);
 }
 END_TEST

@@ -283,7 +283,7 @@ START_TEST(late)
     ck_assert_int_gt(whole, 10);
     for (ssize_t part = 1; part < whole; part++) {
         ck_assert_int_eq(send(ends[0], bytes, (size_t)part, 0), part);
-        ck_assert_int_eq(message_receive(ends[1], 1000, 1, &got), MESSAGE_LATE);
+        ck_assert_int_eq(message_receive(ends[1], 1000, 1, &got), MESSAGE_OVERDUE);
         tear_down();
         set_up();
     }

@@ -2,10 +2,10 @@
 /* Files and jobs that expire by age, and those that stay. The test sets the times,
    so nothing waits. */
 #include "config.h"
-#include "library/sweep.h"
+#include "library/library.h"
 #include "base/clock.h"
 #include "daemon.h"
-#include "library/folder.h"
+#include "library/folder/state_folder.h"
 #include "settings/settings.h"
 
 #include <sqlite3.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which addresses a remote without allow_private may have. */
 #include "config.h"
-#include "address.h"
+#include "base/address.h"
 #include "unit.h"
 
 #include <arpa/inet.h>

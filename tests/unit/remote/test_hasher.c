@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Digests that another thread computes while a file grows. */
 #include "config.h"
-#include "hasher.h"
+#include "base/hasher.h"
 #include "unit.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The description of a model keeps everything of its source but ids and the file's name. */
 #include "config.h"
-#include "mlmodel.h"
+#include "mlflow/mlmodel.h"
 #include "unit.h"
 
 static const struct mlmodel model = {"mlflow-artifacts:/0/models/m-2/artifacts", "m-2",

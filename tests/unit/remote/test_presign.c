@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures in URLs of S3, with the example of Amazon's documentation. */
 #include "config.h"
-#include "s3_presign.h"
+#include "s3/s3_presign.h"
 #include "unit.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lowest rate of a transfer. */
 #include "config.h"
-#include "rate.h"
+#include "base/rate.h"
 #include "unit.h"
 
 static struct rate rate;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures of Standard Webhooks, with the example of the specification's libraries. */
 #include "config.h"
-#include "signature.h"
+#include "webhook/signature.h"
 #include "unit.h"
 
 #include <string.h>
