@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/spec.md and docs/targets.md: their examples give the documented results, and their
-tables equal the daemon's."""
+"""The pages about the spec in docs/reference/: their examples give the documented results, and
+their tables equal the daemon's."""
 
 import json
 import re
@@ -10,7 +10,9 @@ import pytest
 
 from service import INSTALLED, ROOT
 
-TEXT = "".join((ROOT / "docs" / page).read_text() for page in ("spec.md", "targets.md"))
+PAGES = ROOT / "docs" / "reference"
+TEXT = "".join((PAGES / page).read_text() for page in
+               ("spec.md", "number-formats.md", "accuracy-methods.md", "targets.md"))
 MODEL = ROOT / "tests" / "data" / "glyph_resnet.onnx"
 # A spec, and the part of the answer that follows it, with at most one paragraph between.
 EXAMPLES = re.findall(r"^```json\n([^`]*)^```\n\n(?:[^`]{0,300}\n\n)?^```text\n([^`]*)^```",
@@ -115,7 +117,7 @@ def test_table_of_targets(daemon):
 
 
 def test_table_of_lints():
-    text = (ROOT / "docs" / "lint.md").read_text()
+    text = (PAGES / "lint.md").read_text()
     lints = [[f"`{code}`", f"`{rule}`"]
              for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*.c"))
              for code, rule in re.findall(r"^    \{QDQI_LINT\((\w+)\), (\w+),", path.read_text(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounding by second moments in numpy and float64, written from docs/spec.md, and a reader
+"""Rounding by second moments in numpy and float64, written from docs/reference/accuracy-methods.md, and a reader
 of the moments in a file of observations (engine/numbers/range/observations.h)."""
 
 import struct

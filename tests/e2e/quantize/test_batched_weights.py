@@ -92,7 +92,7 @@ def test_scales_that_onnxruntime_does_not_run(tmp_path, target):
     with pytest.raises(Exception, match="zero point"):
         run(tmp_path, x)
     assert sqnr(y, run(tmp_path, x, "ORT_ENABLE_BASIC")) > 30
-    if target == "tensorrt":  # It is not for ONNX Runtime; docs/spec.md says so.
+    if target == "tensorrt":  # It is not for ONNX Runtime; docs/reference/number-formats.md says so.
         return
     (warning,) = [one for one in report["warnings"] if one["code"] == "target_format"]
     assert warning["node"] == "product" and "ONNX Runtime" in warning["detail"]
