@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from service import ROOT
+from service import ROOT, VERSION
 
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "bench" / "README.md",
                 ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").rglob("*.md"),
@@ -145,3 +145,22 @@ def test_pictures():
     there = set((ROOT / "docs" / "start" / "images").iterdir())
     assert used == there
     assert all(0 < picture.stat().st_size < 100_000 for picture in there)
+
+
+# A file, and the pattern of the version in it.
+STATED = [("api/openapi.yaml", r"^  version: (.*)$"), ("deploy/kubernetes/base/kustomization.yaml", r'newTag: "(.*)"'),
+          ("deploy/kubernetes/overlays/cluster/kustomization.yaml", r'newTag: "(.*)"'),
+          ("clients/python/qdqd/__init__.py", r'^__version__ = "(.*)"$'),
+          ("examples/kfp/pipeline.py", r"/qdqd-(.*)-py3"), ("examples/kfp/README.md", r"/qdqd-(.*)-py3"),
+          ("docs/operate/operations.md", r"qdqd_(.*)_amd64\.deb")]
+
+
+@pytest.mark.parametrize("path, pattern", STATED, ids=[path for path, _ in STATED])
+def test_the_version_is_the_same_everywhere(path, pattern):
+    assert set(re.findall(pattern, (ROOT / path).read_text(), re.MULTILINE)) == {VERSION}
+
+
+def test_the_version_has_a_section_among_the_changes():
+    sections = re.findall(r"^## (.*)$", (ROOT / "docs" / "changes.md").read_text(), re.MULTILINE)
+    dated = [title for title in sections if title != "Next version"]
+    assert re.fullmatch(rf"{re.escape(VERSION)} \(\d{{4}}-\d\d-\d\d\)", dated[0])

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from service import INSTALLED, ROOT
+from service import FEW_SAMPLES, INSTALLED, ROOT
 
 PAGES = ROOT / "docs" / "reference"
 TEXT = "".join((PAGES / page).read_text() for page in
@@ -114,6 +114,27 @@ def test_table_of_targets(daemon):
          yes_or_no[target["activations"]["symmetric"]],
          f"`{target['weights']['storage']}`", yes_or_no[target["integer_kernels"]],
          target["info"]] for target in targets]
+
+
+def test_table_of_defaults(daemon):
+    """The defaults that are the target's."""
+    rows = {row[0]: row[1:] for row in rows_of_table(TEXT, "member | `tensorrt`")}
+    targets = {target["name"]: target for target in daemon.get("/v1/targets").json()["targets"]}
+    head = re.search(r"^\| member \| (`tensorrt`.*) \|$", TEXT, re.MULTILINE)[1]
+    chosen = [targets[name.strip("`")] for name in head.split(" | ")]
+    assert len(chosen) == len(targets)
+    assert rows["`activations.dtype`"] == [f"`{one['activations']['dtype']}`" for one in chosen]
+    assert rows["`activations.symmetric`"] == [
+        f"`{json.dumps(one['activations']['symmetric'])}`" for one in chosen]
+    assert rows["`weights.storage`"] == [f"`{one['weights']['storage']}`" for one in chosen]
+    model, data = daemon.upload("models", MODEL), daemon.upload("datasets", FEW_SAMPLES)
+    recipes = []
+    for one in chosen:
+        job = daemon.submit(model=model, calibration=data,
+                            spec={"target": one["name"], "evaluate": False})
+        daemon.succeeded(job)
+        recipes.append(daemon.get(f"/v1/jobs/{job}/report").json()["spec"]["recipe"])
+    assert rows["`recipe`"] == [f"`{recipe}`" for recipe in recipes]
 
 
 def test_table_of_lints():
