@@ -4,6 +4,7 @@ sentences follow docs/inside/style.md."""
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +130,18 @@ def test_pages_about_the_code_name_what_is_there(page):
     missing = [name for name in re.findall(r"`([\w/-]+\.(?:c|h|css|js|md|py|yaml))`", text)
                if not any(f"/{source}".endswith(f"/{name}") for source in sources())]
     missing += set(re.findall(r"`(\w+)\(\)`", text)) - functions()
+    assert not missing
+
+
+# Paths from the root, and files that the pages of docs/extend invent.
+CODE = re.compile(r"`((?:api|bench|cli|daemon|engine|late|remote|tests|threads|tools)/[\w./*-]+)`")
+INVENTED = {"NAME.lua", "spark.c", "three_sigma.c"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_of_the_code_are_there(page):
+    missing = [path for path in CODE.findall(text_of(page))
+               if Path(path).name not in INVENTED and not list(ROOT.glob(path))]
     assert not missing
 
 
