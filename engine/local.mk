@@ -277,7 +277,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 
 # The targets, in the order of GET /v1/targets; the first is that of a spec without one.
-# Each becomes a row TARGET(name), by the name of its file; docs/adding-a-target.md.
+# Each becomes a row TARGET(name), by the name of its file; docs/extend/adding-a-target.md.
 TARGETS = \
 	engine/plan/targets/tensorrt.c \
 	engine/plan/targets/onnxruntime.c \
@@ -321,7 +321,7 @@ engine/files/model/onnx.pb-c.h: $(ONNX_PROTO_DIR)/onnx.proto
 
 # The range methods, in the order in which messages name them: this list is their table.
 # engine/numbers/range/methods.inc gets a row METHOD(NAME) for each file NAME.c;
-# docs/adding-a-range-method.md.
+# docs/extend/adding-a-range-method.md.
 RANGE_METHODS = \
 	engine/numbers/range/minmax.c \
 	engine/numbers/range/moving_average.c \
@@ -339,7 +339,7 @@ engine/numbers/range/methods.inc: $(srcdir)/engine/local.mk
 	mv $@.tmp $@
 
 # The library's insertion cases: all scripts of the folder, sorted by name;
-# docs/adding-a-case.md. Each becomes a row CASE("name", "info", "script"): the script line by
+# docs/extend/adding-a-case.md. Each becomes a row CASE("name", "info", "script"): the script line by
 # line, with what C would read escaped, and what stands between the [[ and ]] of its info.
 LIBRARY_CASES = $(sort $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/engine/plan/cases/*.lua)))
 EXTRA_DIST += $(LIBRARY_CASES)

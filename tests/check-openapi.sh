@@ -58,23 +58,23 @@ strings_of QDQ_STAGE "$src/engine/include/qdq/stages.h" 1 >"$work/table"
 enum_of Stage >"$work/document"
 same stages
 
-# The named targets are also the files of a list, and are listed in docs/spec.md.
+# The named targets are also the files of a list, and are listed in docs/reference/spec.md.
 sed -n '/^TARGETS = /,/[^\\]$/p' "$src/engine/local.mk" |
     sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
 values_of target tensorrt >"$work/document"
 same targets
-sed -n 's/^| `target` | \([^|]*\) |.*/\1/p' "$src/docs/spec.md" | grep -o '`[a-z0-9_]*`' |
+sed -n 's/^| `target` | \([^|]*\) |.*/\1/p' "$src/docs/reference/spec.md" | grep -o '`[a-z0-9_]*`' |
     tr -d '`' | sort >"$work/document"
-same 'targets in docs/spec.md'
+same 'targets in docs/reference/spec.md'
 
-# The named methods are also the files of a list, and have rows in docs/spec.md.
+# The named methods are also the files of a list, and have rows in docs/reference/number-formats.md.
 sed -n '/^RANGE_METHODS = /,/[^\\]$/p' "$src/engine/local.mk" |
     sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
 values_of method minmax >"$work/document"
 same 'range methods'
-sed -n '/^| method | the range |/,/^$/s/^| `\([a-z0-9_]*\)`.*/\1/p' "$src/docs/spec.md" |
+sed -n '/^| method | the range |/,/^$/s/^| `\([a-z0-9_]*\)`.*/\1/p' "$src/docs/reference/number-formats.md" |
     sort >"$work/document"
-same 'range methods in docs/spec.md'
+same 'range methods in docs/reference/number-formats.md'
 
 # formats_for USE: the formats whose rows in the table allow this use.
 formats_for() {
@@ -85,9 +85,9 @@ formats_for() {
 formats_for WEIGHTS >"$work/table"
 values_of dtype float4e2m1 >"$work/document"
 same 'formats of weights'
-sed -n '/^| dtype | scale |/,/^$/s/^| `\([a-z0-9]*\)`.*/\1/p' "$src/docs/spec.md" |
+sed -n '/^| dtype | scale |/,/^$/s/^| `\([a-z0-9]*\)`.*/\1/p' "$src/docs/reference/number-formats.md" |
     sort >"$work/document"
-same 'formats of weights in docs/spec.md'
+same 'formats of weights in docs/reference/number-formats.md'
 formats_for ACTIVATIONS >"$work/table"
 values_of dtype uint16 >"$work/document"
 same 'formats of activations'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prints each sentence of a comment or docstring that begins with "What", "Who", "Whose" or
-# "Of" in the place of a subject, with its file and line (docs/style.md, rule 2). A question
+# "Of" in the place of a subject, with its file and line (docs/inside/style.md, rule 2). A question
 # may. The language follows from the file's name: C, C++ and CUDA, Lua, Python, else shell.
 
 function fault(text, line,    rest, sentence) {

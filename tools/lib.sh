@@ -117,7 +117,7 @@ configure_tree() {
     if [ ! -f "$folder/Makefile" ] || [ "$(cat "$folder/.choices" 2>/dev/null)" != "$choices" ]; then
         say "configuring in ${folder#"$root"/}"
         mkdir -p "$folder"
-        find "$folder" -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} +
+        find "$folder" -mindepth 1 -maxdepth 1 ! -name venv ! -name demo-venv -exec rm -rf {} +
         printf '%s\n' "$choices" >"$folder/.choices"
         if [ -z "${CC:-}" ] && command -v ccache >/dev/null; then
             set -- "$@" CC='ccache gcc' ${nvcc:+"NVCC=ccache $nvcc"}

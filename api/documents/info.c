@@ -148,7 +148,7 @@ api_layers_encode(const struct qdq_catalog *catalog)
         json_pack("{s:o}", "layers", api_json_list(catalog, n, encode_support)), 0);
 }
 
-/* Encodes a rule in the form of the tables in docs/spec.md. */
+/* Encodes a rule in the form of the tables in docs/reference/targets.md. */
 static json_t *
 encode_rule(const void *rules, size_t i)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics and their text for Prometheus (docs/adding-a-metric.md). A metric is defined
+ * Metrics and their text for Prometheus (docs/extend/adding-a-metric.md). A metric is defined
  * by one row in the file that counts it; the linker collects the rows of all files.
  *
  * Any thread may count; that takes one atomic addition or a few. Nothing is counted

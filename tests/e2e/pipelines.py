@@ -21,7 +21,7 @@ MISSED = "accuracy: output 'logits' has cosine"
 
 
 def python_with(name):
-    """Returns a Python with the packages of tests/pipelines/NAME.txt, which the first call
+    """Returns a Python with the packages of tests/pipelines/pins/NAME.txt, which the first call
     on a machine installs. Skips the test where they cannot be had."""
     done = subprocess.run([ROOT / "tests" / "pipelines" / "python", name], capture_output=True,
                           text=True, timeout=1800, stdin=subprocess.DEVNULL)

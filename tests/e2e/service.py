@@ -20,6 +20,8 @@ import contract
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(os.environ.get("QDQD_INSTALLED", ROOT / "_install"))
 DATA = ROOT / "tests" / "data"
+# The version, which stands in configure.ac alone.
+VERSION = re.search(r"^AC_INIT\(\[qdqd\], \[(.*)\]\)", (ROOT / "configure.ac").read_text(), re.M)[1]
 CALIBRATION = DATA / "calib_256.npz"
 # The first 32 of them: enough where only that a job ends matters, in an eighth of the time.
 FEW_SAMPLES = DATA / "calib_32.npz"

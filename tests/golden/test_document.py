@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine accepts the specs in docs/from-tensorflow-quantization.md."""
+"""The engine accepts the specs in docs/start/from-tensorflow-quantization.md."""
 
 import json
 import lzma
@@ -10,7 +10,7 @@ import pytest
 
 from placement import HERE, Source
 
-TEXT = (HERE.parents[1] / "docs" / "from-tensorflow-quantization.md").read_text()
+TEXT = (HERE.parents[1] / "docs" / "start" / "from-tensorflow-quantization.md").read_text()
 BLOCKS = re.findall(r"^```json\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 

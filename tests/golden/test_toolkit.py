@@ -23,7 +23,7 @@ TOOLKIT = HERE / "toolkit"
 DATA = {path.stem: json.loads(path.read_text()) for path in TOOLKIT.glob("*.json")}
 
 # (model, variant, node): placements that ONNX cannot express, with another row here. The
-# reasons are in docs/from-tensorflow-quantization.md.
+# reasons are in docs/start/from-tensorflow-quantization.md.
 DIFFERENCES = {}
 
 # The classes that the library's cases decide about.

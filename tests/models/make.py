@@ -3,7 +3,7 @@
 
 The table is ROWS (rows.py), and its rows stand in odd_*.py. A row's function makes the model; its decorator says what is expected:
 
-  says      what happens, for docs/models.md
+  says      what happens, for docs/reference/models.md
   spec      the spec that it is quantized with, {} unless given
   layers    names of the nodes with a pair, all of them
   error     the code of the refusal instead
@@ -11,14 +11,14 @@ The table is ROWS (rows.py), and its rows stand in odd_*.py. A row's function ma
   sqnr_db   what the floating outputs have to reach against the float model
   runs      False: ONNX Runtime cannot run it, so that there is nothing to compare
   checks    False: onnx.checker does not accept the source, nor then the result
-  section   where docs/models.md has it
+  section   where docs/reference/models.md has it
 
 Models come as onnx.parser's text or by onnx.helper. Weights are the values that are
 declared and that no node makes; all numbers follow from the row's name. Nobody draws
 anything else, so each model is the same wherever it is made.
 
 Run as a program, it writes all of them (make.py FOLDER), or the tables of the document
-(make.py --document docs/models.md).
+(make.py --document docs/reference/models.md).
 """
 
 import sys
@@ -29,7 +29,7 @@ import onnx
 
 from rows import ROWS, SECTIONS
 
-# Each of these adds its rows, in the order of docs/models.md.
+# Each of these adds its rows, in the order of docs/reference/models.md.
 import odd_bodies  # noqa: E402, F401
 import odd_graphs  # noqa: E402, F401
 import odd_layers  # noqa: E402, F401
@@ -46,7 +46,7 @@ def ends(one):
 
 
 def tables():
-    """Returns the tables of docs/models.md, one row for each model."""
+    """Returns the tables of docs/reference/models.md, one row for each model."""
     lines = []
     for title in SECTIONS:
         lines += [f"### {title}", "", "| model | what happens | ends |",

@@ -10,11 +10,11 @@ missing() {
     exit 77
 }
 
-# pinned_venv NAME: makes the Python of NAME.txt, which lies beside the script that calls this, in
+# pinned_venv NAME: makes the Python of pins/NAME.txt, which lies beside the script that calls this, in
 # the cache, unless it is there, and sets $venv.
 pinned_venv() {
     local pins
-    pins=$(dirname "$(realpath "$0")")/$1.txt
+    pins=$(dirname "$(realpath "$0")")/pins/$1.txt
     venv=$cache/server-$1
     cmp -s "$pins" "$venv/installed.txt" && return
     say "installing $1"

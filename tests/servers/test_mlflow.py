@@ -12,7 +12,7 @@ import pytest
 import requests
 
 import registry
-from service import DATA, FEW_SAMPLES
+from service import DATA, FEW_SAMPLES, VERSION
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_from_a_champion_to_a_challenger(remote, client, registered, samples, tm
                     "--report", tmp_path / "report.json", "--html", tmp_path / "report.html"],
                    check=True, stdout=subprocess.DEVNULL, timeout=120)
     push = ["push", "prod:models:/glyph-int8", "int8.onnx", "report.json", "report.html",
-            "--alias", "challenger", "--tag", "qdqd.version=0.1.0", "--source", "models:/glyph@champion"]
+            "--alias", "challenger", "--tag", f"qdqd.version={VERSION}", "--source", "models:/glyph@champion"]
     assert remote(*push) == "prod:models:/glyph-int8/1\n"
     assert remote(*push) == "prod:models:/glyph-int8/1\n"  # the same, and not another one
     remote("pull", "prod:models:/glyph-int8/1", "-o", "int8")
@@ -87,7 +87,7 @@ def test_from_a_champion_to_a_challenger(remote, client, registered, samples, tm
     assert numpy.allclose(found["output"], expected, atol=1e-5)
     assert numpy.allclose(found["by_flavour"], expected, atol=1e-5)
     assert found["version"] in (1, "1") and found["status"] == "FINISHED"
-    assert found["tags"]["qdqd.version"] == "0.1.0"
+    assert found["tags"]["qdqd.version"] == VERSION
     assert found["artifacts"] == ["report.html", "report.json"]
     report = json.loads((tmp_path / "report.json").read_text())
     figures = report["evaluation"]["outputs"][0]

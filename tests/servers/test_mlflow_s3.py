@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import registry
-from service import DATA, FEW_SAMPLES, Service, eventually
+from service import DATA, FEW_SAMPLES, VERSION, Service, eventually
 from test_mlflow import run_model
 from test_s3 import CREDENTIALS, curl
 
@@ -100,7 +100,7 @@ def test_from_a_champion_to_a_challenger(direct, samples, tmp_path):
                     "--report", tmp_path / "report.json", "--html", tmp_path / "report.html"],
                    check=True, stdout=subprocess.DEVNULL, timeout=120)
     push = ["push", "prod:models:/glyph-int8", "int8.onnx", "report.json", "report.html",
-            "--alias", "challenger", "--tag", "qdqd.version=0.1.0", "--source",
+            "--alias", "challenger", "--tag", f"qdqd.version={VERSION}", "--source",
             "models:/glyph@champion"]
     assert remote(*push) == "prod:models:/glyph-int8/1\n"
     assert remote(*push) == "prod:models:/glyph-int8/1\n"  # the same, and not another one

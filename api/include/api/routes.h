@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every route: ROUTE(name, "METHOD", "/pattern/{id}", BODY, SCOPE, LOG). The daemon's
- * function handle_NAME() answers it (docs/adding-a-route.md).
+ * function handle_NAME() answers it (docs/extend/adding-a-route.md).
  *
  * {id} or {name} matches one non-empty path segment; {delivery} another one behind it.
  *

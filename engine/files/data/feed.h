@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds the arrays of a dataset to a model, run by run (docs/spec.md, calibration
+ * Feeds the arrays of a dataset to a model, run by run (docs/reference/number-formats.md, calibration
  * data). Arrays are bound to inputs by name, cut into samples and cast without loss.
  *
  *  - An array of the input's rank: axis 0 is the batch, cut into samples. Where the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The formats that numbers are quantized to. docs/adding-a-number-format.md explains the
+ * The formats that numbers are quantized to. docs/extend/adding-a-number-format.md explains the
  * columns:
  *
  *   QDQ_FORMAT(NAME, "name", bits, lowest, highest, fraction bits, smallest normal exponent,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Targets: the inference engines that models are quantized for. Each is a row; the rows
- * are constant and may be shared by threads. How one is added: docs/adding-a-target.md.
+ * are constant and may be shared by threads. How one is added: docs/extend/adding-a-target.md.
  */
 #ifndef QDQ_TARGETS_H
 #define QDQ_TARGETS_H

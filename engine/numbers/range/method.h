@@ -4,7 +4,7 @@
  *
  * Each method is a file engine/numbers/range/NAME.c that defines qdqi_method_NAME. The list of
  * these files in engine/local.mk is the table of methods: the build writes a row
- * METHOD(NAME) for each file into range/methods.inc. docs/adding-a-range-method.md has
+ * METHOD(NAME) for each file into range/methods.inc. docs/extend/adding-a-range-method.md has
  * the steps.
  *
  * Some methods choose a threshold t for |x|. If the format is used symmetrically, [-t,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model, its layers and the spec as scripts see them; docs/adding-a-case.md is the
+ * The model, its layers and the spec as scripts see them; docs/extend/adding-a-case.md is the
  * reference. A layer is light userdata with the address of a node: it costs nothing,
  * and two values for one node are equal. Scripts cannot make such a value themselves.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Custom Q/DQ insertion cases: Lua scripts that look at the model and return entries of
- * a spec. docs/adding-a-case.md says what a script sees.
+ * a spec. docs/extend/adding-a-case.md says what a script sees.
  */
 #ifndef QDQI_PLAN_CASES_CASE_H
 #define QDQI_PLAN_CASES_CASE_H

@@ -259,7 +259,7 @@ makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
  * OpenVINO 2026.4 takes a pair into the kernel in front of it, or moves it there. Behind the
  * largest of several numbers that kernel then compares what has been rounded to 8 bits without
  * its scale, and behind a pool a factor below zero loses its sign: 0 to 17 dB are left. Both were
- * found by running small models (tests/e2e/quantize/test_openvino_extremes.py).
+ * found by running small models (tests/e2e/targets/test_openvino_extremes.py).
  */
 static bool
 is_made_by(const bool *marked, const struct qdqi_tensor *t)

@@ -2,7 +2,7 @@
 /*
  * Warnings about layers that TensorRT does not fuse or computes slowly. Each row of the
  * table has a function that returns whether its warning applies to a layer.
- * docs/lint.md explains the warnings.
+ * docs/reference/lint.md explains the warnings.
  */
 #include "config.h"
 #include "plan/targets/tensorrt.h"

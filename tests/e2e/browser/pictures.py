@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pictures.py: makes the pictures of docs/reading-a-report.md anew, from a real run.
+"""pictures.py: makes the pictures of docs/start/reading-a-report.md anew, from a real run.
 
 Run it with the Python of the tests (tools/venv) after the build; it needs Chromium."""
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import webdriver  # noqa: E402
 from service import CALIBRATION, DATA, QUANTIZE, ROOT  # noqa: E402
 
-FOLDER = ROOT / "docs" / "images"
+FOLDER = ROOT / "docs" / "start" / "images"
 SPEC = {"sensitivity": {}, "accept": {"min_sqnr_db": 25}}
 WIDTH, SCALE = 1120, 0.7
 # A picture, where it begins, and its height.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-case.md: its session works when pasted, and its scripts are valid."""
+"""docs/extend/adding-a-case.md: its session works when pasted, and its scripts are valid."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from service import INSTALLED, ROOT
 from test_qdq import qdq
 
-TEXT = (ROOT / "docs" / "adding-a-case.md").read_text()
+TEXT = (ROOT / "docs" / "extend" / "adding-a-case.md").read_text()
 # A block, and the output that stands below it, if any.
 SESSION = re.findall(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", TEXT,
                      re.MULTILINE | re.DOTALL)

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documents are consistent: links lead to a file and to a heading in it, and
-sentences follow docs/style.md."""
+sentences follow docs/inside/style.md."""
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
-from service import ROOT
+from service import ROOT, VERSION
 
-PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "bench" / "README.md",
-                ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").glob("*.md"),
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "bench" / "README.md",
+                ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").rglob("*.md"),
                 ROOT / "clients" / "python" / "README.md",
                 ROOT / "deploy" / "kubernetes" / "README.md",
+                *(ROOT / "findings").rglob("*.md"),
                 *(ROOT / "examples").glob("**/README.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -42,6 +44,28 @@ def test_links(page):
         assert not anchor or anchor in anchors(target), link
 
 
+def mentions():
+    """Returns the pages of docs/ that code, tools, settings and the contract name in their
+    comments and texts, each with the file that names it."""
+    folders = ("api", "bench", "cli", "clients", "daemon", "deploy", "engine", "etc", "examples",
+               "late", "m4", "man", "remote", "systemd", "tests", "threads", "tools")
+    files = [*(path for path in ROOT.iterdir() if path.is_file()),
+             *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
+    for path in files:
+        if path.is_file() and path.suffix in ("", ".awk", ".ac", ".am", ".c", ".cu", ".h", ".in",
+                                              ".lua", ".m4", ".mk", ".py", ".sh", ".yaml", ".yml",
+                                              ".1", ".5", ".8"):
+            text = path.read_text(errors="replace")
+            for page in re.findall(r"(?<![\w.-])docs/[\w/-]+\.md", text):
+                yield page, str(path.relative_to(ROOT))
+
+
+def test_pages_that_the_code_names_are_there():
+    named = list(mentions())
+    assert len(named) > 20
+    assert not [(page, path) for page, path in named if not (ROOT / page).is_file()]
+
+
 # A sentence that begins with one of these words has no subject, unless it is a question.
 RIDDLE = re.compile(r"(?:^|[.;:!?)] |\| |- )((?:What|Who|Whose|Of)\b(?!-)[^.?!|]*[.?!|]?)")
 
@@ -53,7 +77,7 @@ def sentences(text):
             yield " ".join(block.split())
 
 
-# docs/style.md quotes such sentences.
+# docs/inside/style.md quotes such sentences.
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "style.md"],
                          ids=lambda page: str(page.relative_to(ROOT)))
 def test_sentences_have_a_subject(page):
@@ -72,10 +96,12 @@ def test_tables_have_a_head(page):
 
 
 def test_pages_are_listed():
-    """README.md links to every page of docs/."""
+    """README.md links to every page of docs/, and docs/README.md to every folder."""
     listed = set(LINK.findall((ROOT / "README.md").read_text()))
-    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    pages = {str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")}
     assert pages <= {link.partition("#")[0] for link in listed}
+    folders = {f"{folder.name}/" for folder in (ROOT / "docs").iterdir() if folder.is_dir()}
+    assert folders <= set(LINK.findall((ROOT / "docs" / "README.md").read_text()))
 
 
 @functools.cache
@@ -94,7 +120,7 @@ def functions():
 
 
 MAPS = [ROOT / "ARCHITECTURE.md",
-        *(ROOT / "docs" / name for name in ("where-to-look.md", "processes.md", "stored-data.md"))]
+        *(ROOT / "docs" / "inside" / name for name in ("where-to-look.md", "processes.md", "stored-data.md"))]
 
 
 @pytest.mark.parametrize("page", MAPS, ids=lambda page: page.name)
@@ -104,6 +130,18 @@ def test_pages_about_the_code_name_what_is_there(page):
     missing = [name for name in re.findall(r"`([\w/-]+\.(?:c|h|css|js|md|py|yaml))`", text)
                if not any(f"/{source}".endswith(f"/{name}") for source in sources())]
     missing += set(re.findall(r"`(\w+)\(\)`", text)) - functions()
+    assert not missing
+
+
+# Paths from the root, and files that the pages of docs/extend invent.
+CODE = re.compile(r"`((?:api|bench|cli|daemon|engine|late|remote|tests|threads|tools)/[\w./*-]+)`")
+INVENTED = {"NAME.lua", "spark.c", "three_sigma.c"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_of_the_code_are_there(page):
+    missing = [path for path in CODE.findall(text_of(page))
+               if Path(path).name not in INVENTED and not list(ROOT.glob(path))]
     assert not missing
 
 
@@ -117,6 +155,25 @@ def test_pictures():
         for words, path in PICTURE.findall(page.read_text()):
             used.add((page.parent / path).resolve())
             assert len(words.split()) >= 5, (page, path)
-    there = set((ROOT / "docs" / "images").iterdir())
+    there = set((ROOT / "docs" / "start" / "images").iterdir())
     assert used == there
     assert all(0 < picture.stat().st_size < 100_000 for picture in there)
+
+
+# A file, and the pattern of the version in it.
+STATED = [("api/openapi.yaml", r"^  version: (.*)$"), ("deploy/kubernetes/base/kustomization.yaml", r'newTag: "(.*)"'),
+          ("deploy/kubernetes/overlays/cluster/kustomization.yaml", r'newTag: "(.*)"'),
+          ("clients/python/qdqd/__init__.py", r'^__version__ = "(.*)"$'),
+          ("examples/kfp/pipeline.py", r"/qdqd-(.*)-py3"), ("examples/kfp/README.md", r"/qdqd-(.*)-py3"),
+          ("docs/operate/operations.md", r"qdqd_(.*)_amd64\.deb")]
+
+
+@pytest.mark.parametrize("path, pattern", STATED, ids=[path for path, _ in STATED])
+def test_the_version_is_the_same_everywhere(path, pattern):
+    assert set(re.findall(pattern, (ROOT / path).read_text(), re.MULTILINE)) == {VERSION}
+
+
+def test_the_version_has_a_section_among_the_changes():
+    sections = re.findall(r"^## (.*)$", (ROOT / "docs" / "changes.md").read_text(), re.MULTILINE)
+    dated = [title for title in sections if title != "Next version"]
+    assert re.fullmatch(rf"{re.escape(VERSION)} \(\d{{4}}-\d\d-\d\d\)", dated[0])

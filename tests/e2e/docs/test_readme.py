@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sessions in README.md work when pasted, and print the output that it shows."""
+"""The sessions in README.md and docs/start/placement.md work when pasted, and print the output that
+they show."""
 
 import json
 import random
@@ -65,14 +66,15 @@ def test_qdq_session(tmp_path):
 
 
 def test_plan(tmp_path):
-    """The command of the section prints the output below it."""
-    text = (ROOT / "README.md").read_text()
-    (section,) = re.findall(r"^## What is quantized.*?(?=^## )", text,
-                            re.MULTILINE | re.DOTALL)
-    shown = re.findall(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", section,
-                       re.MULTILINE | re.DOTALL)
-    assert len(shown) == section.count("```sh") == 1
+    """The command of the page prints the output below it."""
+    text = (ROOT / "docs" / "start" / "placement.md").read_text()
+    shown = re.findall(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(shown) == text.count("```sh") == 1
     ((block, output),) = shown
     done = paste(block, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == output
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120

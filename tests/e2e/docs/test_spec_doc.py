@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/spec.md and docs/targets.md: their examples give the documented results, and their
-tables equal the daemon's."""
+"""The pages about the spec in docs/reference/: their examples give the documented results, and
+their tables equal the daemon's."""
 
 import json
 import re
@@ -8,9 +8,11 @@ import subprocess
 
 import pytest
 
-from service import INSTALLED, ROOT
+from service import FEW_SAMPLES, INSTALLED, ROOT
 
-TEXT = "".join((ROOT / "docs" / page).read_text() for page in ("spec.md", "targets.md"))
+PAGES = ROOT / "docs" / "reference"
+TEXT = "".join((PAGES / page).read_text() for page in
+               ("spec.md", "number-formats.md", "accuracy-methods.md", "targets.md"))
 MODEL = ROOT / "tests" / "data" / "glyph_resnet.onnx"
 # A spec, and the part of the answer that follows it, with at most one paragraph between.
 EXAMPLES = re.findall(r"^```json\n([^`]*)^```\n\n(?:[^`]{0,300}\n\n)?^```text\n([^`]*)^```",
@@ -114,8 +116,29 @@ def test_table_of_targets(daemon):
          target["info"]] for target in targets]
 
 
+def test_table_of_defaults(daemon):
+    """The defaults that are the target's."""
+    rows = {row[0]: row[1:] for row in rows_of_table(TEXT, "member | `tensorrt`")}
+    targets = {target["name"]: target for target in daemon.get("/v1/targets").json()["targets"]}
+    head = re.search(r"^\| member \| (`tensorrt`.*) \|$", TEXT, re.MULTILINE)[1]
+    chosen = [targets[name.strip("`")] for name in head.split(" | ")]
+    assert len(chosen) == len(targets)
+    assert rows["`activations.dtype`"] == [f"`{one['activations']['dtype']}`" for one in chosen]
+    assert rows["`activations.symmetric`"] == [
+        f"`{json.dumps(one['activations']['symmetric'])}`" for one in chosen]
+    assert rows["`weights.storage`"] == [f"`{one['weights']['storage']}`" for one in chosen]
+    model, data = daemon.upload("models", MODEL), daemon.upload("datasets", FEW_SAMPLES)
+    recipes = []
+    for one in chosen:
+        job = daemon.submit(model=model, calibration=data,
+                            spec={"target": one["name"], "evaluate": False})
+        daemon.succeeded(job)
+        recipes.append(daemon.get(f"/v1/jobs/{job}/report").json()["spec"]["recipe"])
+    assert rows["`recipe`"] == [f"`{recipe}`" for recipe in recipes]
+
+
 def test_table_of_lints():
-    text = (ROOT / "docs" / "lint.md").read_text()
+    text = (PAGES / "lint.md").read_text()
     lints = [[f"`{code}`", f"`{rule}`"]
              for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*.c"))
              for code, rule in re.findall(r"^    \{QDQI_LINT\((\w+)\), (\w+),", path.read_text(),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-target.md: its target is the one in a unit program, and its tables name
+"""docs/extend/adding-a-target.md: its target is the one in a unit program, and its tables name
 every member of a target."""
 
 import re
 
 from service import ROOT
 
-TEXT = (ROOT / "docs" / "adding-a-target.md").read_text()
+TEXT = (ROOT / "docs" / "extend" / "adding-a-target.md").read_text()
 NAMES = {"spark": "toy", "Spark": "Toy", "S1": "Y1", "S2": "Y2"}
 
 

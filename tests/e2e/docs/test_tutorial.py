@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorial docs/ten-minutes.md: its commands work when pasted, and print the output that
+"""The tutorial docs/start/ten-minutes.md: its commands work when pasted, and print the output that
 it shows."""
 
 import math
@@ -8,7 +8,7 @@ import re
 from service import ROOT
 from test_readme import paste
 
-TUTORIAL = (ROOT / "docs" / "ten-minutes.md").read_text()
+TUTORIAL = (ROOT / "docs" / "start" / "ten-minutes.md").read_text()
 STEPS = re.findall(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", TUTORIAL,
                    re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")

@@ -147,7 +147,7 @@ def test_alerts_name_metrics_that_exist():
              for rule in group["rules"]]
     assert len(rules) >= 8
     names = set(table())
-    manual = (ROOT / "docs" / "operations.md").read_text()
+    manual = (ROOT / "docs" / "operate" / "operations.md").read_text()
     for rule in rules:
         used = set(re.findall(r"\bqdqd_[a-z_]+", rule["expr"]))
         assert used, rule

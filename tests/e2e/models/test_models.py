@@ -120,6 +120,6 @@ def test_no_row_ended_otherwise():
 
 
 def test_the_document_has_the_table():
-    """docs/models.md has the table that `make.py --document docs/models.md` writes."""
-    text = (ROOT / "docs" / "models.md").read_text()
+    """docs/reference/models.md has the table that `make.py --document docs/reference/models.md` writes."""
+    text = (ROOT / "docs" / "reference" / "models.md").read_text()
     assert text.endswith("\n" + tables())
