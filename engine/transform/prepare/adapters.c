@@ -430,10 +430,8 @@ resize_11(struct qdqi_adapting *a)
 /* --- the table ------------------------------------------------------------ */
 
 const struct qdqi_opset_row qdqi_opset_rows[] = {
-#define OPSET_SAME(op, ...)
 #define OPSET_CHANGE(op, opset, adapter) {op, opset, adapter},
 #include "ground/tbl/opsets.h"
-#undef OPSET_SAME
 #undef OPSET_CHANGE
 };
 
