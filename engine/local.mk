@@ -131,7 +131,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/layers/patterns.c engine/graph/layers/patterns.h \
 	engine/graph/layers/spectra.c engine/graph/layers/spectra.h \
 	engine/files/model/constant.c engine/files/model/constant.h \
-	engine/files/model/derive.c engine/files/model/derive.h \
 	engine/files/model/external.c engine/files/model/external.h \
 	engine/files/model/file_sink.c engine/files/model/file_sink.h \
 	engine/files/model/fixed.c \
@@ -179,17 +178,17 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/tensorrt.h engine/plan/targets/tensorrt_lint.c \
 	engine/transform/prepare/adapt.c engine/transform/prepare/adapt.h \
 	engine/transform/prepare/adapters.c \
-	engine/transform/prepare/fold.c engine/transform/prepare/fold.h \
-	engine/transform/prepare/join_gates.c engine/transform/prepare/join_gates.h \
-	engine/transform/prepare/make_biases.c engine/transform/prepare/make_biases.h \
+	engine/transform/prepare/fold.c \
+	engine/transform/prepare/join_gates.c \
+	engine/transform/prepare/make_biases.c \
 	engine/transform/prepare/functions.c engine/transform/prepare/functions.h \
 	engine/transform/prepare/inline.c \
 	engine/transform/prepare/value_types.c engine/transform/prepare/value_types.h \
-	engine/transform/prepare/nodes.c engine/transform/prepare/nodes.h \
-	engine/transform/prepare/opset.c engine/transform/prepare/opset.h \
+	engine/transform/prepare/nodes.h \
+	engine/transform/prepare/opset.c \
 	engine/transform/prepare/prepare.c engine/transform/prepare/prepare.h \
 	engine/transform/prepare/convert_opset.c engine/transform/prepare/convert_opset.h \
-	engine/transform/prepare/remove_pairs.c engine/transform/prepare/remove_pairs.h \
+	engine/transform/prepare/remove_pairs.c \
 	engine/quantize.c \
 	$(RANGE_METHODS) \
 	engine/numbers/range/identity.c \

@@ -112,7 +112,7 @@ struct qdq_model {
     Onnx__ModelProto *proto; /* the skeleton, in the arena */
     struct qdqi_graph graph;
     struct qdq_model_info info;
-    bool is_derived; /* its files belong to the model it was derived from (derive.h) */
+    bool is_derived; /* its files belong to the model it was derived from */
     /* the model it was derived from, when this model owns that */
     struct qdq_model *base;
     struct qdqi_warnings warnings; /* warnings of the preparation, in the arena */
@@ -130,6 +130,22 @@ qdqi_node_smooths(const struct qdq_model *model, const struct qdqi_node *node)
 {
     return model->smoothing && qdqi_map_get(model->smoothing, node->name);
 }
+
+struct qdqi_edited;
+
+/*
+ * open.c: makes a model of an edited copy of `source` (write.h). Its bulks lie in the
+ * source's files, so no weight is copied and the source must outlive the model. Data that
+ * the edit adds is raw_data within the messages; none of its bulks may be generated (struct
+ * qdqi_made).
+ *
+ * *arena holds the messages of the edit. On success the model owns it and *arena is set to
+ * NULL. INVALID_MODEL, NO_MEMORY.
+ */
+enum qdq_code qdqi_model_derive(const struct qdq_model *source,
+                                const struct qdqi_edited *edited,
+                                struct qdqi_arena **arena, struct qdq_model **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns the size in bytes of all files of the model. */
 uint64_t qdqi_model_bytes(const struct qdq_model *model);

@@ -26,16 +26,13 @@ qdqi_edit_text(struct qdqi_edit *e, const char *text)
 void
 qdqi_edit_append(struct qdqi_edit *e, struct qdqi_rows *list, void *row)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 64;
-        void **rows = qdqi_edit_array(e, cap, sizeof *rows);
-        if (!rows)
-            return;
-        if (list->n)
-            memcpy(rows, list->rows, list->n * sizeof *rows);
-        list->rows = rows;
-        list->cap = cap;
+    void **rows =
+        qdqi_arena_grow(e->arena, list->rows, list->n, &list->cap, sizeof *rows);
+    if (!rows) {
+        e->out_of_memory = true;
+        return;
     }
+    list->rows = rows;
     list->rows[list->n++] = row;
 }
 

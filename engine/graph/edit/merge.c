@@ -219,18 +219,6 @@ merge_bulks(struct qdqi_edit *e)
     e->all_bulks = (struct qdqi_bulks){all, n + e->bulks.n};
 }
 
-const size_t *
-qdqi_edit_origins(const struct qdqi_edit *e)
-{
-    return e->origins;
-}
-
-struct qdqi_bulks
-qdqi_edit_bulks(const struct qdqi_edit *e)
-{
-    return e->all_bulks;
-}
-
 enum qdq_code
 qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
                  struct qdq_error *err)
@@ -261,4 +249,24 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
         return qdqi_no_memory(err);
     *ret = model;
     return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_edit_result(struct qdqi_edit *e, struct qdqi_edited *ret, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_edit_finish(e, &ret->proto, err);
+    if (code)
+        return code;
+    ret->bulks = e->all_bulks;
+    ret->origins = e->origins;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_edit_derive(struct qdqi_edit *e, struct qdqi_arena **arena, struct qdq_model **ret,
+                 struct qdq_error *err)
+{
+    struct qdqi_edited edited;
+    enum qdq_code code = qdqi_edit_result(e, &edited, err);
+    return code ? code : qdqi_model_derive(e->source, &edited, arena, ret, err);
 }

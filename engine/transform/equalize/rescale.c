@@ -160,11 +160,8 @@ write_model(struct changes *c, int fd, struct qdq_error *err)
         qdqi_edit_set_made(edit, change->weight.tensor, size_of(&change->weight),
                            &change->made);
     }
-    enum qdq_code code = qdqi_edit_finish(edit, &edited.proto, err);
-    if (code)
-        return code;
-    edited.bulks = qdqi_edit_bulks(edit);
-    return qdqi_model_write(c->source, &edited, fd, &size, err);
+    enum qdq_code code = qdqi_edit_result(edit, &edited, err);
+    return code ? code : qdqi_model_write(c->source, &edited, fd, &size, err);
 }
 
 enum qdq_code

@@ -23,10 +23,7 @@ grab(struct raising *w, size_t n, size_t size)
 static void *
 copy_of(struct raising *w, const void *from, size_t n, size_t size)
 {
-    void *copy = grab(w, n, size);
-    if (copy && n)
-        memcpy(copy, from, n * size);
-    return copy;
+    return qdqi_arena_copy(w->r.arena, from, n, size);
 }
 
 /* --- one node ------------------------------------------------------------- */

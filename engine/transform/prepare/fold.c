@@ -8,7 +8,7 @@
  * float32 constants, and neither an entry of the spec nor a given range names it.
  */
 #include "config.h"
-#include "transform/prepare/fold.h"
+#include "transform/prepare/prepare.h"
 
 #include "ground/base/glob.h"
 #include "graph/edit/edit.h"
@@ -390,7 +390,6 @@ enum qdq_code
 qdqi_step_fold(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *err)
 {
     struct folding f = {.model = p->model, .spec = p->spec};
-    struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     if (!is_wanted(p))
         return QDQ_OK;
@@ -402,12 +401,8 @@ qdqi_step_fold(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_erro
         code = qdqi_no_memory(err);
         goto out;
     }
-    if ((code = fold_all(&f, err)) || !f.first ||
-        (code = qdqi_edit_finish(f.edit, &edited.proto, err)))
-        goto out;
-    edited.bulks = qdqi_edit_bulks(f.edit);
-    code = qdqi_model_derive(p->model, &edited, &f.arena, ret, err);
-    if (!code)
+    if (!(code = fold_all(&f, err)) && f.first &&
+        !(code = qdqi_edit_derive(f.edit, &f.arena, ret, err)))
         code = warn_folded(p, &f, err);
 out:
     qdqi_arena_free(&f.arena);

@@ -41,10 +41,7 @@ static enum qdq_code expand_nodes(struct inlining *in, const struct call *call,
 static void *
 copy_of(struct inlining *in, const void *message, size_t size)
 {
-    void *copy = qdqi_arena_alloc(in->arena, size);
-    if (copy)
-        memcpy(copy, message, size);
-    return copy;
+    return qdqi_arena_copy(in->arena, message, 1, size);
 }
 
 /* Returns the code for a failed copy, unless a nested copy has set an error already. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "transform/prepare/remove_pairs.h"
+#include "transform/prepare/prepare.h"
 
 #include "files/model/constant.h"
 #include "graph/edit/edit.h"
@@ -227,7 +227,6 @@ qdqi_step_remove_pairs(struct qdqi_preparing *p, struct qdq_model **ret,
 {
     struct stripping s = {.model = p->model};
     size_t n = p->model->graph.n_nodes;
-    struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     if (p->spec->existing_qdq != QDQ_EXISTING_STRIP)
         return QDQ_OK;
@@ -246,11 +245,8 @@ qdqi_step_remove_pairs(struct qdqi_preparing *p, struct qdq_model **ret,
         goto out;
     }
     strip(&s);
-    if ((code = warn_left_pairs(p, &s, err)) || s.n == 0 ||
-        (code = qdqi_edit_finish(s.edit, &edited.proto, err)))
-        goto out;
-    edited.bulks = qdqi_edit_bulks(s.edit);
-    code = qdqi_model_derive(p->model, &edited, &s.arena, ret, err);
+    if (!(code = warn_left_pairs(p, &s, err)) && s.n > 0)
+        code = qdqi_edit_derive(s.edit, &s.arena, ret, err);
 out:
     qdqi_arena_free(&s.arena);
     return code;

@@ -533,8 +533,5 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
-    code = qdqi_edit_finish(p.edit, &ret->proto, err);
-    ret->bulks = qdqi_edit_bulks(p.edit);
-    ret->origins = qdqi_edit_origins(p.edit);
-    return code;
+    return qdqi_edit_result(p.edit, ret, err);
 }

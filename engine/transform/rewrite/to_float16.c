@@ -10,6 +10,7 @@
 
 #include "numbers/arithmetic/float16.h"
 #include "graph/weights/float16_data.h"
+#include "transform/prepare/nodes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +49,7 @@ struct conversion {
     struct qdqi_map *names;       /* all names in use */
     struct qdqi_map *values;      /* name -> struct value */
     enum kind *kinds;             /* by node of `from` */
-    Onnx__NodeProto **nodes;
-    size_t n, cap;
+    struct qdqi_nodes nodes;
     struct qdqi_bulk *bulks; /* has room for one more per constant */
     size_t n_bulks;
 };
@@ -57,10 +57,7 @@ struct conversion {
 static void *
 copy_of(struct conversion *cv, const void *from, size_t n, size_t size)
 {
-    void *copy = qdqi_arena_array(cv->arena, n, size);
-    if (copy && n)
-        memcpy(copy, from, n * size);
-    return copy;
+    return qdqi_arena_copy(cv->arena, from, n, size);
 }
 
 static struct value *
@@ -465,23 +462,6 @@ lower_constant(struct conversion *cv, Onnx__NodeProto *node, struct value *v)
 
 /* --- converting the nodes ------------------------------------------------ */
 
-static bool
-append(struct conversion *cv, Onnx__NodeProto *node)
-{
-    if (cv->n == cv->cap) {
-        size_t cap = cv->cap ? cv->cap * 2 : 256;
-        Onnx__NodeProto **rows = qdqi_arena_array(cv->arena, cap, sizeof *rows);
-        if (!rows)
-            return false;
-        if (cv->n)
-            memcpy(rows, cv->nodes, cv->n * sizeof *rows);
-        cv->nodes = rows;
-        cv->cap = cap;
-    }
-    cv->nodes[cv->n++] = node;
-    return true;
-}
-
 static Onnx__AttributeProto *
 type_attribute(struct conversion *cv, enum qdqi_dtype dtype)
 {
@@ -515,7 +495,7 @@ add_cast(struct conversion *cv, const char *from, const char *to, enum qdqi_dtyp
     node->n_output = 1;
     node->attribute = all;
     node->n_attribute = 1;
-    return append(cv, node);
+    return qdqi_nodes_add(&cv->nodes, cv->arena, node);
 }
 
 /* Returns the name of the tensor in that form. Adds a Cast if the form does not
@@ -596,7 +576,8 @@ walk_node(struct conversion *cv, size_t i)
         (becomes_float16(v) && !lower_constant(cv, node, v)) ||
         (cv->kinds[i] == FLOAT16 && !rename_outputs(cv, node)))
         return false;
-    return append(cv, node) && restore_outputs(cv, from, node);
+    return qdqi_nodes_add(&cv->nodes, cv->arena, node) &&
+           restore_outputs(cv, from, node);
 }
 
 /* --- types of tensors ---------------------------------------------------- */
@@ -662,8 +643,8 @@ convert_nodes(struct conversion *cv, Onnx__GraphProto *graph)
     for (size_t i = 0; i < cv->from->n_node; i++)
         if (!walk_node(cv, i))
             return false;
-    graph->node = cv->nodes;
-    graph->n_node = cv->n;
+    graph->node = cv->nodes.rows;
+    graph->n_node = cv->nodes.n;
     return correct_infos(cv, graph) && !qdqi_arena_exhausted(cv->arena);
 }
 

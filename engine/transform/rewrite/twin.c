@@ -36,10 +36,7 @@ alloc(struct joining *j, size_t n, size_t size)
 static void *
 copy_of(struct joining *j, const void *message, size_t size)
 {
-    void *copy = alloc(j, 1, size);
-    if (copy)
-        memcpy(copy, message, size);
-    return copy;
+    return qdqi_arena_copy(j->arena, message, 1, size);
 }
 
 /* --- names ---------------------------------------------------------------- */
