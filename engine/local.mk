@@ -91,7 +91,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/equalize/balance.c engine/transform/equalize/balance.h \
 	engine/transform/equalize/chain.c engine/transform/equalize/chain.h \
 	engine/transform/equalize/equalize.c engine/transform/equalize/equalize.h \
-	engine/transform/equalize/multiply.c engine/transform/equalize/multiply.h \
 	engine/transform/equalize/pairs.c engine/transform/equalize/pairs.h \
 	engine/transform/equalize/pass.c engine/transform/equalize/pass.h \
 	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \

@@ -16,13 +16,24 @@ qdqi_is_onnx_domain(const char *domain)
     return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
+const Onnx__OperatorSetIdProto *
+qdqi_import_of(Onnx__OperatorSetIdProto *const *imports, size_t n, const char *domain)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *has = imports[i]->domain;
+        if (qdqi_is_onnx_domain(domain) ? qdqi_is_onnx_domain(has)
+                                        : has && strcmp(has, domain) == 0)
+            return imports[i];
+    }
+    return NULL;
+}
+
 int64_t
 qdqi_model_opset(const Onnx__ModelProto *proto)
 {
-    for (size_t i = 0; i < proto->n_opset_import; i++)
-        if (qdqi_is_onnx_domain(proto->opset_import[i]->domain))
-            return proto->opset_import[i]->version;
-    return 0;
+    const Onnx__OperatorSetIdProto *own =
+        qdqi_import_of(proto->opset_import, proto->n_opset_import, "");
+    return own ? own->version : 0;
 }
 
 const Onnx__AttributeProto *
@@ -32,6 +43,23 @@ qdqi_node_attribute(const Onnx__NodeProto *node, const char *name)
         if (node->attribute[i]->name && strcmp(node->attribute[i]->name, name) == 0)
             return node->attribute[i];
     return NULL;
+}
+
+bool
+qdqi_drop_constant_inputs(const struct qdq_model *model, struct qdqi_arena *arena,
+                          Onnx__GraphProto *graph)
+{
+    Onnx__ValueInfoProto **kept = qdqi_arena_array(arena, graph->n_input, sizeof *kept);
+    size_t n = 0;
+    for (size_t i = 0; kept && i < graph->n_input; i++) {
+        const struct qdqi_tensor *t =
+            qdqi_map_get(model->graph.tensors, graph->input[i]->name);
+        if (!t->constant)
+            kept[n++] = graph->input[i];
+    }
+    graph->input = kept;
+    graph->n_input = n;
+    return kept;
 }
 
 int

@@ -161,6 +161,15 @@ int64_t qdqi_model_opset(const Onnx__ModelProto *proto);
 /* Returns whether a domain is ONNX's own, which has two spellings: "" and "ai.onnx". */
 bool qdqi_is_onnx_domain(const char *domain);
 
+/* Returns the first import of that domain, or NULL. */
+const Onnx__OperatorSetIdProto *qdqi_import_of(Onnx__OperatorSetIdProto *const *imports,
+                                               size_t n, const char *domain);
+
+/* Leaves the inputs that are constants out of a copy of the model's main graph. Returns
+   false when out of memory. */
+bool qdqi_drop_constant_inputs(const struct qdq_model *model, struct qdqi_arena *arena,
+                               Onnx__GraphProto *graph);
+
 /* Return a node's attribute, or NULL; an integer attribute, or `otherwise`. */
 const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
                                                 const char *name);
@@ -194,6 +203,9 @@ ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
  */
 enum qdq_code qdqi_scopes_index(struct qdq_model *model,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* scopes.c: marks a name as used. Returns false when out of memory. */
+bool qdqi_name_take(struct qdq_model *model, const char *name);
 
 /* order.c: sorts the nodes of one graph into an order of computation, unless they
    are in one. */

@@ -167,18 +167,7 @@ raise_ir_version(struct qdqi_edit *e, Onnx__ModelProto *model, Onnx__GraphProto 
     if (model->ir_version >= IR_VERSION_INITIALIZERS || e->initializers.n == 0)
         return;
     model->ir_version = IR_VERSION_INITIALIZERS;
-    Onnx__ValueInfoProto **inputs = qdqi_edit_array(e, graph->n_input, sizeof *inputs);
-    if (!inputs)
-        return;
-    size_t n = 0;
-    for (size_t i = 0; i < graph->n_input; i++) {
-        const struct qdqi_tensor *t =
-            qdqi_map_get(e->source->graph.tensors, graph->input[i]->name);
-        if (!t->constant)
-            inputs[n++] = graph->input[i];
-    }
-    graph->input = inputs;
-    graph->n_input = n;
+    e->out_of_memory |= !qdqi_drop_constant_inputs(e->source, e->arena, graph);
 }
 
 static void

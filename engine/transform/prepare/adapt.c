@@ -3,9 +3,8 @@
 #include "config.h"
 #include "transform/prepare/adapt.h"
 
-#include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/both.h"
 
-#include <math.h>
 #include <string.h>
 
 static void *
@@ -268,21 +267,6 @@ qdqi_adapt_ints(struct qdqi_adapting *a, const char *suffix, const int64_t *valu
     return add_constant(a, suffix, QDQI_INT64, n, scalar, own);
 }
 
-/* Converts a float to the nearest float16. */
-static uint16_t
-half_of(float value)
-{
-    const double least = 0x1p-14, size = fabs((double)value);
-    uint16_t sign = signbit(value) ? 0x8000 : 0;
-    if (isnan(value))
-        return 0x7e00;
-    if (size >= 65520) /* rounds to infinity */
-        return sign | 0x7c00;
-    if (size < least) /* subnormal: in steps of 2^-24 */
-        return sign | (uint16_t)lrint(size * 0x1p24);
-    return sign | qdqi_half_bits(qdqi_normal_half(size));
-}
-
 const char *
 qdqi_adapt_floats(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype dtype,
                   const float *values, size_t n, bool scalar)
@@ -290,7 +274,7 @@ qdqi_adapt_floats(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype d
     uint8_t *own = grab(a, n, sizeof(double));
     for (size_t i = 0; own && i < n; i++) {
         const double wide = (double)values[i];
-        const uint16_t half = half_of(values[i]);
+        const uint16_t half = qdqi_half_narrowed(values[i]);
         if (dtype == QDQI_FLOAT64)
             memcpy(own + i * sizeof wide, &wide, sizeof wide);
         else if (dtype == QDQI_FLOAT16)

@@ -345,18 +345,6 @@ expand_nodes(struct inlining *in, const struct call *call, Onnx__NodeProto *cons
 
 /* --- the model ------------------------------------------------------------ */
 
-static bool
-is_imported(const Onnx__ModelProto *model, size_t n, const char *domain)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *has = model->opset_import[i]->domain;
-        if (qdqi_is_onnx_domain(domain) ? qdqi_is_onnx_domain(has)
-                                        : has && strcmp(has, domain) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Imports the operator sets of the inlined functions whose domains the model does
    not import. */
 static bool
@@ -374,7 +362,7 @@ add_imports(struct inlining *in, Onnx__ModelProto *model)
     for (size_t i = 0; i < f->n; i++) {
         const Onnx__FunctionProto *proto = f->rows[i].proto;
         for (size_t k = 0; f->rows[i].is_inlined && k < proto->n_opset_import; k++)
-            if (!is_imported(model, n, proto->opset_import[k]->domain))
+            if (!qdqi_import_of(all, n, proto->opset_import[k]->domain))
                 all[n++] = proto->opset_import[k];
     }
     model->n_opset_import = n;

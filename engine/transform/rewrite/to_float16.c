@@ -110,15 +110,8 @@ add_value(struct conversion *cv, const char *name)
 static bool
 is_made(const struct conversion *cv, const Onnx__TensorProto *t)
 {
-    for (size_t i = 0; i < t->base.n_unknown_fields; i++) {
-        const ProtobufCMessageUnknownField *f = &t->base.unknown_fields[i];
-        int64_t index = f->tag == QDQI_BULK_FIELD
-                            ? qdqi_bulk_index(f->data, f->len, cv->edited->bulks.n)
-                            : -1;
-        if (index >= 0 && cv->edited->bulks.rows[index].made)
-            return true;
-    }
-    return false;
+    int64_t index = qdqi_tensor_bulk(t, cv->edited->bulks.n);
+    return index >= 0 && cv->edited->bulks.rows[index].made;
 }
 
 static bool
@@ -389,26 +382,15 @@ converted(struct conversion *cv, const Onnx__TensorProto *from)
 {
     struct qdqi_constant c;
     Onnx__TensorProto *t = copy_of(cv, from, 1, sizeof *from);
-    size_t n = from->base.n_unknown_fields, kept = 0;
-    ProtobufCMessageUnknownField *fields =
-        qdqi_arena_array(cv->arena, n + 1, sizeof *fields);
-    uint8_t *reference = qdqi_arena_alloc(cv->arena, QDQI_BULK_REFERENCE);
-    if (!t || !fields || !reference || !read_floats(cv, from, &c))
+    if (!t || !read_floats(cv, from, &c) ||
+        !qdqi_tensor_refer(cv->arena, t, cv->n_bulks))
         return NULL;
     const struct qdqi_made *made =
         qdqi_float16_data_new(cv->arena, cv->chosen->dtype, &c);
     if (!made)
         return NULL;
-    for (size_t i = 0; i < n; i++)
-        if (from->base.unknown_fields[i].tag != QDQI_BULK_FIELD)
-            fields[kept++] = from->base.unknown_fields[i];
-    size_t len = qdqi_bulk_reference(reference, cv->n_bulks);
     cv->bulks[cv->n_bulks++] = (struct qdqi_bulk){
         .size = c.n * sizeof(uint16_t), .field = RAW_DATA, .made = made};
-    fields[kept++] = (ProtobufCMessageUnknownField){
-        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT, len, reference};
-    t->base.unknown_fields = fields;
-    t->base.n_unknown_fields = kept;
     t->data_type = (int32_t)cv->chosen->dtype;
     t->n_float_data = 0;
     t->has_raw_data = 0;

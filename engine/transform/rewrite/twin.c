@@ -2,6 +2,7 @@
 #include "config.h"
 #include "transform/rewrite/twin.h"
 
+#include "files/model/constant.h"
 #include "transform/rewrite/insert.h"
 
 #include <string.h>
@@ -105,32 +106,13 @@ names_of(struct joining *j, const struct scope *scope, char **names, size_t n)
 
 /* --- copies of the quantized half ---------------------------------------- */
 
-/* Changes the index of the tensor's bulk data, which are behind the float half's. */
-static void
-shift_bulk(struct joining *j, Onnx__TensorProto *t)
-{
-    size_t n = t->base.n_unknown_fields;
-    ProtobufCMessageUnknownField *fields = alloc(j, n, sizeof *fields);
-    for (size_t i = 0; fields && i < n; i++) {
-        fields[i] = t->base.unknown_fields[i];
-        if (fields[i].tag != QDQI_BULK_FIELD)
-            continue;
-        int64_t index = qdqi_bulk_index(fields[i].data, fields[i].len, j->q->bulks.n);
-        uint8_t *reference = alloc(j, QDQI_BULK_REFERENCE, 1);
-        if (index < 0 || !reference)
-            continue;
-        fields[i].data = reference;
-        fields[i].len = qdqi_bulk_reference(reference, j->f->bulks.n + (size_t)index);
-    }
-    t->base.unknown_fields = fields;
-}
-
 static Onnx__TensorProto *
 copy_tensor(struct joining *j, const Onnx__TensorProto *t)
 {
     Onnx__TensorProto *copy = t ? copy_of(j, t, sizeof *copy) : NULL;
-    if (copy && copy->base.n_unknown_fields > 0)
-        shift_bulk(j, copy);
+    int64_t index = copy ? qdqi_tensor_bulk(copy, j->q->bulks.n) : -1;
+    if (index >= 0) /* those of the quantized half are behind the float half's */
+        qdqi_tensor_refer(j->arena, copy, j->f->bulks.n + (size_t)index);
     return copy;
 }
 
@@ -246,23 +228,6 @@ with_room(struct joining *j, const void *rows, size_t n, size_t more)
     if (all && n)
         memcpy(all, rows, n * sizeof(void *));
     return all;
-}
-
-/* Keeps the inputs that are not constants in both halves: a value for a constant is
-   never fed. */
-static void
-join_inputs(struct joining *j)
-{
-    const Onnx__GraphProto *g = j->f->proto->graph;
-    size_t n = 0;
-    j->graph->input = alloc(j, g->n_input, sizeof *g->input);
-    for (size_t i = 0; j->graph->input && i < g->n_input; i++) {
-        const struct qdqi_tensor *t =
-            qdqi_map_get(j->f->graph.tensors, g->input[i]->name);
-        if (!t->constant)
-            j->graph->input[n++] = g->input[i];
-    }
-    j->graph->n_input = n;
 }
 
 static void
@@ -517,7 +482,8 @@ qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
     model->opset_import = quantized->proto->opset_import;
     model->n_opset_import = quantized->proto->n_opset_import;
     rename_all(&j);
-    join_inputs(&j);
+    /* a value for a constant is never fed */
+    qdqi_drop_constant_inputs(f, arena, j.graph);
     join_initializers(&j);
     join_values(&j);
     join_nodes(&j, tensors, n);
