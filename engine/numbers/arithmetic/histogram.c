@@ -2,6 +2,7 @@
 #include "config.h"
 #include "numbers/arithmetic/histogram.h"
 
+#include "numbers/arithmetic/both.h"
 #include "numbers/arithmetic/simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -59,11 +60,8 @@ grow(struct qdqi_histogram *h, int exponent)
 QDQI_LOOP void
 bins_loop(const unsigned char *data, size_t n, float per_width, uint16_t *to)
 {
-    for (size_t i = 0; i < n; i++) {
-        float x;
-        memcpy(&x, data + i * sizeof x, sizeof x);
-        to[i] = (uint16_t)(int32_t)(fabsf(x) * per_width);
-    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = (uint16_t)(int32_t)(fabsf(qdqi_float_at(data, i)) * per_width);
 }
 
 QDQI_VARIANTS(void, bins,

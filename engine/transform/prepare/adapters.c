@@ -4,6 +4,7 @@
 #include "config.h"
 #include "transform/prepare/adapt.h"
 
+#include "numbers/arithmetic/both.h"
 #include "files/model/constant.h"
 
 #include <string.h>
@@ -388,8 +389,7 @@ read_scales(const struct qdqi_adapting *a, bool *below, bool *above)
         return false;
     size_t n = qdqi_constant_is_fill(&c) ? c.n > 0 : c.n;
     for (size_t i = 0; i < n; i++) {
-        float scale;
-        memcpy(&scale, c.bytes + i * sizeof scale, sizeof scale);
+        float scale = qdqi_float_at(c.bytes, i);
         *below |= scale < 1;
         *above |= scale > 1;
     }

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "transform/prepare/prepare.h"
 
+#include "numbers/arithmetic/both.h"
 #include "files/model/constant.h"
 #include "graph/edit/edit.h"
 
@@ -118,9 +119,8 @@ dequantized(const struct stripping *s, const struct stored *d)
     for (size_t i = 0; to && i < d->x.n; i++) {
         size_t channel = i / d->inner % d->channels;
         int64_t zero = d->zero.n ? integer_at(&d->zero, channel) : 0;
-        float scale;
-        memcpy(&scale, d->scale.bytes + channel * sizeof scale, sizeof scale);
-        to[i] = (float)(integer_at(&d->x, i) - zero) * scale;
+        to[i] = (float)(integer_at(&d->x, i) - zero) *
+                qdqi_float_at(d->scale.bytes, channel);
     }
     return to;
 }

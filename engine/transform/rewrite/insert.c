@@ -4,7 +4,7 @@
 
 #include "transform/rewrite/dynamic.h"
 #include "files/model/constant.h"
-#include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/both.h"
 #include "graph/weights/blocks.h"
 #include "graph/weights/integers.h"
 #include "graph/edit/edit.h"
@@ -91,7 +91,7 @@ add_scales(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *nam
     if (!(halves = qdqi_arena_array(p->arena, params->n, sizeof *halves)))
         return false;
     for (size_t i = 0; i < params->n; i++)
-        halves[i] = qdqi_half_bits(params->scales[i]);
+        halves[i] = qdqi_half_narrowed(params->scales[i]);
     return add_each(p, q, name, QDQI_FLOAT16,
                     (struct content){halves, NULL, params->n * sizeof *halves});
 }

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "transform/rewrite/to_float16.h"
 
+#include "numbers/arithmetic/both.h"
 #include "numbers/arithmetic/float16.h"
 #include "graph/weights/float16_data.h"
 #include "transform/prepare/nodes.h"
@@ -279,12 +280,9 @@ is_exact(const struct conversion *cv, const struct value *scale)
     struct qdqi_constant c;
     if (!scale->constant || !read_floats(cv, scale->constant, &c))
         return false;
-    for (size_t i = 0; i < c.n; i++) {
-        float x;
-        memcpy(&x, c.bytes + i * sizeof x, sizeof x);
-        if (!qdqi_float16_has(cv->chosen->dtype, x))
+    for (size_t i = 0; i < c.n; i++)
+        if (!qdqi_float16_has(cv->chosen->dtype, qdqi_float_at(c.bytes, i)))
             return false;
-    }
     return true;
 }
 
