@@ -136,6 +136,48 @@ qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value)
     attribute->i = value;
 }
 
+Onnx__NodeProto *
+qdqi_node_new(struct qdqi_arena *arena, const char *op, const char *name,
+              const char *const *inputs, size_t n, const char *output)
+{
+    Onnx__NodeProto *node = qdqi_arena_alloc(arena, sizeof *node);
+    char **names = qdqi_arena_array(arena, n + 1, sizeof *names);
+    if (!node || !names)
+        return NULL;
+    onnx__node_proto__init(node);
+    node->op_type = (char *)(uintptr_t)op;
+    if (name)
+        node->name = (char *)(uintptr_t)name;
+    node->input = names;
+    node->n_input = n;
+    for (size_t i = 0; i < n; i++)
+        if (!(names[i] = (char *)(uintptr_t)inputs[i]))
+            return NULL;
+    names[n] = (char *)(uintptr_t)output;
+    node->output = &names[n];
+    node->n_output = output != NULL;
+    return node;
+}
+
+bool
+qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node, const char *name,
+                  int64_t value)
+{
+    Onnx__AttributeProto *a = qdqi_arena_alloc(arena, sizeof *a);
+    Onnx__AttributeProto **all =
+        qdqi_arena_array(arena, node->n_attribute + 1, sizeof(Onnx__AttributeProto *));
+    if (!a || !all)
+        return false;
+    onnx__attribute_proto__init(a);
+    a->name = (char *)(uintptr_t)name;
+    qdqi_attribute_set_int(a, value);
+    if (node->n_attribute)
+        memcpy(all, node->attribute, node->n_attribute * sizeof *all);
+    all[node->n_attribute++] = a;
+    node->attribute = all;
+    return true;
+}
+
 static void *
 arena_alloc(void *arena, size_t size)
 {

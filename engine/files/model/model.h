@@ -192,6 +192,17 @@ bool qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm);
 /* Makes the attribute, which has a name, an integer one. */
 void qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value);
 
+/* Makes a node in the arena, which borrows all texts; without a name, or an output, where
+   these are NULL. Returns NULL when out of memory, also where an input is NULL because of
+   that. */
+Onnx__NodeProto *qdqi_node_new(struct qdqi_arena *arena, const char *op,
+                               const char *name, const char *const *inputs, size_t n,
+                               const char *output);
+
+/* Adds an integer attribute; the name is borrowed. Returns false when out of memory. */
+bool qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node,
+                       const char *name, int64_t value);
+
 /* Returns an allocator of the parser's that takes memory from the arena. */
 ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
 

@@ -101,18 +101,12 @@ set_attribute(struct qdqi_adapting *a, Onnx__NodeProto *node, const char *name)
     return attribute;
 }
 
-static void
-set_int(struct qdqi_adapting *a, Onnx__NodeProto *node, const char *name, int64_t value)
-{
-    Onnx__AttributeProto *attribute = set_attribute(a, node, name);
-    if (attribute)
-        qdqi_attribute_set_int(attribute, value);
-}
-
 void
 qdqi_adapt_set_int(struct qdqi_adapting *a, const char *name, int64_t value)
 {
-    set_int(a, a->node, name, value);
+    Onnx__AttributeProto *attribute = set_attribute(a, a->node, name);
+    if (attribute)
+        qdqi_attribute_set_int(attribute, value);
 }
 
 void
@@ -173,36 +167,11 @@ static Onnx__NodeProto *
 new_node(struct qdqi_adapting *a, const char *op, const char *const *inputs,
          const char *output)
 {
-    Onnx__NodeProto *node = grab(a, 1, sizeof *node);
     size_t n = 0;
     while (inputs[n])
         n++;
-    char **own = grab(a, n, sizeof *own), **outputs = grab(a, 1, sizeof *outputs);
     const char *name = output ? qdqi_adapt_name(a, "_node") : NULL;
-    if (!node || !own || !outputs || !name)
-        return NULL;
-    onnx__node_proto__init(node);
-    for (size_t i = 0; i < n; i++)
-        own[i] = copy_text(a, inputs[i]);
-    outputs[0] = copy_text(a, output);
-    node->op_type = copy_text(a, op);
-    node->name = (char *)(uintptr_t)name;
-    node->input = own;
-    node->n_input = n;
-    node->output = outputs;
-    node->n_output = 1;
-    return node;
-}
-
-/* Returns whether all names could be allocated: a message must not hold NULL where
-   the packer expects text. */
-static bool
-is_whole(const Onnx__NodeProto *node)
-{
-    bool ok = node && node->op_type && node->output[0];
-    for (size_t i = 0; ok && i < node->n_input; i++)
-        ok = node->input[i] != NULL;
-    return ok;
+    return name ? qdqi_node_new(a->r->arena, op, name, inputs, n, output) : NULL;
 }
 
 const char *
@@ -211,10 +180,8 @@ qdqi_adapt_before(struct qdqi_adapting *a, const char *op, const char *suffix,
 {
     const char *output = qdqi_adapt_name(a, suffix);
     Onnx__NodeProto *node = new_node(a, op, inputs, output);
-    if (!is_whole(node))
+    if (!node || (attribute && !qdqi_node_add_int(a->r->arena, node, attribute, value)))
         return NULL;
-    if (attribute)
-        set_int(a, node, attribute, value);
     qdqi_nodes_add(&a->r->nodes, a->r->arena, node);
     return output;
 }
@@ -224,7 +191,7 @@ qdqi_adapt_after(struct qdqi_adapting *a, const char *op, const char *const *inp
                  const char *output)
 {
     Onnx__NodeProto *node = new_node(a, op, inputs, output);
-    if (is_whole(node))
+    if (node)
         qdqi_nodes_add(&a->after, a->r->arena, node);
 }
 
@@ -238,8 +205,7 @@ add_constant(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype dtype,
     const char *output = qdqi_adapt_name(a, suffix);
     Onnx__NodeProto *node =
         new_node(a, "Constant", (const char *const[]){NULL}, output);
-    Onnx__AttributeProto *value =
-        is_whole(node) ? set_attribute(a, node, "value") : NULL;
+    Onnx__AttributeProto *value = node ? set_attribute(a, node, "value") : NULL;
     if (!t || !dims || !bytes || !value)
         return NULL;
     onnx__tensor_proto__init(t);

@@ -261,18 +261,9 @@ copy_node(struct inlining *in, const struct call *call, const Onnx__NodeProto *f
 static bool
 add_identity(struct inlining *in, char *from, char *to, struct qdqi_nodes *nodes)
 {
-    Onnx__NodeProto *node = qdqi_arena_alloc(in->arena, sizeof *node);
-    char **names = qdqi_arena_array(in->arena, 2, sizeof *names);
-    if (!node || !names)
-        return false;
-    onnx__node_proto__init(node);
-    names[0] = from;
-    names[1] = to;
-    node->op_type = (char *)(uintptr_t) "Identity";
-    node->input = names;
-    node->output = names + 1;
-    node->n_input = node->n_output = 1;
-    return qdqi_nodes_add(nodes, in->arena, node);
+    Onnx__NodeProto *node =
+        qdqi_node_new(in->arena, "Identity", NULL, (const char *const[]){from}, 1, to);
+    return node && qdqi_nodes_add(nodes, in->arena, node);
 }
 
 /* Binds the call's inputs and outputs to their names outside. An output that is also

@@ -442,39 +442,15 @@ lower_constant(struct conversion *cv, Onnx__NodeProto *node, struct value *v)
 
 /* --- converting the nodes ------------------------------------------------ */
 
-static Onnx__AttributeProto *
-type_attribute(struct conversion *cv, enum qdqi_dtype dtype)
-{
-    Onnx__AttributeProto *a = qdqi_arena_alloc(cv->arena, sizeof *a);
-    if (!a)
-        return NULL;
-    onnx__attribute_proto__init(a);
-    a->name = (char *)(uintptr_t) "to";
-    qdqi_attribute_set_int(a, (int64_t)dtype);
-    return a;
-}
-
 /* Adds a Cast from one name to another. */
 static bool
 add_cast(struct conversion *cv, const char *from, const char *to, enum qdqi_dtype dtype)
 {
-    Onnx__NodeProto *node = qdqi_arena_alloc(cv->arena, sizeof *node);
-    char **ends = qdqi_arena_array(cv->arena, 2, sizeof *ends);
-    Onnx__AttributeProto **all = qdqi_arena_array(cv->arena, 1, sizeof *all);
     const char *name = to ? new_name(cv, to, "_Cast") : NULL;
-    if (!node || !ends || !all || !name || !(all[0] = type_attribute(cv, dtype)))
+    Onnx__NodeProto *node =
+        name ? qdqi_node_new(cv->arena, "Cast", name, &from, 1, to) : NULL;
+    if (!node || !qdqi_node_add_int(cv->arena, node, "to", (int64_t)dtype))
         return false;
-    onnx__node_proto__init(node);
-    ends[0] = (char *)(uintptr_t)from;
-    ends[1] = (char *)(uintptr_t)to;
-    node->op_type = (char *)(uintptr_t) "Cast";
-    node->name = (char *)(uintptr_t)name;
-    node->input = &ends[0];
-    node->n_input = 1;
-    node->output = &ends[1];
-    node->n_output = 1;
-    node->attribute = all;
-    node->n_attribute = 1;
     return qdqi_nodes_add(&cv->nodes, cv->arena, node);
 }
 

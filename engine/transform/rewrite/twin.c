@@ -262,38 +262,12 @@ join_values(struct joining *j)
     j->graph->n_value_info = n;
 }
 
-static Onnx__NodeProto *
-make_node(struct joining *j, const char *op, size_t n_inputs, char *a, char *b)
-{
-    Onnx__NodeProto *node = alloc(j, 1, sizeof *node);
-    char **inputs = alloc(j, n_inputs, sizeof *inputs);
-    if (!node || !inputs)
-        return NULL;
-    onnx__node_proto__init(node);
-    node->op_type = (char *)(uintptr_t)op;
-    inputs[0] = a;
-    if (n_inputs > 1)
-        inputs[1] = b;
-    node->input = inputs;
-    node->n_input = n_inputs;
-    return node;
-}
-
 /* Makes the node one of our operators with that slot. */
 static void
 set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
 {
-    Onnx__AttributeProto *a = alloc(j, 1, sizeof *a);
-    Onnx__AttributeProto **all = alloc(j, 1, sizeof *all);
-    if (!node || !a || !all)
-        return;
-    onnx__attribute_proto__init(a);
-    a->name = (char *)(uintptr_t) "slot";
-    qdqi_attribute_set_int(a, (int64_t)slot);
-    all[0] = a;
-    node->attribute = all;
-    node->n_attribute = 1;
-    node->domain = (char *)(uintptr_t)QDQI_DOMAIN;
+    if (node && qdqi_node_add_int(j->arena, node, "slot", (int64_t)slot))
+        node->domain = (char *)(uintptr_t)QDQI_DOMAIN;
 }
 
 /*
@@ -313,16 +287,15 @@ static void
 add_output(struct joining *j, const Onnx__ValueInfoProto *v, char *tensor, size_t i)
 {
     Onnx__ValueInfoProto *value = copy_of(j, v, sizeof *value);
+    char *name = fresh_name(j, tensor, "_output");
     Onnx__NodeProto *node =
-        make_node(j, can_pass(v) ? QDQI_PASS : "Identity", 1, tensor, NULL);
-    char **output = alloc(j, 1, sizeof *output);
-    if (!value || !node || !output)
+        qdqi_node_new(j->arena, can_pass(v) ? QDQI_PASS : "Identity", NULL,
+                      (const char *const[]){tensor}, 1, name);
+    if (!value || !node)
         return;
     if (can_pass(v))
         set_slot(j, node, 0);
-    output[0] = value->name = fresh_name(j, tensor, "_output");
-    node->output = output;
-    node->n_output = 1;
+    value->name = name;
     j->graph->node[j->graph->n_node++] = node;
     j->graph->output[i] = value;
 }
@@ -353,8 +326,9 @@ join_nodes(struct joining *j, const char *const *tensors, size_t n)
     join_outputs(j);
     for (size_t i = n; i-- > 0;) {
         char *name = (char *)(uintptr_t)tensors[i];
+        const char *const both[] = {name, name_of(j, NULL, name)};
         Onnx__NodeProto *node =
-            make_node(j, QDQI_COMPARE, 2, name, name_of(j, NULL, name));
+            qdqi_node_new(j->arena, QDQI_COMPARE, NULL, both, 2, NULL);
         set_slot(j, node, i);
         j->graph->node[j->graph->n_node++] = node;
     }
