@@ -94,7 +94,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/equalize/balance.c engine/transform/equalize/balance.h \
 	engine/transform/equalize/chain.c engine/transform/equalize/chain.h \
 	engine/transform/equalize/equalize.c engine/transform/equalize/equalize.h \
-	engine/transform/equalize/multiply.c engine/transform/equalize/multiply.h \
 	engine/transform/equalize/pairs.c engine/transform/equalize/pairs.h \
 	engine/transform/equalize/pass.c engine/transform/equalize/pass.h \
 	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \
@@ -136,7 +135,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/layers/patterns.c engine/graph/layers/patterns.h \
 	engine/graph/layers/spectra.c engine/graph/layers/spectra.h \
 	engine/files/model/constant.c engine/files/model/constant.h \
-	engine/files/model/derive.c engine/files/model/derive.h \
 	engine/files/model/external.c engine/files/model/external.h \
 	engine/files/model/file_sink.c engine/files/model/file_sink.h \
 	engine/files/model/fixed.c \
@@ -164,7 +162,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/arithmetic/moment.c engine/numbers/arithmetic/moment.h \
 	engine/numbers/arithmetic/noise.c engine/numbers/arithmetic/noise.h \
 	engine/numbers/arithmetic/products.c engine/numbers/arithmetic/products.h \
-	engine/numbers/arithmetic/pack_lanes.h \
 	engine/numbers/arithmetic/params.c engine/numbers/arithmetic/params.h \
 	engine/numbers/arithmetic/simd.c engine/numbers/arithmetic/simd.h \
 	engine/plan/placement/decide.c engine/plan/placement/planner.h \
@@ -185,17 +182,17 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/tensorrt.h engine/plan/targets/tensorrt_lint.c \
 	engine/transform/prepare/adapt.c engine/transform/prepare/adapt.h \
 	engine/transform/prepare/adapters.c \
-	engine/transform/prepare/fold.c engine/transform/prepare/fold.h \
-	engine/transform/prepare/join_gates.c engine/transform/prepare/join_gates.h \
-	engine/transform/prepare/make_biases.c engine/transform/prepare/make_biases.h \
+	engine/transform/prepare/fold.c \
+	engine/transform/prepare/join_gates.c \
+	engine/transform/prepare/make_biases.c \
 	engine/transform/prepare/functions.c engine/transform/prepare/functions.h \
 	engine/transform/prepare/inline.c \
 	engine/transform/prepare/value_types.c engine/transform/prepare/value_types.h \
-	engine/transform/prepare/nodes.c engine/transform/prepare/nodes.h \
-	engine/transform/prepare/opset.c engine/transform/prepare/opset.h \
+	engine/transform/prepare/nodes.h \
+	engine/transform/prepare/opset.c \
 	engine/transform/prepare/prepare.c engine/transform/prepare/prepare.h \
 	engine/transform/prepare/convert_opset.c engine/transform/prepare/convert_opset.h \
-	engine/transform/prepare/remove_pairs.c engine/transform/prepare/remove_pairs.h \
+	engine/transform/prepare/remove_pairs.c \
 	engine/quantize.c \
 	$(RANGE_METHODS) \
 	engine/numbers/range/identity.c \

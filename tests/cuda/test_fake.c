@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "cuda.h"
+#include "grid.h"
 
 enum { GUARD = 64, MAX_CHANNELS = 4096 };
 
@@ -84,7 +85,7 @@ run(int type, enum qdqi_format format, const struct layout *l, bool with_points)
     size_t n = l->outer * l->channels * l->inner, size = size_of(type);
     struct qdqi_grid g = {format,   l->outer,    l->channels,
                           l->inner, host_scales, with_points ? host_points : NULL};
-    qdqi_grid_apply(&g, (enum qdqi_dtype)type, data, want);
+    grid_apply(&g, (enum qdqi_dtype)type, data, want);
     g.scales = scales;
     g.zero_points = with_points ? points : NULL;
     uint8_t *to = out + GUARD + l->to * size;

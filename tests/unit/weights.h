@@ -23,13 +23,23 @@ symmetric_scale(double amax)
     return scale_of(QDQI_FLOAT32, amax);
 }
 
+/* Computes the scales and zero points of a whole weight. */
+static inline enum qdq_code
+weight_params(const struct qdqi_constant *w, const char *name, struct qdqi_arena *arena,
+              struct qdqi_params *p, struct qdq_error *err)
+{
+    size_t dead;
+    enum qdq_code code = qdqi_weight_params_new(w, name, arena, p, err);
+    return code ? code : qdqi_weight_params_find(w, name, 0, p, &dead, err);
+}
+
 static inline enum qdq_code
 weight_scales(const struct qdqi_constant *w, int axis, const char *name,
               struct qdqi_arena *arena, float **ret, size_t *ret_n,
               struct qdq_error *err)
 {
     struct qdqi_params p = {.format = QDQI_TO_INT8, .axis = axis};
-    enum qdq_code code = qdqi_weight_params(w, name, arena, &p, err);
+    enum qdq_code code = weight_params(w, name, arena, &p, err);
     *ret = p.scales;
     *ret_n = p.n;
     return code;

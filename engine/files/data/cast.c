@@ -2,7 +2,8 @@
 #include "config.h"
 #include "files/data/cast.h"
 
-#include <math.h>
+#include "numbers/arithmetic/both.h"
+
 #include <string.h>
 
 /* The C type that holds an element in memory. */
@@ -17,33 +18,6 @@ typedef int64_t type_INT64;
 typedef float type_FLOAT32;
 typedef double type_FLOAT64;
 
-/* Converts IEEE 754 binary16 to binary32, exactly; NaN stays NaN. */
-static float
-half_value(uint16_t half)
-{
-    int exponent = half >> 10 & 0x1f;
-    int fraction = half & 0x3ff;
-    float sign = half & 0x8000 ? -1.0f : 1.0f;
-    if (exponent == 0x1f)
-        return fraction ? (float)NAN : sign * INFINITY;
-    if (exponent == 0)
-        return sign * ldexpf((float)fraction, -24);
-    return sign * ldexpf((float)(fraction | 0x400), exponent - 25);
-}
-
-/* Converts an integer of at most 11 bits, which binary16 represents exactly. */
-static uint16_t
-half_of_int(int value)
-{
-    unsigned magnitude = value < 0 ? 0u - (unsigned)value : (unsigned)value;
-    unsigned sign = value < 0 ? 0x8000u : 0;
-    if (magnitude == 0)
-        return 0;
-    int exponent = 31 - __builtin_clz(magnitude);
-    unsigned fraction = magnitude << (10 - exponent) & 0x3ff;
-    return (uint16_t)(sign | (unsigned)(exponent + 15) << 10 | fraction);
-}
-
 #define load_BOOL(x) ((x) != 0)
 #define load_UINT8(x) (x)
 #define load_INT8(x) (x)
@@ -51,7 +25,7 @@ half_of_int(int value)
 #define load_INT16(x) (x)
 #define load_UINT32(x) (x)
 #define load_INT32(x) (x)
-#define load_FLOAT16(x) half_value(x)
+#define load_FLOAT16(x) qdqi_half_widened(x)
 #define load_FLOAT32(x) (x)
 #define load_FLOAT64(x) (x)
 
@@ -63,7 +37,7 @@ half_of_int(int value)
 #define store_INT32(x) (type_INT32)(x)
 #define store_UINT64(x) (type_UINT64)(x)
 #define store_INT64(x) (type_INT64)(x)
-#define store_FLOAT16(x) half_of_int(x)
+#define store_FLOAT16(x) qdqi_half_narrowed((float)(x))
 #define store_FLOAT32(x) (type_FLOAT32)(x)
 #define store_FLOAT64(x) (type_FLOAT64)(x)
 

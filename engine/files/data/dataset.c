@@ -23,19 +23,12 @@ invalid_file(struct qdq_error *err, const char *what)
 }
 
 static enum qdq_code
-file_failed(struct qdq_error *err, int number)
-{
-    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                         "reading the dataset failed: %s", strerror(number));
-}
-
-static enum qdq_code
 adopt_file(struct qdq_dataset *ds, int fd, struct qdq_error *err)
 {
     struct stat st;
     ds->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (ds->fd < 0 || fstat(ds->fd, &st) != 0)
-        return file_failed(err, errno);
+        return qdqi_data_failed(errno, err);
     if (!S_ISREG(st.st_mode))
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "the dataset is not a regular file");
@@ -67,9 +60,9 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
 {
     unsigned char start[TAR_MAGIC_AT + 5];
     size_t got;
-    int number = qdqi_file_read(ds->fd, 0, start, sizeof start, &got);
-    if (number != 0)
-        return file_failed(err, number);
+    enum qdq_code code = qdqi_data_read(ds->fd, 0, start, sizeof start, &got, err);
+    if (code != QDQ_OK)
+        return code;
     if (got == 0)
         return invalid_file(err, "is empty");
     if (got >= QDQI_NPY_MAGIC_SIZE &&
@@ -141,10 +134,9 @@ add_array(struct qdq_dataset *ds, size_t member, const char *name, uint64_t size
         code = check_array(&npy, name, size, err);
     if (code != QDQ_OK)
         return code;
-    int64_t *shape = qdqi_arena_array(ds->arena, npy.rank, sizeof *shape);
+    int64_t *shape = qdqi_arena_copy(ds->arena, npy.shape, npy.rank, sizeof *shape);
     if (!shape)
         return qdqi_no_memory(err);
-    memcpy(shape, npy.shape, npy.rank * sizeof *shape);
     size_t n = ds->info.n_arrays++;
     ds->arrays[n] =
         (struct qdq_array){name, qdqi_dtype_name(npy.dtype), npy.rank, shape};

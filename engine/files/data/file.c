@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -26,6 +27,21 @@ qdqi_file_read(int fd, uint64_t offset, void *to, size_t size, size_t *ret_got)
     }
     *ret_got = got;
     return 0;
+}
+
+enum qdq_code
+qdqi_data_failed(int number, struct qdq_error *err)
+{
+    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                         "reading the dataset failed: %s", strerror(number));
+}
+
+enum qdq_code
+qdqi_data_read(int fd, uint64_t offset, void *to, size_t size, size_t *ret_got,
+               struct qdq_error *err)
+{
+    int number = qdqi_file_read(fd, offset, to, size, ret_got);
+    return number ? qdqi_data_failed(number, err) : QDQ_OK;
 }
 
 int

@@ -4,11 +4,19 @@
 #ifndef QDQI_FILES_DATA_FILE_H
 #define QDQI_FILES_DATA_FILE_H
 
+#include "qdq/error.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 /* Returns 0 or an errno. *ret_got is less than `size` only at the end of the file. */
 int qdqi_file_read(int fd, uint64_t offset, void *to, size_t size, size_t *ret_got);
+/* Does the same for a dataset, and sets IO. */
+enum qdq_code qdqi_data_read(int fd, uint64_t offset, void *to, size_t size,
+                             size_t *ret_got, struct qdq_error *err) QDQ_MUST_CHECK;
+/* Sets that error, from an errno. */
+enum qdq_code qdqi_data_failed(int number, struct qdq_error *err);
+
 /* Writes all bytes. Returns 0 or an errno. */
 int qdqi_file_write(int fd, uint64_t offset, const void *from, size_t size);
 /*

@@ -80,10 +80,9 @@ refill(struct qdqi_gunzip *g, struct qdq_error *err)
     size_t got;
     if (g->z.avail_in > 0)
         return QDQ_OK;
-    int number = qdqi_file_read(g->fd, g->offset, g->piece, PIECE, &got);
-    if (number != 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "reading the dataset failed: %s", strerror(number));
+    enum qdq_code code = qdqi_data_read(g->fd, g->offset, g->piece, PIECE, &got, err);
+    if (code != QDQ_OK)
+        return code;
     g->offset += got;
     g->z.next_in = g->piece;
     g->z.avail_in = (unsigned)got;

@@ -123,9 +123,7 @@ zip_failed(const struct qdqi_npz *npz, const char *name, zip_error_t *error,
     if (npz->over_budget)
         return directory_limit(err);
     if (npz->error_number)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "reading the dataset failed: %s",
-                             strerror(npz->error_number));
+        return qdqi_data_failed(npz->error_number, err);
     if (zip_error_code_zip(error) == ZIP_ER_MEMORY)
         return qdqi_no_memory(err);
     if (name)
@@ -174,24 +172,16 @@ check_end_records(const struct qdqi_npz *npz, struct qdq_error *err)
 {
     const size_t most = LOCATOR + EOCD + COMMENT;
     size_t size = npz->size < most ? (size_t)npz->size : most;
-    size_t got;
-    enum qdq_code code = QDQ_OK;
+    size_t got = 0;
     unsigned char *tail = malloc(size);
     if (!tail)
         return qdqi_no_memory(err);
-    int number = qdqi_file_read(npz->fd, npz->size - size, tail, size, &got);
-    if (number != 0) {
-        code = qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "reading the dataset failed: %s", strerror(number));
-        goto out;
-    }
-    for (size_t i = 0; got >= EOCD && i <= got - EOCD; i++)
+    enum qdq_code code =
+        qdqi_data_read(npz->fd, npz->size - size, tail, size, &got, err);
+    for (size_t i = 0; !code && got >= EOCD && i <= got - EOCD; i++)
         if (memcmp(tail + i, "PK\5\6", 4) == 0 &&
-            claimed_entries(npz, tail + i, i) > QDQI_NPZ_MAX_MEMBERS) {
+            claimed_entries(npz, tail + i, i) > QDQI_NPZ_MAX_MEMBERS)
             code = directory_limit(err);
-            goto out;
-        }
-out:
     free(tail);
     return code;
 }

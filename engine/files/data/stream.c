@@ -50,12 +50,8 @@ read_some(struct qdqi_stream *stream, void *to, size_t size, size_t *ret_got,
         return qdqi_member_read(stream->member, to, size, ret_got, err);
     if (size > stream->end - stream->offset)
         size = (size_t)(stream->end - stream->offset);
-    int number =
-        qdqi_file_read(stream->fd, stream->start + stream->offset, to, size, ret_got);
-    if (number != 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "reading the dataset failed: %s", strerror(number));
-    return QDQ_OK;
+    return qdqi_data_read(stream->fd, stream->start + stream->offset, to, size, ret_got,
+                          err);
 }
 
 enum qdq_code

@@ -42,11 +42,7 @@ read_piece(struct reading *r, size_t *ret_got)
 {
     if (r->gunzip)
         return qdqi_gunzip_read(r->gunzip, r->piece, PIECE, ret_got, r->err);
-    int number = qdqi_file_read(r->tar->fd, r->offset, r->piece, PIECE, ret_got);
-    if (number != 0)
-        return qdq_error_set(r->err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "reading the dataset failed: %s", strerror(number));
-    return QDQ_OK;
+    return qdqi_data_read(r->tar->fd, r->offset, r->piece, PIECE, ret_got, r->err);
 }
 
 static la_ssize_t

@@ -4,19 +4,37 @@
 
 #include <string.h>
 
-/* Returns the bulk that holds the tensor's data, or NULL when the skeleton holds it. */
-static const struct qdqi_bulk *
-tensor_bulk(const struct qdq_model *m, const Onnx__TensorProto *t)
+int64_t
+qdqi_tensor_bulk(const Onnx__TensorProto *t, size_t n_bulks)
 {
     for (size_t i = 0; i < t->base.n_unknown_fields; i++) {
         const ProtobufCMessageUnknownField *f = &t->base.unknown_fields[i];
-        int64_t index = f->tag == QDQI_BULK_FIELD
-                            ? qdqi_bulk_index(f->data, f->len, m->bulks.n)
-                            : -1;
+        int64_t index =
+            f->tag == QDQI_BULK_FIELD ? qdqi_bulk_index(f->data, f->len, n_bulks) : -1;
         if (index >= 0)
-            return &m->bulks.rows[index];
+            return index;
     }
-    return NULL;
+    return -1;
+}
+
+bool
+qdqi_tensor_refer(struct qdqi_arena *arena, Onnx__TensorProto *t, size_t index)
+{
+    size_t n = t->base.n_unknown_fields, kept = 0;
+    ProtobufCMessageUnknownField *fields =
+        qdqi_arena_array(arena, n + 1, sizeof *fields);
+    uint8_t *reference = qdqi_arena_alloc(arena, QDQI_BULK_REFERENCE);
+    if (!fields || !reference)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (t->base.unknown_fields[i].tag != QDQI_BULK_FIELD)
+            fields[kept++] = t->base.unknown_fields[i];
+    fields[kept++] = (ProtobufCMessageUnknownField){
+        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT,
+        qdqi_bulk_reference(reference, index), reference};
+    t->base.unknown_fields = fields;
+    t->base.n_unknown_fields = kept;
+    return true;
 }
 
 bool
@@ -48,8 +66,9 @@ static bool
 find_bytes(const struct qdq_model *m, const Onnx__TensorProto *t, const uint8_t **ret,
            size_t *ret_size)
 {
-    const struct qdqi_bulk *bulk = tensor_bulk(m, t);
-    if (bulk) {
+    const int64_t index = qdqi_tensor_bulk(t, m->bulks.n);
+    if (index >= 0) {
+        const struct qdqi_bulk *bulk = &m->bulks.rows[index];
         *ret = m->files[bulk->file].map + bulk->offset;
         *ret_size = bulk->size;
         return bulk->field == 9 ||
@@ -126,7 +145,7 @@ read_ints(const struct qdq_model *m, const Onnx__TensorProto *t, size_t n, int64
 {
     struct qdqi_constant c;
     const void *data = t->int64_data;
-    if (!t->has_raw_data && !tensor_bulk(m, t)) {
+    if (!t->has_raw_data && qdqi_tensor_bulk(t, m->bulks.n) < 0) {
         if (t->n_int64_data < n)
             return false;
     } else {

@@ -46,6 +46,14 @@ enum qdq_code qdqi_stored_read(const struct qdq_model *model,
 bool qdqi_constant_ints(const struct qdq_model *model, const struct qdqi_tensor *tensor,
                         int64_t *ret, size_t max, size_t *ret_n);
 
+/* Returns the index of the bulk that holds the tensor's data; -1 when there is none. */
+int64_t qdqi_tensor_bulk(const Onnx__TensorProto *proto, size_t n_bulks);
+
+/* Makes a bulk hold the tensor's data: the reference to it stands behind the other unknown
+   fields, in a list in the arena. Returns false when out of memory. */
+bool qdqi_tensor_refer(struct qdqi_arena *arena, Onnx__TensorProto *proto,
+                       size_t index);
+
 /* Computes the number of elements of a shape. Returns false when a size is negative
    or the product overflows int64. */
 bool qdqi_count_elements(const int64_t *dims, size_t rank, size_t *ret);

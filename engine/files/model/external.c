@@ -389,34 +389,12 @@ static enum qdq_code
 set_small(struct resolving *r, Onnx__TensorProto *t, const uint8_t *data, size_t size,
           struct qdq_error *err)
 {
-    uint8_t *copy = qdqi_arena_alloc(r->model->arena, size);
+    uint8_t *copy = qdqi_arena_copy(r->model->arena, data, size, 1);
     if (!copy)
         return qdqi_no_memory(err);
-    if (size)
-        memcpy(copy, data, size);
     t->has_raw_data = 1;
     t->raw_data.data = copy;
     t->raw_data.len = size;
-    return QDQ_OK;
-}
-
-static enum qdq_code
-set_reference(struct resolving *r, Onnx__TensorProto *t, size_t index,
-              struct qdq_error *err)
-{
-    size_t n = t->base.n_unknown_fields;
-    ProtobufCMessageUnknownField *fields =
-        qdqi_arena_array(r->model->arena, n + 1, sizeof *fields);
-    uint8_t *reference = qdqi_arena_alloc(r->model->arena, QDQI_BULK_REFERENCE);
-    if (!fields || !reference)
-        return qdqi_no_memory(err);
-    if (n)
-        memcpy(fields, t->base.unknown_fields, n * sizeof *fields);
-    fields[n] = (ProtobufCMessageUnknownField){
-        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT,
-        qdqi_bulk_reference(reference, index), reference};
-    t->base.unknown_fields = fields;
-    t->base.n_unknown_fields = n + 1;
     return QDQ_OK;
 }
 
@@ -464,8 +442,9 @@ resolve(void *arg, Onnx__TensorProto *t, const char *name, struct qdq_error *err
                                    .size = size,
                                    .field = 9, /* raw_data */
                                    .file = (unsigned)(1 + l->sent->index)};
-    code = get_bulk(r, &bulk, &index, err);
-    return code ? code : set_reference(r, t, index, err);
+    if ((code = get_bulk(r, &bulk, &index, err)))
+        return code;
+    return qdqi_tensor_refer(r->model->arena, t, index) ? QDQ_OK : qdqi_no_memory(err);
 }
 
 /* Replaces the model's bulks by the list that includes the added ones. */
@@ -473,11 +452,9 @@ static enum qdq_code
 adopt_bulks(struct resolving *r, struct qdq_error *err)
 {
     struct qdqi_bulk *rows =
-        qdqi_arena_array(r->model->arena, r->n_bulks, sizeof *rows);
+        qdqi_arena_copy(r->model->arena, r->bulks, r->n_bulks, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
-    if (r->n_bulks)
-        memcpy(rows, r->bulks, r->n_bulks * sizeof *rows);
     r->model->bulks = (struct qdqi_bulks){rows, r->n_bulks};
     return QDQ_OK;
 }

@@ -27,8 +27,8 @@ struct walk {
 enum { OPSET_INFERENCE = 7 };
 
 static const char *const random_ops[] = {
-    "Bernoulli",        "Multinomial",   "RandomNormal",
-    "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+    "Bernoulli",     "Multinomial",       "RandomNormal", "RandomNormalLike",
+    "RandomUniform", "RandomUniformLike", NULL,
 };
 
 /* Returns whether a fixed tensor is the single boolean `false`. */
@@ -57,11 +57,9 @@ is_training(const struct walk *w, const struct qdqi_node *node)
 static bool
 is_deterministic(const struct walk *w, const struct qdqi_node *node)
 {
-    if (!qdqi_is_onnx_domain(node->proto->domain) || node->body)
+    if (!qdqi_is_onnx_domain(node->proto->domain) || node->body ||
+        qdqi_node_is_one_of(node->proto, random_ops))
         return false;
-    for (size_t i = 0; i < sizeof random_ops / sizeof *random_ops; i++)
-        if (qdqi_node_is(node->proto, random_ops[i]))
-            return false;
     return !qdqi_node_is(node->proto, "Dropout") || !is_training(w, node);
 }
 

@@ -11,14 +11,6 @@
 
 #include <string.h>
 
-/* Marks a name as used. The map's value has no meaning. */
-static bool
-mark_used(struct qdq_model *m, const char *name)
-{
-    static char taken;
-    return !name || !*name || qdqi_map_put(m->graph.names, name, &taken);
-}
-
 /* Finds the tensor of that name, or adds it to graph `scope`. */
 static enum qdq_code
 find_or_add_tensor(struct qdq_model *m, size_t scope, const char *name,
@@ -28,7 +20,7 @@ find_or_add_tensor(struct qdq_model *m, size_t scope, const char *name,
     if (!tensor) {
         tensor = qdqi_arena_alloc(m->arena, sizeof *tensor);
         if (!tensor || !qdqi_map_put(m->graph.tensors, name, tensor) ||
-            !mark_used(m, name))
+            !qdqi_name_take(m, name))
             return qdqi_no_memory(err);
         tensor->name = name;
         tensor->scope = scope;
@@ -309,7 +301,8 @@ name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map
     } else {
         g->used = true;
     }
-    if (!name || !qdqi_map_put(m->graph.by_name, name, node) || !mark_used(m, name))
+    if (!name || !qdqi_map_put(m->graph.by_name, name, node) ||
+        !qdqi_name_take(m, name))
         return qdqi_no_memory(err);
     node->name = name;
     return QDQ_OK;

@@ -16,13 +16,24 @@ qdqi_is_onnx_domain(const char *domain)
     return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
+const Onnx__OperatorSetIdProto *
+qdqi_import_of(Onnx__OperatorSetIdProto *const *imports, size_t n, const char *domain)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *has = imports[i]->domain;
+        if (qdqi_is_onnx_domain(domain) ? qdqi_is_onnx_domain(has)
+                                        : has && strcmp(has, domain) == 0)
+            return imports[i];
+    }
+    return NULL;
+}
+
 int64_t
 qdqi_model_opset(const Onnx__ModelProto *proto)
 {
-    for (size_t i = 0; i < proto->n_opset_import; i++)
-        if (qdqi_is_onnx_domain(proto->opset_import[i]->domain))
-            return proto->opset_import[i]->version;
-    return 0;
+    const Onnx__OperatorSetIdProto *own =
+        qdqi_import_of(proto->opset_import, proto->n_opset_import, "");
+    return own ? own->version : 0;
 }
 
 const Onnx__AttributeProto *
@@ -32,6 +43,23 @@ qdqi_node_attribute(const Onnx__NodeProto *node, const char *name)
         if (node->attribute[i]->name && strcmp(node->attribute[i]->name, name) == 0)
             return node->attribute[i];
     return NULL;
+}
+
+bool
+qdqi_drop_constant_inputs(const struct qdq_model *model, struct qdqi_arena *arena,
+                          Onnx__GraphProto *graph)
+{
+    Onnx__ValueInfoProto **kept = qdqi_arena_array(arena, graph->n_input, sizeof *kept);
+    size_t n = 0;
+    for (size_t i = 0; kept && i < graph->n_input; i++) {
+        const struct qdqi_tensor *t =
+            qdqi_map_get(model->graph.tensors, graph->input[i]->name);
+        if (!t->constant)
+            kept[n++] = graph->input[i];
+    }
+    graph->input = kept;
+    graph->n_input = n;
+    return kept;
 }
 
 int
@@ -106,6 +134,48 @@ qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value)
     attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
     attribute->has_i = 1;
     attribute->i = value;
+}
+
+Onnx__NodeProto *
+qdqi_node_new(struct qdqi_arena *arena, const char *op, const char *name,
+              const char *const *inputs, size_t n, const char *output)
+{
+    Onnx__NodeProto *node = qdqi_arena_alloc(arena, sizeof *node);
+    char **names = qdqi_arena_array(arena, n + 1, sizeof *names);
+    if (!node || !names)
+        return NULL;
+    onnx__node_proto__init(node);
+    node->op_type = (char *)(uintptr_t)op;
+    if (name)
+        node->name = (char *)(uintptr_t)name;
+    node->input = names;
+    node->n_input = n;
+    for (size_t i = 0; i < n; i++)
+        if (!(names[i] = (char *)(uintptr_t)inputs[i]))
+            return NULL;
+    names[n] = (char *)(uintptr_t)output;
+    node->output = &names[n];
+    node->n_output = output != NULL;
+    return node;
+}
+
+bool
+qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node, const char *name,
+                  int64_t value)
+{
+    Onnx__AttributeProto *a = qdqi_arena_alloc(arena, sizeof *a);
+    Onnx__AttributeProto **all =
+        qdqi_arena_array(arena, node->n_attribute + 1, sizeof(Onnx__AttributeProto *));
+    if (!a || !all)
+        return false;
+    onnx__attribute_proto__init(a);
+    a->name = (char *)(uintptr_t)name;
+    qdqi_attribute_set_int(a, value);
+    if (node->n_attribute)
+        memcpy(all, node->attribute, node->n_attribute * sizeof *all);
+    all[node->n_attribute++] = a;
+    node->attribute = all;
+    return true;
 }
 
 static void *

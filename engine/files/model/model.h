@@ -112,7 +112,7 @@ struct qdq_model {
     Onnx__ModelProto *proto; /* the skeleton, in the arena */
     struct qdqi_graph graph;
     struct qdq_model_info info;
-    bool is_derived; /* its files belong to the model it was derived from (derive.h) */
+    bool is_derived; /* its files belong to the model it was derived from */
     /* the model it was derived from, when this model owns that */
     struct qdq_model *base;
     struct qdqi_warnings warnings; /* warnings of the preparation, in the arena */
@@ -131,6 +131,22 @@ qdqi_node_smooths(const struct qdq_model *model, const struct qdqi_node *node)
     return model->smoothing && qdqi_map_get(model->smoothing, node->name);
 }
 
+struct qdqi_edited;
+
+/*
+ * open.c: makes a model of an edited copy of `source` (write.h). Its bulks lie in the
+ * source's files, so no weight is copied and the source must outlive the model. Data that
+ * the edit adds is raw_data within the messages; none of its bulks may be generated (struct
+ * qdqi_made).
+ *
+ * *arena holds the messages of the edit. On success the model owns it and *arena is set to
+ * NULL. INVALID_MODEL, NO_MEMORY.
+ */
+enum qdq_code qdqi_model_derive(const struct qdq_model *source,
+                                const struct qdqi_edited *edited,
+                                struct qdqi_arena **arena, struct qdq_model **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Returns the size in bytes of all files of the model. */
 uint64_t qdqi_model_bytes(const struct qdq_model *model);
 
@@ -144,6 +160,15 @@ int64_t qdqi_model_opset(const Onnx__ModelProto *proto);
 
 /* Returns whether a domain is ONNX's own, which has two spellings: "" and "ai.onnx". */
 bool qdqi_is_onnx_domain(const char *domain);
+
+/* Returns the first import of that domain, or NULL. */
+const Onnx__OperatorSetIdProto *qdqi_import_of(Onnx__OperatorSetIdProto *const *imports,
+                                               size_t n, const char *domain);
+
+/* Leaves the inputs that are constants out of a copy of the model's main graph. Returns
+   false when out of memory. */
+bool qdqi_drop_constant_inputs(const struct qdq_model *model, struct qdqi_arena *arena,
+                               Onnx__GraphProto *graph);
 
 /* Return a node's attribute, or NULL; an integer attribute, or `otherwise`. */
 const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
@@ -167,6 +192,17 @@ bool qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm);
 /* Makes the attribute, which has a name, an integer one. */
 void qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value);
 
+/* Makes a node in the arena, which borrows all texts; without a name, or an output, where
+   these are NULL. Returns NULL when out of memory, also where an input is NULL because of
+   that. */
+Onnx__NodeProto *qdqi_node_new(struct qdqi_arena *arena, const char *op,
+                               const char *name, const char *const *inputs, size_t n,
+                               const char *output);
+
+/* Adds an integer attribute; the name is borrowed. Returns false when out of memory. */
+bool qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node,
+                       const char *name, int64_t value);
+
 /* Returns an allocator of the parser's that takes memory from the arena. */
 ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
 
@@ -178,6 +214,9 @@ ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
  */
 enum qdq_code qdqi_scopes_index(struct qdq_model *model,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* scopes.c: marks a name as used. Returns false when out of memory. */
+bool qdqi_name_take(struct qdq_model *model, const char *name);
 
 /* order.c: sorts the nodes of one graph into an order of computation, unless they
    are in one. */

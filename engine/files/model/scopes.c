@@ -12,16 +12,7 @@
 #include <string.h>
 
 /* Operators whose bodies are understood: ONNX's control flow. */
-static const char *const owners[] = {"If", "Loop", "Scan"};
-
-static bool
-is_understood(const Onnx__NodeProto *node)
-{
-    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
-        if (qdqi_node_is(node, owners[i]))
-            return true;
-    return false;
-}
+static const char *const owners[] = {"If", "Loop", "Scan", NULL};
 
 /* --- listing the graphs -------------------------------------------------- */
 
@@ -70,12 +61,13 @@ list_nested(struct qdqi_graph *graph, size_t outer, const Onnx__NodeProto *node,
             size_t attribute, Onnx__GraphProto *g, size_t place)
 {
     size_t s = graph->n_scopes++;
-    graph->scopes[s] = (struct qdqi_scope){
-        .proto = g,
-        .outer = outer,
-        .attribute = attribute,
-        .place = place,
-        .is_opaque = graph->scopes[outer].is_opaque || !is_understood(node)};
+    graph->scopes[s] =
+        (struct qdqi_scope){.proto = g,
+                            .outer = outer,
+                            .attribute = attribute,
+                            .place = place,
+                            .is_opaque = graph->scopes[outer].is_opaque ||
+                                         !qdqi_node_is_one_of(node, owners)};
     list_scope(graph, s);
 }
 
@@ -144,8 +136,8 @@ struct naming {
     bool any;
 };
 
-static bool
-take_name(struct qdq_model *m, const char *name)
+bool
+qdqi_name_take(struct qdq_model *m, const char *name)
 {
     static char taken;
     return !name || !*name || qdqi_map_put(m->graph.names, name, &taken);
@@ -198,7 +190,7 @@ static bool
 see_taken(struct naming *n, size_t s, char **name)
 {
     (void)s;
-    return take_name(n->m, *name);
+    return qdqi_name_take(n->m, *name);
 }
 
 /* Returns an unused name that begins with `name`; NULL when out of memory. */
@@ -209,7 +201,7 @@ fresh_name(struct naming *n, const char *name, struct definition *like)
     do
         fresh = qdqi_arena_printf(n->m->arena, "%s_%u", name, ++like->suffix);
     while (fresh && qdqi_map_get(n->m->graph.names, fresh));
-    return fresh && take_name(n->m, fresh) ? fresh : NULL;
+    return fresh && qdqi_name_take(n->m, fresh) ? fresh : NULL;
 }
 
 static bool
@@ -269,7 +261,7 @@ make_unique(struct qdq_model *m, struct qdq_error *err)
     for (size_t s = 0; ok && s < n_scopes; s++)
         ok = each_definition(&n, s, see_taken) && each_mention(&n, s, see_taken);
     for (size_t i = 0; ok && i < m->graph.n_nodes; i++)
-        ok = take_name(m, m->graph.nodes[i].proto->name);
+        ok = qdqi_name_take(m, m->graph.nodes[i].proto->name);
     for (size_t s = 0; ok && s < n_scopes && n_scopes > 1; s++)
         ok = each_definition(&n, s, see_definition);
     for (size_t s = 0; ok && s < n_scopes && n.any; s++)

@@ -8,22 +8,26 @@
 enum rule { SAME, FIXED, ATTR, LIKE, VALUE };
 
 struct type_rule {
-    const char *op;
     enum rule rule;
     int argument;
+    const char *const *ops; /* the last one is NULL */
 };
 
+#define ROW(rule, argument, ...) \
+    {rule, argument, (const char *const[]){__VA_ARGS__, NULL}},
+#define NO_ROW(...)
+
 static const struct type_rule rules[] = {
-#define TYPE_RULE(op, rule, argument) {op, rule, argument},
-#define REST_RULE(op, rule, argument)
+#define TYPE_RULE ROW
+#define REST_RULE NO_ROW
 #include "ground/tbl/types.h"
 #undef TYPE_RULE
 #undef REST_RULE
 };
 
 static const struct type_rule rest_rules[] = {
-#define TYPE_RULE(op, rule, argument)
-#define REST_RULE(op, rule, argument) {op, rule, argument},
+#define TYPE_RULE NO_ROW
+#define REST_RULE ROW
 #include "ground/tbl/types.h"
 #undef TYPE_RULE
 #undef REST_RULE
@@ -89,22 +93,33 @@ output_dtype(const struct qdqi_node *node, const struct type_rule *rule)
     return QDQI_UNKNOWN;
 }
 
+/* Returns the rule of an operator, or NULL. */
 static const struct type_rule *
-rule_of_output(const struct type_rule *rule, size_t output)
+find_rule(const struct type_rule *all, size_t n, const char *op)
 {
-    for (size_t i = 0; output > 0 && i < N_REST_RULES; i++)
-        if (strcmp(rest_rules[i].op, rule->op) == 0)
-            return &rest_rules[i];
-    return rule;
+    for (size_t i = 0; i < n; i++)
+        for (const char *const *name = all[i].ops; *name; name++)
+            if (strcmp(*name, op) == 0)
+                return &all[i];
+    return NULL;
+}
+
+static const struct type_rule *
+rule_of_output(const struct type_rule *rule, const Onnx__NodeProto *node, size_t output)
+{
+    const struct type_rule *rest =
+        output > 0 ? find_rule(rest_rules, N_REST_RULES, node->op_type) : NULL;
+    return rest ? rest : rule;
 }
 
 enum qdqi_dtype
 qdqi_output_dtype(const struct qdqi_node *node, size_t output)
 {
-    for (size_t i = 0; i < N_RULES; i++)
-        if (qdqi_node_is(node->proto, rules[i].op))
-            return output_dtype(node, rule_of_output(&rules[i], output));
-    return QDQI_UNKNOWN;
+    const struct type_rule *rule = qdqi_is_onnx_domain(node->proto->domain)
+                                       ? find_rule(rules, N_RULES, node->proto->op_type)
+                                       : NULL;
+    return rule ? output_dtype(node, rule_of_output(rule, node->proto, output))
+                : QDQI_UNKNOWN;
 }
 
 /* --- nested graphs -------------------------------------------------------- */
@@ -188,11 +203,11 @@ type_owner(const struct qdq_model *m, size_t i)
 static const struct type_rule *
 rule_of(const struct qdqi_map *by_op, const Onnx__NodeProto *node)
 {
-    static const struct type_rule lstm = {QDQI_DYNAMIC_LSTM, SAME, 0};
+    static const struct type_rule lstm = {SAME, 0, NULL};
     if (qdqi_is_onnx_domain(node->domain))
         return qdqi_map_get(by_op, node->op_type);
     return strcmp(node->domain, QDQI_MS_DOMAIN) == 0 &&
-                   strcmp(node->op_type, lstm.op) == 0
+                   strcmp(node->op_type, QDQI_DYNAMIC_LSTM) == 0
                ? &lstm
                : NULL;
 }
@@ -204,8 +219,9 @@ qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
     if (!by_op)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < N_RULES; i++)
-        if (!qdqi_map_put(by_op, rules[i].op, (void *)(uintptr_t)&rules[i]))
-            return qdqi_no_memory(err);
+        for (const char *const *op = rules[i].ops; *op; op++)
+            if (!qdqi_map_put(by_op, *op, (void *)(uintptr_t)&rules[i]))
+                return qdqi_no_memory(err);
     size_t scope = 0;
     for (size_t i = 0; i < m->graph.n_nodes; i++) {
         const struct qdqi_node *node = &m->graph.nodes[i];
@@ -215,7 +231,8 @@ qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
         const struct type_rule *rule = rule_of(by_op, node->proto);
         for (size_t k = 0; rule && k < node->proto->n_output; k++)
             if (node->outputs[k] && !known_dtype(node->outputs[k]->dtype))
-                node->outputs[k]->dtype = output_dtype(node, rule_of_output(rule, k));
+                node->outputs[k]->dtype =
+                    output_dtype(node, rule_of_output(rule, node->proto, k));
     }
     return QDQ_OK;
 }

@@ -26,16 +26,13 @@ qdqi_edit_text(struct qdqi_edit *e, const char *text)
 void
 qdqi_edit_append(struct qdqi_edit *e, struct qdqi_rows *list, void *row)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 64;
-        void **rows = qdqi_edit_array(e, cap, sizeof *rows);
-        if (!rows)
-            return;
-        if (list->n)
-            memcpy(rows, list->rows, list->n * sizeof *rows);
-        list->rows = rows;
-        list->cap = cap;
+    void **rows =
+        qdqi_arena_grow(e->arena, list->rows, list->n, &list->cap, sizeof *rows);
+    if (!rows) {
+        e->out_of_memory = true;
+        return;
     }
+    list->rows = rows;
     list->rows[list->n++] = row;
 }
 
@@ -179,17 +176,8 @@ qdqi_edit_add_int(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name,
 {
     if (!e || !node)
         return;
-    Onnx__AttributeProto *a = qdqi_edit_array(e, 1, sizeof *a);
-    Onnx__AttributeProto **all = qdqi_edit_array(e, node->n_attribute + 1, sizeof *all);
-    if (!a || !all)
-        return;
-    onnx__attribute_proto__init(a);
-    a->name = qdqi_edit_text(e, name);
-    qdqi_attribute_set_int(a, value);
-    if (node->n_attribute)
-        memcpy(all, node->attribute, node->n_attribute * sizeof *all);
-    all[node->n_attribute++] = a;
-    node->attribute = all;
+    e->out_of_memory |=
+        !qdqi_node_add_int(e->arena, node, qdqi_edit_text(e, name), value);
 }
 
 Onnx__NodeProto *

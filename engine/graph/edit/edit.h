@@ -119,10 +119,13 @@ void qdqi_edit_metadata(struct qdqi_edit *edit, const char *key, const char *val
 enum qdq_code qdqi_edit_finish(struct qdqi_edit *edit, const Onnx__ModelProto **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the `origins` of the finished model; see struct qdqi_edited. */
-const size_t *qdqi_edit_origins(const struct qdqi_edit *edit);
+/* Does the same, and returns the bulk data and the origins as well. */
+enum qdq_code qdqi_edit_result(struct qdqi_edit *edit, struct qdqi_edited *ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the bulk data that tensors of the finished model refer to. */
-struct qdqi_bulks qdqi_edit_bulks(const struct qdqi_edit *edit);
+/* Derives a model from the source, by qdqi_model_derive(). */
+enum qdq_code qdqi_edit_derive(struct qdqi_edit *edit, struct qdqi_arena **arena,
+                               struct qdq_model **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

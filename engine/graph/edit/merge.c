@@ -167,18 +167,7 @@ raise_ir_version(struct qdqi_edit *e, Onnx__ModelProto *model, Onnx__GraphProto 
     if (model->ir_version >= IR_VERSION_INITIALIZERS || e->initializers.n == 0)
         return;
     model->ir_version = IR_VERSION_INITIALIZERS;
-    Onnx__ValueInfoProto **inputs = qdqi_edit_array(e, graph->n_input, sizeof *inputs);
-    if (!inputs)
-        return;
-    size_t n = 0;
-    for (size_t i = 0; i < graph->n_input; i++) {
-        const struct qdqi_tensor *t =
-            qdqi_map_get(e->source->graph.tensors, graph->input[i]->name);
-        if (!t->constant)
-            inputs[n++] = graph->input[i];
-    }
-    graph->input = inputs;
-    graph->n_input = n;
+    e->out_of_memory |= !qdqi_drop_constant_inputs(e->source, e->arena, graph);
 }
 
 static void
@@ -219,18 +208,6 @@ merge_bulks(struct qdqi_edit *e)
     e->all_bulks = (struct qdqi_bulks){all, n + e->bulks.n};
 }
 
-const size_t *
-qdqi_edit_origins(const struct qdqi_edit *e)
-{
-    return e->origins;
-}
-
-struct qdqi_bulks
-qdqi_edit_bulks(const struct qdqi_edit *e)
-{
-    return e->all_bulks;
-}
-
 enum qdq_code
 qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
                  struct qdq_error *err)
@@ -261,4 +238,24 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
         return qdqi_no_memory(err);
     *ret = model;
     return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_edit_result(struct qdqi_edit *e, struct qdqi_edited *ret, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_edit_finish(e, &ret->proto, err);
+    if (code)
+        return code;
+    ret->bulks = e->all_bulks;
+    ret->origins = e->origins;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_edit_derive(struct qdqi_edit *e, struct qdqi_arena **arena, struct qdq_model **ret,
+                 struct qdq_error *err)
+{
+    struct qdqi_edited edited;
+    enum qdq_code code = qdqi_edit_result(e, &edited, err);
+    return code ? code : qdqi_model_derive(e->source, &edited, arena, ret, err);
 }

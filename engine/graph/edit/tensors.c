@@ -3,6 +3,8 @@
 #include "config.h"
 #include "graph/edit/state.h"
 
+#include "files/model/constant.h"
+
 #include <string.h>
 
 enum { RAW_DATA = 9 }; /* the field's number in TensorProto */
@@ -15,20 +17,17 @@ add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype, size_t 
            const int64_t *dims)
 {
     Onnx__TensorProto *t = qdqi_edit_array(e, 1, sizeof *t);
-    int64_t *own = qdqi_edit_array(e, rank, sizeof *own);
-    if (!t || !own)
+    int64_t *own = qdqi_arena_copy(e->arena, dims, rank, sizeof *own);
+    struct qdqi_added *added = qdqi_edit_array(e, 1, sizeof *added);
+    e->out_of_memory |= !own;
+    if (!t || !own || !added)
         return NULL;
     onnx__tensor_proto__init(t);
     t->name = qdqi_edit_text(e, name);
     t->has_data_type = 1;
     t->data_type = (int32_t)dtype;
-    if (rank)
-        memcpy(own, dims, rank * sizeof *own);
     t->dims = own;
     t->n_dims = rank;
-    struct qdqi_added *added = qdqi_edit_array(e, 1, sizeof *added);
-    if (!added)
-        return NULL;
     added->tensor = t;
     qdqi_edit_append(e, &e->initializers, added);
     return t;
@@ -55,27 +54,17 @@ qdqi_edit_add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtyp
     t->raw_data.len = size;
 }
 
-/* Makes a tensor's data bulk data of the edit. The tensor refers to them in a
-   private field, behind the unknown fields that the file has. */
+/* Makes a tensor's data bulk data of the edit. */
 static void
 set_made(struct qdqi_edit *e, Onnx__TensorProto *t, uint64_t size,
          const struct qdqi_made *made)
 {
-    size_t n = t->base.n_unknown_fields, kept = 0;
     struct qdqi_bulk *bulk = qdqi_edit_array(e, 1, sizeof *bulk);
-    ProtobufCMessageUnknownField *fields = qdqi_edit_array(e, n + 1, sizeof *fields);
-    uint8_t *reference = qdqi_edit_array(e, QDQI_BULK_REFERENCE, 1);
-    if (!bulk || !fields || !reference)
+    if (!bulk || !qdqi_tensor_refer(e->arena, t, e->source->bulks.n + e->bulks.n)) {
+        e->out_of_memory = true;
         return;
-    for (size_t i = 0; i < n; i++)
-        if (t->base.unknown_fields[i].tag != QDQI_BULK_FIELD)
-            fields[kept++] = t->base.unknown_fields[i];
-    size_t len = qdqi_bulk_reference(reference, e->source->bulks.n + e->bulks.n);
+    }
     *bulk = (struct qdqi_bulk){.size = size, .field = RAW_DATA, .made = made};
-    fields[kept++] = (ProtobufCMessageUnknownField){
-        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT, len, reference};
-    t->base.unknown_fields = fields;
-    t->base.n_unknown_fields = kept;
     qdqi_edit_append(e, &e->bulks, bulk);
 }
 

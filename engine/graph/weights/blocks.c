@@ -3,7 +3,7 @@
 #include "graph/weights/blocks.h"
 
 #include "files/model/file_sink.h"
-#include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/both.h"
 #include "graph/weights/integers.h"
 #include "graph/weights/scales.h"
 #include "graph/weights/walk.h"
@@ -164,7 +164,7 @@ write_scales(const struct qdqi_blocks *b, const struct part *part,
     if (!code && b->w.dtype == QDQI_FLOAT32)
         return f->sink.bytes(&f->sink, p->scales, p->n * size, err);
     for (size_t i = 0; i < p->n && !code; i++) {
-        uint16_t half = qdqi_half_bits(p->scales[i]);
+        uint16_t half = qdqi_half_narrowed(p->scales[i]);
         code = f->sink.bytes(&f->sink, &half, sizeof half, err);
     }
     return code;

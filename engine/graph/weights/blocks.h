@@ -34,7 +34,7 @@ bool qdqi_blocks_can(const struct qdqi_constant *weight, const struct qdqi_param
 /*
  * Makes the generator; it is in the arena and borrows the weight's bytes, its shape and
  * `name`. p has the format, the axis and the block; `narrow`: each range is the fraction
- * with the least error. Errors of the elements are those of qdqi_weight_params(), when
+ * with the least error. Errors of the elements are those of qdqi_weight_params_find(), when
  * the pieces are written. NULL: out of memory.
  */
 struct qdqi_blocks *qdqi_blocks_new(struct qdqi_arena *arena,

@@ -239,38 +239,35 @@ write_floats(const struct qdqi_made *made, struct qdqi_sink *sink,
     return code;
 }
 
-static struct integers *
+static const struct qdqi_made *
 new_integers(struct qdqi_arena *arena, const struct qdqi_constant *w,
-             const struct qdqi_params *params)
+             const struct qdqi_params *params,
+             enum qdq_code (*write)(const struct qdqi_made *, struct qdqi_sink *,
+                                    struct qdq_error *))
 {
     struct integers *it = qdqi_arena_alloc(arena, sizeof *it);
     if (!it || !qdqi_walk_init(&it->walk, arena, w, params))
         return NULL;
+    it->made.write = write;
     it->dtype = w->dtype;
     it->bytes = w->bytes;
     it->params = *params;
     it->row = qdqi_format_row((int)params->format);
-    return it;
+    return &it->made;
 }
 
 const struct qdqi_made *
 qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
                   const struct qdqi_params *params)
 {
-    struct integers *it = new_integers(arena, w, params);
-    if (it)
-        it->made.write = write_integers;
-    return it ? &it->made : NULL;
+    return new_integers(arena, w, params, write_integers);
 }
 
 const struct qdqi_made *
 qdqi_rounded_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
                  const struct qdqi_params *params)
 {
-    struct integers *it = new_integers(arena, w, params);
-    if (it)
-        it->made.write = write_floats;
-    return it ? &it->made : NULL;
+    return new_integers(arena, w, params, write_floats);
 }
 
 /* --- given integers --------------------------------------------------------- */

@@ -342,13 +342,3 @@ qdqi_weight_params_find(const struct qdqi_constant *w, const char *name, size_t 
     qdqi_arena_free(&scratch);
     return code;
 }
-
-enum qdq_code
-qdqi_weight_params(const struct qdqi_constant *w, const char *name,
-                   struct qdqi_arena *arena, struct qdqi_params *p,
-                   struct qdq_error *err)
-{
-    size_t dead;
-    enum qdq_code code = qdqi_weight_params_new(w, name, arena, p, err);
-    return code ? code : qdqi_weight_params_find(w, name, 0, p, &dead, err);
-}

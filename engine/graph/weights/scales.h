@@ -12,22 +12,20 @@
 bool qdqi_weight_is_symmetric(enum qdqi_format format);
 
 /*
- * Computes the scales and zero points of a float32 or float16 weight; scales have the
- * weight's type. p has the format, the axis and the block, and gets the other members,
- * in the arena. The range of a scale is that of its elements, or [-amax, amax] in
- * symmetric formats. Channels that are all zeros get the median of the other ranges, so
- * that they neither overflow nor stand out. NONFINITE names the tensor.
+ * The scales and zero points of a float32 or float16 weight; scales have the weight's type.
+ * p has the format, the axis and the block, and gets the other members, in the arena. The
+ * range of a scale is that of its elements, or [-amax, amax] in symmetric formats. Channels
+ * that are all zeros get the median of the other ranges, so that they neither overflow nor
+ * stand out. NONFINITE names the tensor.
+ *
+ * Weights may share their time: the first function makes room for the scales and zero points
+ * in the arena, which one thread does for all weights, …
  */
-enum qdq_code qdqi_weight_params(const struct qdqi_constant *weight, const char *name,
-                                 struct qdqi_arena *arena, struct qdqi_params *p,
-                                 struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* Does the same in two steps, for weights that share their time: makes room for the scales
-   and zero points in the arena, which one thread does for all weights, … */
 enum qdq_code qdqi_weight_params_new(const struct qdqi_constant *weight,
                                      const char *name, struct qdqi_arena *arena,
                                      struct qdqi_params *p,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* … and computes them, in any thread. The weight may be a part of one, whose first scale is
    number `first`. Counts the channels that are all zeros. */
 enum qdq_code qdqi_weight_params_find(const struct qdqi_constant *part,

@@ -96,6 +96,8 @@ panel_loop(const struct panel *p, size_t n)
     update_rest(p, lines, n - lines, p->u->first);
 }
 
+QDQI_NARROW_VARIANTS(void, panel, (const struct panel *p, size_t n), (p, n))
+
 QDQI_LOOP void
 line_loop(const struct qdqi_update *u, const double *by, double *restrict to)
 {
@@ -148,58 +150,24 @@ panel_avx512(const struct panel *p, size_t n)
     panel_loop(&left, lines);
     update_rest(p, lines, n - lines, p->u->first);
 }
-
-__attribute__((target("avx512f"))) static void
-line_avx512(const struct qdqi_update *u, const double *by, double *to)
-{
-    line_loop(u, by, to);
-}
-
-__attribute__((target("avx2,fma"))) static void
-panel_avx2(const struct panel *p, size_t n)
-{
-    panel_loop(p, n);
-}
-
-__attribute__((target("avx2,fma"))) static void
-line_avx2(const struct qdqi_update *u, const double *by, double *to)
-{
-    line_loop(u, by, to);
-}
 #else
 #define panel_avx512 panel_plain
-#define panel_avx2 panel_plain
-#define line_avx512 line_plain
-#define line_avx2 line_plain
 #endif
 
-static void
-panel_plain(const struct panel *p, size_t n)
-{
-    panel_loop(p, n);
-}
-
-static void
-line_plain(const struct qdqi_update *u, const double *by, double *to)
-{
-    line_loop(u, by, to);
-}
+QDQI_DISPATCH(void, panel, (const struct panel *p, size_t n), (p, n))
+QDQI_VARIANTS(void, line, (const struct qdqi_update *u, const double *by, double *to),
+              (u, by, to))
 
 void
 qdqi_update_panel(const struct qdqi_update *u, double by[][QDQI_AT_ONCE],
                   size_t n_outputs, double *to, size_t stride)
 {
-    static void (*const variants[QDQI_N_SIMD])(const struct panel *p, size_t n) = {
-        panel_plain, panel_avx2, panel_avx512};
     const struct panel p = {u, by, to, stride};
-    variants[qdqi_simd()](&p, n_outputs);
+    panel(&p, n_outputs);
 }
 
 void
 qdqi_update_line(const struct qdqi_update *u, const double *by, double *to)
 {
-    static void (*const variants[QDQI_N_SIMD])(const struct qdqi_update *u,
-                                               const double *by, double *to) = {
-        line_plain, line_avx2, line_avx512};
-    variants[qdqi_simd()](u, by, to);
+    line(u, by, to);
 }

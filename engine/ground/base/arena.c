@@ -105,6 +105,27 @@ qdqi_arena_array(struct qdqi_arena *arena, size_t n, size_t size)
     return qdqi_arena_alloc(arena, total);
 }
 
+void *
+qdqi_arena_copy(struct qdqi_arena *arena, const void *from, size_t n, size_t size)
+{
+    void *copy = qdqi_arena_array(arena, n, size);
+    return copy && n ? memcpy(copy, from, n * size) : copy;
+}
+
+void *
+qdqi_arena_grow(struct qdqi_arena *arena, void *rows, size_t n, size_t *capacity,
+                size_t size)
+{
+    size_t room = *capacity ? *capacity * 2 : 16;
+    if (n < *capacity)
+        return rows;
+    void *grown = qdqi_arena_array(arena, room, size);
+    if (!grown)
+        return NULL;
+    *capacity = room;
+    return n ? memcpy(grown, rows, n * size) : grown;
+}
+
 char *
 qdqi_arena_strndup(struct qdqi_arena *arena, const char *text, size_t len)
 {

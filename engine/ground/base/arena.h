@@ -22,6 +22,15 @@ void qdqi_arena_free(struct qdqi_arena **arena);
 void *qdqi_arena_alloc(struct qdqi_arena *arena, size_t size);
 /* Does the same for n elements. Also returns NULL when the product overflows. */
 void *qdqi_arena_array(struct qdqi_arena *arena, size_t n, size_t size);
+/* Copies n elements. Returns NULL when out of memory. */
+void *qdqi_arena_copy(struct qdqi_arena *arena, const void *from, size_t n,
+                      size_t size);
+
+/* Makes room for one more than the n elements of an array, whose capacity at least doubles
+   when it is full. Returns the array or a larger copy; NULL when out of memory. */
+void *qdqi_arena_grow(struct qdqi_arena *arena, void *rows, size_t n, size_t *capacity,
+                      size_t size);
+
 /* Returns whether an allocation has failed. For callers of code that does not report
    it. */
 bool qdqi_arena_exhausted(const struct qdqi_arena *arena);

@@ -46,48 +46,21 @@ ask(unsigned leaf, unsigned sub)
     return r;
 }
 
-static bool
-has_bit(unsigned word, unsigned bit)
-{
-    return word >> bit & 1;
-}
-
-/* Returns the register state that the system saves for a process, as a set of bits. */
-static unsigned
-saved_state(void)
-{
-    unsigned low = 0, high = 0;
-    if (has_bit(ask(1, 0).c, 27)) /* OSXSAVE: XGETBV can be used */
-        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low;
-}
-
 /*
  * Returns whether ONNX Runtime finds VNNI, which it looks for in this way: AVX-VNNI on
  * registers of 256 bits, or AVX512-VNNI beside AVX512 F, BW, DQ and VL. The system must
- * save the registers.
+ * save the registers, which the compiler's function looks at, too.
  */
 static bool
 has_vnni(void)
 {
-    const unsigned ymm = 0x6, zmm = 0xe6,
-                   avx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
-    const struct answer seven = ask(7, 0), seven_1 = ask(7, seven.a > 0 ? 1 : 0);
-    unsigned saved = saved_state();
-    bool has_avx2 = (saved & ymm) == ymm && has_bit(seven.b, 5);
-    if (has_avx2 && seven.a > 0 && has_bit(seven_1.a, 4))
+    if (!__builtin_cpu_supports("avx2"))
+        return false;
+    if (ask(7, 0).a > 0 && ask(7, 1).a >> 4 & 1)
         return true;
-    return has_avx2 && (saved & zmm) == zmm && (seven.b & avx512) == avx512 &&
-           has_bit(seven.c, 11);
-}
-
-/* Returns whether ONNX Runtime computes with registers of 512 bits: AVX512F, and the system
-   saves them. */
-static bool
-has_avx512(void)
-{
-    const unsigned zmm = 0xe6;
-    return (saved_state() & zmm) == zmm && has_bit(ask(7, 0).b, 16);
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
 }
 
 /* The answers do not change, and a virtual machine takes tens of microseconds for each
@@ -104,7 +77,9 @@ ask_processor(void)
     if (processor.asked)
         return;
     processor.class = has_vnni() ? QDQ_HOST_VNNI : QDQ_HOST_AVX2;
-    processor.block = has_avx512() ? LARGEST_BLOCK : LARGEST_BLOCK / 2;
+    /* ONNX Runtime then computes with registers of 512 bits */
+    processor.block =
+        __builtin_cpu_supports("avx512f") ? LARGEST_BLOCK : LARGEST_BLOCK / 2;
     for (unsigned i = 0; i < 3; i++) {
         const struct answer r = ask(0x80000002 + i, 0);
         const unsigned words[] = {r.a, r.b, r.c, r.d};

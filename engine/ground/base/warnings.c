@@ -3,26 +3,18 @@
 #include "ground/base/warnings.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum qdq_code
 qdqi_warn_text(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *err,
                const char *code, const char *node, const char *text)
 {
-    if (w->n == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 16;
-        struct qdq_warning *rows = qdqi_arena_array(arena, cap, sizeof *rows);
-        if (!rows)
-            return qdqi_no_memory(err);
-        if (w->n)
-            memcpy(rows, w->rows, w->n * sizeof *rows);
-        w->rows = rows;
-        w->cap = cap;
-    }
+    struct qdq_warning *rows =
+        qdqi_arena_grow(arena, w->rows, w->n, &w->cap, sizeof *rows);
     const char *detail = qdqi_arena_strdup(arena, text);
     const char *where = node ? qdqi_arena_strdup(arena, node) : NULL;
-    if (!detail || (node && !where))
+    if (!rows || !detail || (node && !where))
         return qdqi_no_memory(err);
+    w->rows = rows;
     w->rows[w->n++] = (struct qdq_warning){code, detail, where, NULL};
     return QDQ_OK;
 }

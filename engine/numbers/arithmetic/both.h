@@ -33,6 +33,15 @@ qdqi_float_of_bits(uint32_t bits)
     return x;
 }
 
+/* Returns element i of float32 data at any alignment. */
+QDQI_BOTH float
+qdqi_float_at(const void *data, size_t i)
+{
+    float x;
+    memcpy(&x, (const char *)data + i * sizeof x, sizeof x);
+    return x;
+}
+
 /*
  * Converts a float16 to float32 without branches, so that loops vectorize. The exponent
  * grows by 112 (127 - 15); that of infinity and NaN, which is the largest, grows by 112

@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-QDQI_LOOP float
-load(const unsigned char *bytes, size_t i)
-{
-    float x;
-    memcpy(&x, bytes + i * sizeof x, sizeof x);
-    return x;
-}
-
 QDQI_LOOP void
 store(unsigned char *bytes, size_t i, float x)
 {
@@ -27,14 +19,14 @@ apart_loop(const unsigned char *restrict from, unsigned char *restrict to, size_
            float scale, float low, float high)
 {
     for (size_t i = 0; i < n; i++)
-        store(to, i, qdqi_fake_integer(load(from, i), scale, low, high));
+        store(to, i, qdqi_fake_integer(qdqi_float_at(from, i), scale, low, high));
 }
 
 QDQI_LOOP void
 in_place_loop(unsigned char *at, size_t n, float scale, float low, float high)
 {
     for (size_t i = 0; i < n; i++)
-        store(at, i, qdqi_fake_integer(load(at, i), scale, low, high));
+        store(at, i, qdqi_fake_integer(qdqi_float_at(at, i), scale, low, high));
 }
 
 QDQI_VARIANTS(void, apart,
@@ -51,7 +43,7 @@ one_float_scale(const unsigned char *from, unsigned char *to, size_t n, float sc
 {
     for (size_t i = 0; i < n; i++)
         store(to, i,
-              qdqi_fake_float(load(from, i), scale, r.high, r.fraction_bits,
+              qdqi_fake_float(qdqi_float_at(from, i), scale, r.high, r.fraction_bits,
                               r.min_exponent));
 }
 
@@ -78,7 +70,7 @@ each_loop(const unsigned char *restrict from, unsigned char *restrict to, size_t
           const float *restrict scales, float low, float high)
 {
     for (size_t i = 0; i < n; i++)
-        store(to, i, qdqi_fake_integer(load(from, i), scales[i], low, high));
+        store(to, i, qdqi_fake_integer(qdqi_float_at(from, i), scales[i], low, high));
 }
 
 QDQI_VARIANTS(void, each,
@@ -97,7 +89,7 @@ each_scale(const struct qdqi_fake *f, size_t first, const unsigned char *from,
         for (size_t i = 0; i < n; i++) {
             if (f->zero_points)
                 r = qdqi_rounding_of(f->format, f->zero_points[first + i]);
-            store(to, i, qdqi_fake_number(load(from, i), scales[i], r));
+            store(to, i, qdqi_fake_number(qdqi_float_at(from, i), scales[i], r));
         }
     else
         each(from, to, n, scales, r.low, r.high);

@@ -44,11 +44,8 @@ qdqi_float16_largest(enum qdqi_dtype type)
 QDQI_LOOP void
 narrow_loop(uint16_t *to, enum qdqi_dtype type, const unsigned char *from, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        float x;
-        memcpy(&x, from + i * sizeof x, sizeof x);
-        to[i] = narrowed(type, x);
-    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = narrowed(type, qdqi_float_at(from, i));
 }
 
 QDQI_LOOP void

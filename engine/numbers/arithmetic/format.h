@@ -135,9 +135,4 @@ struct qdqi_grid {
     const int32_t *zero_points;
 };
 
-/* Fake-quantizes a tensor. `in` and `out` have float32 or float16 elements, aligned
-   to their size; they may be equal. */
-void qdqi_grid_apply(const struct qdqi_grid *grid, enum qdqi_dtype type, const void *in,
-                     void *out);
-
 #endif

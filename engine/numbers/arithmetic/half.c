@@ -50,9 +50,3 @@ qdqi_normal_half(double x)
     double unit = ldexp(1, ilogb(x) - 10); /* value of the last bit */
     return (float)(nearbyint(x / unit) * unit);
 }
-
-uint16_t
-qdqi_half_bits(float normal_half)
-{
-    return qdqi_half_narrowed(normal_half);
-}

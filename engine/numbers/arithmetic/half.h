@@ -23,7 +23,4 @@ void qdqi_load_floats(float *to, enum qdqi_dtype dtype, const void *from, size_t
  */
 float qdqi_normal_half(double x);
 
-/* Returns the bits of a normal float16 value. */
-uint16_t qdqi_half_bits(float normal_half);
-
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "numbers/arithmetic/histogram.h"
 
+#include "numbers/arithmetic/both.h"
 #include "numbers/arithmetic/simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -59,11 +60,8 @@ grow(struct qdqi_histogram *h, int exponent)
 QDQI_LOOP void
 bins_loop(const unsigned char *data, size_t n, float per_width, uint16_t *to)
 {
-    for (size_t i = 0; i < n; i++) {
-        float x;
-        memcpy(&x, data + i * sizeof x, sizeof x);
-        to[i] = (uint16_t)(int32_t)(fabsf(x) * per_width);
-    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = (uint16_t)(int32_t)(fabsf(qdqi_float_at(data, i)) * per_width);
 }
 
 QDQI_VARIANTS(void, bins,
@@ -76,19 +74,26 @@ QDQI_VARIANTS(void, bins,
  * how many are left; what is behind them has any value.
  */
 #if defined(__x86_64__) && defined(__GNUC__)
-/* The two bytes of each lane; those of Z become zeros. */
-enum { A = 0x0100, B = 0x0302, C = 0x0504, D = 0x0706 };
-enum { E = 0x0908, F = 0x0b0a, G = 0x0d0c, H = 0x0f0e, Z = 0x8080 };
+/* The control of PSHUFB that moves lanes together. */
+__extension__ typedef unsigned __int128 control;
 
-static const _Alignas(16) uint16_t pack_lanes[256][8] = {
-#include "numbers/arithmetic/pack_lanes.h"
-};
+/* For each set of the lanes of eight numbers of 16 bits, bit 0 for the first one: the lanes
+   that are in it, in their order. */
+#define WITH(lane, row) ((row) << 16 | (2 * (lane) | (2 * (lane) + 1) << 8))
+#define OF_1(row) row, WITH(0, row)
+#define OF_2(row) OF_1(row), OF_1(WITH(1, row))
+#define OF_3(row) OF_2(row), OF_2(WITH(2, row))
+#define OF_4(row) OF_3(row), OF_3(WITH(3, row))
+#define OF_5(row) OF_4(row), OF_4(WITH(4, row))
+#define OF_6(row) OF_5(row), OF_5(WITH(5, row))
+#define OF_7(row) OF_6(row), OF_6(WITH(6, row))
+static const control pack_lanes[256] = {OF_7((control)0), OF_7(WITH(7, (control)0))};
 
 QDQI_AVX2 static size_t
 pack_eight(__m128i eight, unsigned set, uint16_t *to)
 {
-    const __m128i *control = (const __m128i *)pack_lanes[set];
-    _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(eight, _mm_load_si128(control)));
+    const __m128i *lanes = (const __m128i *)&pack_lanes[set];
+    _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(eight, _mm_load_si128(lanes)));
     return (size_t)__builtin_popcount(set);
 }
 

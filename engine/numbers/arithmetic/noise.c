@@ -2,20 +2,13 @@
 #include "config.h"
 #include "numbers/arithmetic/noise.h"
 
+#include "numbers/arithmetic/both.h"
 #include "numbers/arithmetic/simd.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { LANES = 8 }; /* element i goes into lane i % LANES */
-
-static inline float
-float_at(const unsigned char *data, size_t i)
-{
-    float value;
-    memcpy(&value, data + i * sizeof value, sizeof value);
-    return value;
-}
 
 struct lanes {
     double signal[LANES], noise[LANES];
@@ -27,8 +20,8 @@ noise_loop(struct lanes *sums, const unsigned char *f, const unsigned char *q, s
     struct lanes own = {{0}, {0}};
     for (size_t i = 0; i + LANES <= n; i += LANES)
         for (size_t k = 0; k < LANES; k++) {
-            double a = (double)float_at(f, i + k);
-            double e = a - (double)float_at(q, i + k);
+            double a = (double)qdqi_float_at(f, i + k);
+            double e = a - (double)qdqi_float_at(q, i + k);
             own.signal[k] += a * a;
             own.noise[k] += e * e;
         }
@@ -46,7 +39,7 @@ qdqi_noise_add(struct qdqi_noise *sums, const void *f, const void *q, size_t n)
     struct lanes lanes;
     noise(&lanes, f, q, n);
     for (size_t i = n - n % LANES; i < n; i++) {
-        double a = (double)float_at(f, i), e = a - (double)float_at(q, i);
+        double a = (double)qdqi_float_at(f, i), e = a - (double)qdqi_float_at(q, i);
         lanes.signal[i % LANES] += a * a;
         lanes.noise[i % LANES] += e * e;
     }

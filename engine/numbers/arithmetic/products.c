@@ -69,22 +69,13 @@ add_loop(const float *a, const float *b, size_t stride, struct qdqi_runs runs,
     }
 }
 
-static void
-add_plain(const float *a, const float *b, size_t stride, struct qdqi_runs runs,
-          size_t width, float *to)
-{
-    add_loop(a, b, stride, runs, width, to);
-}
+QDQI_NARROW_VARIANTS(void, add,
+                     (const float *a, const float *b, size_t stride,
+                      struct qdqi_runs runs, size_t width, float *to),
+                     (a, b, stride, runs, width, to))
 
 #if defined(__x86_64__) && defined(__GNUC__)
 typedef float floats16 __attribute__((vector_size(64), aligned(4)));
-
-QDQI_AVX2 static void
-add_avx2(const float *a, const float *b, size_t stride, struct qdqi_runs runs,
-         size_t width, float *to)
-{
-    add_loop(a, b, stride, runs, width, to);
-}
 
 /* Adds `high` rows of n strips; both are constants where this is inlined. */
 QDQI_AVX512 QDQI_LOOP void
@@ -141,19 +132,18 @@ add_avx512(const float *a, const float *b, size_t stride, struct qdqi_runs runs,
         }
     }
 }
-
-static void (*const variants[QDQI_N_SIMD])(const float *, const float *, size_t,
-                                           struct qdqi_runs, size_t,
-                                           float *) = {add_plain, add_avx2, add_avx512};
 #else
-static void (*const variants[QDQI_N_SIMD])(const float *, const float *, size_t,
-                                           struct qdqi_runs, size_t,
-                                           float *) = {add_plain, add_plain, add_plain};
+#define add_avx512 add_plain
 #endif
+
+QDQI_DISPATCH(void, add,
+              (const float *a, const float *b, size_t stride, struct qdqi_runs runs,
+               size_t width, float *to),
+              (a, b, stride, runs, width, to))
 
 void
 qdqi_products_add(const float *a, const float *b, size_t stride, struct qdqi_runs runs,
                   size_t width, float *to)
 {
-    variants[qdqi_simd()](a, b, stride, runs, width, to);
+    add(a, b, stride, runs, width, to);
 }

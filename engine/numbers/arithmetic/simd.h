@@ -35,19 +35,25 @@ enum qdqi_simd { QDQI_SIMD_PLAIN, QDQI_SIMD_AVX2, QDQI_SIMD_AVX512, QDQI_N_SIMD 
 
 /* Defines NAME, which returns `type` and calls NAME_loop. `parameters` and `arguments` are
    in parentheses. */
-#define QDQI_VARIANTS(type, name, parameters, arguments)             \
-    static type name##_plain parameters                              \
-    {                                                                \
-        return name##_loop arguments;                                \
-    }                                                                \
-    QDQI_AVX2 static type name##_avx2 parameters                     \
-    {                                                                \
-        return name##_loop arguments;                                \
-    }                                                                \
-    QDQI_AVX512 static type name##_avx512 parameters                 \
-    {                                                                \
-        return name##_loop arguments;                                \
-    }                                                                \
+#define QDQI_VARIANTS(type, name, parameters, arguments)    \
+    QDQI_NARROW_VARIANTS(type, name, parameters, arguments) \
+    QDQI_AVX512 static type name##_avx512 parameters        \
+    {                                                       \
+        return name##_loop arguments;                       \
+    }                                                       \
+    QDQI_DISPATCH(type, name, parameters, arguments)
+
+/* The parts of it, for a NAME_avx512 that is written by hand. */
+#define QDQI_NARROW_VARIANTS(type, name, parameters, arguments) \
+    static type name##_plain parameters                         \
+    {                                                           \
+        return name##_loop arguments;                           \
+    }                                                           \
+    QDQI_AVX2 static type name##_avx2 parameters                \
+    {                                                           \
+        return name##_loop arguments;                           \
+    }
+#define QDQI_DISPATCH(type, name, parameters, arguments)             \
     static type name parameters                                      \
     {                                                                \
         static type(*const variants[QDQI_N_SIMD])                    \

@@ -169,12 +169,6 @@ qdqi_cuda_device(const struct qdqi_cuda *cuda, int i)
     return &cuda->devices[i];
 }
 
-bool
-qdqi_cuda_usable(const struct qdqi_cuda *cuda, int i)
-{
-    return i >= 0 && i < cuda->n && is_usable(&cuda->devices[i]);
-}
-
 enum qdq_code
 qdqi_cuda_use(const struct qdqi_cuda *cuda, int i, struct qdq_error *err)
 {

@@ -31,7 +31,6 @@ const struct qdqi_cuda_api *qdqi_cuda_functions(const struct qdqi_cuda *cuda);
    CUDA's number. */
 int qdqi_cuda_count(const struct qdqi_cuda *cuda);
 const struct qdqi_cuda_device *qdqi_cuda_device(const struct qdqi_cuda *cuda, int i);
-bool qdqi_cuda_usable(const struct qdqi_cuda *cuda, int i);
 
 /* Makes device i the calling thread's current one. NO_DEVICE, DEVICE_LOST,
    DEVICE_MEMORY. */

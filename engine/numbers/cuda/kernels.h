@@ -60,8 +60,8 @@ int qdqi_cuda_histogram_extremes(const struct qdqi_cuda_histogram *h, size_t n,
 
 /* --- fake.cu: numbers/arithmetic/format.h ----------------------------------------------- */
 
-/* Does the same as qdqi_grid_apply(). `grid` itself is in host memory, its scales
-   and zero points are on the device. `in` and `out` may be equal. */
+/* Fake-quantizes a tensor. `grid` itself is in host memory, its scales and zero points are
+   on the device. `in` and `out` may be equal. */
 int qdqi_cuda_fake(int type, const struct qdqi_grid *grid, const void *in, void *out,
                    void *stream);
 

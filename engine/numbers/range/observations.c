@@ -2,6 +2,7 @@
 #include "config.h"
 #include "numbers/range/observations.h"
 
+#include "numbers/arithmetic/both.h"
 #include "qdq/quantize.h"
 
 #include <errno.h>
@@ -226,10 +227,9 @@ get_all(struct cursor *c, const char *identity, struct qdqi_observations *o)
 static bool
 are_finite(const unsigned char *at, size_t n)
 {
-    for (float zero = 0; n > 0; n--, at += sizeof(float)) {
-        float x;
-        memcpy(&x, at, sizeof x);
-        zero += x * 0;
+    float zero = 0;
+    for (size_t i = 0; i < n; i++) {
+        zero += qdqi_float_at(at, i) * 0;
         if (zero != 0)
             return false;
     }
@@ -280,8 +280,7 @@ get_peaks(struct cursor *c, uint32_t *channels, float *to)
     if (c->broken || !are_finite(all, *channels))
         return false;
     for (size_t i = 0; i < *channels; i++) {
-        float x;
-        memcpy(&x, all + i * sizeof x, sizeof x);
+        float x = qdqi_float_at(all, i);
         if (x < 0)
             return false;
         if (to)

@@ -12,22 +12,24 @@
 /* --- the table ------------------------------------------------------------ */
 
 static const struct qdqi_float16_op ops[] = {
-#define FLOAT16_OP(op, half, bfloat) {op, half, bfloat, 0, 0, NULL},
-#define FLOAT16_OP_EXCEPT(op, half, bfloat, inputs, outputs) \
-    {op, half, bfloat, inputs, outputs, NULL},
-#define FLOAT32_OP(op, reason) {op, 0, 0, 0, 0, reason},
+#define OPS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FLOAT16_OPS(half, bfloat, ...) {OPS(__VA_ARGS__), half, bfloat, 0, 0, NULL},
+#define FLOAT16_OPS_EXCEPT(half, bfloat, inputs, outputs, ...) \
+    {OPS(__VA_ARGS__), half, bfloat, inputs, outputs, NULL},
+#define FLOAT32_OPS(reason, ...) {OPS(__VA_ARGS__), 0, 0, 0, 0, reason},
 #include "ground/tbl/float16_ops.h"
-#undef FLOAT16_OP
-#undef FLOAT16_OP_EXCEPT
-#undef FLOAT32_OP
+#undef FLOAT16_OPS
+#undef FLOAT16_OPS_EXCEPT
+#undef FLOAT32_OPS
 };
 
 const struct qdqi_float16_op *
 qdqi_float16_op(const char *op)
 {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(ops[i].op, op) == 0)
-            return &ops[i];
+        for (const char *const *name = ops[i].ops; *name; name++)
+            if (strcmp(*name, op) == 0)
+                return &ops[i];
     return NULL;
 }
 

@@ -16,7 +16,7 @@
 /* The types of an operator's inputs and outputs when it computes in float16 or
    bfloat16. */
 struct qdqi_float16_op {
-    const char *op;
+    const char *const *ops; /* the last one is NULL */
     /* first opset with float16, and with bfloat16; 0: no opset has it */
     int64_t half, bfloat;
     /* inputs and outputs that stay float32, as bits */

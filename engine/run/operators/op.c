@@ -82,25 +82,13 @@ op_last_version(const OrtCustomOp *op)
     return INT_MAX;
 }
 
-/* Maps output i to input i. The runtime does not pass the operator to this callback. */
-static size_t
-places(int **inputs, int **outputs, size_t n)
-{
-    static const int same[] = {0, 1};
-    *inputs = *outputs = (int *)(uintptr_t)same;
-    return n;
-}
-
+/* Maps the output to input 0. */
 static size_t ORT_API_CALL
 one_place(int **inputs, int **outputs)
 {
-    return places(inputs, outputs, 1);
-}
-
-static size_t ORT_API_CALL
-two_places(int **inputs, int **outputs)
-{
-    return places(inputs, outputs, 2);
+    static const int first = 0;
+    *inputs = *outputs = (int *)(uintptr_t)&first;
+    return 1;
 }
 
 static void ORT_API_CALL
@@ -131,24 +119,17 @@ has_known_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, bool 
     return NULL;
 }
 
-static OrtStatusPtr
-pass_shape(const OrtApi *api, OrtShapeInferContext *context, size_t i)
+/* Gives the output the shape of input 0. */
+static OrtStatusPtr ORT_API_CALL
+infer_shape(const OrtCustomOp *op, OrtShapeInferContext *context)
 {
+    const OrtApi *api = op_of(op)->api;
     OrtTensorTypeAndShapeInfo *shape; /* owned by the context */
     bool known = false;
-    OrtStatusPtr status = api->ShapeInferContext_GetInputTypeShape(context, i, &shape);
+    OrtStatusPtr status = api->ShapeInferContext_GetInputTypeShape(context, 0, &shape);
     if (status || (status = has_known_shape(api, shape, &known)) || !known)
         return status;
-    return api->ShapeInferContext_SetOutputTypeShape(context, i, shape);
-}
-
-static OrtStatusPtr ORT_API_CALL
-infer_shapes(const OrtCustomOp *op, OrtShapeInferContext *context)
-{
-    OrtStatusPtr status = NULL;
-    for (size_t i = 0; !status && i < op_of(op)->n_outputs; i++)
-        status = pass_shape(op_of(op)->api, context, i);
-    return status;
+    return api->ShapeInferContext_SetOutputTypeShape(context, 0, shape);
 }
 
 static OrtStatusPtr ORT_API_CALL
@@ -207,13 +188,13 @@ qdqi_op_init(struct qdqi_op *op)
         .KernelDestroy = kernel_destroy,
     };
     if (op->n_outputs > 0)
-        op->op.InferOutputShapeFn = infer_shapes;
+        op->op.InferOutputShapeFn = infer_shape;
     if (op->memory == QDQI_OP_INPLACE) {
-        op->op.GetMayInplace = op->n_outputs == 1 ? one_place : two_places;
+        op->op.GetMayInplace = one_place;
         op->op.ReleaseMayInplace = release_places;
     }
     if (op->memory == QDQI_OP_ALIAS) {
-        op->op.GetAliasMap = op->n_outputs == 1 ? one_place : two_places;
+        op->op.GetAliasMap = one_place;
         op->op.ReleaseAliasMap = release_places;
     }
 }

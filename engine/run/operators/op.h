@@ -4,7 +4,7 @@
  * engine/run/.
  *
  * A node has the attribute `slot`: the index of the object that the node works on, for
- * example an observer or a comparison. Output i has the shape of input i.
+ * example an observer or a comparison.
  */
 #ifndef QDQI_RUN_OPERATORS_OP_H
 #define QDQI_RUN_OPERATORS_OP_H
@@ -35,7 +35,7 @@ struct qdqi_op {
     const char *provider;
     /* element type of inputs and outputs; UNDEFINED for any */
     ONNXTensorElementDataType type;
-    /* n_outputs <= n_inputs, at most 2, and 0 if the type is any */
+    /* n_outputs is 0 or 1, and the output has the shape of input 0 */
     size_t n_inputs, n_outputs;
     enum qdqi_op_memory memory;
     void *state; /* the objects that slots are indices into; borrowed */

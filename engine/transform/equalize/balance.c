@@ -58,7 +58,7 @@ range_of_first(struct balancing *b, const struct qdqi_pair *pair)
     qdqi_weight_ranges(&chain->maker.weight, true, b->layers[pair->first].in, b->r1);
     for (size_t i = 0; i < chain->maker.n_constants; i++)
         for (size_t k = 0; k < chain->maker.weight.n_out; k++) {
-            double bias = fabs(qdqi_element(chain->maker.constants[i].bytes, k));
+            double bias = fabs(qdqi_float_at(chain->maker.constants[i].bytes, k));
             b->r1[k] = fmax(b->r1[k], bias * BIAS_SHARE);
         }
 }

@@ -119,20 +119,11 @@ end_at_norm(struct walk *w, const struct qdqi_node *node)
             return;
 }
 
-/* Returns whether a node multiplies two computed matrices. */
-static bool
-multiplies_activations(const struct qdqi_node *node)
-{
-    return qdqi_node_is(node->proto, "MatMul") && node->proto->n_input == 2 &&
-           node->inputs[0] && node->inputs[1] && !node->inputs[0]->is_fixed &&
-           !node->inputs[1]->is_fixed;
-}
-
 /* Ends the walk where a node can take the factors in. Returns whether it ends. */
 static bool
 ends(struct walk *w, const struct qdqi_node *node)
 {
-    if (multiplies_activations(node))
+    if (qdqi_multiplies_activations(node))
         end_at_values(w);
     else if (qdqi_weight_has(node))
         end_at_layer(w, node);

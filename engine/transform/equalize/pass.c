@@ -58,6 +58,14 @@ qdqi_passes_factor(const struct qdq_model *model, const struct qdqi_node *node,
 }
 
 bool
+qdqi_multiplies_activations(const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "MatMul") && node->proto->n_input == 2 &&
+           node->inputs[0] && node->inputs[1] && !node->inputs[0]->is_fixed &&
+           !node->inputs[1]->is_fixed;
+}
+
+bool
 qdqi_is_scalar(const struct qdq_model *model, const struct qdqi_tensor *t)
 {
     struct qdqi_constant c;

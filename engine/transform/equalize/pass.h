@@ -14,6 +14,9 @@
 bool qdqi_passes_factor(const struct qdq_model *model, const struct qdqi_node *node,
                         size_t rank);
 
+/* Returns whether a node multiplies two computed matrices. */
+bool qdqi_multiplies_activations(const struct qdqi_node *node);
+
 /* Returns whether a tensor is a constant of one element and of rank 0 or 1. */
 bool qdqi_is_scalar(const struct qdq_model *model, const struct qdqi_tensor *tensor);
 

@@ -50,11 +50,7 @@ input_of(const struct path *p, const struct qdqi_node *node)
          (qdqi_node_is(node->proto, "Div") && input == 0)) &&
         input >= 0 && qdqi_is_scalar(p->model, node->inputs[!input]))
         return input;
-    return qdqi_node_is(node->proto, "MatMul") && node->proto->n_input == 2 &&
-                   node->inputs[0] && node->inputs[1] && !node->inputs[0]->is_fixed &&
-                   !node->inputs[1]->is_fixed
-               ? 1
-               : -1;
+    return qdqi_multiplies_activations(node) ? 1 : -1;
 }
 
 static bool

@@ -44,7 +44,7 @@ is_usual(const uint8_t *bytes, size_t n)
 {
     bool usual = true;
     for (size_t i = 0; i < n; i++)
-        usual &= fabsf(qdqi_element(bytes, i)) <= LARGEST; /* false for NaN */
+        usual &= fabsf(qdqi_float_at(bytes, i)) <= LARGEST; /* false for NaN */
     return usual;
 }
 
@@ -129,7 +129,7 @@ peak(const uint8_t *bytes, size_t n)
 {
     float largest = 0;
     for (size_t i = 0; i < n; i++) {
-        float v = fabsf(qdqi_element(bytes, i));
+        float v = fabsf(qdqi_float_at(bytes, i));
         largest = v > largest ? v : largest;
     }
     return largest;
@@ -185,7 +185,7 @@ qdqi_weight_write(const struct qdqi_weight *w, const double *out, const double *
         for (size_t b = 0; b < w->minor; b++) {
             float factor = (float)(major[a] * minor[minor_channel(w, a, b)]);
             for (size_t i = 0; i < w->inner && !code; i++, at++)
-                code = put(&chunk, qdqi_element(w->bytes, at) * factor, err);
+                code = put(&chunk, qdqi_float_at(w->bytes, at) * factor, err);
         }
     if (code)
         return code;

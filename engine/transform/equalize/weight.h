@@ -4,6 +4,7 @@
 #ifndef QDQI_TRANSFORM_EQUALIZE_WEIGHT_H
 #define QDQI_TRANSFORM_EQUALIZE_WEIGHT_H
 
+#include "numbers/arithmetic/both.h"
 #include "files/model/constant.h"
 
 #include <string.h>
@@ -20,15 +21,6 @@ struct qdqi_weight {
     bool major_is_out;
     size_t n_in, n_out; /* numbers of channels */
 };
-
-/* Returns element i of float32 data. */
-static inline float
-qdqi_element(const uint8_t *bytes, size_t i)
-{
-    float value;
-    memcpy(&value, bytes + i * sizeof value, sizeof value);
-    return value;
-}
 
 /* Returns whether a node's operator has a weight as input 1. */
 bool qdqi_weight_has(const struct qdqi_node *node);

@@ -3,9 +3,8 @@
 #include "config.h"
 #include "transform/prepare/adapt.h"
 
-#include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/both.h"
 
-#include <math.h>
 #include <string.h>
 
 static void *
@@ -102,18 +101,12 @@ set_attribute(struct qdqi_adapting *a, Onnx__NodeProto *node, const char *name)
     return attribute;
 }
 
-static void
-set_int(struct qdqi_adapting *a, Onnx__NodeProto *node, const char *name, int64_t value)
-{
-    Onnx__AttributeProto *attribute = set_attribute(a, node, name);
-    if (attribute)
-        qdqi_attribute_set_int(attribute, value);
-}
-
 void
 qdqi_adapt_set_int(struct qdqi_adapting *a, const char *name, int64_t value)
 {
-    set_int(a, a->node, name, value);
+    Onnx__AttributeProto *attribute = set_attribute(a, a->node, name);
+    if (attribute)
+        qdqi_attribute_set_int(attribute, value);
 }
 
 void
@@ -174,36 +167,11 @@ static Onnx__NodeProto *
 new_node(struct qdqi_adapting *a, const char *op, const char *const *inputs,
          const char *output)
 {
-    Onnx__NodeProto *node = grab(a, 1, sizeof *node);
     size_t n = 0;
     while (inputs[n])
         n++;
-    char **own = grab(a, n, sizeof *own), **outputs = grab(a, 1, sizeof *outputs);
     const char *name = output ? qdqi_adapt_name(a, "_node") : NULL;
-    if (!node || !own || !outputs || !name)
-        return NULL;
-    onnx__node_proto__init(node);
-    for (size_t i = 0; i < n; i++)
-        own[i] = copy_text(a, inputs[i]);
-    outputs[0] = copy_text(a, output);
-    node->op_type = copy_text(a, op);
-    node->name = (char *)(uintptr_t)name;
-    node->input = own;
-    node->n_input = n;
-    node->output = outputs;
-    node->n_output = 1;
-    return node;
-}
-
-/* Returns whether all names could be allocated: a message must not hold NULL where
-   the packer expects text. */
-static bool
-is_whole(const Onnx__NodeProto *node)
-{
-    bool ok = node && node->op_type && node->output[0];
-    for (size_t i = 0; ok && i < node->n_input; i++)
-        ok = node->input[i] != NULL;
-    return ok;
+    return name ? qdqi_node_new(a->r->arena, op, name, inputs, n, output) : NULL;
 }
 
 const char *
@@ -212,10 +180,8 @@ qdqi_adapt_before(struct qdqi_adapting *a, const char *op, const char *suffix,
 {
     const char *output = qdqi_adapt_name(a, suffix);
     Onnx__NodeProto *node = new_node(a, op, inputs, output);
-    if (!is_whole(node))
+    if (!node || (attribute && !qdqi_node_add_int(a->r->arena, node, attribute, value)))
         return NULL;
-    if (attribute)
-        set_int(a, node, attribute, value);
     qdqi_nodes_add(&a->r->nodes, a->r->arena, node);
     return output;
 }
@@ -225,7 +191,7 @@ qdqi_adapt_after(struct qdqi_adapting *a, const char *op, const char *const *inp
                  const char *output)
 {
     Onnx__NodeProto *node = new_node(a, op, inputs, output);
-    if (is_whole(node))
+    if (node)
         qdqi_nodes_add(&a->after, a->r->arena, node);
 }
 
@@ -239,8 +205,7 @@ add_constant(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype dtype,
     const char *output = qdqi_adapt_name(a, suffix);
     Onnx__NodeProto *node =
         new_node(a, "Constant", (const char *const[]){NULL}, output);
-    Onnx__AttributeProto *value =
-        is_whole(node) ? set_attribute(a, node, "value") : NULL;
+    Onnx__AttributeProto *value = node ? set_attribute(a, node, "value") : NULL;
     if (!t || !dims || !bytes || !value)
         return NULL;
     onnx__tensor_proto__init(t);
@@ -268,21 +233,6 @@ qdqi_adapt_ints(struct qdqi_adapting *a, const char *suffix, const int64_t *valu
     return add_constant(a, suffix, QDQI_INT64, n, scalar, own);
 }
 
-/* Converts a float to the nearest float16. */
-static uint16_t
-half_of(float value)
-{
-    const double least = 0x1p-14, size = fabs((double)value);
-    uint16_t sign = signbit(value) ? 0x8000 : 0;
-    if (isnan(value))
-        return 0x7e00;
-    if (size >= 65520) /* rounds to infinity */
-        return sign | 0x7c00;
-    if (size < least) /* subnormal: in steps of 2^-24 */
-        return sign | (uint16_t)lrint(size * 0x1p24);
-    return sign | qdqi_half_bits(qdqi_normal_half(size));
-}
-
 const char *
 qdqi_adapt_floats(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype dtype,
                   const float *values, size_t n, bool scalar)
@@ -290,7 +240,7 @@ qdqi_adapt_floats(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype d
     uint8_t *own = grab(a, n, sizeof(double));
     for (size_t i = 0; own && i < n; i++) {
         const double wide = (double)values[i];
-        const uint16_t half = half_of(values[i]);
+        const uint16_t half = qdqi_half_narrowed(values[i]);
         if (dtype == QDQI_FLOAT64)
             memcpy(own + i * sizeof wide, &wide, sizeof wide);
         else if (dtype == QDQI_FLOAT16)

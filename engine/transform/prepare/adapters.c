@@ -4,6 +4,7 @@
 #include "config.h"
 #include "transform/prepare/adapt.h"
 
+#include "numbers/arithmetic/both.h"
 #include "files/model/constant.h"
 
 #include <string.h>
@@ -388,8 +389,7 @@ read_scales(const struct qdqi_adapting *a, bool *below, bool *above)
         return false;
     size_t n = qdqi_constant_is_fill(&c) ? c.n > 0 : c.n;
     for (size_t i = 0; i < n; i++) {
-        float scale;
-        memcpy(&scale, c.bytes + i * sizeof scale, sizeof scale);
+        float scale = qdqi_float_at(c.bytes, i);
         *below |= scale < 1;
         *above |= scale > 1;
     }
@@ -430,10 +430,8 @@ resize_11(struct qdqi_adapting *a)
 /* --- the table ------------------------------------------------------------ */
 
 const struct qdqi_opset_row qdqi_opset_rows[] = {
-#define OPSET_SAME(op, ...)
 #define OPSET_CHANGE(op, opset, adapter) {op, opset, adapter},
 #include "ground/tbl/opsets.h"
-#undef OPSET_SAME
 #undef OPSET_CHANGE
 };
 

@@ -15,18 +15,9 @@ struct raising {
 };
 
 static void *
-grab(struct raising *w, size_t n, size_t size)
-{
-    return qdqi_arena_array(w->r.arena, n, size);
-}
-
-static void *
 copy_of(struct raising *w, const void *from, size_t n, size_t size)
 {
-    void *copy = grab(w, n, size);
-    if (copy && n)
-        memcpy(copy, from, n * size);
-    return copy;
+    return qdqi_arena_copy(w->r.arena, from, n, size);
 }
 
 /* --- one node ------------------------------------------------------------- */
@@ -87,7 +78,8 @@ static enum qdq_code
 raise_node(struct raising *w, const Onnx__NodeProto *source,
            const struct qdqi_node *indexed)
 {
-    struct qdqi_adapting a = {.r = &w->r, .node = grab(w, 1, sizeof *a.node)};
+    struct qdqi_adapting a = {.r = &w->r,
+                              .node = qdqi_arena_alloc(w->r.arena, sizeof *a.node)};
     enum qdq_code code = QDQ_OK;
     if (!a.node)
         return QDQ_OK; /* the arena is checked at the end */
@@ -288,19 +280,8 @@ raise_ir_version(struct raising *w, Onnx__ModelProto *model)
         if (ir_versions[i].opset <= w->r.to && ir_versions[i].ir_version > wanted)
             wanted = ir_versions[i].ir_version;
     model->ir_version = wanted;
-    if (before >= IR_VERSION_OVERRIDABLE || wanted < IR_VERSION_OVERRIDABLE)
-        return;
-    Onnx__GraphProto *graph = model->graph;
-    Onnx__ValueInfoProto **inputs = grab(w, graph->n_input, sizeof *inputs);
-    size_t n = 0;
-    for (size_t i = 0; inputs && i < graph->n_input; i++) {
-        const struct qdqi_tensor *t =
-            qdqi_map_get(w->r.source->graph.tensors, graph->input[i]->name);
-        if (!t->constant)
-            inputs[n++] = graph->input[i];
-    }
-    graph->input = inputs;
-    graph->n_input = n;
+    if (before < IR_VERSION_OVERRIDABLE && wanted >= IR_VERSION_OVERRIDABLE)
+        qdqi_drop_constant_inputs(w->r.source, w->r.arena, model->graph);
 }
 
 static enum qdq_code

@@ -8,8 +8,9 @@
  * float32 constants, and neither an entry of the spec nor a given range names it.
  */
 #include "config.h"
-#include "transform/prepare/fold.h"
+#include "transform/prepare/prepare.h"
 
+#include "numbers/arithmetic/both.h"
 #include "ground/base/glob.h"
 #include "graph/edit/edit.h"
 #include "files/model/constant.h"
@@ -42,14 +43,6 @@ struct layer {
 };
 
 /* --- constants ------------------------------------------------------------ */
-
-static float
-element(const struct qdqi_constant *c, size_t i)
-{
-    float value;
-    memcpy(&value, c->bytes + i * sizeof value, sizeof value);
-    return value;
-}
 
 /* Reads a float32 constant in C order. Returns false for any other tensor. */
 static bool
@@ -171,7 +164,7 @@ begin(struct folding *f, size_t i, struct layer *ret)
         return false;
     for (size_t c = 0; c < n; c++) {
         ret->factor[c] = 1;
-        ret->shift[c] = has_bias ? element(&bias, c) : 0;
+        ret->shift[c] = has_bias ? qdqi_float_at(bias.bytes, c) : 0;
     }
     return true;
 }
@@ -220,13 +213,14 @@ read_norm(const struct folding *f, const struct qdqi_node *node, struct layer *l
         !read_channels(f->model, node, 4, n, &variance))
         return false;
     for (size_t c = 0; c < n; c++)
-        if (!(element(&variance, c) + epsilon > 0))
+        if (!(qdqi_float_at(variance.bytes, c) + epsilon > 0))
             return false;
     for (size_t c = 0; c < n; c++) {
-        double factor = element(&scale, c) / sqrt(element(&variance, c) + epsilon);
+        double factor = qdqi_float_at(scale.bytes, c) /
+                        sqrt(qdqi_float_at(variance.bytes, c) + epsilon);
         layer->factor[c] *= factor;
-        layer->shift[c] =
-            (layer->shift[c] - element(&mean, c)) * factor + element(&offset, c);
+        layer->shift[c] = (layer->shift[c] - qdqi_float_at(mean.bytes, c)) * factor +
+                          qdqi_float_at(offset.bytes, c);
     }
     return true;
 }
@@ -253,7 +247,7 @@ read_bias(const struct folding *f, const struct qdqi_node *node, int input,
         !lies_along_channels(&bias, rank, gemm ? 1 : rank - 1, layer->channels))
         return false;
     for (size_t c = 0; c < layer->channels; c++)
-        layer->shift[c] += element(&bias, c);
+        layer->shift[c] += qdqi_float_at(bias.bytes, c);
     return true;
 }
 
@@ -285,7 +279,8 @@ compute(const struct folding *f, const struct layer *layer, float *weight, float
     const struct qdqi_constant *w = &layer->weight;
     bool finite = true;
     for (size_t i = 0; i < w->n; i++) {
-        weight[i] = (float)(element(w, i) * layer->factor[channel_of(node, w, i)]);
+        weight[i] =
+            (float)(qdqi_float_at(w->bytes, i) * layer->factor[channel_of(node, w, i)]);
         finite &= isfinite(weight[i]) != 0;
     }
     for (size_t c = 0; c < layer->channels; c++) {
@@ -390,7 +385,6 @@ enum qdq_code
 qdqi_step_fold(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *err)
 {
     struct folding f = {.model = p->model, .spec = p->spec};
-    struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     if (!is_wanted(p))
         return QDQ_OK;
@@ -402,12 +396,8 @@ qdqi_step_fold(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_erro
         code = qdqi_no_memory(err);
         goto out;
     }
-    if ((code = fold_all(&f, err)) || !f.first ||
-        (code = qdqi_edit_finish(f.edit, &edited.proto, err)))
-        goto out;
-    edited.bulks = qdqi_edit_bulks(f.edit);
-    code = qdqi_model_derive(p->model, &edited, &f.arena, ret, err);
-    if (!code)
+    if (!(code = fold_all(&f, err)) && f.first &&
+        !(code = qdqi_edit_derive(f.edit, &f.arena, ret, err)))
         code = warn_folded(p, &f, err);
 out:
     qdqi_arena_free(&f.arena);

@@ -83,17 +83,6 @@ qdqi_function_called(const struct qdqi_functions *f, const Onnx__NodeProto *node
     return key ? qdqi_map_get(f->by_key, key) : NULL;
 }
 
-static int64_t
-version_of(Onnx__OperatorSetIdProto *const *imports, size_t n, const char *domain)
-{
-    for (size_t i = 0; i < n; i++)
-        if (qdqi_is_onnx_domain(domain)
-                ? qdqi_is_onnx_domain(imports[i]->domain)
-                : imports[i]->domain && strcmp(imports[i]->domain, domain) == 0)
-            return imports[i]->version;
-    return 0;
-}
-
 /* Returns whether the function's operators mean the same in the model. An operator
    set that the model does not import can be added. */
 static bool
@@ -101,9 +90,10 @@ fits(const struct qdqi_functions *f, const Onnx__FunctionProto *proto)
 {
     const Onnx__ModelProto *model = f->model->proto;
     for (size_t i = 0; i < proto->n_opset_import; i++) {
-        int64_t has = version_of(model->opset_import, model->n_opset_import,
-                                 proto->opset_import[i]->domain);
-        if (has && has != proto->opset_import[i]->version)
+        const Onnx__OperatorSetIdProto *wants = proto->opset_import[i];
+        const Onnx__OperatorSetIdProto *has =
+            qdqi_import_of(model->opset_import, model->n_opset_import, wants->domain);
+        if (has && has->version && has->version != wants->version)
             return false;
     }
     return true;

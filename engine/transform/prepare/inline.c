@@ -41,10 +41,7 @@ static enum qdq_code expand_nodes(struct inlining *in, const struct call *call,
 static void *
 copy_of(struct inlining *in, const void *message, size_t size)
 {
-    void *copy = qdqi_arena_alloc(in->arena, size);
-    if (copy)
-        memcpy(copy, message, size);
-    return copy;
+    return qdqi_arena_copy(in->arena, message, 1, size);
 }
 
 /* Returns the code for a failed copy, unless a nested copy has set an error already. */
@@ -264,18 +261,9 @@ copy_node(struct inlining *in, const struct call *call, const Onnx__NodeProto *f
 static bool
 add_identity(struct inlining *in, char *from, char *to, struct qdqi_nodes *nodes)
 {
-    Onnx__NodeProto *node = qdqi_arena_alloc(in->arena, sizeof *node);
-    char **names = qdqi_arena_array(in->arena, 2, sizeof *names);
-    if (!node || !names)
-        return false;
-    onnx__node_proto__init(node);
-    names[0] = from;
-    names[1] = to;
-    node->op_type = (char *)(uintptr_t) "Identity";
-    node->input = names;
-    node->output = names + 1;
-    node->n_input = node->n_output = 1;
-    return qdqi_nodes_add(nodes, in->arena, node);
+    Onnx__NodeProto *node =
+        qdqi_node_new(in->arena, "Identity", NULL, (const char *const[]){from}, 1, to);
+    return node && qdqi_nodes_add(nodes, in->arena, node);
 }
 
 /* Binds the call's inputs and outputs to their names outside. An output that is also
@@ -348,18 +336,6 @@ expand_nodes(struct inlining *in, const struct call *call, Onnx__NodeProto *cons
 
 /* --- the model ------------------------------------------------------------ */
 
-static bool
-is_imported(const Onnx__ModelProto *model, size_t n, const char *domain)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *has = model->opset_import[i]->domain;
-        if (qdqi_is_onnx_domain(domain) ? qdqi_is_onnx_domain(has)
-                                        : has && strcmp(has, domain) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Imports the operator sets of the inlined functions whose domains the model does
    not import. */
 static bool
@@ -377,7 +353,7 @@ add_imports(struct inlining *in, Onnx__ModelProto *model)
     for (size_t i = 0; i < f->n; i++) {
         const Onnx__FunctionProto *proto = f->rows[i].proto;
         for (size_t k = 0; f->rows[i].is_inlined && k < proto->n_opset_import; k++)
-            if (!is_imported(model, n, proto->opset_import[k]->domain))
+            if (!qdqi_import_of(all, n, proto->opset_import[k]->domain))
                 all[n++] = proto->opset_import[k];
     }
     model->n_opset_import = n;

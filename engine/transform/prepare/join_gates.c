@@ -6,7 +6,7 @@
  * when it loads the model.
  */
 #include "config.h"
-#include "transform/prepare/join_gates.h"
+#include "transform/prepare/prepare.h"
 
 #include "graph/edit/edit.h"
 #include "graph/layers/classes.h"
@@ -252,7 +252,6 @@ qdqi_step_join_gates(struct qdqi_preparing *p, struct qdq_model **ret,
                      struct qdq_error *err)
 {
     struct joining j = {.model = p->model, .left = COPIES * qdqi_model_bytes(p->model)};
-    struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     if (!p->spec->dynamic)
         return QDQ_OK;
@@ -267,10 +266,8 @@ qdqi_step_join_gates(struct qdqi_preparing *p, struct qdq_model **ret,
     bool any = join_all(&j);
     if (qdqi_arena_exhausted(j.arena))
         code = qdqi_no_memory(err);
-    if (code || !any || (code = qdqi_edit_finish(j.edit, &edited.proto, err)))
-        goto out;
-    edited.bulks = qdqi_edit_bulks(j.edit);
-    code = qdqi_model_derive(p->model, &edited, &j.arena, ret, err);
+    else if (any)
+        code = qdqi_edit_derive(j.edit, &j.arena, ret, err);
 out:
     qdqi_arena_free(&j.arena);
     return code;

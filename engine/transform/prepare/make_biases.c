@@ -7,7 +7,7 @@
  * stay float are left out of the result (stages/scale/correct.c).
  */
 #include "config.h"
-#include "transform/prepare/make_biases.h"
+#include "transform/prepare/prepare.h"
 
 #include "graph/edit/edit.h"
 #include "ground/base/map.h"
@@ -101,19 +101,16 @@ make_bias(struct making *m, size_t i, struct qdq_error *err)
 }
 
 static enum qdq_code
-make_biases(struct making *m, struct qdqi_preparing *p, struct qdq_model **ret,
-            struct qdq_error *err)
+make_biases(struct making *m, struct qdq_model **ret, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &m->model->graph;
-    struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < graph->n_nodes && !code; i++)
         if (!graph->scopes[graph->nodes[i].scope].is_opaque)
             code = make_bias(m, i, err);
-    if (code || !m->any || (code = qdqi_edit_finish(m->edit, &edited.proto, err)))
+    if (code || !m->any)
         return code;
-    edited.bulks = qdqi_edit_bulks(m->edit);
-    if (!(code = qdqi_model_derive(p->model, &edited, &m->arena, ret, err)))
+    if (!(code = qdqi_edit_derive(m->edit, &m->arena, ret, err)))
         (*ret)->made_biases = m->made;
     return code;
 }
@@ -132,7 +129,7 @@ qdqi_step_make_biases(struct qdqi_preparing *p, struct qdq_model **ret,
     m.edit = m.arena ? qdqi_edit_new(p->model, m.arena) : NULL;
     m.made = m.arena ? qdqi_map_new(m.arena) : NULL;
     enum qdq_code code =
-        m.edit && m.made ? make_biases(&m, p, ret, err) : qdqi_no_memory(err);
+        m.edit && m.made ? make_biases(&m, ret, err) : qdqi_no_memory(err);
     qdqi_arena_free(&m.arena);
     return code;
 }

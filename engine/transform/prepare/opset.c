@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "transform/prepare/opset.h"
+#include "transform/prepare/prepare.h"
 
 #include "plan/placement/formats.h"
 #include "transform/prepare/convert_opset.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "transform/prepare/fold.h"
-#include "transform/prepare/join_gates.h"
-#include "transform/prepare/make_biases.h"
-#include "transform/prepare/opset.h"
-#include "transform/prepare/remove_pairs.h"
+#include "transform/prepare/prepare.h"
+
+#include "files/model/model.h"
 
 /* The steps in the order in which they run. NULL ends the table. */
-static const qdqi_step steps[] = {
+static qdqi_step *const steps[] = {
     qdqi_step_inline,
     qdqi_step_remove_pairs,
     qdqi_step_opset,
@@ -20,7 +18,7 @@ static const qdqi_step steps[] = {
 /* Runs a step. A derived model owns the model that it was derived from, except for
    the source. */
 static enum qdq_code
-run_step(struct qdqi_preparing *p, qdqi_step step, struct qdq_model **current,
+run_step(struct qdqi_preparing *p, qdqi_step *step, struct qdq_model **current,
          struct qdq_error *err)
 {
     struct qdq_model *made = NULL;

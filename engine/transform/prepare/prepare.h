@@ -5,7 +5,7 @@
 #define QDQI_TRANSFORM_PREPARE_PREPARE_H
 
 #include "ground/base/warnings.h"
-#include "files/model/derive.h"
+#include "files/model/write.h"
 #include "qdq/prepare.h"
 
 struct qdqi_preparing {
@@ -17,11 +17,31 @@ struct qdqi_preparing {
 
 /* A step derives *ret from p->model with qdqi_model_derive(); *ret stays NULL where
    nothing has to change. Warnings for the user go to p->warnings. */
-typedef enum qdq_code (*qdqi_step)(struct qdqi_preparing *p, struct qdq_model **ret,
-                                   struct qdq_error *err);
+typedef enum qdq_code qdqi_step(struct qdqi_preparing *p, struct qdq_model **ret,
+                                struct qdq_error *err);
 
 /* inline.c: replaces the calls of local functions by their nodes. */
-enum qdq_code qdqi_step_inline(struct qdqi_preparing *p, struct qdq_model **ret,
-                               struct qdq_error *err) QDQ_MUST_CHECK;
+qdqi_step qdqi_step_inline;
+
+/*
+ * remove_pairs.c: connects the readers of a Q/DQ pair's output to the pair's input. Integers
+ * behind a lone DequantizeLinear become the floats that it computes. Nodes that form no such
+ * pair, or whose constants cannot be read, stay.
+ */
+qdqi_step qdqi_step_remove_pairs;
+
+/* opset.c: converts the model to the opset that the spec's formats need. */
+qdqi_step qdqi_step_opset;
+
+/* fold.c: folds a BatchNormalization, or the Add of a bias, into the layer with a weight in
+   front of it. */
+qdqi_step qdqi_step_fold;
+
+/* make_biases.c: gives a bias of zeros to layers that have none, for bias correction. */
+qdqi_step qdqi_step_make_biases;
+
+/* join_gates.c: computes weights of LSTM which the file has in parts, if the runtime is to
+   quantize activations. Changes no name of a node. */
+qdqi_step qdqi_step_join_gates;
 
 #endif

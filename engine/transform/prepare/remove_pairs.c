@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "transform/prepare/remove_pairs.h"
+#include "transform/prepare/prepare.h"
 
+#include "numbers/arithmetic/both.h"
 #include "files/model/constant.h"
 #include "graph/edit/edit.h"
 
@@ -118,9 +119,8 @@ dequantized(const struct stripping *s, const struct stored *d)
     for (size_t i = 0; to && i < d->x.n; i++) {
         size_t channel = i / d->inner % d->channels;
         int64_t zero = d->zero.n ? integer_at(&d->zero, channel) : 0;
-        float scale;
-        memcpy(&scale, d->scale.bytes + channel * sizeof scale, sizeof scale);
-        to[i] = (float)(integer_at(&d->x, i) - zero) * scale;
+        to[i] = (float)(integer_at(&d->x, i) - zero) *
+                qdqi_float_at(d->scale.bytes, channel);
     }
     return to;
 }
@@ -227,7 +227,6 @@ qdqi_step_remove_pairs(struct qdqi_preparing *p, struct qdq_model **ret,
 {
     struct stripping s = {.model = p->model};
     size_t n = p->model->graph.n_nodes;
-    struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     if (p->spec->existing_qdq != QDQ_EXISTING_STRIP)
         return QDQ_OK;
@@ -246,11 +245,8 @@ qdqi_step_remove_pairs(struct qdqi_preparing *p, struct qdq_model **ret,
         goto out;
     }
     strip(&s);
-    if ((code = warn_left_pairs(p, &s, err)) || s.n == 0 ||
-        (code = qdqi_edit_finish(s.edit, &edited.proto, err)))
-        goto out;
-    edited.bulks = qdqi_edit_bulks(s.edit);
-    code = qdqi_model_derive(p->model, &edited, &s.arena, ret, err);
+    if (!(code = warn_left_pairs(p, &s, err)) && s.n > 0)
+        code = qdqi_edit_derive(s.edit, &s.arena, ret, err);
 out:
     qdqi_arena_free(&s.arena);
     return code;

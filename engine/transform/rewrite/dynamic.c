@@ -118,17 +118,6 @@ store_gates(struct qdqi_pairs *p, size_t row)
     return made->integers ? made : NULL;
 }
 
-static bool
-is_imported(const struct qdq_model *model, const char *domain)
-{
-    for (size_t i = 0; i < model->proto->n_opset_import; i++) {
-        const char *has = model->proto->opset_import[i]->domain;
-        if (has && strcmp(has, domain) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Makes an LSTM one that quantizes its input and its state in each step. It stays as it is
    where one of its weights stays float. */
 static enum qdq_code
@@ -167,7 +156,9 @@ qdqi_quantize_lstms(struct qdqi_pairs *p, struct qdq_error *err)
         code = quantize_lstm(p, layer, err);
         any = true;
     }
-    if (any && !is_imported(p->source, QDQI_MS_DOMAIN))
+    const Onnx__ModelProto *model = p->source->proto;
+    if (any &&
+        !qdqi_import_of(model->opset_import, model->n_opset_import, QDQI_MS_DOMAIN))
         qdqi_edit_import(p->edit, QDQI_MS_DOMAIN, 1);
     return code;
 }

@@ -4,7 +4,7 @@
 
 #include "transform/rewrite/dynamic.h"
 #include "files/model/constant.h"
-#include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/both.h"
 #include "graph/weights/blocks.h"
 #include "graph/weights/integers.h"
 #include "graph/edit/edit.h"
@@ -91,7 +91,7 @@ add_scales(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *nam
     if (!(halves = qdqi_arena_array(p->arena, params->n, sizeof *halves)))
         return false;
     for (size_t i = 0; i < params->n; i++)
-        halves[i] = qdqi_half_bits(params->scales[i]);
+        halves[i] = qdqi_half_narrowed(params->scales[i]);
     return add_each(p, q, name, QDQI_FLOAT16,
                     (struct content){halves, NULL, params->n * sizeof *halves});
 }
@@ -533,8 +533,5 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
-    code = qdqi_edit_finish(p.edit, &ret->proto, err);
-    ret->bulks = qdqi_edit_bulks(p.edit);
-    ret->origins = qdqi_edit_origins(p.edit);
-    return code;
+    return qdqi_edit_result(p.edit, ret, err);
 }

@@ -62,17 +62,6 @@ add_sinks(const struct qdq_model *source, struct qdqi_edit *e, struct sink *sink
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
 }
 
-static bool
-imports(const struct qdq_model *source, const char *domain)
-{
-    const Onnx__ModelProto *m = source->proto;
-    for (size_t i = 0; i < m->n_opset_import; i++)
-        if (m->opset_import[i]->domain &&
-            strcmp(m->opset_import[i]->domain, domain) == 0)
-            return true;
-    return false;
-}
-
 enum qdq_code
 qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
                       const bool *wanted, const size_t *blocked,
@@ -92,7 +81,8 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
     for (size_t i = 0; i < n; i++)
         sinks[n_sinks++] = (struct sink){inputs[i], QDQI_MOMENT, i, false};
     add_sinks(source, e, sinks, n_sinks);
-    if (blocked && !imports(source, QDQI_RUNTIME_DOMAIN))
+    if (blocked && !qdqi_import_of(source->proto->opset_import,
+                                   source->proto->n_opset_import, QDQI_RUNTIME_DOMAIN))
         qdqi_edit_import(e, QDQI_RUNTIME_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
 }

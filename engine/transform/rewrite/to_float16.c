@@ -8,8 +8,10 @@
 #include "config.h"
 #include "transform/rewrite/to_float16.h"
 
+#include "numbers/arithmetic/both.h"
 #include "numbers/arithmetic/float16.h"
 #include "graph/weights/float16_data.h"
+#include "transform/prepare/nodes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +50,7 @@ struct conversion {
     struct qdqi_map *names;       /* all names in use */
     struct qdqi_map *values;      /* name -> struct value */
     enum kind *kinds;             /* by node of `from` */
-    Onnx__NodeProto **nodes;
-    size_t n, cap;
+    struct qdqi_nodes nodes;
     struct qdqi_bulk *bulks; /* has room for one more per constant */
     size_t n_bulks;
 };
@@ -57,10 +58,7 @@ struct conversion {
 static void *
 copy_of(struct conversion *cv, const void *from, size_t n, size_t size)
 {
-    void *copy = qdqi_arena_array(cv->arena, n, size);
-    if (copy && n)
-        memcpy(copy, from, n * size);
-    return copy;
+    return qdqi_arena_copy(cv->arena, from, n, size);
 }
 
 static struct value *
@@ -113,15 +111,8 @@ add_value(struct conversion *cv, const char *name)
 static bool
 is_made(const struct conversion *cv, const Onnx__TensorProto *t)
 {
-    for (size_t i = 0; i < t->base.n_unknown_fields; i++) {
-        const ProtobufCMessageUnknownField *f = &t->base.unknown_fields[i];
-        int64_t index = f->tag == QDQI_BULK_FIELD
-                            ? qdqi_bulk_index(f->data, f->len, cv->edited->bulks.n)
-                            : -1;
-        if (index >= 0 && cv->edited->bulks.rows[index].made)
-            return true;
-    }
-    return false;
+    int64_t index = qdqi_tensor_bulk(t, cv->edited->bulks.n);
+    return index >= 0 && cv->edited->bulks.rows[index].made;
 }
 
 static bool
@@ -289,12 +280,9 @@ is_exact(const struct conversion *cv, const struct value *scale)
     struct qdqi_constant c;
     if (!scale->constant || !read_floats(cv, scale->constant, &c))
         return false;
-    for (size_t i = 0; i < c.n; i++) {
-        float x;
-        memcpy(&x, c.bytes + i * sizeof x, sizeof x);
-        if (!qdqi_float16_has(cv->chosen->dtype, x))
+    for (size_t i = 0; i < c.n; i++)
+        if (!qdqi_float16_has(cv->chosen->dtype, qdqi_float_at(c.bytes, i)))
             return false;
-    }
     return true;
 }
 
@@ -392,26 +380,15 @@ converted(struct conversion *cv, const Onnx__TensorProto *from)
 {
     struct qdqi_constant c;
     Onnx__TensorProto *t = copy_of(cv, from, 1, sizeof *from);
-    size_t n = from->base.n_unknown_fields, kept = 0;
-    ProtobufCMessageUnknownField *fields =
-        qdqi_arena_array(cv->arena, n + 1, sizeof *fields);
-    uint8_t *reference = qdqi_arena_alloc(cv->arena, QDQI_BULK_REFERENCE);
-    if (!t || !fields || !reference || !read_floats(cv, from, &c))
+    if (!t || !read_floats(cv, from, &c) ||
+        !qdqi_tensor_refer(cv->arena, t, cv->n_bulks))
         return NULL;
     const struct qdqi_made *made =
         qdqi_float16_data_new(cv->arena, cv->chosen->dtype, &c);
     if (!made)
         return NULL;
-    for (size_t i = 0; i < n; i++)
-        if (from->base.unknown_fields[i].tag != QDQI_BULK_FIELD)
-            fields[kept++] = from->base.unknown_fields[i];
-    size_t len = qdqi_bulk_reference(reference, cv->n_bulks);
     cv->bulks[cv->n_bulks++] = (struct qdqi_bulk){
         .size = c.n * sizeof(uint16_t), .field = RAW_DATA, .made = made};
-    fields[kept++] = (ProtobufCMessageUnknownField){
-        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT, len, reference};
-    t->base.unknown_fields = fields;
-    t->base.n_unknown_fields = kept;
     t->data_type = (int32_t)cv->chosen->dtype;
     t->n_float_data = 0;
     t->has_raw_data = 0;
@@ -465,57 +442,16 @@ lower_constant(struct conversion *cv, Onnx__NodeProto *node, struct value *v)
 
 /* --- converting the nodes ------------------------------------------------ */
 
-static bool
-append(struct conversion *cv, Onnx__NodeProto *node)
-{
-    if (cv->n == cv->cap) {
-        size_t cap = cv->cap ? cv->cap * 2 : 256;
-        Onnx__NodeProto **rows = qdqi_arena_array(cv->arena, cap, sizeof *rows);
-        if (!rows)
-            return false;
-        if (cv->n)
-            memcpy(rows, cv->nodes, cv->n * sizeof *rows);
-        cv->nodes = rows;
-        cv->cap = cap;
-    }
-    cv->nodes[cv->n++] = node;
-    return true;
-}
-
-static Onnx__AttributeProto *
-type_attribute(struct conversion *cv, enum qdqi_dtype dtype)
-{
-    Onnx__AttributeProto *a = qdqi_arena_alloc(cv->arena, sizeof *a);
-    if (!a)
-        return NULL;
-    onnx__attribute_proto__init(a);
-    a->name = (char *)(uintptr_t) "to";
-    qdqi_attribute_set_int(a, (int64_t)dtype);
-    return a;
-}
-
 /* Adds a Cast from one name to another. */
 static bool
 add_cast(struct conversion *cv, const char *from, const char *to, enum qdqi_dtype dtype)
 {
-    Onnx__NodeProto *node = qdqi_arena_alloc(cv->arena, sizeof *node);
-    char **ends = qdqi_arena_array(cv->arena, 2, sizeof *ends);
-    Onnx__AttributeProto **all = qdqi_arena_array(cv->arena, 1, sizeof *all);
     const char *name = to ? new_name(cv, to, "_Cast") : NULL;
-    if (!node || !ends || !all || !name || !(all[0] = type_attribute(cv, dtype)))
+    Onnx__NodeProto *node =
+        name ? qdqi_node_new(cv->arena, "Cast", name, &from, 1, to) : NULL;
+    if (!node || !qdqi_node_add_int(cv->arena, node, "to", (int64_t)dtype))
         return false;
-    onnx__node_proto__init(node);
-    ends[0] = (char *)(uintptr_t)from;
-    ends[1] = (char *)(uintptr_t)to;
-    node->op_type = (char *)(uintptr_t) "Cast";
-    node->name = (char *)(uintptr_t)name;
-    node->input = &ends[0];
-    node->n_input = 1;
-    node->output = &ends[1];
-    node->n_output = 1;
-    node->attribute = all;
-    node->n_attribute = 1;
-    return append(cv, node);
+    return qdqi_nodes_add(&cv->nodes, cv->arena, node);
 }
 
 /* Returns the name of the tensor in that form. Adds a Cast if the form does not
@@ -596,7 +532,8 @@ walk_node(struct conversion *cv, size_t i)
         (becomes_float16(v) && !lower_constant(cv, node, v)) ||
         (cv->kinds[i] == FLOAT16 && !rename_outputs(cv, node)))
         return false;
-    return append(cv, node) && restore_outputs(cv, from, node);
+    return qdqi_nodes_add(&cv->nodes, cv->arena, node) &&
+           restore_outputs(cv, from, node);
 }
 
 /* --- types of tensors ---------------------------------------------------- */
@@ -662,8 +599,8 @@ convert_nodes(struct conversion *cv, Onnx__GraphProto *graph)
     for (size_t i = 0; i < cv->from->n_node; i++)
         if (!walk_node(cv, i))
             return false;
-    graph->node = cv->nodes;
-    graph->n_node = cv->n;
+    graph->node = cv->nodes.rows;
+    graph->n_node = cv->nodes.n;
     return correct_infos(cv, graph) && !qdqi_arena_exhausted(cv->arena);
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "transform/rewrite/twin.h"
 
+#include "files/model/constant.h"
 #include "transform/rewrite/insert.h"
 
 #include <string.h>
@@ -36,10 +37,7 @@ alloc(struct joining *j, size_t n, size_t size)
 static void *
 copy_of(struct joining *j, const void *message, size_t size)
 {
-    void *copy = alloc(j, 1, size);
-    if (copy)
-        memcpy(copy, message, size);
-    return copy;
+    return qdqi_arena_copy(j->arena, message, 1, size);
 }
 
 /* --- names ---------------------------------------------------------------- */
@@ -108,32 +106,13 @@ names_of(struct joining *j, const struct scope *scope, char **names, size_t n)
 
 /* --- copies of the quantized half ---------------------------------------- */
 
-/* Changes the index of the tensor's bulk data, which are behind the float half's. */
-static void
-shift_bulk(struct joining *j, Onnx__TensorProto *t)
-{
-    size_t n = t->base.n_unknown_fields;
-    ProtobufCMessageUnknownField *fields = alloc(j, n, sizeof *fields);
-    for (size_t i = 0; fields && i < n; i++) {
-        fields[i] = t->base.unknown_fields[i];
-        if (fields[i].tag != QDQI_BULK_FIELD)
-            continue;
-        int64_t index = qdqi_bulk_index(fields[i].data, fields[i].len, j->q->bulks.n);
-        uint8_t *reference = alloc(j, QDQI_BULK_REFERENCE, 1);
-        if (index < 0 || !reference)
-            continue;
-        fields[i].data = reference;
-        fields[i].len = qdqi_bulk_reference(reference, j->f->bulks.n + (size_t)index);
-    }
-    t->base.unknown_fields = fields;
-}
-
 static Onnx__TensorProto *
 copy_tensor(struct joining *j, const Onnx__TensorProto *t)
 {
     Onnx__TensorProto *copy = t ? copy_of(j, t, sizeof *copy) : NULL;
-    if (copy && copy->base.n_unknown_fields > 0)
-        shift_bulk(j, copy);
+    int64_t index = copy ? qdqi_tensor_bulk(copy, j->q->bulks.n) : -1;
+    if (index >= 0) /* those of the quantized half are behind the float half's */
+        qdqi_tensor_refer(j->arena, copy, j->f->bulks.n + (size_t)index);
     return copy;
 }
 
@@ -251,23 +230,6 @@ with_room(struct joining *j, const void *rows, size_t n, size_t more)
     return all;
 }
 
-/* Keeps the inputs that are not constants in both halves: a value for a constant is
-   never fed. */
-static void
-join_inputs(struct joining *j)
-{
-    const Onnx__GraphProto *g = j->f->proto->graph;
-    size_t n = 0;
-    j->graph->input = alloc(j, g->n_input, sizeof *g->input);
-    for (size_t i = 0; j->graph->input && i < g->n_input; i++) {
-        const struct qdqi_tensor *t =
-            qdqi_map_get(j->f->graph.tensors, g->input[i]->name);
-        if (!t->constant)
-            j->graph->input[n++] = g->input[i];
-    }
-    j->graph->n_input = n;
-}
-
 static void
 join_initializers(struct joining *j)
 {
@@ -300,38 +262,12 @@ join_values(struct joining *j)
     j->graph->n_value_info = n;
 }
 
-static Onnx__NodeProto *
-make_node(struct joining *j, const char *op, size_t n_inputs, char *a, char *b)
-{
-    Onnx__NodeProto *node = alloc(j, 1, sizeof *node);
-    char **inputs = alloc(j, n_inputs, sizeof *inputs);
-    if (!node || !inputs)
-        return NULL;
-    onnx__node_proto__init(node);
-    node->op_type = (char *)(uintptr_t)op;
-    inputs[0] = a;
-    if (n_inputs > 1)
-        inputs[1] = b;
-    node->input = inputs;
-    node->n_input = n_inputs;
-    return node;
-}
-
 /* Makes the node one of our operators with that slot. */
 static void
 set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
 {
-    Onnx__AttributeProto *a = alloc(j, 1, sizeof *a);
-    Onnx__AttributeProto **all = alloc(j, 1, sizeof *all);
-    if (!node || !a || !all)
-        return;
-    onnx__attribute_proto__init(a);
-    a->name = (char *)(uintptr_t) "slot";
-    qdqi_attribute_set_int(a, (int64_t)slot);
-    all[0] = a;
-    node->attribute = all;
-    node->n_attribute = 1;
-    node->domain = (char *)(uintptr_t)QDQI_DOMAIN;
+    if (node && qdqi_node_add_int(j->arena, node, "slot", (int64_t)slot))
+        node->domain = (char *)(uintptr_t)QDQI_DOMAIN;
 }
 
 /*
@@ -351,16 +287,15 @@ static void
 add_output(struct joining *j, const Onnx__ValueInfoProto *v, char *tensor, size_t i)
 {
     Onnx__ValueInfoProto *value = copy_of(j, v, sizeof *value);
+    char *name = fresh_name(j, tensor, "_output");
     Onnx__NodeProto *node =
-        make_node(j, can_pass(v) ? QDQI_PASS : "Identity", 1, tensor, NULL);
-    char **output = alloc(j, 1, sizeof *output);
-    if (!value || !node || !output)
+        qdqi_node_new(j->arena, can_pass(v) ? QDQI_PASS : "Identity", NULL,
+                      (const char *const[]){tensor}, 1, name);
+    if (!value || !node)
         return;
     if (can_pass(v))
         set_slot(j, node, 0);
-    output[0] = value->name = fresh_name(j, tensor, "_output");
-    node->output = output;
-    node->n_output = 1;
+    value->name = name;
     j->graph->node[j->graph->n_node++] = node;
     j->graph->output[i] = value;
 }
@@ -391,8 +326,9 @@ join_nodes(struct joining *j, const char *const *tensors, size_t n)
     join_outputs(j);
     for (size_t i = n; i-- > 0;) {
         char *name = (char *)(uintptr_t)tensors[i];
+        const char *const both[] = {name, name_of(j, NULL, name)};
         Onnx__NodeProto *node =
-            make_node(j, QDQI_COMPARE, 2, name, name_of(j, NULL, name));
+            qdqi_node_new(j->arena, QDQI_COMPARE, NULL, both, 2, NULL);
         set_slot(j, node, i);
         j->graph->node[j->graph->n_node++] = node;
     }
@@ -520,7 +456,8 @@ qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
     model->opset_import = quantized->proto->opset_import;
     model->n_opset_import = quantized->proto->n_opset_import;
     rename_all(&j);
-    join_inputs(&j);
+    /* a value for a constant is never fed */
+    qdqi_drop_constant_inputs(f, arena, j.graph);
     join_initializers(&j);
     join_values(&j);
     join_nodes(&j, tensors, n);

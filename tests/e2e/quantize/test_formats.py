@@ -30,7 +30,9 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("formats")
     (folder / "config.h").touch()
     (folder / "both.c").write_text(
-        '#include "numbers/arithmetic/both.h"\n'
+        '#include "grid.h"\n'
+        "void apply(const struct qdqi_grid *g, int type, const void *in, void *out)"
+        "{ grid_apply(g, (enum qdqi_dtype)type, in, out); }\n"
         "void widen(const uint16_t *h, float *x, size_t n)"
         "{ for (size_t i = 0; i < n; i++) x[i] = qdqi_half_widened(h[i]); }\n"
         "void narrow(const float *x, uint16_t *h, size_t n)"
@@ -39,7 +41,7 @@ def library(tmp_path_factory):
     subprocess.run(
         ["cc", "-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic",
          "-fno-trapping-math", "-shared", "-fPIC", "-include", "stddef.h",
-         f"-I{folder}", f"-I{ROOT}/engine", f"-I{ROOT}/engine/include",
+         f"-I{folder}", f"-I{ROOT}/engine", f"-I{ROOT}/engine/include", f"-I{ROOT}/tests/unit",
          ROOT / "engine/numbers/arithmetic/format.c", folder / "both.c", "-o", folder / "formats.so"],
         check=True)
     return ctypes.CDLL(str(folder / "formats.so"))
@@ -58,7 +60,7 @@ def ours(library, name, x, scales, zero_points=None, axis=None):
     points = None if zero_points is None else np.atleast_1d(np.int32(zero_points))
     grid = Grid(FORMATS[name].number, outer, channels, x.size // (outer * channels),
                 scales.ctypes.data, 0 if points is None else points.ctypes.data)
-    library.qdqi_grid_apply(ctypes.byref(grid), FLOAT16 if x.dtype == np.float16
+    library.apply(ctypes.byref(grid), FLOAT16 if x.dtype == np.float16
                             else FLOAT32, address(x), address(y))
     return y
 

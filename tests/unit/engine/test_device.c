@@ -74,8 +74,9 @@ START_TEST(devices_are_described)
     ck_assert_int_eq(qdqi_cuda_device(cuda, 3)->major, 12);
     static const bool usable[] = {true, false, true, true};
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(qdqi_cuda_usable(cuda, i), usable[i]);
-    ck_assert(!qdqi_cuda_usable(cuda, -1) && !qdqi_cuda_usable(cuda, 4));
+        ck_assert_int_eq(qdqi_cuda_use(cuda, i, NULL) != QDQ_NO_DEVICE, usable[i]);
+    ck_assert_int_eq(qdqi_cuda_use(cuda, -1, NULL), QDQ_NO_DEVICE);
+    ck_assert_int_eq(qdqi_cuda_use(cuda, 4, NULL), QDQ_NO_DEVICE);
     qdqi_cuda_close(&cuda);
     ck_assert_ptr_null(cuda);
 }

@@ -186,7 +186,7 @@ stored(const struct qdq_model *m, const struct qdqi_node *node, size_t input, si
     if (input >= node->proto->n_input || !node->inputs[input])
         return 0;
     ck_assert_int_eq(qdqi_constant_read(m, node->inputs[input], &c, NULL), QDQ_OK);
-    return qdqi_element(c.bytes, c.n == 1 ? 0 : i);
+    return qdqi_float_at(c.bytes, c.n == 1 ? 0 : i);
 }
 
 static const int64_t *
@@ -504,7 +504,7 @@ weight_of(const struct qdq_model *m, const char *name, size_t i)
     const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, name);
     struct qdqi_constant c;
     ck_assert_int_eq(qdqi_constant_read(m, t, &c, NULL), QDQ_OK);
-    return qdqi_element(c.bytes, i);
+    return qdqi_float_at(c.bytes, i);
 }
 
 START_TEST(dead_channels_stay)

@@ -10,6 +10,7 @@
 #include "stages/evaluate/metrics.h"
 #include "numbers/arithmetic/fake.h"
 #include "numbers/arithmetic/half.h"
+#include "grid.h"
 #include "unit.h"
 
 #include <math.h>
@@ -158,7 +159,7 @@ START_TEST(int8_is_what_fake_quantizers_make)
                                 .inner = INNER};
     const struct qdqi_grid g = {QDQI_TO_INT8, 1, CHANNELS, INNER, scales, NULL};
     qdqi_fake_quantize(&f, in, fake, 0, N_NUMBERS);
-    qdqi_grid_apply(&g, QDQI_FLOAT32, in, grid);
+    grid_apply(&g, QDQI_FLOAT32, in, grid);
     ck_assert_mem_eq(grid, fake, sizeof fake);
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include "numbers/arithmetic/format.h"
 #include "graph/weights/scales.h"
 #include "unit.h"
+#include "weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -154,7 +155,7 @@ START_TEST(a_search_finds_what_all_candidates_find)
                                   (const uint8_t *)x, NULL};
         struct qdqi_params p = {.format = format, .axis = 0, .block = n};
         struct qdqi_arena *arena = qdqi_arena_new();
-        ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+        ck_assert_int_eq(weight_params(&w, "w", arena, &p, NULL), 0);
         struct found want = find(x, (size_t)n, &p, QDQI_FLOAT32);
         ck_assert_int_eq(qdqi_weight_narrow(&w, &p, NULL), 0);
         ck_assert_mem_eq(&p.scales[0], &want.scale, sizeof want.scale);
@@ -175,7 +176,7 @@ alone(const struct qdqi_constant *w, const struct qdqi_params *of, size_t at, si
         memcpy(&x[i], w->bytes + (at + i * step) * sizeof *x, sizeof *x);
     struct qdqi_constant one = {QDQI_FLOAT32, 1, &dim, n, (const uint8_t *)x, NULL};
     struct qdqi_params p = {.format = of->format, .axis = 0, .block = dim};
-    ck_assert_int_eq(qdqi_weight_params(&one, "w", arena, &p, NULL), 0);
+    ck_assert_int_eq(weight_params(&one, "w", arena, &p, NULL), 0);
     ck_assert_int_eq(qdqi_weight_narrow(&one, &p, NULL), 0);
     *ret_zero_point = qdqi_zero_point(&p, 0);
     return p.scales[0];
@@ -206,7 +207,7 @@ START_TEST(columns_are_as_if_they_were_alone)
         struct qdqi_params p = {
             .format = formats[f], .axis = 1, .block = shapes[_i].block};
         struct qdqi_arena *arena = qdqi_arena_new();
-        ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+        ck_assert_int_eq(weight_params(&w, "w", arena, &p, NULL), 0);
         ck_assert_int_eq(qdqi_weight_narrow(&w, &p, NULL), 0);
         ck_assert_uint_eq(p.n, outer * n_blocks * columns);
         for (size_t i = 0; i < p.n; i++) {
@@ -248,7 +249,7 @@ START_TEST(blocks_of_zeros_get_the_median)
         }
     struct qdqi_params p = {.format = QDQI_TO_INT4, .axis = 0, .block = BLOCK};
     struct qdqi_arena *arena = qdqi_arena_new();
-    ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+    ck_assert_int_eq(weight_params(&w, "w", arena, &p, NULL), 0);
     ck_assert_float_eq(p.scales[dead], all[n / 2] / 7);
     qdqi_arena_free(&arena);
 }

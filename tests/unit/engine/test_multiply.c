@@ -190,7 +190,7 @@ element(const struct qdq_model *m, const struct qdqi_tensor *t, size_t i)
     struct qdqi_constant c;
     ck_assert_int_eq(qdqi_constant_read(m, t, &c, NULL), QDQ_OK);
     ck_assert_uint_lt(i, c.n);
-    return qdqi_element(c.bytes, i);
+    return qdqi_float_at(c.bytes, i);
 }
 
 /* --- tests ---------------------------------------------------------------- */

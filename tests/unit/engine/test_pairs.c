@@ -6,6 +6,7 @@
 #include "graph/weights/pairs.h"
 #include "graph/weights/scales.h"
 #include "unit.h"
+#include "weights.h"
 
 #include <math.h>
 #include <string.h>
@@ -141,7 +142,7 @@ make(const struct shape *s, struct made *m)
                                   .bytes = (const uint8_t *)m->x,
                                   .strides = s->is_turned ? m->memory : NULL};
     m->p = (struct qdqi_params){.format = QDQI_TO_INT8, .axis = s->outputs};
-    ck_assert_int_eq(qdqi_weight_params(&m->w, "w", m->arena, &m->p, NULL), 0);
+    ck_assert_int_eq(weight_params(&m->w, "w", m->arena, &m->p, NULL), 0);
 }
 
 /* Rounds to the nearest integers. */
@@ -228,7 +229,7 @@ START_TEST(a_weight_that_repeats_one_element_is_halved)
                                     (const uint8_t *)&x, strides};
     struct qdqi_params p = {.format = QDQI_TO_INT8, .axis = 0};
     struct qdqi_arena *arena = qdqi_arena_new();
-    ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+    ck_assert_int_eq(weight_params(&w, "w", arena, &p, NULL), 0);
     qdqi_pairs_widen(&w, 1, &p);
     for (size_t i = 0; i < p.n; i++)
         ck_assert_int_eq((int)lrintf(x / p.scales[i]), -64);

@@ -15,6 +15,7 @@
 #include "numbers/arithmetic/noise.h"
 #include "numbers/arithmetic/simd.h"
 #include "unit.h"
+#include "weights.h"
 #include "graph/weights/approximate.h"
 #include "graph/weights/integers.h"
 #include "graph/weights/scales.h"
@@ -221,7 +222,7 @@ block_scales(const void *elements, size_t n, struct result *ret)
                                     .bytes = elements};
     struct qdqi_params p = {.format = QDQI_TO_INT4, .axis = 0, .block = 8};
     if (w.n > 0) {
-        ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, &err), QDQ_OK);
+        ck_assert_int_eq(weight_params(&w, "w", arena, &p, &err), QDQ_OK);
         ck_assert_uint_eq(p.n, w.n / 8);
         memcpy(ret->bytes, p.scales, p.n * sizeof *p.scales);
     }
