@@ -28,8 +28,8 @@ store_file(struct client *client, const char *collection, const char *path, int 
     if (has)
         return true;
     if (fstat(fd, &st) != 0 || st.st_size == 0)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
-                               st.st_size == 0 ? "the file is empty" : strerror(errno));
+        return api_fail(problem, API_IO, "%s: %s", path,
+                        st.st_size == 0 ? "the file is empty" : strerror(errno));
     if (!is_blob)
         snprintf(place, sizeof place, "/v1/%s", collection);
     snprintf(label, sizeof label, "upload");

@@ -19,8 +19,7 @@ enum { MAX_SPEC = 16 * 1024 * 1024 };
 static bool
 io_problem(struct api_problem *problem, const char *path, int error)
 {
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
-                           strerror(error));
+    return api_fail(problem, API_IO, "%s: %s", path, strerror(error));
 }
 
 bool
@@ -33,8 +32,7 @@ file_open(const char *path, int *ret, struct api_problem *problem)
         return io_problem(problem, path, errno);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s: not a regular file", path);
+        return api_fail(problem, API_IO, "%s: not a regular file", path);
     }
     *ret = fd;
     return true;
@@ -157,8 +155,8 @@ read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
     free(text);
     if (ferror(from))
         return io_problem(problem, path, errno);
-    return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                           "%s: a spec of more than %d bytes", path, MAX_SPEC);
+    return api_fail(problem, API_LIMIT_EXCEEDED, "%s: a spec of more than %d bytes",
+                    path, MAX_SPEC);
 }
 
 bool
@@ -281,13 +279,12 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
     struct stat st;
     struct output output = OUTPUT_NONE;
     if (strcmp(path, "-") == 0)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "nothing is written to standard output: name a file "
-                               "(./- where its name is to be -)");
+        return api_fail(problem, API_IO,
+                        "nothing is written to standard output: name a file (./- where "
+                        "its name is to be -)");
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s: not a regular file, so it is not overwritten",
-                               path);
+        return api_fail(problem, API_IO,
+                        "%s: not a regular file, so it is not overwritten", path);
     output.path = strdup(path);
     if (!output.path || asprintf(&output.temporary, "%s.tmp.XXXXXX", path) < 0) {
         output.temporary = NULL;

@@ -77,9 +77,9 @@ read_report(const char *path, char **ret, size_t *ret_len, struct api_problem *p
     free(text);
     if (ok && !text)
         return api_problem_no_memory(problem);
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                           "%s: cannot be read as a report of at most %d bytes", path,
-                           MAX_REPORT);
+    return api_fail(problem, API_IO,
+                    "%s: cannot be read as a report of at most %d bytes", path,
+                    MAX_REPORT);
 }
 
 /* Returns the report's path with the ending .html in the place of .json, if it has that. The
@@ -107,9 +107,9 @@ command_report(const struct options *options, struct api_problem *problem)
     bool ok = path || api_problem_no_memory(problem);
     ok = ok && read_report(options->model, &text, &len, problem);
     if (ok && !api_is_report(text, len))
-        ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
-                             "%s: not a report; qdq quantize --report FILE writes one",
-                             options->model);
+        ok = api_fail(problem, API_INVALID_JSON,
+                      "%s: not a report; qdq quantize --report FILE writes one",
+                      options->model);
     ok = ok && output_open(path, &out, problem) &&
          (strcmp(report_form(path), "text/markdown") == 0
               ? write_markdown(text, len, &out, problem)

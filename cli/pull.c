@@ -48,8 +48,7 @@ role_name(enum qdqr_role role)
 static bool
 io_problem(const char *path, struct api_problem *problem)
 {
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
-                           strerror(errno));
+    return api_fail(problem, API_IO, "%s: %s", path, strerror(errno));
 }
 
 /* Makes the folders of a path below `from` bytes of it. */
@@ -108,8 +107,7 @@ open_part(struct pull *pull, size_t i, struct api_problem *problem)
     if (part->fd < 0)
         return io_problem(part->path, problem);
     return flock(part->fd, LOCK_EX | LOCK_NB) == 0 ||
-           api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                           "%s: another pull is writing it", part->path);
+           api_fail(problem, API_IO, "%s: another pull is writing it", part->path);
 }
 
 /* Renames the parts into place, the model last. */

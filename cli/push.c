@@ -76,9 +76,8 @@ find_model(struct push *push, struct api_problem *problem)
             push->model = push->options->files[i];
             n++;
         }
-    return n == 1 ||
-           api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "%zu files *.onnx are given, and one is needed", n);
+    return n == 1 || api_fail(problem, API_BAD_REQUEST,
+                              "%zu files *.onnx are given, and one is needed", n);
 }
 
 static bool
@@ -92,15 +91,13 @@ open_files(struct push *push, struct api_problem *problem)
         file->name = name_of(push, path, file->role);
         for (size_t k = 0; k < i; k++)
             if (strcmp(push->files[k].name, file->name) == 0)
-                return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                       "%s: two files have the name %s", path,
-                                       file->name);
+                return api_fail(problem, API_BAD_REQUEST,
+                                "%s: two files have the name %s", path, file->name);
         if (!file_open(path, &file->fd, problem) ||
             !digest_file(file->fd, path, push->digests[i], problem))
             return false;
         if (fstat(file->fd, &st) != 0)
-            return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s",
-                                   path, strerror(errno));
+            return api_fail(problem, API_IO, "%s: %s", path, strerror(errno));
         file->size = st.st_size;
         file->digest = push->digests[i];
     }
@@ -122,8 +119,8 @@ read_report(struct push *push, struct api_problem *problem)
     if (!text)
         return api_problem_no_memory(problem);
     bool ok = pread(push->files[i].fd, text, len, 0) == (ssize_t)len ||
-              api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                              "%s: cannot be read in full", push->options->files[i]);
+              api_fail(problem, API_IO, "%s: cannot be read in full",
+                       push->options->files[i]);
     ok = ok &&
          qdqr_metrics_of_report(text, len, &push->metrics, &push->n_metrics, problem);
     free(text);
@@ -136,8 +133,7 @@ parse_tags(struct push *push, struct api_problem *problem)
     for (size_t i = 0; i < push->options->n_tags; i++) {
         const char *tag = push->options->tags[i], *equals = strchr(tag, '=');
         if (!equals || equals == tag)
-            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                   "--tag %s: not KEY=VALUE", tag);
+            return api_fail(problem, API_BAD_REQUEST, "--tag %s: not KEY=VALUE", tag);
         push->tag_names[i] = strndup(tag, (size_t)(equals - tag));
         if (!push->tag_names[i])
             return api_problem_no_memory(problem);

@@ -85,8 +85,8 @@ open_observations(struct quantization *q, const char *path, struct api_problem *
     ssize_t n = pread(fd, begin, NAME, 0);
     bool ok = n == 0 || (n == NAME && memcmp(begin, magic, NAME) == 0);
     if (!ok)
-        api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                        "%s holds no observations, so it is not overwritten", path);
+        api_fail(problem, API_IO, "%s holds no observations, so it is not overwritten",
+                 path);
     ok = ok && output_copy(&q->observed, fd, problem);
     close(fd);
     return ok;
@@ -110,12 +110,12 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     char *path;
     if (asprintf(&path, "%s.data", out) < 0)
         return api_problem_no_memory(problem);
-    bool ok = is_input(q, path)
-                  ? api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                    "%s is the model's own external data, so it is not "
-                                    "overwritten",
-                                    path)
-                  : output_open(path, &q->data, problem);
+    bool ok =
+        is_input(q, path)
+            ? api_fail(problem, API_IO,
+                       "%s is the model's own external data, so it is not overwritten",
+                       path)
+            : output_open(path, &q->data, problem);
     free(path);
     if (ok) {
         const char *slash = strrchr(q->data.path, '/');
@@ -133,11 +133,10 @@ check_inputs(const struct quantization *q, const struct options *options,
                                    options->observations};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         if (written[i] && is_input(q, written[i]))
-            return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                   "%s is %s, so it is not overwritten", written[i],
-                                   file_is(q->model, written[i])
-                                       ? "the model itself"
-                                       : "the model's own external data");
+            return api_fail(
+                problem, API_IO, "%s is %s, so it is not overwritten", written[i],
+                file_is(q->model, written[i]) ? "the model itself"
+                                              : "the model's own external data");
     return true;
 }
 

@@ -39,8 +39,8 @@ open_outputs(struct remote_quantization *q, const struct options *options,
         close(model);
     }
     if (is_own)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s is the model itself, so it is not overwritten", out);
+        return api_fail(problem, API_IO,
+                        "%s is the model itself, so it is not overwritten", out);
     return check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            (!options->report ||
             output_open(options->report, &q->report_out, problem)) &&
@@ -83,8 +83,8 @@ wait_for_end(struct remote_quantization *q, struct api_problem *problem)
     bool ok = client_wait(&q->client, id, &q->ended, problem) &&
               (api_document_job(q->ended, &q->job) || api_problem_no_memory(problem));
     if (ok && !q->job.id)
-        ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
-                             "job %s: its last event is no job", id);
+        ok =
+            api_fail(problem, API_INVALID_JSON, "job %s: its last event is no job", id);
     free(id);
     return ok;
 }
@@ -119,8 +119,7 @@ write_result(struct remote_quantization *q, const char *out,
     bool succeeded = q->job.state == API_JOB_SUCCEEDED;
     bool has_report = succeeded || q->job.error.code == API_ACCURACY;
     if (!succeeded && !q->job.error.set)
-        api_problem_set(&q->job.error, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                        "the job was cancelled");
+        api_fail(&q->job.error, API_CANCELLED, "the job was cancelled");
     if (has_report && !fetch_reports(q, problem))
         return false;
     const struct qdq_report *report =

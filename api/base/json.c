@@ -309,8 +309,8 @@ api_json_load(const char *text, size_t len, enum api_code duplicate,
         size_t position = error.position < 0 ? 0 : (size_t)error.position;
         char where[sizeof problem->where];
         pointer_at(text, position < len ? position : len, where, sizeof where);
-        api_problem_set(problem, duplicate, QDQ_AT_POINTER, where,
-                        "the member %s stands there twice", where);
+        api_fail_at(problem, duplicate, where, "the member %s stands there twice",
+                    where);
     } else {
         api_json_set_broken(&error, problem);
     }

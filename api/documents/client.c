@@ -123,9 +123,8 @@ api_object_check(const char *text, size_t len, struct api_problem *problem)
     if (!json) {
         api_json_set_broken(&error, problem);
     } else if (!ok) {
-        api_problem_set(problem, API_INVALID_SPEC, QDQ_AT_NOTHING, NULL,
-                        "the spec is to be an object, not %s",
-                        api_json_type_name(json));
+        api_fail(problem, API_INVALID_SPEC, "the spec is to be an object, not %s",
+                 api_json_type_name(json));
     }
     json_decref(json);
     return ok;
@@ -193,8 +192,7 @@ api_problem_decode(const char *text, size_t len, long status,
     json_t *json = text ? json_loadb(text, len, 0, NULL) : NULL;
     enum api_code code = code_of_status(status);
     if (!decode_problem(json, status, problem))
-        api_problem_set(problem, code, QDQ_AT_NOTHING, NULL, "%s (status %ld)",
-                        api_problem_meaning(code), status);
+        api_fail(problem, code, "%s (status %ld)", api_problem_meaning(code), status);
     json_decref(json);
 }
 

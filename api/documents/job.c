@@ -276,9 +276,8 @@ bad_member(struct api_problem *problem, const char *name, const char *wanted,
 {
     char where[256] = "";
     api_json_pointer_add(where, sizeof where, name);
-    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                           "%s is to be %s, not %s", name, wanted,
-                           api_json_type_name(value));
+    return api_fail_at(problem, API_BAD_REQUEST, where, "%s is to be %s, not %s", name,
+                       wanted, api_json_type_name(value));
 }
 
 /* Checks that `labels`, whose pointer is `base`, is an object of strings. */
@@ -288,21 +287,21 @@ check_labels(json_t *labels, const char *base, struct api_problem *problem)
     const char *key;
     json_t *value;
     if (!json_is_object(labels))
-        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, base,
-                               "labels are to be an object of strings, not %s",
-                               api_json_type_name(labels));
+        return api_fail_at(problem, API_BAD_REQUEST, base,
+                           "labels are to be an object of strings, not %s",
+                           api_json_type_name(labels));
     if (json_object_size(labels) > API_MAX_LABELS)
-        return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, base,
-                               "a job has at most %d labels, not %zu", API_MAX_LABELS,
-                               json_object_size(labels));
+        return api_fail_at(problem, API_LIMIT_EXCEEDED, base,
+                           "a job has at most %d labels, not %zu", API_MAX_LABELS,
+                           json_object_size(labels));
     json_object_foreach (labels, key, value) {
         char where[256];
         snprintf(where, sizeof where, "%s", base);
         api_json_pointer_add(where, sizeof where, key);
         if (!json_is_string(value))
-            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                                   "the label \"%s\" is to be a string, not %s", key,
-                                   api_json_type_name(value));
+            return api_fail_at(problem, API_BAD_REQUEST, where,
+                               "the label \"%s\" is to be a string, not %s", key,
+                               api_json_type_name(value));
     }
     return true;
 }
@@ -312,9 +311,9 @@ static bool
 check_labels_size(size_t len, const char *base, struct api_problem *problem)
 {
     return len <= API_MAX_LABELS_TEXT ||
-           api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, base,
-                           "the labels of a job have at most %d bytes as JSON, not %zu",
-                           API_MAX_LABELS_TEXT, len);
+           api_fail_at(problem, API_LIMIT_EXCEEDED, base,
+                       "the labels of a job have at most %d bytes as JSON, not %zu",
+                       API_MAX_LABELS_TEXT, len);
 }
 
 bool
@@ -481,10 +480,10 @@ refuse_evaluation(struct api_job_request *request, const char *name, json_t *val
 {
     (void)request;
     (void)value;
-    return api_problem_set(problem, API_UNSUPPORTED, QDQ_AT_POINTER, "/evaluation",
-                           "this version has no %s data of its own: evaluation uses "
-                           "the calibration data",
-                           name);
+    return api_fail_at(
+        problem, API_UNSUPPORTED, "/evaluation",
+        "this version has no %s data of its own: evaluation uses the calibration data",
+        name);
 }
 
 static const struct {
@@ -507,8 +506,8 @@ parse_member(struct api_job_request *request, const char *name, json_t *value,
                    members[i].take(request, name, value, problem);
     char where[256] = "";
     api_json_pointer_add(where, sizeof where, name);
-    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                           "a job has no member \"%s\"", name);
+    return api_fail_at(problem, API_BAD_REQUEST, where, "a job has no member \"%s\"",
+                       name);
 }
 
 /* Turns the pointer of a duplicate member inside the spec into one from the spec's
@@ -522,8 +521,8 @@ move_pointer_to_spec(struct api_problem *problem)
         strncmp(problem->where, spec, sizeof spec - 1) != 0)
         return;
     struct api_problem inner = {0};
-    api_problem_set(&inner, API_INVALID_SPEC, QDQ_AT_POINTER, problem->where + len,
-                    "the member %s stands there twice", problem->where + len);
+    api_fail_at(&inner, API_INVALID_SPEC, problem->where + len,
+                "the member %s stands there twice", problem->where + len);
     *problem = inner;
 }
 
@@ -542,8 +541,8 @@ api_job_request_decode(const char *text, size_t len, struct api_job_request *ret
         goto out;
     }
     if (!json_is_object(json)) {
-        api_problem_set(&first, API_BAD_REQUEST, QDQ_AT_POINTER, "",
-                        "a job is to be an object, not %s", api_json_type_name(json));
+        api_fail_at(&first, API_BAD_REQUEST, "", "a job is to be an object, not %s",
+                    api_json_type_name(json));
         goto out;
     }
     json_object_foreach (json, name, value)

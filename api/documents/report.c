@@ -487,12 +487,12 @@ api_report_accepted(const struct qdq_report *report, struct api_problem *problem
     if (n > 1)
         snprintf(more, sizeof more, "; %zu more missed", n - 1);
     if (missed->why)
-        return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
-                               "%s has no %s (%s), and %s %.9g is asked for%s", what,
-                               missed->figure, missed->why, side, missed->bound, more);
-    return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
-                           "%s has %s %.9g, and %s %.9g is asked for%s", what,
-                           missed->figure, missed->value, side, missed->bound, more);
+        return api_fail_at(problem, API_ACCURACY, where,
+                           "%s has no %s (%s), and %s %.9g is asked for%s", what,
+                           missed->figure, missed->why, side, missed->bound, more);
+    return api_fail_at(problem, API_ACCURACY, where,
+                       "%s has %s %.9g, and %s %.9g is asked for%s", what,
+                       missed->figure, missed->value, side, missed->bound, more);
 }
 
 static json_t *

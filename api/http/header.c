@@ -274,9 +274,9 @@ api_header_digest(const char *text, char ret[API_HEADER_ID],
         bool ours = strcspn(at, "=;, \t") == name_len && !strncmp(at, field, name_len);
         if (ours && (strncmp(at, field, sizeof field - 1) != 0 ||
                      !parse_digest(at + sizeof field - 1, ret)))
-            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                   "the header Repr-Digest has no sha-256 of 32 bytes "
-                                   "in base64 between colons");
+            return api_fail(problem, API_BAD_REQUEST,
+                            "the header Repr-Digest has no sha-256 of 32 bytes in "
+                            "base64 between colons");
         at = end;
     }
     return true;

@@ -12,8 +12,8 @@
 static bool
 bad_range(struct decoder *d, const char *where, const char *tensor, const char *text)
 {
-    return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                           "the range of \"%.128s\" %s", tensor, text);
+    return api_fail_at(d->problem, API_INVALID_SPEC, where,
+                       "the range of \"%.128s\" %s", tensor, text);
 }
 
 static bool
@@ -51,13 +51,13 @@ decode_tensor(struct decoder *d, const char *where, json_t *tensor)
     json_t *value;
     const char *name = json_string_value(json_object_get(tensor, "name"));
     if (!name)
-        return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                               "a range in a list is to be an object with name, min "
-                               "and max");
+        return api_fail_at(
+            d->problem, API_INVALID_SPEC, where,
+            "a range in a list is to be an object with name, min and max");
     json_object_foreach (tensor, key, value)
         if (!is_tensor_member(key))
-            return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                                   "a range in a list has no member \"%.64s\"", key);
+            return api_fail_at(d->problem, API_INVALID_SPEC, where,
+                               "a range in a list has no member \"%.64s\"", key);
     return decode_range(d, where, name, json_object_get(tensor, "min"),
                         json_object_get(tensor, "max"));
 }

@@ -126,10 +126,10 @@ unknown_member(struct decoder *d, const char *base, const char *key)
     const char *nearest = qdq_nearest_word(key, name_at, &known);
     snprintf(where, sizeof where, "%s%s", d->at, base);
     api_json_pointer_add(where, sizeof where, key);
-    return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                           nearest ? "unknown member \"%.64s\"; did you mean \"%s\"?"
-                                   : "unknown member \"%.64s\"; known are %s",
-                           key, nearest ? nearest : all);
+    return api_fail_at(d->problem, API_INVALID_SPEC, where,
+                       nearest ? "unknown member \"%.64s\"; did you mean \"%s\"?"
+                               : "unknown member \"%.64s\"; known are %s",
+                       key, nearest ? nearest : all);
 }
 
 static unsigned

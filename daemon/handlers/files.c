@@ -160,9 +160,9 @@ read_wanted(const struct request *request, const char *tag, uint64_t size,
         ret->ranged =
             api_header_range(request_header(request, "Range"), size, &ret->range);
     return ret->ranged != API_RANGE_NONE ||
-           api_problem_set(p, API_RANGE_NOT_SATISFIABLE, QDQ_AT_NOTHING, NULL,
-                           "the range begins beyond the %llu bytes that are there",
-                           (unsigned long long)size);
+           api_fail(p, API_RANGE_NOT_SATISFIABLE,
+                    "the range begins beyond the %llu bytes that are there",
+                    (unsigned long long)size);
 }
 
 void
@@ -193,8 +193,7 @@ open_bundle(const struct request *request, bool is_whole,
     size_t n = 0;
     bool ok = files->n > 0 && files->n <= sizeof packed / sizeof *packed;
     if (!ok) /* the model was deleted meanwhile */
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "there is no such model");
+        return api_fail(p, API_NOT_FOUND, "there is no such model");
     for (; ok && n < files->n; n += ok) {
         const struct store_model_file *file = &files->items[n];
         packed[n] = (struct bundle_file){.path = file->path, .size = file->size};

@@ -60,8 +60,7 @@ handle_readyz(struct request *request)
 {
     struct api_problem problem = {0};
     if (jobs_is_draining(request->service->jobs)) {
-        api_problem_set(&problem, API_DRAINING, QDQ_AT_NOTHING, NULL,
-                        "the daemon is stopping");
+        api_fail(&problem, API_DRAINING, "the daemon is stopping");
         reply_problem(request, &problem);
         return;
     }
@@ -73,14 +72,14 @@ handle_readyz(struct request *request)
         return;
     }
     if (pool_is_failing(request->service->pool)) {
-        api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                        "one worker process after the other ends unexpectedly");
+        api_fail(&problem, API_UNAVAILABLE,
+                 "one worker process after the other ends unexpectedly");
         reply_problem(request, &problem);
         return;
     }
     if (!tenants_have_blobs(request->service->tenants)) {
-        api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                        "the bucket of stored files (blobs.url) does not answer");
+        api_fail(&problem, API_UNAVAILABLE,
+                 "the bucket of stored files (blobs.url) does not answer");
         reply_problem(request, &problem);
         return;
     }

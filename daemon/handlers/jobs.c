@@ -57,8 +57,8 @@ static bool
 check_spec_size(size_t len, struct api_problem *p)
 {
     return len <= MESSAGE_MAX_SPEC ||
-           api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
-                           "the spec is over the limit of %u bytes", MESSAGE_MAX_SPEC);
+           api_fail_at(p, API_TOO_LARGE, "/spec",
+                       "the spec is over the limit of %u bytes", MESSAGE_MAX_SPEC);
 }
 
 /* Reads the spec. Checks all of it that can be checked without the model, and that
@@ -69,8 +69,7 @@ read_spec(struct body *body, struct asked_spec *ret, struct api_problem *p)
     const char *text = body->job.spec;
     size_t len = text ? strlen(text) : 0;
     if (!body->files[BODY_MODEL] && !body->job.model && !body->job.model_place.ref)
-        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
-                               "the request has no model");
+        return api_fail_at(p, API_MISSING_PART, "/model", "the request has no model");
     if (!check_spec_size(len, p) || !api_spec_decode(text, len, &ret->decoded, p))
         return false;
     ret->effective = api_spec_encode(api_spec_get(ret->decoded));
@@ -93,8 +92,8 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
         return true;
     }
     if (problem.code == API_NOT_FOUND)
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_POINTER, inputs[i].member,
-                               "nothing is stored under %.80s", id);
+        return api_fail_at(p, API_NOT_FOUND, inputs[i].member,
+                           "nothing is stored under %.80s", id);
     *p = problem;
     return false;
 }
@@ -378,9 +377,8 @@ refuse_places(const struct api_job_request *job, struct api_problem *p)
                          : job->calibration_place.ref ? "/calibration"
                          : job->publish               ? "/publish"
                                                       : NULL;
-    return !member ||
-           api_problem_set(p, API_UNSUPPORTED, QDQ_AT_POINTER, member,
-                           "a plan fetches and publishes nothing; a job does");
+    return !member || api_fail_at(p, API_UNSUPPORTED, member,
+                                  "a plan fetches and publishes nothing; a job does");
 }
 
 void
@@ -445,13 +443,11 @@ reply_outcome(struct request *request, const struct job_view *view)
         problem = view->row.error;
         break;
     case API_JOB_CANCELLED:
-        api_problem_set(&problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                        "the job was cancelled");
+        api_fail(&problem, API_CANCELLED, "the job was cancelled");
         break;
     default:
-        api_problem_set(&problem, API_STILL_RUNNING, QDQ_AT_NOTHING, NULL,
-                        "the job %s has not ended; ask for it at its Location",
-                        view->row.id);
+        api_fail(&problem, API_STILL_RUNNING,
+                 "the job %s has not ended; ask for it at its Location", view->row.id);
     }
     reply_problem(request, &problem);
 }

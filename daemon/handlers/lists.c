@@ -57,8 +57,8 @@ read_cursor(const struct request *request, struct asked *asked, struct api_probl
         return true;
     if (!parse_cursor_number(&text, &filter->time) ||
         !parse_cursor_number(&text, &asked->seq) || (*text && !tenant_is_name(text)))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's cursor is none of a list of all tenants");
+        return api_fail(p, API_BAD_REQUEST,
+                        "the query's cursor is none of a list of all tenants");
     snprintf(asked->tenant, sizeof asked->tenant, "%s", text);
     return true;
 }
@@ -78,12 +78,10 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     if (state)
         filter->state = api_job_state_parse(state);
     if (state && filter->state == API_N_JOB_STATES)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's state is not a state of jobs");
+        return api_fail(p, API_BAD_REQUEST, "the query's state is not a state of jobs");
     filter->label = label;
     return !label || strchr(label, ':') ||
-           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "the query's label is not KEY:VALUE");
+           api_fail(p, API_BAD_REQUEST, "the query's label is not KEY:VALUE");
 }
 
 /* --- a page of jobs ------------------------------------------------------- */

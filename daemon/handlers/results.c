@@ -36,11 +36,10 @@ check_succeeded(const struct job_view *view, struct api_problem *p)
             p->code = API_FAILED;
         return false;
     case API_JOB_CANCELLED:
-        return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                               "the job was cancelled");
+        return api_fail(p, API_CANCELLED, "the job was cancelled");
     default:
-        return api_problem_set(p, API_NOT_FINISHED, QDQ_AT_NOTHING, NULL,
-                               "the job is %s", api_job_state_name(view->row.state));
+        return api_fail(p, API_NOT_FINISHED, "the job is %s",
+                        api_job_state_name(view->row.state));
     }
 }
 
@@ -85,13 +84,12 @@ open_job_document(struct request *request, const char *job, size_t member,
     const char *id = NULL;
     memcpy(&id, (const char *)&view.row + member, sizeof id);
     if (ok && !id)
-        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                             "the job ran under a version that did not keep this");
+        ok = api_fail(p, API_NOT_FOUND,
+                      "the job ran under a version that did not keep this");
     ok = ok && blob_read(library_blobs(request->service->library), id, &ret->fd, p);
     if (ok && fstat(ret->fd, &st)) {
         close(ret->fd);
-        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                             "reading what the job left");
+        ok = api_fail(p, API_IO, "reading what the job left");
     }
     if (ok) {
         ret->size = (uint64_t)st.st_size;
@@ -150,8 +148,7 @@ read_text(struct request *request, const struct job_document *document, uint64_t
     free(json);
     if (ok && !json)
         return api_problem_no_memory(p);
-    return ok ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "reading the report")
-              : false;
+    return ok ? api_fail(p, API_IO, "reading the report") : false;
 }
 
 /* Reads a report that is decoded next, and closes it. The caller frees the text. */
@@ -250,9 +247,8 @@ choose_form(const struct request *request, const struct form **ret,
     size_t chosen = api_header_choose(accept, types, N_FORMS);
     free(accept);
     *ret = chosen < N_FORMS ? &forms[chosen] : NULL;
-    return *ret ||
-           api_problem_set(p, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
-                           "a report is application/json, text/markdown or text/html");
+    return *ret || api_fail(p, API_NOT_ACCEPTABLE,
+                            "a report is application/json, text/markdown or text/html");
 }
 
 void
@@ -295,8 +291,8 @@ read_compared(struct request *request, struct api_compared ret[2], char id[JOB_I
     const char *with = request_query(request, "with");
     struct job_document document;
     if (!with || strlen(with) >= JOB_ID_SIZE)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's with is to be the id of another job");
+        return api_fail(p, API_BAD_REQUEST,
+                        "the query's with is to be the id of another job");
     snprintf(id, JOB_ID_SIZE, "%s", with);
     ret[0].id = request->match.id;
     ret[1].id = id;
@@ -321,8 +317,8 @@ handle_job_compare(struct request *request)
     size_t chosen = ok ? api_header_choose(accept, types, 2) : 0;
     free(accept);
     if (ok && chosen == 2)
-        ok = api_problem_set(&problem, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
-                             "a comparison is application/json or text/html");
+        ok = api_fail(&problem, API_NOT_ACCEPTABLE,
+                      "a comparison is application/json or text/html");
     ok = ok && read_compared(request, jobs, id, &problem);
     if (!ok)
         reply_problem(request, &problem);

@@ -15,8 +15,7 @@ handle_ui(struct request *request)
     struct api_problem problem = {0};
     char policy[POLICY_SIZE];
     if (!strcmp(request->service->settings->http_ui, "off")) {
-        api_problem_set(&problem, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                        "the page is switched off (http.ui)");
+        api_fail(&problem, API_NOT_FOUND, "the page is switched off (http.ui)");
     } else if (!api_ui_policy(policy, sizeof policy)) {
         api_problem_no_memory(&problem);
     } else {

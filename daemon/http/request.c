@@ -92,9 +92,9 @@ request_number(const struct request *request, const char *name, int64_t min,
     int64_t n = absent;
     const char *text = request_query(request, name);
     if (text && (!parse_number(text, strlen(text), &n) || n < min || n > max))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's %s is not a whole number from %lld to %lld",
-                               name, (long long)min, (long long)max);
+        return api_fail(p, API_BAD_REQUEST,
+                        "the query's %s is not a whole number from %lld to %lld", name,
+                        (long long)min, (long long)max);
     *ret = n;
     return true;
 }
@@ -135,11 +135,11 @@ request_key(const struct request *request, const char **ret, struct api_problem 
     size_t len = key ? strlen(key) : 0;
     *ret = key;
     if (key && (len == 0 || len > MAX_KEY))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "an Idempotency-Key has 1 to %d characters", MAX_KEY);
+        return api_fail(p, API_BAD_REQUEST, "an Idempotency-Key has 1 to %d characters",
+                        MAX_KEY);
     for (size_t i = 0; i < len; i++)
         if (key[i] < ' ' || key[i] > '~')
-            return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                   "an Idempotency-Key is printable ASCII");
+            return api_fail(p, API_BAD_REQUEST,
+                            "an Idempotency-Key is printable ASCII");
     return true;
 }
