@@ -258,17 +258,14 @@ follow(struct request *request, const struct hook *hook, struct api_problem *p)
 void
 handle_hook_post(struct request *request)
 {
-    struct api_problem problem = {0};
     struct remotes *remotes = tenants_remotes(request->service->tenants);
     const struct hook *hook = hooks_find(remotes, request->match.id);
     enum how how = REFUSED;
     if (!is_signed(request, hook))
-        api_fail(&problem, API_SIGNATURE_INVALID,
+        api_fail(&request->problem, API_SIGNATURE_INVALID,
                  "there is no such hook, or the message is not signed for it");
     else
-        how = follow(request, hook, &problem);
-    if (problem.set)
-        reply_problem(request, &problem);
+        how = follow(request, hook, &request->problem);
     metrics_add(request->service->metrics, &metric_messages, how, 1);
     remotes_release(&remotes);
 }

@@ -291,23 +291,20 @@ free_list(void *arg)
 void
 handle_jobs_get(struct request *request)
 {
-    struct api_problem problem = {0};
+    struct api_problem *p = &request->problem;
     struct list *list = calloc(1, sizeof *list);
-    bool ok = list ? read_asked(request, &list->asked, &problem)
-                   : api_problem_no_memory(&problem);
+    bool ok = list ? read_asked(request, &list->asked, p) : api_problem_no_memory(p);
     if (ok) {
         list->service = request->service;
         list->of_all = request->of_all;
         list->names_tenants = request_query(request, "tenant");
         list->left = list->asked.filter.limit;
-        ok = read_more(list, &problem);
+        ok = read_more(list, p);
     }
-    if (!ok) {
-        reply_problem(request, &problem);
-    } else if (list->is_over) {
+    if (ok && list->is_over) {
         reply_json(request, 200, list->text);
         list->text = NULL;
-    } else {
+    } else if (ok) {
         reply_stream(request, "application/json",
                      &(struct stream){read_list, free_list, list});
         return;
@@ -353,9 +350,8 @@ handle_tenants_get(struct request *request)
 {
     struct census census = {0};
     tenants_each(request->service->tenants, count_tenant, &census);
-    if (census.problem.set)
-        reply_problem(request, &census.problem);
-    else
+    request->problem = census.problem;
+    if (!census.problem.set)
         reply_json(request, 200, api_tenants_encode(census.list, census.n));
     free(census.list);
 }
@@ -365,13 +361,10 @@ handle_tenants_get(struct request *request)
 void
 handle_nodes_get(struct request *request)
 {
-    struct api_problem problem = {0};
     struct api_node *nodes = NULL;
     size_t n = 0;
-    if (node_list(request->service->tenants, &nodes, &n, &problem))
+    if (node_list(request->service->tenants, &nodes, &n, &request->problem))
         reply_json(request, 200, api_nodes_encode(nodes, n));
-    else
-        reply_problem(request, &problem);
     free(nodes);
 }
 
@@ -381,7 +374,6 @@ void
 handle_remotes_get(struct request *request)
 {
     const char *tenant = request->service->tenant;
-    struct api_problem problem = {0};
     struct remotes *remotes = tenants_remotes(request->service->tenants);
     char scopes[TOKEN_SCOPES];
     size_t n = 0, most = 0;
@@ -393,12 +385,7 @@ handle_remotes_get(struct request *request)
          r = remotes_next(r))
         if (remote_allows(r, tenant, scopes))
             list[n++] = (struct api_remote){r->section.name, r->kind};
-    if (list) {
-        reply_json(request, 200, api_remotes_encode(list, n));
-    } else {
-        api_problem_no_memory(&problem);
-        reply_problem(request, &problem);
-    }
+    reply_json(request, 200, list ? api_remotes_encode(list, n) : NULL);
     free(list);
     remotes_release(&remotes);
 }

@@ -60,12 +60,10 @@ run_handler(struct request *request)
     const struct settings *settings = request->service->settings;
     conn_begin(request->conn, CONN_ANSWER);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-    if (!request->problem.set)
-        (void)body_finish(&request->body, &request->problem);
-    if (request->problem.set)
-        reply_problem(request, &request->problem);
-    else
+    if (!request->problem.set && body_finish(&request->body, &request->problem))
         request->handler(request);
+    if (request->problem.set || !request->reply.status)
+        reply_problem(request, &request->problem);
     conditions_apply(request);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                               (unsigned)settings->http_timeout);
