@@ -20,7 +20,6 @@ api_libapi_la_SOURCES = \
 	api/include/api/remote.h api/documents/remote.c api/documents/publication.c api/documents/hook.c \
 	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
 	api/documents/report_recipe.c api/documents/report_recipe.h \
-	api/documents/report_stages.c api/documents/report_stages.h \
 	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/advice.h \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \

@@ -97,21 +97,19 @@ static json_t *
 encode_file(const void *items, size_t i)
 {
     const struct api_file *file = (const struct api_file *)items + i;
-    return json_pack("{s:o, s:s}", "path", api_json_text(file->path), "digest",
-                     file->digest);
+    return api_pack("path:t digest:t", file->path, file->digest);
 }
 
 char *
 api_files_encode(const struct api_file *files, size_t n)
 {
-    return api_json_dump(
-        json_pack("{s:o}", "files", api_json_list(files, n, encode_file)), 0);
+    return api_dump_list("files", files, n, encode_file);
 }
 
 char *
 api_name_label_encode(const char *name)
 {
-    return api_json_dump(json_pack("{s:o}", "name", api_json_text(name)), 0);
+    return api_json_dump(api_pack("name:t", name), 0);
 }
 
 bool

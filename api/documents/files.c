@@ -35,7 +35,7 @@ api_files_identity(const struct api_file *files, size_t n)
     for (size_t i = 0; i < n; i++)
         sorted[i] = &files[i];
     qsort(sorted, n, sizeof *sorted, compare_paths);
-    json_t *json = json_pack("{s:o}", "files", api_json_list(sorted, n, encode_file));
+    json_t *json = api_pack("files:a", sorted, n, encode_file);
     free(sorted);
     return api_json_dump(json, JSON_SORT_KEYS);
 }
@@ -96,16 +96,10 @@ api_path_normalize(char *path)
     *to = '\0';
 }
 
-static json_t *
-encode_path(const void *items, size_t i)
-{
-    return api_json_text(((const char *const *)items)[i]);
-}
-
 char *
 api_paths_encode(const char *const *paths, size_t n)
 {
-    return api_json_dump(api_json_list(paths, n, encode_path), 0);
+    return api_json_dump(api_json_list(paths, n, api_json_text_item), 0);
 }
 
 bool

@@ -11,16 +11,13 @@ static json_t *
 encode_backend(const char *name, const char *version, const char *path,
                const char *problem)
 {
-    return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "version",
-                     api_json_text(version), "path", api_json_text(path), "problem",
-                     api_json_text(problem));
+    return api_pack("name:t version:t path:t problem:t", name, version, path, problem);
 }
 
 static json_t *
 encode_device(const char *device, const char *name, const char *problem)
 {
-    return json_pack("{s:s, s:o, s:o}", "device", device, "name", api_json_text(name),
-                     "problem", api_json_text(problem));
+    return api_pack("device:t name:t problem:t", device, name, problem);
 }
 
 char *
@@ -40,19 +37,11 @@ api_gpu_encode(const struct api_gpu *gpu)
 {
     char device[24];
     snprintf(device, sizeof device, "cuda:%d", gpu->index);
-    return api_json_dump(json_pack("{s:o, s:o}", "backend",
-                                   encode_backend("cuda", NULL, gpu->module,
-                                                  gpu->cuda ? NULL : gpu->problem),
-                                   "device",
-                                   encode_device(device, gpu->name, gpu->problem)),
+    return api_json_dump(api_pack("backend:j device:j",
+                                  encode_backend("cuda", NULL, gpu->module,
+                                                 gpu->cuda ? NULL : gpu->problem),
+                                  encode_device(device, gpu->name, gpu->problem)),
                          0);
-}
-
-/* Returns a new reference to a member of an object. */
-static json_t *
-get_member(const json_t *json, const char *member)
-{
-    return json_incref(json_object_get(json, member));
 }
 
 char *
@@ -62,21 +51,20 @@ api_backends_encode(const char *runtime, const char *judge, const char *const *g
     json_t *onnxruntime = api_json_embed(runtime), *cuda = NULL;
     const char *problem = json_string_value(json_object_get(onnxruntime, "problem"));
     json_t *devices = json_pack("[o]", encode_device("cpu", NULL, problem));
+    bool ok = true;
     for (size_t i = 0; i < n; i++) {
         json_t *gpu = api_json_embed(gpus[i]);
         if (!cuda)
-            cuda = get_member(gpu, "backend");
-        if (json_array_append_new(devices, get_member(gpu, "device")) != 0) {
-            json_decref(devices);
-            devices = NULL;
-        }
+            cuda = json_incref(json_object_get(gpu, "backend"));
+        ok = json_array_append(devices, json_object_get(gpu, "device")) == 0 && ok;
         json_decref(gpu);
     }
     if (!n)
         cuda =
             encode_backend("cuda", NULL, module, "no GPU is configured (gpu.devices)");
     return api_json_dump(json_pack("{s:[o, o, o], s:o}", "backends", onnxruntime,
-                                   api_json_embed(judge), cuda, "devices", devices),
+                                   api_json_embed(judge), cuda, "devices",
+                                   api_json_if(ok, devices)),
                          0);
 }
 

@@ -61,19 +61,14 @@ decode_selector(struct decoder *d, const struct member *m, json_t *value)
 }
 
 static json_t *
-encode_name(const void *items, size_t i)
-{
-    return api_json_text(((const char *const *)items)[i]);
-}
-
-static json_t *
 encode_selector(const void *object, const struct member *m)
 {
     const struct qdq_layer_entry *entry = object;
     if (entry->by != selector_of(m))
         return json_null();
-    return entry->is_list ? api_json_list(entry->names, entry->n_names, encode_name)
-                          : api_json_text(entry->names[0]);
+    return entry->is_list
+               ? api_json_list(entry->names, entry->n_names, api_json_text_item)
+               : api_json_text(entry->names[0]);
 }
 
 /* --- quantization_index --------------------------------------------------- */
@@ -107,17 +102,11 @@ decode_index(struct decoder *d, const struct member *m, json_t *value)
 }
 
 static json_t *
-encode_input(const void *items, size_t i)
-{
-    return json_integer(((const int *)items)[i]);
-}
-
-static json_t *
 encode_index(const void *object, const struct member *m)
 {
     const struct qdq_layer_entry *entry = object;
     (void)m;
-    return entry->index ? api_json_list(entry->index, entry->n_index, encode_input)
+    return entry->index ? api_json_list(entry->index, entry->n_index, api_json_int_item)
                         : json_null();
 }
 
