@@ -120,6 +120,19 @@ api_json_list(const void *items, size_t n, api_json_item_fn item)
 }
 
 json_t *
+api_json_index(const json_t *rows, const char *member)
+{
+    json_t *index = json_object();
+    bool ok = index;
+    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        const char *text = json_string_value(json_object_get(row, member));
+        ok = !text || json_object_set(index, text, row) == 0;
+    }
+    return api_json_if(ok, index);
+}
+
+json_t *
 api_json_text_item(const void *items, size_t i)
 {
     return api_json_text(((const char *const *)items)[i]);

@@ -46,6 +46,8 @@ json_t *api_pack(const char *members, ...);
 /* Returns the object {"NAME": [...]} as api_json_dump() does. */
 char *api_dump_list(const char *name, const void *items, size_t n,
                     api_json_item_fn item);
+/* Returns the rows of an array by the text that each has in a member: {text: row}. */
+json_t *api_json_index(const json_t *rows, const char *member);
 /* Returns the JSON, or frees it and returns NULL unless `ok`. */
 json_t *api_json_if(bool ok, json_t *json);
 

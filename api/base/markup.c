@@ -11,15 +11,8 @@
 static void
 add(struct api_markup *markup, const char *piece, size_t len)
 {
-    char *grown =
-        markup->failed ? NULL : api_grow(markup->data, markup->len, len + 1, 1);
-    markup->failed = !grown;
-    if (!grown)
-        return;
-    markup->data = grown;
-    memcpy(markup->data + markup->len, piece, len);
-    markup->len += len;
-    markup->data[markup->len] = '\0';
+    markup->failed =
+        markup->failed || !api_append(&markup->data, &markup->len, piece, len);
 }
 
 void

@@ -241,16 +241,14 @@ static json_t *
 index_rows(const json_t *rows, const char *name)
 {
     json_t *index = json_object();
-    for (size_t i = 0; index && i < json_array_size(rows); i++) {
+    bool ok = index;
+    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *key = json_string_value(member(row, "name"));
         json_t *value = json_object_get(row, name);
-        if (key && json_is_number(value) && json_object_set(index, key, value) != 0) {
-            json_decref(index);
-            index = NULL;
-        }
+        ok = !key || !json_is_number(value) || json_object_set(index, key, value) == 0;
     }
-    return index;
+    return api_json_if(ok, index);
 }
 
 /* Adds "inputs 0, 1". `more` says that something stands before it. Returns whether something

@@ -3,43 +3,17 @@
    tables). */
 #include "config.h"
 #include "api/report.h"
-#include "api/grow.h"
 
 #include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/markup.h"
 
 enum { WORST_LAYERS = 10 };
 
 /* --- text ----------------------------------------------------------------- */
-
-struct text {
-    char *data;
-    size_t len;
-    bool failed; /* memory has run out, and nothing more is added */
-};
-
-static void
-add(struct text *text, const char *piece, size_t len)
-{
-    char *grown = text->failed ? NULL : api_grow(text->data, text->len, len + 1, 1);
-    text->failed = !grown;
-    if (!grown)
-        return;
-    text->data = grown;
-    memcpy(text->data + text->len, piece, len);
-    text->len += len;
-    text->data[text->len] = '\0';
-}
-
-static void
-add_plain(struct text *text, const char *piece)
-{
-    add(text, piece, strlen(piece));
-}
 
 static bool
 is_word(char c)
@@ -50,53 +24,33 @@ is_word(char c)
 /* Adds a text of a stranger in one line and one cell, escaped so that it is shown
    unchanged. A "_" within a word has no meaning in Markdown and is not escaped. */
 static void
-add_escaped(struct text *text, const char *piece)
+add_escaped(struct api_markup *text, const char *piece)
 {
     bool in_word = false;
     for (; *piece; piece++) {
         bool underscore = *piece == '_' && in_word;
         if ((unsigned char)*piece < ' ' || *piece == 0x7f) {
-            add_plain(text, " ");
+            api_markup_add(text, " ");
         } else {
             if (!underscore && strchr("\\`*_[]<>|~&", *piece))
-                add_plain(text, "\\");
-            add(text, piece, 1);
+                api_markup_add(text, "\\");
+            api_markup_format(text, "%c", *piece);
         }
         in_word = underscore || is_word(*piece);
     }
 }
 
-static void
-add_number(struct text *text, double value)
-{
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.6g", value);
-    add_plain(text, digits);
-}
-
 /* Adds a value in the form for a cell. A null or absent value is a dash. */
 static void
-add_value(struct text *text, const json_t *value)
+add_value(struct api_markup *text, const json_t *value)
 {
-    char digits[32];
-    switch (value ? json_typeof(value) : JSON_NULL) {
-    case JSON_STRING:
+    if (json_is_string(value))
         add_escaped(text, json_string_value(value));
-        break;
-    case JSON_INTEGER:
-        snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(value));
-        add_plain(text, digits);
-        break;
-    case JSON_REAL:
-        add_number(text, json_real_value(value));
-        break;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        add_plain(text, json_is_true(value) ? "yes" : "no");
-        break;
-    default:
-        add_plain(text, "-");
-    }
+    else if (value && !json_is_null(value) && !json_is_array(value) &&
+             !json_is_object(value))
+        api_markup_value(text, value);
+    else
+        api_markup_add(text, "-");
 }
 
 /* --- tables --------------------------------------------------------------- */
@@ -109,40 +63,37 @@ struct column {
 #define N_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
 
 static void
-add_title(struct text *text, const char *title)
+add_title(struct api_markup *text, const char *title)
 {
-    add_plain(text, "\n## ");
-    add_plain(text, title);
-    add_plain(text, "\n\n");
+    api_markup_format(text, "\n## %s\n\n", title);
 }
 
 static void
-begin_table(struct text *text, const struct column *columns, size_t n)
+begin_table(struct api_markup *text, const struct column *columns, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        add_plain(text, i == 0 ? "| " : " | ");
-        add_plain(text, columns[i].title);
-    }
-    add_plain(text, " |\n|");
     for (size_t i = 0; i < n; i++)
-        add_plain(text, columns[i].is_number ? " ---: |" : " --- |");
-    add_plain(text, "\n");
+        api_markup_format(text, i == 0 ? "| %s" : " | %s", columns[i].title);
+    api_markup_add(text, " |\n|");
+    for (size_t i = 0; i < n; i++)
+        api_markup_add(text, columns[i].is_number ? " ---: |" : " --- |");
+    api_markup_add(text, "\n");
 }
 
 static void
-add_row(struct text *text, const struct column *columns, size_t n, const json_t *row)
+add_row(struct api_markup *text, const struct column *columns, size_t n,
+        const json_t *row)
 {
     for (size_t i = 0; i < n; i++) {
-        add_plain(text, i == 0 ? "| " : " | ");
+        api_markup_add(text, i == 0 ? "| " : " | ");
         add_value(text, json_object_get(row, columns[i].member));
     }
-    add_plain(text, " |\n");
+    api_markup_add(text, " |\n");
 }
 
 /* Adds a chapter with a table, whose rows are those of an array. Adds nothing for an
    empty one. */
 static void
-add_table(struct text *text, const char *title, const json_t *rows,
+add_table(struct api_markup *text, const char *title, const json_t *rows,
           const struct column *columns, size_t n)
 {
     if (json_array_size(rows) == 0)
@@ -156,23 +107,21 @@ add_table(struct text *text, const char *title, const json_t *rows,
 /* --- chapters ------------------------------------------------------------- */
 
 static void
-add_fact(struct text *text, const char *name, const json_t *value)
+add_fact(struct api_markup *text, const char *name, const json_t *value)
 {
     if (!value || json_is_null(value))
         return;
-    add_plain(text, "- ");
-    add_plain(text, name);
-    add_plain(text, ": ");
+    api_markup_format(text, "- %s: ", name);
     add_value(text, value);
-    add_plain(text, "\n");
+    api_markup_add(text, "\n");
 }
 
 static void
-add_head(struct text *text, const json_t *report)
+add_head(struct api_markup *text, const json_t *report)
 {
     const json_t *model = json_object_get(report, "model");
     const json_t *calibration = json_object_get(report, "calibration");
-    add_plain(text, "# Quantization report\n\n");
+    api_markup_add(text, "# Quantization report\n\n");
     add_fact(text, "model", json_object_get(model, "name"));
     add_fact(text, "model id", json_object_get(model, "id"));
     add_fact(text, "producer", json_object_get(model, "producer"));
@@ -185,7 +134,7 @@ add_head(struct text *text, const json_t *report)
 }
 
 static void
-add_summary(struct text *text, const json_t *report)
+add_summary(struct api_markup *text, const json_t *report)
 {
     static const struct column columns[] = {
         {"layers", "layers", true},
@@ -201,12 +150,9 @@ add_summary(struct text *text, const json_t *report)
     add_title(text, "Summary");
     begin_table(text, columns, N_COLUMNS(columns));
     add_row(text, columns, N_COLUMNS(columns), summary);
-    if (before > 0 && after > 0) {
-        char line[64];
-        snprintf(line, sizeof line, "\nThe file has %.1f %% of its size.\n",
-                 100 * after / before);
-        add_plain(text, line);
-    }
+    if (before > 0 && after > 0)
+        api_markup_format(text, "\nThe file has %.1f %% of its size.\n",
+                          100 * after / before);
 }
 
 /* Compares by SQNR, ascending. Layers whose outputs are equal (null) come last. */
@@ -222,7 +168,7 @@ compare_layers(const void *a, const void *b)
 }
 
 static void
-add_worst_layers(struct text *text, const json_t *layers)
+add_worst_layers(struct api_markup *text, const json_t *layers)
 {
     static const struct column columns[] = {{"layer", "name", false},
                                             {"SQNR (dB)", "sqnr_db", true}};
@@ -247,7 +193,7 @@ add_worst_layers(struct text *text, const json_t *layers)
 /* Adds the bounds of `accept`. Reports of earlier versions list only those that were
    missed. */
 static void
-add_gates(struct text *text, const json_t *report)
+add_gates(struct api_markup *text, const json_t *report)
 {
     static const struct column gates[] = {
         {"output", "output", false}, {"bound", "name", false},
@@ -270,7 +216,7 @@ add_gates(struct text *text, const json_t *report)
 }
 
 static void
-add_evaluation(struct text *text, const json_t *report)
+add_evaluation(struct api_markup *text, const json_t *report)
 {
     static const struct column outputs[] = {
         {"output", "name", false},
@@ -293,9 +239,9 @@ add_evaluation(struct text *text, const json_t *report)
               json_object_get(json_object_get(evaluation, "deployed"), "outputs"),
               outputs, N_COLUMNS(outputs));
     if (json_is_integer(samples)) {
-        add_plain(text, "\nFloat against quantized, on this many samples: ");
+        api_markup_add(text, "\nFloat against quantized, on this many samples: ");
         add_value(text, samples);
-        add_plain(text, ". No SQNR: both are equal.\n");
+        api_markup_add(text, ". No SQNR: both are equal.\n");
     }
     add_table(text, "Not judged", json_object_get(evaluation, "not_judged"), unjudged,
               N_COLUMNS(unjudged));
@@ -304,7 +250,7 @@ add_evaluation(struct text *text, const json_t *report)
 
 /* Adds a row for each model. */
 static void
-add_profile(struct text *text, const json_t *report)
+add_profile(struct api_markup *text, const json_t *report)
 {
     static const struct column columns[] = {
         {"median (ms)", "p50_ms", true},
@@ -326,11 +272,11 @@ add_profile(struct text *text, const json_t *report)
     if (json_is_object(own)) {
         add_fact(text, "precision that the runtime would choose",
                  json_object_get(own, "precision"));
-        add_plain(text,
-                  "\nThe float model, the float model with that precision, then the "
+        api_markup_add(
+            text, "\nThe float model, the float model with that precision, then the "
                   "quantized model:\n\n");
     } else {
-        add_plain(text, "\nThe float model, then the quantized model:\n\n");
+        api_markup_add(text, "\nThe float model, then the quantized model:\n\n");
     }
     begin_table(text, columns, N_COLUMNS(columns));
     add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "float"));
@@ -342,7 +288,7 @@ add_profile(struct text *text, const json_t *report)
 }
 
 static void
-add_what_ifs(struct text *text, const json_t *report)
+add_what_ifs(struct api_markup *text, const json_t *report)
 {
     static const struct column costs[] = {
         {"layer", "name", false},
@@ -362,7 +308,7 @@ add_what_ifs(struct text *text, const json_t *report)
 }
 
 static void
-add_tensors(struct text *text, const json_t *report)
+add_tensors(struct api_markup *text, const json_t *report)
 {
     static const struct column tensors[] = {
         {"tensor", "name", false},   {"min", "min", true},
@@ -385,7 +331,7 @@ add_tensors(struct text *text, const json_t *report)
 }
 
 static void
-add_timings(struct text *text, json_t *report)
+add_timings(struct api_markup *text, json_t *report)
 {
     static const struct column columns[] = {{"stage", NULL, false},
                                             {"seconds", NULL, true}};
@@ -397,16 +343,16 @@ add_timings(struct text *text, json_t *report)
     add_title(text, "Timings");
     begin_table(text, columns, N_COLUMNS(columns));
     json_object_foreach (timings, stage, seconds) {
-        add_plain(text, "| ");
+        api_markup_add(text, "| ");
         add_escaped(text, stage);
-        add_plain(text, " | ");
+        api_markup_add(text, " | ");
         add_value(text, seconds);
-        add_plain(text, " |\n");
+        api_markup_add(text, " |\n");
     }
 }
 
 static void
-add_stages(struct text *text, json_t *report)
+add_stages(struct api_markup *text, json_t *report)
 {
     static const struct column columns[] = {
         {"stage", "name", false},           {"seconds", "seconds", true},
@@ -418,7 +364,7 @@ add_stages(struct text *text, json_t *report)
 }
 
 static void
-add_report(struct text *text, json_t *report)
+add_report(struct api_markup *text, json_t *report)
 {
     static const struct column warnings[] = {
         {"code", "code", false},
@@ -440,7 +386,7 @@ add_report(struct text *text, json_t *report)
 char *
 api_report_markdown(const char *json, size_t len)
 {
-    struct text text = {0};
+    struct api_markup text = {0};
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     json_t *report = plain ? json_loadb(json, len, 0, NULL) : NULL;
     if (report) {

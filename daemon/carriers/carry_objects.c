@@ -33,15 +33,9 @@ list_page(struct qdqr_bucket *bucket, const struct message *request, struct word
                                &objects, &now, p) &&
               ((words_add(ret, token) && words_add_number(ret, now)) ||
                api_problem_no_memory(p));
-    if (ok && objects.len) {
-        char *text = api_grow(ret->text, ret->len, objects.len, 1);
-        ok = text || api_problem_no_memory(p);
-        if (ok) {
-            memcpy(text + ret->len, objects.text, objects.len);
-            ret->text = text;
-            ret->len += objects.len;
-        }
-    }
+    ok = ok && (api_append(&ret->text, &ret->len, objects.text ? objects.text : "",
+                           objects.len) ||
+                api_problem_no_memory(p));
     words_fini(&objects);
     return ok;
 }

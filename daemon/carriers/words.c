@@ -11,14 +11,7 @@
 bool
 words_add(struct words *words, const char *word)
 {
-    size_t size = strlen(word) + 1;
-    char *grown = api_grow(words->text, words->len, size, 1);
-    if (!grown)
-        return false;
-    memcpy(grown + words->len, word, size);
-    words->text = grown;
-    words->len += size;
-    return true;
+    return api_append(&words->text, &words->len, word, strlen(word) + 1);
 }
 
 bool

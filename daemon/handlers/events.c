@@ -147,13 +147,7 @@ wait_for_change(struct events *events, int socket)
         events->changed = fds[0].revents;
         return !fds[1].revents;
     }
-    char *grown = api_grow(events->text, 0, sizeof comment, 1);
-    if (!grown)
-        return false;
-    memcpy(grown, comment, sizeof comment);
-    events->text = grown;
-    events->len = sizeof comment - 1;
-    return true;
+    return api_append(&events->text, &events->len, comment, sizeof comment - 1);
 }
 
 static ssize_t

@@ -179,14 +179,8 @@ struct list {
 static bool
 append(struct list *list, const char *text, struct api_problem *p)
 {
-    size_t len = strlen(text);
-    char *grown = api_grow(list->text, list->len, len + 1, 1);
-    if (!grown)
-        return api_problem_no_memory(p);
-    list->text = grown;
-    memcpy(list->text + list->len, text, len + 1);
-    list->len += len;
-    return true;
+    return api_append(&list->text, &list->len, text, strlen(text)) ||
+           api_problem_no_memory(p);
 }
 
 static bool

@@ -41,17 +41,9 @@ join_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *va
     (void)kind;
     if (strcasecmp(name, list->name) != 0)
         return MHD_YES;
-    size_t len = strlen(value);
-    char *grown = api_grow(list->text, list->len, len + 2, 1);
-    list->full = !grown;
-    if (!grown)
-        return MHD_NO;
-    if (list->len)
-        grown[list->len++] = ',';
-    memcpy(grown + list->len, value, len + 1);
-    list->text = grown;
-    list->len += len;
-    return MHD_YES;
+    list->full = (list->len && !api_append(&list->text, &list->len, ",", 1)) ||
+                 !api_append(&list->text, &list->len, value, strlen(value));
+    return list->full ? MHD_NO : MHD_YES;
 }
 
 bool
