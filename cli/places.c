@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "places.h"
+#include "commands.h"
 
 #include <libgen.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
  */
 #include "config.h"
 #include "commands.h"
+#include "api/files.h"
 #include "files.h"
 #include "remotes.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +29,6 @@ struct push {
     size_t n_metrics;
 };
 
-static bool
-has_ending(const char *path, const char *ending)
-{
-    size_t len = strlen(path), n = strlen(ending);
-    return len > n && strcmp(path + len - n, ending) == 0;
-}
-
-static const char *
-base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Returns the role of a file: reports are pages and JSON with that word in the name. */
 static enum qdqr_role
 role_of(const char *path)
@@ -52,7 +38,7 @@ role_of(const char *path)
     if (has_ending(path, ".html"))
         return QDQR_REPORT;
     if (has_ending(path, ".json"))
-        return strstr(base_name(path), "spec") ? QDQR_SPEC : QDQR_REPORT;
+        return strstr(api_path_base(path), "spec") ? QDQR_SPEC : QDQR_REPORT;
     return QDQR_DATA;
 }
 
@@ -61,10 +47,10 @@ role_of(const char *path)
 static const char *
 name_of(const struct push *push, const char *path, enum qdqr_role role)
 {
-    size_t folder = (size_t)(base_name(push->model) - push->model);
+    size_t folder = (size_t)(api_path_base(push->model) - push->model);
     bool is_below = role == QDQR_DATA && strncmp(path, push->model, folder) == 0 &&
                     path[folder] != '/' && !strstr(path + folder, "..");
-    return is_below ? path + folder : base_name(path);
+    return is_below ? path + folder : api_path_base(path);
 }
 
 static bool
@@ -97,7 +83,7 @@ open_files(struct push *push, struct api_problem *problem)
             !digest_file(file->fd, path, push->digests[i], problem))
             return false;
         if (fstat(file->fd, &st) != 0)
-            return api_fail(problem, API_IO, "%s: %s", path, strerror(errno));
+            return file_fail(path, problem);
         file->size = st.st_size;
         file->digest = push->digests[i];
     }

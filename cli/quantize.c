@@ -9,12 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/files.h"
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
 #include "late_id.h"
-#include "page.h"
-#include "places.h"
 #include "print.h"
 #include "progress.h"
 
@@ -117,10 +116,8 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
                        path)
             : output_open(path, &q->data, problem);
     free(path);
-    if (ok) {
-        const char *slash = strrchr(q->data.path, '/');
-        q->data_name = slash ? slash + 1 : q->data.path;
-    }
+    if (ok)
+        q->data_name = api_path_base(q->data.path);
     return ok;
 }
 
@@ -148,9 +145,8 @@ open_outputs(struct quantization *q, const struct options *options, const char *
     return check_inputs(q, options, out, problem) &&
            check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            open_data(q, out, problem) &&
-           (!options->report ||
-            output_open(options->report, &q->report_out, problem)) &&
-           (!options->html || output_open(options->html, &q->html, problem)) &&
+           output_open(options->report, &q->report_out, problem) &&
+           output_open(options->html, &q->html, problem) &&
            (!options->observations ||
             open_observations(q, options->observations, problem));
 }
@@ -245,11 +241,11 @@ write_report(struct quantization *q, bool accepted, struct api_problem *problem)
     char *text = api_report_encode(q->report);
     if (!text)
         return api_problem_no_memory(problem);
-    bool ok = q->report_out.fd < 0 || (output_write(&q->report_out, text, problem) &&
-                                       output_write(&q->report_out, "\n", problem));
-    ok = ok && (!accepted || sync_model(q, problem)) &&
-         (q->report_out.fd < 0 || output_commit(&q->report_out, problem)) &&
-         (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
+    bool ok = output_write(&q->report_out, text, problem) &&
+              output_write(&q->report_out, "\n", problem) &&
+              (!accepted || sync_model(q, problem)) &&
+              output_commit(&q->report_out, problem) &&
+              (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
     free(text);
     return ok;
 }
@@ -303,11 +299,10 @@ command_quantize(const struct options *options, struct api_problem *problem)
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE};
-    char *own_out = options->out ? NULL : quantized_path(options->model);
+    char *own_out =
+        options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");
     const char *out = options->out ? options->out : own_out;
-    bool ok = out != NULL;
-    if (!ok)
-        api_problem_no_memory(problem);
+    bool ok = out || api_problem_no_memory(problem);
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.executor, &q.engine, problem) &&
