@@ -32,4 +32,11 @@ void api_markup_value(struct api_markup *markup, const json_t *value);
 /* Adds a count of bytes with its unit: "1.28 MB". */
 void api_markup_bytes(struct api_markup *markup, double bytes);
 
+/*
+ * Returns the text that `add` makes of the JSON, in the locale "C"; the caller frees it. Takes the
+ * JSON, which may be NULL. Returns NULL then, and when out of memory.
+ */
+char *api_markup_render(json_t *json,
+                        void (*add)(struct api_markup *markup, json_t *json));
+
 #endif

@@ -108,11 +108,10 @@ html_begin_table(struct api_markup *page, const char *label,
                       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
                       "aria-label=\"%s\">\n<table%s>\n<thead><tr>",
                       label, filter ? " data-filter" : "");
-    for (size_t i = 0; i < n; i++) {
-        bool number = columns[i].kind == HTML_NUMBER || columns[i].kind == HTML_BAR;
+    for (size_t i = 0; i < n; i++)
         api_markup_format(page, "<th scope=\"col\"%s>%s</th>",
-                          number ? " class=\"n\"" : "", columns[i].title);
-    }
+                          html_is_number(columns[i].kind) ? " class=\"n\"" : "",
+                          columns[i].title);
     api_markup_add(page, "</tr></thead>\n<tbody>\n");
 }
 

@@ -165,8 +165,8 @@ html_ranges(struct api_markup *page, const json_t *report)
               "itself."
             : "The report has no histograms: the ranges were given, or nothing "
               "asked for histograms.");
-    html_begin_table(page, "Ranges", columns,
-                     HTML_COLUMNS(columns) - (has ? 0 : OF_HISTOGRAMS), true);
+    html_begin_table(page, "Ranges", HTML_COLUMNS(columns) - (has ? 0 : OF_HISTOGRAMS),
+                     true);
     for (size_t i = 0; i < json_array_size(tensors); i++)
         add_tensor(page, json_array_get(tensors, i), axis, histograms);
     html_end_table(page);

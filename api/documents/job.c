@@ -305,9 +305,13 @@ typedef bool (*member_fn)(struct api_job_request *request, const char *name,
 
 /* Reads the id of a stored file, or a place: {"remote", "ref"} or the text NAME:REF. */
 static bool
-parse_input(char **to, struct api_place *place, const char *name, json_t *value,
+parse_input(struct api_job_request *request, const char *name, json_t *value,
             struct api_problem *problem)
 {
+    const bool is_model = strcmp(name, "model") == 0;
+    char **to = is_model ? &request->model : &request->calibration;
+    struct api_place *place =
+        is_model ? &request->model_place : &request->calibration_place;
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/%s", name);
     if (json_is_object(value)) {
@@ -325,21 +329,6 @@ parse_input(char **to, struct api_place *place, const char *name, json_t *value,
         return api_place_parse(json_string_value(value), pointer, place, problem);
     *to = strdup(json_string_value(value));
     return *to || api_problem_no_memory(problem);
-}
-
-static bool
-parse_model(struct api_job_request *request, const char *name, json_t *value,
-            struct api_problem *problem)
-{
-    return parse_input(&request->model, &request->model_place, name, value, problem);
-}
-
-static bool
-parse_calibration(struct api_job_request *request, const char *name, json_t *value,
-                  struct api_problem *problem)
-{
-    return parse_input(&request->calibration, &request->calibration_place, name, value,
-                       problem);
 }
 
 bool
@@ -424,7 +413,7 @@ static const struct {
     const char *name;
     member_fn take;
 } members[] = {
-    {"model", parse_model},       {"calibration", parse_calibration},
+    {"model", parse_input},       {"calibration", parse_input},
     {"spec", parse_spec},         {"labels", parse_labels},
     {"priority", parse_priority}, {"fresh", parse_fresh},
     {"publish", parse_publish},   {"evaluation", refuse_evaluation},

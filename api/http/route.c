@@ -82,3 +82,12 @@ api_route_match(const char *method, const char *path, struct api_match *ret,
     return api_fail(problem, API_METHOD_NOT_ALLOWED, "%s does not know %s; it knows %s",
                     path, method, allow);
 }
+
+const char *
+api_openapi(void)
+{
+    static const char text[] =
+#include "openapi.inc"
+        ;
+    return text;
+}

@@ -6,7 +6,6 @@
 #include "settings/settings.h"
 #include "tenants/tenants.h"
 #include "workers/backends.h"
-#include "api/openapi.h"
 #include "api/report.h"
 #include "api/ui.h"
 
