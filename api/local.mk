@@ -13,16 +13,14 @@ api_libapi_la_SOURCES = \
 	api/include/api/files.h api/documents/files.c \
 	api/include/api/header.h api/http/header.c \
 	api/include/api/job.h api/documents/job.c \
-	api/include/api/openapi.h api/http/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
 	api/base/problem_json.c \
 	api/include/api/grow.h api/base/grow.c \
 	api/include/api/remote.h api/documents/remote.c api/documents/publication.c api/documents/hook.c \
 	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
 	api/documents/report_recipe.c api/documents/report_recipe.h \
-	api/documents/report_stages.c api/documents/report_stages.h \
 	api/documents/markdown.c \
-	api/documents/html.c api/documents/html.h api/documents/advice.h \
+	api/documents/html.c api/documents/html.h api/documents/tables.h api/documents/advice.h \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \
 	api/documents/html_ranges.c \
 	api/documents/info.c \

@@ -38,9 +38,8 @@ read_small(const char *path, size_t most, char **ret, size_t *ret_len,
         return true;
     }
     free(text);
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                           "%s: empty, of more than %zu bytes, or cannot be read", path,
-                           most);
+    return api_fail(problem, API_IO,
+                    "%s: empty, of more than %zu bytes, or cannot be read", path, most);
 }
 
 /* The token is the first word of its file. */
@@ -55,8 +54,7 @@ read_token(const char *path, char **ret, struct api_problem *problem)
     memmove(text, text + skip, n);
     text[n] = '\0';
     *ret = text;
-    return n > 0 || api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                    "%s: has no access token", path);
+    return n > 0 || api_fail(problem, API_IO, "%s: has no access token", path);
 }
 
 static bool
@@ -90,8 +88,7 @@ client_open(const struct options *options, struct client *ret,
     *ret = (struct client){0};
     progress_start(&ret->progress);
     if (!qdqr_init())
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "libcurl cannot be used");
+        return api_fail(problem, API_IO, "libcurl cannot be used");
     if (options->token_file && !read_token(options->token_file, &ret->token, problem))
         return false;
     if (options->ca_file &&
@@ -181,8 +178,7 @@ client_path(const char *job, const char *end, char *to, size_t size,
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     size_t len = strlen(job);
     if (len == 0 || len > 64 || strspn(job, letters) != len)
-        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "\"%.80s\" is no id of a job", job);
+        return api_fail(problem, API_BAD_REQUEST, "\"%.80s\" is no id of a job", job);
     snprintf(to, size, "/v1/jobs/%s%s", job, end);
     return true;
 }
@@ -212,8 +208,7 @@ client_submit(struct client *client, const char *request, struct api_document **
     char key[2 * sizeof bytes + 1];
     /* The key makes a request whose answer is lost repeatable. */
     if (getentropy(bytes, sizeof bytes) != 0)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "random numbers: %s", strerror(errno));
+        return api_fail(problem, API_IO, "random numbers: %s", strerror(errno));
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(key + 2 * i, 3, "%02x", bytes[i]);
     const struct qdqr_ask ask = {

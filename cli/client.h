@@ -6,6 +6,7 @@
 #include "api/client.h"
 #include "api/digest.h"
 #include "commands.h"
+#include "files.h"
 #include "progress.h"
 #include "remote/service.h"
 
@@ -39,7 +40,7 @@ bool client_path(const char *job, const char *end, char *to, size_t size,
 /* Makes the place of a mistake in a request that in the spec, which is a member of it. */
 void client_place(struct api_problem *problem);
 
-/* Stores what the service lacks. `path` may also be the id of a stored file. Writes the id. */
+/* Store what the service lacks. `path` may also be the id of a stored file. Write the id. */
 bool client_store_model(struct client *client, const char *path, char ret[DIGEST_SIZE],
                         struct api_problem *problem);
 bool client_store_dataset(struct client *client, const char *path,
@@ -55,5 +56,13 @@ bool client_submit(struct client *client, const char *request,
    job at its end. */
 bool client_wait(struct client *client, const char *job, struct api_document **ret,
                  struct api_problem *problem);
+
+/*
+ * Writes the model of a job that succeeded and commits it. A data file goes beside it, under
+ * the name by which the model finds it; a file of that name with other bytes is an error. All
+ * bytes are compared with their digests.
+ */
+bool download_model(struct client *client, const struct api_job_facts *job,
+                    struct output *out, struct api_problem *problem);
 
 #endif

@@ -18,7 +18,7 @@ static bool
 store_file(struct client *client, const char *collection, const char *path, int fd,
            const char *digest, struct api_problem *problem)
 {
-    char place[160], label[64];
+    char place[160];
     bool is_blob = strcmp(collection, "blobs") == 0, has;
     struct api_document *answer = NULL;
     struct stat st;
@@ -28,12 +28,11 @@ store_file(struct client *client, const char *collection, const char *path, int 
     if (has)
         return true;
     if (fstat(fd, &st) != 0 || st.st_size == 0)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
-                               st.st_size == 0 ? "the file is empty" : strerror(errno));
+        return api_fail(problem, API_IO, "%s: %s", path,
+                        st.st_size == 0 ? "the file is empty" : strerror(errno));
     if (!is_blob)
         snprintf(place, sizeof place, "/v1/%s", collection);
-    snprintf(label, sizeof label, "upload");
-    client->moving = label;
+    client->moving = "upload";
     const struct qdqr_ask ask = {.method = is_blob ? "PUT" : "POST",
                                  .path = place,
                                  .fd = fd,
@@ -107,9 +106,10 @@ store_model(struct client *client, const char *path, int fd,
     return has || store_parts(client, path, fd, external, problem);
 }
 
-bool
-client_store_model(struct client *client, const char *path, char ret[DIGEST_SIZE],
-                   struct api_problem *problem)
+/* Stores what the path names, unless that is the id of a stored file. */
+static bool
+store(struct client *client, const char *path, bool is_model, char ret[DIGEST_SIZE],
+      struct api_problem *problem)
 {
     struct external external = {.n = 0};
     int fd;
@@ -119,26 +119,25 @@ client_store_model(struct client *client, const char *path, char ret[DIGEST_SIZE
     }
     if (!file_open(path, &fd, problem))
         return false;
-    bool ok = external_open(fd, path, &external, problem) &&
-              store_model(client, path, fd, &external, ret, problem);
+    bool ok = is_model ? external_open(fd, path, &external, problem) &&
+                             store_model(client, path, fd, &external, ret, problem)
+                       : digest_file(fd, path, ret, problem) &&
+                             store_file(client, "datasets", path, fd, ret, problem);
     external_close(&external);
     close(fd);
     return ok;
 }
 
 bool
+client_store_model(struct client *client, const char *path, char ret[DIGEST_SIZE],
+                   struct api_problem *problem)
+{
+    return store(client, path, true, ret, problem);
+}
+
+bool
 client_store_dataset(struct client *client, const char *path, char ret[DIGEST_SIZE],
                      struct api_problem *problem)
 {
-    int fd;
-    if (digest_is_id(path)) {
-        snprintf(ret, DIGEST_SIZE, "%s", path);
-        return true;
-    }
-    if (!file_open(path, &fd, problem))
-        return false;
-    bool ok = digest_file(fd, path, ret, problem) &&
-              store_file(client, "datasets", path, fd, ret, problem);
-    close(fd);
-    return ok;
+    return store(client, path, false, ret, problem);
 }

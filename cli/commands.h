@@ -53,6 +53,11 @@ const char *setting(const char *given, const char *variable, const char *install
 bool open_judge(struct qdq_engine *engine, struct judge *ret,
                 struct api_problem *problem);
 
+/* Fails where two files that a quantization writes, or one that it writes and one that it reads,
+   have the same place. `out` is that of the model. */
+bool check_places(const struct options *options, const char *out,
+                  struct api_problem *problem);
+
 bool command_quantize(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);
 bool command_info(const struct options *options, struct api_problem *problem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "download.h"
+#include "client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,8 @@ check_digest(int fd, const char *path, const char *wanted, struct api_problem *p
     if (!digest_file(fd, path, digest, problem))
         return false;
     return (wanted && digest_is_same(digest, wanted)) ||
-           api_problem_set(problem, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
-                           "%s: the bytes that came are not %s", path,
-                           wanted ? wanted : "those of the job");
+           api_fail(problem, API_DIGEST_MISMATCH, "%s: the bytes that came are not %s",
+                    path, wanted ? wanted : "those of the job");
 }
 
 static bool
@@ -62,8 +61,8 @@ extract_file(int tar, uint64_t *at, const struct api_file *file, struct output *
              struct api_problem *problem)
 {
     if (!find_bytes(tar, at))
-        return api_problem_set(problem, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
-                               "%s is not in the archive that came", file->path);
+        return api_fail(problem, API_DIGEST_MISMATCH,
+                        "%s is not in the archive that came", file->path);
     bool ok = output_copy_part(to, tar, *at, file->size, problem) &&
               check_digest(to->fd, to->path, file->digest, problem);
     *at += whole_blocks(file->size);
@@ -88,11 +87,10 @@ open_beside(const struct output *out, const struct api_file *file, struct output
             close(fd);
         }
         if (ok && !digest_is_same(digest, file->digest))
-            ok =
-                api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                "%s is there with other bytes; the model needs its own "
-                                "data under that name, so choose another folder",
-                                path);
+            ok = api_fail(problem, API_IO,
+                          "%s is there with other bytes; the model needs its own data "
+                          "under that name, so choose another folder",
+                          path);
     }
     ok = ok && output_open(path, ret, problem);
     free(path);
@@ -107,9 +105,8 @@ download_files(struct client *client, const struct api_job_facts *job,
     struct output tar = OUTPUT_NONE, data = OUTPUT_NONE;
     uint64_t at = 0;
     bool ok = job->n_files == 2 ||
-              api_problem_set(problem, API_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
-                              "the model has %zu files, and this qdq knows two",
-                              job->n_files);
+              api_fail(problem, API_UNSUPPORTED,
+                       "the model has %zu files, and this qdq knows two", job->n_files);
     ok = ok && open_beside(out, &job->files[1], &data, problem) &&
          output_open(out->path, &tar, problem) && fetch(client, job, tar.fd, problem) &&
          extract_file(tar.fd, &at, &job->files[0], out, problem) &&

@@ -17,11 +17,10 @@ static bool
 set_problem(struct api_problem *problem, const char *location, int error)
 {
     bool is_link = error == ELOOP || error == ENOTDIR;
-    return api_problem_set(
-        problem, API_IO, QDQ_AT_NOTHING, NULL, "%.200s: %s", location,
-        is_link ? "a part of this path is a symbolic link, through which no "
-                  "external data is read, or is not a folder"
-                : strerror(error));
+    return api_fail(problem, API_IO, "%.200s: %s", location,
+                    is_link ? "a part of this path is a symbolic link, through which "
+                              "no external data is read, or is not a folder"
+                            : strerror(error));
 }
 
 /* --- opening -------------------------------------------------------------- */
@@ -79,8 +78,7 @@ open_file(int folder, const char *location, struct external *external,
         return error == ENOENT || set_problem(problem, location, error);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%.200s: not a regular file", location);
+        return api_fail(problem, API_IO, "%.200s: not a regular file", location);
     }
     external->files[external->n++] = (struct qdq_external){location, fd};
     return true;

@@ -16,11 +16,10 @@
 
 enum { MAX_SPEC = 16 * 1024 * 1024 };
 
-static bool
-io_problem(struct api_problem *problem, const char *path, int error)
+bool
+file_fail(const char *path, struct api_problem *problem)
 {
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
-                           strerror(error));
+    return api_fail(problem, API_IO, "%s: %s", path, strerror(errno));
 }
 
 bool
@@ -30,11 +29,10 @@ file_open(const char *path, int *ret, struct api_problem *problem)
     /* Without O_NONBLOCK the open of a pipe waits for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return io_problem(problem, path, errno);
+        return file_fail(path, problem);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s: not a regular file", path);
+        return api_fail(problem, API_IO, "%s: not a regular file", path);
     }
     *ret = fd;
     return true;
@@ -48,15 +46,19 @@ file_is(int fd, const char *path)
            a.st_ino == b.st_ino;
 }
 
-char *
-quantized_path(const char *model)
+bool
+has_ending(const char *path, const char *ending)
 {
-    static const char ending[] = ".onnx";
-    size_t len = strlen(model);
-    if (len >= sizeof ending && strcmp(model + len - (sizeof ending - 1), ending) == 0)
-        len -= sizeof ending - 1;
+    size_t len = strlen(path), n = strlen(ending);
+    return len > n && strcmp(path + len - n, ending) == 0;
+}
+
+char *
+path_ending_in(const char *path, const char *ending, const char *by)
+{
+    size_t len = strlen(path) - (has_ending(path, ending) ? strlen(ending) : 0);
     char *out;
-    return asprintf(&out, "%.*s.int8.onnx", (int)len, model) < 0 ? NULL : out;
+    return asprintf(&out, "%.*s%s", (int)len, path, by) < 0 ? NULL : out;
 }
 
 /* --- digests -------------------------------------------------------------- */
@@ -123,7 +125,7 @@ digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
     if (!ok)
         api_problem_no_memory(problem);
     else if (!update_digest(digest, fd))
-        ok = io_problem(problem, path, errno);
+        ok = file_fail(path, problem);
     else if (!digest_finish(digest, ret))
         ok = api_problem_no_memory(problem);
     digest_free(&digest);
@@ -156,9 +158,9 @@ read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
     }
     free(text);
     if (ferror(from))
-        return io_problem(problem, path, errno);
-    return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                           "%s: a spec of more than %d bytes", path, MAX_SPEC);
+        return file_fail(path, problem);
+    return api_fail(problem, API_LIMIT_EXCEEDED, "%s: a spec of more than %d bytes",
+                    path, MAX_SPEC);
 }
 
 bool
@@ -167,7 +169,7 @@ file_read(const char *path, char **ret, size_t *ret_len, struct api_problem *pro
     bool is_input = strcmp(path, "-") == 0;
     FILE *from = is_input ? stdin : fopen(path, "re");
     if (!from)
-        return io_problem(problem, path, errno);
+        return file_fail(path, problem);
     bool ok = read_text(from, path, ret, ret_len, problem);
     if (!is_input)
         fclose(from);
@@ -280,14 +282,15 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
 {
     struct stat st;
     struct output output = OUTPUT_NONE;
+    if (!path)
+        return true;
     if (strcmp(path, "-") == 0)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "nothing is written to standard output: name a file "
-                               "(./- where its name is to be -)");
+        return api_fail(problem, API_IO,
+                        "nothing is written to standard output: name a file (./- where "
+                        "its name is to be -)");
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s: not a regular file, so it is not overwritten",
-                               path);
+        return api_fail(problem, API_IO,
+                        "%s: not a regular file, so it is not overwritten", path);
     output.path = strdup(path);
     if (!output.path || asprintf(&output.temporary, "%s.tmp.XXXXXX", path) < 0) {
         output.temporary = NULL;
@@ -297,7 +300,7 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
     catch_signals();
     output.fd = make_temporary(output.temporary);
     if (output.fd < 0) {
-        io_problem(problem, path, errno);
+        file_fail(path, problem);
         free(output.temporary);
         output.temporary = NULL;
         output_close(&output);
@@ -314,7 +317,7 @@ write_bytes(struct output *output, const char *bytes, size_t left,
     while (left > 0) {
         ssize_t n = write(output->fd, bytes, left);
         if (n < 0 && errno != EINTR)
-            return io_problem(problem, output->path, errno);
+            return file_fail(output->path, problem);
         if (n > 0) {
             bytes += n;
             left -= (size_t)n;
@@ -326,7 +329,7 @@ write_bytes(struct output *output, const char *bytes, size_t left,
 bool
 output_write(struct output *output, const char *text, struct api_problem *problem)
 {
-    return write_bytes(output, text, strlen(text), problem);
+    return output->fd < 0 || write_bytes(output, text, strlen(text), problem);
 }
 
 bool
@@ -349,7 +352,7 @@ output_copy_part(struct output *output, int from, uint64_t at, uint64_t size,
         at += (uint64_t)n;
         size -= (uint64_t)n;
     }
-    return n >= 0 || io_problem(problem, output->path, errno);
+    return n >= 0 || file_fail(output->path, problem);
 }
 
 void
@@ -373,10 +376,10 @@ output_drop_replaced(const struct output *output)
 bool
 output_sync(struct output *output, struct api_problem *problem)
 {
-    if (output->is_synced)
+    if (output->fd < 0 || output->is_synced)
         return true;
     if (fchmod(output->fd, default_mode()) != 0 || fsync(output->fd) != 0)
-        return io_problem(problem, output->path, errno);
+        return file_fail(output->path, problem);
     output->is_synced = true;
     return true;
 }
@@ -384,10 +387,12 @@ output_sync(struct output *output, struct api_problem *problem)
 bool
 output_commit(struct output *output, struct api_problem *problem)
 {
+    if (output->fd < 0)
+        return true;
     if (!output_sync(output, problem))
         return false;
     if (rename(output->temporary, output->path) != 0)
-        return io_problem(problem, output->path, errno);
+        return file_fail(output->path, problem);
     forget_temporary(output->temporary);
     free(output->temporary);
     output->temporary = NULL;

@@ -14,9 +14,13 @@ bool file_open(const char *path, int *ret, struct api_problem *problem);
 
 /* Returns whether an open file is the one of that path. */
 bool file_is(int fd, const char *path);
-/* Returns the model's path with the ending .int8.onnx in the place of .onnx, if it has that.
+/* Sets the problem of errno with a file. Returns false. */
+bool file_fail(const char *path, struct api_problem *problem);
+/* Returns whether the path ends so, behind at least one character. */
+bool has_ending(const char *path, const char *ending);
+/* Returns the path with the ending `by` in the place of `ending`, if it has that, or behind it.
    The caller frees it; NULL when out of memory. */
-char *quantized_path(const char *model);
+char *path_ending_in(const char *path, const char *ending, const char *by);
 
 /* Computes the digest of bytes in memory. */
 bool digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
@@ -44,6 +48,7 @@ struct output {
 };
 #define OUTPUT_NONE ((struct output){.fd = -1})
 
+/* Opens a file of that path. NULL: none, for which *ret stays OUTPUT_NONE. */
 bool output_open(const char *path, struct output *ret, struct api_problem *problem);
 bool output_write(struct output *output, const char *text, struct api_problem *problem);
 /* Copies all bytes of the file `from`. */
@@ -59,9 +64,19 @@ void output_begin_sync(const struct output *output);
 void output_drop_replaced(const struct output *output);
 /* Syncs the file, to which nothing is written any more. */
 bool output_sync(struct output *output, struct api_problem *problem);
-/* Syncs the file, unless that was done, and renames it into place. */
+/* Syncs the file, unless that was done, and renames it into place. These do nothing for
+   OUTPUT_NONE, and neither does output_write(). */
 bool output_commit(struct output *output, struct api_problem *problem);
 /* Removes the file if it was not committed; accepts OUTPUT_NONE. */
 void output_close(struct output *output);
+
+/* --- reports ---------------------------------------------------------------- */
+
+/* Returns the media type of a report that is written to a path, by its ending: .json, .md, or a
+   page. */
+const char *report_form(const char *path);
+/* Makes the page of a report's JSON and commits it. */
+bool page_write(const char *json, size_t len, struct output *to,
+                struct api_problem *problem);
 
 #endif

@@ -8,7 +8,7 @@ cli_qdq_LDADD = remote/libremote.la ondemand/libnet.la threads/libthreads.la jud
 cli_qdq_SOURCES = \
 	cli/client.c cli/client.h cli/client_store.c \
 	cli/commands.h \
-	cli/download.c cli/download.h \
+	cli/download.c \
 	cli/engine.c \
 	cli/external.c cli/external.h \
 	cli/files.c cli/files.h \
@@ -17,8 +17,8 @@ cli_qdq_SOURCES = \
 	cli/pending_id.c cli/pending_id.h \
 	cli/main.c \
 	cli/options.c cli/options.h \
-	cli/page.c cli/page.h \
-	cli/places.c cli/places.h \
+	cli/page.c \
+	cli/places.c \
 	cli/print.c cli/print.h \
 	cli/progress.c cli/progress.h \
 	cli/pull.c \
@@ -26,8 +26,7 @@ cli_qdq_SOURCES = \
 	cli/quantize.c \
 	cli/remotes.c cli/remotes.h \
 	cli/service_inspect.c \
-	cli/service_quantize.c \
-	cli/service_report.c
+	cli/service_quantize.c
 
 # The completion for bash, under the name by which bash-completion finds it.
 completiondir = $(datadir)/bash-completion/completions

@@ -23,11 +23,9 @@ static bool
 flush_output(struct api_problem *problem)
 {
     if (fflush(stdout) != 0)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "standard output: %s", strerror(errno));
+        return api_fail(problem, API_IO, "standard output: %s", strerror(errno));
     return !ferror(stdout) ||
-           api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                           "standard output could not be written in full");
+           api_fail(problem, API_IO, "standard output could not be written in full");
 }
 
 /* Flushes what was printed. Returns the status of the process. */

@@ -57,6 +57,7 @@ enum {
 
 /* The field is a bool for an option without an argument, else a string. That of --tag is a
    list of strings. */
+#define FIELD(name) offsetof(struct options, name)
 static const struct row {
     const char *name;
     char letter;          /* '\0': none */
@@ -65,77 +66,70 @@ static const struct row {
     size_t field;
     const char *text;
 } rows[] = {
-    {"spec", '\0', "FILE", IN_QUANTIZE | IN_PLAN, offsetof(struct options, spec),
+    {"spec", '\0', "FILE", IN_QUANTIZE | IN_PLAN, FIELD(spec),
      "The spec, which says what to quantize, and how (JSON); \"-\" is standard input. "
      "Without one, every supported layer is quantized by its default."},
-    {"calibration", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, calibration),
+    {"calibration", '\0', "FILE", IN_QUANTIZE, FIELD(calibration),
      "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz."},
-    {"out", 'o', "OUT", IN_QUANTIZE, offsetof(struct options, out),
+    {"out", 'o', "OUT", IN_QUANTIZE, FIELD(out),
      "The quantized model; by default MODEL with the ending .int8.onnx. Its external "
      "data, where it has some, goes to OUT.data."},
-    {"observations", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, observations),
+    {"observations", '\0', "FILE", IN_QUANTIZE, FIELD(observations),
      "A file for what calibration observed. Another run with the same model and the "
      "same samples reads it there instead of observing it again, whatever its spec. "
      "The file is made when it is absent."},
-    {"report", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, report),
+    {"report", '\0', "FILE", IN_QUANTIZE, FIELD(report),
      "A file for the report, which says what was done and what it cost (JSON)."},
-    {"html", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, html),
+    {"html", '\0', "FILE", IN_QUANTIZE, FIELD(html),
      "A file for the report as a page for a browser, which needs no other file."},
-    {"out", 'o', "OUT", IN_REPORT, offsetof(struct options, out),
+    {"out", 'o', "OUT", IN_REPORT, FIELD(out),
      "The page; by default REPORT with the ending .html. If OUT ends in .md, the "
-     "report is "
-     "written as Markdown; that of a job also as JSON (.json)."},
-    {"out", 'o', "DIR", IN_PULL, offsetof(struct options, out),
+     "report is written as Markdown; that of a job also as JSON (.json)."},
+    {"out", 'o', "DIR", IN_PULL, FIELD(out),
      "The folder for the files, which is made when it is absent; by default the "
-     "current "
-     "one."},
-    {"config", '\0', "FILE", IN_PULL | IN_PUSH | IN_LS,
-     offsetof(struct options, config),
+     "current one."},
+    {"config", '\0', "FILE", IN_PULL | IN_PUSH | IN_LS, FIELD(config),
      "The file with the sections [remote NAME], as in the configuration of qdqd; by "
      "default ~/.config/qdq/remotes.conf."},
-    {"alias", '\0', "ALIAS", IN_PUSH, offsetof(struct options, alias),
+    {"alias", '\0', "ALIAS", IN_PUSH, FIELD(alias),
      "A name that is moved to the new version at the end."},
-    {"tag", '\0', "TAG", IN_PUSH, offsetof(struct options, tags),
+    {"tag", '\0', "TAG", IN_PUSH, FIELD(tags),
      "A tag of the new version, as KEY=VALUE. The option may be repeated."},
-    {"source", '\0', "REF", IN_PUSH, offsetof(struct options, source),
+    {"source", '\0', "REF", IN_PUSH, FIELD(source),
      "The version of the same remote that the model was made of, for its lineage."},
-    {"threads", '\0', "N", IN_QUANTIZE, offsetof(struct options, threads_text),
+    {"threads", '\0', "N", IN_QUANTIZE, FIELD(threads_text),
      "The number of threads that run the model and quantize weights; by default all "
      "processors."},
-    {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO,
-     offsetof(struct options, cases),
+    {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO, FIELD(cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "
      "may name; by default " QDQ_CASES ". An empty DIR leaves the library's alone."},
-    {"state", '\0', "STATE", IN_JOBS, offsetof(struct options, state),
+    {"state", '\0', "STATE", IN_JOBS, FIELD(state),
      "Lists only jobs in that state: queued, running, succeeded, failed or cancelled."},
-    {"label", '\0', "LABEL", IN_JOBS, offsetof(struct options, label),
+    {"label", '\0', "LABEL", IN_JOBS, FIELD(label),
      "Lists only jobs with that label, as KEY:VALUE. The label `name` of a job of qdq "
-     "is "
-     "the model's file name."},
-    {"all", '\0', NULL, IN_JOBS, offsetof(struct options, all),
+     "is the model's file name."},
+    {"all", '\0', NULL, IN_JOBS, FIELD(all),
      "Lists all jobs, and not only the newest 50."},
-    {"all", '\0', NULL, IN_PLAN, offsetof(struct options, all),
+    {"all", '\0', NULL, IN_PLAN, FIELD(all),
      "Lists every layer. Without it, layers that are off by default and that nobody "
      "asked for are only counted by class."},
-    {"json", '\0', NULL, IN_PLAN | IN_INFO, offsetof(struct options, json),
+    {"json", '\0', NULL, IN_PLAN | IN_INFO, FIELD(json),
      "Prints JSON instead of a table; the JSON of a plan has every layer."},
-    {"json", '\0', NULL, IN_JOBS, offsetof(struct options, json),
+    {"json", '\0', NULL, IN_JOBS, FIELD(json),
      "Prints the JSON of the newest jobs instead of a table."},
-    {"url", '\0', "URL", IN_SERVICE, offsetof(struct options, url),
+    {"url", '\0', "URL", IN_SERVICE, FIELD(url),
      "The service that does the work, http://HOST:PORT, https://HOST or unix:/PATH; by "
      "default QDQD_URL. MODEL and the samples may also be ids of files that it has, "
-     "and "
-     "REPORT is the id of a job. An empty URL: none."},
-    {"token-file", '\0', "FILE", IN_SERVICE, offsetof(struct options, token_file),
+     "and REPORT is the id of a job. An empty URL: none."},
+    {"token-file", '\0', "FILE", IN_SERVICE, FIELD(token_file),
      "The file with the access token for the service; by default QDQD_TOKEN_FILE."},
-    {"ca-file", '\0', "FILE", IN_SERVICE, offsetof(struct options, ca_file),
+    {"ca-file", '\0', "FILE", IN_SERVICE, FIELD(ca_file),
      "The authorities (PEM) that the service's certificate is checked with; by default "
      "QDQD_CA_FILE, else those of the system."},
-    {"patience", '\0', "SECONDS", IN_SERVICE, offsetof(struct options, patience_text),
+    {"patience", '\0', "SECONDS", IN_SERVICE, FIELD(patience_text),
      "The longest time that a request pauses, all in all, when the connection is lost "
-     "or "
-     "the service is busy; by default 300."},
-    {"help", 'h', NULL, IN_ALL, offsetof(struct options, help), "Prints this page."},
+     "or the service is busy; by default 300."},
+    {"help", 'h', NULL, IN_ALL, FIELD(help), "Prints this page."},
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
@@ -210,7 +204,7 @@ store_option(struct options *options, int value, const char *argument)
     while (row_value(i) != value)
         i++;
     char *field = (char *)options + rows[i].field;
-    if (rows[i].field == offsetof(struct options, tags))
+    if (rows[i].field == FIELD(tags))
         options->tags[options->n_tags++ % MAX_TAGS] = argument;
     else if (rows[i].argument)
         *(const char **)field = argument;

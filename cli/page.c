@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command report, and the page of the option --html. */
 #include "config.h"
-#include "page.h"
 #include "commands.h"
+#include "files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,39 +18,27 @@ enum { MAX_REPORT = 512 * 1024 * 1024 };
 const char *
 report_form(const char *path)
 {
-    static const struct {
-        const char *ending, *type;
-    } rows[] = {{".json", "application/json"}, {".md", "text/markdown"}};
-    size_t len = strlen(path);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        size_t n = strlen(rows[i].ending);
-        if (len > n && strcmp(path + len - n, rows[i].ending) == 0)
-            return rows[i].type;
-    }
-    return "text/html";
+    return has_ending(path, ".json") ? "application/json"
+           : has_ending(path, ".md") ? "text/markdown"
+                                     : "text/html";
 }
 
-bool
-page_write(const char *json, size_t len, struct output *to, struct api_problem *problem)
-{
-    char *page = api_report_html(json, len);
-    if (!page)
-        return api_problem_no_memory(problem);
-    bool ok = output_write(to, page, problem) && output_commit(to, problem);
-    free(page);
-    return ok;
-}
-
+/* Writes a text that was made of a report, frees it, and commits the file. NULL: there was no
+   memory for it. */
 static bool
-write_markdown(const char *json, size_t len, struct output *to,
-               struct api_problem *problem)
+write_made(char *text, struct output *to, struct api_problem *problem)
 {
-    char *text = api_report_markdown(json, len);
     if (!text)
         return api_problem_no_memory(problem);
     bool ok = output_write(to, text, problem) && output_commit(to, problem);
     free(text);
     return ok;
+}
+
+bool
+page_write(const char *json, size_t len, struct output *to, struct api_problem *problem)
+{
+    return write_made(api_report_html(json, len), to, problem);
 }
 
 /* Reads the whole report. The caller frees the text. */
@@ -77,22 +65,9 @@ read_report(const char *path, char **ret, size_t *ret_len, struct api_problem *p
     free(text);
     if (ok && !text)
         return api_problem_no_memory(problem);
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                           "%s: cannot be read as a report of at most %d bytes", path,
-                           MAX_REPORT);
-}
-
-/* Returns the report's path with the ending .html in the place of .json, if it has that. The
-   caller frees it; NULL when out of memory. */
-static char *
-default_page(const char *report)
-{
-    static const char ending[] = ".json";
-    size_t len = strlen(report);
-    char *out;
-    if (len >= sizeof ending && strcmp(report + len - (sizeof ending - 1), ending) == 0)
-        len -= sizeof ending - 1;
-    return asprintf(&out, "%.*s.html", (int)len, report) < 0 ? NULL : out;
+    return api_fail(problem, API_IO,
+                    "%s: cannot be read as a report of at most %d bytes", path,
+                    MAX_REPORT);
 }
 
 bool
@@ -101,19 +76,21 @@ command_report(const struct options *options, struct api_problem *problem)
     if (options->url && access(options->model, F_OK) != 0)
         return service_report(options, problem);
     struct output out = OUTPUT_NONE;
-    char *text = NULL, *own = options->out ? NULL : default_page(options->model);
+    char *text = NULL,
+         *own = options->out ? NULL : path_ending_in(options->model, ".json", ".html");
     const char *path = options->out ? options->out : own;
     size_t len = 0;
     bool ok = path || api_problem_no_memory(problem);
     ok = ok && read_report(options->model, &text, &len, problem);
     if (ok && !api_is_report(text, len))
-        ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
-                             "%s: not a report; qdq quantize --report FILE writes one",
-                             options->model);
+        ok = api_fail(problem, API_INVALID_JSON,
+                      "%s: not a report; qdq quantize --report FILE writes one",
+                      options->model);
+    bool as_text = ok && strcmp(report_form(path), "text/markdown") == 0;
     ok = ok && output_open(path, &out, problem) &&
-         (strcmp(report_form(path), "text/markdown") == 0
-              ? write_markdown(text, len, &out, problem)
-              : page_write(text, len, &out, problem));
+         write_made(as_text ? api_report_markdown(text, len)
+                            : api_report_html(text, len),
+                    &out, problem);
     if (ok)
         printf("%s\n", path);
     output_close(&out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "places.h"
+#include "commands.h"
 
 #include <libgen.h>
 #include <stdio.h>
@@ -49,14 +49,13 @@ check_places(const struct options *options, const char *out,
             continue;
         for (size_t k = 0; k < i; k++)
             if (outputs[k] && is_same_place(outputs[i], outputs[k]))
-                return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                       "%s is named for two files that are written",
-                                       outputs[i]);
+                return api_fail(problem, API_IO,
+                                "%s is named for two files that are written",
+                                outputs[i]);
         for (size_t k = 0; k < n_inputs; k++)
             if (inputs[k] && is_same_place(outputs[i], inputs[k]))
-                return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                       "%s is %s, so it is not overwritten", outputs[i],
-                                       k == 2 ? "the model itself" : "read");
+                return api_fail(problem, API_IO, "%s is %s, so it is not overwritten",
+                                outputs[i], k == 2 ? "the model itself" : "read");
     }
     return true;
 }

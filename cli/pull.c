@@ -45,13 +45,6 @@ role_name(enum qdqr_role role)
     return names[role];
 }
 
-static bool
-io_problem(const char *path, struct api_problem *problem)
-{
-    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
-                           strerror(errno));
-}
-
 /* Makes the folders of a path below `from` bytes of it. */
 static bool
 make_folders(char *path, size_t from, struct api_problem *problem)
@@ -59,7 +52,7 @@ make_folders(char *path, size_t from, struct api_problem *problem)
     for (char *slash = path + from; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         bool ok = !*path || mkdir(path, 0777) == 0 || errno == EEXIST ||
-                  io_problem(path, problem);
+                  file_fail(path, problem);
         *slash = '/';
         if (!ok)
             return false;
@@ -106,10 +99,9 @@ open_part(struct pull *pull, size_t i, struct api_problem *problem)
     part->fd =
         open(part->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (part->fd < 0)
-        return io_problem(part->path, problem);
+        return file_fail(part->path, problem);
     return flock(part->fd, LOCK_EX | LOCK_NB) == 0 ||
-           api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                           "%s: another pull is writing it", part->path);
+           api_fail(problem, API_IO, "%s: another pull is writing it", part->path);
 }
 
 /* Renames the parts into place, the model last. */
@@ -122,7 +114,7 @@ publish_parts(struct pull *pull, struct api_problem *problem)
             struct part *part = &pull->parts[i];
             if (is_last == (pass == 1) &&
                 (fsync(part->fd) != 0 || rename(part->path, part->final) != 0))
-                return io_problem(part->final, problem);
+                return file_fail(part->final, problem);
         }
     return true;
 }
@@ -214,7 +206,7 @@ command_pull(const struct options *options, struct api_problem *problem)
                             .folder = options->out ? options->out : "."};
         transfer_start(&pull.transfer, operand.text);
         ok = mkdir(pull.folder, 0777) == 0 || errno == EEXIST ||
-             io_problem(pull.folder, problem);
+             file_fail(pull.folder, problem);
         ok = ok && pull_files(&pull, problem);
         transfer_end(&pull.transfer);
         if (ok) {

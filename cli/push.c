@@ -5,10 +5,10 @@
  */
 #include "config.h"
 #include "commands.h"
+#include "api/files.h"
 #include "files.h"
 #include "remotes.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +29,6 @@ struct push {
     size_t n_metrics;
 };
 
-static bool
-has_ending(const char *path, const char *ending)
-{
-    size_t len = strlen(path), n = strlen(ending);
-    return len > n && strcmp(path + len - n, ending) == 0;
-}
-
-static const char *
-base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Returns the role of a file: reports are pages and JSON with that word in the name. */
 static enum qdqr_role
 role_of(const char *path)
@@ -52,7 +38,7 @@ role_of(const char *path)
     if (has_ending(path, ".html"))
         return QDQR_REPORT;
     if (has_ending(path, ".json"))
-        return strstr(base_name(path), "spec") ? QDQR_SPEC : QDQR_REPORT;
+        return strstr(api_path_base(path), "spec") ? QDQR_SPEC : QDQR_REPORT;
     return QDQR_DATA;
 }
 
@@ -61,10 +47,10 @@ role_of(const char *path)
 static const char *
 name_of(const struct push *push, const char *path, enum qdqr_role role)
 {
-    size_t folder = (size_t)(base_name(push->model) - push->model);
+    size_t folder = (size_t)(api_path_base(push->model) - push->model);
     bool is_below = role == QDQR_DATA && strncmp(path, push->model, folder) == 0 &&
                     path[folder] != '/' && !strstr(path + folder, "..");
-    return is_below ? path + folder : base_name(path);
+    return is_below ? path + folder : api_path_base(path);
 }
 
 static bool
@@ -76,9 +62,8 @@ find_model(struct push *push, struct api_problem *problem)
             push->model = push->options->files[i];
             n++;
         }
-    return n == 1 ||
-           api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "%zu files *.onnx are given, and one is needed", n);
+    return n == 1 || api_fail(problem, API_BAD_REQUEST,
+                              "%zu files *.onnx are given, and one is needed", n);
 }
 
 static bool
@@ -92,15 +77,13 @@ open_files(struct push *push, struct api_problem *problem)
         file->name = name_of(push, path, file->role);
         for (size_t k = 0; k < i; k++)
             if (strcmp(push->files[k].name, file->name) == 0)
-                return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                       "%s: two files have the name %s", path,
-                                       file->name);
+                return api_fail(problem, API_BAD_REQUEST,
+                                "%s: two files have the name %s", path, file->name);
         if (!file_open(path, &file->fd, problem) ||
             !digest_file(file->fd, path, push->digests[i], problem))
             return false;
         if (fstat(file->fd, &st) != 0)
-            return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s",
-                                   path, strerror(errno));
+            return file_fail(path, problem);
         file->size = st.st_size;
         file->digest = push->digests[i];
     }
@@ -122,8 +105,8 @@ read_report(struct push *push, struct api_problem *problem)
     if (!text)
         return api_problem_no_memory(problem);
     bool ok = pread(push->files[i].fd, text, len, 0) == (ssize_t)len ||
-              api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                              "%s: cannot be read in full", push->options->files[i]);
+              api_fail(problem, API_IO, "%s: cannot be read in full",
+                       push->options->files[i]);
     ok = ok &&
          qdqr_metrics_of_report(text, len, &push->metrics, &push->n_metrics, problem);
     free(text);
@@ -136,8 +119,7 @@ parse_tags(struct push *push, struct api_problem *problem)
     for (size_t i = 0; i < push->options->n_tags; i++) {
         const char *tag = push->options->tags[i], *equals = strchr(tag, '=');
         if (!equals || equals == tag)
-            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                   "--tag %s: not KEY=VALUE", tag);
+            return api_fail(problem, API_BAD_REQUEST, "--tag %s: not KEY=VALUE", tag);
         push->tag_names[i] = strndup(tag, (size_t)(equals - tag));
         if (!push->tag_names[i])
             return api_problem_no_memory(problem);

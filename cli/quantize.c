@@ -9,12 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/files.h"
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
 #include "pending_id.h"
-#include "page.h"
-#include "places.h"
 #include "print.h"
 #include "progress.h"
 
@@ -85,8 +84,8 @@ open_observations(struct quantization *q, const char *path, struct api_problem *
     ssize_t n = pread(fd, begin, NAME, 0);
     bool ok = n == 0 || (n == NAME && memcmp(begin, magic, NAME) == 0);
     if (!ok)
-        api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                        "%s holds no observations, so it is not overwritten", path);
+        api_fail(problem, API_IO, "%s holds no observations, so it is not overwritten",
+                 path);
     ok = ok && output_copy(&q->observed, fd, problem);
     close(fd);
     return ok;
@@ -110,17 +109,15 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     char *path;
     if (asprintf(&path, "%s.data", out) < 0)
         return api_problem_no_memory(problem);
-    bool ok = is_input(q, path)
-                  ? api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                    "%s is the model's own external data, so it is not "
-                                    "overwritten",
-                                    path)
-                  : output_open(path, &q->data, problem);
+    bool ok =
+        is_input(q, path)
+            ? api_fail(problem, API_IO,
+                       "%s is the model's own external data, so it is not overwritten",
+                       path)
+            : output_open(path, &q->data, problem);
     free(path);
-    if (ok) {
-        const char *slash = strrchr(q->data.path, '/');
-        q->data_name = slash ? slash + 1 : q->data.path;
-    }
+    if (ok)
+        q->data_name = api_path_base(q->data.path);
     return ok;
 }
 
@@ -133,11 +130,10 @@ check_inputs(const struct quantization *q, const struct options *options,
                                    options->observations};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         if (written[i] && is_input(q, written[i]))
-            return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                   "%s is %s, so it is not overwritten", written[i],
-                                   file_is(q->model, written[i])
-                                       ? "the model itself"
-                                       : "the model's own external data");
+            return api_fail(
+                problem, API_IO, "%s is %s, so it is not overwritten", written[i],
+                file_is(q->model, written[i]) ? "the model itself"
+                                              : "the model's own external data");
     return true;
 }
 
@@ -149,9 +145,8 @@ open_outputs(struct quantization *q, const struct options *options, const char *
     return check_inputs(q, options, out, problem) &&
            check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            open_data(q, out, problem) &&
-           (!options->report ||
-            output_open(options->report, &q->report_out, problem)) &&
-           (!options->html || output_open(options->html, &q->html, problem)) &&
+           output_open(options->report, &q->report_out, problem) &&
+           output_open(options->html, &q->html, problem) &&
            (!options->observations ||
             open_observations(q, options->observations, problem));
 }
@@ -246,11 +241,11 @@ write_report(struct quantization *q, bool accepted, struct api_problem *problem)
     char *text = api_report_encode(q->report);
     if (!text)
         return api_problem_no_memory(problem);
-    bool ok = q->report_out.fd < 0 || (output_write(&q->report_out, text, problem) &&
-                                       output_write(&q->report_out, "\n", problem));
-    ok = ok && (!accepted || sync_model(q, problem)) &&
-         (q->report_out.fd < 0 || output_commit(&q->report_out, problem)) &&
-         (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
+    bool ok = output_write(&q->report_out, text, problem) &&
+              output_write(&q->report_out, "\n", problem) &&
+              (!accepted || sync_model(q, problem)) &&
+              output_commit(&q->report_out, problem) &&
+              (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
     free(text);
     return ok;
 }
@@ -304,11 +299,10 @@ command_quantize(const struct options *options, struct api_problem *problem)
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE};
-    char *own_out = options->out ? NULL : quantized_path(options->model);
+    char *own_out =
+        options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");
     const char *out = options->out ? options->out : own_out;
-    bool ok = out != NULL;
-    if (!ok)
-        api_problem_no_memory(problem);
+    bool ok = out || api_problem_no_memory(problem);
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.executor, &q.engine, problem) &&

@@ -12,9 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "download.h"
 #include "files.h"
-#include "places.h"
 #include "print.h"
 
 /* The resources of the command. */
@@ -39,12 +37,11 @@ open_outputs(struct remote_quantization *q, const struct options *options,
         close(model);
     }
     if (is_own)
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s is the model itself, so it is not overwritten", out);
+        return api_fail(problem, API_IO,
+                        "%s is the model itself, so it is not overwritten", out);
     return check_places(options, out, problem) && output_open(out, &q->out, problem) &&
-           (!options->report ||
-            output_open(options->report, &q->report_out, problem)) &&
-           (!options->html || output_open(options->html, &q->html, problem));
+           output_open(options->report, &q->report_out, problem) &&
+           output_open(options->html, &q->html, problem);
 }
 
 /* Stores the inputs and queues the job. */
@@ -83,8 +80,8 @@ wait_for_end(struct remote_quantization *q, struct api_problem *problem)
     bool ok = client_wait(&q->client, id, &q->ended, problem) &&
               (api_document_job(q->ended, &q->job) || api_problem_no_memory(problem));
     if (ok && !q->job.id)
-        ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
-                             "job %s: its last event is no job", id);
+        ok =
+            api_fail(problem, API_INVALID_JSON, "job %s: its last event is no job", id);
     free(id);
     return ok;
 }
@@ -101,9 +98,9 @@ fetch_reports(struct remote_quantization *q, struct api_problem *problem)
     if (!qdqr_service_ask(q->client.service, &ask, &text, &len, problem))
         return false;
     bool ok = api_document_parse(text, len, &q->report, problem) &&
-              (q->report_out.fd < 0 || (output_write(&q->report_out, text, problem) &&
-                                        output_write(&q->report_out, "\n", problem) &&
-                                        output_commit(&q->report_out, problem)));
+              output_write(&q->report_out, text, problem) &&
+              output_write(&q->report_out, "\n", problem) &&
+              output_commit(&q->report_out, problem);
     free(text);
     return ok &&
            (q->html.fd < 0 || (qdqr_service_fetch(q->client.service, path, "text/html",
@@ -119,8 +116,7 @@ write_result(struct remote_quantization *q, const char *out,
     bool succeeded = q->job.state == API_JOB_SUCCEEDED;
     bool has_report = succeeded || q->job.error.code == API_ACCURACY;
     if (!succeeded && !q->job.error.set)
-        api_problem_set(&q->job.error, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                        "the job was cancelled");
+        api_fail(&q->job.error, API_CANCELLED, "the job was cancelled");
     if (has_report && !fetch_reports(q, problem))
         return false;
     const struct qdq_report *report =
@@ -159,7 +155,8 @@ service_quantize(const struct options *options, struct api_problem *problem)
 {
     struct remote_quantization q = {
         .out = OUTPUT_NONE, .report_out = OUTPUT_NONE, .html = OUTPUT_NONE};
-    char *own = options->out ? NULL : quantized_path(options->model);
+    char *own =
+        options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");
     const char *out = options->out ? options->out : own;
     bool ok = out || api_problem_no_memory(problem);
     ok = client_open(options, &q.client, problem) && ok &&

@@ -158,7 +158,6 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/model_input.c daemon/handlers/model_input.h \
 	daemon/handlers/places.c daemon/handlers/places.h \
 	daemon/handlers/results.c \
-	daemon/handlers/ui.c \
 	daemon/carriers/ask.c daemon/carriers/ask.h \
 	daemon/carriers/bucket.c daemon/carriers/bucket.h \
 	daemon/carriers/carrier.c daemon/carriers/carrier.h \

@@ -66,17 +66,30 @@ digest_update(struct digest *digest, const void *data, size_t len)
 bool
 digest_finish(struct digest *digest, char ret[DIGEST_SIZE])
 {
-    static const char hex[] = "0123456789abcdef";
     unsigned char bytes[EVP_MAX_MD_SIZE];
     if (!EVP_DigestFinal_ex(digest->ctx, bytes, NULL))
         return false;
+    digest_id_of(bytes, ret);
+    return true;
+}
+
+void
+digest_id_of(const unsigned char bytes[DIGEST_BYTES], char ret[DIGEST_SIZE])
+{
+    static const char hex[] = "0123456789abcdef";
     memcpy(ret, PREFIX, PREFIX_LEN);
     for (size_t i = 0; i < BYTES; i++) {
         ret[PREFIX_LEN + 2 * i] = hex[bytes[i] >> 4];
         ret[PREFIX_LEN + 2 * i + 1] = hex[bytes[i] & 15];
     }
     ret[PREFIX_LEN + 2 * BYTES] = '\0';
-    return true;
+}
+
+void
+digest_bytes_of(const char *id, unsigned char ret[DIGEST_BYTES])
+{
+    size_t len;
+    (void)OPENSSL_hexstr2buf_ex(ret, DIGEST_BYTES, &len, id + PREFIX_LEN, '\0');
 }
 
 bool

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LEAST = 8 };
 
@@ -29,4 +30,17 @@ api_grow(void *array, size_t n, size_t more, size_t size)
     if (!room || __builtin_mul_overflow(room, size, &bytes) || bytes > PTRDIFF_MAX)
         return NULL;
     return realloc(array, bytes);
+}
+
+bool
+api_append(char **text, size_t *len, const void *bytes, size_t n)
+{
+    char *grown = api_grow(*text, *len, n + 1, 1);
+    if (!grown)
+        return false;
+    memcpy(grown + *len, bytes, n);
+    *len += n;
+    grown[*len] = '\0';
+    *text = grown;
+    return true;
 }

@@ -3,11 +3,14 @@
 #include "base/json.h"
 #include "api/utf8.h"
 
+#include <assert.h>
 #include <locale.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 size_t
 api_utf8_length(const char *text)
@@ -98,15 +101,130 @@ api_json_embed(const char *text)
 }
 
 json_t *
+api_json_if(bool ok, json_t *json)
+{
+    if (ok)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+json_t *
 api_json_list(const void *items, size_t n, api_json_item_fn item)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < n; i++)
-        if (json_array_append_new(list, item(items, i)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    return list;
+    bool ok = list;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = json_array_append_new(list, item(items, i)) == 0;
+    return api_json_if(ok, list);
+}
+
+json_t *
+api_json_index(const json_t *rows, const char *member)
+{
+    json_t *index = json_object();
+    bool ok = index;
+    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        const char *text = json_string_value(json_object_get(row, member));
+        ok = !text || json_object_set(index, text, row) == 0;
+    }
+    return api_json_if(ok, index);
+}
+
+json_t *
+api_json_text_item(const void *items, size_t i)
+{
+    return api_json_text(((const char *const *)items)[i]);
+}
+
+json_t *
+api_json_int_item(const void *items, size_t i)
+{
+    return json_integer(((const int *)items)[i]);
+}
+
+static_assert(sizeof(size_t) == sizeof(int64_t), "api_pack() takes sizes for integers");
+
+/* Returns a time by RFC 3339, in UTC with milliseconds; null for 0. */
+static json_t *
+json_time(int64_t ms)
+{
+    struct tm tm;
+    char text[48];
+    time_t seconds = (time_t)(ms / 1000);
+    if (ms <= 0 || !gmtime_r(&seconds, &tm))
+        return json_null();
+    size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, sizeof text - len, ".%03dZ", (int)(ms % 1000));
+    return json_string(text);
+}
+
+/* Returns the value of a member, for whose type it takes the arguments. */
+static json_t *
+next_value(char type, va_list *args)
+{
+    int n;
+    int64_t number;
+    const void *items;
+    size_t len;
+    switch (type) {
+    case 't':
+        return api_json_text(va_arg(*args, const char *));
+    case 'r':
+        return api_json_real(va_arg(*args, double));
+    case 's':
+        return api_json_seconds(va_arg(*args, double));
+    case 'i':
+        return json_integer(va_arg(*args, int64_t));
+    case 'n':
+        number = va_arg(*args, int64_t);
+        return number ? json_integer(number) : json_null();
+    case 'm':
+        return json_time(va_arg(*args, int64_t));
+    case 'e':
+        return api_json_embed(va_arg(*args, const char *));
+    case 'd':
+        return json_integer(va_arg(*args, int));
+    case 'x':
+        n = va_arg(*args, int);
+        return n < 0 ? json_null() : json_integer(n);
+    case 'b':
+        return json_boolean(va_arg(*args, int));
+    case 'a':
+        items = va_arg(*args, const void *);
+        len = va_arg(*args, size_t);
+        return api_json_list(items, len, va_arg(*args, api_json_item_fn));
+    default:
+        return va_arg(*args, json_t *);
+    }
+}
+
+json_t *
+api_pack(const char *members, ...)
+{
+    json_t *object = json_object();
+    bool ok = object;
+    char name[32];
+    va_list args;
+    va_start(args, members);
+    while (*members) {
+        size_t len = strcspn(members, ":");
+        snprintf(name, sizeof name, "%.*s", (int)len, members);
+        json_t *value = next_value(members[len + 1], &args);
+        ok = json_object_set_new(object, name, value) == 0 && ok;
+        members += len + 2 + (members[len + 2] == ' ');
+    }
+    va_end(args);
+    return api_json_if(ok, object);
+}
+
+char *
+api_dump_list(const char *name, const void *items, size_t n, api_json_item_fn item)
+{
+    json_t *object = json_object();
+    bool ok = json_object_set_new(object, name, api_json_list(items, n, item)) == 0;
+    return api_json_dump(api_json_if(ok, object), 0);
 }
 
 enum { EXACT = 16 }; /* a real in at most so many characters has 15 digits or fewer */
@@ -309,8 +427,8 @@ api_json_load(const char *text, size_t len, enum api_code duplicate,
         size_t position = error.position < 0 ? 0 : (size_t)error.position;
         char where[sizeof problem->where];
         pointer_at(text, position < len ? position : len, where, sizeof where);
-        api_problem_set(problem, duplicate, QDQ_AT_POINTER, where,
-                        "the member %s stands there twice", where);
+        api_fail_at(problem, duplicate, where, "the member %s stands there twice",
+                    where);
     } else {
         api_json_set_broken(&error, problem);
     }

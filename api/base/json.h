@@ -27,6 +27,29 @@ json_t *api_json_embed(const char *text);
 typedef json_t *(*api_json_item_fn)(const void *items, size_t i);
 /* Returns the array of item(items, 0) … item(items, n - 1). */
 json_t *api_json_list(const void *items, size_t n, api_json_item_fn item);
+/* Items that are texts (const char *) and ints. */
+json_t *api_json_text_item(const void *items, size_t i);
+json_t *api_json_int_item(const void *items, size_t i);
+
+/*
+ * Returns an object of members "NAME:TYPE", with a space between two. The types and their
+ * arguments:
+ *   t  const char *, as by api_json_text()      d  int
+ *   r  double, as by api_json_real()            x  int, where a negative one is null
+ *   s  double, as by api_json_seconds()         b  bool
+ *   i  an integer of 64 bits                    e  const char *, as by api_json_embed()
+ *   n  the same, where 0 is null                j  json_t *, which it takes
+ *   m  the same: milliseconds since 1970, as a time by RFC 3339; null for 0
+ *   a  items, size_t n and item of api_json_list()
+ */
+json_t *api_pack(const char *members, ...);
+/* Returns the object {"NAME": [...]} as api_json_dump() does. */
+char *api_dump_list(const char *name, const void *items, size_t n,
+                    api_json_item_fn item);
+/* Returns the rows of an array by the text that each has in a member: {text: row}. */
+json_t *api_json_index(const json_t *rows, const char *member);
+/* Returns the JSON, or frees it and returns NULL unless `ok`. */
+json_t *api_json_if(bool ok, json_t *json);
 
 /*
  * Takes ownership of `json` and returns its compact text, which the caller frees; NULL

@@ -3,6 +3,7 @@
 #include "base/markup.h"
 #include "api/grow.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +12,8 @@
 static void
 add(struct api_markup *markup, const char *piece, size_t len)
 {
-    char *grown =
-        markup->failed ? NULL : api_grow(markup->data, markup->len, len + 1, 1);
-    markup->failed = !grown;
-    if (!grown)
-        return;
-    markup->data = grown;
-    memcpy(markup->data + markup->len, piece, len);
-    markup->len += len;
-    markup->data[markup->len] = '\0';
+    markup->failed =
+        markup->failed || !api_append(&markup->data, &markup->len, piece, len);
 }
 
 void
@@ -118,4 +112,24 @@ api_markup_bytes(struct api_markup *markup, double bytes)
         unit++;
     }
     api_markup_format(markup, unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+char *
+api_markup_render(json_t *json,
+                  void (*add_all)(struct api_markup *markup, json_t *json))
+{
+    struct api_markup markup = {.failed = !json};
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (json && plain) {
+        locale_t saved = uselocale(plain);
+        add_all(&markup, json);
+        uselocale(saved);
+    }
+    if (plain)
+        freelocale(plain);
+    json_decref(json);
+    if (plain && !markup.failed)
+        return markup.data;
+    free(markup.data);
+    return NULL;
 }

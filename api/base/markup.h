@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text of HTML that grows. Texts that come from outside go through api_markup_text(), which
- * escapes them. After memory has run out nothing more is added, so that only the end has to
+ * A text of HTML, or of Markdown, that grows. In HTML texts that come from outside go through
+ * api_markup_text(), which escapes them. After memory has run out nothing more is added, so that only the end has to
  * be checked.
  */
 #ifndef API_BASE_MARKUP_H
@@ -31,5 +31,12 @@ void api_markup_text(struct api_markup *markup, const char *text);
 void api_markup_value(struct api_markup *markup, const json_t *value);
 /* Adds a count of bytes with its unit: "1.28 MB". */
 void api_markup_bytes(struct api_markup *markup, double bytes);
+
+/*
+ * Returns the text that `add` makes of the JSON, in the locale "C"; the caller frees it. Takes the
+ * JSON, which may be NULL. Returns NULL then, and when out of memory.
+ */
+char *api_markup_render(json_t *json,
+                        void (*add)(struct api_markup *markup, json_t *json));
 
 #endif

@@ -118,7 +118,7 @@ api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
 bool
 api_problem_no_memory(struct api_problem *p)
 {
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    return api_fail(p, API_NO_MEMORY, "out of memory");
 }
 
 bool

@@ -39,22 +39,14 @@ api_problem_json(const struct api_problem *p)
     const char *slug = api_problem_slug(code);
     char type[96];
     snprintf(type, sizeof type, "/v1/errors#%s", slug);
-    json_t *json =
-        json_pack("{s:s, s:s, s:i, s:o, s:s, s:b}", "type", type, "title",
-                  api_problem_meaning(code), "status", api_problem_status(code),
-                  "detail", api_json_text(p->detail), "code", slug, "retryable",
-                  api_problem_retryable(code));
-    if (json && qdq_where_name(p->kind)[0] &&
-        json_object_set_new(json, "errors", encode_errors(p)) != 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    if (json && *p->model &&
-        json_object_set_new(json, "model", api_json_text(p->model)) != 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    return json;
+    json_t *json = api_pack("type:t title:t status:d detail:t code:t retryable:b", type,
+                            api_problem_meaning(code), api_problem_status(code),
+                            p->detail, slug, api_problem_retryable(code));
+    bool ok = !qdq_where_name(p->kind)[0] ||
+              json_object_set_new(json, "errors", encode_errors(p)) == 0;
+    ok = ok && (!*p->model ||
+                json_object_set_new(json, "model", api_json_text(p->model)) == 0);
+    return api_json_if(ok, json);
 }
 
 char *
@@ -68,14 +60,13 @@ encode_row(const void *unused, size_t i)
 {
     (void)unused;
     enum api_code code = (enum api_code)i;
-    return json_pack("{s:s, s:i, s:b, s:s}", "code", api_problem_slug(code), "status",
-                     api_problem_status(code), "retryable", api_problem_retryable(code),
-                     "meaning", api_problem_meaning(code));
+    return api_pack("code:t status:d retryable:b meaning:t", api_problem_slug(code),
+                    api_problem_status(code), api_problem_retryable(code),
+                    api_problem_meaning(code));
 }
 
 char *
 api_problems_encode(void)
 {
-    return api_json_dump(
-        json_pack("{s:o}", "errors", api_json_list(NULL, API_N_CODES, encode_row)), 0);
+    return api_dump_list("errors", NULL, API_N_CODES, encode_row);
 }

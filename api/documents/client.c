@@ -97,21 +97,19 @@ static json_t *
 encode_file(const void *items, size_t i)
 {
     const struct api_file *file = (const struct api_file *)items + i;
-    return json_pack("{s:o, s:s}", "path", api_json_text(file->path), "digest",
-                     file->digest);
+    return api_pack("path:t digest:t", file->path, file->digest);
 }
 
 char *
 api_files_encode(const struct api_file *files, size_t n)
 {
-    return api_json_dump(
-        json_pack("{s:o}", "files", api_json_list(files, n, encode_file)), 0);
+    return api_dump_list("files", files, n, encode_file);
 }
 
 char *
 api_name_label_encode(const char *name)
 {
-    return api_json_dump(json_pack("{s:o}", "name", api_json_text(name)), 0);
+    return api_json_dump(api_pack("name:t", name), 0);
 }
 
 bool
@@ -123,9 +121,8 @@ api_object_check(const char *text, size_t len, struct api_problem *problem)
     if (!json) {
         api_json_set_broken(&error, problem);
     } else if (!ok) {
-        api_problem_set(problem, API_INVALID_SPEC, QDQ_AT_NOTHING, NULL,
-                        "the spec is to be an object, not %s",
-                        api_json_type_name(json));
+        api_fail(problem, API_INVALID_SPEC, "the spec is to be an object, not %s",
+                 api_json_type_name(json));
     }
     json_decref(json);
     return ok;
@@ -193,8 +190,7 @@ api_problem_decode(const char *text, size_t len, long status,
     json_t *json = text ? json_loadb(text, len, 0, NULL) : NULL;
     enum api_code code = code_of_status(status);
     if (!decode_problem(json, status, problem))
-        api_problem_set(problem, code, QDQ_AT_NOTHING, NULL, "%s (status %ld)",
-                        api_problem_meaning(code), status);
+        api_fail(problem, code, "%s (status %ld)", api_problem_meaning(code), status);
     json_decref(json);
 }
 

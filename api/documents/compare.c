@@ -30,32 +30,12 @@ is_same(const json_t *a, const json_t *b)
 static json_t *
 add_both(json_t *row, const json_t *a, const json_t *b, const char *const *members)
 {
-    int failed = !row;
-    for (size_t i = 0; !failed && members[i]; i++)
-        failed = json_object_set_new(
-            row, members[i],
-            both(json_object_get(a, members[i]), json_object_get(b, members[i])));
-    if (failed) {
-        json_decref(row);
-        row = NULL;
-    }
-    return row;
-}
-
-/* Returns {name: row}. */
-static json_t *
-index_rows(const json_t *rows)
-{
-    json_t *index = json_object();
-    for (size_t i = 0; index && i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
-        const char *name = json_string_value(json_object_get(row, "name"));
-        if (name && json_object_set(index, name, row) != 0) {
-            json_decref(index);
-            index = NULL;
-        }
-    }
-    return index;
+    bool ok = row;
+    for (size_t i = 0; ok && members[i]; i++)
+        ok = json_object_set_new(row, members[i],
+                                 both(json_object_get(a, members[i]),
+                                      json_object_get(b, members[i]))) == 0;
+    return api_json_if(ok, row);
 }
 
 /* Lists of rows that are matched by name. */
@@ -109,16 +89,13 @@ add_rows(json_t *to, const json_t *rows, const json_t *others, const struct list
 static json_t *
 match_rows(const json_t *a, const json_t *b, const struct list *list)
 {
-    json_t *rows = json_array(), *in_a = index_rows(a), *in_b = index_rows(b);
+    json_t *rows = json_array();
+    json_t *in_a = api_json_index(a, "name"), *in_b = api_json_index(b, "name");
     bool ok = rows && in_a && in_b && add_rows(rows, a, in_b, list, false) &&
               add_rows(rows, b, in_a, list, true);
     json_decref(in_a);
     json_decref(in_b);
-    if (!ok) {
-        json_decref(rows);
-        rows = NULL;
-    }
-    return rows;
+    return api_json_if(ok, rows);
 }
 
 /* --- the spec ------------------------------------------------------------------ */
@@ -164,11 +141,7 @@ static json_t *
 compare_specs(json_t *a, json_t *b)
 {
     json_t *rows = json_array();
-    if (rows && !add_spec(rows, "", a, b, DEPTH)) {
-        json_decref(rows);
-        rows = NULL;
-    }
-    return rows;
+    return api_json_if(rows && add_spec(rows, "", a, b, DEPTH), rows);
 }
 
 /* --- the whole ----------------------------------------------------------------- */
@@ -190,8 +163,8 @@ static json_t *
 join_layers(const json_t *report)
 {
     const json_t *layers = json_object_get(report, "layers");
-    json_t *errors =
-        index_rows(json_object_get(json_object_get(report, "evaluation"), "layers"));
+    json_t *errors = api_json_index(
+        json_object_get(json_object_get(report, "evaluation"), "layers"), "name");
     json_t *joined = json_array();
     bool ok = errors && joined;
     for (size_t i = 0; ok && i < json_array_size(layers); i++) {
@@ -203,11 +176,7 @@ join_layers(const json_t *report)
         ok = json_array_append_new(joined, layer) == 0 && ok;
     }
     json_decref(errors);
-    if (!ok) {
-        json_decref(joined);
-        joined = NULL;
-    }
-    return joined;
+    return api_json_if(ok, joined);
 }
 
 static json_t *

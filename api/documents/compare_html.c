@@ -4,7 +4,6 @@
 #include "documents/compare.h"
 #include "documents/html.h"
 
-#include <locale.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -74,7 +73,7 @@ add_jobs(struct api_markup *page, const json_t *jobs)
         {"engine", NULL, HTML_TEXT},
     };
     html_begin_section(page, "jobs", "Jobs");
-    html_begin_table(page, "Jobs", columns, HTML_COLUMNS(columns), false);
+    html_begin_table(page, "Jobs", HTML_COLUMNS(columns), false);
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         const json_t *job = json_array_get(jobs, i);
         const json_t *model = json_object_get(job, "model");
@@ -107,7 +106,7 @@ add_summary(struct api_markup *page, const json_t *compared)
     static const struct html_column columns[] = {{"figure", NULL, HTML_TEXT},
                                                  {"first, second", NULL, HTML_NUMBER}};
     html_begin_section(page, "summary", "Summary");
-    html_begin_table(page, "Summary", columns, HTML_COLUMNS(columns), false);
+    html_begin_table(page, "Summary", HTML_COLUMNS(columns), false);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const json_t *in = json_object_get(compared, rows[i].in);
         api_markup_format(page, "<tr><td>%s</td>", rows[i].title);
@@ -150,11 +149,11 @@ add_lists(struct api_markup *page, const json_t *compared)
         const struct html_column *columns;
         size_t n;
     } lists[] = {
-        {"outputs", "Outputs", outputs, HTML_COLUMNS(outputs)},
-        {"deployed", "Outputs as deployed", outputs, HTML_COLUMNS(outputs)},
-        {"spec", "Spec", spec, HTML_COLUMNS(spec)},
-        {"layers", "Layers with other pairs", layers, HTML_COLUMNS(layers)},
-        {"tensors", "Tensors with another range", tensors, HTML_COLUMNS(tensors)},
+        {"outputs", "Outputs", HTML_COLUMNS(outputs)},
+        {"deployed", "Outputs as deployed", HTML_COLUMNS(outputs)},
+        {"spec", "Spec", HTML_COLUMNS(spec)},
+        {"layers", "Layers with other pairs", HTML_COLUMNS(layers)},
+        {"tensors", "Tensors with another range", HTML_COLUMNS(tensors)},
     };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         add_section(page, lists[i].id, lists[i].title,
@@ -162,27 +161,19 @@ add_lists(struct api_markup *page, const json_t *compared)
                     lists[i].n);
 }
 
+static void
+add_compared(struct api_markup *page, json_t *compared)
+{
+    html_begin(page, "Two jobs compared");
+    api_markup_add(page, "<h1>Two jobs compared</h1>\n");
+    add_jobs(page, json_object_get(compared, "jobs"));
+    add_summary(page, compared);
+    add_lists(page, compared);
+    html_end(page);
+}
+
 char *
 api_compare_html(const struct api_compared *first, const struct api_compared *second)
 {
-    struct api_markup page = {0};
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    json_t *compared = plain ? api_compare_load(first, second) : NULL;
-    if (compared) {
-        locale_t saved = uselocale(plain);
-        html_begin(&page, "Two jobs compared");
-        api_markup_add(&page, "<h1>Two jobs compared</h1>\n");
-        add_jobs(&page, json_object_get(compared, "jobs"));
-        add_summary(&page, compared);
-        add_lists(&page, compared);
-        html_end(&page);
-        uselocale(saved);
-    }
-    json_decref(compared);
-    if (plain)
-        freelocale(plain);
-    if (compared && !page.failed)
-        return page.data;
-    free(page.data);
-    return NULL;
+    return api_markup_render(api_compare_load(first, second), add_compared);
 }

@@ -35,7 +35,7 @@ api_files_identity(const struct api_file *files, size_t n)
     for (size_t i = 0; i < n; i++)
         sorted[i] = &files[i];
     qsort(sorted, n, sizeof *sorted, compare_paths);
-    json_t *json = json_pack("{s:o}", "files", api_json_list(sorted, n, encode_file));
+    json_t *json = api_pack("files:a", sorted, n, encode_file);
     free(sorted);
     return api_json_dump(json, JSON_SORT_KEYS);
 }
@@ -96,16 +96,10 @@ api_path_normalize(char *path)
     *to = '\0';
 }
 
-static json_t *
-encode_path(const void *items, size_t i)
-{
-    return api_json_text(((const char *const *)items)[i]);
-}
-
 char *
 api_paths_encode(const char *const *paths, size_t n)
 {
-    return api_json_dump(api_json_list(paths, n, encode_path), 0);
+    return api_json_dump(api_json_list(paths, n, api_json_text_item), 0);
 }
 
 bool
@@ -135,7 +129,7 @@ refuse(struct api_problem *problem, size_t i, const char *member, const char *wh
     snprintf(where + len, sizeof where - len, "/%zu", i);
     if (member)
         api_json_pointer_add(where, sizeof where, member);
-    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where, "%s", what);
+    return api_fail_at(problem, API_BAD_REQUEST, where, "%s", what);
 }
 
 static bool
@@ -177,15 +171,15 @@ parse_files(json_t *json, struct api_named_files *to, struct api_problem *proble
     size_t i;
     if (!json_is_object(json) || (files && json_object_size(json) != 1) ||
         (files && !json_is_array(files)))
-        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, "",
-                               "a model is {\"files\": [{\"path\", \"digest\"}, …]}");
+        return api_fail_at(problem, API_BAD_REQUEST, "",
+                           "a model is {\"files\": [{\"path\", \"digest\"}, …]}");
     if (json_array_size(files) == 0)
-        return api_problem_set(problem, API_MISSING_PART, QDQ_AT_POINTER, "/files",
-                               "the request names no files");
+        return api_fail_at(problem, API_MISSING_PART, "/files",
+                           "the request names no files");
     if (json_array_size(files) > 1 + API_MAX_EXTERNAL)
-        return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/files",
-                               "a model has at most %d files beside its own",
-                               API_MAX_EXTERNAL);
+        return api_fail_at(problem, API_LIMIT_EXCEEDED, "/files",
+                           "a model has at most %d files beside its own",
+                           API_MAX_EXTERNAL);
     json_array_foreach (files, i, file)
         if (!parse_file(file, i, to, problem))
             return false;

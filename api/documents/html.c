@@ -4,13 +4,12 @@
 #include "config.h"
 #include "api/report.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "documents/html.h"
+#include "documents/tables.h"
 
 static const json_t *
 member(const json_t *object, const char *name)
@@ -119,11 +118,6 @@ add_gates_tile(struct api_markup *page, const json_t *gates)
 static void
 add_verdict(struct api_markup *page, const json_t *report)
 {
-    static const struct html_column gates[] = {
-        {"output", "output", HTML_NAME},  {"bound", "name", HTML_TEXT},
-        {"asked", "wanted", HTML_NUMBER}, {"found", "measured", HTML_NUMBER},
-        {"met", "met", HTML_TEXT},
-    };
     const json_t *summary = member(report, "summary");
     const json_t *evaluation = member(report, "evaluation");
     const json_t *deployed = member(member(evaluation, "deployed"), "outputs");
@@ -147,8 +141,8 @@ add_verdict(struct api_markup *page, const json_t *report)
     end_tile(page);
     api_markup_add(page, "</dl>\n");
     if (json_array_size(member(report, "gates")))
-        html_table(page, "Bounds of accept", member(report, "gates"), gates,
-                   HTML_COLUMNS(gates));
+        html_table(page, "Bounds of accept", member(report, "gates"),
+                   HTML_COLUMNS(html_gates));
     html_end_section(page);
 }
 
@@ -190,20 +184,6 @@ add_facts(struct api_markup *page, const json_t *report)
 
 /* --- accuracy ------------------------------------------------------------------ */
 
-static const struct html_column output_columns[] = {
-    {"output", "name", HTML_NAME},
-    {"SQNR (dB)", "sqnr_db", HTML_NUMBER},
-    {"cosine", "cosine", HTML_NUMBER},
-    {"largest error", "max_abs_error", HTML_NUMBER},
-    {"same top 1", "top1_agreement", HTML_NUMBER},
-};
-
-static const struct html_column unjudged_columns[] = {
-    {"", "kind", HTML_NAME},
-    {"name", "name", HTML_NAME},
-    {"reason", "reason", HTML_NAME},
-};
-
 static void
 add_outputs(struct api_markup *page, const json_t *report)
 {
@@ -215,8 +195,8 @@ add_outputs(struct api_markup *page, const json_t *report)
     api_markup_add(page, "<p class=\"note\">Float against quantized, on ");
     api_markup_value(page, member(evaluation, "samples"));
     api_markup_add(page, " samples. Where there is no SQNR, both are equal.</p>\n");
-    html_table(page, "Outputs", member(evaluation, "outputs"), output_columns,
-               HTML_COLUMNS(output_columns));
+    html_table(page, "Outputs", member(evaluation, "outputs"),
+               HTML_COLUMNS(html_outputs));
     if (json_is_object(deployed)) {
         api_markup_add(page, "<h3>As deployed</h3>\n<p class=\"note\">As ");
         api_markup_value(page, member(member(deployed, "runtime"), "name"));
@@ -226,12 +206,12 @@ add_outputs(struct api_markup *page, const json_t *report)
         api_markup_value(page, member(deployed, "processor"));
         api_markup_add(page, ".</p>\n");
         html_table(page, "Outputs as deployed", member(deployed, "outputs"),
-                   output_columns, HTML_COLUMNS(output_columns));
+                   HTML_COLUMNS(html_outputs));
     }
     if (json_array_size(member(evaluation, "not_judged")) > 0) {
         api_markup_add(page, "<h3>Not judged</h3>\n");
         html_table(page, "Not judged", member(evaluation, "not_judged"),
-                   unjudged_columns, HTML_COLUMNS(unjudged_columns));
+                   HTML_COLUMNS(html_unjudged));
     }
     html_end_section(page);
 }
@@ -241,16 +221,14 @@ static json_t *
 index_rows(const json_t *rows, const char *name)
 {
     json_t *index = json_object();
-    for (size_t i = 0; index && i < json_array_size(rows); i++) {
+    bool ok = index;
+    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *key = json_string_value(member(row, "name"));
         json_t *value = json_object_get(row, name);
-        if (key && json_is_number(value) && json_object_set(index, key, value) != 0) {
-            json_decref(index);
-            index = NULL;
-        }
+        ok = !key || !json_is_number(value) || json_object_set(index, key, value) == 0;
     }
-    return index;
+    return api_json_if(ok, index);
 }
 
 /* Adds "inputs 0, 1". `more` says that something stands before it. Returns whether something
@@ -332,11 +310,12 @@ add_layers(struct api_markup *page, const json_t *report)
     html_note(page,
               "In the order of the graph. A layer's SQNR is that of its output, with "
               "all errors that came before it; the higher, the better.");
-    if (json_array_size(errors)) {
+    if (json_array_size(errors))
         html_curve(page, errors, "sqnr_db", "name", "quantized layers", "SQNR in dB");
-    }
-    html_begin_table(page, "Layers", ranked ? with : without,
-                     ranked ? HTML_COLUMNS(with) : HTML_COLUMNS(without), true);
+    if (ranked)
+        html_begin_table(page, "Layers", HTML_COLUMNS(with), true);
+    else
+        html_begin_table(page, "Layers", HTML_COLUMNS(without), true);
     for (size_t i = 0; i < json_array_size(layers); i++)
         add_layer(page, i, json_array_get(layers, i), figures, largest);
     html_end_table(page);
@@ -347,11 +326,6 @@ add_layers(struct api_markup *page, const json_t *report)
 static void
 add_sensitivity(struct api_markup *page, const json_t *report)
 {
-    static const struct html_column columns[] = {
-        {"layer", "name", HTML_NAME},
-        {"SQNR (dB) with it alone", "sqnr_db_alone", HTML_BAR},
-        {"gain (dB) without it", "gain_db", HTML_BAR},
-    };
     const json_t *costs = member(report, "sensitivity");
     if (json_array_size(costs) == 0)
         return;
@@ -361,7 +335,7 @@ add_sensitivity(struct api_markup *page, const json_t *report)
         "The cost of each layer at the outputs. The layer with the largest loss by "
         "itself comes first; the gain is that of leaving it alone in float.");
     html_curve(page, costs, "gain_db", "name", "layers by rank", "gain in dB");
-    html_table(page, "Sensitivity", costs, columns, HTML_COLUMNS(columns));
+    html_table(page, "Sensitivity", costs, HTML_COLUMNS(html_costs));
     html_end_section(page);
 }
 
@@ -391,7 +365,7 @@ add_search(struct api_markup *page, const json_t *report)
     api_markup_add(page, ".</p>\n");
     html_curve(page, member(search, "curve"), "sqnr_db", "layer", "steps",
                "SQNR in dB");
-    html_table(page, "Steps of the search", member(search, "curve"), columns,
+    html_table(page, "Steps of the search", member(search, "curve"),
                HTML_COLUMNS(columns));
     html_end_section(page);
 }
@@ -401,11 +375,6 @@ add_search(struct api_markup *page, const json_t *report)
 static void
 add_profile(struct api_markup *page, const json_t *report)
 {
-    static const struct html_column operators[] = {
-        {"operator", "op", HTML_NAME},
-        {"float (ms)", "float_ms", HTML_BAR},
-        {"quantized (ms)", "quantized_ms", HTML_BAR},
-    };
     static const char *const names[] = {"float", "default_float", "quantized"};
     static const struct html_column runs[] = {
         {"model", NULL, HTML_TEXT},
@@ -417,7 +386,7 @@ add_profile(struct api_markup *page, const json_t *report)
     if (!json_is_object(profile))
         return;
     html_begin_section(page, "latency", "Latency");
-    html_begin_table(page, "Latency", runs, HTML_COLUMNS(runs), false);
+    html_begin_table(page, "Latency", HTML_COLUMNS(runs), false);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *run = member(profile, names[i]);
         if (!json_is_object(run))
@@ -435,8 +404,8 @@ add_profile(struct api_markup *page, const json_t *report)
     }
     html_end_table(page);
     if (json_array_size(member(profile, "operators")))
-        html_table(page, "Time by operator", member(profile, "operators"), operators,
-                   HTML_COLUMNS(operators));
+        html_table(page, "Time by operator", member(profile, "operators"),
+                   HTML_COLUMNS(html_operators));
     html_end_section(page);
 }
 
@@ -451,7 +420,7 @@ add_timings(struct api_markup *page, json_t *report)
     if (json_object_size(timings) == 0)
         return;
     html_begin_section(page, "timings", "Timings");
-    html_begin_table(page, "Timings", columns, HTML_COLUMNS(columns), false);
+    html_begin_table(page, "Timings", HTML_COLUMNS(columns), false);
     json_object_foreach (timings, stage, seconds) {
         api_markup_add(page, "<tr><td>");
         api_markup_text(page, stage);
@@ -495,7 +464,7 @@ add_warnings(struct api_markup *page, const json_t *report)
     if (json_array_size(warnings) == 0)
         return;
     html_begin_section(page, "warnings", "Warnings");
-    html_begin_table(page, "Warnings", columns, HTML_COLUMNS(columns), false);
+    html_begin_table(page, "Warnings", HTML_COLUMNS(columns), false);
     for (size_t i = 0; i < json_array_size(warnings); i++) {
         const json_t *row = json_array_get(warnings, i);
         const char *advice = advice_for(json_string_value(member(row, "code")));
@@ -534,25 +503,17 @@ add_tables(struct api_markup *page, const json_t *report)
     };
     static const struct html_column kept[] = {{"node", "name", HTML_NAME},
                                               {"reason", "reason", HTML_TEXT}};
-    static const struct html_column stages[] = {
-        {"stage", "name", HTML_TEXT},
-        {"seconds", "seconds", HTML_BAR},
-        {"threads", "threads", HTML_NUMBER},
-        {"bytes", "bytes", HTML_NUMBER},
-        {"peak bytes", "peak_bytes", HTML_NUMBER},
-    };
     static const struct {
         const char *id, *title, *in, *member;
         const struct html_column *columns;
         size_t n;
     } tables[] = {
-        {"weights", "Weights", NULL, "weights", weights, HTML_COLUMNS(weights)},
-        {"equalization", "Equalization", NULL, "equalization", chains,
-         HTML_COLUMNS(chains)},
-        {"kernels", "Nodes without an integer kernel", "kernels", "floats", kept,
+        {"weights", "Weights", NULL, "weights", HTML_COLUMNS(weights)},
+        {"equalization", "Equalization", NULL, "equalization", HTML_COLUMNS(chains)},
+        {"kernels", "Nodes without an integer kernel", "kernels", "floats",
          HTML_COLUMNS(kept)},
-        {"float", "Nodes that stay float32", "float", "kept", kept, HTML_COLUMNS(kept)},
-        {"stages", "Stages", NULL, "stages", stages, HTML_COLUMNS(stages)},
+        {"float", "Nodes that stay float32", "float", "kept", HTML_COLUMNS(kept)},
+        {"stages", "Stages", NULL, "stages", HTML_COLUMNS(html_stages)},
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const json_t *in = tables[i].in ? member(report, tables[i].in) : report;
@@ -580,7 +541,7 @@ add_recipe(struct api_markup *page, const json_t *report)
     html_note(page,
               "The steps that were tried, in this order, and those that were kept.");
     html_curve(page, recipe, "sqnr_db", "step", "steps", "SQNR in dB");
-    html_begin_table(page, "Recipe", columns, HTML_COLUMNS(columns), false);
+    html_begin_table(page, "Recipe", HTML_COLUMNS(columns), false);
     for (size_t i = 0; i < json_array_size(recipe); i++) {
         const json_t *row = json_array_get(recipe, i);
         json_t *spec = json_object_get(row, "spec");
@@ -640,19 +601,5 @@ api_is_report(const char *json, size_t len)
 char *
 api_report_html(const char *json, size_t len)
 {
-    struct api_markup page = {0};
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    json_t *report = plain ? json_loadb(json, len, 0, NULL) : NULL;
-    if (report) {
-        locale_t saved = uselocale(plain);
-        add_report(&page, report);
-        uselocale(saved);
-    }
-    json_decref(report);
-    if (plain)
-        freelocale(plain);
-    if (report && !page.failed)
-        return page.data;
-    free(page.data);
-    return NULL;
+    return api_markup_render(json_loadb(json, len, 0, NULL), add_report);
 }

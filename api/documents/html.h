@@ -21,7 +21,15 @@ struct html_column {
     enum html_kind kind;
 };
 
-#define HTML_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
+/* The two arguments that stand for columns. */
+#define HTML_COLUMNS(columns) columns, sizeof(columns) / sizeof *(columns)
+
+/* Returns whether cells of that kind are aligned to the right. */
+static inline bool
+html_is_number(enum html_kind kind)
+{
+    return kind == HTML_NUMBER || kind == HTML_BAR;
+}
 
 enum { HTML_HASH_SIZE = 45 }; /* a SHA-256 in base64 */
 

@@ -17,32 +17,17 @@ static const char script[] =
 #include "report_js.inc"
     ;
 
-enum { HASH_BYTES = 32, POLICY_SIZE = 256 };
+enum { POLICY_SIZE = 256 };
 
 bool
 html_hash(const char *text, char ret[HTML_HASH_SIZE])
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char id[DIGEST_SIZE];
-    unsigned char bytes[HASH_BYTES + 1] = {0};
+    unsigned char bytes[DIGEST_BYTES];
     if (!digest_of(text, strlen(text), id))
         return false;
-    for (int i = 0; i < HASH_BYTES; i++) {
-        unsigned byte;
-        if (sscanf(strchr(id, ':') + 1 + 2 * (size_t)i, "%2x", &byte) != 1)
-            return false;
-        bytes[i] = (unsigned char)byte;
-    }
-    for (int i = 0, n = 0; i < HASH_BYTES; i += 3) {
-        unsigned three = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8;
-        if (i + 2 < HASH_BYTES)
-            three |= bytes[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6)
-            ret[n++] = letters[three >> shift & 63];
-    }
-    ret[HTML_HASH_SIZE - 2] = '=';
-    ret[HTML_HASH_SIZE - 1] = '\0';
+    digest_bytes_of(id, bytes);
+    digest_base64(bytes, sizeof bytes, ret);
     return true;
 }
 
@@ -123,11 +108,10 @@ html_begin_table(struct api_markup *page, const char *label,
                       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
                       "aria-label=\"%s\">\n<table%s>\n<thead><tr>",
                       label, filter ? " data-filter" : "");
-    for (size_t i = 0; i < n; i++) {
-        bool number = columns[i].kind == HTML_NUMBER || columns[i].kind == HTML_BAR;
+    for (size_t i = 0; i < n; i++)
         api_markup_format(page, "<th scope=\"col\"%s>%s</th>",
-                          number ? " class=\"n\"" : "", columns[i].title);
-    }
+                          html_is_number(columns[i].kind) ? " class=\"n\"" : "",
+                          columns[i].title);
     api_markup_add(page, "</tr></thead>\n<tbody>\n");
 }
 

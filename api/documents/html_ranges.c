@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "api/report.h"
+#include "base/json.h"
 
 enum {
     MOST_COUNTS = 256,
@@ -18,23 +19,6 @@ static const json_t *
 member(const json_t *object, const char *name)
 {
     return json_object_get(object, name);
-}
-
-/* Returns {tensor: histogram}. NULL when out of memory. */
-static json_t *
-index_histograms(const json_t *report)
-{
-    const json_t *rows = member(report, API_REPORT_HISTOGRAMS);
-    json_t *index = json_object();
-    for (size_t i = 0; index && i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
-        const char *tensor = json_string_value(member(row, "tensor"));
-        if (tensor && json_object_set(index, tensor, row) != 0) {
-            json_decref(index);
-            index = NULL;
-        }
-    }
-    return index;
 }
 
 /* Joins so many counts each into the heights of columns, on a logarithmic scale from 0 to 1.
@@ -160,7 +144,8 @@ html_ranges(struct api_markup *page, const json_t *report)
     double axis[2] = {0, html_largest(tensors, "max")};
     if (json_array_size(tensors) == 0)
         return;
-    json_t *histograms = index_histograms(report);
+    json_t *histograms =
+        api_json_index(member(report, API_REPORT_HISTOGRAMS), "tensor");
     bool has = json_object_size(histograms);
     page->failed |= !histograms;
     for (size_t i = 0; i < json_array_size(tensors); i++)
@@ -180,8 +165,8 @@ html_ranges(struct api_markup *page, const json_t *report)
               "itself."
             : "The report has no histograms: the ranges were given, or nothing "
               "asked for histograms.");
-    html_begin_table(page, "Ranges", columns,
-                     HTML_COLUMNS(columns) - (has ? 0 : OF_HISTOGRAMS), true);
+    html_begin_table(page, "Ranges", HTML_COLUMNS(columns) - (has ? 0 : OF_HISTOGRAMS),
+                     true);
     for (size_t i = 0; i < json_array_size(tensors); i++)
         add_tensor(page, json_array_get(tensors, i), axis, histograms);
     html_end_table(page);

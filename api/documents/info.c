@@ -25,10 +25,9 @@ static json_t *
 encode_value(const void *items, size_t i)
 {
     const struct qdq_value *value = (const struct qdq_value *)items + i;
-    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(value->name), "dtype",
-                     api_json_text(*value->dtype ? value->dtype : NULL), "shape",
-                     value->has_shape
-                         ? api_json_list(value->dims, value->rank, encode_dim)
+    return api_pack(
+        "name:t dtype:t shape:j", value->name, *value->dtype ? value->dtype : NULL,
+        value->has_shape ? api_json_list(value->dims, value->rank, encode_dim)
                          : json_null());
 }
 
@@ -43,18 +42,16 @@ static json_t *
 encode_array(const void *items, size_t i)
 {
     const struct qdq_array *array = (const struct qdq_array *)items + i;
-    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(array->name), "dtype",
-                     api_json_text(array->dtype), "shape",
-                     api_json_list(array->shape, array->rank, encode_size));
+    return api_pack("name:t dtype:t shape:a", array->name, array->dtype, array->shape,
+                    array->rank, encode_size);
 }
 
 char *
 api_dataset_info_encode(const struct qdq_dataset_info *dataset)
 {
-    return api_json_dump(
-        json_pack("{s:I, s:o}", "samples", (json_int_t)dataset->samples, "inputs",
-                  api_json_list(dataset->arrays, dataset->n_arrays, encode_array)),
-        0);
+    return api_json_dump(api_pack("samples:i inputs:a", dataset->samples,
+                                  dataset->arrays, dataset->n_arrays, encode_array),
+                         0);
 }
 
 /* --- model ---------------------------------------------------------------- */
@@ -63,14 +60,7 @@ static json_t *
 encode_op(const void *items, size_t i)
 {
     const struct qdq_op_count *op = (const struct qdq_op_count *)items + i;
-    return json_pack("{s:o, s:I}", "op", api_json_text(op->op), "count",
-                     (json_int_t)op->count);
-}
-
-static bool
-is_quantized(const struct qdq_layer *layer)
-{
-    return layer->n_inputs > 0 || layer->weight_input >= 0;
+    return api_pack("op:t count:i", op->op, op->count);
 }
 
 static int
@@ -87,19 +77,18 @@ encode_classes(const struct qdq_plan_view *plan)
     if (!plan)
         return json_null();
     json_t *classes = json_object();
-    for (size_t i = 0; classes && i < plan->n_layers; i++) {
+    bool ok = classes;
+    for (size_t i = 0; ok && i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (!json_object_get(classes, layer->cls))
             json_object_set_new(classes, layer->cls,
-                                json_pack("{s:i, s:i}", "count", 0, "quantized", 0));
+                                api_pack("count:d quantized:d", 0, 0));
         json_t *counts = json_object_get(classes, layer->cls);
-        if (count_up(counts, "count", 1) != 0 ||
-            count_up(counts, "quantized", is_quantized(layer)) != 0) {
-            json_decref(classes);
-            classes = NULL;
-        }
+        ok = count_up(counts, "count", 1) == 0 &&
+             count_up(counts, "quantized",
+                      layer->n_inputs > 0 || layer->weight_input >= 0) == 0;
     }
-    return classes;
+    return api_json_if(ok, classes);
 }
 
 char *
@@ -107,17 +96,13 @@ api_model_info_encode(const struct qdq_model_info *model,
                       const struct qdq_plan_view *plan)
 {
     return api_json_dump(
-        json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
-                  api_json_text(model->name), "producer",
-                  api_json_text(model->producer), "ir_version",
-                  (json_int_t)model->ir_version, "opset", (json_int_t)model->opset,
-                  "size", (json_int_t)model->size, "nodes", (json_int_t)model->n_nodes,
-                  "initializers", (json_int_t)model->n_initializers, "inputs",
-                  api_json_list(model->inputs, model->n_inputs, encode_value),
-                  "outputs",
-                  api_json_list(model->outputs, model->n_outputs, encode_value), "ops",
-                  api_json_list(model->ops, model->n_ops, encode_op), "classes",
-                  encode_classes(plan)),
+        api_pack("name:t producer:t ir_version:i opset:i size:i nodes:i initializers:i "
+                 "inputs:a outputs:a ops:a classes:j",
+                 model->name, model->producer, model->ir_version, model->opset,
+                 model->size, model->n_nodes, model->n_initializers, model->inputs,
+                 model->n_inputs, encode_value, model->outputs, model->n_outputs,
+                 encode_value, model->ops, model->n_ops, encode_op,
+                 encode_classes(plan)),
         0);
 }
 
@@ -127,15 +112,11 @@ static json_t *
 encode_support(const void *catalog, size_t i)
 {
     const struct qdq_layer_support *row = qdq_catalog_layer(catalog, i);
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:o, s:o}", "class",
-        api_json_text(row->cls), "op", api_json_text(row->op), "kind",
-        api_json_text(row->kind), "weight_input",
-        row->weight_input < 0 ? json_null() : json_integer(row->weight_input),
-        "quantize_input", row->quantize_input, "quantize_weight", row->quantize_weight,
-        "selected_by", api_json_text(row->selected_by), "pass_through",
-        row->pass_through, "note", api_json_text(row->note), "source",
-        api_json_text(row->source));
+    return api_pack("class:t op:t kind:t weight_input:x quantize_input:b "
+                    "quantize_weight:b selected_by:t pass_through:b note:t source:t",
+                    row->cls, row->op, row->kind, row->weight_input,
+                    row->quantize_input, row->quantize_weight, row->selected_by,
+                    row->pass_through, row->note, row->source);
 }
 
 char *
@@ -144,8 +125,7 @@ api_layers_encode(const struct qdq_catalog *catalog)
     size_t n = 0;
     while (qdq_catalog_layer(catalog, n))
         n++;
-    return api_json_dump(
-        json_pack("{s:o}", "layers", api_json_list(catalog, n, encode_support)), 0);
+    return api_dump_list("layers", catalog, n, encode_support);
 }
 
 /* Encodes a rule in the form of the tables in docs/reference/targets.md. */
@@ -157,8 +137,7 @@ encode_rule(const void *rules, size_t i)
                         : rule->is_auto ? "auto"
                         : rule->is_on   ? "on"
                                         : "off";
-    return json_pack("{s:o, s:s, s:o}", "id", api_json_text(rule->id), "state", state,
-                     "text", api_json_text(rule->text));
+    return api_pack("id:t state:t text:t", rule->id, state, rule->text);
 }
 
 /* Encodes the effective spec of a spec that has only the target; null when out of
@@ -176,11 +155,13 @@ default_spec(const struct qdq_target *target)
     return json;
 }
 
-/* Returns a member of one of the spec's objects. */
+/* Encodes two members of one of the spec's objects. */
 static json_t *
-member_of(const json_t *spec, const char *object, const char *name)
+two_of(const json_t *spec, const char *object, const char *first, const char *second)
 {
-    return json_object_get(json_object_get(spec, object), name);
+    const json_t *from = json_object_get(spec, object);
+    return json_pack("{s:O, s:O}", first, json_object_get(from, first), second,
+                     json_object_get(from, second));
 }
 
 static json_t *
@@ -189,16 +170,13 @@ encode_target(const void *none, size_t i)
     const struct qdq_target *row = qdq_target_row(i);
     json_t *spec = default_spec(row);
     (void)none;
-    json_t *json =
-        json_pack("{s:o, s:o, s:o, s:{s:O, s:O}, s:{s:O, s:O}, s:O, s:b, s:o}", "name",
-                  api_json_text(row->name), "title", api_json_text(row->title), "info",
-                  api_json_text(row->text), "weights", "dtype",
-                  member_of(spec, "weights", "dtype"), "storage",
-                  member_of(spec, "weights", "storage"), "activations", "dtype",
-                  member_of(spec, "activations", "dtype"), "symmetric",
-                  member_of(spec, "activations", "symmetric"), "recipe",
-                  json_object_get(spec, "recipe"), "integer_kernels", row->has_kernels,
-                  "rules", api_json_list(row->rules, row->n_rules, encode_rule));
+    json_t *json = api_pack("name:t title:t info:t weights:j activations:j recipe:j "
+                            "integer_kernels:b rules:a",
+                            row->name, row->title, row->text,
+                            two_of(spec, "weights", "dtype", "storage"),
+                            two_of(spec, "activations", "dtype", "symmetric"),
+                            json_incref(json_object_get(spec, "recipe")),
+                            row->has_kernels, row->rules, row->n_rules, encode_rule);
     json_decref(spec);
     return json;
 }
@@ -209,16 +187,14 @@ api_targets_encode(void)
     size_t n = 0;
     while (qdq_target_row(n))
         n++;
-    return api_json_dump(
-        json_pack("{s:o}", "targets", api_json_list(NULL, n, encode_target)), 0);
+    return api_dump_list("targets", NULL, n, encode_target);
 }
 
 static json_t *
 encode_case(const void *catalog, size_t i)
 {
     const struct qdq_case_info *row = qdq_catalog_case(catalog, i);
-    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(row->name), "info",
-                     api_json_text(row->info), "source", api_json_text(row->source));
+    return api_pack("name:t info:t source:t", row->name, row->info, row->source);
 }
 
 char *
@@ -227,6 +203,5 @@ api_cases_encode(const struct qdq_catalog *catalog)
     size_t n = 0;
     while (qdq_catalog_case(catalog, n))
         n++;
-    return api_json_dump(
-        json_pack("{s:o}", "cases", api_json_list(catalog, n, encode_case)), 0);
+    return api_dump_list("cases", catalog, n, encode_case);
 }

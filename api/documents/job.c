@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/spec.h"
 #include "base/json.h"
@@ -41,38 +40,11 @@ api_job_state_ended(enum api_job_state state)
 
 /* --- encoding ------------------------------------------------------------- */
 
-/* Encodes a time by RFC 3339, in UTC with milliseconds; null for 0. */
-static json_t *
-encode_time(int64_t ms)
+/* Returns a tenant's name; NULL for "". */
+static const char *
+shown_name(const char *name)
 {
-    struct tm tm;
-    char text[48];
-    time_t seconds = (time_t)(ms / 1000);
-    if (ms <= 0 || !gmtime_r(&seconds, &tm))
-        return json_null();
-    size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text + len, sizeof text - len, ".%03dZ", (int)(ms % 1000));
-    return json_string(text);
-}
-
-/* Adds the members of `more` to `json` and takes ownership of both. Returns NULL
-   when that fails. */
-static json_t *
-with_members(json_t *json, json_t *more)
-{
-    if (json && json_object_update(json, more) != 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    json_decref(more);
-    return json;
-}
-
-/* Encodes a tenant's name. The name "" becomes null. */
-static json_t *
-encode_name(const char *name)
-{
-    return api_json_text(*name ? name : NULL);
+    return *name ? name : NULL;
 }
 
 static json_t *
@@ -80,10 +52,8 @@ encode_progress(const struct api_job *job)
 {
     if (!job->stage)
         return json_null();
-    json_t *eta = job->eta_s < 0 ? json_null() : json_integer(job->eta_s);
-    return json_pack("{s:o, s:I, s:I, s:o}", "stage", api_json_text(job->stage), "done",
-                     (json_int_t)job->done, "total", (json_int_t)job->total, "eta_s",
-                     eta);
+    return api_pack("stage:t done:i total:i eta_s:j", job->stage, job->done, job->total,
+                    job->eta_s < 0 ? json_null() : json_integer(job->eta_s));
 }
 
 static json_t *
@@ -91,10 +61,7 @@ encode_queue(const struct api_job *job)
 {
     if (job->position <= 0 && !job->waiting_for)
         return json_null();
-    return json_pack("{s:o, s:o}", "position",
-                     job->position > 0 ? json_integer((json_int_t)job->position)
-                                       : json_null(),
-                     "waiting_for", api_json_text(job->waiting_for));
+    return api_pack("position:n waiting_for:t", job->position, job->waiting_for);
 }
 
 static json_t *
@@ -102,60 +69,49 @@ encode_result(const struct api_job *job)
 {
     if (!job->result_model || job->state != API_JOB_SUCCEEDED)
         return json_null();
-    return json_pack("{s:o, s:I, s:o, s:o}", "model", api_json_text(job->result_model),
-                     "size", (json_int_t)job->result_size, "files",
-                     api_json_embed(job->result_files), "summary",
-                     api_json_embed(job->summary));
+    return api_pack("model:t size:i files:e summary:e", job->result_model,
+                    job->result_size, job->result_files, job->summary);
+}
+
+/* Adds a member to an object, and takes ownership of its value. */
+static bool
+add_member(json_t *object, const char *name, json_t *value)
+{
+    return json_object_set_new(object, name, value) == 0;
 }
 
 /* Encodes the names of the members that are null because they are long. */
 static json_t *
 encode_omitted(const struct api_job *job)
 {
-    json_t *names = json_array();
+    const char *names[2];
+    size_t n = 0;
     if (job->omits_spec)
-        json_array_append_new(names, json_string("spec"));
+        names[n++] = "spec";
     if (job->omits_labels)
-        json_array_append_new(names, json_string("labels"));
-    return names;
-}
-
-static json_t *
-encode_source(const struct api_job *job)
-{
-    return job->source ? api_json_embed(job->source)
-                       : json_pack("{s:n, s:n}", "model", "calibration");
-}
-
-static json_t *
-encode_job(const void *items, size_t i)
-{
-    const struct api_job *job = (const struct api_job *)items + i;
-    json_t *json = json_pack(
-        "{s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
-        "id", api_json_text(job->id), "state", api_job_state_name(job->state),
-        "progress", encode_progress(job), "queue", encode_queue(job), "attempts",
-        (json_int_t)job->attempts, "created_at", encode_time(job->created_at),
-        "started_at", encode_time(job->started_at), "ended_at",
-        encode_time(job->ended_at), "expires_at", encode_time(job->expires_at), "model",
-        api_json_text(job->model), "calibration", api_json_text(job->calibration),
-        "source", encode_source(job), "spec", api_json_embed(job->spec), "labels",
-        api_json_embed(job->labels), "cached_from", api_json_text(job->cached_from),
-        "result", encode_result(job), "deliveries",
-        job->deliveries ? api_json_embed(job->deliveries) : json_array(), "error",
-        job->error ? api_problem_json(job->error) : json_null());
-    if (job->omits)
-        json = with_members(json, json_pack("{s:o}", "omitted", encode_omitted(job)));
-    return job->tenant ? with_members(json, json_pack("{s:o}", "tenant",
-                                                      encode_name(job->tenant)))
-                       : json;
+        names[n++] = "labels";
+    return api_json_list(names, n, api_json_text_item);
 }
 
 char *
 api_job_encode(const struct api_job *job)
 {
-    return api_json_dump(encode_job(job, 0), 0);
+    json_t *json = api_pack(
+        "id:t state:t progress:j queue:j attempts:i created_at:m started_at:m "
+        "ended_at:m "
+        "expires_at:m model:t calibration:t source:e spec:e labels:e cached_from:t "
+        "result:j deliveries:e error:j",
+        job->id, api_job_state_name(job->state), encode_progress(job),
+        encode_queue(job), job->attempts, job->created_at, job->started_at,
+        job->ended_at, job->expires_at, job->model, job->calibration,
+        job->source ? job->source : "{\"model\":null,\"calibration\":null}", job->spec,
+        job->labels, job->cached_from, encode_result(job),
+        job->deliveries ? job->deliveries : "[]",
+        job->error ? api_problem_json(job->error) : json_null());
+    bool ok = !job->omits || add_member(json, "omitted", encode_omitted(job));
+    ok = ok && (!job->tenant ||
+                add_member(json, "tenant", api_json_text(shown_name(job->tenant))));
+    return api_json_dump(api_json_if(ok, json), 0);
 }
 
 char *
@@ -165,86 +121,68 @@ api_progress_encode(const struct api_job *job)
 }
 
 static json_t *
-encode_limit(int64_t limit)
-{
-    return limit ? json_integer((json_int_t)limit) : json_null();
-}
-
-static json_t *
 encode_tenant(const void *items, size_t i)
 {
     const struct api_tenant *tenant = (const struct api_tenant *)items + i;
     json_t *jobs = json_object();
-    for (int state = 0; state < API_N_JOB_STATES; state++)
-        if (json_object_set_new(jobs, state_names[state],
-                                json_integer((json_int_t)tenant->jobs[state])) != 0) {
-            json_decref(jobs);
-            jobs = NULL;
-        }
-    return json_pack(
-        "{s:o, s:o, s:I, s:{s:o, s:o, s:o}}", "tenant", encode_name(tenant->name),
-        "jobs", jobs, "bytes", (json_int_t)tenant->bytes, "limits", "queue",
-        encode_limit(tenant->queue), "max_bytes", encode_limit(tenant->max_bytes),
-        "job_timeout", encode_limit(tenant->job_timeout));
+    bool ok = jobs;
+    for (int state = 0; ok && state < API_N_JOB_STATES; state++)
+        ok = add_member(jobs, state_names[state], json_integer(tenant->jobs[state]));
+    return api_pack("tenant:t jobs:j bytes:i limits:j", shown_name(tenant->name),
+                    api_json_if(ok, jobs), tenant->bytes,
+                    api_pack("queue:n max_bytes:n job_timeout:n", tenant->queue,
+                             tenant->max_bytes, tenant->job_timeout));
 }
 
 char *
 api_tenants_encode(const struct api_tenant *tenants, size_t n)
 {
-    return api_json_dump(
-        json_pack("{s:o}", "tenants", api_json_list(tenants, n, encode_tenant)), 0);
+    return api_dump_list("tenants", tenants, n, encode_tenant);
 }
 
 static json_t *
 encode_node(const void *items, size_t i)
 {
     const struct api_node *node = (const struct api_node *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I}", "id", api_json_text(node->id),
-                     "version", api_json_text(node->version), "started_at",
-                     encode_time(node->started_at), "seen_at",
-                     encode_time(node->seen_at), "running", (json_int_t)node->running,
-                     "lanes", (json_int_t)node->lanes);
+    return api_pack("id:t version:t started_at:m seen_at:m running:i lanes:i", node->id,
+                    node->version, node->started_at, node->seen_at, node->running,
+                    node->lanes);
 }
 
 char *
 api_nodes_encode(const struct api_node *nodes, size_t n)
 {
-    return api_json_dump(
-        json_pack("{s:o}", "nodes", api_json_list(nodes, n, encode_node)), 0);
+    return api_dump_list("nodes", nodes, n, encode_node);
 }
 
 static json_t *
 encode_remote(const void *items, size_t i)
 {
     const struct api_remote *remote = (const struct api_remote *)items + i;
-    return json_pack("{s:o, s:o}", "name", api_json_text(remote->name), "kind",
-                     api_json_text(remote->kind));
+    return api_pack("name:t kind:t", remote->name, remote->kind);
 }
 
 char *
 api_remotes_encode(const struct api_remote *remotes, size_t n)
 {
-    return api_json_dump(
-        json_pack("{s:o}", "remotes", api_json_list(remotes, n, encode_remote)), 0);
+    return api_dump_list("remotes", remotes, n, encode_remote);
 }
 
 static json_t *
 encode_stored(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
 {
-    return json_pack("{s:o, s:I, s:o, s:o}", "id", api_json_text(id), "size",
-                     (json_int_t)size, "created_at", encode_time(created_at),
-                     "expires_at", encode_time(expires_at));
+    return api_pack("id:t size:i created_at:m expires_at:m", id, size, created_at,
+                    expires_at);
 }
 
 char *
 api_model_encode(const char *id, uint64_t size, int64_t created_at, int64_t expires_at,
                  const char *several)
 {
-    json_t *files = several ? json_pack("{s:o}", "files", api_json_embed(several))
-                            : json_pack("{s:[{s:o, s:I}]}", "files", "digest",
-                                        api_json_text(id), "size", (json_int_t)size);
-    return api_json_dump(
-        with_members(encode_stored(id, size, created_at, expires_at), files), 0);
+    json_t *json = encode_stored(id, size, created_at, expires_at);
+    json_t *files = several ? api_json_embed(several)
+                            : json_pack("[o]", api_pack("digest:t size:i", id, size));
+    return api_json_dump(api_json_if(add_member(json, "files", files), json), 0);
 }
 
 char *
@@ -257,15 +195,17 @@ char *
 api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
                    int64_t expires_at, const char *info)
 {
-    return api_json_dump(with_members(encode_stored(id, size, created_at, expires_at),
-                                      api_json_embed(info)),
-                         0);
+    json_t *json = encode_stored(id, size, created_at, expires_at);
+    json_t *more = api_json_embed(info);
+    bool ok = json && json_object_update(json, more) == 0;
+    json_decref(more);
+    return api_json_dump(api_json_if(ok, json), 0);
 }
 
 char *
 api_status_encode(const char *status)
 {
-    return api_json_dump(json_pack("{s:o}", "status", api_json_text(status)), 0);
+    return api_json_dump(api_pack("status:t", status), 0);
 }
 
 /* --- a job's body --------------------------------------------------------- */
@@ -276,9 +216,8 @@ bad_member(struct api_problem *problem, const char *name, const char *wanted,
 {
     char where[256] = "";
     api_json_pointer_add(where, sizeof where, name);
-    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                           "%s is to be %s, not %s", name, wanted,
-                           api_json_type_name(value));
+    return api_fail_at(problem, API_BAD_REQUEST, where, "%s is to be %s, not %s", name,
+                       wanted, api_json_type_name(value));
 }
 
 /* Checks that `labels`, whose pointer is `base`, is an object of strings. */
@@ -288,21 +227,21 @@ check_labels(json_t *labels, const char *base, struct api_problem *problem)
     const char *key;
     json_t *value;
     if (!json_is_object(labels))
-        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, base,
-                               "labels are to be an object of strings, not %s",
-                               api_json_type_name(labels));
+        return api_fail_at(problem, API_BAD_REQUEST, base,
+                           "labels are to be an object of strings, not %s",
+                           api_json_type_name(labels));
     if (json_object_size(labels) > API_MAX_LABELS)
-        return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, base,
-                               "a job has at most %d labels, not %zu", API_MAX_LABELS,
-                               json_object_size(labels));
+        return api_fail_at(problem, API_LIMIT_EXCEEDED, base,
+                           "a job has at most %d labels, not %zu", API_MAX_LABELS,
+                           json_object_size(labels));
     json_object_foreach (labels, key, value) {
         char where[256];
         snprintf(where, sizeof where, "%s", base);
         api_json_pointer_add(where, sizeof where, key);
         if (!json_is_string(value))
-            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                                   "the label \"%s\" is to be a string, not %s", key,
-                                   api_json_type_name(value));
+            return api_fail_at(problem, API_BAD_REQUEST, where,
+                               "the label \"%s\" is to be a string, not %s", key,
+                               api_json_type_name(value));
     }
     return true;
 }
@@ -312,9 +251,9 @@ static bool
 check_labels_size(size_t len, const char *base, struct api_problem *problem)
 {
     return len <= API_MAX_LABELS_TEXT ||
-           api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, base,
-                           "the labels of a job have at most %d bytes as JSON, not %zu",
-                           API_MAX_LABELS_TEXT, len);
+           api_fail_at(problem, API_LIMIT_EXCEEDED, base,
+                       "the labels of a job have at most %d bytes as JSON, not %zu",
+                       API_MAX_LABELS_TEXT, len);
 }
 
 bool
@@ -333,36 +272,30 @@ char *
 api_job_identity(const struct api_job_request *request, const char *effective_spec,
                  const char *scripts, const char *runtime)
 {
-    return api_json_dump(json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "engine",
-                                   qdq_version(), "model",
-                                   api_json_text(request->model), "calibration",
-                                   api_json_text(request->calibration), "scripts",
-                                   api_json_text(scripts), "runtime",
-                                   api_json_text(runtime), "spec", effective_spec),
-                         JSON_SORT_KEYS);
+    return api_json_dump(
+        api_pack("engine:t model:t calibration:t scripts:t runtime:t spec:t",
+                 qdq_version(), request->model, request->calibration, scripts, runtime,
+                 effective_spec),
+        JSON_SORT_KEYS);
 }
 
 char *
 api_job_asked(const struct api_job_request *request, const char *effective_spec)
 {
-    json_t *asked = json_pack(
-        "{s:o, s:o, s:s, s:o, s:I, s:b}", "model", api_json_text(request->model),
-        "calibration", api_json_text(request->calibration), "spec", effective_spec,
-        "labels", api_json_embed(request->labels), "priority",
-        (json_int_t)request->priority, "fresh", request->fresh);
+    json_t *asked = api_pack("model:t calibration:t spec:t labels:e priority:i fresh:b",
+                             request->model, request->calibration, effective_spec,
+                             request->labels, request->priority, request->fresh);
+    bool ok = asked;
     /* Requests without these have the digests of earlier versions. */
     if (request->model_place.ref || request->calibration_place.ref) {
         char *source =
             api_source_encode(&request->model_place, &request->calibration_place);
-        asked = with_members(
-            asked,
-            source ? json_pack("{s:o}", "source", api_json_embed(source)) : NULL);
+        ok = source && add_member(asked, "source", api_json_embed(source));
         free(source);
     }
     if (request->publish)
-        asked = with_members(
-            asked, json_pack("{s:o}", "publish", api_json_embed(request->publish)));
-    return api_json_dump(asked, JSON_SORT_KEYS);
+        ok = ok && add_member(asked, "publish", api_json_embed(request->publish));
+    return api_json_dump(api_json_if(ok, asked), JSON_SORT_KEYS);
 }
 
 /* --- members of a body ---------------------------------------------------- */
@@ -372,9 +305,13 @@ typedef bool (*member_fn)(struct api_job_request *request, const char *name,
 
 /* Reads the id of a stored file, or a place: {"remote", "ref"} or the text NAME:REF. */
 static bool
-parse_input(char **to, struct api_place *place, const char *name, json_t *value,
+parse_input(struct api_job_request *request, const char *name, json_t *value,
             struct api_problem *problem)
 {
+    const bool is_model = strcmp(name, "model") == 0;
+    char **to = is_model ? &request->model : &request->calibration;
+    struct api_place *place =
+        is_model ? &request->model_place : &request->calibration_place;
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/%s", name);
     if (json_is_object(value)) {
@@ -392,21 +329,6 @@ parse_input(char **to, struct api_place *place, const char *name, json_t *value,
         return api_place_parse(json_string_value(value), pointer, place, problem);
     *to = strdup(json_string_value(value));
     return *to || api_problem_no_memory(problem);
-}
-
-static bool
-parse_model(struct api_job_request *request, const char *name, json_t *value,
-            struct api_problem *problem)
-{
-    return parse_input(&request->model, &request->model_place, name, value, problem);
-}
-
-static bool
-parse_calibration(struct api_job_request *request, const char *name, json_t *value,
-                  struct api_problem *problem)
-{
-    return parse_input(&request->calibration, &request->calibration_place, name, value,
-                       problem);
 }
 
 bool
@@ -481,17 +403,17 @@ refuse_evaluation(struct api_job_request *request, const char *name, json_t *val
 {
     (void)request;
     (void)value;
-    return api_problem_set(problem, API_UNSUPPORTED, QDQ_AT_POINTER, "/evaluation",
-                           "this version has no %s data of its own: evaluation uses "
-                           "the calibration data",
-                           name);
+    return api_fail_at(
+        problem, API_UNSUPPORTED, "/evaluation",
+        "this version has no %s data of its own: evaluation uses the calibration data",
+        name);
 }
 
 static const struct {
     const char *name;
     member_fn take;
 } members[] = {
-    {"model", parse_model},       {"calibration", parse_calibration},
+    {"model", parse_input},       {"calibration", parse_input},
     {"spec", parse_spec},         {"labels", parse_labels},
     {"priority", parse_priority}, {"fresh", parse_fresh},
     {"publish", parse_publish},   {"evaluation", refuse_evaluation},
@@ -507,8 +429,8 @@ parse_member(struct api_job_request *request, const char *name, json_t *value,
                    members[i].take(request, name, value, problem);
     char where[256] = "";
     api_json_pointer_add(where, sizeof where, name);
-    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                           "a job has no member \"%s\"", name);
+    return api_fail_at(problem, API_BAD_REQUEST, where, "a job has no member \"%s\"",
+                       name);
 }
 
 /* Turns the pointer of a duplicate member inside the spec into one from the spec's
@@ -522,8 +444,8 @@ move_pointer_to_spec(struct api_problem *problem)
         strncmp(problem->where, spec, sizeof spec - 1) != 0)
         return;
     struct api_problem inner = {0};
-    api_problem_set(&inner, API_INVALID_SPEC, QDQ_AT_POINTER, problem->where + len,
-                    "the member %s stands there twice", problem->where + len);
+    api_fail_at(&inner, API_INVALID_SPEC, problem->where + len,
+                "the member %s stands there twice", problem->where + len);
     *problem = inner;
 }
 
@@ -542,8 +464,8 @@ api_job_request_decode(const char *text, size_t len, struct api_job_request *ret
         goto out;
     }
     if (!json_is_object(json)) {
-        api_problem_set(&first, API_BAD_REQUEST, QDQ_AT_POINTER, "",
-                        "a job is to be an object, not %s", api_json_type_name(json));
+        api_fail_at(&first, API_BAD_REQUEST, "", "a job is to be an object, not %s",
+                    api_json_type_name(json));
         goto out;
     }
     json_object_foreach (json, name, value)

@@ -3,147 +3,85 @@
    tables). */
 #include "config.h"
 #include "api/report.h"
-#include "api/grow.h"
 
-#include <locale.h>
-#include <stdio.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "documents/tables.h"
 
 enum { WORST_LAYERS = 10 };
 
 /* --- text ----------------------------------------------------------------- */
 
-struct text {
-    char *data;
-    size_t len;
-    bool failed; /* memory has run out, and nothing more is added */
-};
-
-static void
-add(struct text *text, const char *piece, size_t len)
-{
-    char *grown = text->failed ? NULL : api_grow(text->data, text->len, len + 1, 1);
-    text->failed = !grown;
-    if (!grown)
-        return;
-    text->data = grown;
-    memcpy(text->data + text->len, piece, len);
-    text->len += len;
-    text->data[text->len] = '\0';
-}
-
-static void
-add_plain(struct text *text, const char *piece)
-{
-    add(text, piece, strlen(piece));
-}
-
-static bool
-is_word(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Adds a text of a stranger in one line and one cell, escaped so that it is shown
    unchanged. A "_" within a word has no meaning in Markdown and is not escaped. */
 static void
-add_escaped(struct text *text, const char *piece)
+add_escaped(struct api_markup *text, const char *piece)
 {
     bool in_word = false;
     for (; *piece; piece++) {
         bool underscore = *piece == '_' && in_word;
         if ((unsigned char)*piece < ' ' || *piece == 0x7f) {
-            add_plain(text, " ");
+            api_markup_add(text, " ");
         } else {
             if (!underscore && strchr("\\`*_[]<>|~&", *piece))
-                add_plain(text, "\\");
-            add(text, piece, 1);
+                api_markup_add(text, "\\");
+            api_markup_format(text, "%c", *piece);
         }
-        in_word = underscore || is_word(*piece);
+        in_word = underscore || isalnum((unsigned char)*piece);
     }
-}
-
-static void
-add_number(struct text *text, double value)
-{
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.6g", value);
-    add_plain(text, digits);
 }
 
 /* Adds a value in the form for a cell. A null or absent value is a dash. */
 static void
-add_value(struct text *text, const json_t *value)
+add_value(struct api_markup *text, const json_t *value)
 {
-    char digits[32];
-    switch (value ? json_typeof(value) : JSON_NULL) {
-    case JSON_STRING:
+    if (json_is_string(value))
         add_escaped(text, json_string_value(value));
-        break;
-    case JSON_INTEGER:
-        snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(value));
-        add_plain(text, digits);
-        break;
-    case JSON_REAL:
-        add_number(text, json_real_value(value));
-        break;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        add_plain(text, json_is_true(value) ? "yes" : "no");
-        break;
-    default:
-        add_plain(text, "-");
-    }
+    else if (value && !json_is_null(value) && !json_is_array(value) &&
+             !json_is_object(value))
+        api_markup_value(text, value);
+    else
+        api_markup_add(text, "-");
 }
 
 /* --- tables --------------------------------------------------------------- */
 
-struct column {
-    const char *title, *member;
-    bool is_number; /* the column is aligned to the right */
-};
-
-#define N_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
-
 static void
-add_title(struct text *text, const char *title)
+add_title(struct api_markup *text, const char *title)
 {
-    add_plain(text, "\n## ");
-    add_plain(text, title);
-    add_plain(text, "\n\n");
+    api_markup_format(text, "\n## %s\n\n", title);
 }
 
 static void
-begin_table(struct text *text, const struct column *columns, size_t n)
+begin_table(struct api_markup *text, const struct html_column *columns, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        add_plain(text, i == 0 ? "| " : " | ");
-        add_plain(text, columns[i].title);
-    }
-    add_plain(text, " |\n|");
     for (size_t i = 0; i < n; i++)
-        add_plain(text, columns[i].is_number ? " ---: |" : " --- |");
-    add_plain(text, "\n");
+        api_markup_format(text, i == 0 ? "| %s" : " | %s", columns[i].title);
+    api_markup_add(text, " |\n|");
+    for (size_t i = 0; i < n; i++)
+        api_markup_add(text, html_is_number(columns[i].kind) ? " ---: |" : " --- |");
+    api_markup_add(text, "\n");
 }
 
 static void
-add_row(struct text *text, const struct column *columns, size_t n, const json_t *row)
+add_row(struct api_markup *text, const struct html_column *columns, size_t n,
+        const json_t *row)
 {
     for (size_t i = 0; i < n; i++) {
-        add_plain(text, i == 0 ? "| " : " | ");
+        api_markup_add(text, i == 0 ? "| " : " | ");
         add_value(text, json_object_get(row, columns[i].member));
     }
-    add_plain(text, " |\n");
+    api_markup_add(text, " |\n");
 }
 
 /* Adds a chapter with a table, whose rows are those of an array. Adds nothing for an
    empty one. */
 static void
-add_table(struct text *text, const char *title, const json_t *rows,
-          const struct column *columns, size_t n)
+add_table(struct api_markup *text, const char *title, const json_t *rows,
+          const struct html_column *columns, size_t n)
 {
     if (json_array_size(rows) == 0)
         return;
@@ -156,23 +94,21 @@ add_table(struct text *text, const char *title, const json_t *rows,
 /* --- chapters ------------------------------------------------------------- */
 
 static void
-add_fact(struct text *text, const char *name, const json_t *value)
+add_fact(struct api_markup *text, const char *name, const json_t *value)
 {
     if (!value || json_is_null(value))
         return;
-    add_plain(text, "- ");
-    add_plain(text, name);
-    add_plain(text, ": ");
+    api_markup_format(text, "- %s: ", name);
     add_value(text, value);
-    add_plain(text, "\n");
+    api_markup_add(text, "\n");
 }
 
 static void
-add_head(struct text *text, const json_t *report)
+add_head(struct api_markup *text, const json_t *report)
 {
     const json_t *model = json_object_get(report, "model");
     const json_t *calibration = json_object_get(report, "calibration");
-    add_plain(text, "# Quantization report\n\n");
+    api_markup_add(text, "# Quantization report\n\n");
     add_fact(text, "model", json_object_get(model, "name"));
     add_fact(text, "model id", json_object_get(model, "id"));
     add_fact(text, "producer", json_object_get(model, "producer"));
@@ -185,28 +121,25 @@ add_head(struct text *text, const json_t *report)
 }
 
 static void
-add_summary(struct text *text, const json_t *report)
+add_summary(struct api_markup *text, const json_t *report)
 {
-    static const struct column columns[] = {
-        {"layers", "layers", true},
-        {"quantized layers", "quantized_layers", true},
-        {"Q/DQ pairs", "qdq_pairs", true},
-        {"bytes before", "size_before", true},
-        {"bytes after", "size_after", true},
-        {"verdict", "verdict", false},
+    static const struct html_column columns[] = {
+        {"layers", "layers", HTML_NUMBER},
+        {"quantized layers", "quantized_layers", HTML_NUMBER},
+        {"Q/DQ pairs", "qdq_pairs", HTML_NUMBER},
+        {"bytes before", "size_before", HTML_NUMBER},
+        {"bytes after", "size_after", HTML_NUMBER},
+        {"verdict", "verdict", HTML_TEXT},
     };
     const json_t *summary = json_object_get(report, "summary");
     double before = json_number_value(json_object_get(summary, "size_before"));
     double after = json_number_value(json_object_get(summary, "size_after"));
     add_title(text, "Summary");
-    begin_table(text, columns, N_COLUMNS(columns));
-    add_row(text, columns, N_COLUMNS(columns), summary);
-    if (before > 0 && after > 0) {
-        char line[64];
-        snprintf(line, sizeof line, "\nThe file has %.1f %% of its size.\n",
-                 100 * after / before);
-        add_plain(text, line);
-    }
+    begin_table(text, HTML_COLUMNS(columns));
+    add_row(text, HTML_COLUMNS(columns), summary);
+    if (before > 0 && after > 0)
+        api_markup_format(text, "\nThe file has %.1f %% of its size.\n",
+                          100 * after / before);
 }
 
 /* Compares by SQNR, ascending. Layers whose outputs are equal (null) come last. */
@@ -222,10 +155,10 @@ compare_layers(const void *a, const void *b)
 }
 
 static void
-add_worst_layers(struct text *text, const json_t *layers)
+add_worst_layers(struct api_markup *text, const json_t *layers)
 {
-    static const struct column columns[] = {{"layer", "name", false},
-                                            {"SQNR (dB)", "sqnr_db", true}};
+    static const struct html_column columns[] = {{"layer", "name", HTML_TEXT},
+                                                 {"SQNR (dB)", "sqnr_db", HTML_NUMBER}};
     size_t n = json_array_size(layers);
     json_t **rows = calloc(n + 1, sizeof *rows);
     if (!rows)
@@ -238,83 +171,61 @@ add_worst_layers(struct text *text, const json_t *layers)
         rows[i] = json_array_get(layers, i);
     qsort(rows, n, sizeof *rows, compare_layers);
     add_title(text, "Worst layers");
-    begin_table(text, columns, N_COLUMNS(columns));
+    begin_table(text, HTML_COLUMNS(columns));
     for (size_t i = 0; i < n && i < WORST_LAYERS; i++)
-        add_row(text, columns, N_COLUMNS(columns), rows[i]);
+        add_row(text, HTML_COLUMNS(columns), rows[i]);
     free(rows);
 }
 
 /* Adds the bounds of `accept`. Reports of earlier versions list only those that were
    missed. */
 static void
-add_gates(struct text *text, const json_t *report)
+add_gates(struct api_markup *text, const json_t *report)
 {
-    static const struct column gates[] = {
-        {"output", "output", false}, {"bound", "name", false},
-        {"asked", "wanted", true},   {"found", "measured", true},
-        {"met", "met", false},
-    };
-    static const struct column missed[] = {
-        {"output", "output", false},
-        {"bound", "gate", false},
-        {"asked", "bound", true},
-        {"found", "value", true},
+    static const struct html_column missed[] = {
+        {"output", "output", HTML_TEXT},
+        {"bound", "gate", HTML_TEXT},
+        {"asked", "bound", HTML_NUMBER},
+        {"found", "value", HTML_NUMBER},
     };
     const json_t *all = json_object_get(report, "gates");
     const json_t *evaluation = json_object_get(report, "evaluation");
     if (all)
-        add_table(text, "Bounds", all, gates, N_COLUMNS(gates));
+        add_table(text, "Bounds", all, HTML_COLUMNS(html_gates));
     else
-        add_table(text, "Missed", json_object_get(evaluation, "missed"), missed,
-                  N_COLUMNS(missed));
+        add_table(text, "Missed", json_object_get(evaluation, "missed"),
+                  HTML_COLUMNS(missed));
 }
 
 static void
-add_evaluation(struct text *text, const json_t *report)
+add_evaluation(struct api_markup *text, const json_t *report)
 {
-    static const struct column outputs[] = {
-        {"output", "name", false},
-        {"SQNR (dB)", "sqnr_db", true},
-        {"cosine", "cosine", true},
-        {"largest error", "max_abs_error", true},
-        {"same top 1", "top1_agreement", true},
-    };
-    static const struct column unjudged[] = {
-        {"", "kind", false},
-        {"name", "name", false},
-        {"reason", "reason", false},
-    };
     const json_t *evaluation = json_object_get(report, "evaluation");
     const json_t *samples = json_object_get(evaluation, "samples");
     add_gates(text, report);
-    add_table(text, "Outputs", json_object_get(evaluation, "outputs"), outputs,
-              N_COLUMNS(outputs));
+    add_table(text, "Outputs", json_object_get(evaluation, "outputs"),
+              HTML_COLUMNS(html_outputs));
     add_table(text, "Outputs as deployed",
               json_object_get(json_object_get(evaluation, "deployed"), "outputs"),
-              outputs, N_COLUMNS(outputs));
+              HTML_COLUMNS(html_outputs));
     if (json_is_integer(samples)) {
-        add_plain(text, "\nFloat against quantized, on this many samples: ");
+        api_markup_add(text, "\nFloat against quantized, on this many samples: ");
         add_value(text, samples);
-        add_plain(text, ". No SQNR: both are equal.\n");
+        api_markup_add(text, ". No SQNR: both are equal.\n");
     }
-    add_table(text, "Not judged", json_object_get(evaluation, "not_judged"), unjudged,
-              N_COLUMNS(unjudged));
+    add_table(text, "Not judged", json_object_get(evaluation, "not_judged"),
+              HTML_COLUMNS(html_unjudged));
     add_worst_layers(text, json_object_get(evaluation, "layers"));
 }
 
 /* Adds a row for each model. */
 static void
-add_profile(struct text *text, const json_t *report)
+add_profile(struct api_markup *text, const json_t *report)
 {
-    static const struct column columns[] = {
-        {"median (ms)", "p50_ms", true},
-        {"90 % (ms)", "p90_ms", true},
-        {"peak bytes", "peak_bytes", true},
-    };
-    static const struct column operators[] = {
-        {"operator", "op", false},
-        {"float (ms)", "float_ms", true},
-        {"quantized (ms)", "quantized_ms", true},
+    static const struct html_column columns[] = {
+        {"median (ms)", "p50_ms", HTML_NUMBER},
+        {"90 % (ms)", "p90_ms", HTML_NUMBER},
+        {"peak bytes", "peak_bytes", HTML_NUMBER},
     };
     const json_t *profile = json_object_get(report, "profile");
     const json_t *own = json_object_get(profile, "default_float");
@@ -326,33 +237,28 @@ add_profile(struct text *text, const json_t *report)
     if (json_is_object(own)) {
         add_fact(text, "precision that the runtime would choose",
                  json_object_get(own, "precision"));
-        add_plain(text,
-                  "\nThe float model, the float model with that precision, then the "
+        api_markup_add(
+            text, "\nThe float model, the float model with that precision, then the "
                   "quantized model:\n\n");
     } else {
-        add_plain(text, "\nThe float model, then the quantized model:\n\n");
+        api_markup_add(text, "\nThe float model, then the quantized model:\n\n");
     }
-    begin_table(text, columns, N_COLUMNS(columns));
-    add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "float"));
+    begin_table(text, HTML_COLUMNS(columns));
+    add_row(text, HTML_COLUMNS(columns), json_object_get(profile, "float"));
     if (json_is_object(own))
-        add_row(text, columns, N_COLUMNS(columns), own);
-    add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "quantized"));
+        add_row(text, HTML_COLUMNS(columns), own);
+    add_row(text, HTML_COLUMNS(columns), json_object_get(profile, "quantized"));
     add_table(text, "Time by operator", json_object_get(profile, "operators"),
-              operators, N_COLUMNS(operators));
+              HTML_COLUMNS(html_operators));
 }
 
 static void
-add_what_ifs(struct text *text, const json_t *report)
+add_what_ifs(struct api_markup *text, const json_t *report)
 {
-    static const struct column costs[] = {
-        {"layer", "name", false},
-        {"SQNR (dB) with it alone", "sqnr_db_alone", true},
-        {"gain (dB) without it", "gain_db", true},
-    };
     const json_t *search = json_object_get(report, "search");
     const json_t *layers = json_object_get(search, "float_layers");
-    add_table(text, "Sensitivity", json_object_get(report, "sensitivity"), costs,
-              N_COLUMNS(costs));
+    add_table(text, "Sensitivity", json_object_get(report, "sensitivity"),
+              HTML_COLUMNS(html_costs));
     if (!json_is_object(search))
         return;
     add_title(text, "Search");
@@ -362,76 +268,71 @@ add_what_ifs(struct text *text, const json_t *report)
 }
 
 static void
-add_tensors(struct text *text, const json_t *report)
+add_tensors(struct api_markup *text, const json_t *report)
 {
-    static const struct column tensors[] = {
-        {"tensor", "name", false},   {"min", "min", true},
-        {"max", "max", true},        {"type", "dtype", false},
-        {"scale", "scale", true},    {"zero", "zero_point", true},
-        {"method", "method", false}, {"samples", "samples", true},
+    static const struct html_column tensors[] = {
+        {"tensor", "name", HTML_TEXT},   {"min", "min", HTML_NUMBER},
+        {"max", "max", HTML_NUMBER},     {"type", "dtype", HTML_TEXT},
+        {"scale", "scale", HTML_NUMBER}, {"zero", "zero_point", HTML_NUMBER},
+        {"method", "method", HTML_TEXT}, {"samples", "samples", HTML_NUMBER},
     };
-    static const struct column weights[] = {
-        {"weight", "name", false},
-        {"layer", "layer", false},
-        {"axis", "axis", true},
-        {"type", "dtype", false},
-        {"granularity", "granularity", false},
-        {"block", "block", true},
+    static const struct html_column weights[] = {
+        {"weight", "name", HTML_TEXT},
+        {"layer", "layer", HTML_TEXT},
+        {"axis", "axis", HTML_NUMBER},
+        {"type", "dtype", HTML_TEXT},
+        {"granularity", "granularity", HTML_TEXT},
+        {"block", "block", HTML_NUMBER},
     };
-    add_table(text, "Tensors", json_object_get(report, "tensors"), tensors,
-              N_COLUMNS(tensors));
-    add_table(text, "Weights", json_object_get(report, "weights"), weights,
-              N_COLUMNS(weights));
+    add_table(text, "Tensors", json_object_get(report, "tensors"),
+              HTML_COLUMNS(tensors));
+    add_table(text, "Weights", json_object_get(report, "weights"),
+              HTML_COLUMNS(weights));
 }
 
 static void
-add_timings(struct text *text, json_t *report)
+add_timings(struct api_markup *text, json_t *report)
 {
-    static const struct column columns[] = {{"stage", NULL, false},
-                                            {"seconds", NULL, true}};
+    static const struct html_column columns[] = {{"stage", NULL, HTML_TEXT},
+                                                 {"seconds", NULL, HTML_NUMBER}};
     json_t *timings = json_object_get(report, "timings");
     const char *stage;
     json_t *seconds;
     if (json_object_size(timings) == 0)
         return;
     add_title(text, "Timings");
-    begin_table(text, columns, N_COLUMNS(columns));
+    begin_table(text, HTML_COLUMNS(columns));
     json_object_foreach (timings, stage, seconds) {
-        add_plain(text, "| ");
+        api_markup_add(text, "| ");
         add_escaped(text, stage);
-        add_plain(text, " | ");
+        api_markup_add(text, " | ");
         add_value(text, seconds);
-        add_plain(text, " |\n");
+        api_markup_add(text, " |\n");
     }
 }
 
 static void
-add_stages(struct text *text, json_t *report)
+add_stages(struct api_markup *text, json_t *report)
 {
-    static const struct column columns[] = {
-        {"stage", "name", false},           {"seconds", "seconds", true},
-        {"threads", "threads", true},       {"bytes", "bytes", true},
-        {"peak bytes", "peak_bytes", true},
-    };
-    add_table(text, "Stages", json_object_get(report, "stages"), columns,
-              N_COLUMNS(columns));
+    add_table(text, "Stages", json_object_get(report, "stages"),
+              HTML_COLUMNS(html_stages));
 }
 
 static void
-add_report(struct text *text, json_t *report)
+add_report(struct api_markup *text, json_t *report)
 {
-    static const struct column warnings[] = {
-        {"code", "code", false},
-        {"node", "node", false},
-        {"detail", "detail", false},
+    static const struct html_column warnings[] = {
+        {"code", "code", HTML_TEXT},
+        {"node", "node", HTML_TEXT},
+        {"detail", "detail", HTML_TEXT},
     };
     add_head(text, report);
     add_summary(text, report);
     add_evaluation(text, report);
     add_profile(text, report);
     add_what_ifs(text, report);
-    add_table(text, "Warnings", json_object_get(report, "warnings"), warnings,
-              N_COLUMNS(warnings));
+    add_table(text, "Warnings", json_object_get(report, "warnings"),
+              HTML_COLUMNS(warnings));
     add_tensors(text, report);
     add_timings(text, report);
     add_stages(text, report);
@@ -440,19 +341,5 @@ add_report(struct text *text, json_t *report)
 char *
 api_report_markdown(const char *json, size_t len)
 {
-    struct text text = {0};
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    json_t *report = plain ? json_loadb(json, len, 0, NULL) : NULL;
-    if (report) {
-        locale_t saved = uselocale(plain);
-        add_report(&text, report);
-        uselocale(saved);
-    }
-    json_decref(report);
-    if (plain)
-        freelocale(plain);
-    if (report && !text.failed)
-        return text.data;
-    free(text.data);
-    return NULL;
+    return api_markup_render(json_loadb(json, len, 0, NULL), add_report);
 }

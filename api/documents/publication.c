@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char *const inputs[API_N_INPUTS] = {"model", "calibration"};
 
@@ -233,15 +232,7 @@ api_tags_free(struct api_tag **list, size_t n)
 char *
 api_event_encode(const char *type, int64_t timestamp, const char *job)
 {
-    char text[48];
-    struct tm tm;
-    time_t seconds = (time_t)(timestamp / 1000);
-    if (!gmtime_r(&seconds, &tm))
-        return NULL;
-    size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text + len, sizeof text - len, ".%03dZ", (int)(timestamp % 1000));
-    return api_json_dump(json_pack("{s:s, s:s, s:o}", "type", type, "timestamp", text,
-                                   "data", api_json_embed(job)),
+    return api_json_dump(api_pack("type:t timestamp:m data:e", type, timestamp, job),
                          0);
 }
 

@@ -22,8 +22,7 @@ static const unsigned all_whats =
 static bool
 refuse(struct api_problem *problem, const char *pointer, const char *what)
 {
-    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, pointer, "%s",
-                           what);
+    return api_fail_at(problem, API_BAD_REQUEST, pointer, "%s", what);
 }
 
 /* --- places --------------------------------------------------------------- */
@@ -93,9 +92,9 @@ text_of(const json_t *json, const char *name, const char *pointer,
         strlen(json_string_value(value)) == json_string_length(value))
         return json_string_value(value);
     snprintf(where, sizeof where, "%s/%s", pointer, name);
-    api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
-                    "%s is to be a string without NUL, not %s", name,
-                    api_json_type_name(value));
+    api_fail_at(problem, API_BAD_REQUEST, where,
+                "%s is to be a string without NUL, not %s", name,
+                api_json_type_name(value));
     return NULL;
 }
 
@@ -107,9 +106,9 @@ check_members(json_t *json, const char *const *names, size_t n, const char *poin
     const char *key;
     json_t *value;
     if (!json_is_object(json))
-        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, pointer,
-                               "this is to be an object with remote and ref, not %s",
-                               api_json_type_name(json));
+        return api_fail_at(problem, API_BAD_REQUEST, pointer,
+                           "this is to be an object with remote and ref, not %s",
+                           api_json_type_name(json));
     json_object_foreach (json, key, value) {
         size_t i = 0;
         while (i < n && strcmp(names[i], key) != 0)

@@ -10,44 +10,22 @@
 #include "api/spec.h"
 #include "base/json.h"
 #include "documents/report_recipe.h"
-#include "documents/report_stages.h"
 
 /* version of the report, raised when a member changes its meaning */
 enum { SCHEMA = 1 };
 
-static json_t *
-integer(uint64_t value)
-{
-    return json_integer((json_int_t)value);
-}
-
-/* Encodes an index or an axis; null when there is none. */
-static json_t *
-index_or_null(int value)
-{
-    return value < 0 ? json_null() : json_integer(value);
-}
-
 /* --- plan ----------------------------------------------------------------- */
-
-static json_t *
-encode_int(const void *items, size_t i)
-{
-    return json_integer(((const int *)items)[i]);
-}
 
 /* Encodes the ids of a set of rules. */
 static json_t *
 encode_rules(uint64_t set)
 {
     json_t *ids = json_array();
-    for (size_t i = 0; ids && qdq_rule(i); i++)
-        if ((set >> i & 1) &&
-            json_array_append_new(ids, json_string(qdq_rule(i)->id)) != 0) {
-            json_decref(ids);
-            ids = NULL;
-        }
-    return ids;
+    bool ok = ids;
+    for (size_t i = 0; ok && qdq_rule(i); i++)
+        if (set >> i & 1)
+            ok = json_array_append_new(ids, json_string(qdq_rule(i)->id)) == 0;
+    return api_json_if(ok, ids);
 }
 
 static json_t *
@@ -55,26 +33,21 @@ encode_layer(const void *items, size_t i)
 {
     const struct qdq_layer *layer = (const struct qdq_layer *)items + i;
     bool weight = layer->weight_input >= 0;
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "name",
-        api_json_text(layer->name), "op", api_json_text(layer->op), "class",
-        api_json_text(layer->cls), "quantized_inputs",
-        api_json_list(layer->quantized_inputs, layer->n_inputs, encode_int),
-        "quantized_outputs",
-        api_json_list(layer->quantized_outputs, layer->n_outputs, encode_int),
-        "weight_quantized", weight, "weight_axis",
-        index_or_null(weight ? layer->weight_axis : -1), "reason",
-        api_json_text(layer->reason), "rules", encode_rules(layer->rules));
+    return api_pack("name:t op:t class:t quantized_inputs:a quantized_outputs:a "
+                    "weight_quantized:b weight_axis:x reason:t rules:j",
+                    layer->name, layer->op, layer->cls, layer->quantized_inputs,
+                    layer->n_inputs, api_json_int_item, layer->quantized_outputs,
+                    layer->n_outputs, api_json_int_item, weight,
+                    weight ? layer->weight_axis : -1, layer->reason,
+                    encode_rules(layer->rules));
 }
 
 static json_t *
 encode_warning(const void *items, size_t i)
 {
     const struct qdq_warning *warning = (const struct qdq_warning *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o}", "code", api_json_text(warning->code),
-                     "detail", api_json_text(warning->detail), "node",
-                     api_json_text(warning->node), "rule",
-                     api_json_text(warning->rule));
+    return api_pack("code:t detail:t node:t rule:t", warning->code, warning->detail,
+                    warning->node, warning->rule);
 }
 
 /* Encodes the summary. Its size_after is null before the model is written. */
@@ -82,11 +55,10 @@ static json_t *
 encode_summary(const struct qdq_plan_view *plan, size_t pairs, uint64_t size_before,
                json_t *size_after, const char *verdict)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "layers",
-                     integer(plan->n_layers), "quantized_layers",
-                     integer(plan->n_quantized), "qdq_pairs", integer(pairs),
-                     "size_before", integer(size_before), "size_after", size_after,
-                     "verdict", api_json_text(verdict));
+    return api_pack(
+        "layers:i quantized_layers:i qdq_pairs:i size_before:i size_after:j "
+        "verdict:t",
+        plan->n_layers, plan->n_quantized, pairs, size_before, size_after, verdict);
 }
 
 char *
@@ -95,11 +67,10 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
     json_t *summary =
         encode_summary(plan, plan->n_tensors + plan->n_weights,
                        model->size + model->external_size, json_null(), NULL);
-    return api_json_dump(
-        json_pack("{s:o, s:o, s:o}", "summary", summary, "layers",
-                  api_json_list(plan->layers, plan->n_layers, encode_layer), "warnings",
-                  api_json_list(plan->warnings, plan->n_warnings, encode_warning)),
-        0);
+    return api_json_dump(api_pack("summary:j layers:a warnings:a", summary,
+                                  plan->layers, plan->n_layers, encode_layer,
+                                  plan->warnings, plan->n_warnings, encode_warning),
+                         0);
 }
 
 /* --- what-ifs: each is null when the spec did not ask for it ------------- */
@@ -108,33 +79,17 @@ static json_t *
 encode_cost(const void *items, size_t i)
 {
     const struct qdq_sensitivity *row = (const struct qdq_sensitivity *)items + i;
-    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(row->name),
-                     "sqnr_db_alone", api_json_real(row->sqnr_db_alone), "gain_db",
-                     api_json_real(row->gain_db));
-}
-
-static json_t *
-encode_sensitivity(const struct qdq_report *report)
-{
-    if (!report->sensitivity)
-        return json_null();
-    return api_json_list(report->sensitivity, report->n_sensitivity, encode_cost);
-}
-
-static json_t *
-encode_name(const void *items, size_t i)
-{
-    return api_json_text(((const char *const *)items)[i]);
+    return api_pack("name:t sqnr_db_alone:r gain_db:r", row->name, row->sqnr_db_alone,
+                    row->gain_db);
 }
 
 static json_t *
 encode_step(const void *items, size_t i)
 {
     const struct qdq_search_step *step = (const struct qdq_search_step *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o}", "float_layers",
-                     integer(step->float_layers), "layer", api_json_text(step->layer),
-                     "sqnr_db", api_json_real(step->sqnr_db), "top1_agreement",
-                     api_json_real(step->top1_agreement));
+    return api_pack("float_layers:i layer:t sqnr_db:r top1_agreement:r",
+                    step->float_layers, step->layer, step->sqnr_db,
+                    step->top1_agreement);
 }
 
 static json_t *
@@ -142,17 +97,14 @@ encode_search(const struct qdq_search_report *search)
 {
     if (!search)
         return json_null();
-    json_t *deployed =
-        isnan(search->deployed_sqnr_db)
-            ? json_null()
-            : json_pack("{s:o, s:o}", "sqnr_db",
-                        api_json_real(search->deployed_sqnr_db), "top1_agreement",
-                        api_json_real(search->deployed_top1));
-    return json_pack(
-        "{s:I, s:b, s:o, s:o, s:o}", "samples", (json_int_t)search->samples, "met",
-        search->met, "deployed", deployed, "float_layers",
-        api_json_list(search->layers, search->n_layers, encode_name), "curve",
-        api_json_list(search->steps, search->n_steps, encode_step));
+    json_t *deployed = isnan(search->deployed_sqnr_db)
+                           ? json_null()
+                           : api_pack("sqnr_db:r top1_agreement:r",
+                                      search->deployed_sqnr_db, search->deployed_top1);
+    return api_pack("samples:i met:b deployed:j float_layers:a curve:a",
+                    search->samples, search->met, deployed, search->layers,
+                    search->n_layers, api_json_text_item, search->steps,
+                    search->n_steps, encode_step);
 }
 
 static json_t *
@@ -160,11 +112,9 @@ encode_refinement(const struct qdq_refinement *r)
 {
     if (!r)
         return json_null();
-    return json_pack("{s:o, s:I, s:o, s:o, s:o}", "start", api_json_text(r->start),
-                     "samples", (json_int_t)r->samples, "adjusted",
-                     integer(r->adjusted), "sqnr_db_before",
-                     api_json_real(r->sqnr_db_before), "sqnr_db_after",
-                     api_json_real(r->sqnr_db_after));
+    return api_pack("start:t samples:i adjusted:i sqnr_db_before:r sqnr_db_after:r",
+                    r->start, r->samples, r->adjusted, r->sqnr_db_before,
+                    r->sqnr_db_after);
 }
 
 /* --- report --------------------------------------------------------------- */
@@ -174,12 +124,10 @@ encode_tensor(const void *items, size_t i)
 {
     const struct qdq_tensor_report *tensor =
         (const struct qdq_tensor_report *)items + i;
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I}", "name", api_json_text(tensor->name),
-        "min", api_json_real(tensor->min), "max", api_json_real(tensor->max), "dtype",
-        api_json_text(tensor->dtype), "scale", api_json_real(tensor->scale),
-        "zero_point", (json_int_t)tensor->zero_point, "method",
-        api_json_text(tensor->method), "samples", (json_int_t)tensor->samples);
+    return api_pack(
+        "name:t min:r max:r dtype:t scale:r zero_point:i method:t samples:i",
+        tensor->name, tensor->min, tensor->max, tensor->dtype, tensor->scale,
+        tensor->zero_point, tensor->method, tensor->samples);
 }
 
 /* The largest number of a weight's parts whose scales a report lists. */
@@ -191,18 +139,15 @@ static json_t *
 encode_channel_scales(const struct qdq_weight_report *weight)
 {
     size_t n = weight->n_scales, parts = n < MOST_PARTS ? n : MOST_PARTS, k = 0;
-    bool kept = weight->scales;
+    bool kept = weight->scales, ok = true;
     json_t *list = n > 1 ? json_array() : json_null();
-    for (size_t part = 0; n > 1 && part < parts; part++) {
+    for (size_t part = 0; ok && n > 1 && part < parts; part++) {
         double largest = kept ? 0 : (double)weight->part_scales[part];
         for (; kept && k < (part + 1) * n / parts; k++)
             largest = fmax(largest, (double)weight->scales[k]);
-        if (json_array_append_new(list, api_json_real(largest)) != 0) {
-            json_decref(list);
-            return NULL;
-        }
+        ok = json_array_append_new(list, api_json_real(largest)) == 0;
     }
-    return list;
+    return api_json_if(ok, list);
 }
 
 static json_t *
@@ -220,14 +165,11 @@ encode_weight(const void *items, size_t i)
         low = fmin(low, (double)weight->scales[k]);
         high = fmax(high, (double)weight->scales[k]);
     }
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-        api_json_text(weight->name), "layer", api_json_text(weight->layer), "axis",
-        index_or_null(weight->axis), "dtype", api_json_text(weight->dtype),
-        "granularity", api_json_text(weight->granularity), "block",
-        weight->block > 0 ? json_integer(weight->block) : json_null(), "scales",
-        integer(n), "scale_min", api_json_real(low), "scale_max", api_json_real(high),
-        "channel_scales", encode_channel_scales(weight));
+    return api_pack("name:t layer:t axis:x dtype:t granularity:t block:n scales:i "
+                    "scale_min:r scale_max:r channel_scales:j",
+                    weight->name, weight->layer, weight->axis, weight->dtype,
+                    weight->granularity, weight->block, n, low, high,
+                    encode_channel_scales(weight));
 }
 
 static json_t *
@@ -235,29 +177,24 @@ encode_output(const void *items, size_t i)
 {
     const struct qdq_output_report *output =
         (const struct qdq_output_report *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", api_json_text(output->name),
-                     "sqnr_db", api_json_real(output->sqnr_db), "cosine",
-                     api_json_real(output->cosine), "max_abs_error",
-                     api_json_real(output->max_abs_error), "top1_agreement",
-                     api_json_real(output->top1_agreement));
+    return api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r",
+                    output->name, output->sqnr_db, output->cosine,
+                    output->max_abs_error, output->top1_agreement);
 }
 
 static json_t *
 encode_layer_error(const void *items, size_t i)
 {
     const struct qdq_layer_error *layer = (const struct qdq_layer_error *)items + i;
-    return json_pack("{s:o, s:o}", "name", api_json_text(layer->name), "sqnr_db",
-                     api_json_real(layer->sqnr_db));
+    return api_pack("name:t sqnr_db:r", layer->name, layer->sqnr_db);
 }
 
 static json_t *
 encode_gate(const void *items, size_t i)
 {
     const struct qdq_gate_report *gate = (const struct qdq_gate_report *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o, s:b}", "output", api_json_text(gate->output),
-                     "name", api_json_text(gate->gate), "wanted",
-                     api_json_real(gate->bound), "measured", api_json_real(gate->value),
-                     "met", gate->met);
+    return api_pack("output:t name:t wanted:r measured:r met:b", gate->output,
+                    gate->gate, gate->bound, gate->value, gate->met);
 }
 
 /* Encodes the bounds that outputs missed. */
@@ -265,20 +202,21 @@ static json_t *
 encode_missed(const struct qdq_report *report)
 {
     json_t *missed = json_array();
-    for (size_t i = 0; missed && i < report->n_gates; i++) {
+    bool ok = missed;
+    for (size_t i = 0; ok && i < report->n_gates; i++) {
         const struct qdq_gate_report *gate = &report->gates[i];
-        if (gate->met || !gate->output)
-            continue;
-        json_t *row =
-            json_pack("{s:o, s:o, s:o, s:o}", "output", api_json_text(gate->output),
-                      "gate", api_json_text(gate->gate), "bound",
-                      api_json_real(gate->bound), "value", api_json_real(gate->value));
-        if (json_array_append_new(missed, row) != 0) {
-            json_decref(missed);
-            missed = NULL;
-        }
+        if (!gate->met && gate->output)
+            ok = json_array_append_new(
+                     missed, api_pack("output:t gate:t bound:r value:r", gate->output,
+                                      gate->gate, gate->bound, gate->value)) == 0;
     }
-    return missed;
+    return api_json_if(ok, missed);
+}
+
+static json_t *
+encode_runtime(const char *name, const char *version)
+{
+    return api_pack("name:t version:t", name, version);
 }
 
 /* Encodes the figures as deployed; null where the result was not run in that way. */
@@ -287,20 +225,17 @@ encode_deployed(const struct qdq_deployed *deployed)
 {
     if (!deployed)
         return json_null();
-    return json_pack(
-        "{s:o, s:{s:o, s:o}, s:o}", "processor", api_json_text(deployed->processor),
-        "runtime", "name", api_json_text(deployed->runtime), "version",
-        api_json_text(deployed->version), "outputs",
-        api_json_list(deployed->outputs, deployed->n_outputs, encode_output));
+    return api_pack("processor:t runtime:j outputs:a", deployed->processor,
+                    encode_runtime(deployed->runtime, deployed->version),
+                    deployed->outputs, deployed->n_outputs, encode_output);
 }
 
 static json_t *
 encode_unjudged(const void *items, size_t i)
 {
     const struct qdq_unjudged *row = (const struct qdq_unjudged *)items + i;
-    return json_pack("{s:s, s:o, s:o}", "kind", row->is_layer ? "layer" : "output",
-                     "name", api_json_text(row->name), "reason",
-                     api_json_text(row->reason));
+    return api_pack("kind:t name:t reason:t", row->is_layer ? "layer" : "output",
+                    row->name, row->reason);
 }
 
 static json_t *
@@ -308,44 +243,36 @@ encode_evaluation(const struct qdq_report *report)
 {
     if (report->evaluated_samples == 0)
         return json_null();
-    return json_pack(
-        "{s:I, s:o, s:o, s:o, s:o, s:o}", "samples",
-        (json_int_t)report->evaluated_samples, "outputs",
-        api_json_list(report->outputs, report->n_outputs, encode_output), "deployed",
-        encode_deployed(report->deployed), "layers",
-        api_json_list(report->layer_errors, report->n_layer_errors, encode_layer_error),
-        "not_judged",
-        api_json_list(report->unjudged, report->n_unjudged, encode_unjudged), "missed",
-        encode_missed(report));
+    return api_pack("samples:i outputs:a deployed:j layers:a not_judged:a missed:j",
+                    report->evaluated_samples, report->outputs, report->n_outputs,
+                    encode_output, encode_deployed(report->deployed),
+                    report->layer_errors, report->n_layer_errors, encode_layer_error,
+                    report->unjudged, report->n_unjudged, encode_unjudged,
+                    encode_missed(report));
 }
 
 static json_t *
 encode_equalized(const void *items, size_t i)
 {
     const struct qdq_equalization *row = (const struct qdq_equalization *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o}", "first", api_json_text(row->first),
-                     "second", api_json_text(row->second), "channels",
-                     integer(row->channels), "reason", api_json_text(row->reason));
+    return api_pack("first:t second:t channels:i reason:t", row->first, row->second,
+                    row->channels, row->reason);
 }
 
 static json_t *
 encode_smoothed(const void *items, size_t i)
 {
     const struct qdq_smoothing *row = (const struct qdq_smoothing *)items + i;
-    json_t *layers = json_array();
-    for (size_t k = 0; k < row->n_layers; k++)
-        json_array_append_new(layers, api_json_text(row->layers[k]));
-    return json_pack("{s:o, s:o, s:o, s:b, s:o}", "tensor", api_json_text(row->tensor),
-                     "layers", layers, "channels", integer(row->channels), "inserted",
-                     row->inserted, "reason", api_json_text(row->reason));
+    return api_pack("tensor:t layers:a channels:i inserted:b reason:t", row->tensor,
+                    row->layers, row->n_layers, api_json_text_item, row->channels,
+                    row->inserted, row->reason);
 }
 
 static json_t *
 encode_kept(const void *items, size_t i)
 {
     const struct qdq_kept_node *row = (const struct qdq_kept_node *)items + i;
-    return json_pack("{s:o, s:o}", "name", api_json_text(row->name), "reason",
-                     api_json_text(row->reason));
+    return api_pack("name:t reason:t", row->name, row->reason);
 }
 
 /* Encodes the result of `float`; null when the spec did not ask for it. */
@@ -354,19 +281,8 @@ encode_float(const struct qdq_float_report *floats)
 {
     if (!floats)
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", "type", api_json_text(floats->type), "nodes",
-                     integer(floats->n_nodes), "kept",
-                     api_json_list(floats->kept, floats->n_kept, encode_kept));
-}
-
-/* Encodes the result of `equalize`; null when the spec did not ask for it. */
-static json_t *
-encode_equalization(const struct qdq_report *report)
-{
-    if (!report->spec->equalize)
-        return json_null();
-    return api_json_list(report->equalization, report->n_equalization,
-                         encode_equalized);
+    return api_pack("type:t nodes:i kept:a", floats->type, floats->n_nodes,
+                    floats->kept, floats->n_kept, encode_kept);
 }
 
 static json_t *
@@ -374,54 +290,40 @@ encode_calibration(const struct qdq_report *report)
 {
     if (!report->dataset_id && report->calibration_samples == 0)
         return json_null();
-    return json_pack("{s:o, s:I, s:I, s:o}", "id", api_json_text(report->dataset_id),
-                     "samples", (json_int_t)report->calibration_samples, "inferences",
-                     (json_int_t)report->inferences, "reused", integer(report->reused));
+    return api_pack("id:t samples:i inferences:i reused:i", report->dataset_id,
+                    report->calibration_samples, report->inferences, report->reused);
 }
 
 static json_t *
 encode_host(const struct qdq_host_report *host)
 {
-    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(host->name), "reason",
-                     api_json_text(host->reason), "processor",
-                     api_json_text(host->processor));
+    return api_pack("name:t reason:t processor:t", host->name, host->reason,
+                    host->processor);
 }
 
 static json_t *
 encode_rule(const void *items, size_t i)
 {
     const struct qdq_rule_report *row = (const struct qdq_rule_report *)items + i;
-    return json_pack("{s:o, s:b, s:o}", "id", api_json_text(row->id), "on", row->on,
-                     "reason", api_json_text(row->reason));
+    return api_pack("id:t on:b reason:t", row->id, row->on, row->reason);
 }
 
 static json_t *
 encode_model(const struct qdq_report *report)
 {
     const struct qdq_model_info *model = report->model;
-    return json_pack(
-        "{s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "id",
-        api_json_text(report->model_id), "name", api_json_text(model->name), "producer",
-        api_json_text(model->producer), "ir_version", (json_int_t)model->ir_version,
-        "opset", (json_int_t)model->opset, "size", integer(model->size), "nodes",
-        integer(model->n_nodes), "initializers", integer(model->n_initializers));
+    return api_pack("id:t name:t producer:t ir_version:i opset:i size:i nodes:i "
+                    "initializers:i",
+                    report->model_id, model->name, model->producer, model->ir_version,
+                    model->opset, model->size, model->n_nodes, model->n_initializers);
 }
 
-/* Encodes the seconds of each stage, and their sum. */
 static json_t *
 encode_report_summary(const struct qdq_report *report)
 {
     return encode_summary(report->plan, report->qdq_pairs, report->size_before,
-                          integer(report->size_after), report->verdict);
-}
-
-static json_t *
-encode_spec(const struct qdq_spec *spec)
-{
-    char *text = api_spec_encode(spec);
-    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
-    free(text);
-    return json;
+                          json_integer((json_int_t)report->size_after),
+                          report->verdict);
 }
 
 char *
@@ -487,20 +389,19 @@ api_report_accepted(const struct qdq_report *report, struct api_problem *problem
     if (n > 1)
         snprintf(more, sizeof more, "; %zu more missed", n - 1);
     if (missed->why)
-        return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
-                               "%s has no %s (%s), and %s %.9g is asked for%s", what,
-                               missed->figure, missed->why, side, missed->bound, more);
-    return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
-                           "%s has %s %.9g, and %s %.9g is asked for%s", what,
-                           missed->figure, missed->value, side, missed->bound, more);
+        return api_fail_at(problem, API_ACCURACY, where,
+                           "%s has no %s (%s), and %s %.9g is asked for%s", what,
+                           missed->figure, missed->why, side, missed->bound, more);
+    return api_fail_at(problem, API_ACCURACY, where,
+                       "%s has %s %.9g, and %s %.9g is asked for%s", what,
+                       missed->figure, missed->value, side, missed->bound, more);
 }
 
 static json_t *
 encode_float_kernel(const void *items, size_t i)
 {
     const struct qdq_float_kernel *row = (const struct qdq_float_kernel *)items + i;
-    return json_pack("{s:o, s:o}", "name", api_json_text(row->name), "reason",
-                     api_json_text(row->reason));
+    return api_pack("name:t reason:t", row->name, row->reason);
 }
 
 /* Encodes the counts of kernels; null where they were not counted. */
@@ -510,44 +411,37 @@ encode_kernels(const struct qdq_kernels *kernels)
     if (!kernels)
         return json_null();
     json_t *ops = json_object();
-    for (size_t i = 0; ops && i < kernels->n_ops; i++)
-        if (json_object_set_new(ops, kernels->ops[i].op,
-                                integer(kernels->ops[i].count)) != 0) {
-            json_decref(ops);
-            ops = NULL;
-        }
-    return json_pack(
-        "{s:o, s:o, s:o, s:o}", "integer", integer(kernels->integer), "conversions",
-        integer(kernels->conversions), "ops", ops, "floats",
-        api_json_list(kernels->floats, kernels->n_floats, encode_float_kernel));
+    bool ok = ops;
+    for (size_t i = 0; ok && i < kernels->n_ops; i++)
+        ok = json_object_set_new(ops, kernels->ops[i].op,
+                                 json_integer((json_int_t)kernels->ops[i].count)) == 0;
+    return api_pack("integer:i conversions:i ops:j floats:a", kernels->integer,
+                    kernels->conversions, api_json_if(ok, ops), kernels->floats,
+                    kernels->n_floats, encode_float_kernel);
 }
 
 static json_t *
 encode_latency(const struct qdq_latency *latency)
 {
-    uint64_t peak = latency->peak_bytes;
-    return json_pack("{s:o, s:o, s:o}", "p50_ms", api_json_real(latency->p50_ms),
-                     "p90_ms", api_json_real(latency->p90_ms), "peak_bytes",
-                     peak ? integer(peak) : json_null());
+    return api_pack("p50_ms:r p90_ms:r peak_bytes:n", latency->p50_ms, latency->p90_ms,
+                    latency->peak_bytes);
 }
 
 static json_t *
 encode_op_time(const void *items, size_t i)
 {
     const struct qdq_op_time *row = (const struct qdq_op_time *)items + i;
-    return json_pack("{s:o, s:o, s:o}", "op", api_json_text(row->op), "float_ms",
-                     api_json_real(row->ms[QDQ_SIDE_FLOAT]), "quantized_ms",
-                     api_json_real(row->ms[QDQ_SIDE_QUANTIZED]));
+    return api_pack("op:t float_ms:r quantized_ms:r", row->op, row->ms[QDQ_SIDE_FLOAT],
+                    row->ms[QDQ_SIDE_QUANTIZED]);
 }
 
 static json_t *
 encode_node_time(const void *items, size_t i)
 {
     const struct qdq_node_time *row = (const struct qdq_node_time *)items + i;
-    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "model",
-                     row->quantized ? "quantized" : "float", "name",
-                     api_json_text(row->name), "op", api_json_text(row->op), "provider",
-                     api_json_text(row->provider), "ms", api_json_real(row->ms));
+    return api_pack("model:t name:t op:t provider:t ms:r",
+                    row->quantized ? "quantized" : "float", row->name, row->op,
+                    row->provider, row->ms);
 }
 
 /* Encodes the float model with the runtime's own precision; null where that is float32. */
@@ -556,10 +450,8 @@ encode_default(const struct qdq_profile *p)
 {
     if (!p->default_precision)
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", "precision",
-                     api_json_text(p->default_precision), "p50_ms",
-                     api_json_real(p->default_float.p50_ms), "p90_ms",
-                     api_json_real(p->default_float.p90_ms));
+    return api_pack("precision:t p50_ms:r p90_ms:r", p->default_precision,
+                    p->default_float.p50_ms, p->default_float.p90_ms);
 }
 
 /* Encodes the latency; null where it was not measured. */
@@ -568,17 +460,14 @@ encode_profile(const struct qdq_profile *p)
 {
     if (!p)
         return json_null();
-    return json_pack(
-        "{s:o, s:{s:o, s:o}, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "processor", api_json_text(p->processor), "runtime", "name",
-        api_json_text(p->runtime), "version", api_json_text(p->version), "runs",
-        (json_int_t)p->runs, "threads", (json_int_t)p->threads, "batch",
-        (json_int_t)p->batch, "float", encode_latency(&p->sides[QDQ_SIDE_FLOAT]),
-        "quantized", encode_latency(&p->sides[QDQ_SIDE_QUANTIZED]), "default_float",
-        encode_default(p), "ratio", api_json_real(p->ratio), "ratio_low",
-        api_json_real(p->ratio_low), "ratio_high", api_json_real(p->ratio_high),
-        "operators", api_json_list(p->ops, p->n_ops, encode_op_time), "nodes",
-        api_json_list(p->nodes, p->n_nodes, encode_node_time));
+    return api_pack(
+        "processor:t runtime:j runs:i threads:i batch:i float:j quantized:j "
+        "default_float:j ratio:r ratio_low:r ratio_high:r operators:a nodes:a",
+        p->processor, encode_runtime(p->runtime, p->version), p->runs, p->threads,
+        p->batch, encode_latency(&p->sides[QDQ_SIDE_FLOAT]),
+        encode_latency(&p->sides[QDQ_SIDE_QUANTIZED]), encode_default(p), p->ratio,
+        p->ratio_low, p->ratio_high, p->ops, p->n_ops, encode_op_time, p->nodes,
+        p->n_nodes, encode_node_time);
 }
 
 static json_t *
@@ -592,7 +481,7 @@ encode_edge(const void *items, size_t i)
 static json_t *
 encode_count(const void *items, size_t i)
 {
-    return integer(((const uint64_t *)items)[i]);
+    return json_integer((json_int_t)((const uint64_t *)items)[i]);
 }
 
 static json_t *
@@ -600,63 +489,90 @@ encode_histogram(const void *items, size_t i)
 {
     const struct qdq_histogram_report *h =
         (const struct qdq_histogram_report *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:[o, o], s:o, s:o}", "tensor",
-                     api_json_text(h->tensor), "low", api_json_real(h->low), "high",
-                     api_json_real(h->high), "counts",
-                     api_json_list(h->counts, h->n, encode_count), "magnitudes",
-                     h->magnitudes, "range", api_json_real(h->min),
-                     api_json_real(h->max), "clipped", api_json_real(h->clipped),
-                     "sqnr_db", api_json_real(h->sqnr_db));
+    return api_pack("tensor:t low:r high:r counts:a magnitudes:b range:j clipped:r "
+                    "sqnr_db:r",
+                    h->tensor, h->low, h->high, h->counts, h->n, encode_count,
+                    h->magnitudes,
+                    json_pack("[o, o]", api_json_real(h->min), api_json_real(h->max)),
+                    h->clipped, h->sqnr_db);
+}
+
+/* Encodes the seconds of each stage, and their sum. */
+static json_t *
+encode_timings(const struct qdq_report *report)
+{
+    json_t *timings = json_object();
+    double total = 0;
+    bool ok = timings;
+    for (size_t i = 0; ok && i < report->n_timings; i++) {
+        const struct qdq_timing *timing = &report->timings[i];
+        total += timing->seconds;
+        ok = json_object_set_new(timings, timing->stage,
+                                 api_json_seconds(timing->seconds)) == 0;
+    }
+    ok = ok && json_object_set_new(timings, "total", api_json_seconds(total)) == 0;
+    return api_json_if(ok, timings);
+}
+
+static json_t *
+encode_stage(const void *items, size_t i)
+{
+    const struct qdq_stage_use *stage = (const struct qdq_stage_use *)items + i;
+    return api_pack("name:t seconds:s threads:d bytes:i peak_bytes:i", stage->name,
+                    stage->seconds, stage->threads, stage->bytes, stage->peak_bytes);
+}
+
+/* Returns a list, or null where there is none. */
+static json_t *
+list_or_null(const void *items, size_t n, api_json_item_fn item)
+{
+    return items ? api_json_list(items, n, item) : json_null();
 }
 
 /* Encodes the report without its histograms. */
 static json_t *
 encode_body(const struct qdq_report *report)
 {
-    return json_pack(
-        "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}",
-        "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
-        "calibration", encode_calibration(report), "spec", encode_spec(report->spec),
-        "device", api_json_text(report->device), "host", encode_host(&report->host),
-        "rules", api_json_list(report->rules, report->n_rules, encode_rule), "summary",
-        encode_report_summary(report), "external_bytes",
-        integer(report->external_bytes), "layers",
-        api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
-        "edges", api_json_list(report->edges, report->n_edges, encode_edge), "tensors",
-        api_json_list(report->tensors, report->n_tensors, encode_tensor), "weights",
-        api_json_list(report->weights, report->n_weights, encode_weight), "float",
-        encode_float(report->floats), "equalization", encode_equalization(report),
-        "smoothing",
-        report->smoothing
-            ? api_json_list(report->smoothing, report->n_smoothing, encode_smoothed)
-            : json_null(),
-        "evaluation", encode_evaluation(report), "gates",
-        api_json_list(report->gates, report->n_gates, encode_gate), "refinement",
-        encode_refinement(report->refinement), "sensitivity",
-        encode_sensitivity(report), "search", encode_search(report->search), "recipe",
-        api_encode_recipe(report->recipe), "what_ifs", (json_int_t)report->what_ifs,
-        "kernels", encode_kernels(report->kernels), "profile",
-        encode_profile(report->profile), "timings", api_encode_timings(report),
-        "stages", api_encode_stages(report), "warnings",
-        api_json_list(report->warnings, report->n_warnings, encode_warning));
+    char *spec = api_spec_encode(report->spec);
+    json_t *body = api_pack(
+        "schema:d engine:t model:j calibration:j spec:j device:t host:j rules:a "
+        "summary:j "
+        "external_bytes:i layers:a edges:a tensors:a weights:a float:j equalization:j "
+        "smoothing:j evaluation:j gates:a refinement:j sensitivity:j search:j recipe:j "
+        "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a",
+        SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
+        spec ? json_loads(spec, 0, NULL) : NULL, report->device,
+        encode_host(&report->host), report->rules, report->n_rules, encode_rule,
+        encode_report_summary(report), report->external_bytes, report->plan->layers,
+        report->plan->n_layers, encode_layer, report->edges, report->n_edges,
+        encode_edge, report->tensors, report->n_tensors, encode_tensor, report->weights,
+        report->n_weights, encode_weight, encode_float(report->floats),
+        report->spec->equalize ? api_json_list(report->equalization,
+                                               report->n_equalization, encode_equalized)
+                               : json_null(),
+        list_or_null(report->smoothing, report->n_smoothing, encode_smoothed),
+        encode_evaluation(report), report->gates, report->n_gates, encode_gate,
+        encode_refinement(report->refinement),
+        list_or_null(report->sensitivity, report->n_sensitivity, encode_cost),
+        encode_search(report->search), api_encode_recipe(report->recipe),
+        report->what_ifs, encode_kernels(report->kernels),
+        encode_profile(report->profile), encode_timings(report), report->stages,
+        report->stages ? report->n_timings : 0, encode_stage, report->warnings,
+        report->n_warnings, encode_warning);
+    free(spec);
+    return body;
 }
 
 /* The histograms are the first member, so that api_report_without_histograms() can cut them off. */
 char *
 api_report_encode(const struct qdq_report *report)
 {
-    json_t *whole = encode_body(report);
-    if (whole && report->n_histograms) {
-        json_t *body = whole;
-        whole = json_pack(
-            "{s:o}", API_REPORT_HISTOGRAMS,
-            api_json_list(report->histograms, report->n_histograms, encode_histogram));
-        if (whole && json_object_update(whole, body)) {
-            json_decref(whole);
-            whole = NULL;
-        }
-        json_decref(body);
-    }
-    return api_json_dump(whole, 0);
+    json_t *body = encode_body(report);
+    if (!body || !report->n_histograms)
+        return api_json_dump(body, 0);
+    json_t *whole = api_pack(API_REPORT_HISTOGRAMS ":a", report->histograms,
+                             report->n_histograms, encode_histogram);
+    bool ok = whole && json_object_update(whole, body) == 0;
+    json_decref(body);
+    return api_json_dump(api_json_if(ok, whole), 0);
 }

@@ -5,12 +5,6 @@
 #include "base/json.h"
 #include "spec/values.h"
 
-static json_t *
-encode_name(const void *items, size_t i)
-{
-    return api_json_text(((const char *const *)items)[i]);
-}
-
 /* Adds to an object of the spec what a step of the recipe changes there. */
 static bool
 add_changes(json_t *to, const struct qdq_recipe_step *step)
@@ -50,25 +44,20 @@ encode_tried(const struct qdq_recipe_step *step)
         step->n_layers == 0
             ? json_object()
             : json_pack("{s:[{s:o, s:b, s:b}]}", "layers", "name",
-                        api_json_list(step->layers, step->n_layers, encode_name),
+                        api_json_list(step->layers, step->n_layers, api_json_text_item),
                         "quantize_input", 0, "quantize_weight", 0);
-    if (to && step->changed && !add_changes(to, step)) {
-        json_decref(to);
-        to = NULL;
-    }
-    return to;
+    return api_json_if(to && (!step->changed || add_changes(to, step)), to);
 }
 
 static json_t *
 encode_recipe_step(const void *items, size_t i)
 {
     const struct qdq_recipe_step *step = (const struct qdq_recipe_step *)items + i;
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:b, s:b}", "step", step->step, "spec",
-        encode_tried(step), "sqnr_db", api_json_real(step->sqnr_db), "size_ratio",
-        api_json_real(step->size_ratio), "latency_ratio",
-        api_json_real(step->latency_ratio), "samples", (json_int_t)step->samples,
-        "kept", step->kept, "estimated", step->estimated);
+    return api_pack(
+        "step:t spec:j sqnr_db:r size_ratio:r latency_ratio:r samples:i kept:b "
+        "estimated:b",
+        step->step, encode_tried(step), step->sqnr_db, step->size_ratio,
+        step->latency_ratio, step->samples, step->kept, step->estimated);
 }
 
 json_t *

@@ -61,7 +61,7 @@ add_formats(struct api_markup *page)
         {"from opset", NULL, HTML_NUMBER}, {"for", NULL, HTML_TEXT},
     };
     api_markup_add(page, "<div id=\"formats\" hidden>\n");
-    html_begin_table(page, "Number formats", columns, HTML_COLUMNS(columns), false);
+    html_begin_table(page, "Number formats", HTML_COLUMNS(columns), false);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         api_markup_format(page,
                           "<tr><td><code>%s</code></td><td class=\"n\">%d</td>"

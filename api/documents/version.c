@@ -11,16 +11,13 @@ static json_t *
 encode_backend(const char *name, const char *version, const char *path,
                const char *problem)
 {
-    return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "version",
-                     api_json_text(version), "path", api_json_text(path), "problem",
-                     api_json_text(problem));
+    return api_pack("name:t version:t path:t problem:t", name, version, path, problem);
 }
 
 static json_t *
 encode_device(const char *device, const char *name, const char *problem)
 {
-    return json_pack("{s:s, s:o, s:o}", "device", device, "name", api_json_text(name),
-                     "problem", api_json_text(problem));
+    return api_pack("device:t name:t problem:t", device, name, problem);
 }
 
 char *
@@ -41,11 +38,10 @@ api_gpu_encode(const struct api_gpu *gpu)
 {
     char device[24];
     snprintf(device, sizeof device, "cuda:%d", gpu->index);
-    return api_json_dump(json_pack("{s:o, s:o}", "backend",
-                                   encode_backend("cuda", NULL, gpu->module,
-                                                  gpu->cuda ? NULL : gpu->problem),
-                                   "device",
-                                   encode_device(device, gpu->name, gpu->problem)),
+    return api_json_dump(api_pack("backend:j device:j",
+                                  encode_backend("cuda", NULL, gpu->module,
+                                                 gpu->cuda ? NULL : gpu->problem),
+                                  encode_device(device, gpu->name, gpu->problem)),
                          0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "api/header.h"
+#include "api/digest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -198,69 +199,38 @@ api_header_choose(const char *text, const char *const types[], size_t n)
 
 /* --- Repr-Digest ---------------------------------------------------------- */
 
-static const char base64[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-static const char hex[] = "0123456789abcdef";
-static const char prefix[] = "sha256:";
 static const char field[] = "sha-256=:";
 
-enum { BYTES = 32, DIGITS = 43 /* of base64, and one "=" */ };
-
-/* Returns the value of a digit of the alphabet, or -1 for another character. */
-static int
-value_of(const char *alphabet, char digit)
-{
-    const char *at = digit ? strchr(alphabet, digit) : NULL;
-    return at ? (int)(at - alphabet) : -1;
-}
+enum { DIGITS = 44 /* of base64, with one "=" */ };
 
 bool
 api_header_digest_of(const char *id, char ret[API_HEADER_DIGEST])
 {
-    uint32_t bits = 0;
-    int n_bits = 0;
-    if (strncmp(id, prefix, sizeof prefix - 1) != 0 ||
-        strlen(id) != sizeof prefix - 1 + 2 * BYTES)
+    unsigned char bytes[DIGEST_BYTES];
+    if (!digest_is_id(id))
         return false;
-    char *to = ret + sizeof field - 1;
+    digest_bytes_of(id, bytes);
     memcpy(ret, field, sizeof field - 1);
-    for (const char *at = id + sizeof prefix - 1; *at; at++) {
-        int digit = value_of(hex, *at);
-        if (digit < 0)
-            return false;
-        bits = bits << 4 | (uint32_t)digit;
-        n_bits += 4;
-        if (n_bits >= 6) {
-            n_bits -= 6;
-            *to++ = base64[bits >> n_bits & 63];
-        }
-    }
-    *to++ = base64[bits << (6 - n_bits) & 63]; /* the 4 bits that remain of 256 */
-    memcpy(to, "=:", 3);
+    digest_base64(bytes, sizeof bytes, ret + sizeof field - 1);
+    memcpy(ret + sizeof field - 1 + DIGITS, ":", 2);
     return true;
 }
 
-/* Decodes the 43 digits and their "=" into an id. Returns false when they are no
-   digest. */
+/* Decodes the digits into an id. Returns false when they are no digest in the one form that it
+   has in base64. */
 static bool
 parse_digest(const char *at, char ret[API_HEADER_ID])
 {
-    uint32_t bits = 0;
-    int n_bits = 0;
-    size_t n = 0;
-    char *to = ret + sizeof prefix - 1;
-    for (int i = 0; i < DIGITS; i++) {
-        int digit = value_of(base64, at[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)digit;
-        for (n_bits += 6; n_bits >= 4 && n < (size_t)2 * BYTES; n_bits -= 4)
-            to[n++] = hex[bits >> (n_bits - 4) & 15];
-    }
-    memcpy(ret, prefix, sizeof prefix - 1);
-    to[n] = '\0';
-    return at[DIGITS] == '=' && at[DIGITS + 1] == ':' && (bits & 3) == 0 &&
-           strchr(";, \t", at[DIGITS + 2]); /* also matches the NUL at the end */
+    unsigned char bytes[DIGITS / 4 * 3];
+    char again[DIGITS + 1];
+    size_t n;
+    if (strnlen(at, DIGITS + 1) <= DIGITS || at[DIGITS] != ':' ||
+        !strchr(";, \t", at[DIGITS + 1]) || /* also matches the NUL at the end */
+        !digest_unbase64(at, DIGITS, bytes, &n) || n != DIGEST_BYTES)
+        return false;
+    digest_base64(bytes, n, again);
+    digest_id_of(bytes, ret);
+    return memcmp(again, at, DIGITS) == 0;
 }
 
 bool
@@ -274,9 +244,9 @@ api_header_digest(const char *text, char ret[API_HEADER_ID],
         bool ours = strcspn(at, "=;, \t") == name_len && !strncmp(at, field, name_len);
         if (ours && (strncmp(at, field, sizeof field - 1) != 0 ||
                      !parse_digest(at + sizeof field - 1, ret)))
-            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                   "the header Repr-Digest has no sha-256 of 32 bytes "
-                                   "in base64 between colons");
+            return api_fail(problem, API_BAD_REQUEST,
+                            "the header Repr-Digest has no sha-256 of 32 bytes in "
+                            "base64 between colons");
         at = end;
     }
     return true;

@@ -76,9 +76,18 @@ api_route_match(const char *method, const char *path, struct api_match *ret,
         add_method(allow, allow_size, api_routes[i].method);
     }
     if (!*allow)
-        return api_problem_set(
-            problem, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-            "there is nothing at %.200s; GET /openapi.yaml lists the paths", path);
-    return api_problem_set(problem, API_METHOD_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
-                           "%s does not know %s; it knows %s", path, method, allow);
+        return api_fail(problem, API_NOT_FOUND,
+                        "there is nothing at %.200s; GET /openapi.yaml lists the paths",
+                        path);
+    return api_fail(problem, API_METHOD_NOT_ALLOWED, "%s does not know %s; it knows %s",
+                    path, method, allow);
+}
+
+const char *
+api_openapi(void)
+{
+    static const char text[] =
+#include "openapi.inc"
+        ;
+    return text;
 }

@@ -53,65 +53,34 @@ api_encode_bound(const void *object, const struct member *m)
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_output_gate, gate.name))
 
 static const struct member members[] = {
-    {"/min_sqnr_db", NUMBER, BOUND, FIELD(min_sqnr_db), NULL, 0},
-    {"/min_cosine", NUMBER, BOUND, FIELD(min_cosine), NULL, 0},
-    {"/max_abs_error", NUMBER, BOUND, FIELD(max_abs_error), NULL, 0},
-    {"/min_top1_agreement", NUMBER, BOUND, FIELD(min_top1_agreement), NULL, 0},
+    {"/min_sqnr_db", NUMBER, BOUND(min_sqnr_db)},
+    {"/min_cosine", NUMBER, BOUND(min_cosine)},
+    {"/max_abs_error", NUMBER, BOUND(max_abs_error)},
+    {"/min_top1_agreement", NUMBER, BOUND(min_top1_agreement)},
 };
 
 static const struct table table = TABLE(members);
 
 static bool
-decode_gate(struct decoder *d, const char *at, const char *output, json_t *item,
-            struct qdq_output_gate *to)
+decode_gate(struct decoder *d, const char *output, json_t *item)
 {
-    struct decoder inner = {d->to, d->problem, &table, to, at};
-    *to = (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN}};
+    *(struct qdq_output_gate *)d->object =
+        (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN}};
     if (json_is_object(item))
-        return api_decode_members(&inner, "", item);
-    return api_refuse(&inner, API_INVALID_SPEC, "",
+        return api_decode_members(d, "", item);
+    return api_refuse(d, API_INVALID_SPEC, "",
                       "the gate of \"%.128s\" is to be an object, not %s", output,
                       api_json_type_name(item));
 }
 
-bool
-api_decode_output_gates(struct decoder *d, const struct member *m, json_t *value)
-{
-    struct qdq_accept *accept = &d->to->spec.accept;
-    struct qdq_output_gate *gates =
-        api_spec_alloc(d, json_object_size(value), sizeof *gates);
-    const char *output;
-    json_t *item;
-    accept->outputs = gates;
-    if (!gates)
-        return false;
-    json_object_foreach (value, output, item) {
-        char at[sizeof d->problem->where];
-        snprintf(at, sizeof at, "%s%s", d->at, m->pointer);
-        api_json_pointer_add(at, sizeof at, output);
-        if (!decode_gate(d, at, output, item, &gates[accept->n_outputs]))
-            return false;
-        accept->n_outputs++;
-    }
-    return true;
-}
-
-json_t *
-api_encode_output_gates(const void *object, const struct member *m)
-{
-    const struct qdq_accept *accept = &((const struct qdq_spec *)object)->accept;
-    (void)m;
-    if (accept->n_outputs == 0)
-        return json_null();
-    json_t *gates = json_object();
-    for (size_t i = 0; gates && i < accept->n_outputs; i++)
-        if (json_object_set_new(gates, accept->outputs[i].output,
-                                api_encode_members(&table, &accept->outputs[i])) != 0) {
-            json_decref(gates);
-            gates = NULL;
-        }
-    return gates;
-}
+const struct list api_output_gates = {
+    .size = sizeof(struct qdq_output_gate),
+    .max = API_COUNT_MAX,
+    .table = &table,
+    .decode = decode_gate,
+    .items = offsetof(struct qdq_spec, accept.outputs),
+    .n = offsetof(struct qdq_spec, accept.n_outputs),
+};
 
 /* --- check ---------------------------------------------------------------- */
 

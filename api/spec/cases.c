@@ -48,16 +48,17 @@ decode_lua(struct decoder *d, const struct member *m, json_t *value)
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_case_use, name))
 
 static const struct member members[] = {
-    {"/name", STRING, decode_case_name, api_encode_text, FIELD(name), NULL, 0},
-    {"/lua", STRING, decode_lua, api_encode_text, FIELD(lua), NULL, 0},
+    {"/name", STRING, OWN(decode_case_name, api_encode_text, name, NULL)},
+    {"/lua", STRING, OWN(decode_lua, api_encode_text, lua, NULL)},
 };
 
 static const struct table table = TABLE(members);
 
 /* An item is a name, or an object with a name and a script. */
 static bool
-decode_case(struct decoder *d, json_t *item)
+decode_case(struct decoder *d, const char *key, json_t *item)
 {
+    (void)key;
     const struct qdq_case_use *use = d->object;
     if (json_is_string(item))
         return parse_name(d, "", item);
@@ -66,36 +67,20 @@ decode_case(struct decoder *d, json_t *item)
     return use->name || api_refuse(d, API_INVALID_SPEC, "", "a case is to have a name");
 }
 
-static const struct list uses = {
+static json_t *
+encode_case(const void *item)
+{
+    const struct qdq_case_use *use = item;
+    return use->lua ? api_encode_members(&table, use) : api_json_text(use->name);
+}
+
+const struct list api_cases = {
     .types = STRING | OBJECT,
     .size = sizeof(struct qdq_case_use),
     .max = MAX_CASES,
     .table = &table,
     .decode = decode_case,
+    .encode = encode_case,
+    .items = offsetof(struct qdq_spec, cases),
+    .n = offsetof(struct qdq_spec, n_cases),
 };
-
-bool
-api_decode_cases(struct decoder *d, const struct member *m, json_t *value)
-{
-    struct qdq_spec *spec = &d->to->spec;
-    spec->cases = api_decode_list(d, m, value, &uses);
-    if (!spec->cases)
-        return false;
-    spec->n_cases = json_array_size(value);
-    return true;
-}
-
-static json_t *
-encode_use(const void *items, size_t i)
-{
-    const struct qdq_case_use *use = (const struct qdq_case_use *)items + i;
-    return use->lua ? api_encode_members(&table, use) : api_json_text(use->name);
-}
-
-json_t *
-api_encode_cases(const void *object, const struct member *m)
-{
-    const struct qdq_spec *spec = object;
-    (void)m;
-    return api_json_list(spec->cases, spec->n_cases, encode_use);
-}

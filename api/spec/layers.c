@@ -28,8 +28,9 @@ selector_of(const struct member *m)
 }
 
 static bool
-decode_name(struct decoder *d, json_t *value)
+decode_name(struct decoder *d, const char *key, json_t *value)
 {
+    (void)key;
     return api_parse_text(d, "", value, d->object);
 }
 
@@ -61,26 +62,22 @@ decode_selector(struct decoder *d, const struct member *m, json_t *value)
 }
 
 static json_t *
-encode_name(const void *items, size_t i)
-{
-    return api_json_text(((const char *const *)items)[i]);
-}
-
-static json_t *
 encode_selector(const void *object, const struct member *m)
 {
     const struct qdq_layer_entry *entry = object;
     if (entry->by != selector_of(m))
         return json_null();
-    return entry->is_list ? api_json_list(entry->names, entry->n_names, encode_name)
-                          : api_json_text(entry->names[0]);
+    return entry->is_list
+               ? api_json_list(entry->names, entry->n_names, api_json_text_item)
+               : api_json_text(entry->names[0]);
 }
 
 /* --- quantization_index --------------------------------------------------- */
 
 static bool
-decode_input(struct decoder *d, json_t *value)
+decode_input(struct decoder *d, const char *key, json_t *value)
 {
+    (void)key;
     int64_t n;
     if (!api_parse_integer(d, "", value, 0, API_COUNT_MAX, &n))
         return false;
@@ -107,41 +104,33 @@ decode_index(struct decoder *d, const struct member *m, json_t *value)
 }
 
 static json_t *
-encode_input(const void *items, size_t i)
-{
-    return json_integer(((const int *)items)[i]);
-}
-
-static json_t *
 encode_index(const void *object, const struct member *m)
 {
     const struct qdq_layer_entry *entry = object;
     (void)m;
-    return entry->index ? api_json_list(entry->index, entry->n_index, encode_input)
+    return entry->index ? api_json_list(entry->index, entry->n_index, api_json_int_item)
                         : json_null();
 }
 
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_layer_entry, name))
-#define SELECTOR decode_selector, encode_selector, NO_FIELD, NULL, 0
-
 static const struct member members[] = {
-    {"/name", STRING | ARRAY, SELECTOR},
-    {"/match", STRING, SELECTOR},
-    {"/class", STRING, SELECTOR},
-    {"/quantize_input", BOOL, FLAG, FIELD(quantize_input), NULL, 0},
-    {"/quantize_weight", BOOL, FLAG, FIELD(quantize_weight), NULL, 0},
-    {"/quantization_index", ARRAY | NULL_VALUE, decode_index, encode_index, NO_FIELD,
-     NULL, 0},
+    {"/name", STRING | ARRAY, OWN_FIELDS(decode_selector, encode_selector)},
+    {"/match", STRING, OWN_FIELDS(decode_selector, encode_selector)},
+    {"/class", STRING, OWN_FIELDS(decode_selector, encode_selector)},
+    {"/quantize_input", BOOL, FLAG(quantize_input)},
+    {"/quantize_weight", BOOL, FLAG(quantize_weight)},
+    {"/quantization_index", ARRAY | NULL_VALUE, OWN_FIELDS(decode_index, encode_index)},
 };
 
 static const struct table table = TABLE(members);
 
 static bool
-decode_entry(struct decoder *d, json_t *item)
+decode_entry(struct decoder *d, const char *key, json_t *item)
 {
     struct qdq_layer_entry *entry = d->object;
+    (void)key;
     entry->quantize_input = entry->quantize_weight = true;
     if (!api_decode_members(d, "", item))
         return false;
@@ -156,48 +145,27 @@ decode_entry(struct decoder *d, json_t *item)
     return true;
 }
 
-static const struct list entries = {
+const struct list api_layers = {
     .types = OBJECT,
     .size = sizeof(struct qdq_layer_entry),
     .max = API_COUNT_MAX,
     .table = &table,
     .decode = decode_entry,
+    .items = offsetof(struct qdq_spec, layers),
+    .n = offsetof(struct qdq_spec, n_layers),
 };
 
 /* The number of globs is limited, because each is matched against every node. */
-static bool
-check_matches(struct decoder *d, const struct member *m)
+bool
+api_decode_layers(struct decoder *d, const struct member *m, json_t *value)
 {
     const struct qdq_spec *spec = &d->to->spec;
     size_t n = 0;
+    if (!api_decode_items(d, m, value))
+        return false;
     for (size_t i = 0; i < spec->n_layers; i++)
         n += spec->layers[i].by == QDQ_BY_MATCH;
     return n <= MAX_MATCHES ||
            api_refuse(d, API_LIMIT_EXCEEDED, m->pointer,
                       "%zu entries have a glob, and %d may", n, MAX_MATCHES);
-}
-
-bool
-api_decode_layers(struct decoder *d, const struct member *m, json_t *value)
-{
-    struct qdq_spec *spec = &d->to->spec;
-    spec->layers = api_decode_list(d, m, value, &entries);
-    if (!spec->layers)
-        return false;
-    spec->n_layers = json_array_size(value);
-    return check_matches(d, m);
-}
-
-static json_t *
-encode_entry(const void *items, size_t i)
-{
-    return api_encode_members(&table, (const struct qdq_layer_entry *)items + i);
-}
-
-json_t *
-api_encode_layers(const void *object, const struct member *m)
-{
-    const struct qdq_spec *spec = object;
-    (void)m;
-    return api_json_list(spec->layers, spec->n_layers, encode_entry);
 }

@@ -7,12 +7,16 @@
 
 extern const struct table api_members;
 
+/* Lists of the spec: accept.outputs, calibration.dims, calibration.random, layers, cases and
+   layer_support. */
+extern const struct list api_output_gates, api_dims, api_random, api_layers, api_cases,
+    api_support;
+
 /* A bound of a gate; NaN where there is none. */
 bool api_decode_bound(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_bound(const void *object, const struct member *m);
-#define BOUND api_decode_bound, api_encode_bound
-bool api_decode_output_gates(struct decoder *d, const struct member *m, json_t *value);
-json_t *api_encode_output_gates(const void *spec, const struct member *m);
+#define BOUND(field) OWN(api_decode_bound, api_encode_bound, field, NULL)
+#define BOUND_ONLY(field) OWN(api_decode_bound, NULL, field, NULL)
 /* Checks that the spec does not switch off the evaluation that `accept` needs. */
 bool api_check_accept(struct decoder *d);
 /* Checks that the activations' format and `symmetric` go together. */
@@ -28,16 +32,9 @@ bool api_decode_ranges(struct decoder *d, const struct member *m, json_t *value)
 json_t *api_encode_ranges(const void *spec, const struct member *m);
 /* The id of the dataset that the ranges were found with. */
 bool api_decode_source(struct decoder *d, const struct member *m, json_t *value);
-bool api_decode_dims(struct decoder *d, const struct member *m, json_t *value);
-json_t *api_encode_dims(const void *spec, const struct member *m);
-bool api_decode_random(struct decoder *d, const struct member *m, json_t *value);
-json_t *api_encode_random(const void *spec, const struct member *m);
 /* Checks that bounds of random samples are given only where there are such samples. */
 bool api_check_random(struct decoder *d);
 bool api_decode_layers(struct decoder *d, const struct member *m, json_t *value);
-json_t *api_encode_layers(const void *spec, const struct member *m);
-bool api_decode_cases(struct decoder *d, const struct member *m, json_t *value);
-json_t *api_encode_cases(const void *spec, const struct member *m);
 /* Placement rules. The check is that all named ones belong to the target. */
 bool api_decode_rules(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_rules(const void *spec, const struct member *m);
@@ -55,7 +52,5 @@ json_t *api_leave_open(const struct qdq_spec *spec, json_t *root);
 bool api_decode_host(struct decoder *d, const struct member *m, json_t *value);
 const char *api_host_name(size_t i);
 void api_settle_host(struct decoder *d);
-bool api_decode_support(struct decoder *d, const struct member *m, json_t *value);
-json_t *api_encode_support(const void *spec, const struct member *m);
 
 #endif

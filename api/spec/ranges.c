@@ -3,6 +3,7 @@
    the text of TensorRT's calibration cache. */
 #include "config.h"
 #include "spec/members.h"
+#include "api/digest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +13,8 @@
 static bool
 bad_range(struct decoder *d, const char *where, const char *tensor, const char *text)
 {
-    return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                           "the range of \"%.128s\" %s", tensor, text);
+    return api_fail_at(d->problem, API_INVALID_SPEC, where,
+                       "the range of \"%.128s\" %s", tensor, text);
 }
 
 static bool
@@ -51,13 +52,13 @@ decode_tensor(struct decoder *d, const char *where, json_t *tensor)
     json_t *value;
     const char *name = json_string_value(json_object_get(tensor, "name"));
     if (!name)
-        return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                               "a range in a list is to be an object with name, min "
-                               "and max");
+        return api_fail_at(
+            d->problem, API_INVALID_SPEC, where,
+            "a range in a list is to be an object with name, min and max");
     json_object_foreach (tensor, key, value)
         if (!is_tensor_member(key))
-            return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                                   "a range in a list has no member \"%.64s\"", key);
+            return api_fail_at(d->problem, API_INVALID_SPEC, where,
+                               "a range in a list has no member \"%.64s\"", key);
     return decode_range(d, where, name, json_object_get(tensor, "min"),
                         json_object_get(tensor, "max"));
 }
@@ -190,11 +191,8 @@ api_decode_ranges(struct decoder *d, const struct member *m, json_t *value)
 bool
 api_decode_source(struct decoder *d, const struct member *m, json_t *value)
 {
-    static const char prefix[] = "sha256:";
     const char *id = json_string_value(value);
-    const char *hex = id + sizeof prefix - 1;
-    if (strncmp(id, prefix, sizeof prefix - 1) != 0 ||
-        strspn(hex, "0123456789abcdef") != 64 || hex[64])
+    if (!digest_is_id(id))
         return api_refuse(d, API_INVALID_SPEC, m->pointer,
                           "%s is to be sha256: and 64 hexadecimal digits, not "
                           "\"%.80s\"",
@@ -221,16 +219,13 @@ api_encode_ranges(const void *object, const struct member *m)
     if (spec->calibration.n_ranges == 0)
         return json_null();
     json_t *ranges = json_object();
-    for (size_t i = 0; ranges && i < spec->calibration.n_ranges; i++) {
+    bool ok = ranges;
+    for (size_t i = 0; ok && i < spec->calibration.n_ranges; i++) {
         const struct qdq_given_range *range = &spec->calibration.ranges[i];
-        if (!is_text(range->tensor))
-            continue;
-        if (json_object_set_new(ranges, range->tensor,
-                                json_pack("[o, o]", api_json_real(range->min),
-                                          api_json_real(range->max))) != 0) {
-            json_decref(ranges);
-            ranges = NULL;
-        }
+        if (is_text(range->tensor))
+            ok = json_object_set_new(ranges, range->tensor,
+                                     json_pack("[o, o]", api_json_real(range->min),
+                                               api_json_real(range->max))) == 0;
     }
-    return ranges;
+    return api_json_if(ok, ranges);
 }

@@ -124,20 +124,15 @@ json_t *
 api_encode_rules(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
-    uint64_t own = qdq_target_rules(spec->target);
+    uint64_t own = qdq_target_rules(spec->target) & ~spec->unstated_rules;
     json_t *rules = json_object();
+    bool ok = rules;
     (void)m;
-    for (size_t i = 0; rules && qdq_rule(i); i++) {
-        const struct qdq_rule *rule = qdq_rule(i);
-        if (!((own & ~spec->unstated_rules) >> i & 1) || rule->is_fixed)
-            continue;
-        if (json_object_set_new(rules, rule->id, json_boolean(spec->rules >> i & 1)) !=
-            0) {
-            json_decref(rules);
-            rules = NULL;
-        }
-    }
-    return rules;
+    for (size_t i = 0; ok && qdq_rule(i); i++)
+        if (own >> i & 1 && !qdq_rule(i)->is_fixed)
+            ok = json_object_set_new(rules, qdq_rule(i)->id,
+                                     json_boolean(spec->rules >> i & 1)) == 0;
+    return api_json_if(ok, rules);
 }
 
 bool

@@ -45,9 +45,8 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
     if (!spec->root)
         goto out;
     if (!json_is_object(spec->root)) {
-        api_problem_set(problem, API_INVALID_SPEC, QDQ_AT_POINTER, "",
-                        "a spec is to be an object, not %s",
-                        api_json_type_name(spec->root));
+        api_fail_at(problem, API_INVALID_SPEC, "", "a spec is to be an object, not %s",
+                    api_json_type_name(spec->root));
         goto out;
     }
     struct decoder decoder = {spec, problem, &api_members, &spec->spec, ""};

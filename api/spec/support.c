@@ -49,15 +49,14 @@ encode_axis(const void *object, const struct member *m)
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_support, name))
 
 static const struct member members[] = {
-    {"/class", STRING, TEXT, FIELD(cls), NULL, 0},
-    {"/kind", STRING, CHOICE, FIELD(kind),
-     NAMES("weighted", "non_weighted", "multi_input"), 0},
-    {"/weight_input", INTEGER, decode_weight_input, encode_weight_input,
-     FIELD(weight_input), NULL, 0},
-    {"/channel_axis", INTEGER | NULL_VALUE, decode_axis, encode_axis,
-     FIELD(channel_axis), NULL, 0},
-    {"/quantize_input", BOOL, FLAG, FIELD(quantize_input), NULL, 0},
-    {"/quantize_weight", BOOL, FLAG, FIELD(quantize_weight), NULL, 0},
+    {"/class", STRING, TEXT(cls)},
+    {"/kind", STRING, CHOICE(kind, "weighted", "non_weighted", "multi_input")},
+    {"/weight_input", INTEGER,
+     OWN(decode_weight_input, encode_weight_input, weight_input, NULL)},
+    {"/channel_axis", INTEGER | NULL_VALUE,
+     OWN(decode_axis, encode_axis, channel_axis, NULL)},
+    {"/quantize_input", BOOL, FLAG(quantize_input)},
+    {"/quantize_weight", BOOL, FLAG(quantize_weight)},
 };
 
 static const struct table table = TABLE(members);
@@ -82,9 +81,10 @@ check_weight(struct decoder *d, json_t *item)
 }
 
 static bool
-decode_row(struct decoder *d, json_t *item)
+decode_row(struct decoder *d, const char *key, json_t *item)
 {
     struct qdq_support *support = d->object;
+    (void)key;
     support->weight_input = -1;
     support->channel_axis = QDQ_NO_AXIS;
     support->quantize_input = support->quantize_weight = true;
@@ -99,35 +99,12 @@ decode_row(struct decoder *d, json_t *item)
     return check_weight(d, item);
 }
 
-static const struct list rows = {
+const struct list api_support = {
     .types = OBJECT,
     .size = sizeof(struct qdq_support),
     .max = API_COUNT_MAX,
     .table = &table,
     .decode = decode_row,
+    .items = offsetof(struct qdq_spec, support),
+    .n = offsetof(struct qdq_spec, n_support),
 };
-
-bool
-api_decode_support(struct decoder *d, const struct member *m, json_t *value)
-{
-    struct qdq_spec *spec = &d->to->spec;
-    spec->support = api_decode_list(d, m, value, &rows);
-    if (!spec->support)
-        return false;
-    spec->n_support = json_array_size(value);
-    return true;
-}
-
-static json_t *
-encode_row(const void *items, size_t i)
-{
-    return api_encode_members(&table, (const struct qdq_support *)items + i);
-}
-
-json_t *
-api_encode_support(const void *object, const struct member *m)
-{
-    const struct qdq_spec *spec = object;
-    (void)m;
-    return api_json_list(spec->support, spec->n_support, encode_row);
-}

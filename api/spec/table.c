@@ -126,10 +126,10 @@ unknown_member(struct decoder *d, const char *base, const char *key)
     const char *nearest = qdq_nearest_word(key, name_at, &known);
     snprintf(where, sizeof where, "%s%s", d->at, base);
     api_json_pointer_add(where, sizeof where, key);
-    return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
-                           nearest ? "unknown member \"%.64s\"; did you mean \"%s\"?"
-                                   : "unknown member \"%.64s\"; known are %s",
-                           key, nearest ? nearest : all);
+    return api_fail_at(d->problem, API_INVALID_SPEC, where,
+                       nearest ? "unknown member \"%.64s\"; did you mean \"%s\"?"
+                               : "unknown member \"%.64s\"; known are %s",
+                       key, nearest ? nearest : all);
 }
 
 static unsigned
@@ -207,24 +207,39 @@ check_size(struct decoder *d, const struct member *m, size_t n, const struct lis
 }
 
 void *
-api_decode_list(struct decoder *d, const struct member *m, json_t *array,
+api_decode_list(struct decoder *d, const struct member *m, json_t *value,
                 const struct list *list)
 {
-    size_t n = json_array_size(array), i;
-    json_t *item;
+    const size_t n =
+        json_is_object(value) ? json_object_size(value) : json_array_size(value);
+    void *iter = json_object_iter(value);
     if (!check_size(d, m, n, list))
         return NULL;
     char *items = api_spec_alloc(d, n, list->size);
-    if (!items)
-        return NULL;
-    json_array_foreach (array, i, item) {
+    for (size_t i = 0; items && i < n; i++) {
         char at[sizeof d->problem->where];
-        snprintf(at, sizeof at, "%s%s/%zu", d->at, m->pointer, i);
+        const char *key = json_object_iter_key(iter);
+        json_t *item = key ? json_object_iter_value(iter) : json_array_get(value, i);
+        snprintf(at, sizeof at, key ? "%s%s" : "%s%s/%zu", d->at, m->pointer, i);
+        if (key)
+            api_json_pointer_add(at, sizeof at, key);
         struct decoder inner = {d->to, d->problem, list->table, items + i * list->size,
                                 at};
-        if (!check_type(&inner, "", list->types, item) || !list->decode(&inner, item))
+        if ((list->types && !check_type(&inner, "", list->types, item)) ||
+            !list->decode(&inner, key, item))
             return NULL;
+        iter = json_object_iter_next(value, iter);
     }
+    return items;
+}
+
+bool
+api_decode_items(struct decoder *d, const struct member *m, json_t *value)
+{
+    void *items = api_decode_list(d, m, value, m->list);
+    memcpy((char *)d->object + m->list->items, &items, sizeof items);
+    *(size_t *)((char *)d->object + m->list->n) =
+        json_is_object(value) ? json_object_size(value) : json_array_size(value);
     return items;
 }
 
@@ -248,15 +263,33 @@ json_t *
 api_encode_members(const struct table *table, const void *object)
 {
     json_t *root = json_object();
-    for (size_t i = 0; root && i < table->n; i++) {
+    bool ok = root;
+    for (size_t i = 0; ok && i < table->n; i++) {
         const struct member *m = &table->members[i];
         json_t *value = m->encode ? m->encode(object, m) : json_null();
-        if (json_is_null(value) && !(m->types & NULL_VALUE))
-            continue;
-        if (add_at(root, m->pointer, value) != 0) {
-            json_decref(root);
-            root = NULL;
-        }
+        if (!json_is_null(value) || m->types & NULL_VALUE)
+            ok = add_at(root, m->pointer, value) == 0;
     }
-    return root;
+    return api_json_if(ok, root);
+}
+
+json_t *
+api_encode_items(const void *object, const struct member *m)
+{
+    const struct list *list = m->list;
+    const char *item;
+    memcpy(&item, (const char *)object + list->items, sizeof item);
+    const size_t n = *(const size_t *)((const char *)object + list->n);
+    const bool named = m->types & OBJECT;
+    if (named && n == 0)
+        return json_null();
+    json_t *json = named ? json_object() : json_array();
+    bool ok = json;
+    for (size_t i = 0; ok && i < n; i++, item += list->size) {
+        json_t *value =
+            list->encode ? list->encode(item) : api_encode_members(list->table, item);
+        ok = (named ? json_object_set_new(json, *(const char *const *)item, value)
+                    : json_array_append_new(json, value)) == 0;
+    }
+    return api_json_if(ok, json);
 }

@@ -73,9 +73,16 @@ struct member {
     ptrdiff_t field;               /* offset in the struct, or NO_FIELD */
     const struct choices *choices; /* in the order of the field's enum */
     int64_t min;                   /* the least count */
+    const struct list *list;       /* the items of a member of ITEMS() */
 };
 
 enum { NO_FIELD = -1 };
+
+/* The part of a row behind its types, for a member with functions of its own: with a field, and
+   with none. The file defines FIELD(), the offset of a field in its struct. */
+#define OWN(decode, encode, field, choices) \
+    decode, encode, FIELD(field), choices, 0, NULL
+#define OWN_FIELDS(decode, encode) decode, encode, NO_FIELD, NULL, 0, NULL
 
 /* --- objects and lists ---------------------------------------------------- */
 
@@ -84,19 +91,27 @@ bool api_decode_members(struct decoder *d, const char *base, json_t *object);
 /* Encodes the object with every member that has a value. */
 json_t *api_encode_members(const struct table *table, const void *object);
 
-/* The items of an array, and the structs that they are stored in. */
+/* The items of an array, or the members of an object whose keys are names of the model, and
+   the structs that they are stored in. */
 struct list {
-    unsigned types;
-    size_t size; /* of an item's struct */
+    unsigned types; /* of an item; 0: `decode` checks it */
+    size_t size;    /* of an item's struct, whose first field is the key in an object */
     size_t min, max;
     const struct table *table; /* the members of items that are objects */
-    bool (*decode)(struct decoder *d, json_t *item);
+    bool (*decode)(struct decoder *d, const char *key,
+                   json_t *item);        /* NULL key: array */
+    json_t *(*encode)(const void *item); /* NULL: by the table */
+    ptrdiff_t items, n;                  /* offsets of the array and of its length */
 };
 
 /* Decodes the items into a new array, which the spec owns. Returns NULL when it has set a
    problem. */
-void *api_decode_list(struct decoder *d, const struct member *m, json_t *array,
+void *api_decode_list(struct decoder *d, const struct member *m, json_t *value,
                       const struct list *list);
+/* A member that is a list of the object. An object without a member is not encoded. */
+bool api_decode_items(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_items(const void *object, const struct member *m);
+#define ITEMS(list) api_decode_items, api_encode_items, NO_FIELD, NULL, 0, &(list)
 
 /* Allocates zeroed memory that the spec owns. Returns NULL when it has set a problem. */
 void *api_spec_alloc(struct decoder *d, size_t n, size_t size);

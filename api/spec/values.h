@@ -35,14 +35,18 @@ json_t *api_encode_tristate(const void *object, const struct member *m);
 bool api_decode_count(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_count(const void *object, const struct member *m);
 
-#define CHOICE api_decode_choice, api_encode_choice
-#define NAME api_decode_name, api_encode_text
-#define SWITCH api_decode_switch, api_encode_switch
-#define FLAG api_decode_flag, api_encode_flag
-#define FORMAT api_decode_format, api_encode_format
-#define TRISTATE api_decode_tristate, api_encode_tristate
-#define TEXT api_decode_text, api_encode_text
-#define COUNT api_decode_count, api_encode_count
+/* The part of a row behind its types. */
+#define CHOICE(field, ...) \
+    OWN(api_decode_choice, api_encode_choice, field, NAMES(__VA_ARGS__))
+#define NAME(field, choices) OWN(api_decode_name, api_encode_text, field, choices)
+#define SWITCH(field, ...) \
+    OWN(api_decode_switch, api_encode_switch, field, NAMES(__VA_ARGS__))
+#define FLAG(field) OWN(api_decode_flag, api_encode_flag, field, NULL)
+#define FORMAT(field, choices) OWN(api_decode_format, api_encode_format, field, choices)
+#define TEXT(field) OWN(api_decode_text, api_encode_text, field, NULL)
+#define COUNT(field, min) \
+    api_decode_count, api_encode_count, FIELD(field), NULL, min, NULL
+#define COUNT_ONLY(field) api_decode_count, NULL, FIELD(field), NULL, 1, NULL
 
 enum { API_COUNT_MAX = INT32_MAX }; /* the largest count or index */
 

@@ -40,8 +40,8 @@ ask_start(struct carrier_work *work, struct api_problem *p)
         return false;
     default:
         process_end(&work->process, true, NULL);
-        return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                               "the carrier process ended before its work");
+        return api_fail(p, API_UNAVAILABLE,
+                        "the carrier process ended before its work");
     }
 }
 
@@ -58,10 +58,8 @@ fail_dead(struct carrier_work *work, struct api_problem *p)
     bool killed = process_was_killed(&work->process);
     process_end(&work->process, true, how);
     if (killed)
-        return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                               "the carrier process was stopped");
-    return api_problem_set(p, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                           "the carrier process %s", how);
+        return api_fail(p, API_CANCELLED, "the carrier process was stopped");
+    return api_fail(p, API_REMOTE_UNAVAILABLE, "the carrier process %s", how);
 }
 
 /* Handles a message that is no answer. Returns false when it must not come. */

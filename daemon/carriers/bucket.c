@@ -306,17 +306,16 @@ fail(const struct task *task, struct api_problem *p)
     const struct api_problem *why = &task->problem;
     if (why->code == API_REMOTE_NOT_FOUND &&
         task->request.body.object.op == MESSAGE_OBJECT_GET)
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "the bucket has no object %.150s",
-                               task->request.body.object.key);
+        return api_fail(p, API_NOT_FOUND, "the bucket has no object %.150s",
+                        task->request.body.object.key);
     if (why->code == API_IO || why->code == API_NO_MEMORY) {
         if (p && !p->set)
             *p = *why;
         return false;
     }
-    return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                           "the bucket of stored files cannot be used now: %.300s",
-                           why->set ? why->detail : "the daemon is stopping");
+    return api_fail(p, API_UNAVAILABLE,
+                    "the bucket of stored files cannot be used now: %.300s",
+                    why->set ? why->detail : "the daemon is stopping");
 }
 
 /* Counts a request that has ended. */
@@ -447,14 +446,12 @@ list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn vi
     const char *next = ok ? string_list_next(&task.answer) : NULL;
     long long now = 0, size, modified;
     if (ok && (!next || !string_list_next_number(&task.answer, &now)))
-        ok = api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                             "a carrier's answer cannot be read");
+        ok = api_fail(p, API_INTERNAL, "a carrier's answer cannot be read");
     for (const char *key; ok && (key = string_list_next(&task.answer));) {
         struct bucket_object object = {.key = key};
         ok = (string_list_next_number(&task.answer, &size) &&
               string_list_next_number(&task.answer, &modified)) ||
-             api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                             "a carrier's answer cannot be read");
+             api_fail(p, API_INTERNAL, "a carrier's answer cannot be read");
         object.size = size;
         object.modified = modified;
         if (ok)
@@ -490,8 +487,7 @@ start_threads(struct bucket_pool *pool, struct api_problem *p)
         else
             pool->n++;
     }
-    return !rc || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                                  "starting a thread: %s", strerror(rc));
+    return !rc || api_fail(p, API_IO, "starting a thread: %s", strerror(rc));
 }
 
 bool

@@ -90,8 +90,7 @@ read_text(int fd, size_t most, size_t *ret_size, struct api_problem *p)
     }
     free(text);
     if (text)
-        api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                        "a file of the remote's cannot be read");
+        api_fail(p, API_IO, "a file of the remote's cannot be read");
     else
         api_problem_no_memory(p);
     return NULL;
@@ -170,8 +169,7 @@ pull(struct carrier *c, const struct message *request, struct api_problem *p)
         struct stat st = {0};
         if (!string_list_next_number(&numbers, &number) || number < 0 ||
             (size_t)number >= c->source->n_files)
-            return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                                   "a file was asked for that is not there");
+            return api_fail(p, API_INTERNAL, "a file was asked for that is not there");
         if (!qdqr_pull(&c->opened.remote, c->source, (size_t)number, request->fds[i],
                        &c->call, digest, p))
             return false;
@@ -282,8 +280,8 @@ serve_publish(struct carrier *c, const struct message *request)
     bool ok = lists || api_problem_no_memory(&problem);
     ok = ok && carry_open_remote(c, &asked->remote, request, &problem) &&
          (read_lists(request, c->opened.n_fds, lists) ||
-          api_problem_set(&problem, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                          "the publication has too many files, tags or figures"));
+          api_fail(&problem, API_INTERNAL,
+                   "the publication has too many files, tags or figures"));
     if (ok) {
         const struct qdqr_publication publication = {
             .ref = asked->ref,

@@ -263,8 +263,7 @@ carriers_open(struct tenants *tenants, const struct settings *settings,
         return true;
     }
     carriers_close(&carriers);
-    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "starting a thread: %s",
-                           strerror(rc));
+    return api_fail(p, API_IO, "starting a thread: %s", strerror(rc));
 }
 
 void

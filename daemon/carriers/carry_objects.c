@@ -34,15 +34,9 @@ list_page(struct qdqr_bucket *bucket, const struct message *request,
                                &objects, &now, p) &&
               ((string_list_add(ret, token) && string_list_add_number(ret, now)) ||
                api_problem_no_memory(p));
-    if (ok && objects.len) {
-        char *text = api_grow(ret->text, ret->len, objects.len, 1);
-        ok = text || api_problem_no_memory(p);
-        if (ok) {
-            memcpy(text + ret->len, objects.text, objects.len);
-            ret->text = text;
-            ret->len += objects.len;
-        }
-    }
+    ok = ok && (api_append(&ret->text, &ret->len, objects.text ? objects.text : "",
+                           objects.len) ||
+                api_problem_no_memory(p));
     string_list_fini(&objects);
     return ok;
 }

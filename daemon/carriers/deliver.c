@@ -97,7 +97,7 @@ read_report(struct parcel *parcel, size_t *ret_len, struct api_problem *p)
     }
     close(fd);
     if (!text) {
-        api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
+        api_fail(p, API_IO, "reading the report");
         return NULL;
     }
     *ret_len = (size_t)st.st_size;
@@ -303,9 +303,8 @@ attempt(struct carrier_work *work, const struct store_delivery *delivery,
     struct store_job job = {0};
     struct remotes *remotes = tenants_remotes(work->service->tenants);
     const struct remote *remote = remotes_find(remotes, delivery->remote);
-    bool ok =
-        remote || api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
-                                  "there is no remote %s any more", delivery->remote);
+    bool ok = remote || api_fail(p, API_REMOTE_UNKNOWN,
+                                 "there is no remote %s any more", delivery->remote);
     ok = ok &&
          store_job_get(library_store(work->service->library), delivery->job, &job, p) &&
          (delivery->event ? deliver_event(work, remote, delivery, &job, p)

@@ -83,9 +83,8 @@ choose_files(struct input *input, struct string_list *list, struct api_problem *
         if (is_wanted(input, &file)) {
             bool leads = file.role == QDQR_MODEL || input->which != API_INPUT_MODEL;
             if (input->n == sizeof input->files / sizeof *input->files)
-                return api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                                       "%s has more than %d files", input->resolved,
-                                       1 + MESSAGE_MAX_FILES);
+                return api_fail(p, API_LIMIT_EXCEEDED, "%s has more than %d files",
+                                input->resolved, 1 + MESSAGE_MAX_FILES);
             input->files[input->n] = leads ? input->files[0] : file;
             if (leads)
                 input->files[0] = file;
@@ -95,11 +94,11 @@ choose_files(struct input *input, struct string_list *list, struct api_problem *
         file.number++;
     }
     return models == 1 ||
-           api_problem_set(p, API_REMOTE_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                           "%s of remote %s has %zu files %s, and one is needed",
-                           input->resolved, input->place->remote, models,
-                           input->which == API_INPUT_MODEL ? "*.onnx"
-                                                           : "*.npz, *.npy or *.tar");
+           api_fail(p, API_REMOTE_NOT_FOUND,
+                    "%s of remote %s has %zu files %s, and one is needed",
+                    input->resolved, input->place->remote, models,
+                    input->which == API_INPUT_MODEL ? "*.onnx"
+                                                    : "*.npz, *.npy or *.tar");
 }
 
 /* Tells the operator why an attempt failed, and of which host. A client sees the remote's name
@@ -128,16 +127,16 @@ resolve(struct input *input, struct api_problem *p)
     struct message request = {.type = MESSAGE_FETCH};
     struct remotes *remotes = tenants_remotes(work->service->tenants);
     const struct remote *remote = remotes_find(remotes, input->place->remote);
-    bool ok = remote ||
-              api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
-                              "there is no remote %s any more", input->place->remote);
+    bool ok =
+        remote || api_fail(p, API_REMOTE_UNKNOWN, "there is no remote %s any more",
+                           input->place->remote);
     ok = ok && remote_fds_open(remote, &request.body.fetch.remote, &request, p);
     snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",
              input->place->ref);
     remotes_release(&remotes);
     ok = ok && ask_start(work, p);
     if (ok && jobs_is_unwanted(work->service->jobs, &work->slot))
-        ok = api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL, "not wanted");
+        ok = api_fail(p, API_CANCELLED, "not wanted");
     ok = ok && ask_carrier(work, &request, MESSAGE_SOURCE, &input->answer, p);
     message_fini(&request);
     if (!ok)
@@ -147,12 +146,11 @@ resolve(struct input *input, struct api_problem *p)
     input->digest = input->resolved ? string_list_next(&list) : NULL;
     if (input->digest &&
         (!api_utf8_is_valid(input->resolved) || !api_utf8_is_valid(input->digest)))
-        return api_problem_set(p, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                               "remote %s answered with a name that is not UTF-8",
-                               input->place->remote);
+        return api_fail(p, API_REMOTE_UNAVAILABLE,
+                        "remote %s answered with a name that is not UTF-8",
+                        input->place->remote);
     if (!input->digest)
-        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                               "a carrier's answer cannot be read");
+        return api_fail(p, API_INTERNAL, "a carrier's answer cannot be read");
     return choose_files(input, &list, p);
 }
 

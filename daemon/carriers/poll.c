@@ -227,8 +227,8 @@ ask_remote(struct tenants *tenants, struct carrier_work *work, const struct hook
     struct message request = {.type = MESSAGE_NEWS, .body.news.since = since};
     struct remotes *remotes = tenants_remotes(tenants);
     const struct remote *remote = remotes_find(remotes, hook->remote);
-    bool ok = remote || api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
-                                        "there is no remote %s any more", hook->remote);
+    bool ok = remote || api_fail(p, API_REMOTE_UNKNOWN,
+                                 "there is no remote %s any more", hook->remote);
     ok = ok && remote_fds_open(remote, &request.body.news.remote, &request, p);
     remotes_release(&remotes);
     if (ok) {

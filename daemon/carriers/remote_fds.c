@@ -55,9 +55,9 @@ remote_fds_open(const struct remote *remote, struct message_remote *ret,
         bool named = paths[i] && *paths[i];
         int fd = named ? open_file(paths[i]) : i == MESSAGE_CA ? open_system_ca() : -1;
         if (named && fd < 0)
-            return api_problem_set(p, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                                   "a file of remote %s cannot be opened: %s",
-                                   ret->name, strerror(errno));
+            return api_fail(p, API_REMOTE_UNAVAILABLE,
+                            "a file of remote %s cannot be opened: %s", ret->name,
+                            strerror(errno));
         if (fd < 0)
             continue;
         ret->secrets |= 1u << i;

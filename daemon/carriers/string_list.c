@@ -11,14 +11,7 @@
 bool
 string_list_add(struct string_list *strings, const char *string)
 {
-    size_t size = strlen(string) + 1;
-    char *grown = api_grow(strings->text, strings->len, size, 1);
-    if (!grown)
-        return false;
-    memcpy(grown + strings->len, string, size);
-    strings->text = grown;
-    strings->len += size;
-    return true;
+    return api_append(&strings->text, &strings->len, string, strlen(string) + 1);
 }
 
 bool

@@ -147,13 +147,7 @@ wait_for_change(struct events *events, int socket)
         events->changed = fds[0].revents;
         return !fds[1].revents;
     }
-    char *grown = api_grow(events->text, 0, sizeof comment, 1);
-    if (!grown)
-        return false;
-    memcpy(grown, comment, sizeof comment);
-    events->text = grown;
-    events->len = sizeof comment - 1;
-    return true;
+    return api_append(&events->text, &events->len, comment, sizeof comment - 1);
 }
 
 static ssize_t
@@ -226,21 +220,16 @@ make_events(const struct request *request, const struct job_view *view,
 void
 handle_job_events(struct request *request)
 {
-    struct api_problem problem = {0};
     struct stream stream = {.read = read_events, .free = free_events};
     struct job_view view;
-    if (!jobs_get(request->service->jobs, request->match.id, &view, &problem)) {
-        reply_problem(request, &problem);
+    if (!jobs_get(request->service->jobs, request->match.id, &view, &request->problem))
         return;
-    }
     if (api_job_state_ended(view.row.state) &&
         last_event_id(request) == view.row.changes) {
         reply_empty(request, 204);
-    } else if ((stream.arg = make_events(request, &view, &problem))) {
+    } else if ((stream.arg = make_events(request, &view, &request->problem))) {
         reply_stream(request, "text/event-stream", &stream);
         reply_header(request, "Cache-Control", "no-store");
-    } else {
-        reply_problem(request, &problem);
     }
     job_view_fini(&view);
 }

@@ -54,30 +54,37 @@ reply_stored(struct request *request, enum store_kind kind,
     reply_header(request, "Location", "%s/%s", paths[kind], stored->id);
 }
 
+/* Stores the file that is the body. */
+static void
+store_file(struct request *request, enum store_kind kind, const char *info)
+{
+    struct store_file stored = {0};
+    bool is_new;
+    if (library_add(request->service->library, kind, &request->body.files[BODY_MODEL],
+                    info, &stored, &is_new, &request->problem))
+        reply_stored(request, kind, &stored, is_new);
+    store_file_fini(&stored);
+}
+
 static void
 delete_file(struct request *request, enum store_kind kind)
 {
-    struct api_problem problem = {0};
     if (library_remove(request->service->library, kind, request->match.id,
-                       STORE_REQUEST, &problem))
+                       STORE_REQUEST, &request->problem))
         reply_empty(request, 204);
-    else
-        reply_problem(request, &problem);
 }
 
 void
 handle_models_post(struct request *request)
 {
     const struct service *service = request->service;
-    struct api_problem problem = {0};
     struct model_input input = {0};
     struct store_file stored = {0};
     bool is_new;
-    if (model_input_check(service, &request->body, &input, &problem) &&
-        model_input_store(service->library, &input, &stored, &is_new, &problem))
+    if (model_input_check(service, &request->body, &input, &request->problem) &&
+        model_input_store(service->library, &input, &stored, &is_new,
+                          &request->problem))
         reply_stored(request, STORE_MODEL, &stored, is_new);
-    else
-        reply_problem(request, &problem);
     store_file_fini(&stored);
     model_input_fini(&input);
 }
@@ -85,18 +92,10 @@ handle_models_post(struct request *request)
 void
 handle_datasets_post(struct request *request)
 {
-    struct api_problem problem = {0};
-    struct spool **file = &request->body.files[BODY_MODEL];
-    struct store_file stored = {0};
     char *info = NULL;
-    bool is_new;
-    if (check_dataset(request->service, *file, &info, &problem) &&
-        library_add(request->service->library, STORE_DATASET, file, info, &stored,
-                    &is_new, &problem))
-        reply_stored(request, STORE_DATASET, &stored, is_new);
-    else
-        reply_problem(request, &problem);
-    store_file_fini(&stored);
+    if (check_dataset(request->service, request->body.files[BODY_MODEL], &info,
+                      &request->problem))
+        store_file(request, STORE_DATASET, info);
     free(info);
 }
 
@@ -104,15 +103,7 @@ handle_datasets_post(struct request *request)
 void
 handle_blob_put(struct request *request)
 {
-    struct api_problem problem = {0};
-    struct store_file stored = {0};
-    bool is_new;
-    if (library_add(request->service->library, STORE_BLOB,
-                    &request->body.files[BODY_MODEL], NULL, &stored, &is_new, &problem))
-        reply_stored(request, STORE_BLOB, &stored, is_new);
-    else
-        reply_problem(request, &problem);
-    store_file_fini(&stored);
+    store_file(request, STORE_BLOB, NULL);
 }
 
 void
@@ -160,9 +151,9 @@ read_wanted(const struct request *request, const char *tag, uint64_t size,
         ret->ranged =
             api_header_range(request_header(request, "Range"), size, &ret->range);
     return ret->ranged != API_RANGE_NONE ||
-           api_problem_set(p, API_RANGE_NOT_SATISFIABLE, QDQ_AT_NOTHING, NULL,
-                           "the range begins beyond the %llu bytes that are there",
-                           (unsigned long long)size);
+           api_fail(p, API_RANGE_NOT_SATISFIABLE,
+                    "the range begins beyond the %llu bytes that are there",
+                    (unsigned long long)size);
 }
 
 void
@@ -193,8 +184,7 @@ open_bundle(const struct request *request, bool is_whole,
     size_t n = 0;
     bool ok = files->n > 0 && files->n <= sizeof packed / sizeof *packed;
     if (!ok) /* the model was deleted meanwhile */
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "there is no such model");
+        return api_fail(p, API_NOT_FOUND, "there is no such model");
     for (; ok && n < files->n; n += ok) {
         const struct store_model_file *file = &files->items[n];
         packed[n] = (struct bundle_file){.path = file->path, .size = file->size};
@@ -259,14 +249,12 @@ static void
 apply_conditions(struct request *request, const struct store_file *file,
                  const char *ext)
 {
-    struct api_problem problem = {0};
     struct wanted wanted;
     char tag[TAG_SIZE];
     uint64_t size = request->reply.size;
     snprintf(tag, sizeof tag, "\"%s\"", file->id);
-    if (!read_wanted(request, tag, size, &wanted, &problem)) {
-        reply_problem(request, &problem);
-        if (problem.code == API_RANGE_NOT_SATISFIABLE)
+    if (!read_wanted(request, tag, size, &wanted, &request->problem)) {
+        if (request->problem.code == API_RANGE_NOT_SATISFIABLE)
             reply_header(request, "Content-Range", "bytes */%llu",
                          (unsigned long long)size);
         return;
@@ -291,17 +279,14 @@ apply_conditions(struct request *request, const struct store_file *file,
 static void
 reply_stored_bytes(struct request *request, enum store_kind kind, const char *id)
 {
-    struct api_problem problem = {0};
     struct store_file file = {0};
     if (store_file_get(library_store(request->service->library), kind, id, &file,
-                       &problem) &&
-        reply_bytes(request, &file, &problem))
+                       &request->problem) &&
+        reply_bytes(request, &file, &request->problem))
         apply_conditions(request, &file,
                          kind == STORE_BLOB ? ".bin"
                          : file.info        ? ".tar"
                                             : ".onnx");
-    else
-        reply_problem(request, &problem);
     store_file_fini(&file);
 }
 
@@ -327,21 +312,18 @@ void
 handle_model_info(struct request *request)
 {
     struct library *library = request->service->library;
+    struct api_problem *p = &request->problem;
     const char *id = request->match.id;
     struct message question = {.type = MESSAGE_INFO};
     struct store_file file = {0};
     struct model_fds files = {0};
-    struct api_problem problem = {0};
     char *info;
-    bool ok =
-        store_file_get(library_store(library), STORE_MODEL, id, &file, &problem) &&
-        model_fds_open(library, id, &files, &problem);
+    bool ok = store_file_get(library_store(library), STORE_MODEL, id, &file, p) &&
+              model_fds_open(library, id, &files, p);
     if (ok)
         model_fds_attach(&files, &question);
-    if (ok && pool_ask(request->service, &question, &info, &problem))
+    if (ok && pool_ask(request->service, &question, &info, p))
         reply_json(request, 200, info);
-    else
-        reply_problem(request, &problem);
     model_fds_fini(&files);
     store_file_fini(&file);
 }
@@ -350,12 +332,9 @@ void
 handle_dataset_get(struct request *request)
 {
     struct store_file file;
-    struct api_problem problem = {0};
     if (!store_file_get(library_store(request->service->library), STORE_DATASET,
-                        request->match.id, &file, &problem)) {
-        reply_problem(request, &problem);
+                        request->match.id, &file, &request->problem))
         return;
-    }
     reply_json(request, 200, encode_file(STORE_DATASET, &file));
     store_file_fini(&file);
 }

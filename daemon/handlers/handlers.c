@@ -6,8 +6,8 @@
 #include "settings/settings.h"
 #include "tenants/tenants.h"
 #include "workers/backends.h"
-#include "api/openapi.h"
 #include "api/report.h"
+#include "api/ui.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,9 @@ static void
 reply_from_worker(struct request *request, enum message_type type)
 {
     const struct message question = {.type = type};
-    struct api_problem problem = {0};
-    char *text = NULL;
-    if (pool_ask(request->service, &question, &text, &problem))
+    char *text;
+    if (pool_ask(request->service, &question, &text, &request->problem))
         reply_json(request, 200, text);
-    else
-        reply_problem(request, &problem);
 }
 
 void
@@ -58,33 +55,22 @@ handle_healthz(struct request *request)
 void
 handle_readyz(struct request *request)
 {
-    struct api_problem problem = {0};
-    if (jobs_is_draining(request->service->jobs)) {
-        api_problem_set(&problem, API_DRAINING, QDQ_AT_NOTHING, NULL,
-                        "the daemon is stopping");
-        reply_problem(request, &problem);
-        return;
-    }
+    const struct service *service = request->service;
+    struct api_problem *p = &request->problem;
     int64_t queued;
-    if (*request->service->settings->store_url &&
-        !store_count_queued(library_store(request->service->library), &queued,
-                            &problem)) {
-        reply_problem(request, &problem);
+    if (jobs_is_draining(service->jobs))
+        api_fail(p, API_DRAINING, "the daemon is stopping");
+    else if (*service->settings->store_url &&
+             !store_count_queued(library_store(service->library), &queued, p))
         return;
-    }
-    if (pool_is_failing(request->service->pool)) {
-        api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                        "one worker process after the other ends unexpectedly");
-        reply_problem(request, &problem);
-        return;
-    }
-    if (!tenants_have_blobs(request->service->tenants)) {
-        api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                        "the bucket of stored files (blobs.url) does not answer");
-        reply_problem(request, &problem);
-        return;
-    }
-    reply_json(request, 200, api_status_encode("ready"));
+    else if (pool_is_failing(service->pool))
+        api_fail(p, API_UNAVAILABLE,
+                 "one worker process after the other ends unexpectedly");
+    else if (!tenants_have_blobs(service->tenants))
+        api_fail(p, API_UNAVAILABLE,
+                 "the bucket of stored files (blobs.url) does not answer");
+    else
+        reply_json(request, 200, api_status_encode("ready"));
 }
 
 void
@@ -97,6 +83,24 @@ void
 handle_openapi(struct request *request)
 {
     reply_text(request, 200, "application/yaml", strdup(api_openapi()));
+}
+
+enum { POLICY_SIZE = 512 };
+
+void
+handle_ui(struct request *request)
+{
+    char policy[POLICY_SIZE];
+    if (!strcmp(request->service->settings->http_ui, "off")) {
+        api_fail(&request->problem, API_NOT_FOUND,
+                 "the page is switched off (http.ui)");
+    } else if (!api_ui_policy(policy, sizeof policy)) {
+        api_problem_no_memory(&request->problem);
+    } else {
+        reply_text(request, 200, "text/html; charset=utf-8", api_ui_page());
+        reply_header(request, "Cache-Control", "no-cache");
+        reply_policy(request, policy);
+    }
 }
 
 static const handler_fn handlers[API_N_ROUTES] = {

@@ -31,7 +31,13 @@ bool check_dataset(const struct service *service, struct spool *file, char **ret
 /* Checks the room for the texts of a new job, which are stored with it. DISK_FULL. */
 bool has_room_for_texts(const struct service *service, const struct store_job *job,
                         struct api_problem *p);
+/* Reads a job, after waiting as long as the request asks for. */
+bool wait_for_job(struct request *request, const char *id, struct job_view *ret);
 /* Converts a job for its encoder; borrows from the view. */
 struct api_job show_job(const struct job_view *view);
+
+/* results.c */
+/* Adds the headers of a page, of which one is its content security policy. */
+void reply_policy(struct request *request, const char *policy);
 
 #endif

@@ -83,9 +83,8 @@ read_spec(const struct hook *hook, struct asked *asked, struct api_problem *p)
 {
     size_t len = 0;
     if (*hook->spec && !(asked->job.spec = read_text(hook->spec, MOST_SPEC, &len)))
-        return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                               "the spec of hook %s cannot be read",
-                               hook->section.name);
+        return api_fail(p, API_UNAVAILABLE, "the spec of hook %s cannot be read",
+                        hook->section.name);
     if (!api_spec_decode(asked->job.spec, len, &asked->spec, p))
         return false;
     asked->effective = api_spec_encode(api_spec_get(asked->spec));
@@ -99,8 +98,8 @@ ask(struct tenants *tenants, const struct hook *hook, const struct hook_news *ne
 {
     struct remotes *remotes = tenants_remotes(tenants);
     const struct remote *remote = remotes_find(remotes, hook->remote);
-    bool ok = remote || api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
-                                        "there is no remote %s any more", hook->remote);
+    bool ok = remote || api_fail(p, API_REMOTE_UNKNOWN,
+                                 "there is no remote %s any more", hook->remote);
     if (ok) {
         const struct api_rule rule = {.hook = hook->section.name,
                                       .remote = hook->remote,
@@ -261,17 +260,14 @@ follow(struct request *request, const struct hook *hook, struct api_problem *p)
 void
 handle_hook_post(struct request *request)
 {
-    struct api_problem problem = {0};
     struct remotes *remotes = tenants_remotes(request->service->tenants);
     const struct hook *hook = hooks_find(remotes, request->match.id);
     enum how how = REFUSED;
     if (!is_signed(request, hook))
-        api_problem_set(&problem, API_SIGNATURE_INVALID, QDQ_AT_NOTHING, NULL,
-                        "there is no such hook, or the message is not signed for it");
+        api_fail(&request->problem, API_SIGNATURE_INVALID,
+                 "there is no such hook, or the message is not signed for it");
     else
-        how = follow(request, hook, &problem);
-    if (problem.set)
-        reply_problem(request, &problem);
+        how = follow(request, hook, &request->problem);
     metrics_add(request->service->metrics, &metric_messages, how, 1);
     remotes_release(&remotes);
 }

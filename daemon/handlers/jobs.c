@@ -57,8 +57,8 @@ static bool
 check_spec_size(size_t len, struct api_problem *p)
 {
     return len <= MESSAGE_MAX_SPEC ||
-           api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
-                           "the spec is over the limit of %u bytes", MESSAGE_MAX_SPEC);
+           api_fail_at(p, API_TOO_LARGE, "/spec",
+                       "the spec is over the limit of %u bytes", MESSAGE_MAX_SPEC);
 }
 
 /* Reads the spec. Checks all of it that can be checked without the model, and that
@@ -69,8 +69,7 @@ read_spec(struct body *body, struct asked_spec *ret, struct api_problem *p)
     const char *text = body->job.spec;
     size_t len = text ? strlen(text) : 0;
     if (!body->files[BODY_MODEL] && !body->job.model && !body->job.model_place.ref)
-        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
-                               "the request has no model");
+        return api_fail_at(p, API_MISSING_PART, "/model", "the request has no model");
     if (!check_spec_size(len, p) || !api_spec_decode(text, len, &ret->decoded, p))
         return false;
     ret->effective = api_spec_encode(api_spec_get(ret->decoded));
@@ -93,8 +92,8 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
         return true;
     }
     if (problem.code == API_NOT_FOUND)
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_POINTER, inputs[i].member,
-                               "nothing is stored under %.80s", id);
+        return api_fail_at(p, API_NOT_FOUND, inputs[i].member,
+                           "nothing is stored under %.80s", id);
     *p = problem;
     return false;
 }
@@ -342,7 +341,7 @@ reply_job(struct request *request, int status, struct job_view *view)
     struct api_problem problem = {0};
     bool whole = read_texts(request, view, &problem);
     if (!whole && !strcmp(request->method, "GET")) {
-        reply_problem(request, &problem);
+        request->problem = problem;
         return;
     }
     struct api_job job = show_job(view);
@@ -359,13 +358,12 @@ add_location(struct request *request, const char *id)
     reply_header(request, "Location", "/v1/jobs/%s", id);
 }
 
-/* Reads the job that the path names, after waiting as long as the request asks for. */
-static bool
-wait_for_job(struct request *request, struct job_view *ret, struct api_problem *p)
+bool
+wait_for_job(struct request *request, const char *id, struct job_view *ret)
 {
     int seconds;
-    return request_wait(request, 0, &seconds, p) &&
-           jobs_wait(request->service->jobs, request->match.id, seconds, ret, p);
+    return request_wait(request, 0, &seconds, &request->problem) &&
+           jobs_wait(request->service->jobs, id, seconds, ret, &request->problem);
 }
 
 /* --- POST ----------------------------------------------------------------- */
@@ -378,34 +376,31 @@ refuse_places(const struct api_job_request *job, struct api_problem *p)
                          : job->calibration_place.ref ? "/calibration"
                          : job->publish               ? "/publish"
                                                       : NULL;
-    return !member ||
-           api_problem_set(p, API_UNSUPPORTED, QDQ_AT_POINTER, member,
-                           "a plan fetches and publishes nothing; a job does");
+    return !member || api_fail_at(p, API_UNSUPPORTED, member,
+                                  "a plan fetches and publishes nothing; a job does");
 }
 
 void
 handle_plan_post(struct request *request)
 {
     struct body *body = &request->body;
+    struct api_problem *p = &request->problem;
     struct message question = {.type = MESSAGE_PLAN};
-    struct api_problem problem = {0};
     struct asked_spec spec = {0};
     struct brought brought = {0};
     struct model_fds stored = {0};
     char *plan;
-    bool ok = refuse_places(&body->job, &problem) && read_spec(body, &spec, &problem) &&
-              check_inputs(request, &brought, &problem) &&
-              (brought.model.n || model_fds_open(request->service->library,
-                                                 body->job.model, &stored, &problem));
+    bool ok = refuse_places(&body->job, p) && read_spec(body, &spec, p) &&
+              check_inputs(request, &brought, p) &&
+              (brought.model.n ||
+               model_fds_open(request->service->library, body->job.model, &stored, p));
     if (ok) {
         model_fds_attach(brought.model.n ? &brought.model.open : &stored, &question);
         question.text = spec.effective;
         question.text_len = strlen(spec.effective);
     }
-    if (ok && pool_ask(request->service, &question, &plan, &problem))
+    if (ok && pool_ask(request->service, &question, &plan, p))
         reply_json(request, 200, plan);
-    else
-        reply_problem(request, &problem);
     asked_spec_fini(&spec);
     model_fds_fini(&stored);
     brought_fini(&brought);
@@ -414,17 +409,15 @@ handle_plan_post(struct request *request)
 void
 handle_jobs_post(struct request *request)
 {
-    struct api_problem problem = {0};
+    struct api_problem *p = &request->problem;
     struct job_view view;
     char id[JOB_ID_SIZE];
     const char *key;
     int seconds;
-    if (!request_wait(request, 0, &seconds, &problem) ||
-        !request_key(request, &key, &problem) || !submit(request, key, id, &problem) ||
-        !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
-        reply_problem(request, &problem);
+    if (!request_wait(request, 0, &seconds, p) || !request_key(request, &key, p) ||
+        !submit(request, key, id, p) ||
+        !jobs_wait(request->service->jobs, id, seconds, &view, p))
         return;
-    }
     reply_job(request, seconds && api_job_state_ended(view.row.state) ? 200 : 202,
               &view);
     add_location(request, id);
@@ -436,39 +429,33 @@ handle_jobs_post(struct request *request)
 static void
 reply_outcome(struct request *request, const struct job_view *view)
 {
-    struct api_problem problem = {0};
     switch (view->row.state) {
     case API_JOB_SUCCEEDED:
         reply_model(request, view->row.result_model);
         return;
     case API_JOB_FAILED:
-        problem = view->row.error;
-        break;
+        request->problem = view->row.error;
+        return;
     case API_JOB_CANCELLED:
-        api_problem_set(&problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                        "the job was cancelled");
-        break;
+        api_fail(&request->problem, API_CANCELLED, "the job was cancelled");
+        return;
     default:
-        api_problem_set(&problem, API_STILL_RUNNING, QDQ_AT_NOTHING, NULL,
-                        "the job %s has not ended; ask for it at its Location",
-                        view->row.id);
+        api_fail(&request->problem, API_STILL_RUNNING,
+                 "the job %s has not ended; ask for it at its Location", view->row.id);
     }
-    reply_problem(request, &problem);
 }
 
 void
 handle_quantize_post(struct request *request)
 {
-    struct api_problem problem = {0};
+    struct api_problem *p = &request->problem;
     struct job_view view;
     char id[JOB_ID_SIZE];
     int seconds;
-    if (!request_wait(request, QUANTIZE_WAIT, &seconds, &problem) ||
-        !submit(request, NULL, id, &problem) ||
-        !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
-        reply_problem(request, &problem);
+    if (!request_wait(request, QUANTIZE_WAIT, &seconds, p) ||
+        !submit(request, NULL, id, p) ||
+        !jobs_wait(request->service->jobs, id, seconds, &view, p))
         return;
-    }
     const char *verdict = api_summary_verdict(view.row.summary);
     reply_outcome(request, &view);
     add_location(request, id);
@@ -482,13 +469,10 @@ handle_quantize_post(struct request *request)
 void
 handle_deliveries_get(struct request *request)
 {
-    struct api_problem problem = {0};
     struct job_view view;
     char *text;
-    if (!jobs_get(request->service->jobs, request->match.id, &view, &problem)) {
-        reply_problem(request, &problem);
+    if (!jobs_get(request->service->jobs, request->match.id, &view, &request->problem))
         return;
-    }
     if (asprintf(&text, "{\"deliveries\":%s}",
                  view.row.deliveries ? view.row.deliveries : "[]") < 0)
         text = NULL;
@@ -500,14 +484,11 @@ void
 handle_delivery_retry(struct request *request)
 {
     const struct service *service = request->service;
-    struct api_problem problem = {0};
     struct job_view view;
     if (!store_delivery_retry(library_store(service->library), request->match.id,
-                              request->match.second, &problem) ||
-        !jobs_get(service->jobs, request->match.id, &view, &problem)) {
-        reply_problem(request, &problem);
+                              request->match.second, &request->problem) ||
+        !jobs_get(service->jobs, request->match.id, &view, &request->problem))
         return;
-    }
     jobs_wake_carriers(service->jobs);
     reply_job(request, 202, &view);
     job_view_fini(&view);
@@ -518,12 +499,9 @@ handle_delivery_retry(struct request *request)
 void
 handle_job_get(struct request *request)
 {
-    struct api_problem problem = {0};
     struct job_view view;
-    if (!wait_for_job(request, &view, &problem)) {
-        reply_problem(request, &problem);
+    if (!wait_for_job(request, request->match.id, &view))
         return;
-    }
     reply_job(request, 200, &view);
     job_view_fini(&view);
 }
@@ -532,13 +510,10 @@ void
 handle_job_cancel(struct request *request)
 {
     struct jobs *jobs = request->service->jobs;
-    struct api_problem problem = {0};
     struct job_view view;
-    if (!jobs_cancel(jobs, request->match.id, &problem) ||
-        !jobs_get(jobs, request->match.id, &view, &problem)) {
-        reply_problem(request, &problem);
+    if (!jobs_cancel(jobs, request->match.id, &request->problem) ||
+        !jobs_get(jobs, request->match.id, &view, &request->problem))
         return;
-    }
     reply_job(request, 202, &view);
     job_view_fini(&view);
 }
@@ -546,10 +521,7 @@ handle_job_cancel(struct request *request)
 void
 handle_job_delete(struct request *request)
 {
-    struct api_problem problem = {0};
     if (library_job_remove(request->service->library, request->match.id, STORE_REQUEST,
-                           &problem))
+                           &request->problem))
         reply_empty(request, 204);
-    else
-        reply_problem(request, &problem);
 }

@@ -57,8 +57,8 @@ read_cursor(const struct request *request, struct asked *asked, struct api_probl
         return true;
     if (!parse_cursor_number(&text, &filter->time) ||
         !parse_cursor_number(&text, &asked->seq) || (*text && !tenant_is_name(text)))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's cursor is none of a list of all tenants");
+        return api_fail(p, API_BAD_REQUEST,
+                        "the query's cursor is none of a list of all tenants");
     snprintf(asked->tenant, sizeof asked->tenant, "%s", text);
     return true;
 }
@@ -78,12 +78,10 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     if (state)
         filter->state = api_job_state_parse(state);
     if (state && filter->state == API_N_JOB_STATES)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's state is not a state of jobs");
+        return api_fail(p, API_BAD_REQUEST, "the query's state is not a state of jobs");
     filter->label = label;
     return !label || strchr(label, ':') ||
-           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "the query's label is not KEY:VALUE");
+           api_fail(p, API_BAD_REQUEST, "the query's label is not KEY:VALUE");
 }
 
 /* --- a page of jobs ------------------------------------------------------- */
@@ -181,14 +179,8 @@ struct list {
 static bool
 append(struct list *list, const char *text, struct api_problem *p)
 {
-    size_t len = strlen(text);
-    char *grown = api_grow(list->text, list->len, len + 1, 1);
-    if (!grown)
-        return api_problem_no_memory(p);
-    list->text = grown;
-    memcpy(list->text + list->len, text, len + 1);
-    list->len += len;
-    return true;
+    return api_append(&list->text, &list->len, text, strlen(text)) ||
+           api_problem_no_memory(p);
 }
 
 static bool
@@ -293,23 +285,20 @@ free_list(void *arg)
 void
 handle_jobs_get(struct request *request)
 {
-    struct api_problem problem = {0};
+    struct api_problem *p = &request->problem;
     struct list *list = calloc(1, sizeof *list);
-    bool ok = list ? read_asked(request, &list->asked, &problem)
-                   : api_problem_no_memory(&problem);
+    bool ok = list ? read_asked(request, &list->asked, p) : api_problem_no_memory(p);
     if (ok) {
         list->service = request->service;
         list->of_all = request->of_all;
         list->names_tenants = request_query(request, "tenant");
         list->left = list->asked.filter.limit;
-        ok = read_more(list, &problem);
+        ok = read_more(list, p);
     }
-    if (!ok) {
-        reply_problem(request, &problem);
-    } else if (list->is_over) {
+    if (ok && list->is_over) {
         reply_json(request, 200, list->text);
         list->text = NULL;
-    } else {
+    } else if (ok) {
         reply_stream(request, "application/json",
                      &(struct stream){read_list, free_list, list});
         return;
@@ -355,9 +344,8 @@ handle_tenants_get(struct request *request)
 {
     struct census census = {0};
     tenants_each(request->service->tenants, count_tenant, &census);
-    if (census.problem.set)
-        reply_problem(request, &census.problem);
-    else
+    request->problem = census.problem;
+    if (!census.problem.set)
         reply_json(request, 200, api_tenants_encode(census.list, census.n));
     free(census.list);
 }
@@ -367,13 +355,10 @@ handle_tenants_get(struct request *request)
 void
 handle_nodes_get(struct request *request)
 {
-    struct api_problem problem = {0};
     struct api_node *nodes = NULL;
     size_t n = 0;
-    if (node_list(request->service->tenants, &nodes, &n, &problem))
+    if (node_list(request->service->tenants, &nodes, &n, &request->problem))
         reply_json(request, 200, api_nodes_encode(nodes, n));
-    else
-        reply_problem(request, &problem);
     free(nodes);
 }
 
@@ -383,7 +368,6 @@ void
 handle_remotes_get(struct request *request)
 {
     const char *tenant = request->service->tenant;
-    struct api_problem problem = {0};
     struct remotes *remotes = tenants_remotes(request->service->tenants);
     char scopes[TOKEN_SCOPES];
     size_t n = 0, most = 0;
@@ -395,12 +379,7 @@ handle_remotes_get(struct request *request)
          r = remotes_next(r))
         if (remote_allows(r, tenant, scopes))
             list[n++] = (struct api_remote){r->section.name, r->kind};
-    if (list) {
-        reply_json(request, 200, api_remotes_encode(list, n));
-    } else {
-        api_problem_no_memory(&problem);
-        reply_problem(request, &problem);
-    }
+    reply_json(request, 200, list ? api_remotes_encode(list, n) : NULL);
     free(list);
     remotes_release(&remotes);
 }

@@ -159,10 +159,9 @@ handle_metrics(struct request *request)
     struct sums sums = {0};
     struct statvfs disk;
     tenants_each(service->tenants, add_tenant, &sums);
-    if (sums.problem.set || !set_nodes(metrics, service->tenants, &sums.problem)) {
-        reply_problem(request, &sums.problem);
+    request->problem = sums.problem;
+    if (sums.problem.set || !set_nodes(metrics, service->tenants, &request->problem))
         return;
-    }
     set_sums(metrics, &sums);
     metrics_set(metrics, &metric_ready, 0,
                 !jobs_is_draining(service->jobs) && !pool_is_failing(service->pool) &&

@@ -39,8 +39,7 @@ find_stored(struct library *library, const char *id, uint64_t *ret_size,
             return false;
         }
     }
-    return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                           "no blob is stored under %.80s", id);
+    return api_fail(p, API_NOT_FOUND, "no blob is stored under %.80s", id);
 }
 
 /* Adds one file of the model, which came with the request or is stored under `id`,
@@ -111,8 +110,7 @@ name_others(struct model_input *input, const char *answer, struct api_problem *p
     size_t n = input->n - 1;
     char *paths[API_MAX_EXTERNAL];
     if (!api_paths_decode(answer, paths, n))
-        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                               "a worker's answer cannot be read");
+        return api_fail(p, API_INTERNAL, "a worker's answer cannot be read");
     for (size_t i = 0; i < n; i++) {
         api_path_normalize(paths[i]);
         input->parts[1 + i].path = paths[i];
@@ -121,15 +119,15 @@ name_others(struct model_input *input, const char *answer, struct api_problem *p
     for (size_t i = 1; i <= n; i++) {
         const char *path = input->parts[i].path;
         if (!api_path_is_inside(path))
-            return api_problem_set(p, API_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
-                                   "the model keeps data in a file whose name cannot "
-                                   "be used: not UTF-8, or longer than %d bytes",
-                                   API_MAX_PATH);
+            return api_fail(p, API_UNSUPPORTED,
+                            "the model keeps data in a file whose name cannot be used: "
+                            "not UTF-8, or longer than %d bytes",
+                            API_MAX_PATH);
         if (!strcmp(path, input->parts[0].path))
-            return api_problem_set(p, API_EXTERNAL_AMBIGUOUS, QDQ_AT_NOTHING, NULL,
-                                   "the model's own file has the name %.100s, which "
-                                   "it gives to its data",
-                                   path);
+            return api_fail(
+                p, API_EXTERNAL_AMBIGUOUS,
+                "the model's own file has the name %.100s, which it gives to its data",
+                path);
         if (!model_fds_name(&input->open, path, p))
             return false;
     }
@@ -161,8 +159,7 @@ model_input_check(const struct service *service, struct body *body,
     struct model_input input = {0};
     char *answer = NULL;
     if (!body->files[BODY_MODEL] && !body->job.model)
-        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
-                               "the request has no model");
+        return api_fail_at(p, API_MISSING_PART, "/model", "the request has no model");
     input.parts = calloc(1 + body->n_externals, sizeof *input.parts);
     bool ok = (input.parts || api_problem_no_memory(p)) &&
               add_files(service->library, body, &input, p) &&

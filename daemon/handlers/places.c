@@ -15,8 +15,7 @@
 static bool
 fail_at(struct api_problem *p, const char *pointer, const struct api_problem *problem)
 {
-    return api_problem_set(p, problem->code, QDQ_AT_POINTER, pointer, "%s",
-                           problem->detail);
+    return api_fail_at(p, problem->code, pointer, "%s", problem->detail);
 }
 
 /* The token that asks for a job, and the remotes that there are. */
@@ -33,12 +32,12 @@ check_place(const struct asker *asker, const struct api_place *place,
     struct api_problem problem = {0};
     const struct remote *remote = remotes_find(asker->remotes, place->remote);
     if (!remote)
-        return api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_POINTER, pointer,
-                               "there is no remote %s; GET /v1/remotes lists them",
-                               place->remote);
+        return api_fail_at(p, API_REMOTE_UNKNOWN, pointer,
+                           "there is no remote %s; GET /v1/remotes lists them",
+                           place->remote);
     if (!remote_allows(remote, asker->tenant, asker->scopes))
-        return api_problem_set(p, API_REMOTE_DENIED, QDQ_AT_POINTER, pointer,
-                               "the access token may not use remote %s", place->remote);
+        return api_fail_at(p, API_REMOTE_DENIED, pointer,
+                           "the access token may not use remote %s", place->remote);
     const struct qdqr_remote checked = {
         .name = place->remote, .kind = remote->kind, .url = remote->url};
     return qdqr_check_ref(&checked, place->ref, to_publish, &problem) ||
@@ -52,13 +51,12 @@ check_publication(const struct asker *asker, const struct api_publication *publi
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/publish/%zu", i);
     if (publication->alias && strlen(publication->alias) > MOST_ALIAS)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_POINTER, pointer,
-                               "an alias has at most %d bytes", MOST_ALIAS);
+        return api_fail_at(p, API_BAD_REQUEST, pointer, "an alias has at most %d bytes",
+                           MOST_ALIAS);
     if (!(publication->what & API_PUBLISH_MODEL))
-        return api_problem_set(
-            p, API_UNSUPPORTED, QDQ_AT_POINTER, pointer,
-            "what lacks \"model\", without which there is no version "
-            "to publish");
+        return api_fail_at(
+            p, API_UNSUPPORTED, pointer,
+            "what lacks \"model\", without which there is no version to publish");
     return check_place(asker, &publication->place, pointer, true, p);
 }
 

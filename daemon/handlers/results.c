@@ -13,16 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads a job, after waiting as long as the request asks for. */
-static bool
-wait_for_job(struct request *request, const char *id, struct job_view *ret,
-             struct api_problem *p)
-{
-    int seconds;
-    return request_wait(request, 0, &seconds, p) &&
-           jobs_wait(request->service->jobs, id, seconds, ret, p);
-}
-
 /* Refuses with 409 and the reason when the job has not succeeded. */
 static bool
 check_succeeded(const struct job_view *view, struct api_problem *p)
@@ -36,11 +26,10 @@ check_succeeded(const struct job_view *view, struct api_problem *p)
             p->code = API_FAILED;
         return false;
     case API_JOB_CANCELLED:
-        return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
-                               "the job was cancelled");
+        return api_fail(p, API_CANCELLED, "the job was cancelled");
     default:
-        return api_problem_set(p, API_NOT_FINISHED, QDQ_AT_NOTHING, NULL,
-                               "the job is %s", api_job_state_name(view->row.state));
+        return api_fail(p, API_NOT_FINISHED, "the job is %s",
+                        api_job_state_name(view->row.state));
     }
 }
 
@@ -56,13 +45,10 @@ check_ran(const struct job_view *view, struct api_problem *p)
 void
 handle_job_model(struct request *request)
 {
-    struct api_problem problem = {0};
     struct job_view view = {0};
-    if (wait_for_job(request, request->match.id, &view, &problem) &&
-        check_succeeded(&view, &problem))
+    if (wait_for_job(request, request->match.id, &view) &&
+        check_succeeded(&view, &request->problem))
         reply_model(request, view.row.result_model);
-    else
-        reply_problem(request, &problem);
     job_view_fini(&view);
 }
 
@@ -77,21 +63,21 @@ struct job_document {
    document's id. */
 static bool
 open_job_document(struct request *request, const char *job, size_t member,
-                  struct job_document *ret, struct api_problem *p)
+                  struct job_document *ret)
 {
+    struct api_problem *p = &request->problem;
     struct job_view view = {0};
     struct stat st;
-    bool ok = wait_for_job(request, job, &view, p) && check_ran(&view, p);
+    bool ok = wait_for_job(request, job, &view) && check_ran(&view, p);
     const char *id = NULL;
     memcpy(&id, (const char *)&view.row + member, sizeof id);
     if (ok && !id)
-        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                             "the job ran under a version that did not keep this");
+        ok = api_fail(p, API_NOT_FOUND,
+                      "the job ran under a version that did not keep this");
     ok = ok && blob_read(library_blobs(request->service->library), id, &ret->fd, p);
     if (ok && fstat(ret->fd, &st)) {
         close(ret->fd);
-        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                             "reading what the job left");
+        ok = api_fail(p, API_IO, "reading what the job left");
     }
     if (ok) {
         ret->size = (uint64_t)st.st_size;
@@ -121,45 +107,32 @@ static const struct form {
 
 enum { N_FORMS = sizeof forms / sizeof *forms, POLICY_SIZE = 256 };
 
-/* Adds the policy of the pages, which a browser reads before the page. */
-static void
-reply_policy(struct request *request)
+void
+reply_policy(struct request *request, const char *policy)
 {
-    char policy[POLICY_SIZE];
-    if (!api_html_policy(policy, sizeof policy))
-        return;
     reply_header(request, "Content-Security-Policy", "%s", policy);
     reply_header(request, "X-Content-Type-Options", "nosniff");
     reply_header(request, "Referrer-Policy", "no-referrer");
 }
 
 /* Reads a report, and closes it. `cost` bytes of memory for each of its bytes are reserved until
-   the request ends. The caller frees the text. */
-static bool
-read_text(struct request *request, const struct job_document *document, uint64_t cost,
-          char **ret, struct api_problem *p)
+   the request ends. The caller frees the text; NULL: the request has a problem. */
+static char *
+read_text(struct request *request, const struct job_document *document, uint64_t cost)
 {
+    struct api_problem *p = &request->problem;
     bool ok = body_reserve(&request->body, cost * document->size, p);
     char *json = ok ? malloc(document->size + 1) : NULL;
     ssize_t n = json ? pread(document->fd, json, document->size, 0) : 0;
     close(document->fd);
-    if (json && n == (ssize_t)document->size) {
-        *ret = json;
-        return true;
-    }
-    free(json);
+    if (json && n == (ssize_t)document->size)
+        return json;
     if (ok && !json)
-        return api_problem_no_memory(p);
-    return ok ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "reading the report")
-              : false;
-}
-
-/* Reads a report that is decoded next, and closes it. The caller frees the text. */
-static bool
-read_document(struct request *request, const struct job_document *document, char **ret,
-              struct api_problem *p)
-{
-    return read_text(request, document, HANDLERS_REPORT_COST, ret, p);
+        api_problem_no_memory(p);
+    else if (ok)
+        api_fail(p, API_IO, "reading the report");
+    free(json);
+    return NULL;
 }
 
 /* Replies with a text that was made of reports. */
@@ -167,11 +140,12 @@ static void
 reply_made(struct request *request, const char *type, char *text, bool is_page)
 {
     struct api_problem problem = {0};
+    char policy[POLICY_SIZE];
     size_t len = text ? strlen(text) : 0;
     reply_text(request, 200, type, text);
     (void)body_reserve(&request->body, len, &problem);
-    if (is_page)
-        reply_policy(request);
+    if (is_page && api_html_policy(policy, sizeof policy))
+        reply_policy(request, policy);
 }
 
 /* Adds the digest of a text, which is its entity tag, too. */
@@ -200,22 +174,18 @@ has_histograms(const struct job_document *document)
 static void
 reply_json_report(struct request *request, const struct job_document *document)
 {
-    struct api_problem problem = {0};
     int64_t asked;
     char *json;
-    if (!request_number(request, "histograms", 0, 1, 0, &asked, &problem)) {
+    if (!request_number(request, "histograms", 0, 1, 0, &asked, &request->problem)) {
         close(document->fd);
-        reply_problem(request, &problem);
     } else if (has_histograms(document) == asked) {
         reply_job_document(request, document);
-    } else if (read_text(request, document, 2, &json, &problem)) {
+    } else if ((json = read_text(request, document, 2))) {
         reply_json(request, 200,
                    asked ? api_report_null_histograms(json, document->size)
                          : api_report_without_histograms(json, document->size));
         reply_text_digest(request);
         free(json);
-    } else {
-        reply_problem(request, &problem);
     }
 }
 
@@ -224,64 +194,59 @@ static void
 reply_form(struct request *request, const struct job_document *document,
            const struct form *form)
 {
-    struct api_problem problem = {0};
-    char *json;
-    if (!read_document(request, document, &json, &problem)) {
-        reply_problem(request, &problem);
+    char *json = read_text(request, document, HANDLERS_REPORT_COST);
+    if (!json)
         return;
-    }
     reply_made(request, form->type, form->make(json, document->size),
                form->make == api_report_html);
     reply_text_digest(request);
     free(json);
 }
 
-/* Selects the form of the report by the header Accept. */
-static bool
-choose_form(const struct request *request, const struct form **ret,
-            struct api_problem *p)
+/* Chooses one of the types by the header Accept, else sets the problem that names them.
+   Returns `n` where none is accepted. */
+static size_t
+choose_type(struct request *request, const char *const types[], size_t n,
+            const char *known)
 {
-    const char *types[N_FORMS];
     char *accept;
-    if (!request_list(request, "Accept", &accept, p))
-        return false;
-    for (size_t i = 0; i < N_FORMS; i++)
-        types[i] = forms[i].accepted;
-    size_t chosen = api_header_choose(accept, types, N_FORMS);
+    if (!request_list(request, "Accept", &accept, &request->problem))
+        return n;
+    size_t chosen = api_header_choose(accept, types, n);
     free(accept);
-    *ret = chosen < N_FORMS ? &forms[chosen] : NULL;
-    return *ret ||
-           api_problem_set(p, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
-                           "a report is application/json, text/markdown or text/html");
+    if (chosen == n)
+        api_fail(&request->problem, API_NOT_ACCEPTABLE, "%s", known);
+    return chosen;
 }
 
 void
 handle_job_report(struct request *request)
 {
-    struct api_problem problem = {0};
     struct job_document document;
-    const struct form *form;
-    if (!choose_form(request, &form, &problem) ||
+    const char *types[N_FORMS];
+    for (size_t i = 0; i < N_FORMS; i++)
+        types[i] = forms[i].accepted;
+    size_t chosen =
+        choose_type(request, types, N_FORMS,
+                    "a report is application/json, text/markdown or text/html");
+    reply_header(request, "Vary", "Accept");
+    if (chosen == N_FORMS ||
         !open_job_document(request, request->match.id,
-                           offsetof(struct store_job, report), &document, &problem))
-        reply_problem(request, &problem);
-    else if (form->make)
-        reply_form(request, &document, form);
+                           offsetof(struct store_job, report), &document))
+        return;
+    if (forms[chosen].make)
+        reply_form(request, &document, &forms[chosen]);
     else
         reply_json_report(request, &document);
-    reply_header(request, "Vary", "Accept");
 }
 
 void
 handle_job_spec(struct request *request)
 {
-    struct api_problem problem = {0};
     struct job_document document;
     if (open_job_document(request, request->match.id,
-                          offsetof(struct store_job, frozen), &document, &problem))
+                          offsetof(struct store_job, frozen), &document))
         reply_job_document(request, &document);
-    else
-        reply_problem(request, &problem);
 }
 
 /* --- two jobs ------------------------------------------------------------------ */
@@ -289,23 +254,24 @@ handle_job_spec(struct request *request)
 /* Reads the reports of the job in the path and of the job in the query. The caller frees
    their texts, also where this returns false. */
 static bool
-read_compared(struct request *request, struct api_compared ret[2], char id[JOB_ID_SIZE],
-              struct api_problem *p)
+read_compared(struct request *request, struct api_compared ret[2], char id[JOB_ID_SIZE])
 {
     const char *with = request_query(request, "with");
     struct job_document document;
     if (!with || strlen(with) >= JOB_ID_SIZE)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's with is to be the id of another job");
+        return api_fail(&request->problem, API_BAD_REQUEST,
+                        "the query's with is to be the id of another job");
     snprintf(id, JOB_ID_SIZE, "%s", with);
     ret[0].id = request->match.id;
     ret[1].id = id;
     for (int i = 0; i < 2; i++) {
         if (!open_job_document(request, ret[i].id, offsetof(struct store_job, report),
-                               &document, p) ||
-            !read_document(request, &document, &ret[i].json, p))
+                               &document))
             return false;
+        ret[i].json = read_text(request, &document, HANDLERS_REPORT_COST);
         ret[i].len = document.size;
+        if (!ret[i].json)
+            return false;
     }
     return true;
 }
@@ -314,25 +280,16 @@ void
 handle_job_compare(struct request *request)
 {
     static const char *const types[] = {"application/json", "text/html"};
-    struct api_problem problem = {0};
     struct api_compared jobs[2] = {0};
-    char id[JOB_ID_SIZE], *accept = NULL;
-    bool ok = request_list(request, "Accept", &accept, &problem);
-    size_t chosen = ok ? api_header_choose(accept, types, 2) : 0;
-    free(accept);
-    if (ok && chosen == 2)
-        ok = api_problem_set(&problem, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
-                             "a comparison is application/json or text/html");
-    ok = ok && read_compared(request, jobs, id, &problem);
-    if (!ok)
-        reply_problem(request, &problem);
-    else if (chosen == 0)
-        reply_made(request, "application/json", api_compare_encode(&jobs[0], &jobs[1]),
-                   false);
-    else
-        reply_made(request, "text/html; charset=utf-8",
-                   api_compare_html(&jobs[0], &jobs[1]), true);
+    char id[JOB_ID_SIZE];
+    size_t chosen =
+        choose_type(request, types, 2, "a comparison is application/json or text/html");
     reply_header(request, "Vary", "Accept");
+    if (chosen < 2 && read_compared(request, jobs, id))
+        reply_made(request, chosen ? "text/html; charset=utf-8" : types[0],
+                   chosen ? api_compare_html(&jobs[0], &jobs[1])
+                          : api_compare_encode(&jobs[0], &jobs[1]),
+                   chosen);
     free(jobs[0].json);
     free(jobs[1].json);
 }

@@ -56,8 +56,8 @@ append_text(struct body *body, struct body_text *text, const char *data, size_t 
             struct api_problem *p)
 {
     if (len > BODY_MAX_TEXT - text->len)
-        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
-                               "JSON and text are at most %u bytes", BODY_MAX_TEXT);
+        return api_fail(p, API_TOO_LARGE, "JSON and text are at most %u bytes",
+                        BODY_MAX_TEXT);
     if (text->len + len + 1 > text->capacity) {
         size_t capacity = 2 * (text->len + len) + 64;
         if (capacity > LARGE_TEXT &&
@@ -106,8 +106,7 @@ refuse_part(struct api_problem *p, enum api_code code, const char *name,
 {
     char pointer[128];
     snprintf(pointer, sizeof pointer, "/%.100s", name);
-    return api_problem_set(p, code, QDQ_AT_POINTER, pointer, "the part \"%.100s\" %s",
-                           name, what);
+    return api_fail_at(p, code, pointer, "the part \"%.100s\" %s", name, what);
 }
 
 /* Adds an empty entry for a file beside the model; `name` is the client's name for
@@ -117,9 +116,9 @@ add_external(struct body *body, const char *name, struct api_problem *p)
 {
     size_t n = body->n_externals;
     if (n == API_MAX_EXTERNAL)
-        return api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/external",
-                               "a model has at most %d files beside its own",
-                               API_MAX_EXTERNAL);
+        return api_fail_at(p, API_LIMIT_EXCEEDED, "/external",
+                           "a model has at most %d files beside its own",
+                           API_MAX_EXTERNAL);
     struct body_external *grown = api_grow(body->externals, n, 1, sizeof *grown);
     if (!grown)
         return api_problem_no_memory(p);
@@ -204,16 +203,15 @@ on_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
     (void)value_kind;
     (void)content_type;
     if (encoding && !is_plain(encoding)) {
-        (void)api_problem_set(body->problem, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING,
-                              NULL,
-                              "a part of the form has the Content-Transfer-Encoding "
-                              "\"%.64s\"; send its bytes as they are",
-                              encoding);
+        (void)api_fail(body->problem, API_UNSUPPORTED_MEDIA_TYPE,
+                       "a part of the form has the Content-Transfer-Encoding "
+                       "\"%.64s\"; send its bytes as they are",
+                       encoding);
         return MHD_NO;
     }
     if (!name) {
-        (void)api_problem_set(body->problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                              "a part of the form has no name");
+        (void)api_fail(body->problem, API_BAD_REQUEST,
+                       "a part of the form has no name");
         return MHD_NO;
     }
     bool goes_on = body->part >= 0 && !strcmp(parts[body->part].name, name) &&
@@ -231,8 +229,7 @@ on_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
 static bool
 fail_form(struct api_problem *p)
 {
-    return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "the multipart form cannot be read");
+    return api_fail(p, API_BAD_REQUEST, "the multipart form cannot be read");
 }
 
 /* Refuses a boundary that libmicrohttpd's parser cannot read. No client is known to
@@ -240,9 +237,9 @@ fail_form(struct api_problem *p)
 static bool
 fail_boundary(struct api_problem *p)
 {
-    return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "the multipart form cannot be read: its Content-Type names "
-                           "no boundary of two characters or more");
+    return api_fail(p, API_BAD_REQUEST,
+                    "the multipart form cannot be read: its Content-Type names no "
+                    "boundary of two characters or more");
 }
 
 /* --- receiving a body ----------------------------------------------------- */
@@ -281,8 +278,8 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
     if (kind == API_BODY_JOB && content_type &&
         !has_type(content_type, "application/json") &&
         !has_type(content_type, "application/x-www-form-urlencoded"))
-        return api_problem_set(p, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING, NULL,
-                               "a job is application/json or multipart/form-data");
+        return api_fail(p, API_UNSUPPORTED_MEDIA_TYPE,
+                        "a job is application/json or multipart/form-data");
     if (body->is_json && body->limit > BODY_MAX_TEXT)
         body->limit = BODY_MAX_TEXT;
     return true;
@@ -293,9 +290,8 @@ body_receive(struct body *body, const char *data, size_t len, struct api_problem
 {
     body->received += len;
     if (body->received > body->limit)
-        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
-                               "the body is over the limit of %llu bytes",
-                               (unsigned long long)body->limit);
+        return api_fail(p, API_TOO_LARGE, "the body is over the limit of %llu bytes",
+                        (unsigned long long)body->limit);
     if (body->kind == API_BODY_NONE)
         return true;
     if (body->is_json)
@@ -339,8 +335,7 @@ finish_file(struct spool **file, char **ret_id, struct api_place *place,
             struct api_problem *p)
 {
     if (spool_size(*file) == 0)
-        return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
-                               "the file is empty");
+        return api_fail(p, API_EMPTY_BODY, "the file is empty");
     return (!ret_id || read_id(file, ret_id, place, p)) &&
            (!*file || spool_finish(*file, p));
 }
@@ -360,8 +355,7 @@ finish_files(struct body *body, struct api_problem *p)
     for (size_t i = 0; i < body->n_externals; i++) {
         struct body_external *external = &body->externals[i];
         if (!external->file) /* its part had no bytes */
-            return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
-                                   "the file is empty");
+            return api_fail(p, API_EMPTY_BODY, "the file is empty");
         if (!finish_file(&external->file, &external->id, NULL, p))
             return false;
     }
@@ -466,8 +460,8 @@ check_digest(const struct body *body, struct api_problem *p)
 {
     const char *id = spool_id(body->files[BODY_MODEL]);
     return !body->digest[0] || !strcmp(body->digest, id) ||
-           api_problem_set(p, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
-                           "the body hashes to %s, not to %s", id, body->digest);
+           api_fail(p, API_DIGEST_MISMATCH, "the body hashes to %s, not to %s", id,
+                    body->digest);
 }
 
 bool
@@ -476,8 +470,7 @@ body_finish(struct body *body, struct api_problem *p)
     if (body->kind == API_BODY_NONE || body->kind == API_BODY_MESSAGE)
         return true;
     if (body->received == 0)
-        return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
-                               "the request has no body");
+        return api_fail(p, API_EMPTY_BODY, "the request has no body");
     if (count_text(body) > LARGE_TEXT &&
         !body_reserve(body, BUDGET_JSON * count_text(body), p))
         return false;

@@ -17,11 +17,11 @@ conditions_match(const struct request *request, const char *tag, struct api_prob
     char *list = NULL;
     if (!request_list(request, "If-Match", &list, p))
         return false;
-    bool ok = !list || api_header_has_tag(list, tag, API_TAG_STRONG) ||
-              api_problem_set(p, API_PRECONDITION_FAILED, QDQ_AT_NOTHING, NULL,
-                              "If-Match does not have the entity tag of the resource, "
-                              "which is %s",
-                              tag ? tag : "none");
+    bool ok =
+        !list || api_header_has_tag(list, tag, API_TAG_STRONG) ||
+        api_fail(p, API_PRECONDITION_FAILED,
+                 "If-Match does not have the entity tag of the resource, which is %s",
+                 tag ? tag : "none");
     free(list);
     return ok;
 }
@@ -90,16 +90,14 @@ conditions_check(const struct request *request, bool has_get, struct api_problem
     if (!exists) {
         /* DELETE is 404 then, whatever its conditions are. */
         return !match || !strcmp(request->method, "DELETE") ||
-               api_problem_set(
-                   p, API_PRECONDITION_FAILED, QDQ_AT_NOTHING, NULL,
-                   "there is no such resource yet, which If-Match asks for");
+               api_fail(p, API_PRECONDITION_FAILED,
+                        "there is no such resource yet, which If-Match asks for");
     }
     const char *its = *tag ? tag : NULL;
     return conditions_match(request, its, p) &&
            conditions_know(request, its, &known, p) &&
-           (!known || api_problem_set(p, API_PRECONDITION_FAILED, QDQ_AT_NOTHING, NULL,
-                                      "the resource is there, which If-None-Match "
-                                      "excludes"));
+           (!known || api_fail(p, API_PRECONDITION_FAILED,
+                               "the resource is there, which If-None-Match excludes"));
 }
 
 /* --- requests that read ------------------------------------------------------ */

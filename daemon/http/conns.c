@@ -383,8 +383,7 @@ conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
     pthread_cond_destroy(&conns->closed);
     lock_fini(&conns->lock);
     free(conns);
-    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                           "a thread cannot be started");
+    return api_fail(p, API_IO, "a thread cannot be started");
 }
 
 void

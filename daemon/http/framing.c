@@ -12,7 +12,7 @@
 static bool
 refuse(struct api_problem *p, const char *what)
 {
-    return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL, "%s", what);
+    return api_fail(p, API_BAD_REQUEST, "%s", what);
 }
 
 /* --- the target ----------------------------------------------------------- */
@@ -166,8 +166,8 @@ framing_check_head(const struct request *request, const char *version,
     if (fields.wrong)
         return refuse(p, fields.wrong);
     if (fields.twice)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the request has more than one header %s", fields.twice);
+        return api_fail(p, API_BAD_REQUEST, "the request has more than one header %s",
+                        fields.twice);
     if (fields.lengths + fields.encodings > 1)
         return refuse(p, "the request says its length more than once");
     if (fields.hosts > 1)
@@ -217,8 +217,7 @@ framing_check_query(const struct request *request, struct api_problem *p)
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND,
                               check_parameter, &query);
     return !query.wrong ||
-           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                           "the query's %s %s", query.wrong, query.what);
+           api_fail(p, API_BAD_REQUEST, "the query's %s %s", query.wrong, query.what);
 }
 
 /* --- the library ---------------------------------------------------------- */

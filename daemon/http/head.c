@@ -63,11 +63,11 @@ check_host(const struct http_needs *needs, const char *our_host,
     if (!*our_host)
         return true;
     if (host && !is_our_host(needs, our_host, host))
-        return api_problem_set(p, API_HOST_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
-                               "the Host header names a foreign host");
+        return api_fail(p, API_HOST_NOT_ALLOWED,
+                        "the Host header names a foreign host");
     if (origin && !(scheme_end && is_our_host(needs, our_host, scheme_end + 3)))
-        return api_problem_set(p, API_HOST_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
-                               "the Origin header names a foreign host");
+        return api_fail(p, API_HOST_NOT_ALLOWED,
+                        "the Origin header names a foreign host");
     return true;
 }
 
@@ -82,9 +82,8 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
 {
     const char *length = request_header(request, "Content-Length");
     if (length && strtoull(length, NULL, 10) > limit)
-        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
-                               "the body is over the limit of %llu bytes",
-                               (unsigned long long)limit);
+        return api_fail(p, API_TOO_LARGE, "the body is over the limit of %llu bytes",
+                        (unsigned long long)limit);
     return true;
 }
 
@@ -136,12 +135,11 @@ read_blob_id(struct request *request, struct api_problem *p)
     char *digest = request->body.digest;
     const char *id = request->match.id;
     if (!digest_is_id(id))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "a blob's id is \"sha256:\" and 64 hex digits in lower "
-                               "case");
+        return api_fail(p, API_BAD_REQUEST,
+                        "a blob's id is \"sha256:\" and 64 hex digits in lower case");
     if (*digest && strcmp(digest, id) != 0)
-        return api_problem_set(p, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
-                               "Repr-Digest says %s, the path says %s", digest, id);
+        return api_fail(p, API_DIGEST_MISMATCH, "Repr-Digest says %s, the path says %s",
+                        digest, id);
     snprintf(digest, sizeof request->body.digest, "%.*s", API_HEADER_ID - 1, id);
     return true;
 }
@@ -186,11 +184,10 @@ check_coding(const struct request *request, struct api_problem *p)
         return true;
     if (!request_list(request, "Content-Encoding", &list, p))
         return false;
-    bool ok = is_identity(list) ||
-              api_problem_set(p, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING, NULL,
-                              "the body has the Content-Encoding \"%.64s\"; send it "
-                              "without one, as it is",
-                              list);
+    bool ok = is_identity(list) || api_fail(p, API_UNSUPPORTED_MEDIA_TYPE,
+                                            "the body has the Content-Encoding "
+                                            "\"%.64s\"; send it without one, as it is",
+                                            list);
     free(list);
     return ok;
 }
@@ -220,8 +217,7 @@ check_scope(const struct token *who, const struct request *request,
     char name[TOKEN_SCOPES];
     token_scopes_print(scope, name);
     return (who->scopes & (TOKEN_ADMIN | scope)) ||
-           api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
-                           "the access token has not the scope %s", name);
+           api_fail(p, API_FORBIDDEN, "the access token has not the scope %s", name);
 }
 
 /* Returns the tenant whose jobs are to be listed; NULL: the request names none. */
@@ -249,8 +245,8 @@ check_token(const struct http_needs *needs, struct request *request,
     if (!tenant || !strcmp(tenant, who.tenant))
         return tenants_get(needs->tenants, who.tenant, true, &request->service, p);
     if (!(who.scopes & TOKEN_ADMIN))
-        return api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
-                               "only an administrator acts for another tenant");
+        return api_fail(p, API_FORBIDDEN,
+                        "only an administrator acts for another tenant");
     request->of_all = listed && !strcmp(listed, ALL_TENANTS);
     return tenants_get(needs->tenants, request->of_all ? "" : tenant, false,
                        &request->service, p);
@@ -260,9 +256,9 @@ static bool
 check_connection_limit(const struct request *request, struct api_problem *p)
 {
     return !conn_is_reserve(request->conn) ||
-           api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
-                           "there are too many connections (http.connections, "
-                           "http.connections_per_address)");
+           api_fail(p, API_BUSY,
+                    "there are too many connections (http.connections, "
+                    "http.connections_per_address)");
 }
 
 /* Keeps one tenant from taking all connections. Without tokens there is one tenant. */
@@ -273,10 +269,9 @@ check_share(const struct http_needs *needs, struct request *request,
     if (!request->conn || !tokens_count(needs->tokens) ||
         conn_claim(request->conn, request->service))
         return true;
-    return api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
-                           "the tenant has many connections, and those that are left "
-                           "are for others (http.connections, "
-                           "http.connections_per_address)");
+    return api_fail(p, API_BUSY,
+                    "the tenant has many connections, and those that are left are for "
+                    "others (http.connections, http.connections_per_address)");
 }
 
 static bool
@@ -286,10 +281,10 @@ check_head_size(const struct request *request, struct api_problem *p)
         request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     int64_t most = request->service->settings->http_max_header;
     return (info && info->header_size <= (size_t)most) ||
-           api_problem_set(p, API_HEADER_TOO_LARGE, QDQ_AT_NOTHING, NULL,
-                           "the head of the request is over the limit of %lld bytes "
-                           "(http.max_header)",
-                           (long long)most);
+           api_fail(p, API_HEADER_TOO_LARGE,
+                    "the head of the request is over the limit of %lld bytes "
+                    "(http.max_header)",
+                    (long long)most);
 }
 
 /* Checks whether the request can be read in one way only. After one that cannot, the

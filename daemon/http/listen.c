@@ -22,8 +22,7 @@
 static bool
 fail(struct api_problem *p, const char *text, const char *what)
 {
-    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "http.listen %s: %s", text,
-                           what);
+    return api_fail(p, API_IO, "http.listen %s: %s", text, what);
 }
 
 static bool

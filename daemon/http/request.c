@@ -41,17 +41,9 @@ join_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *va
     (void)kind;
     if (strcasecmp(name, list->name) != 0)
         return MHD_YES;
-    size_t len = strlen(value);
-    char *grown = api_grow(list->text, list->len, len + 2, 1);
-    list->full = !grown;
-    if (!grown)
-        return MHD_NO;
-    if (list->len)
-        grown[list->len++] = ',';
-    memcpy(grown + list->len, value, len + 1);
-    list->text = grown;
-    list->len += len;
-    return MHD_YES;
+    list->full = (list->len && !api_append(&list->text, &list->len, ",", 1)) ||
+                 !api_append(&list->text, &list->len, value, strlen(value));
+    return list->full ? MHD_NO : MHD_YES;
 }
 
 bool
@@ -92,9 +84,9 @@ request_number(const struct request *request, const char *name, int64_t min,
     int64_t n = absent;
     const char *text = request_query(request, name);
     if (text && (!parse_number(text, strlen(text), &n) || n < min || n > max))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's %s is not a whole number from %lld to %lld",
-                               name, (long long)min, (long long)max);
+        return api_fail(p, API_BAD_REQUEST,
+                        "the query's %s is not a whole number from %lld to %lld", name,
+                        (long long)min, (long long)max);
     *ret = n;
     return true;
 }
@@ -135,11 +127,11 @@ request_key(const struct request *request, const char **ret, struct api_problem 
     size_t len = key ? strlen(key) : 0;
     *ret = key;
     if (key && (len == 0 || len > MAX_KEY))
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "an Idempotency-Key has 1 to %d characters", MAX_KEY);
+        return api_fail(p, API_BAD_REQUEST, "an Idempotency-Key has 1 to %d characters",
+                        MAX_KEY);
     for (size_t i = 0; i < len; i++)
         if (key[i] < ' ' || key[i] > '~')
-            return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                                   "an Idempotency-Key is printable ASCII");
+            return api_fail(p, API_BAD_REQUEST,
+                            "an Idempotency-Key is printable ASCII");
     return true;
 }

@@ -19,8 +19,8 @@ struct MHD_Connection;
 struct conn;
 struct request;
 
-/* The function behind a route. It runs on its connection's thread, may block, and
-   makes exactly one reply. */
+/* The function behind a route. It runs on its connection's thread, may block, and makes exactly
+   one reply, or sets the request's problem, which is then the reply. */
 typedef void (*handler_fn)(struct request *request);
 
 struct request {

@@ -60,12 +60,10 @@ run_handler(struct request *request)
     const struct settings *settings = request->service->settings;
     conn_begin(request->conn, CONN_ANSWER);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-    if (!request->problem.set)
-        (void)body_finish(&request->body, &request->problem);
-    if (request->problem.set)
-        reply_problem(request, &request->problem);
-    else
+    if (!request->problem.set && body_finish(&request->body, &request->problem))
         request->handler(request);
+    if (request->problem.set || !request->reply.status)
+        reply_problem(request, &request->problem);
     conditions_apply(request);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                               (unsigned)settings->http_timeout);
@@ -214,8 +212,7 @@ set_refusal(unsigned status, struct api_problem *p)
     size_t i = 0, last = sizeof refusals / sizeof *refusals - 1;
     while (i < last && refusals[i].status != status)
         i++;
-    (void)api_problem_set(p, refusals[i].code, QDQ_AT_NOTHING, NULL, "%s",
-                          refusals[i].detail);
+    (void)api_fail(p, refusals[i].code, "%s", refusals[i].detail);
 }
 
 /* Answers with a problem document past the library, and ends the connection. */
@@ -317,8 +314,7 @@ server_open(const struct http_needs *needs, const struct listener *listener,
     if (ok)
         conns_count(http->conns, tenants_metrics(needs->tenants));
     if (ok && !(http->daemon = start_library(http, listener->fd)))
-        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                             "the HTTP server cannot be started");
+        ok = api_fail(p, API_IO, "the HTTP server cannot be started");
     if (!ok) {
         close(listener->fd);
         free_http(http);

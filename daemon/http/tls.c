@@ -29,8 +29,7 @@ struct tls {
 static bool
 fail(struct api_problem *p, const char *setting, const char *path, int rc)
 {
-    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s: %s", setting, path,
-                           gnutls_strerror(rc));
+    return api_fail(p, API_IO, "%s: %s: %s", setting, path, gnutls_strerror(rc));
 }
 
 static bool
@@ -80,8 +79,7 @@ check_pair(const struct pair *pair, struct api_problem *p)
         gnutls_pubkey_get_key_id(pair->certs[0].pubkey, 0, ids[1], &sizes[1]) == 0 &&
         sizes[0] == sizes[1] && gnutls_memcmp(ids[0], ids[1], sizes[0]) == 0;
     gnutls_pubkey_deinit(own);
-    return ok || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                                 "http.tls_key is not the key of http.tls_cert");
+    return ok || api_fail(p, API_IO, "http.tls_key is not the key of http.tls_cert");
 }
 
 static void

@@ -29,6 +29,9 @@ bool digest_is_same(const char *a, const char *b);
 
 /* Returns whether `text` is an id in the form that digest_finish() writes. */
 bool digest_is_id(const char *text);
+/* Converts an id to the bytes of the digest, and back. */
+void digest_bytes_of(const char *id, unsigned char ret[DIGEST_BYTES]);
+void digest_id_of(const unsigned char bytes[DIGEST_BYTES], char ret[DIGEST_SIZE]);
 
 /* Writes the HMAC-SHA256 of the parts of a text, one behind the other. */
 struct digest_part {

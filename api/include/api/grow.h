@@ -6,6 +6,7 @@
 #ifndef API_GROW_H
 #define API_GROW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "qdq.h"
@@ -17,5 +18,8 @@
  * have been removed since. The caller frees it.
  */
 void *api_grow(void *array, size_t n, size_t more, size_t size) QDQ_MUST_CHECK;
+/* Appends bytes to such a text of *len bytes, and a NUL behind them. Returns false when out of
+   memory: then the text is as it was. */
+bool api_append(char **text, size_t *len, const void *bytes, size_t n) QDQ_MUST_CHECK;
 
 #endif

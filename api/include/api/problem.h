@@ -32,6 +32,11 @@ struct api_problem {
    `return`. */
 bool api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
                      const char *where, const char *fmt, ...) QDQ_PRINTF(5, 6);
+/* Do the same for a problem without a place, and for one at a JSON pointer. */
+#define api_fail(p, code, ...) \
+    api_problem_set(p, code, QDQ_AT_NOTHING, NULL, __VA_ARGS__)
+#define api_fail_at(p, code, pointer, ...) \
+    api_problem_set(p, code, QDQ_AT_POINTER, pointer, __VA_ARGS__)
 bool api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
                       const char *where, const char *fmt, va_list args)
     QDQ_PRINTF(5, 0);

@@ -56,4 +56,7 @@ struct api_match {
 bool api_route_match(const char *method, const char *path, struct api_match *ret,
                      char *allow, size_t allow_size, struct api_problem *problem);
 
+/* Returns the contract, api/openapi.yaml, as a text. */
+const char *api_openapi(void);
+
 #endif

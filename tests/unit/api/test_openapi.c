@@ -2,7 +2,7 @@
 #include "config.h"
 #include "api.h"
 
-#include "api/openapi.h"
+#include "api/route.h"
 
 /* The text in the library equals the file, byte for byte. */
 START_TEST(test_document)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The columns of tables that a report has as a page and as Markdown. */
+#ifndef API_DOCUMENTS_TABLES_H
+#define API_DOCUMENTS_TABLES_H
+
+#include "documents/html.h"
+
+static const struct html_column html_gates[] = {
+    {"output", "output", HTML_NAME},  {"bound", "name", HTML_TEXT},
+    {"asked", "wanted", HTML_NUMBER}, {"found", "measured", HTML_NUMBER},
+    {"met", "met", HTML_TEXT},
+};
+static const struct html_column html_outputs[] = {
+    {"output", "name", HTML_NAME},
+    {"SQNR (dB)", "sqnr_db", HTML_NUMBER},
+    {"cosine", "cosine", HTML_NUMBER},
+    {"largest error", "max_abs_error", HTML_NUMBER},
+    {"same top 1", "top1_agreement", HTML_NUMBER},
+};
+static const struct html_column html_unjudged[] = {
+    {"", "kind", HTML_NAME},
+    {"name", "name", HTML_NAME},
+    {"reason", "reason", HTML_NAME},
+};
+static const struct html_column html_costs[] = {
+    {"layer", "name", HTML_NAME},
+    {"SQNR (dB) with it alone", "sqnr_db_alone", HTML_BAR},
+    {"gain (dB) without it", "gain_db", HTML_BAR},
+};
+static const struct html_column html_operators[] = {
+    {"operator", "op", HTML_NAME},
+    {"float (ms)", "float_ms", HTML_BAR},
+    {"quantized (ms)", "quantized_ms", HTML_BAR},
+};
+static const struct html_column html_stages[] = {
+    {"stage", "name", HTML_TEXT},
+    {"seconds", "seconds", HTML_BAR},
+    {"threads", "threads", HTML_NUMBER},
+    {"bytes", "bytes", HTML_NUMBER},
+    {"peak bytes", "peak_bytes", HTML_NUMBER},
+};
+
+#endif
