@@ -8,21 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct one {
+/* One of the runtimes. */
+struct judge_wanted {
     const char *runtime;
     bool *gone;
 };
 
-struct judge_wanted {
-    size_t n;
-    struct one *runtimes;
-};
-
-/* It is a qdq_connect_judge_fn whose `arg` is a struct one. */
+/* It is a qdq_connect_judge_fn whose `arg` is a struct judge_wanted. */
 static int
 connect_judge(void *arg, bool again, char *text, size_t size)
 {
-    const struct one *one = arg;
+    const struct judge_wanted *one = arg;
     const struct message message = {.type = MESSAGE_JUDGE_WANTED,
                                     .body.judge_wanted.again = again,
                                     .text = (char *)(uintptr_t)one->runtime,
@@ -42,39 +38,24 @@ connect_judge(void *arg, bool again, char *text, size_t size)
     return fd;
 }
 
-static bool
-add(struct judge_wanted *wanted, const struct qdq_runtime_row *row,
-    struct qdq_engine *engine, bool *gone)
-{
-    struct one *one = &wanted->runtimes[wanted->n++];
-    struct qdq_error ignored = {0};
-    *one = (struct one){row->name, gone};
-    const struct qdq_served_runtime served = {
-        .name = row->name, .connect = connect_judge, .arg = one};
-    return qdq_engine_serve(engine, &served, &ignored) == QDQ_OK;
-}
-
 struct judge_wanted *
 judge_wanted_new(struct qdq_engine *engine, bool *gone)
 {
-    struct judge_wanted *wanted = calloc(1, sizeof *wanted);
     const struct qdq_runtime_row *row;
+    struct qdq_error ignored = {0};
     size_t n = 0;
     while (qdq_runtime_row(n))
         n++;
-    bool ok = wanted && (wanted->runtimes = calloc(n, sizeof *wanted->runtimes));
-    for (size_t i = 0; ok && (row = qdq_runtime_row(i)); i++)
-        ok = !row->own_process || add(wanted, row, engine, gone);
-    if (!ok)
-        judge_wanted_free(&wanted);
-    return wanted;
-}
-
-void
-judge_wanted_free(struct judge_wanted **wanted)
-{
-    if (*wanted)
-        free((*wanted)->runtimes);
-    free(*wanted);
-    *wanted = NULL;
+    struct judge_wanted *all = calloc(n, sizeof *all);
+    for (size_t i = 0; all && i < n; i++) {
+        row = qdq_runtime_row(i);
+        all[i] = (struct judge_wanted){row->name, gone};
+        const struct qdq_served_runtime served = {
+            .name = row->name, .connect = connect_judge, .arg = &all[i]};
+        if (row->own_process && qdq_engine_serve(engine, &served, &ignored)) {
+            free(all);
+            return NULL;
+        }
+    }
+    return all;
 }

@@ -7,11 +7,8 @@
 
 #include "qdq/judge.h"
 
-struct judge_wanted; /* the runtimes that may be asked for */
-
-/* Has the engine get judging processes from the daemon. *gone is set when the daemon is. The result
-   must outlive the engine; NULL when out of memory. */
+/* Has the engine get judging processes from the daemon. *gone is set when the daemon is. The caller
+   frees the result with free() behind the engine; NULL when out of memory. */
 struct judge_wanted *judge_wanted_new(struct qdq_engine *engine, bool *gone);
-void judge_wanted_free(struct judge_wanted **wanted);
 
 #endif
