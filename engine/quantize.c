@@ -486,7 +486,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
         (code = qdqi_gates_judge(&spec.accept, &job.model->info, job.not_float, report,
                                  job.arena, err)))
         goto out;
-    report->verdict = qdqi_verdict(report);
+    report->verdict = qdqi_verdict_name(qdqi_verdict(report));
     *ret = report;
     report = NULL;
 out:

@@ -36,24 +36,26 @@ encode_int(const void *items, size_t i)
     return json_integer(((const int *)items)[i]);
 }
 
-/* Encodes the ids of a set of rules. */
+/* Encodes the ids of a set of a target's rules. */
 static json_t *
-encode_rules(uint64_t set)
+encode_rules(const struct qdq_target *target, const struct qdq_rule_set *set)
 {
     json_t *ids = json_array();
-    for (size_t i = 0; ids && qdq_rule(i); i++)
-        if ((set >> i & 1) &&
-            json_array_append_new(ids, json_string(qdq_rule(i)->id)) != 0) {
+    for (size_t i = 0; ids && i < target->n_rules; i++)
+        if (qdq_rule_set_has(set, i) &&
+            json_array_append_new(ids, json_string(target->rules[i].id)) != 0) {
             json_decref(ids);
             ids = NULL;
         }
     return ids;
 }
 
+/* Encodes layer i of a plan. */
 static json_t *
-encode_layer(const void *items, size_t i)
+encode_layer(const void *of_plan, size_t i)
 {
-    const struct qdq_layer *layer = (const struct qdq_layer *)items + i;
+    const struct qdq_plan_view *plan = of_plan;
+    const struct qdq_layer *layer = &plan->layers[i];
     bool weight = layer->weight_input >= 0;
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "name",
@@ -64,7 +66,8 @@ encode_layer(const void *items, size_t i)
         api_json_list(layer->quantized_outputs, layer->n_outputs, encode_int),
         "weight_quantized", weight, "weight_axis",
         index_or_null(weight ? layer->weight_axis : -1), "reason",
-        api_json_text(layer->reason), "rules", encode_rules(layer->rules));
+        api_json_text(layer->reason), "rules",
+        encode_rules(plan->target, &layer->rules));
 }
 
 static json_t *
@@ -97,7 +100,7 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
                        model->size + model->external_size, json_null(), NULL);
     return api_json_dump(
         json_pack("{s:o, s:o, s:o}", "summary", summary, "layers",
-                  api_json_list(plan->layers, plan->n_layers, encode_layer), "warnings",
+                  api_json_list(plan, plan->n_layers, encode_layer), "warnings",
                   api_json_list(plan->warnings, plan->n_warnings, encode_warning)),
         0);
 }
@@ -622,8 +625,8 @@ encode_body(const struct qdq_report *report)
         "rules", api_json_list(report->rules, report->n_rules, encode_rule), "summary",
         encode_report_summary(report), "external_bytes",
         integer(report->external_bytes), "layers",
-        api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
-        "edges", api_json_list(report->edges, report->n_edges, encode_edge), "tensors",
+        api_json_list(report->plan, report->plan->n_layers, encode_layer), "edges",
+        api_json_list(report->edges, report->n_edges, encode_edge), "tensors",
         api_json_list(report->tensors, report->n_tensors, encode_tensor), "weights",
         api_json_list(report->weights, report->n_weights, encode_weight), "float",
         encode_float(report->floats), "equalization", encode_equalization(report),

@@ -4,7 +4,7 @@
 #include "config.h"
 #include "plan/placement/lint.h"
 
-#include "graph/layers/kernels.h"
+#include "graph/layers/operators.h"
 #include "plan/placement/target.h"
 
 #include <stdio.h>

@@ -94,9 +94,10 @@ select_entries(struct planner *p, struct qdq_error *err)
     struct qdqi_classes *rows;
     size_t n_from_cases;
     enum qdq_code code;
-    if ((code = qdqi_classes_new(operators, n_operators, p->spec, arena, &rows, err)) ||
+    if ((code = qdqi_classes_new(operators, n_operators, hooks->classes,
+                                 hooks->n_classes, p->spec, arena, &rows, err)) ||
         (code = qdqi_layers_new(p->model, rows, arena, &p->graph, err)) ||
-        (code = qdqi_patterns_new(p->graph, arena, &p->patterns, err)) ||
+        (hooks->begin && (code = hooks->begin(p, err))) ||
         (code = warn_unused_support(p, err)) ||
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
                                    &p->selection, err)) ||
@@ -375,10 +376,10 @@ warn_recipe(struct planner *p, struct qdq_error *err)
 static enum qdq_code
 warn_float16(struct planner *p, struct qdq_error *err)
 {
-    const char *reason = qdqi_input_reason(QDQI_INPUT_FLOAT16), *first = NULL;
+    const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < p->n_layers; i++)
-        if (p->layers[i].reason == reason && n++ == 0)
+        if (p->layers[i].reason_kind == QDQ_REASON_OPSET && n++ == 0)
             first = p->layers[i].name;
     if (n == 0)
         return QDQ_OK;
@@ -460,6 +461,7 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;
     view->n_layers = p->n_layers;
+    view->target = p->spec->target;
     return QDQ_OK;
 }
 

@@ -70,7 +70,8 @@ add_run(struct qdqi_compared *to, const struct qdqi_kept_output *f, size_t n_f,
                                            .shape = &f[i].last,
                                            .data = f[i].data,
                                            .n = f[i].n};
-        struct qdqi_compared one = {to->metrics + i, to->measured + i, to->why + i};
+        struct qdqi_compared one = {to->metrics + i, to->measured + i, to->why + i,
+                                    to->has_other_size + i};
         qdqi_compared_add(&one, &output, &r->outputs[i], 1, samples);
     }
 }

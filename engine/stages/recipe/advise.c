@@ -298,13 +298,12 @@ can_help(const struct qdqi_candidates *c)
     alone.n_gates = 0;
     alone.recipe_missed = false;
     for (size_t i = 0; i < r->n_gates; i++)
-        missed = missed || (!r->gates[i].met &&
-                            (strcmp(r->gates[i].figure, "latency_ratio") != 0 ||
-                             !isnan(c->max_latency)));
-    const char *verdict = qdqi_verdict(&alone);
+        missed = missed ||
+                 (!r->gates[i].met && (r->gates[i].kind != QDQ_FIGURE_LATENCY_RATIO ||
+                                       !isnan(c->max_latency)));
     return job->dataset && job->work->dataset >= 0 && r->evaluated_samples > 0 &&
            job->work->spec->float_type == QDQ_FLOAT_KEEP &&
-           (missed || (verdict && strcmp(verdict, "poor") == 0));
+           (missed || qdqi_verdict(&alone) == QDQI_POOR);
 }
 
 static size_t
@@ -330,8 +329,7 @@ qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
     r->size_before = qdqi_model_bytes(job->original);
     enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,
                                           job->not_float, r, job->arena, err);
-    const char *verdict = code ? NULL : qdqi_verdict(r);
-    if (!verdict || strcmp(verdict, "poor") != 0)
+    if (code || qdqi_verdict(r) != QDQI_POOR)
         return code;
     if (qdqi_deployed_runs(job))
         c.max_latency = job->work->spec->accept.max_latency_ratio;

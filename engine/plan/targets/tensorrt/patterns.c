@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "graph/layers/patterns.h"
+#include "plan/targets/tensorrt/patterns.h"
 
-#include "graph/layers/fused.h"
-#include "graph/layers/spectra.h"
+#include "graph/layers/operators.h"
 
 #include <string.h>
 
@@ -14,30 +13,6 @@ qdqi_is_conv(const struct qdqi_node *node)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", NULL};
     return node && qdqi_node_is_one_of(node->proto, ops);
-}
-
-bool
-qdqi_is_pointwise(const struct qdqi_node *node)
-{
-    static const char *const ops[] = {"BatchNormalization",
-                                      "Relu",
-                                      "Clip",
-                                      "LeakyRelu",
-                                      "PRelu",
-                                      "Elu",
-                                      "Selu",
-                                      "Celu",
-                                      "Gelu",
-                                      "Mish",
-                                      "Softplus",
-                                      "Sigmoid",
-                                      "HardSwish",
-                                      "Tanh",
-                                      "Swish",
-                                      "ThresholdedRelu",
-                                      "HardSigmoid",
-                                      NULL};
-    return qdqi_node_is_one_of(node->proto, ops);
 }
 
 static const struct qdqi_node *
@@ -127,7 +102,7 @@ qdqi_is_gated(const struct qdqi_layers *graph, const struct qdqi_node *node)
 /* --- LayerNormalization and Gelu made of several nodes ------------------- */
 
 /* the most nodes with constants that exporters put between the parts of a pattern */
-enum { FAR = 3 };
+enum { MOST_CONSTANT_STEPS = 3 };
 
 /* Returns the node that makes input i if it has that operator and at least n inputs,
    or NULL. */
@@ -159,7 +134,7 @@ static bool
 comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, int i)
 {
     static const char *const between[] = {"Add", "Mul", "Div", NULL};
-    for (int steps = 0; steps <= FAR && i >= 0; steps++) {
+    for (int steps = 0; steps <= MOST_CONSTANT_STEPS && i >= 0; steps++) {
         node = maker_of(graph, node->inputs[i]);
         if (!node)
             return false;
@@ -175,7 +150,7 @@ comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, in
 static bool
 is_inverse_root(const struct qdqi_layers *graph, const struct qdqi_node *node, int i)
 {
-    for (int steps = 0; steps <= FAR && i >= 0; steps++) {
+    for (int steps = 0; steps <= MOST_CONSTANT_STEPS && i >= 0; steps++) {
         if (made_by(graph, node, i, "Reciprocal", 1))
             return made_by(graph, maker_of(graph, node->inputs[i]), 0, "Sqrt", 1);
         if (made_by(graph, node, i, "Div", 2))
@@ -234,8 +209,9 @@ qdqi_is_norm_or_gelu(const struct qdqi_layers *graph, const struct qdqi_node *no
 /* --- attention ------------------------------------------------------------ */
 
 enum {
-    DEEP = 6,   /* the most nodes between the scores and the Softmax */
-    LONG = 512, /* the longest sequence that TensorRT's int8 attention supports */
+    MOST_SCORE_STEPS = 6, /* the most nodes between the scores and the Softmax */
+    /* the longest sequence that TensorRT's int8 attention supports */
+    LONGEST_SEQUENCE = 512,
 };
 
 /* The state of a search for attention patterns, with the shapes that the file
@@ -281,7 +257,7 @@ read_shapes(const struct qdq_model *model, struct qdqi_arena *arena)
 }
 
 /* Returns whether the file states that one of the last two axes of a tensor is
-   longer than LONG. */
+   longer than LONGEST_SEQUENCE. */
 static bool
 is_long(const struct search *s, const struct qdqi_tensor *t)
 {
@@ -290,7 +266,7 @@ is_long(const struct search *s, const struct qdqi_tensor *t)
     for (size_t k = rank < 2 ? 0 : rank - 2; k < rank; k++)
         if (shape->dim[k]->value_case ==
                 ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-            shape->dim[k]->dim_value > LONG)
+            shape->dim[k]->dim_value > LONGEST_SEQUENCE)
             return true;
     return false;
 }
@@ -341,7 +317,8 @@ static void
 mark_attention(struct search *s, const struct qdqi_node *softmax)
 {
     const struct qdqi_layers *graph = s->patterns->graph;
-    if (softmax->proto->n_input != 1 || !find_scores(s, softmax->inputs[0], DEEP))
+    if (softmax->proto->n_input != 1 ||
+        !find_scores(s, softmax->inputs[0], MOST_SCORE_STEPS))
         return;
     if (softmax->proto->n_output == 1)
         s->is_long = s->is_long || is_long(s, softmax->outputs[0]);
@@ -400,12 +377,9 @@ qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
         .graph = graph,
         .attention = qdqi_arena_array(arena, n, sizeof *patterns->attention),
         .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
-        .squared = qdqi_mark_squared(&graph->model->graph, arena),
-        .extreme = qdqi_mark_extremes(&graph->model->graph, arena),
-        .turned = qdqi_mark_turned(graph->model, arena),
+        .feeds_int8 = qdqi_arena_array(arena, n, sizeof *patterns->feeds_int8),
     };
-    if (!patterns->attention || !patterns->makes_output || !patterns->squared ||
-        !patterns->extreme || !patterns->turned)
+    if (!patterns->attention || !patterns->makes_output || !patterns->feeds_int8)
         return qdqi_no_memory(err);
     mark_outputs(patterns);
     *ret = patterns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers behind others that a runtime may compute in one kernel with a pair. */
-#ifndef QDQI_GRAPH_LAYERS_FUSED_H
-#define QDQI_GRAPH_LAYERS_FUSED_H
+/* Layers behind which OpenVINO computes wrong numbers of a pair (faults.h). */
+#ifndef QDQI_PLAN_TARGETS_OPENVINO_WRONG_NUMBERS_H
+#define QDQI_PLAN_TARGETS_OPENVINO_WRONG_NUMBERS_H
 
 #include "files/model/model.h"
 

@@ -4,8 +4,8 @@
  * plan/placement/target.h explains them. With their defaults a plan is the one that NVIDIA's
  * TensorFlow quantization toolkit makes.
  */
-#ifndef QDQI_PLAN_TARGETS_TENSORRT_H
-#define QDQI_PLAN_TARGETS_TENSORRT_H
+#ifndef QDQI_PLAN_TARGETS_TENSORRT_RULES_H
+#define QDQI_PLAN_TARGETS_TENSORRT_RULES_H
 
 #include "plan/placement/target.h"
 
@@ -64,7 +64,7 @@
     RULE(T28, FIXED,                                                                   \
          "TensorRT does not promise to fuse a swish between a Conv and an Add.")
 
-enum { TENSORRT_RULES(QDQI_RULE_INDEX) N_RULES };
+QDQI_RULE_ENUM(TENSORRT_RULES);
 
 /* The warnings about layers that TensorRT does not fuse or computes slowly, with a
    row of zeros behind the last. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Residual connections, found by the library's case `residual`. */
-#ifndef QDQI_PLAN_PLACEMENT_RESIDUAL_H
-#define QDQI_PLAN_PLACEMENT_RESIDUAL_H
+#ifndef QDQI_PLAN_TARGETS_TENSORRT_RESIDUAL_H
+#define QDQI_PLAN_TARGETS_TENSORRT_RESIDUAL_H
 
 #include "plan/placement/planner.h"
 

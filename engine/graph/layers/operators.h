@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about single operators. */
+#ifndef QDQI_GRAPH_LAYERS_OPERATORS_H
+#define QDQI_GRAPH_LAYERS_OPERATORS_H
+
+#include "files/model/model.h"
+
+/* Returns whether the operator is one of the products with a weight: Conv, Gemm,
+   MatMul. */
+bool qdqi_is_product(const char *op);
+
+/* Returns whether the node is an activation function or a BatchNormalization, which
+   runtimes fuse with the layer in front of it. */
+bool qdqi_is_pointwise(const struct qdqi_node *node);
+
+/* Returns the product of the node's strides along all axes: 1 where it has none. */
+double qdqi_strides(const struct qdqi_node *node);
+
+#endif
