@@ -172,26 +172,27 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/spec.c \
 	engine/plan/placement/target.h \
 	engine/plan/targets/targets.c \
-	engine/plan/targets/targets.h engine/plan/targets/default_spec.c \
-	engine/plan/targets/onnxruntime/gain.c engine/plan/targets/onnxruntime/gain.h \
+	engine/plan/targets/targets.h \
+	engine/plan/targets/onnxruntime/faults.h \
+	engine/plan/targets/onnxruntime/gain.c \
 	engine/plan/targets/onnxruntime/hindrances.c \
 	engine/plan/targets/onnxruntime/integer_paths.c engine/plan/targets/onnxruntime/integer_paths.h \
 	engine/plan/targets/onnxruntime/kernels.c engine/plan/targets/onnxruntime/kernels.h \
-	engine/plan/targets/onnxruntime/layer_rows.c engine/plan/targets/onnxruntime/layer_rows.h \
+	engine/plan/targets/onnxruntime/layer_rows.c \
 	engine/plan/targets/onnxruntime/onnxruntime.h \
 	engine/plan/targets/onnxruntime/outputs.c \
-	engine/plan/targets/onnxruntime/rules.h \
-	engine/plan/targets/openvino/rules.h \
-	engine/plan/targets/openvino/vetoes.c engine/plan/targets/openvino/vetoes.h \
-	engine/plan/targets/openvino/wrong_numbers.c engine/plan/targets/openvino/wrong_numbers.h \
+	engine/plan/targets/openvino/faults.h \
+	engine/plan/targets/openvino/openvino.h \
+	engine/plan/targets/openvino/vetoes.c \
+	engine/plan/targets/openvino/wrong_numbers.c \
 	engine/plan/targets/shared/blocks.c engine/plan/targets/shared/blocks.h \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
 	engine/plan/targets/tensorrt/int8_readers.c \
 	engine/plan/targets/tensorrt/lints.c \
 	engine/plan/targets/tensorrt/patterns.c engine/plan/targets/tensorrt/patterns.h \
-	engine/plan/targets/tensorrt/residual.c engine/plan/targets/tensorrt/residual.h \
-	engine/plan/targets/tensorrt/rules.h \
+	engine/plan/targets/tensorrt/residual.c \
+	engine/plan/targets/tensorrt/tensorrt.h \
 	engine/transform/prepare/adapt.c engine/transform/prepare/adapt.h \
 	engine/transform/prepare/adapters.c \
 	engine/transform/prepare/fold.c engine/transform/prepare/fold.h \

@@ -183,26 +183,16 @@ qdqi_is_reduces_all_spatial_axes(const struct qdq_model *model,
 
 QDQI_AXIS(NONE)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
-    (void)rank;
     return -1;
 }
 
 static QDQI_AXIS(FIRST)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
     return rank >= 1 ? 0 : -1;
 }
 
 QDQI_AXIS(LAST)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
     return (int)rank - 1;
 }
 
@@ -210,15 +200,12 @@ QDQI_AXIS(LAST)
    one element for each output channel. */
 static QDQI_AXIS(SECOND)
 {
-    (void)cls;
-    (void)weight_input;
     return rank >= 2 && qdqi_node_int(node->proto, "group", 1) == 1 ? 1 : -1;
 }
 
 /* Gemm-13: B is [K, N], or [N, K] with transB. */
 static QDQI_AXIS(GEMM)
 {
-    (void)cls;
     if (rank != 2 || weight_input != 1)
         return -1;
     return qdqi_node_int(node->proto, "transB", 0) ? 0 : 1;
@@ -228,8 +215,6 @@ static QDQI_AXIS(GEMM)
    of A. */
 static QDQI_AXIS(MATMUL)
 {
-    (void)cls;
-    (void)node;
     if (rank < 2)
         return -1;
     return (int)rank - (weight_input == 1 ? 1 : 2);
@@ -237,8 +222,6 @@ static QDQI_AXIS(MATMUL)
 
 static QDQI_AXIS(given)
 {
-    (void)node;
-    (void)weight_input;
     int axis = cls->given_axis;
     if (axis == QDQ_NO_AXIS)
         return -1;

@@ -52,10 +52,13 @@ bool qdqi_is_any_node(const struct qdq_model *model, const struct qdqi_node *nod
 bool qdqi_is_one_constant_operand(const struct qdq_model *model,
                                   const struct qdqi_node *node);
 
-/* The head of a function that returns the channel axis of a weight. */
-#define QDQI_AXIS(name)                                                              \
-    int qdqi_axis_##name(const struct qdqi_class *cls, const struct qdqi_node *node, \
-                         int weight_input, size_t rank)
+/* The head of a function that returns the channel axis of a weight; it need not use all
+   arguments. */
+#define QDQI_UNUSED __attribute__((unused))
+#define QDQI_AXIS(name)                                            \
+    int qdqi_axis_##name(const struct qdqi_class *cls QDQI_UNUSED, \
+                         const struct qdqi_node *node QDQI_UNUSED, \
+                         int weight_input QDQI_UNUSED, size_t rank QDQI_UNUSED)
 
 QDQI_AXIS(NONE);
 QDQI_AXIS(LAST);

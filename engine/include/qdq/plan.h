@@ -10,7 +10,7 @@
 
 struct qdq_plan;
 
-/* What the reason of a layer says, for callers that decide by it. */
+/* The kinds of reasons of layers, for callers that decide by them. */
 enum qdq_reason_kind {
     QDQ_REASON_OTHER,          /* why it cannot be quantized, as the text says */
     QDQ_REASON_DEFAULT,        /* its class is quantized by default */

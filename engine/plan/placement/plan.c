@@ -371,22 +371,26 @@ warn_recipe(struct planner *p, struct qdq_error *err)
         "in float");
 }
 
+static bool
+lacks_opset(const struct planner *p, const struct qdq_layer *layer)
+{
+    (void)p;
+    return layer->reason_kind == QDQ_REASON_OPSET;
+}
+
 /* Adds one warning for all layers of float16 that an older opset keeps from being
    quantized. */
 static enum qdq_code
 warn_float16(struct planner *p, struct qdq_error *err)
 {
-    const char *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_layers; i++)
-        if (p->layers[i].reason_kind == QDQ_REASON_OPSET && n++ == 0)
-            first = p->layers[i].name;
-    if (n == 0)
-        return QDQ_OK;
-    return qdqi_warn(&p->warnings, p->plan->arena, err, "opset_float16", first,
-                     "%zu layers of float16, this one first, are left alone: Q/DQ of "
-                     "float16 needs opset %d, the model has %lld",
-                     n, QDQI_OPSET_FLOAT16,
+    const struct qdqi_layer_count count = qdqi_count_layers(p, lacks_opset);
+    return count.n == 0
+               ? QDQ_OK
+               : qdqi_warn(
+                     &p->warnings, p->plan->arena, err, "opset_float16", count.first,
+                     "%zu layers of float16, this one first, are left alone: Q/DQ "
+                     "of float16 needs opset %d, the model has %lld",
+                     count.n, QDQI_OPSET_FLOAT16,
                      (long long)qdqi_model_opset(p->model->proto));
 }
 

@@ -27,6 +27,17 @@ qdq_rule_set_remove(struct qdq_rule_set *set, size_t rule)
     set->words[rule / 64] &= ~((uint64_t)1 << rule % 64);
 }
 
+/* --- the rules of a target ------------------------------------------------- */
+
+int
+qdq_target_find_rule(const struct qdq_target *target, const char *id)
+{
+    for (size_t i = 0; i < target->n_rules; i++)
+        if (strcmp(target->rules[i].id, id) == 0)
+            return (int)i;
+    return -1;
+}
+
 /* --- the rules of a spec --------------------------------------------------- */
 
 /* Returns whether the spec states a rule, whose state is not the default one then. */
@@ -97,19 +108,6 @@ qdqi_rule_cite(struct qdq_layer *layer, int rule)
     qdq_rule_set_add(&layer->rules, (size_t)rule);
 }
 
-bool
-qdqi_layer_cites(const struct qdq_layer *layer, int rule)
-{
-    return qdq_rule_set_has(&layer->rules, (size_t)rule);
-}
-
-bool
-qdqi_layer_cites_any(const struct qdq_layer *layer)
-{
-    static const struct qdq_rule_set none;
-    return memcmp(&layer->rules, &none, sizeof none) != 0;
-}
-
 void
 qdqi_layer_leave(struct qdq_layer *layer, int rule, const char *reason)
 {
@@ -147,25 +145,11 @@ qdqi_layer_has_pair(const struct qdq_layer *layer, int i)
 
 /* --- rules that keep layers in floating point ------------------------------ */
 
-/* The first function returns the target's first veto, the second one the veto behind
-   another. They return NULL where there is none. */
-static const struct qdqi_veto *
-first_veto(const struct planner *p)
-{
-    const struct qdqi_veto *veto = p->spec->target->hooks->vetoes;
-    return veto && veto->means ? veto : NULL;
-}
-
-static const struct qdqi_veto *
-next_veto(const struct qdqi_veto *veto)
-{
-    return veto[1].means ? veto + 1 : NULL;
-}
-
 bool
 qdqi_rule_means(const struct planner *p, int rule, const struct qdq_layer *layer)
 {
-    for (const struct qdqi_veto *v = first_veto(p); v; v = next_veto(v))
+    const struct qdqi_veto *v = p->spec->target->hooks->vetoes;
+    for (; v && v->means; v++)
         if (v->rule == rule)
             return v->means(p, layer);
     return false;
@@ -178,7 +162,8 @@ apply(struct planner *p, struct qdq_layer *layer, bool asks_behind)
     if (!qdqi_layer_is_quantized(layer) ||
         p->selection.choices[layer->node].rank >= QDQI_BY_MATCH)
         return;
-    for (const struct qdqi_veto *v = first_veto(p); v; v = next_veto(v)) {
+    const struct qdqi_veto *v = p->spec->target->hooks->vetoes;
+    for (; v && v->means; v++) {
         if (v->asks_behind != asks_behind || !qdqi_rule_is_on(p, v->rule) ||
             !v->means(p, layer))
             continue;

@@ -25,11 +25,8 @@ const char *qdqi_rule_reason(const struct qdq_spec *spec, int rule, bool *ret_on
 bool qdqi_rule_is_on(const struct planner *p, int rule);
 const char *qdqi_rule_id(const struct planner *p, int rule);
 
-/* The first function adds a rule to those that the layer's decision follows. The others
-   return whether it is among them, and whether there are any. */
+/* Adds a rule to those that the layer's decision follows. */
 void qdqi_rule_cite(struct qdq_layer *layer, int rule);
-bool qdqi_layer_cites(const struct qdq_layer *layer, int rule);
-bool qdqi_layer_cites_any(const struct qdq_layer *layer);
 
 /* Removes the pairs of a layer, which a rule leaves in floating point for that reason. */
 void qdqi_layer_leave(struct qdq_layer *layer, int rule, const char *reason);

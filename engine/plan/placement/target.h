@@ -57,6 +57,7 @@ enum { QDQI_NO_RULE = -1 };
 
 struct qdqi_lint {
     const char *code;
+    /* NULL: the layers that are quantized although the rule's veto means them */
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
     /* the rule of the target that the plan does not follow there; QDQI_NO_RULE for a
        warning of all targets */
@@ -64,8 +65,9 @@ struct qdqi_lint {
     const char *text;
 };
 
-/* The first two members of a lint; its function is lint_CODE. */
+/* The first two members of a lint; its function is lint_CODE, or there is none. */
 #define QDQI_LINT(code) #code, lint_##code
+#define QDQI_VETO_LINT(code) #code, NULL
 
 struct qdqi_hooks {
     /* --- which rules hold --- */
@@ -157,9 +159,6 @@ struct qdqi_hooks {
        clips by the QuantizeLinear behind one. NULL: no operator. */
     bool (*has_kernel)(const char *op);
     bool (*is_clipping)(const char *op);
-    /* Switches off the rule that limits weights so that sums of 16 bits do not overflow.
-       Returns whether it was on. NULL: there is no such rule. */
-    bool (*widen_weights)(struct qdq_spec *spec);
 
     /* --- what is said of the plan --- */
 

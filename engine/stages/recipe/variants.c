@@ -4,7 +4,7 @@
 
 #include "files/data/file.h"
 #include "stages/evaluate/deployed.h"
-#include "plan/placement/target.h"
+#include "plan/targets/shared/saturation.h"
 #include "qdq/targets.h"
 #include "stages/recipe/groups.h"
 #include "stages/remake/remake.h"
@@ -69,9 +69,7 @@ use_entropy(const struct qdqi_job *job, struct qdq_spec *spec)
 static bool
 use_whole_range(const struct qdqi_job *job, struct qdq_spec *spec)
 {
-    const struct qdqi_hooks *hooks = spec->target->hooks;
-    return hooks->widen_weights && hooks->widen_weights(spec) &&
-           qdqi_deployed_runs(job);
+    return qdqi_saturation_switch_off(spec) && qdqi_deployed_runs(job);
 }
 
 static bool

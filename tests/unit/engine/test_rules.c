@@ -3,6 +3,8 @@
    The effect of each rule on a model is in tests/golden/rules_*. */
 #include "config.h"
 
+#include <ctype.h>
+
 #include "builder.h"
 #include "plan/placement/target.h"
 #include "qdq/plan.h"
@@ -59,6 +61,35 @@ START_TEST(lints_have_a_rule)
         }
     }
     ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* The faults of runtimes: what heeds them is a rule of their target, or a warning or reason. */
+static const struct {
+    const char *target, *version, *symptom, *heeded, *test;
+} faults[] = {
+#define FAULT(...) {"onnxruntime", __VA_ARGS__},
+#include "plan/targets/onnxruntime/faults.h"
+#undef FAULT
+#define FAULT(...) {"openvino", __VA_ARGS__},
+#include "plan/targets/openvino/faults.h"
+#undef FAULT
+};
+
+enum { N_FAULTS = sizeof faults / sizeof *faults };
+
+START_TEST(a_fault_is_heeded)
+{
+    const struct qdq_target *target = qdq_target_find(faults[_i].target);
+    const char *heeded = faults[_i].heeded;
+    ck_assert_ptr_nonnull(target);
+    ck_assert_msg(islower(heeded[0]) || qdq_target_find_rule(target, heeded) >= 0, "%s",
+                  heeded);
+    ck_assert(isdigit(faults[_i].version[0]));
+    ck_assert_int_eq(faults[_i].symptom[strlen(faults[_i].symptom) - 1], '.');
+    ck_assert_ptr_nonnull(strstr(faults[_i].test, ".py::test_"));
+    for (int i = 0; i < _i; i++)
+        ck_assert_str_ne(faults[i].symptom, faults[_i].symptom);
 }
 END_TEST
 
@@ -177,6 +208,7 @@ suite(void)
     TCase *tables = tcase_create("tables");
     tcase_add_test(tables, ids_are_unique_and_fixed_rules_are_on);
     tcase_add_test(tables, lints_have_a_rule);
+    tcase_add_loop_test(tables, a_fault_is_heeded, 0, N_FAULTS);
     suite_add_tcase(s, tables);
     TCase *t = tcase_create("warnings");
     tcase_add_checked_fixture(t, set_up, tear_down);

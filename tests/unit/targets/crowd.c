@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The target crowd: it quantizes each Conv, and has 70 rules, more than a word has bits. The
-   last one leaves layers that make an output of the model in floating point. */
+   last one, where it is on, leaves layers that make an output in floating point. */
 #include "config.h"
 #include "plan/targets/targets.h"
 
 #include <string.h>
 
-#define IDLE(RULE, id) RULE(id, OFF, "This rule does nothing.")
-#define EIGHT(RULE, ten)                                                        \
-    IDLE(RULE, ten##1)                                                          \
-    IDLE(RULE, ten##2) IDLE(RULE, ten##3) IDLE(RULE, ten##4) IDLE(RULE, ten##5) \
-        IDLE(RULE, ten##6) IDLE(RULE, ten##7) IDLE(RULE, ten##8)
-#define RULES(RULE)                                                                    \
-    RULE(Z0, FIXED, "A Conv has a pair on its data input.")                            \
-    EIGHT(RULE, Z)                                                                     \
-    IDLE(RULE, Z9) IDLE(RULE, Z10) EIGHT(RULE, Z1) IDLE(RULE, Z19) IDLE(RULE, Z20)     \
-        EIGHT(RULE, Z2) IDLE(RULE, Z29) IDLE(RULE, Z30) EIGHT(RULE, Z3) IDLE(          \
-            RULE, Z39) IDLE(RULE, Z40) EIGHT(RULE, Z4) IDLE(RULE, Z49) IDLE(RULE, Z50) \
-            EIGHT(RULE, Z5) IDLE(RULE, Z59) IDLE(RULE, Z60) EIGHT(RULE, Z6) RULE(      \
-                Z69, ON,                                                               \
-                "A layer that makes an output of the model stays floating point.")
+#define ONE(RULE, id) RULE(id, OFF, "A rule of many.")
+#define FIVE(RULE, a, b, c, d, e) \
+    ONE(RULE, a) ONE(RULE, b) ONE(RULE, c) ONE(RULE, d) ONE(RULE, e)
+#define TEN(RULE, t)                         \
+    FIVE(RULE, t##0, t##1, t##2, t##3, t##4) \
+    FIVE(RULE, t##5, t##6, t##7, t##8, t##9)
+#define TWENTY(RULE, t, u) TEN(RULE, t) TEN(RULE, u)
+#define RULES(RULE) \
+    TEN(RULE, Z0) TWENTY(RULE, Z1, Z2) TWENTY(RULE, Z3, Z4) TWENTY(RULE, Z5, Z6)
 
 QDQI_RULE_ENUM(RULES);
 
@@ -46,7 +41,7 @@ cite(const struct planner *p, struct qdq_layer *layer)
 {
     (void)p;
     if (layer->n_inputs > 0)
-        qdqi_rule_cite(layer, Z0);
+        qdqi_rule_cite(layer, Z00);
 }
 
 static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};

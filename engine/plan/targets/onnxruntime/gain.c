@@ -7,12 +7,11 @@
  * depend on the machine that makes it.
  */
 #include "config.h"
-#include "plan/targets/onnxruntime/gain.h"
 
 #include "graph/layers/operators.h"
 #include "plan/targets/onnxruntime/integer_paths.h"
 #include "plan/targets/onnxruntime/kernels.h"
-#include "plan/targets/onnxruntime/rules.h"
+#include "plan/targets/onnxruntime/onnxruntime.h"
 #include "plan/targets/shared/squares.h"
 
 #include <string.h>

@@ -6,10 +6,8 @@
 #include "files/model/constant.h"
 #include "plan/placement/formats.h"
 #include "plan/targets/onnxruntime/kernels.h"
-#include "plan/targets/onnxruntime/rules.h"
 
-/* Returns whether the layer is a Concat whose pairs would have 16-bit scales. onnxruntime
-   1.31 makes a QLinearConcat of it, and then refuses its own node. */
+/* Returns whether the layer is a Concat whose pairs would have 16-bit scales (faults.h). */
 static bool
 is_half_concat(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -33,6 +31,14 @@ bool
 qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *layer)
 {
     return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer);
+}
+
+bool
+qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec)
+{
+    return spec->weight_storage == QDQ_STORE_DQ &&
+           spec->weight_granularity != QDQ_PER_BLOCK &&
+           qdqi_is_8_bit_integer(spec->weight_format);
 }
 
 /* elements of the smallest table that is worth a node more */

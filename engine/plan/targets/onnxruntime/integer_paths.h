@@ -9,7 +9,7 @@
 /* The most layers that move data or clip which are followed from a tensor. */
 enum { QDQI_MOST_MOVES = 32 };
 
-/* What the target knows of the model while a plan is made. */
+/* The target's findings about a model while a plan is made. */
 struct qdqi_onnxruntime_marks {
     const bool
         *squared; /* by node: whether its output is squared; NULL without rule C15 */

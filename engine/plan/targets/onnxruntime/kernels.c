@@ -68,8 +68,6 @@ qdqi_has_kernel(const char *op)
     return role == QDQI_COMPUTES || role == QDQI_UNIT;
 }
 
-/* QLinearAveragePool does not support the attribute dilations, not even with all of
-   them 1. */
 const char *
 qdqi_kernel_hindrance(const struct qdqi_node *node)
 {

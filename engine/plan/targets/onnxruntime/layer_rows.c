@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of layer support that the target onnxruntime tries before those of the library.
+ * Its integer kernels also accept constants, if these have the format of the
+ * activations; a table may be stored as integers; and the runtime may quantize what
+ * recurrent layers read.
+ */
 #include "config.h"
-#include "plan/targets/onnxruntime/layer_rows.h"
+#include "plan/targets/onnxruntime/onnxruntime.h"
 
 #include "files/model/constant.h"
 #include "graph/layers/rows.h"
@@ -30,9 +36,6 @@ qdqi_is_gathers_rows(const struct qdq_model *model, const struct qdqi_node *node
 /* LSTM-14: W is [num_directions, 4*hidden_size, input_size], R likewise. */
 static QDQI_AXIS(GATES)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
     return rank == 3 ? 1 : -1;
 }
 

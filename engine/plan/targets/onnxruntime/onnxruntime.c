@@ -9,10 +9,7 @@
 
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
-#include "plan/targets/onnxruntime/gain.h"
 #include "plan/targets/onnxruntime/kernels.h"
-#include "plan/targets/onnxruntime/layer_rows.h"
-#include "plan/targets/onnxruntime/rules.h"
 #include "plan/targets/targets.h"
 
 #include <string.h>
@@ -34,14 +31,6 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
         return true;
     }
     return false;
-}
-
-bool
-qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec)
-{
-    return spec->weight_storage == QDQ_STORE_DQ &&
-           spec->weight_granularity != QDQ_PER_BLOCK &&
-           qdqi_is_8_bit_integer(spec->weight_format);
 }
 
 /* Decides rule C18 by the recipe and by the format of weights. */
@@ -161,12 +150,6 @@ is_clipping(const char *op)
     return qdqi_kernel_role(op) == QDQI_CLIPS;
 }
 
-static bool
-widen_weights(struct qdq_spec *spec)
-{
-    return qdqi_saturation_switch_off(spec, C7);
-}
-
 /* --- formats -------------------------------------------------------------- */
 
 static bool
@@ -175,8 +158,8 @@ is_float8(enum qdq_format format)
     return format == QDQ_FORMAT_FLOAT8E4M3FN || format == QDQ_FORMAT_FLOAT8E5M2;
 }
 
-/* Returns why ONNX Runtime 1.31 does not load what the spec asks for with its default
-   optimizations, or NULL. */
+/* Returns why ONNX Runtime does not load what the spec asks for with its default
+   optimizations (faults.h), or NULL. */
 static const char *
 find_unloadable(const struct qdq_spec *spec)
 {
@@ -227,7 +210,6 @@ static const struct qdqi_hooks hooks = {
     .follows = follows,
     .has_kernel = qdqi_has_kernel,
     .is_clipping = is_clipping,
-    .widen_weights = widen_weights,
     .cite = cite,
     .check_formats = check_formats,
 };

@@ -7,11 +7,10 @@
 #include "files/model/constant.h"
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
+#include "plan/placement/lint.h"
 #include "plan/placement/outputs.h"
-#include "plan/targets/onnxruntime/gain.h"
 #include "plan/targets/onnxruntime/integer_paths.h"
 #include "plan/targets/onnxruntime/kernels.h"
-#include "plan/targets/onnxruntime/rules.h"
 
 #include <string.h>
 
@@ -132,25 +131,22 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
 static enum qdq_code
 leave_blocks(struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_layer *first = NULL;
-    size_t n = 0;
+    struct qdqi_layer_count count = {0, NULL};
     for (size_t i = 0; i < p->n_layers; i++) {
         struct qdq_layer *layer = &p->layers[i];
         if (layer->n_inputs == 0 || !qdqi_onnxruntime_has_blocks(p, layer))
             continue;
         layer->quantized_inputs = NULL;
         layer->n_inputs = 0;
-        first = n++ ? first : layer;
+        if (count.n++ == 0)
+            count.first = layer->name;
     }
-    return n == 0
-               ? QDQ_OK
-               : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
-                           first->name,
-                           "%zu layer%s (%.128s%s): ONNX Runtime has no integer "
-                           "kernel for 8-bit weights with a scale for each block, so "
-                           "that only the weight is quantized: choose another "
-                           "granularity",
-                           n, n == 1 ? "" : "s", first->name, n == 1 ? "" : ", ...");
+    return qdqi_warn_count(
+        p, &count, "target_format",
+        "ONNX Runtime has no integer kernel for 8-bit weights with a "
+        "scale for each block, so that only the weight is quantized: "
+        "choose another granularity",
+        err);
 }
 
 /* Returns whether a product with a quantized weight reads the tensor, and no pair stands
@@ -167,11 +163,8 @@ meets_weight(const struct planner *p, const struct qdqi_tensor *t)
     return false;
 }
 
-/*
- * Gives tables one scale where onnxruntime would make one kernel of the DequantizeLinear
- * behind the Gather, that of a weight and their product: it fails when it runs with a scale
- * for each column of the rows. On x86 onnxruntime makes none of int8.
- */
+/* Gives tables one scale where onnxruntime would make one kernel of the rows, a weight and
+   their product (faults.h). On x86 it makes none of int8. */
 static void
 join_scales_of_tables(struct planner *p)
 {

@@ -9,11 +9,12 @@
 #include "config.h"
 #include "ground/base/host.h"
 #include "plan/placement/formats.h"
-#include "plan/targets/openvino/rules.h"
-#include "plan/targets/openvino/vetoes.h"
+#include "plan/placement/lint.h"
+#include "plan/targets/openvino/openvino.h"
 #include "plan/targets/shared/blocks.h"
 #include "plan/targets/targets.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- which rules ----------------------------------------------------------- */
@@ -105,25 +106,26 @@ hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 
 /* --- the plan -------------------------------------------------------------- */
 
+static bool
+cites_blocks(const struct planner *p, const struct qdq_layer *layer)
+{
+    (void)p;
+    return qdq_rule_set_has(&layer->rules, V6);
+}
+
 /* Warns of the layers that rule V6 leaves in floating point. */
 static enum qdq_code
 warn_blocks(struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_layer *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_layers; i++)
-        if (qdqi_layer_cites(&p->layers[i], V6) && n++ == 0)
-            first = &p->layers[i];
-    if (n == 0)
-        return QDQ_OK;
-    enum qdq_code code = qdqi_warn(
-        &p->warnings, p->plan->arena, err, "block_does_not_divide", first->name,
-        "%zu layer%s (%.128s%s): blocks of %lld do not divide the weight, and "
-        "OpenVINO refuses such a layer, so that it stays in floating point; "
-        "choose a block that divides the weight's axis",
-        n, n == 1 ? "" : "s", first->name, n == 1 ? "" : ", ...",
-        (long long)p->spec->weight_block);
-    if (!code)
+    const struct qdqi_layer_count count = qdqi_count_layers(p, cites_blocks);
+    char text[256];
+    snprintf(text, sizeof text,
+             "blocks of %lld do not divide the weight, and OpenVINO refuses such a "
+             "layer, so that it stays in floating point; choose a block that divides "
+             "the weight's axis",
+             (long long)p->spec->weight_block);
+    enum qdq_code code = qdqi_warn_count(p, &count, "block_does_not_divide", text, err);
+    if (!code && count.n > 0)
         p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, V6);
     return code;
 }
@@ -139,8 +141,7 @@ static void
 cite(const struct planner *p, struct qdq_layer *layer)
 {
     if (!qdqi_layer_is_quantized(layer)) {
-        if (layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT &&
-            !qdqi_layer_cites_any(layer))
+        if (layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT)
             qdqi_rule_cite(layer, V3);
         return;
     }
@@ -148,12 +149,6 @@ cite(const struct planner *p, struct qdq_layer *layer)
         qdqi_rule_cite(layer, V1);
     if (layer->weight_axis >= 0 && p->spec->weight_granularity == QDQ_PER_CHANNEL)
         qdqi_rule_cite(layer, V2);
-}
-
-static bool
-widen_weights(struct qdq_spec *spec)
-{
-    return qdqi_saturation_switch_off(spec, C7);
 }
 
 /* --- formats ---------------------------------------------------------------- */
@@ -198,7 +193,9 @@ has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
 {
     const int64_t *dims;
     size_t rank;
-    return strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
+    return qdqi_multiplies_bytes(p->spec) &&
+           p->spec->weight_granularity != QDQ_PER_BLOCK &&
+           strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
            layer->weight_axis >= 0 && layer->n_inputs > 0 &&
            qdqi_tensor_dims(qdqi_node_of(p, layer)->inputs[1], &dims, &rank) &&
            rank > 2;
@@ -207,25 +204,16 @@ has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
 static enum qdq_code
 warn_batched(struct planner *p, struct qdq_error *err)
 {
-    const bool fails =
-        qdqi_multiplies_bytes(p->spec) && p->spec->weight_granularity != QDQ_PER_BLOCK;
-    const char *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; fails && i < p->n_layers; i++) {
-        if (!has_batched_scales(p, &p->layers[i]))
-            continue;
-        first = first ? first : p->layers[i].name;
-        n++;
-    }
-    if (n == 0)
+    const struct qdqi_layer_count count = qdqi_count_layers(p, has_batched_scales);
+    if (count.n == 0)
         return QDQ_OK;
     return qdqi_warn(
-        &p->warnings, p->plan->arena, err, "target_format", first,
+        &p->warnings, p->plan->arena, err, "target_format", count.first,
         "%zu MatMul, this one first, have a scale for each column of weights "
         "of three or more axes: OpenVINO runs that, and ONNX Runtime fails "
         "in its first run; weights.granularity \"tensor\" makes a model "
         "that both run",
-        n);
+        count.n);
 }
 
 static enum qdq_code
@@ -253,7 +241,6 @@ static const struct qdqi_hooks hooks = {
     .vetoes = qdqi_openvino_vetoes,
     .hindrance = hindrance,
     .complete = complete,
-    .widen_weights = widen_weights,
     .cite = cite,
     .check_formats = check_formats,
     .lints = qdqi_openvino_lints,

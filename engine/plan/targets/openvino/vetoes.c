@@ -2,11 +2,9 @@
 /* The layers that stay in floating point by the rules of the target openvino, and the
    warnings about pairs that entries ask for nevertheless. */
 #include "config.h"
-#include "plan/targets/openvino/vetoes.h"
 
 #include "graph/layers/operators.h"
-#include "plan/targets/openvino/rules.h"
-#include "plan/targets/openvino/wrong_numbers.h"
+#include "plan/targets/openvino/openvino.h"
 #include "plan/targets/shared/squares.h"
 
 /* the most layers between an input of the model and a Conv */
@@ -25,11 +23,11 @@ enum { LEAST_INPUT_PRODUCTS = 24, LEAST_CHANNELS_READ = 16, LEAST_CHANNELS_MADE 
 
 /* --- marks ----------------------------------------------------------------- */
 
-/* What the target knows of the model, by node. */
+/* The target's findings about a model, by node. */
 struct marks {
     const bool *squared; /* its output is squared; NULL without rule V7 */
     /* its output is the largest of several numbers; a pool and a function that falls made it
-       (plan/targets/openvino/wrong_numbers.h) */
+       (wrong_numbers.c) */
     const bool *extreme, *turned;
 };
 

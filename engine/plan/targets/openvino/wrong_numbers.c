@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/targets/openvino/wrong_numbers.h"
+#include "plan/targets/openvino/openvino.h"
 
 #include "graph/layers/operators.h"
 #include "files/model/constant.h"

@@ -96,9 +96,10 @@ qdqi_saturation_check(const struct planner *p, int rule, struct qdq_error *err)
 }
 
 bool
-qdqi_saturation_switch_off(struct qdq_spec *spec, int rule)
+qdqi_saturation_switch_off(struct qdq_spec *spec)
 {
-    if (!qdq_spec_has_rule(spec, (size_t)rule))
+    const int rule = qdq_target_find_rule(spec->target, "C7");
+    if (rule < 0 || !qdq_spec_has_rule(spec, (size_t)rule))
         return false;
     qdq_spec_switch_rule(spec, (size_t)rule, false);
     return true;

@@ -28,7 +28,7 @@ void qdqi_saturation_plan(struct planner *p, int rule);
 enum qdq_code qdqi_saturation_check(const struct planner *p, int rule,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Switches the rule off, and returns whether it was on. */
-bool qdqi_saturation_switch_off(struct qdq_spec *spec, int rule);
+/* Switches the rule off. Returns whether the spec's target has it, and it was on. */
+bool qdqi_saturation_switch_off(struct qdq_spec *spec);
 
 #endif

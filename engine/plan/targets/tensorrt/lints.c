@@ -5,7 +5,7 @@
  * docs/lint.md explains the warnings.
  */
 #include "config.h"
-#include "plan/targets/tensorrt/rules.h"
+#include "plan/targets/tensorrt/tensorrt.h"
 
 #include "graph/layers/operators.h"
 #include "plan/targets/tensorrt/patterns.h"
@@ -137,31 +137,6 @@ MEANT(int8_into_float)
            !is_meant(p, layer, T20) && !is_meant(p, layer, T24);
 }
 
-MEANT(norm_or_gelu)
-{
-    return is_meant(p, layer, T18);
-}
-
-MEANT(output_layer)
-{
-    return is_meant(p, layer, T20);
-}
-
-MEANT(small_channels)
-{
-    return is_meant(p, layer, T22);
-}
-
-MEANT(small_matmul)
-{
-    return is_meant(p, layer, T23);
-}
-
-MEANT(attention)
-{
-    return is_meant(p, layer, T24);
-}
-
 /* --- patterns across layers ----------------------------------------------- */
 
 /* Returns whether a node is the swish of a convolution that is quantized. */
@@ -215,23 +190,23 @@ const struct qdqi_lint qdqi_tensorrt_lints[] = {
     {QDQI_LINT(pair_behind_pad), T16,
      "the pair stands between a Pad and the convolution that it feeds, so the Pad "
      "stays a kernel of its own"},
-    {QDQI_LINT(norm_or_gelu), T18,
+    {QDQI_VETO_LINT(norm_or_gelu), T18,
      "this is part of a LayerNormalization or Gelu, whose kernel a pair breaks; "
      "\"rules\": {\"T18\": true} leaves such nodes in floating point"},
     {QDQI_LINT(int8_into_float), T19,
      "the inputs are int8 and nothing behind it reads int8, so the time that reading "
      "saves is spent on converting; \"rules\": {\"T19\": true} leaves it in "
      "floating point"},
-    {QDQI_LINT(output_layer), T20,
+    {QDQI_VETO_LINT(output_layer), T20,
      "it makes an output of the model, which is float, from int8 inputs; "
      "\"rules\": {\"T20\": true} leaves it in floating point"},
-    {QDQI_LINT(small_channels), T22,
+    {QDQI_VETO_LINT(small_channels), T22,
      "a Conv of so few channels is seldom faster in int8; \"rules\": {\"T22\": "
      "true} leaves it in floating point"},
-    {QDQI_LINT(small_matmul), T23,
+    {QDQI_VETO_LINT(small_matmul), T23,
      "a weight with fewer than 16 rows or columns is seldom faster in int8; "
      "\"rules\": {\"T23\": true} leaves it in floating point"},
-    {QDQI_LINT(attention), T24,
+    {QDQI_VETO_LINT(attention), T24,
      "this part of an attention is slower with pairs; \"rules\": {\"T24\": true} "
      "leaves it in floating point"},
     {QDQI_LINT(half_quantized), T26,

@@ -366,22 +366,22 @@ mark_outputs(struct qdqi_patterns *patterns)
 }
 
 enum qdq_code
-qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
-                  struct qdqi_patterns **ret, struct qdq_error *err)
+qdqi_patterns_begin(struct planner *p, struct qdq_error *err)
 {
-    size_t n = graph->model->graph.n_nodes;
+    size_t n = p->model->graph.n_nodes;
+    struct qdqi_arena *arena = p->plan->arena;
     struct qdqi_patterns *patterns = qdqi_arena_alloc(arena, sizeof *patterns);
     if (!patterns)
         return qdqi_no_memory(err);
     *patterns = (struct qdqi_patterns){
-        .graph = graph,
+        .graph = p->graph,
         .attention = qdqi_arena_array(arena, n, sizeof *patterns->attention),
         .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
         .feeds_int8 = qdqi_arena_array(arena, n, sizeof *patterns->feeds_int8),
     };
+    p->marks = patterns;
     if (!patterns->attention || !patterns->makes_output || !patterns->feeds_int8)
         return qdqi_no_memory(err);
     mark_outputs(patterns);
-    *ret = patterns;
     return mark_attentions(patterns, arena, err);
 }

@@ -26,10 +26,9 @@ struct qdqi_patterns {
     bool *feeds_int8;
 };
 
-/* Borrows the graph. NO_MEMORY. */
-enum qdq_code qdqi_patterns_new(const struct qdqi_layers *graph,
-                                struct qdqi_arena *arena, struct qdqi_patterns **ret,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* Finds the patterns of the plan's model. NO_MEMORY. */
+enum qdq_code qdqi_patterns_begin(struct planner *p,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * qdqi_is_conv() returns whether the node is a Conv or a ConvTranspose.

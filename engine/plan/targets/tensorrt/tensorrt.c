@@ -5,13 +5,12 @@
  * quantized by default.
  */
 #include "config.h"
-#include "plan/targets/tensorrt/rules.h"
+#include "plan/targets/tensorrt/tensorrt.h"
 
 #include "graph/layers/operators.h"
 #include "plan/targets/shared/blocks.h"
 #include "plan/targets/targets.h"
 #include "plan/targets/tensorrt/patterns.h"
-#include "plan/targets/tensorrt/residual.h"
 
 #include <string.h>
 
@@ -142,18 +141,6 @@ static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(T24), attention, false},      {0},
 };
 
-/* --- marks ---------------------------------------------------------------- */
-
-static enum qdq_code
-begin(struct planner *p, struct qdq_error *err)
-{
-    struct qdqi_patterns *patterns;
-    enum qdq_code code = qdqi_patterns_new(p->graph, p->plan->arena, &patterns, err);
-    if (!code)
-        p->marks = patterns;
-    return code;
-}
-
 /* --- weights -------------------------------------------------------------- */
 
 static bool
@@ -252,9 +239,9 @@ static void
 cite(const struct planner *p, struct qdq_layer *layer)
 {
     if (!qdqi_layer_is_quantized(layer)) {
-        const bool is_off = layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT &&
-                            !qdqi_layer_cites_any(layer);
-        const int rule = is_off ? rule_of_default(p, layer) : QDQI_NO_RULE;
+        const int rule = layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT
+                             ? rule_of_default(p, layer)
+                             : QDQI_NO_RULE;
         if (rule != QDQI_NO_RULE)
             qdqi_rule_cite(layer, rule);
         return;
@@ -323,7 +310,7 @@ static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
     .fuses_biases = true,
-    .begin = begin,
+    .begin = qdqi_patterns_begin,
     .settle_node = qdqi_mark_int8_reader,
     .run_cases = run_cases,
     .vetoes = vetoes,

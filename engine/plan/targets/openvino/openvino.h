@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The placement rules of the target openvino, as rows RULE(ID, STATE, "what it says");
-   plan/placement/target.h explains them. */
-#ifndef QDQI_PLAN_TARGETS_OPENVINO_RULES_H
-#define QDQI_PLAN_TARGETS_OPENVINO_RULES_H
+/* The placement rules of the target openvino, and its hooks that stand in files of their own;
+   plan/placement/target.h explains both. */
+#ifndef QDQI_PLAN_TARGETS_OPENVINO_OPENVINO_H
+#define QDQI_PLAN_TARGETS_OPENVINO_OPENVINO_H
 
 #include "plan/placement/target.h"
 #include "plan/targets/shared/saturation.h"
@@ -54,5 +54,28 @@
     QDQI_SATURATION_RULE(RULE)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
+
+/* Makes the marks that the vetoes and the warnings use. NO_MEMORY. */
+enum qdq_code qdqi_openvino_begin(struct planner *p, struct qdq_error *err);
+
+extern const struct qdqi_veto qdqi_openvino_vetoes[];
+extern const struct qdqi_lint qdqi_openvino_lints[];
+
+/* --- layers behind which OpenVINO computes wrong numbers of a pair (faults.h) --- */
+
+/*
+ * Marks a ReduceMax, a ReduceMin and a GlobalMaxPool, and the nodes behind them that may be in
+ * the same kernel: those that change the shape alone, activation functions, and arithmetic
+ * with a constant or with another marked tensor; a Concat, where it joins one of them. Returns
+ * an array by node, in the arena; NULL when out of memory.
+ */
+bool *qdqi_mark_extremes(const struct qdqi_graph *graph, struct qdqi_arena *arena);
+
+/*
+ * Marks the nodes on whose way from the last layer that computes a sum stand a pool of windows
+ * and, behind it, a function that falls: a factor below zero, a constant minus the data, a
+ * negation, an absolute value. Returns an array by node, in the arena; NULL when out of memory.
+ */
+bool *qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena);
 
 #endif
