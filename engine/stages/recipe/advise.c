@@ -96,11 +96,11 @@ choose_goal(const struct qdq_report *r, double now_db, struct qdqi_candidates *c
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct qdq_gate_report *g = &r->gates[i];
         double db = NAN;
-        if (strcmp(g->figure, "sqnr_db") == 0)
+        if (g->kind == QDQ_FIGURE_SQNR_DB)
             db = g->bound;
-        else if (strcmp(g->figure, "top1_agreement") == 0)
+        else if (g->kind == QDQ_FIGURE_TOP1_AGREEMENT)
             c->min_top1 = fmax(c->min_top1, g->bound);
-        else if (g->output && !g->met && strcmp(g->figure, "cosine") == 0)
+        else if (g->output && !g->met && g->kind == QDQ_FIGURE_COSINE)
             db = now_db + 10 * log10((1 - g->value) / (1 - g->bound));
         else if (g->output && !g->met)
             db = now_db + 20 * log10(g->value / g->bound);

@@ -62,19 +62,13 @@ struct shape {
     double outputs, inputs, macs, taps, groups, positions;
 };
 
-static const struct qdqi_node *
-maker_of(const struct planner *p, const struct qdqi_tensor *t)
-{
-    return t && t->producer >= 0 ? &p->model->graph.nodes[t->producer] : NULL;
-}
-
 /* Returns whether each sample has one position, behind a pool over all of them. */
 static bool
 is_pooled(const struct planner *p, const struct qdqi_tensor *t)
 {
     static const char *const pools[] = {"GlobalAveragePool", "GlobalMaxPool",
                                         "ReduceMean", NULL};
-    const struct qdqi_node *node = maker_of(p, t);
+    const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
     for (int i = 0; node && i < QDQI_MOST_MOVES; i++) {
         if (qdqi_node_is_one_of(node->proto, pools))
             return true;
@@ -82,7 +76,7 @@ is_pooled(const struct planner *p, const struct qdqi_tensor *t)
         bool bias = qdqi_node_is(node->proto, "Add") && qdqi_input_is_constant(node, 1);
         if (!conv && !bias && !qdqi_passes_integers(node->proto->op_type))
             return false;
-        node = maker_of(p, node->inputs[0]);
+        node = qdqi_maker_of(&p->model->graph, node->inputs[0]);
     }
     return false;
 }

@@ -2,14 +2,9 @@
 #include "config.h"
 #include "plan/targets/onnxruntime/integer_paths.h"
 
+#include "graph/layers/operators.h"
 #include "plan/placement/rules.h"
 #include "plan/targets/onnxruntime/kernels.h"
-
-static const struct qdqi_node *
-maker_of(const struct planner *p, const struct qdqi_tensor *t)
-{
-    return t && t->producer >= 0 ? &p->model->graph.nodes[t->producer] : NULL;
-}
 
 bool
 qdqi_passes_integers(const char *op)
@@ -22,7 +17,7 @@ bool
 qdqi_comes_from_integers(const struct planner *p, const struct qdqi_tensor *t)
 {
     for (int i = 0; i < QDQI_MOST_MOVES; i++) {
-        const struct qdqi_node *node = maker_of(p, t);
+        const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
         if (!node)
             return false;
         if (qdqi_has_kernel(node->proto->op_type)) {
@@ -107,7 +102,7 @@ qdqi_integer_reader_leave(const struct planner *p, const struct qdqi_tensor *t)
     for (int n_moves = 0; t && n_moves < QDQI_MOST_MOVES; n_moves++) {
         struct qdqi_integer_readers *kept =
             qdqi_map_get(qdqi_marks_of(p)->readers, t->name);
-        const struct qdqi_node *node = maker_of(p, t);
+        const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
         if (kept) {
             kept->integer--;
             kept->other++;

@@ -110,9 +110,9 @@ is_given(const struct planner *p, const struct qdqi_tensor *t)
                                       "Mul", "Pad",       "Reshape",   "Squeeze",
                                       "Sub", "Transpose", "Unsqueeze", NULL};
     for (int i = 0; t && i < MOST_INPUT_STEPS; i++) {
-        if (t->producer < 0)
+        const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
+        if (!node)
             return t->is_input && t->scope == 0 && !t->is_fixed;
-        const struct qdqi_node *node = &p->model->graph.nodes[t->producer];
         if (!qdqi_node_is_one_of(node->proto, ops) || node->proto->n_input == 0)
             return false;
         t = node->inputs[0];

@@ -15,14 +15,6 @@ qdqi_is_conv(const struct qdqi_node *node)
     return node && qdqi_node_is_one_of(node->proto, ops);
 }
 
-static const struct qdqi_node *
-maker_of(const struct qdqi_layers *graph, const struct qdqi_tensor *tensor)
-{
-    return tensor && tensor->producer >= 0
-               ? &graph->model->graph.nodes[tensor->producer]
-               : NULL;
-}
-
 static const struct qdqi_class *
 class_of(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
@@ -67,7 +59,8 @@ static bool
 is_hard_swish(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
     for (int i = 0; node->proto->n_input == 2 && i < 2; i++) {
-        const struct qdqi_node *gate = maker_of(graph, node->inputs[i]);
+        const struct qdqi_node *gate =
+            qdqi_maker_of(&graph->model->graph, node->inputs[i]);
         if (gate && qdqi_node_is(gate->proto, "HardSigmoid") &&
             gate->proto->n_input > 0 && gate->inputs[0] &&
             gate->inputs[0] == node->inputs[1 - i])
@@ -112,7 +105,8 @@ made_by(const struct qdqi_layers *graph, const struct qdqi_node *node, int i,
 {
     if ((size_t)i >= node->proto->n_input)
         return NULL;
-    const struct qdqi_node *maker = maker_of(graph, node->inputs[i]);
+    const struct qdqi_node *maker =
+        qdqi_maker_of(&graph->model->graph, node->inputs[i]);
     return maker && qdqi_node_is(maker->proto, op) && maker->proto->n_input >= n ? maker
                                                                                  : NULL;
 }
@@ -135,7 +129,7 @@ comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, in
 {
     static const char *const between[] = {"Add", "Mul", "Div", NULL};
     for (int steps = 0; steps <= MOST_CONSTANT_STEPS && i >= 0; steps++) {
-        node = maker_of(graph, node->inputs[i]);
+        node = qdqi_maker_of(&graph->model->graph, node->inputs[i]);
         if (!node)
             return false;
         if (qdqi_node_is(node->proto, "Erf"))
@@ -152,9 +146,11 @@ is_inverse_root(const struct qdqi_layers *graph, const struct qdqi_node *node, i
 {
     for (int steps = 0; steps <= MOST_CONSTANT_STEPS && i >= 0; steps++) {
         if (made_by(graph, node, i, "Reciprocal", 1))
-            return made_by(graph, maker_of(graph, node->inputs[i]), 0, "Sqrt", 1);
+            return made_by(graph, qdqi_maker_of(&graph->model->graph, node->inputs[i]),
+                           0, "Sqrt", 1);
         if (made_by(graph, node, i, "Div", 2))
-            return made_by(graph, maker_of(graph, node->inputs[i]), 1, "Sqrt", 1);
+            return made_by(graph, qdqi_maker_of(&graph->model->graph, node->inputs[i]),
+                           1, "Sqrt", 1);
         node = made_by(graph, node, i, "Mul", 2);
         if (!node)
             return false;
@@ -283,7 +279,7 @@ find_scores(struct search *s, const struct qdqi_tensor *tensor, int deep)
                                           "Cast",      "Identity", "Reshape", "Dropout",
                                           "Transpose", NULL};
     const struct qdqi_layers *graph = s->patterns->graph;
-    const struct qdqi_node *node = maker_of(graph, tensor);
+    const struct qdqi_node *node = qdqi_maker_of(&graph->model->graph, tensor);
     bool found = false;
     if (!node || deep == 0)
         return false;
