@@ -119,15 +119,16 @@ format_weight(const struct qdq_layer *layer, char ret[MAX_COLUMN])
 }
 
 /* The reasons of layers that no default, case or entry selects. */
-static const char *const unselected_reasons[] = {"off by default", "not selected"};
+static const enum qdq_reason_kind unselected_reasons[] = {QDQ_REASON_OFF_BY_DEFAULT,
+                                                          QDQ_REASON_NOT_SELECTED};
 enum { N_REASONS = sizeof unselected_reasons / sizeof *unselected_reasons };
 
 /* Returns whether nothing of the layer is quantized, for this reason. */
 static bool
-is_unselected(const struct qdq_layer *layer, const char *reason)
+is_unselected(const struct qdq_layer *layer, enum qdq_reason_kind kind)
 {
     return layer->n_inputs == 0 && layer->weight_input < 0 &&
-           strcmp(layer->reason, reason) == 0;
+           layer->reason_kind == kind;
 }
 
 static bool
@@ -139,19 +140,21 @@ is_shown(const struct qdq_layer *layer, bool all)
     return true;
 }
 
-/* Prints the layers that have the reason, counted by class: "off by default: 33 Relu, 3 Add" */
+/* Prints the layers that have a reason of that kind, counted by class: "off by default: 33 Relu, 3 Add" */
 static void
-put_unselected(const struct qdq_plan_view *plan, const char *reason)
+put_unselected(const struct qdq_plan_view *plan, enum qdq_reason_kind kind)
 {
     struct {
         const char *cls;
         size_t count;
     } counts[64] = {0}; /* more classes than the library has */
     enum { N = sizeof counts / sizeof *counts };
+    const char *reason = "";
     size_t n = 0;
     for (size_t i = 0; i < plan->n_layers; i++) {
-        if (!is_unselected(&plan->layers[i], reason))
+        if (!is_unselected(&plan->layers[i], kind))
             continue;
+        reason = plan->layers[i].reason;
         size_t at = 0;
         while (at < n && strcmp(counts[at].cls, plan->layers[i].cls) != 0)
             at++;

@@ -129,11 +129,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/report/report.c engine/stages/report/report.h \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
-	engine/graph/layers/fused.c engine/graph/layers/fused.h \
-	engine/graph/layers/kernels.c engine/graph/layers/kernels.h \
 	engine/graph/layers/layers.c engine/graph/layers/layers.h \
-	engine/graph/layers/patterns.c engine/graph/layers/patterns.h \
-	engine/graph/layers/spectra.c engine/graph/layers/spectra.h \
+	engine/graph/layers/operators.c engine/graph/layers/operators.h \
+	engine/graph/layers/rows.h \
 	engine/files/model/constant.c engine/files/model/constant.h \
 	engine/files/model/external.c engine/files/model/external.h \
 	engine/files/model/file_sink.c engine/files/model/file_sink.h \
@@ -171,15 +169,32 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
 	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
 	engine/plan/placement/plan.c engine/plan/placement/plan.h \
-	engine/plan/placement/residual.c engine/plan/placement/residual.h \
 	engine/plan/placement/rules.c engine/plan/placement/rules.h \
-	engine/plan/placement/saturation.c engine/plan/placement/saturation.h \
 	engine/plan/placement/select.c engine/plan/placement/select.h \
 	engine/plan/placement/spec.c \
 	engine/plan/placement/target.h \
 	engine/plan/targets/targets.c \
-	engine/plan/targets/onnxruntime_gain.c engine/plan/targets/onnxruntime_gain.h \
-	engine/plan/targets/tensorrt.h engine/plan/targets/tensorrt_lint.c \
+	engine/plan/targets/targets.h \
+	engine/plan/targets/onnxruntime/faults.h \
+	engine/plan/targets/onnxruntime/gain.c \
+	engine/plan/targets/onnxruntime/hindrances.c \
+	engine/plan/targets/onnxruntime/integer_paths.c engine/plan/targets/onnxruntime/integer_paths.h \
+	engine/plan/targets/onnxruntime/kernels.c engine/plan/targets/onnxruntime/kernels.h \
+	engine/plan/targets/onnxruntime/layer_rows.c \
+	engine/plan/targets/onnxruntime/onnxruntime.h \
+	engine/plan/targets/onnxruntime/outputs.c \
+	engine/plan/targets/openvino/faults.h \
+	engine/plan/targets/openvino/openvino.h \
+	engine/plan/targets/openvino/vetoes.c \
+	engine/plan/targets/openvino/wrong_numbers.c \
+	engine/plan/targets/shared/blocks.c engine/plan/targets/shared/blocks.h \
+	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
+	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
+	engine/plan/targets/tensorrt/int8_readers.c \
+	engine/plan/targets/tensorrt/lints.c \
+	engine/plan/targets/tensorrt/patterns.c engine/plan/targets/tensorrt/patterns.h \
+	engine/plan/targets/tensorrt/residual.c \
+	engine/plan/targets/tensorrt/tensorrt.h \
 	engine/transform/prepare/adapt.c engine/transform/prepare/adapt.h \
 	engine/transform/prepare/adapters.c \
 	engine/transform/prepare/fold.c \
@@ -244,9 +259,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/scale/scale.c engine/stages/scale/scale.h \
 	engine/ground/tbl/dtypes.h \
 	engine/ground/tbl/float16_ops.h \
-	engine/ground/tbl/kernels.h \
 	engine/ground/tbl/layers.h \
-	engine/ground/tbl/operands.h \
 	engine/ground/tbl/opsets.h \
 	engine/ground/tbl/types.h \
 	engine/stages/smooth/magnitudes.c engine/stages/smooth/magnitudes.h \
@@ -274,11 +287,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 
 # The targets, in the order of GET /v1/targets; the first is that of a spec without one.
-# Each becomes a row TARGET(name), by the name of its file; docs/extend/adding-a-target.md.
+# Each becomes a row TARGET(name), by the name of its file, which is that of its folder;
+# docs/extend/adding-a-target.md.
 TARGETS = \
-	engine/plan/targets/tensorrt.c \
-	engine/plan/targets/onnxruntime.c \
-	engine/plan/targets/openvino.c
+	engine/plan/targets/tensorrt/tensorrt.c \
+	engine/plan/targets/onnxruntime/onnxruntime.c \
+	engine/plan/targets/openvino/openvino.c
 engine_libqdqi_la_SOURCES += $(TARGETS)
 BUILT_SOURCES += engine/targets.inc
 CLEANFILES += engine/targets.inc

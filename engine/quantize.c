@@ -527,7 +527,7 @@ conclude(struct walk *w, struct qdq_error *err)
         code = qdqi_gates_judge(&a->spec->accept, &a->model->info, w->result.not_float,
                                 report, w->result.arena, err);
     if (!code)
-        report->verdict = qdqi_verdict(report);
+        report->verdict = qdqi_verdict_name(qdqi_verdict(report));
     return code;
 }
 

@@ -62,7 +62,7 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 # it. Files beside the folders are on top; include/, which all may use, is at the bottom. The
 # engine's folders lie in wings, which have the same order.
 engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/range files/data files/model'
-engine_order="$engine_order graph/edit graph/layers graph/weights plan/gates plan/cases plan"
+engine_order="$engine_order graph/edit graph/layers graph/weights plan/gates plan/cases plan/placement plan/targets"
 engine_order="$engine_order transform/prepare transform/equalize transform/rewrite run/operators run/session"
 engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process runtimes"
 engine_order="$engine_order stages/attempt stages/report stages/smooth stages/calibrate stages/scale"

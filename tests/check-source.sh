@@ -111,16 +111,16 @@ if [ -n "$guard_faults" ]; then
     echo "$guard_faults"
     failed=1
 fi
-# Only a target's own files in plan/targets/ may compare with its name; all other code uses
+# Only a target's own folder in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it, and a runtime of engine/runtimes/ may have the same name.
-code_folders='late engine api remote threads judges daemon cli'
-targets=$(sed -n '/^TARGETS = /,/[^\\]$/s,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
+code_folders='ondemand engine api remote threads judges daemon cli'
+targets=$(sed -n '/^TARGETS = /,/[^\\]$/s,^\t*engine/plan/targets/\([a-z0-9_]*\)/\1\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
     # shellcheck disable=SC2086 # a list of words
     if grep -rnE --include='*.[ch]' --include='*.cu' --include='*.lua' --include='*.js' \
         "[\"'\`]$target[\"'\`]|qdqi_target_$target\b|QDQ_TARGET_" $code_folders |
-        grep -vE '^engine/plan/targets/|^engine/runtimes/|encode_backend\('; then
+        grep -vE "^engine/plan/targets/$target/"'|^engine/runtimes/|encode_backend\('; then
         echo "$target: a target is named outside of its own files"
         failed=1
     fi

@@ -42,6 +42,22 @@ read_index(struct api_document *document, const json_t *json, void *items, size_
     return true;
 }
 
+/* Returns what a reason says, of the kinds that callers decide by. */
+static enum qdq_reason_kind
+reason_kind_of(const char *reason)
+{
+    static const struct {
+        const char *reason;
+        enum qdq_reason_kind kind;
+    } rows[] = {{"default", QDQ_REASON_DEFAULT},
+                {"off by default", QDQ_REASON_OFF_BY_DEFAULT},
+                {"not selected", QDQ_REASON_NOT_SELECTED}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(reason, rows[i].reason) == 0)
+            return rows[i].kind;
+    return QDQ_REASON_OTHER;
+}
+
 static bool
 read_layer(struct api_document *document, const json_t *json, void *items, size_t i)
 {
@@ -56,6 +72,7 @@ read_layer(struct api_document *document, const json_t *json, void *items, size_
         .weight_input = weight ? 0 : -1, /* the document does not say which input */
         .weight_axis = json_is_integer(axis) ? (int)json_integer_value(axis) : -1,
     };
+    layer->reason_kind = reason_kind_of(layer->reason);
     layer->quantized_inputs =
         read_list(document, json_object_get(json, "quantized_inputs"), sizeof(int),
                   read_index, &layer->n_inputs);

@@ -16,22 +16,24 @@ enum { SCHEMA = 1 };
 
 /* --- plan ----------------------------------------------------------------- */
 
-/* Encodes the ids of a set of rules. */
+/* Encodes the ids of a set of a target's rules. */
 static json_t *
-encode_rules(uint64_t set)
+encode_rules(const struct qdq_target *target, const struct qdq_rule_set *set)
 {
     json_t *ids = json_array();
     bool ok = ids;
-    for (size_t i = 0; ok && qdq_rule(i); i++)
-        if (set >> i & 1)
-            ok = json_array_append_new(ids, json_string(qdq_rule(i)->id)) == 0;
+    for (size_t i = 0; ok && i < target->n_rules; i++)
+        if (qdq_rule_set_has(set, i))
+            ok = json_array_append_new(ids, json_string(target->rules[i].id)) == 0;
     return api_json_if(ok, ids);
 }
 
+/* Encodes layer i of a plan. */
 static json_t *
-encode_layer(const void *items, size_t i)
+encode_layer(const void *of_plan, size_t i)
 {
-    const struct qdq_layer *layer = (const struct qdq_layer *)items + i;
+    const struct qdq_plan_view *plan = of_plan;
+    const struct qdq_layer *layer = &plan->layers[i];
     bool weight = layer->weight_input >= 0;
     return api_pack("name:t op:t class:t quantized_inputs:a quantized_outputs:a "
                     "weight_quantized:b weight_axis:x reason:t rules:j",
@@ -39,7 +41,7 @@ encode_layer(const void *items, size_t i)
                     layer->n_inputs, api_json_int_item, layer->quantized_outputs,
                     layer->n_outputs, api_json_int_item, weight,
                     weight ? layer->weight_axis : -1, layer->reason,
-                    encode_rules(layer->rules));
+                    encode_rules(plan->target, &layer->rules));
 }
 
 static json_t *
@@ -68,7 +70,7 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
         encode_summary(plan, plan->n_tensors + plan->n_weights,
                        model->size + model->external_size, json_null(), NULL);
     return api_json_dump(api_pack("summary:j layers:a warnings:a", summary,
-                                  plan->layers, plan->n_layers, encode_layer,
+                                  plan, plan->n_layers, encode_layer,
                                   plan->warnings, plan->n_warnings, encode_warning),
                          0);
 }
@@ -543,7 +545,7 @@ encode_body(const struct qdq_report *report)
         SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
         spec ? json_loads(spec, 0, NULL) : NULL, report->device,
         encode_host(&report->host), report->rules, report->n_rules, encode_rule,
-        encode_report_summary(report), report->external_bytes, report->plan->layers,
+        encode_report_summary(report), report->external_bytes, report->plan,
         report->plan->n_layers, encode_layer, report->edges, report->n_edges,
         encode_edge, report->tensors, report->n_tensors, encode_tensor, report->weights,
         report->n_weights, encode_weight, encode_float(report->floats),

@@ -47,8 +47,6 @@ api_settle_host(struct decoder *d)
         leaves_rule(json_object_get(root, "rules")))
         return;
     spec->host = QDQ_HOST_UNSTATED;
-    spec->unstated_rules = spec->auto_rules;
-    spec->auto_rules = 0;
     if (!json_object_get(root, "recipe"))
         spec->recipe = QDQ_RECIPE_UNSTATED;
 }

@@ -35,10 +35,11 @@ bool api_decode_source(struct decoder *d, const struct member *m, json_t *value)
 /* Checks that bounds of random samples are given only where there are such samples. */
 bool api_check_random(struct decoder *d);
 bool api_decode_layers(struct decoder *d, const struct member *m, json_t *value);
-/* Placement rules. The check is that all named ones belong to the target. */
+/* Placement rules. They are switched when the target is known, to which all named ones must
+   belong. */
 bool api_decode_rules(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_rules(const void *spec, const struct member *m);
-bool api_check_rules(struct decoder *d);
+bool api_settle_rules(struct decoder *d);
 
 /* Checks that the target has the recipe that is asked for, and that no search is asked for,
    too. */

@@ -30,17 +30,6 @@ find_rule(const char *id)
     return -1;
 }
 
-/* Returns the rows of that id, as a set. */
-static uint64_t
-rules_of_id(const char *id)
-{
-    uint64_t set = 0;
-    for (size_t i = 0; qdq_rule(i); i++)
-        if (strcmp(qdq_rule(i)->id, id) == 0)
-            set |= (uint64_t)1 << i;
-    return set;
-}
-
 struct place {
     char pointer[256];
 };
@@ -84,10 +73,10 @@ refuse_value(struct decoder *d, const char *pointer, int i, const json_t *value)
                       rule->id, known, api_json_type_name(value));
 }
 
-/* Decodes one rule. api_check_rules() checks later that it belongs to the target. */
+/* Checks one rule by itself: the spec's target may not be known yet. */
 static bool
-decode_rule(struct decoder *d, const struct member *m, const char *id,
-            const json_t *value)
+check_rule(struct decoder *d, const struct member *m, const char *id,
+           const json_t *value)
 {
     const struct place at = place_of(m, id);
     int i = find_rule(id);
@@ -100,11 +89,6 @@ decode_rule(struct decoder *d, const struct member *m, const char *id,
         return api_refuse(d, API_UNSUPPORTED, at.pointer,
                           "cannot do without rule %s: %s", id,
                           qdq_rule((size_t)i)->text);
-    const uint64_t bits = rules_of_id(id);
-    uint64_t *set = &d->to->spec.rules;
-    uint64_t *left = &d->to->spec.auto_rules;
-    *set = json_is_true(value) ? *set | bits : *set & ~bits;
-    *left = is_auto ? *left | bits : *left & ~bits;
     return true;
 }
 
@@ -114,9 +98,19 @@ api_decode_rules(struct decoder *d, const struct member *m, json_t *value)
     const char *id;
     json_t *on;
     json_object_foreach (value, id, on)
-        if (!decode_rule(d, m, id, on))
+        if (!check_rule(d, m, id, on))
             return false;
     return true;
+}
+
+/* Returns whether the spec has the rule and states it. A frozen spec of version 0.1 states no
+   rule that is younger than that version: they are automatic. */
+static bool
+is_stated(const struct qdq_spec *spec, size_t rule)
+{
+    return spec->host != QDQ_HOST_UNSTATED || !spec->target->rules[rule].is_auto ||
+           qdq_rule_set_has(&spec->rules_on, rule) ||
+           qdq_rule_set_has(&spec->rules_off, rule);
 }
 
 /* Encodes the state of each rule of the target that can be switched. */
@@ -124,28 +118,33 @@ json_t *
 api_encode_rules(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
-    uint64_t own = qdq_target_rules(spec->target) & ~spec->unstated_rules;
     json_t *rules = json_object();
     bool ok = rules;
     (void)m;
-    for (size_t i = 0; ok && qdq_rule(i); i++)
-        if (own >> i & 1 && !qdq_rule(i)->is_fixed)
-            ok = json_object_set_new(rules, qdq_rule(i)->id,
-                                     json_boolean(spec->rules >> i & 1)) == 0;
+    for (size_t i = 0; ok && i < spec->target->n_rules; i++) {
+        const struct qdq_rule *rule = &spec->target->rules[i];
+        if (!rule->is_fixed && is_stated(spec, i))
+            ok = json_object_set_new(rules, rule->id,
+                                     json_boolean(qdq_spec_has_rule(spec, i))) == 0;
+    }
     return api_json_if(ok, rules);
 }
 
 bool
-api_check_rules(struct decoder *d)
+api_settle_rules(struct decoder *d)
 {
+    struct qdq_spec *spec = &d->to->spec;
     const char *id;
-    json_t *on;
-    json_object_foreach (json_object_get(d->to->root, "rules"), id, on) {
+    json_t *value;
+    json_object_foreach (json_object_get(d->to->root, "rules"), id, value) {
         const struct member m = {.pointer = "/rules"};
         const struct place at = place_of(&m, id);
-        if (!(qdq_target_rules(d->to->spec.target) & rules_of_id(id)))
+        const int rule = qdq_target_find_rule(spec->target, id);
+        if (rule < 0)
             return api_refuse(d, API_INVALID_SPEC, at.pointer,
                               "rule %s is one of another target", id);
+        if (!is_left(value))
+            qdq_spec_switch_rule(spec, (size_t)rule, json_is_true(value));
     }
     return true;
 }

@@ -53,7 +53,7 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
     if (!api_decode_members(&decoder, "", spec->root) || !check_mode(&decoder) ||
         !api_check_accept(&decoder) || !api_check_percentile(&decoder) ||
         !api_check_formats(&decoder) || !api_check_random(&decoder) ||
-        !api_check_rules(&decoder) || !api_check_recipe(&decoder))
+        !api_settle_rules(&decoder) || !api_check_recipe(&decoder))
         goto out;
     api_settle_choices(&decoder);
     api_settle_host(&decoder);

@@ -111,7 +111,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(lua && arena);
     memcpy(lua, data, size);
     lua[size] = '\0';
-    enum qdq_code code = qdqi_classes_new(NULL, 0, &spec, arena, &rows, &err);
+    enum qdq_code code = qdqi_classes_new(NULL, 0, NULL, 0, &spec, arena, &rows, &err);
     assert(code == QDQ_OK);
     code = qdqi_layers_new(model, rows, arena, &layers, &err);
     assert(code == QDQ_OK);

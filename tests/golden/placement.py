@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 INSTALLED = Path(os.environ.get("QDQD_INSTALLED", HERE.parents[1] / "_install"))
 QDQ = os.environ.get("QDQ", INSTALLED / "bin" / "qdq")
 TARGETS = HERE.parents[1] / "engine" / "plan" / "targets"
-LINTS = {code for path in TARGETS.glob("*.c")
-         for code in re.findall(r"^    \{QDQI_LINT\((\w+)\),", path.read_text(), re.MULTILINE)}
+LINTS = {code for path in TARGETS.glob("*/*.c")
+         for code in re.findall(r"^    \{QDQI_(?:VETO_)?LINT\((\w+)\),", path.read_text(), re.MULTILINE)}
 assert len(LINTS) > 10
 BOUNDARY = ("QuantizeLinear", "DequantizeLinear")
 

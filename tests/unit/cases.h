@@ -28,8 +28,8 @@ world_open(struct world *w)
     qdq_spec_init(&w->spec);
     ck_assert_int_eq(builder_open(&w->b, &w->model, &w->err), QDQ_OK);
     w->arena = qdqi_arena_new();
-    ck_assert_int_eq(qdqi_classes_new(NULL, 0, &w->spec, w->arena, &rows, &w->err),
-                     QDQ_OK);
+    ck_assert_int_eq(
+        qdqi_classes_new(NULL, 0, NULL, 0, &w->spec, w->arena, &rows, &w->err), QDQ_OK);
     ck_assert_int_eq(qdqi_layers_new(w->model, rows, w->arena, &w->layers, &w->err),
                      QDQ_OK);
 }

@@ -54,16 +54,16 @@ EXTRA_tests_unit_deploy_test_own_precision_DEPENDENCIES = tests/unit/deploy/libf
 EXTRA_tests_unit_deploy_test_trials_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 EXTRA_tests_unit_deploy_test_wire_DEPENDENCIES = tests/unit/deploy/libfake_openvino.la
 
-# This program has one target more than the library: it is built with its own list of targets.
+# This program has two targets more than the library: it is built with its own list of targets.
 check_PROGRAMS += tests/unit/engine/test_targets
 tests_unit_engine_test_targets_CPPFLAGS = -I$(top_builddir)/tests/unit/targets $(AM_CPPFLAGS)
 tests_unit_engine_test_targets_SOURCES = tests/unit/engine/test_targets.c \
-	tests/unit/targets/toy.c engine/plan/targets/targets.c
+	tests/unit/targets/toy.c tests/unit/targets/crowd.c engine/plan/targets/targets.c
 BUILT_SOURCES += tests/unit/targets/targets.inc
 CLEANFILES += tests/unit/targets/targets.inc
-tests/unit/targets/targets.inc: engine/targets.inc
+tests/unit/targets/targets.inc: engine/targets.inc $(top_srcdir)/tests/unit/engine.mk
 	$(AM_V_GEN)$(MKDIR_P) tests/unit/targets && \
-	{ cat engine/targets.inc && echo 'TARGET(toy)'; } >$@.tmp && mv $@.tmp $@
+	{ cat engine/targets.inc && echo 'TARGET(toy)' && echo 'TARGET(crowd)'; } >$@.tmp && mv $@.tmp $@
 
 # This program has the target chip and the runtime chip more than the library: they consist of two
 # files and of their names in the two lists.

@@ -3,7 +3,7 @@
 #include "graph/layers/classes.h"
 
 #include "files/model/constant.h"
-#include "qdq/targets.h"
+#include "graph/layers/rows.h"
 #include "qdq/words.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ qdqi_input_is_computed(const struct qdqi_node *node, int i)
 
 /* --- predicates of the table ---------------------------------------------- */
 
-static bool
-any_node(const struct qdq_model *model, const struct qdqi_node *node)
+bool
+qdqi_is_any_node(const struct qdq_model *model, const struct qdqi_node *node)
 {
     (void)model;
     (void)node;
@@ -45,7 +45,7 @@ weight_shape(const struct qdqi_node *node, const int64_t **ret)
 }
 
 static bool
-conv_2d(const struct qdq_model *model, const struct qdqi_node *node)
+qdqi_is_conv_2d(const struct qdq_model *model, const struct qdqi_node *node)
 {
     (void)model;
     const int64_t *dims;
@@ -54,7 +54,7 @@ conv_2d(const struct qdq_model *model, const struct qdqi_node *node)
 
 /* Returns whether the weight is [C*M, 1, kh, kw] with C groups (ONNX Conv-22). */
 static bool
-depthwise_conv(const struct qdq_model *model, const struct qdqi_node *node)
+qdqi_is_depthwise_conv(const struct qdq_model *model, const struct qdqi_node *node)
 {
     (void)model;
     int64_t group = qdqi_node_int(node->proto, "group", 1);
@@ -63,43 +63,22 @@ depthwise_conv(const struct qdq_model *model, const struct qdqi_node *node)
            dims[0] % group == 0;
 }
 
-static bool
-one_constant_operand(const struct qdq_model *model, const struct qdqi_node *node)
+bool
+qdqi_is_one_constant_operand(const struct qdq_model *model,
+                             const struct qdqi_node *node)
 {
     (void)model;
     return qdqi_input_is_constant(node, 0) != qdqi_input_is_constant(node, 1);
 }
 
 static bool
-all_computed(const struct qdq_model *model, const struct qdqi_node *node)
+qdqi_is_all_computed(const struct qdq_model *model, const struct qdqi_node *node)
 {
     (void)model;
     for (size_t i = 0; i < node->proto->n_input; i++)
         if (!qdqi_input_is_computed(node, (int)i))
             return false;
     return node->proto->n_input > 0;
-}
-
-/* Returns whether the node gathers rows of a constant matrix, and nothing but such nodes
-   reads the matrix. */
-static bool
-gathers_rows(const struct qdq_model *model, const struct qdqi_node *node)
-{
-    struct qdqi_constant c;
-    if (node->proto->n_input != 2 || !qdqi_input_is_constant(node, 0) ||
-        !node->inputs[1] || node->inputs[1]->is_fixed ||
-        qdqi_constant_read(model, node->inputs[0], &c, NULL) || c.rank != 2 ||
-        qdqi_constant_is_fill(&c))
-        return false;
-    const struct qdqi_tensor *table = node->inputs[0];
-    bool alone = !table->is_output && !table->is_captured &&
-                 !qdqi_constant_is_overridable(model, table);
-    for (const struct qdqi_use *use = table->uses; alone && use; use = use->next) {
-        const Onnx__NodeProto *reader = model->graph.nodes[use->node].proto;
-        alone = use->input == 0 && qdqi_node_is(reader, "Gather") &&
-                qdqi_node_int(reader, "axis", 0) == 0;
-    }
-    return alone;
 }
 
 /* Returns the tensor in front of Identity and Transpose nodes, which exporters leave
@@ -131,9 +110,10 @@ is_sigmoid_of(const struct qdq_model *model, const struct qdqi_node *node, int a
 }
 
 static bool
-all_computed_no_swish(const struct qdq_model *model, const struct qdqi_node *node)
+qdqi_is_all_computed_no_swish(const struct qdq_model *model,
+                              const struct qdqi_node *node)
 {
-    return node->proto->n_input == 2 && all_computed(model, node) &&
+    return node->proto->n_input == 2 && qdqi_is_all_computed(model, node) &&
            !is_sigmoid_of(model, node, 0, 1) && !is_sigmoid_of(model, node, 1, 0);
 }
 
@@ -188,7 +168,8 @@ look_behind_transpose(const struct qdq_model *model, const struct qdqi_node *nod
 }
 
 static bool
-reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *node)
+qdqi_is_reduces_all_spatial_axes(const struct qdq_model *model,
+                                 const struct qdqi_node *node)
 {
     int64_t axes[3];
     size_t n;
@@ -200,48 +181,31 @@ reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *
 
 /* --- channel axes -------------------------------------------------------- */
 
-#define AXIS(name)                                                                     \
-    static int axis_##name(const struct qdqi_class *cls, const struct qdqi_node *node, \
-                           int weight_input, size_t rank)
-
-AXIS(NONE)
+QDQI_AXIS(NONE)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
-    (void)rank;
     return -1;
 }
 
-AXIS(FIRST)
+static QDQI_AXIS(FIRST)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
     return rank >= 1 ? 0 : -1;
 }
 
-AXIS(LAST)
+QDQI_AXIS(LAST)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
     return (int)rank - 1;
 }
 
 /* ConvTranspose-11: the weight is [C, M/group, ...]. With several groups no axis has
    one element for each output channel. */
-AXIS(SECOND)
+static QDQI_AXIS(SECOND)
 {
-    (void)cls;
-    (void)weight_input;
     return rank >= 2 && qdqi_node_int(node->proto, "group", 1) == 1 ? 1 : -1;
 }
 
 /* Gemm-13: B is [K, N], or [N, K] with transB. */
-AXIS(GEMM)
+static QDQI_AXIS(GEMM)
 {
-    (void)cls;
     if (rank != 2 || weight_input != 1)
         return -1;
     return qdqi_node_int(node->proto, "transB", 0) ? 0 : 1;
@@ -249,28 +213,15 @@ AXIS(GEMM)
 
 /* MatMul-13: output channels are along the last axis of B and along the last but one
    of A. */
-AXIS(MATMUL)
+static QDQI_AXIS(MATMUL)
 {
-    (void)cls;
-    (void)node;
     if (rank < 2)
         return -1;
     return (int)rank - (weight_input == 1 ? 1 : 2);
 }
 
-/* LSTM-14: W is [num_directions, 4*hidden_size, input_size], R likewise. */
-AXIS(GATES)
+static QDQI_AXIS(given)
 {
-    (void)cls;
-    (void)node;
-    (void)weight_input;
-    return rank == 3 ? 1 : -1;
-}
-
-AXIS(given)
-{
-    (void)node;
-    (void)weight_input;
     int axis = cls->given_axis;
     if (axis == QDQ_NO_AXIS)
         return -1;
@@ -281,93 +232,10 @@ AXIS(given)
 
 /* --- the library's table -------------------------------------------------- */
 
-static const char *const kind_names[] = {
-    [QDQ_WEIGHTED] = "weighted",
-    [QDQ_NON_WEIGHTED] = "non_weighted",
-    [QDQ_MULTI_INPUT] = "multi_input",
-};
-
-/*
- * Values for the states and kinds of the table: how a class is selected, and for each
- * kind its number, its name, whether it passes data through and whether it only moves
- * data.
- */
-#define BY_ON "default"
-#define BY_OFF "any"
-#define BY_ASKED "name_or_class"
-#define BY_NAMED "name"
-#define KIND_WEIGHTED QDQ_WEIGHTED
-#define KIND_TABLE QDQ_WEIGHTED
-#define KIND_RECURRENT QDQ_WEIGHTED
-#define KIND_NON_WEIGHTED QDQ_NON_WEIGHTED
-#define KIND_MOVING QDQ_NON_WEIGHTED
-#define KIND_PASS QDQ_NON_WEIGHTED
-#define KIND_MULTI_INPUT QDQ_MULTI_INPUT
-#define NAME_WEIGHTED "weighted"
-#define NAME_TABLE "weighted"
-#define NAME_RECURRENT "weighted"
-#define NAME_NON_WEIGHTED "non_weighted"
-#define NAME_MOVING "non_weighted"
-#define NAME_PASS "non_weighted"
-#define NAME_MULTI_INPUT "multi_input"
-#define THROUGH_WEIGHTED false
-#define THROUGH_TABLE false
-#define THROUGH_RECURRENT false
-#define THROUGH_NON_WEIGHTED false
-#define THROUGH_MOVING false
-#define THROUGH_PASS true
-#define THROUGH_MULTI_INPUT false
-#define MOVES_WEIGHTED false
-#define MOVES_TABLE false
-#define MOVES_RECURRENT false
-#define MOVES_NON_WEIGHTED false
-#define MOVES_MOVING true
-#define MOVES_PASS true
-#define MOVES_MULTI_INPUT false
-#define IS_TABLE_WEIGHTED false
-#define IS_TABLE_TABLE true
-#define IS_TABLE_RECURRENT false
-#define IS_TABLE_NON_WEIGHTED false
-#define IS_TABLE_MOVING false
-#define IS_TABLE_PASS false
-#define IS_TABLE_MULTI_INPUT false
-#define IS_RECURRENT_WEIGHTED false
-#define IS_RECURRENT_TABLE false
-#define IS_RECURRENT_RECURRENT true
-#define IS_RECURRENT_NON_WEIGHTED false
-#define IS_RECURRENT_MOVING false
-#define IS_RECURRENT_PASS false
-#define IS_RECURRENT_MULTI_INPUT false
-
-#define LAYER(class_name, op_name, row_kind, weight, row_axis, row_state, predicate, \
-              text)                                                                  \
-    {.support = {.cls = class_name,                                                  \
-                 .op = op_name,                                                      \
-                 .kind = NAME_##row_kind,                                            \
-                 .weight_input = weight,                                             \
-                 .quantize_input = QDQI_##row_state == QDQI_ON,                      \
-                 .quantize_weight = QDQI_##row_state == QDQI_ON && (weight) >= 0,    \
-                 .selected_by = BY_##row_state,                                      \
-                 .pass_through = THROUGH_##row_kind,                                 \
-                 .note = text,                                                       \
-                 .source = "library"},                                               \
-     .kind = KIND_##row_kind,                                                        \
-     .moves_data = MOVES_##row_kind,                                                 \
-     .is_table = IS_TABLE_##row_kind,                                                \
-     .is_recurrent = IS_RECURRENT_##row_kind,                                        \
-     .state = QDQI_##row_state,                                                      \
-     .axis = axis_##row_axis,                                                        \
-     .is = predicate},
 static const struct qdqi_class library[] = {
 #include "ground/tbl/layers.h"
 };
-
-static const struct qdqi_class operands[] = {
-#include "ground/tbl/operands.h"
-};
 #undef LAYER
-
-enum { N_OPERANDS = sizeof operands / sizeof *operands };
 
 enum { N_LIBRARY = sizeof library / sizeof *library };
 
@@ -378,6 +246,12 @@ qdqi_library_layer(size_t i)
 }
 
 /* --- given rows ---------------------------------------------------------- */
+
+static const char *const kind_names[] = {
+    [QDQ_WEIGHTED] = "weighted",
+    [QDQ_NON_WEIGHTED] = "non_weighted",
+    [QDQ_MULTI_INPUT] = "multi_input",
+};
 
 static struct qdqi_class
 given_row(const struct qdq_support *given, const struct qdqi_class *like,
@@ -393,7 +267,7 @@ given_row(const struct qdq_support *given, const struct qdqi_class *like,
                         given->kind == QDQ_WEIGHTED ? given->weight_input : -1,
                     .quantize_input = given->quantize_input,
                     .quantize_weight = weight,
-                    .selected_by = is_on ? BY_ON : BY_OFF,
+                    .selected_by = is_on ? QDQI_BY_ON : QDQI_BY_OFF,
                     .note = note   ? note
                             : like ? like->support.note
                                    : given->cls,
@@ -401,8 +275,9 @@ given_row(const struct qdq_support *given, const struct qdqi_class *like,
         .kind = given->kind,
         .moves_data = like && like->moves_data,
         .state = is_on ? QDQI_ON : QDQI_OFF,
-        .axis = axis_given,
-        .is = like ? like->is : any_node,
+        .axis = qdqi_axis_given,
+        .is = like ? like->is : qdqi_is_any_node,
+        .is_given = true,
         .given_axis = given->channel_axis,
     };
 }
@@ -492,6 +367,7 @@ add_spec_rows(struct qdqi_classes *c, const struct qdq_support *given, size_t n)
 
 enum qdq_code
 qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
+                 const struct qdqi_class *own, size_t n_own,
                  const struct qdq_spec *spec, struct qdqi_arena *arena,
                  struct qdqi_classes **ret, struct qdq_error *err)
 {
@@ -503,15 +379,14 @@ qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
     c->known = qdqi_map_new(arena);
     /* Each row adds at most two names: a class and an operator. */
     c->names = qdqi_arena_array(
-        arena, 2 * (N_LIBRARY + N_OPERANDS + spec->n_support + n_operators) + 1,
+        arena, 2 * (N_LIBRARY + n_own + spec->n_support + n_operators) + 1,
         sizeof *c->names);
     bool ok = c->by_op && c->known && c->names &&
               add_spec_rows(c, spec->support, spec->n_support);
     for (size_t i = 0; ok && i < n_operators; i++)
         ok = add_row(c, &operators[i]);
-    size_t n_operands = spec->target->quantizes_constants ? N_OPERANDS : 0;
-    for (size_t i = 0; ok && i < n_operands; i++)
-        ok = add_row(c, &operands[i]);
+    for (size_t i = 0; ok && i < n_own; i++)
+        ok = add_row(c, &own[i]);
     for (size_t i = 0; ok && i < N_LIBRARY; i++)
         ok = add_row(c, &library[i]);
     if (!ok)
@@ -528,8 +403,7 @@ static bool
 fits(const struct qdqi_class *cls, const struct qdq_model *model,
      const struct qdqi_node *node)
 {
-    bool library_row = cls->axis != axis_given;
-    return (!library_row || qdqi_is_onnx_domain(node->proto->domain)) &&
+    return (cls->is_given || qdqi_is_onnx_domain(node->proto->domain)) &&
            cls->is(model, node);
 }
 
@@ -570,18 +444,11 @@ qdqi_class_goes_by(const struct qdqi_class *cls, const char *name)
            (strcmp(cls->support.cls, name) == 0 || strcmp(cls->support.op, name) == 0);
 }
 
-bool
-qdqi_class_is_operand(const struct qdqi_class *cls)
-{
-    return cls >= operands && cls < operands + N_OPERANDS && !cls->is_table &&
-           !cls->is_recurrent;
-}
-
 int
 qdqi_weight_input(const struct qdqi_class *cls, const struct qdqi_node *node)
 {
     int i = cls->support.weight_input;
     bool other = cls->kind == QDQ_WEIGHTED && !qdqi_input_is_constant(node, i) &&
-                 (cls->axis == axis_MATMUL || qdqi_class_is_operand(cls));
+                 (cls->axis == qdqi_axis_MATMUL || cls->is_operand);
     return other ? 0 : i;
 }

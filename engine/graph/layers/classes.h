@@ -15,7 +15,10 @@ struct qdqi_class {
     struct qdq_layer_support support;
     enum qdq_kind kind;
     enum qdqi_state state;
-    bool moves_data;   /* the operator moves data and computes nothing */
+    bool is_given;   /* a spec or an operator's case has the row, and no table */
+    bool moves_data; /* the operator moves data and computes nothing */
+    /* the weight is one of two equivalent operands, and has the format of activations */
+    bool is_operand;
     bool is_table;     /* the weight is all that can be quantized */
     bool is_recurrent; /* input QDQI_RECURRENT is a weight, too */
     /* Returns the channel axis of a weight of `rank` dimensions, -1 if it has none,
@@ -32,7 +35,7 @@ enum { QDQI_BAD_AXIS = -2 };
 enum { QDQI_RECURRENT = 2 };
 
 /* The rows that a plan uses, in the order in which they are tried: those of the
-   spec, of the operator and of the library. */
+   spec, of the operator, of the target and of the library. */
 struct qdqi_classes;
 
 /*
@@ -44,9 +47,10 @@ struct qdqi_classes;
 size_t qdqi_given_rows(const struct qdq_support *given, const char *source,
                        const char *note, struct qdqi_class *ret);
 
-/* Makes the rows of a spec and of an operator's n rows. They are in the arena and
-   borrow from both. NO_MEMORY. */
+/* Makes the rows of a spec, of n operators and of a target's own rows. They are in the arena
+   and borrow from all of them. NO_MEMORY. */
 enum qdq_code qdqi_classes_new(const struct qdqi_class *operators, size_t n,
+                               const struct qdqi_class *own, size_t n_own,
                                const struct qdq_spec *spec, struct qdqi_arena *arena,
                                struct qdqi_classes **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
@@ -66,10 +70,6 @@ bool qdqi_class_goes_by(const struct qdqi_class *cls, const char *name);
 
 /* Returns row i of the library's table, or NULL behind the last one. */
 const struct qdq_layer_support *qdqi_library_layer(size_t i);
-
-/* Returns whether the weight is one of two equivalent operands (ground/tbl/operands.h). It
-   then has the format of activations. */
-bool qdqi_class_is_operand(const struct qdqi_class *cls);
 
 /* Returns the input index of the weight of a weighted node: its constant operand, or
    else the index in the row. */

@@ -21,7 +21,7 @@ enum {
     STEP = QDQI_AT_ONCE, /* elements of a row that are moved before an update */
     ROUNDS = 3,          /* of scales and coordinate descent */
     PASSES = 5,          /* of coordinate descent in a round, at most */
-    FEW = 128,           /* elements that share a scale */
+    MOST_SHARING = 128,  /* elements that share a scale which is fitted alone */
     SHARES = 71,         /* of the largest scale that are tried, down to 0.30 */
     PIECE = 32,          /* outputs whose scales are narrowed by one task */
 };
@@ -119,10 +119,10 @@ struct few {
     struct qdqi_panel *p;
     const size_t *members;
     size_t n;
-    double c[FEW * FEW]; /* [n][n]: what the moment has of them */
-    double gradient[FEW];
-    double before[FEW];             /* the numbers that they stood for */
-    double change[QDQI_PANEL][FEW]; /* of these numbers, in all outputs */
+    double c[MOST_SHARING * MOST_SHARING]; /* [n][n]: what the moment has of them */
+    double gradient[MOST_SHARING];
+    double before[MOST_SHARING];             /* the numbers that they stood for */
+    double change[QDQI_PANEL][MOST_SHARING]; /* of these numbers, in all outputs */
 };
 
 static void
@@ -152,7 +152,7 @@ static void
 fit_few(struct few *f, size_t line)
 {
     const struct qdqi_gptq *r = f->p->b->r;
-    double integers[FEW], product[FEW], top = 0, bottom = 0;
+    double integers[MOST_SHARING], product[MOST_SHARING], top = 0, bottom = 0;
     float *s = NULL;
     for (size_t i = 0; i < f->n; i++) {
         size_t at = qdqi_element(r, f->p->first + line, f->members[i]);
@@ -310,7 +310,7 @@ qdqi_refine_panel(struct qdqi_panel *p, struct qdq_error *err)
         bool live[QDQI_PANEL];
         int pass = 0;
         memset(live, true, sizeof live);
-        if (fits && p->b->shared.most <= FEW) {
+        if (fits && p->b->shared.most <= MOST_SHARING) {
             refine_scales(p, few, live);
             pass++;
         } else if (fits)

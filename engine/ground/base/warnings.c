@@ -4,6 +4,20 @@
 
 #include <stdio.h>
 
+void
+qdqi_names_add(struct qdqi_names *to, const char *name)
+{
+    size_t len = strlen(to->text), room = sizeof to->text - len;
+    if (to->n == 0)
+        to->first = name;
+    if (to->n < QDQI_NAMES_SHOWN)
+        snprintf(to->text + len, room, "%s%.*s%s", to->n ? ", " : "", QDQI_NAME_SHOWN,
+                 name, strlen(name) > QDQI_NAME_SHOWN ? "..." : "");
+    else if (to->n == QDQI_NAMES_SHOWN)
+        snprintf(to->text + len, room, ", ...");
+    to->n++;
+}
+
 enum qdq_code
 qdqi_warn_text(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *err,
                const char *code, const char *node, const char *text)

@@ -11,6 +11,17 @@ struct qdqi_warnings {
     size_t n, cap;
 };
 
+/* The first names of a list for a message, long ones cut: "a", "a, b" or "a, b, c, ...". */
+enum { QDQI_NAMES_SHOWN = 3, QDQI_NAME_SHOWN = 64 };
+
+struct qdqi_names {
+    size_t n; /* that were added */
+    const char *first;
+    char text[QDQI_NAMES_SHOWN * (QDQI_NAME_SHOWN + 8) + 8];
+};
+
+void qdqi_names_add(struct qdqi_names *to, const char *name);
+
 /* Adds a warning. `code` is a literal. `node`, which may be NULL, and the formatted
    detail are copied. */
 enum qdq_code qdqi_warn(struct qdqi_warnings *warnings, struct qdqi_arena *arena,

@@ -6,9 +6,6 @@
  *   LAYER("Class", "Op", KIND, weight, AXIS, STATE, is, "how the class is recognized")
  *
  *   KIND    WEIGHTED      one data input and a constant weight
- *           TABLE         the weight is a table whose rows integer inputs select
- *           RECURRENT     input 0 is data, input 1 a constant weight and input 2 the constant
- *                         weight of the state
  *           NON_WEIGHTED  input 0 is data
  *           MOVING        the same, and the operator only moves data
  *           PASS          the same, and all data come out unchanged, perhaps in another

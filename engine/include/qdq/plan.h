@@ -6,9 +6,20 @@
 
 #include "qdq/catalog.h"
 #include "qdq/model.h"
-#include "qdq/rules.h"
+#include "qdq/targets.h"
 
 struct qdq_plan;
+
+/* The kinds of reasons of layers, for callers that decide by them. */
+enum qdq_reason_kind {
+    QDQ_REASON_OTHER,          /* why it cannot be quantized, as the text says */
+    QDQ_REASON_DEFAULT,        /* its class is quantized by default */
+    QDQ_REASON_OFF_BY_DEFAULT, /* its class is not */
+    QDQ_REASON_NOT_SELECTED,   /* nothing selects it in mode "partial" */
+    QDQ_REASON_ENTRY,          /* an entry of the spec or of a case decides */
+    QDQ_REASON_RULE,           /* a rule of the target leaves it in floating point */
+    QDQ_REASON_OPSET           /* the model's opset has no pairs of its type */
+};
 
 /* One node whose class is in the support table, quantized or not. */
 struct qdq_layer {
@@ -22,13 +33,14 @@ struct qdq_layer {
     int weight_axis;             /* channel axis of that weight; -1: per tensor */
     const char *weight;          /* its tensor's name, or NULL */
     const char *reason; /* "default", "layers[2]", "case:residual", "integer tensor"… */
-    uint64_t rules;     /* rules that the decision follows: bit i is qdq_rule(i) */
-    size_t n_outputs;   /* number of quantized_outputs */
+    struct qdq_rule_set rules;    /* rules of the target that the decision follows */
+    size_t n_outputs;             /* number of quantized_outputs */
     const int *quantized_outputs; /* node output indices that get a pair of their own */
     size_t weight_row;         /* where there is one: which of the plan's n_weights */
     size_t recurrent_row;      /* likewise, of the weight that an LSTM's state has */
     const size_t *input_rows;  /* by quantized input: which of the plan's tensors */
     const size_t *output_rows; /* by quantized output, likewise */
+    enum qdq_reason_kind reason_kind;
 };
 
 struct qdq_warning {
@@ -48,6 +60,7 @@ struct qdq_plan_view {
     size_t n_weights;
     size_t n_warnings;
     const struct qdq_warning *warnings;
+    const struct qdq_target *target; /* whose rules the layers cite */
 };
 
 /*

@@ -70,6 +70,18 @@ struct qdq_layer_error {
 struct qdq_unjudged {
     bool is_layer;
     const char *name, *reason;
+    bool
+        has_other_size; /* the reason is that its size differs in float and quantized */
+};
+
+/* The figures that a bound of spec.accept is about. */
+enum qdq_figure {
+    QDQ_FIGURE_SQNR_DB,
+    QDQ_FIGURE_COSINE,
+    QDQ_FIGURE_MAX_ABS_ERROR,
+    QDQ_FIGURE_TOP1_AGREEMENT,
+    QDQ_FIGURE_SIZE_RATIO,
+    QDQ_FIGURE_LATENCY_RATIO
 };
 
 /* A bound of spec.accept, with the figure that was measured. */
@@ -82,6 +94,7 @@ struct qdq_gate_report {
     double bound, value; /* value is NaN when there is no such figure */
     const char *why;     /* the reason why there is no figure; else NULL */
     bool met;
+    enum qdq_figure kind; /* the same as `figure` */
 };
 
 /* The equalization of a layer with the next layer that it feeds. */

@@ -10,7 +10,7 @@
 #ifndef QDQ_SPEC_H
 #define QDQ_SPEC_H
 
-#include "qdq/error.h"
+#include "qdq/rules.h"
 
 enum qdq_mode { QDQ_MODE_FULL, QDQ_MODE_PARTIAL };
 enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU, QDQ_DEVICE_CUDA };
@@ -278,12 +278,10 @@ struct qdq_spec {
     size_t n_cases;
     const struct qdq_support *support;
     size_t n_support;
-    uint64_t rules; /* rules that are on, of all targets: bit i is qdq_rule(i) */
-    /* rules that the target switches on or off when the spec is completed */
-    uint64_t auto_rules;
-    /* rules that are younger than the version that froze the spec: they are off, and
-       the spec does not state them */
-    uint64_t unstated_rules;
+    /* Rules of the target that are switched on, and off; a rule in neither set has its
+       default state. qdq_spec_complete() puts each automatic rule into one of them, except
+       where the host is unstated: such a rule is off then, and the spec does not state it. */
+    struct qdq_rule_set rules_on, rules_off;
     enum qdq_format weight_format; /* a format for weights (QDQ_FOR_WEIGHTS) */
     enum qdq_granularity weight_granularity;
     /* for PER_BLOCK: number of elements that share a scale, >= 2 */
@@ -325,6 +323,13 @@ struct qdq_spec {
 QDQ_API bool qdq_spec_is_timed(const struct qdq_spec *spec);
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
+
+/* Returns whether a rule of the spec's target, by its number, is on. An automatic rule is
+   off until qdq_spec_complete() has decided it. */
+QDQ_API bool qdq_spec_has_rule(const struct qdq_spec *spec, size_t rule);
+
+/* Switches a rule of the spec's target on or off. */
+QDQ_API void qdq_spec_switch_rule(struct qdq_spec *spec, size_t rule, bool on);
 
 /*
  * Replaces the markers of formats, storage and symmetry by the target's defaults, the

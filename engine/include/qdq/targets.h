@@ -28,7 +28,7 @@ struct qdq_target {
     bool short_names; /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
-    const struct qdq_rule *rules; /* by number */
+    const struct qdq_rule *rules; /* by number, at most QDQ_MAX_RULES */
     size_t n_rules;
     const struct qdqi_hooks *hooks;
 };
@@ -39,7 +39,7 @@ QDQ_API const struct qdq_target *qdq_target_row(size_t i);
 /* The row of that name, or NULL. */
 QDQ_API const struct qdq_target *qdq_target_find(const char *name);
 
-/* The rules of a target as a set: bit i is qdq_rule(i). */
-QDQ_API uint64_t qdq_target_rules(const struct qdq_target *target);
+/* The number of the target's rule of that id, or -1. */
+QDQ_API int qdq_target_find_rule(const struct qdq_target *target, const char *id);
 
 #endif

@@ -18,9 +18,9 @@ enum {
     LANES = QDQI_LANES,
     ELEMENTS = QDQI_LANES_ELEMENTS,
     PAIRS = ELEMENTS * (ELEMENTS + 1) / 2,
-    WIDE = 6,        /* products whose sums stay in registers */
-    NEAR = 16 << 10, /* bytes of rows that stay in the first cache */
-    FEWEST = 4,      /* groups that are worth a strip */
+    IN_REGISTERS = 6,        /* products whose sums stay in registers */
+    CACHED_BYTES = 16 << 10, /* bytes of rows that stay in the first cache */
+    LEAST_GROUPS = 4,        /* groups that are worth a strip */
 };
 
 /* The sums of a strip. */
@@ -32,13 +32,13 @@ struct sums {
 bool
 qdqi_lanes_fit(size_t groups, size_t k)
 {
-    return groups >= FEWEST && k <= ELEMENTS;
+    return groups >= LEAST_GROUPS && k <= ELEMENTS;
 }
 
 size_t
 qdqi_lanes_near(const struct qdqi_lanes *l)
 {
-    return NEAR / (l->k * LANES * sizeof(float));
+    return CACHED_BYTES / (l->k * LANES * sizeof(float));
 }
 
 size_t
@@ -114,7 +114,7 @@ QDQI_LOOP void
 add_products(const float *a, const float *b, size_t rows, size_t step, float *to,
              int wide)
 {
-    floats8 low[WIDE], up[WIDE];
+    floats8 low[IN_REGISTERS], up[IN_REGISTERS];
 #pragma GCC unroll 6
     for (int j = 0; j < wide; j++) {
         low[j] = *(const floats8 *)(to + j * LANES);
@@ -153,9 +153,9 @@ add_rows_loop(const float *rows, size_t n, size_t k, struct sums *to)
         const float *a = rows + i * LANES;
         for (size_t j = i, wide; j < k; j += wide, pair += wide) {
             const float *b = rows + j * LANES;
-            wide = k - j >= WIDE ? WIDE : k - j >= 3 ? 3 : 1;
-            if (wide == WIDE)
-                add_products(a, b, n, step, to->products[pair], WIDE);
+            wide = k - j >= IN_REGISTERS ? IN_REGISTERS : k - j >= 3 ? 3 : 1;
+            if (wide == IN_REGISTERS)
+                add_products(a, b, n, step, to->products[pair], IN_REGISTERS);
             else if (wide == 3)
                 add_products(a, b, n, step, to->products[pair], 3);
             else

@@ -9,18 +9,21 @@
 /* The figures that a gate can bound. Lookups, messages and reports are made from
    these rows. */
 static const struct figure {
+    enum qdq_figure kind;
     const char *name, *gate;
     size_t value, bound; /* offsets in qdq_output_report and in qdq_gate */
     bool at_most;
 } figures[] = {
-    {"sqnr_db", "min_sqnr_db", offsetof(struct qdq_output_report, sqnr_db),
+    {QDQ_FIGURE_SQNR_DB, "sqnr_db", "min_sqnr_db",
+     offsetof(struct qdq_output_report, sqnr_db),
      offsetof(struct qdq_gate, min_sqnr_db), false},
-    {"cosine", "min_cosine", offsetof(struct qdq_output_report, cosine),
-     offsetof(struct qdq_gate, min_cosine), false},
-    {"max_abs_error", "max_abs_error",
+    {QDQ_FIGURE_COSINE, "cosine", "min_cosine",
+     offsetof(struct qdq_output_report, cosine), offsetof(struct qdq_gate, min_cosine),
+     false},
+    {QDQ_FIGURE_MAX_ABS_ERROR, "max_abs_error", "max_abs_error",
      offsetof(struct qdq_output_report, max_abs_error),
      offsetof(struct qdq_gate, max_abs_error), true},
-    {"top1_agreement", "min_top1_agreement",
+    {QDQ_FIGURE_TOP1_AGREEMENT, "top1_agreement", "min_top1_agreement",
      offsetof(struct qdq_output_report, top1_agreement),
      offsetof(struct qdq_gate, min_top1_agreement), false},
 };
@@ -217,7 +220,7 @@ judge_output(const char *name, const struct qdq_gate *gate, bool own,
             continue;
         const char *why = !isnan(value) ? NULL
                           : !measured   ? "the output could not be compared"
-                          : strcmp(figure->name, "top1_agreement") == 0
+                          : figure->kind == QDQ_FIGURE_TOP1_AGREEMENT
                               ? "its last axis has fewer than two values"
                               : "it holds values that are not finite";
         gates[(*n)++] = (struct qdq_gate_report){
@@ -230,6 +233,7 @@ judge_output(const char *name, const struct qdq_gate *gate, bool own,
             .value = value,
             .why = why,
             .met = figure->at_most ? value <= bound : value >= bound,
+            .kind = figure->kind,
         };
     }
 }
@@ -250,14 +254,15 @@ latency_ratio(const struct qdq_report *report)
 
 /* The figures of the whole model that a bound can be set for; all bounds are upper ones. */
 static const struct whole {
+    enum qdq_figure kind;
     const char *name, *gate;
     size_t bound; /* offset in qdq_accept */
     double (*value)(const struct qdq_report *report);
     const char *why; /* the reason when there is no figure */
 } wholes[] = {
-    {"size_ratio", "max_size_ratio", offsetof(struct qdq_accept, max_size_ratio),
-     size_ratio, "the model is empty"},
-    {"latency_ratio", "max_latency_ratio",
+    {QDQ_FIGURE_SIZE_RATIO, "size_ratio", "max_size_ratio",
+     offsetof(struct qdq_accept, max_size_ratio), size_ratio, "the model is empty"},
+    {QDQ_FIGURE_LATENCY_RATIO, "latency_ratio", "max_latency_ratio",
      offsetof(struct qdq_accept, max_latency_ratio), latency_ratio,
      "the latency was not measured"},
 };
@@ -281,6 +286,7 @@ judge_whole(const struct qdq_accept *accept, const struct qdq_report *report,
             .value = value,
             .why = isnan(value) ? wholes[i].why : NULL,
             .met = value <= bound,
+            .kind = wholes[i].kind,
         };
     }
 }

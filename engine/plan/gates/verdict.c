@@ -6,54 +6,59 @@
 
 #include <math.h>
 
-/* The verdicts, the best first, with the least figures that each of them takes. */
+/* The verdicts with the least figures that each of them takes. */
 static const struct level {
     const char *name;
     double sqnr_db, top1_agreement;
 } levels[] = {
-    {"good", 25, 0.99},
-    {"fair", 15, 0.95},
-    {"poor", -INFINITY, -INFINITY},
+    [QDQI_GOOD] = {"good", 25, 0.99},
+    [QDQI_FAIR] = {"fair", 15, 0.95},
+    [QDQI_POOR] = {"poor", -INFINITY, -INFINITY},
 };
-
-enum { WORST = sizeof levels / sizeof *levels - 1 };
 
 /* Returns whether as many rows agree as the level takes. A single row of few that does not is
    no evidence: one of 16 would make the result poor. Below ten rows, one is. */
 static bool
 agrees(const struct qdq_output_report *output, const struct level *level)
 {
-    enum { FEWEST = 10 };
+    enum { LEAST_ROWS = 10 };
     double differing = round((1 - output->top1_agreement) * (double)output->rows);
     return output->lacks_classes || !(output->top1_agreement < level->top1_agreement) ||
-           (output->rows >= FEWEST && differing <= 1);
+           (output->rows >= LEAST_ROWS && differing <= 1);
 }
 
-/* Returns the index of the output's level. Values that are not finite make it the worst; an
-   output without classes has no top-1 agreement. */
-static size_t
-level_of(const struct qdq_output_report *output)
+/* Judges one output. Values that are not finite make it poor; an output without classes has
+   no top-1 agreement. */
+static enum qdqi_verdict
+judge(const struct qdq_output_report *output)
 {
-    size_t i = 0;
-    while (i < WORST &&
-           (!(output->sqnr_db >= levels[i].sqnr_db) || !agrees(output, &levels[i])))
-        i++;
-    return i;
+    enum qdqi_verdict v = QDQI_GOOD;
+    while (v < QDQI_POOR &&
+           (!(output->sqnr_db >= levels[v].sqnr_db) || !agrees(output, &levels[v])))
+        v++;
+    return v;
+}
+
+enum qdqi_verdict
+qdqi_verdict(const struct qdq_report *report)
+{
+    size_t n;
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(report, &n);
+    enum qdqi_verdict worst = n > 0 ? QDQI_GOOD : QDQI_NO_VERDICT;
+    for (size_t i = 0; i < report->n_gates; i++)
+        if (!report->gates[i].met)
+            return QDQI_POOR;
+    if (report->recipe_missed && n > 0)
+        return QDQI_POOR;
+    for (size_t i = 0; i < n; i++) {
+        enum qdqi_verdict verdict = judge(&outputs[i]);
+        worst = verdict > worst ? verdict : worst;
+    }
+    return worst;
 }
 
 const char *
-qdqi_verdict(const struct qdq_report *report)
+qdqi_verdict_name(enum qdqi_verdict verdict)
 {
-    size_t n, worst = 0;
-    const struct qdq_output_report *outputs = qdqi_deciding_outputs(report, &n);
-    for (size_t i = 0; i < report->n_gates; i++)
-        if (!report->gates[i].met)
-            return levels[WORST].name;
-    if (report->recipe_missed && n > 0)
-        return levels[WORST].name;
-    for (size_t i = 0; i < n; i++) {
-        size_t level = level_of(&outputs[i]);
-        worst = level > worst ? level : worst;
-    }
-    return n > 0 ? levels[worst].name : NULL;
+    return verdict < QDQI_NO_VERDICT ? levels[verdict].name : NULL;
 }

@@ -5,11 +5,14 @@
 
 #include "qdq/report.h"
 
-/*
- * Returns "good", "fair" or "poor" by the worst of the judged outputs and by the report's
- * gates, which must be filled in. Returns NULL when nothing was compared and no bound was
- * missed.
- */
-const char *qdqi_verdict(const struct qdq_report *report);
+/* Verdicts, the best first. There is NONE when nothing was compared and no bound missed. */
+enum qdqi_verdict { QDQI_GOOD, QDQI_FAIR, QDQI_POOR, QDQI_NO_VERDICT };
+
+/* Judges by the worst of the compared outputs and by the report's gates, which must be
+   filled in. */
+enum qdqi_verdict qdqi_verdict(const struct qdq_report *report);
+
+/* Returns the word that a report has for the verdict, or NULL for none. */
+const char *qdqi_verdict_name(enum qdqi_verdict verdict);
 
 #endif

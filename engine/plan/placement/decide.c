@@ -12,7 +12,14 @@
 struct wish {
     bool input, weight;
     const struct qdq_layer_entry *entry; /* NULL: the default decides */
+    enum qdq_reason_kind kind;
     const char *reason;
+};
+
+static const char *const reasons[] = {
+    [QDQ_REASON_DEFAULT] = "default",
+    [QDQ_REASON_OFF_BY_DEFAULT] = "off by default",
+    [QDQ_REASON_NOT_SELECTED] = "not selected",
 };
 
 /* Returns whether the class is on. The target decides about the library's rows; rows
@@ -21,9 +28,8 @@ static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
-    return hooks->is_on && strcmp(cls->support.source, "library") == 0
-               ? hooks->is_on(p, cls)
-               : cls->state == QDQI_ON;
+    return hooks->is_on && !cls->is_given ? hooks->is_on(p, cls)
+                                          : cls->state == QDQI_ON;
 }
 
 static struct wish
@@ -34,20 +40,33 @@ wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
     if (choice->entry)
         return (struct wish){choice->entry->quantize_input && inputs,
                              choice->entry->quantize_weight, choice->entry,
-                             choice->reason};
+                             QDQ_REASON_ENTRY, choice->reason};
     if (p->spec->mode == QDQ_MODE_PARTIAL)
-        return (struct wish){.reason = "not selected"};
+        return (struct wish){.kind = QDQ_REASON_NOT_SELECTED,
+                             .reason = reasons[QDQ_REASON_NOT_SELECTED]};
     bool on = is_on(p, cls);
     bool all = on && cls->state != QDQI_ON;
+    enum qdq_reason_kind kind = on ? QDQ_REASON_DEFAULT : QDQ_REASON_OFF_BY_DEFAULT;
     return (struct wish){.input =
                              (all || (on && cls->support.quantize_input)) && inputs,
                          .weight = all || (on && cls->support.quantize_weight),
-                         .reason = on ? "default" : QDQI_OFF_BY_DEFAULT};
+                         .kind = kind,
+                         .reason = reasons[kind]};
+}
+
+/* Returns the reason why an input of that kind keeps the layer in floating point. */
+static const char *
+why_input(enum qdqi_input_kind input, struct qdq_layer *layer)
+{
+    if (input == QDQI_INPUT_FLOAT16)
+        layer->reason_kind = QDQ_REASON_OPSET;
+    return qdqi_input_reason(input);
 }
 
 /* Returns the reason why the layer's weight cannot be quantized, or NULL. */
 static const char *
-why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
+why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight,
+              struct qdq_layer *layer)
 {
     const int64_t *dims;
     size_t rank;
@@ -57,7 +76,7 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
     enum qdqi_input_kind type = qdqi_input_of_dtype(p->model, t->dtype);
     struct qdqi_constant elements;
     if (type != QDQI_INPUT_DATA)
-        return qdqi_input_reason(type);
+        return why_input(type, layer);
     if (!qdqi_tensor_dims(t, &dims, &rank))
         return "weight is computed from constants";
     for (size_t i = 0; i < rank; i++)
@@ -75,8 +94,7 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
                size_t rank)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
-    if (!p->per_channel || !hooks->is_per_channel ||
-        strcmp(cls->support.source, "library") != 0)
+    if (!p->per_channel || !hooks->is_per_channel || cls->is_given)
         return p->per_channel;
     return hooks->is_per_channel(p, cls, weight_input, rank);
 }
@@ -90,7 +108,7 @@ decide_weight(const struct planner *p, const struct qdqi_class *cls,
     int w = qdqi_weight_input(cls, node);
     if (qdqi_layer_is_paired(p->graph, node, w))
         return NULL;
-    const char *why = why_no_weight(p, node, w);
+    const char *why = why_no_weight(p, node, w, layer);
     const int64_t *dims;
     size_t rank = 0;
     if (why)
@@ -153,10 +171,10 @@ decide_inputs(const struct planner *p, const struct qdqi_class *cls,
         else if (left_out && hindrance == QDQI_INPUT_NO_DATA)
             hindrance = input;
         else if (input > QDQI_INPUT_NO_DATA && !left_out)
-            return qdqi_input_reason(input);
+            return why_input(input, layer);
     }
     if (n_data == 0 && n_paired == 0)
-        return qdqi_input_reason(hindrance);
+        return why_input(hindrance, layer);
     layer->quantized_inputs = inputs;
     layer->n_inputs = n;
     return NULL;
@@ -170,15 +188,18 @@ decide_layer(const struct planner *p, const struct qdqi_class *cls,
              struct qdq_layer *layer)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    const char *why = NULL;
+    layer->reason_kind = QDQ_REASON_OTHER;
     if (qdqi_node_smooths(p->model, node))
         return "it divides the channels of an activation that is smoothed";
-    const char *why = NULL;
     if (cls->kind == QDQ_WEIGHTED && wish->weight)
         why = decide_weight(p, cls, node, layer);
     if (!why && cls->is_recurrent)
-        why = why_no_weight(p, node, QDQI_RECURRENT);
-    if (why && hooks->needs_weight && !hooks->needs_weight(p, layer) && wish->input)
+        why = why_no_weight(p, node, QDQI_RECURRENT, layer);
+    if (why && hooks->needs_weight && !hooks->needs_weight(p, layer) && wish->input) {
         why = NULL;
+        layer->reason_kind = QDQ_REASON_OTHER;
+    }
     if (!why && hooks->hindrance)
         why = hooks->hindrance(p, layer, wish->input);
     if (!why && !((cls->is_table || cls->is_recurrent) && layer->weight))
@@ -186,6 +207,8 @@ decide_layer(const struct planner *p, const struct qdqi_class *cls,
     if (why) {
         layer->weight_input = layer->weight_axis = -1;
         layer->weight = NULL;
+    } else {
+        layer->reason_kind = wish->kind;
     }
     return why;
 }
@@ -276,7 +299,8 @@ qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
                                 .node = i,
                                 .weight_input = -1,
                                 .weight_axis = -1,
-                                .reason = wish.reason};
+                                .reason = wish.reason,
+                                .reason_kind = wish.kind};
     enum qdq_code code = check_index(p, node, i, err);
     if (code || !(wish.input || (wish.weight && cls->kind == QDQ_WEIGHTED)))
         return code;

@@ -6,7 +6,6 @@
 #include "files/model/constant.h"
 #include "numbers/arithmetic/float16.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* --- the table ------------------------------------------------------------ */
@@ -268,31 +267,21 @@ qdqi_float16_choose_nodes(const struct qdq_model *model, enum qdqi_dtype dtype,
 
 /* --- warnings ------------------------------------------------------------- */
 
-enum { NAMED = 3, LONGEST = 64 };
-
 /* Adds the warning about the nodes from `first` on that have the same reason; it
    names them as "2 nodes (a, b)". */
 static enum qdq_code
 warn_of(const struct qdqi_float16_nodes *nodes, size_t first,
         struct qdqi_warnings *warnings, struct qdqi_arena *arena, struct qdq_error *err)
 {
-    char names[NAMED * (LONGEST + 8) + 8] = "";
-    size_t n = 0;
-    for (size_t i = first; i < nodes->n_kept; i++) {
-        size_t len = strlen(names), room = sizeof names - len;
-        const char *name = nodes->kept[i].name;
-        if (strcmp(nodes->kept[i].reason, nodes->kept[first].reason) != 0)
-            continue;
-        if (n < NAMED)
-            snprintf(names + len, room, "%s%.*s%s", n ? ", " : "", LONGEST, name,
-                     strlen(name) > LONGEST ? "..." : "");
-        else if (n == NAMED)
-            snprintf(names + len, room, ", ...");
-        n++;
-    }
-    return qdqi_warn(warnings, arena, err, "float_kept", nodes->kept[first].name,
-                     "%zu node%s (%s) stay%s float32: %s", n, n == 1 ? "" : "s", names,
-                     n == 1 ? "s" : "", nodes->kept[first].reason);
+    struct qdqi_names names = {0};
+    const char *reason = nodes->kept[first].reason;
+    for (size_t i = first; i < nodes->n_kept; i++)
+        if (strcmp(nodes->kept[i].reason, reason) == 0)
+            qdqi_names_add(&names, nodes->kept[i].name);
+    const bool one = names.n == 1;
+    return qdqi_warn(warnings, arena, err, "float_kept", names.first,
+                     "%zu node%s (%s) stay%s float32: %s", names.n, one ? "" : "s",
+                     names.text, one ? "s" : "", reason);
 }
 
 enum { MAX_REASONS = 64 }; /* larger than the number of different reasons */

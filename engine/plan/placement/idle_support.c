@@ -94,10 +94,10 @@ is_used(const struct planner *p, const struct qdq_support *row)
 enum qdq_code
 qdqi_warn_idle_support(struct planner *p, struct qdq_error *err)
 {
-    enum { MOST = 32 }; /* rows that are tried: each takes a plan */
+    enum { MOST_ROWS = 32 }; /* that are tried: each takes a plan */
     const struct qdq_spec *spec = p->spec;
     enum qdq_code code = QDQ_OK;
-    for (size_t i = 0; i < spec->n_support && i < MOST && !code; i++) {
+    for (size_t i = 0; i < spec->n_support && i < MOST_ROWS && !code; i++) {
         bool idle;
         if (!is_used(p, &spec->support[i]) || (code = is_idle(p, i, &idle, err)) ||
             !idle)

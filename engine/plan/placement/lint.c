@@ -4,44 +4,18 @@
 #include "config.h"
 #include "plan/placement/lint.h"
 
-#include "graph/layers/kernels.h"
+#include "graph/layers/operators.h"
 #include "plan/placement/target.h"
 
-#include <stdio.h>
 #include <string.h>
 
-enum { NAMED = 3, LONGEST = 64 };
-
-/* A list of layers for a message: "1 layer (conv1)", "2 layers (a, b)" or "17 layers
-   (a, b, c, ...)". */
-struct layers {
-    size_t n;
-    const char *first;
-    char names[NAMED * (LONGEST + 8) + 8];
-};
-
-static void
-add_layer(struct layers *to, const char *name)
-{
-    size_t len = strlen(to->names), room = sizeof to->names - len;
-    if (to->n == 0)
-        to->first = name;
-    if (to->n < NAMED)
-        snprintf(to->names + len, room, "%s%.*s%s", to->n ? ", " : "", LONGEST, name,
-                 strlen(name) > LONGEST ? "..." : "");
-    else if (to->n == NAMED)
-        snprintf(to->names + len, room, ", ...");
-    to->n++;
-}
-
 static enum qdq_code
-warn(struct planner *p, const struct qdqi_lint *lint, const struct layers *layers,
+warn(struct planner *p, const struct qdqi_lint *lint, const struct qdqi_names *layers,
      struct qdq_error *err)
 {
-    enum qdq_code code =
-        qdqi_warn(&p->warnings, p->plan->arena, err, lint->code, layers->first,
-                  "%zu layer%s (%s): %s", layers->n, layers->n == 1 ? "" : "s",
-                  layers->names, lint->text);
+    enum qdq_code code = qdqi_warn(&p->warnings, p->plan->arena, err, lint->code,
+                                   layers->first, "%zu layer%s (%s): %s", layers->n,
+                                   layers->n == 1 ? "" : "s", layers->text, lint->text);
     if (!code && lint->rule != QDQI_NO_RULE)
         p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, lint->rule);
     return code;
@@ -86,6 +60,41 @@ static const struct qdqi_lint everywhere[] = {
     {NULL, NULL, QDQI_NO_RULE, NULL},
 };
 
+/* --- warnings of a target --------------------------------------------------- */
+
+/* Returns whether a warning is due to a layer. */
+static bool
+applies(const struct planner *p, const struct qdqi_lint *lint,
+        const struct qdq_layer *layer)
+{
+    return lint->means ? lint->means(p, layer)
+                       : qdqi_layer_is_quantized(layer) &&
+                             qdqi_rule_means(p, lint->rule, layer);
+}
+
+struct qdqi_layer_count
+qdqi_count_layers(const struct planner *p,
+                  bool (*means)(const struct planner *p, const struct qdq_layer *layer))
+{
+    struct qdqi_layer_count count = {0, NULL};
+    for (size_t i = 0; i < p->n_layers; i++)
+        if (means(p, &p->layers[i]) && count.n++ == 0)
+            count.first = p->layers[i].name;
+    return count;
+}
+
+enum qdq_code
+qdqi_warn_count(struct planner *p, const struct qdqi_layer_count *count,
+                const char *code, const char *text, struct qdq_error *err)
+{
+    const bool one = count->n == 1;
+    return count->n == 0
+               ? QDQ_OK
+               : qdqi_warn(&p->warnings, p->plan->arena, err, code, count->first,
+                           "%zu layer%s (%.128s%s): %s", count->n, one ? "" : "s",
+                           count->first, one ? "" : ", ...", text);
+}
+
 /* --- all warnings ----------------------------------------------------------- */
 
 static enum qdq_code
@@ -93,10 +102,10 @@ add_warnings(struct planner *p, const struct qdqi_lint *lint, struct qdq_error *
 {
     enum qdq_code code = QDQ_OK;
     for (; lint && lint->code && !code; lint++) {
-        struct layers layers = {0};
+        struct qdqi_names layers = {0};
         for (size_t i = 0; i < p->n_layers; i++)
-            if (lint->means(p, &p->layers[i]))
-                add_layer(&layers, p->layers[i].name);
+            if (applies(p, lint, &p->layers[i]))
+                qdqi_names_add(&layers, p->layers[i].name);
         if (layers.n > 0)
             code = warn(p, lint, &layers, err);
     }

@@ -12,4 +12,19 @@
  */
 enum qdq_code qdqi_lint(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Layers that a warning counts, with the name of the first. */
+struct qdqi_layer_count {
+    size_t n;
+    const char *first;
+};
+
+struct qdqi_layer_count qdqi_count_layers(const struct planner *p,
+                                          bool (*means)(const struct planner *p,
+                                                        const struct qdq_layer *layer));
+
+/* Warns of the layers as "2 layers (a, ...): text", if there are any. NO_MEMORY. */
+enum qdq_code qdqi_warn_count(struct planner *p, const struct qdqi_layer_count *count,
+                              const char *code, const char *text,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

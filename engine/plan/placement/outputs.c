@@ -7,18 +7,12 @@
 
 #include <string.h>
 
-static const struct qdqi_node *
-node_of(const struct planner *p, const struct qdq_layer *layer)
-{
-    return &p->model->graph.nodes[layer->node];
-}
-
 /* --- which tensors have a pair --------------------------------------------- */
 
 static bool
 note_inputs(struct planner *p, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     bool ok = true;
     for (size_t i = 0; ok && i < layer->n_inputs; i++) {
         struct qdqi_tensor *t = node->inputs[layer->quantized_inputs[i]];
@@ -42,7 +36,7 @@ qdqi_outputs_begin(struct planner *p)
 bool
 qdqi_output_add(struct planner *p, struct qdq_layer *layer, int output)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     size_t most = node->proto->n_output;
     int *list = (int *)(uintptr_t)layer->quantized_outputs;
     for (size_t i = 0; i < layer->n_outputs; i++)
@@ -77,7 +71,7 @@ reads_raw(const struct planner *p, const struct qdq_layer *layer)
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     return layer->n_inputs == 0 &&
            ((entry && !entry->quantize_input) ||
-            qdqi_node_smooths(p->model, node_of(p, layer)) ||
+            qdqi_node_smooths(p->model, qdqi_node_of(p, layer)) ||
             (hooks->must_read_raw && hooks->must_read_raw(p, layer)));
 }
 
@@ -147,7 +141,7 @@ qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *node)
 bool
 qdqi_output_add_moved(struct planner *p, struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     struct qdqi_tensor *leader =
         qdqi_map_get(p->outputs.leaders, node->inputs[0]->name);
     if (!leader)

@@ -94,9 +94,10 @@ select_entries(struct planner *p, struct qdq_error *err)
     struct qdqi_classes *rows;
     size_t n_from_cases;
     enum qdq_code code;
-    if ((code = qdqi_classes_new(operators, n_operators, p->spec, arena, &rows, err)) ||
+    if ((code = qdqi_classes_new(operators, n_operators, hooks->classes,
+                                 hooks->n_classes, p->spec, arena, &rows, err)) ||
         (code = qdqi_layers_new(p->model, rows, arena, &p->graph, err)) ||
-        (code = qdqi_patterns_new(p->graph, arena, &p->patterns, err)) ||
+        (hooks->begin && (code = hooks->begin(p, err))) ||
         (code = warn_unused_support(p, err)) ||
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
                                    &p->selection, err)) ||
@@ -370,22 +371,26 @@ warn_recipe(struct planner *p, struct qdq_error *err)
         "in float");
 }
 
+static bool
+lacks_opset(const struct planner *p, const struct qdq_layer *layer)
+{
+    (void)p;
+    return layer->reason_kind == QDQ_REASON_OPSET;
+}
+
 /* Adds one warning for all layers of float16 that an older opset keeps from being
    quantized. */
 static enum qdq_code
 warn_float16(struct planner *p, struct qdq_error *err)
 {
-    const char *reason = qdqi_input_reason(QDQI_INPUT_FLOAT16), *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_layers; i++)
-        if (p->layers[i].reason == reason && n++ == 0)
-            first = p->layers[i].name;
-    if (n == 0)
-        return QDQ_OK;
-    return qdqi_warn(&p->warnings, p->plan->arena, err, "opset_float16", first,
-                     "%zu layers of float16, this one first, are left alone: Q/DQ of "
-                     "float16 needs opset %d, the model has %lld",
-                     n, QDQI_OPSET_FLOAT16,
+    const struct qdqi_layer_count count = qdqi_count_layers(p, lacks_opset);
+    return count.n == 0
+               ? QDQ_OK
+               : qdqi_warn(
+                     &p->warnings, p->plan->arena, err, "opset_float16", count.first,
+                     "%zu layers of float16, this one first, are left alone: Q/DQ "
+                     "of float16 needs opset %d, the model has %lld",
+                     count.n, QDQI_OPSET_FLOAT16,
                      (long long)qdqi_model_opset(p->model->proto));
 }
 
@@ -460,6 +465,7 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;
     view->n_layers = p->n_layers;
+    view->target = p->spec->target;
     return QDQ_OK;
 }
 

@@ -4,7 +4,7 @@
 #ifndef QDQI_PLAN_PLACEMENT_PLANNER_H
 #define QDQI_PLAN_PLACEMENT_PLANNER_H
 
-#include "graph/layers/patterns.h"
+#include "graph/layers/layers.h"
 #include "plan/placement/plan.h"
 #include "plan/placement/select.h"
 
@@ -23,7 +23,6 @@ struct planner {
     const struct qdq_spec *spec;
     struct qdq_plan *plan;
     struct qdqi_layers *graph;
-    struct qdqi_patterns *patterns;
     struct qdqi_selection selection;
     int64_t script_time; /* processor time that is left to the spec's cases, in ns */
     struct qdq_layer *layers;
@@ -32,21 +31,20 @@ struct planner {
     bool per_channel;
     /* the layer of each node; NULL: the node is of no known class */
     struct qdq_layer **by_node;
-    /* For each node, known when all layers have been decided on: whether a layer
-       reads its outputs from a pair, perhaps behind copies and activations. */
-    bool *feeds_int8;
-    /* From a tensor's name to the counts of its readers, while the target onnxruntime
-       weighs layers (targets/onnxruntime_gain.c); else NULL. */
-    struct qdqi_map *readers;
+    /* what the target found out about the model: only its own files know the type. Its hook
+       begin() makes it; NULL where the target has none */
+    void *marks;
     struct qdqi_outputs outputs;
-    struct qdqi_map
-        /* maps a name to its row in the plan; filled when all are collected */
-        *activations;
+    /* maps a name to its row in the plan; filled when all are collected */
+    struct qdqi_map *activations;
 };
 
-/* The reason that a report gives for a layer that is off by default and that no
-   entry selects. */
-#define QDQI_OFF_BY_DEFAULT "off by default"
+/* Returns the node of a layer. */
+static inline const struct qdqi_node *
+qdqi_node_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return &p->model->graph.nodes[layer->node];
+}
 
 /* Makes the whole plan but its warnings' rows. */
 enum qdq_code qdqi_planner_make(struct planner *p,
@@ -89,10 +87,6 @@ int64_t qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
    of formats that the target would refuse. */
 enum qdq_code qdqi_check_formats(struct planner *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* Warns of layers that multiply integers of 8 bits whose weights have blocks: ONNX Runtime's
-   integer kernels have none. */
-enum qdq_code qdqi_warn_blocks(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns whether an entry's quantization_index has input i. Without an index, or
    without an entry, every input counts as selected. */

@@ -12,30 +12,24 @@
 #include "plan/placement/planner.h"
 #include "qdq/rules.h"
 
-/* Return the rules of all targets that are on by default, and those that are decided
-   automatically by default. */
-uint64_t qdqi_rules_default(void);
-uint64_t qdqi_rules_automatic(void);
-
-/* Decides the automatic rules of the spec's target. The other members must be
-   complete. */
+/* Decides the automatic rules of the spec's target that the spec does not switch. The other
+   members must be complete. */
 void qdqi_rules_decide(struct qdq_spec *spec);
 
 /* Returns why a rule of the spec's target is on or off, or NULL if it is not an
    automatic rule. `rule` is its number among the rules of the target. */
 const char *qdqi_rule_reason(const struct qdq_spec *spec, int rule, bool *ret_on);
 
-/*
- * These functions are about a rule of the plan's target; `rule` is its number among the
- * rules of the target. They return its bit in a set of rules, whether it is on, and its
- * id.
- */
-uint64_t qdqi_rule_bit(const struct planner *p, int rule);
+/* These functions are about a rule of the plan's target, by its number. They return whether
+   it is on, and its id. */
 bool qdqi_rule_is_on(const struct planner *p, int rule);
 const char *qdqi_rule_id(const struct planner *p, int rule);
 
-/* Returns whether a rule of the spec's target is on. */
-bool qdqi_spec_has_rule(const struct qdq_spec *spec, int rule);
+/* Adds a rule to those that the layer's decision follows. */
+void qdqi_rule_cite(struct qdq_layer *layer, int rule);
+
+/* Removes the pairs of a layer, which a rule leaves in floating point for that reason. */
+void qdqi_layer_leave(struct qdq_layer *layer, int rule, const char *reason);
 
 /* Returns whether a rule that keeps layers in floating point applies to the layer.
    It does not matter whether the rule is on, nor whether the layer is quantized. */

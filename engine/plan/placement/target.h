@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interface between a target and the planner: the target's row (qdq/targets.h) and
- * its hooks. A target NAME is a file of plan/targets/ that defines qdqi_target_NAME,
- * and the path of that file in engine/local.mk, from which the list of targets is made.
- * No other file knows a target by its name.
+ * its hooks. A target NAME is a folder of plan/targets/, whose file NAME.c defines
+ * qdqi_target_NAME, and the path of that file in engine/local.mk, from which the list of
+ * targets is made. No other folder knows a target by its name.
  *
  * The comment of each hook says its default, which holds where the hook is NULL.
  */
@@ -21,9 +21,13 @@
  *          OFF    holds where a spec's `rules` switches it on
  *          AUTO   holds where decide_rule() says so, unless a spec's `rules` decides
  *
- * These make an enum and a table of the list. A rule's id is its constant of that enum,
- * and is unique over all targets. All targets together have at most 64 rules.
+ * QDQI_RULE_ENUM(LIST) makes the numbers of the rules: a constant with the id of each, and
+ * N_RULES. QDQI_RULE_ROW makes their table. An id is unique over all targets.
  */
+#define QDQI_RULE_ENUM(LIST)                                                      \
+    enum { LIST(QDQI_RULE_INDEX) N_RULES };                                       \
+    _Static_assert((int)N_RULES <= (int)QDQ_MAX_RULES, "the target has too many " \
+                                                       "rules")
 #define QDQI_RULE_INDEX(id, state, text) id,
 #define QDQI_RULE_ROW(id, state, text) {#id, QDQI_RULE_##state, text},
 #define QDQI_RULE_FIXED true, true, false
@@ -36,7 +40,9 @@ struct qdqi_veto {
     int rule; /* number among the target's rules */
     const char *reason;
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
-    bool is_late; /* `means` asks whether layers behind the layer are quantized */
+    /* `means` asks which layers behind the layer are quantized: it is called when all of
+       them have been decided on */
+    bool asks_behind;
 };
 
 /* The first two members of a veto. */
@@ -51,6 +57,7 @@ enum { QDQI_NO_RULE = -1 };
 
 struct qdqi_lint {
     const char *code;
+    /* NULL: the layers that are quantized although the rule's veto means them */
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
     /* the rule of the target that the plan does not follow there; QDQI_NO_RULE for a
        warning of all targets */
@@ -58,8 +65,9 @@ struct qdqi_lint {
     const char *text;
 };
 
-/* The first two members of a lint; its function is lint_CODE. */
+/* The first two members of a lint; its function is lint_CODE, or there is none. */
 #define QDQI_LINT(code) #code, lint_##code
+#define QDQI_VETO_LINT(code) #code, NULL
 
 struct qdqi_hooks {
     /* --- which rules hold --- */
@@ -82,6 +90,13 @@ struct qdqi_hooks {
 
     /* --- which layers are quantized, and with how many scales --- */
 
+    /* The target's own rows of layer support, which are tried before those of
+       ground/tbl/layers.h. NULL: there are none. */
+    const struct qdqi_class *classes;
+    size_t n_classes;
+    /* Finds out about the model, whose layers have their classes, what the other hooks ask,
+       and keeps it in p->marks. NULL: the hooks ask nothing. */
+    enum qdq_code (*begin)(struct planner *p, struct qdq_error *err);
     /* Returns whether layers of a class of the library are quantized where no entry
        selects them. NULL: as ground/tbl/layers.h says. */
     bool (*is_on)(const struct planner *p, const struct qdqi_class *cls);
@@ -91,15 +106,20 @@ struct qdqi_hooks {
     /* The rules that keep layers in floating point, with a row of zeros behind the
        last. NULL: there are none. */
     const struct qdqi_veto *vetoes;
+    /* Notes what vetoes that ask behind a layer want to know of a node. It is called for
+       every node, from the last to the first, before those vetoes are applied to it.
+       NULL: there is no such veto. */
+    void (*settle_node)(struct planner *p, size_t node);
     /* Returns whether the layer must not read its inputs from the pairs that others read
        them from. NULL: there is no such layer. */
     bool (*must_read_raw)(const struct planner *p, const struct qdq_layer *layer);
     /*
-     * Returns the reason why a layer stays in floating point, or NULL. The layer's
-     * weight has been chosen (weight_input, weight_axis), and `wants_inputs` says
-     * whether the inputs are to have pairs. NULL: there is no such reason.
+     * Returns the reason why a layer stays in floating point, or NULL, and may add the
+     * rule for that to the layer. The layer's weight has been chosen (weight_input,
+     * weight_axis), and `wants_inputs` says whether the inputs are to have pairs. NULL:
+     * there is no such reason.
      */
-    const char *(*hindrance)(const struct planner *p, const struct qdq_layer *layer,
+    const char *(*hindrance)(const struct planner *p, struct qdq_layer *layer,
                              bool wants_inputs);
     /*
      * Returns whether a layer whose weight cannot be quantized gets no pair on its
@@ -133,6 +153,13 @@ struct qdqi_hooks {
        may change when another layer is left in floating point. NULL: no layer is. */
     bool (*follows)(const struct qdq_layer *layer);
 
+    /* --- how its runtime computes the plan --- */
+
+    /* Returns whether the runtime has an integer kernel for an operator, and whether it
+       clips by the QuantizeLinear behind one. NULL: no operator. */
+    bool (*has_kernel)(const char *op);
+    bool (*is_clipping)(const char *op);
+
     /* --- what is said of the plan --- */
 
     /* Adds to a layer the rules that its decision follows. NULL: none. */
@@ -147,9 +174,5 @@ struct qdqi_hooks {
        there are none. */
     const struct qdqi_lint *lints;
 };
-
-#define TARGET(name) extern const struct qdq_target qdqi_target_##name;
-#include "targets.inc"
-#undef TARGET
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of targets. It is made from the list TARGETS in engine/local.mk. */
+/* The table of targets, which is made from the list TARGETS in engine/local.mk, and the spec
+   that says nothing, whose target is its first. */
 #include "config.h"
-#include "plan/placement/target.h"
+#include "plan/targets/targets.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct qdq_target *const targets[] = {
@@ -26,4 +28,49 @@ qdq_target_find(const char *name)
         if (strcmp(targets[i]->name, name) == 0)
             return targets[i];
     return NULL;
+}
+
+const struct qdq_rule *
+qdq_rule(size_t i)
+{
+    for (size_t k = 0; k < N_TARGETS; i -= targets[k++]->n_rules)
+        if (i < targets[k]->n_rules)
+            return &targets[k]->rules[i];
+    return NULL;
+}
+
+/* --- the spec that says nothing ------------------------------------------- */
+
+void
+qdq_spec_init(struct qdq_spec *spec)
+{
+    *spec = (struct qdq_spec){
+        .mode = QDQ_MODE_FULL,
+        .target = targets[0],
+        .device = QDQ_DEVICE_AUTO,
+        .host = QDQ_HOST_AUTO,
+        .recipe = QDQ_RECIPE_DEFAULT,
+        .recipe_sqnr_db = NAN,
+        .recipe_top1_agreement = NAN,
+        .recipe_size_ratio = NAN,
+        .recipe_latency_ratio = NAN,
+        .open = QDQ_CHOICES,
+        .weight_format = QDQ_FORMAT_DEFAULT,
+        .weight_granularity = QDQ_PER_CHANNEL,
+        .weight_storage = QDQ_STORE_DEFAULT,
+        .bias_correction = QDQ_BIASES_DEFAULT,
+        .activation_format = QDQ_FORMAT_DEFAULT,
+        .activation_symmetric = QDQ_DEFAULT,
+        .calibration = {.method = "mse",
+                        .percentile = 99.99,
+                        .max_samples = 0,
+                        .batch = 1},
+        .evaluate = QDQ_DEFAULT,
+        .evaluate_samples = 128,
+        .accept = {.all = {NAN, NAN, NAN, NAN},
+                   .max_size_ratio = NAN,
+                   .max_latency_ratio = NAN},
+        .search = {NAN, NAN, QDQ_NO_LIMIT, 0, 0},
+        .unmatched_is_error = true,
+    };
 }

@@ -29,7 +29,7 @@ may_stay_float(const struct qdqi_candidates *r, const struct qdq_layer *layer)
 {
     const struct qdqi_hooks *hooks = r->attempt->spec->target->hooks;
     return (layer->n_inputs > 0 || layer->weight_input >= 0) &&
-           (r->selected || strncmp(layer->reason, "default", strlen("default")) == 0) &&
+           (r->selected || layer->reason_kind == QDQ_REASON_DEFAULT) &&
            !(hooks->follows && hooks->follows(layer));
 }
 

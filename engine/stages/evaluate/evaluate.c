@@ -477,20 +477,23 @@ report_unjudged(const struct evaluation *e, struct qdq_error *err)
     for (size_t i = 0; i < info->n_outputs; i++)
         if (outputs->why[i])
             rows[n++] =
-                (struct qdq_unjudged){false, info->outputs[i].name, outputs->why[i]};
+                (struct qdq_unjudged){false, info->outputs[i].name, outputs->why[i],
+                                      outputs->has_other_size[i]};
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
+        bool differs = false;
         const char *why = !is_quantized(layer) ? NULL
                           : e->no_twin         ? e->no_twin
                                                : hindrance_of(e, layer);
         if (is_quantized(layer) && !why) {
             const struct qdqi_comparison *row = &e->comparisons.rows[at++];
-            why = row->differs     ? qdqi_other_size
+            differs = row->differs;
+            why = differs          ? qdqi_other_size
                   : row->runs == 0 ? "no sample reaches it"
                                    : NULL;
         }
         if (why)
-            rows[n++] = (struct qdq_unjudged){true, layer->name, why};
+            rows[n++] = (struct qdq_unjudged){true, layer->name, why, differs};
     }
     e->result->report->unjudged = rows;
     e->result->report->n_unjudged = n;
@@ -507,8 +510,8 @@ warn_sizes(const struct evaluation *e, bool of_layers, const char *code,
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < r->n_unjudged; i++)
-        if (r->unjudged[i].is_layer == of_layers &&
-            r->unjudged[i].reason == qdqi_other_size && n++ == 0)
+        if (r->unjudged[i].is_layer == of_layers && r->unjudged[i].has_other_size &&
+            n++ == 0)
             first = r->unjudged[i].name;
     if (n == 0)
         return QDQ_OK;
@@ -582,8 +585,8 @@ static void
 release_judge(const struct evaluation *e)
 {
     const struct qdqi_attempt *a = e->attempt;
-    const char *verdict = e->alone.has_figures ? qdqi_verdict(e->result->report) : NULL;
-    if (verdict && strcmp(verdict, "good") == 0 && a->spec->profile.runs == 0)
+    if (e->alone.has_figures && qdqi_verdict(e->result->report) == QDQI_GOOD &&
+        a->spec->profile.runs == 0)
         qdqi_engine_release_judges(a->context->engine);
 }
 

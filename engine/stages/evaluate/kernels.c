@@ -9,7 +9,7 @@
 #include "files/data/file.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/traced_kernels.h"
-#include "graph/layers/kernels.h"
+#include "plan/placement/target.h"
 #include "qdq/targets.h"
 
 #include <errno.h>
@@ -210,7 +210,8 @@ makes_integers(const struct counting *c, const struct qdqi_node *node)
     const struct qdqi_node *next = t->uses && !t->uses->next && !t->is_output
                                        ? &c->attempt->model->graph.nodes[t->uses->node]
                                        : NULL;
-    return next && qdqi_kernel_role(next->proto->op_type) == QDQI_CLIPS &&
+    const struct qdqi_hooks *hooks = c->attempt->spec->target->hooks;
+    return next && hooks->is_clipping && hooks->is_clipping(next->proto->op_type) &&
            next->outputs[0] && qdqi_map_get(c->paired, next->outputs[0]->name);
 }
 
@@ -246,6 +247,7 @@ why_float(const struct counting *c, const struct qdq_layer *layer)
 static enum qdq_code
 list_floats(struct counting *c, struct qdq_error *err)
 {
+    const struct qdqi_hooks *hooks = c->attempt->spec->target->hooks;
     const struct qdq_plan_view *plan = &c->attempt->plan->view;
     struct qdq_float_kernel *rows =
         qdqi_arena_array(c->attempt->arena, plan->n_layers, sizeof *rows);
@@ -253,8 +255,7 @@ list_floats(struct counting *c, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        enum qdqi_role role = qdqi_kernel_role(layer->op);
-        if ((role == QDQI_COMPUTES || role == QDQI_UNIT) &&
+        if (hooks->has_kernel && hooks->has_kernel(layer->op) &&
             qdqi_map_get(c->floats, layer->name))
             rows[c->ret->n_floats++] =
                 (struct qdq_float_kernel){layer->name, why_float(c, layer)};

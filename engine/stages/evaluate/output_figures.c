@@ -16,7 +16,8 @@ qdqi_output_figures_init(struct qdqi_output_figures *j, struct qdqi_arena *arena
     j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
     j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
     j->why = qdqi_arena_array(arena, n, sizeof *j->why);
-    return j->metrics && j->measured && j->why;
+    j->has_other_size = qdqi_arena_array(arena, n, sizeof *j->has_other_size);
+    return j->metrics && j->measured && j->why && j->has_other_size;
 }
 
 bool
@@ -26,15 +27,15 @@ qdqi_is_known_and_not_float(enum qdqi_dtype dtype)
     return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
 }
 
-/* Returns the reason why an output of one run cannot be compared, or NULL. */
+/* Returns the reason why the types of an output of one run cannot be compared, or NULL. */
 static const char *
-difference_of(const struct qdqi_output *f, const struct qdqi_output *q)
+why_not_compared(const struct qdqi_output *f, const struct qdqi_output *q)
 {
     if (qdqi_is_known_and_not_float(f->dtype))
         return "it holds no floating-point numbers";
     if (f->dtype != QDQI_FLOAT32 || q->dtype != QDQI_FLOAT32)
         return "it is of a type that is not compared";
-    return f->n == q->n ? NULL : qdqi_other_size;
+    return NULL;
 }
 
 void
@@ -42,9 +43,10 @@ qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output
                         const struct qdqi_output *q, size_t n, int64_t samples)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *why = difference_of(&f[i], &q[i]);
-        if (why) {
-            to->why[i] = why;
+        const char *why = why_not_compared(&f[i], &q[i]);
+        if (why || f[i].n != q[i].n) {
+            to->why[i] = why ? why : qdqi_other_size;
+            to->has_other_size[i] = !why;
             continue;
         }
         size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;

@@ -10,9 +10,10 @@ struct qdqi_output_figures {
     struct qdqi_metrics *metrics; /* by output */
     bool *measured;               /* by output: compared in some run */
     const char **why; /* by output: why it could not be compared in some run, or NULL */
+    bool *has_other_size; /* by output: `why` is qdqi_other_size */
 };
 
-/* Why an output, or a layer's, has no figures: a literal that callers compare by its address. */
+/* Why an output, or a layer's, has no figures. */
 extern const char qdqi_other_size[];
 
 /* Returns false when out of memory. */

@@ -96,11 +96,11 @@ choose_goal(const struct qdq_report *r, double now_db, struct qdqi_candidates *c
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct qdq_gate_report *g = &r->gates[i];
         double db = NAN;
-        if (strcmp(g->figure, "sqnr_db") == 0)
+        if (g->kind == QDQ_FIGURE_SQNR_DB)
             db = g->bound;
-        else if (strcmp(g->figure, "top1_agreement") == 0)
+        else if (g->kind == QDQ_FIGURE_TOP1_AGREEMENT)
             c->min_top1 = fmax(c->min_top1, g->bound);
-        else if (g->output && !g->met && strcmp(g->figure, "cosine") == 0)
+        else if (g->output && !g->met && g->kind == QDQ_FIGURE_COSINE)
             db = now_db + 10 * log10((1 - g->value) / (1 - g->bound));
         else if (g->output && !g->met)
             db = now_db + 20 * log10(g->value / g->bound);
@@ -298,13 +298,12 @@ can_help(const struct qdqi_candidates *c)
     alone.n_gates = 0;
     alone.recipe_missed = false;
     for (size_t i = 0; i < r->n_gates; i++)
-        missed = missed || (!r->gates[i].met &&
-                            (strcmp(r->gates[i].figure, "latency_ratio") != 0 ||
-                             !isnan(c->max_latency)));
-    const char *verdict = qdqi_verdict(&alone);
+        missed = missed ||
+                 (!r->gates[i].met && (r->gates[i].kind != QDQ_FIGURE_LATENCY_RATIO ||
+                                       !isnan(c->max_latency)));
     return a->context->dataset && a->context->work->dataset >= 0 &&
            r->evaluated_samples > 0 && a->spec->float_type == QDQ_FLOAT_KEEP &&
-           (missed || (verdict && strcmp(verdict, "poor") == 0));
+           (missed || qdqi_verdict(&alone) == QDQI_POOR);
 }
 
 static size_t
@@ -329,8 +328,7 @@ qdqi_advise(struct qdqi_attempt *a, struct qdqi_result *result, struct qdq_error
     r->size_before = qdqi_model_bytes(a->context->original);
     enum qdq_code code = qdqi_gates_judge(&a->spec->accept, &a->model->info,
                                           result->not_float, r, result->arena, err);
-    const char *verdict = code ? NULL : qdqi_verdict(r);
-    if (!verdict || strcmp(verdict, "poor") != 0)
+    if (code || qdqi_verdict(r) != QDQI_POOR)
         return code;
     if (qdqi_deployed_runs(a->context))
         c.max_latency = a->spec->accept.max_latency_ratio;

@@ -3,7 +3,7 @@
 #include "stages/recipe/faults.h"
 
 #include "plan/gates/gates.h"
-#include "graph/layers/kernels.h"
+#include "graph/layers/operators.h"
 #include "graph/layers/layers.h"
 #include "qdq/targets.h"
 

@@ -4,7 +4,7 @@
 
 #include "files/data/file.h"
 #include "stages/evaluate/deployed.h"
-#include "qdq/rules.h"
+#include "plan/targets/shared/saturation.h"
 #include "qdq/targets.h"
 #include "stages/recipe/groups.h"
 #include "stages/candidates/make.h"
@@ -64,20 +64,12 @@ use_entropy(const struct qdqi_attempt *a, struct qdq_spec *spec)
     return use_method(spec, "entropy");
 }
 
-/* Switches the rule C7 off. Its weights have wider scales, so that sums in 16 bits do not
+/* Switches off the rule by which weights have wider scales, so that sums in 16 bits do not
    saturate; only the kernels of this processor can tell whether they would. */
 static bool
 use_whole_range(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    const uint64_t own = qdq_target_rules(spec->target);
-    for (size_t i = 0; qdq_rule(i); i++) {
-        const uint64_t bit = (uint64_t)1 << i;
-        if (!(own & spec->rules & bit) || strcmp(qdq_rule(i)->id, "C7") != 0)
-            continue;
-        spec->rules &= ~bit;
-        return qdqi_deployed_runs(a->context);
-    }
-    return false;
+    return qdqi_saturation_switch_off(spec) && qdqi_deployed_runs(a->context);
 }
 
 static bool

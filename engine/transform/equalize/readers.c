@@ -55,7 +55,7 @@ qdqi_readers_add(const struct qdq_model *model, struct qdqi_chain *chain,
     return NULL;
 }
 
-enum { FAR = 8 }; /* the most layouts that are looked through */
+enum { MOST_LAYOUTS = 8 }; /* the most layouts that are looked through */
 
 /* Returns whether a DequantizeLinear of the model makes the tensor, perhaps in another
    layout. */
@@ -64,7 +64,7 @@ is_dequantized(const struct qdq_model *model, const struct qdqi_tensor *t)
 {
     static const char *const layouts[] = {"Identity", "Dropout", "Transpose", "Reshape",
                                           "Flatten",  "Squeeze", "Unsqueeze", NULL};
-    for (int i = 0; i < FAR && t && t->producer >= 0; i++) {
+    for (int i = 0; i < MOST_LAYOUTS && t && t->producer >= 0; i++) {
         const struct qdqi_node *node = &model->graph.nodes[t->producer];
         if (!qdqi_node_is_one_of(node->proto, layouts) || node->proto->n_input == 0)
             return qdqi_node_is(node->proto, "DequantizeLinear");

@@ -46,7 +46,7 @@ def test_library_is_told(daemon):
 
 
 def test_members_are_told():
-    bind = (ROOT / "engine" / "cases" / "bind.c").read_text()
+    bind = (ROOT / "engine" / "plan" / "cases" / "bind.c").read_text()
     members = re.findall(r'\{"(\w+)", \w+, \w+\}', bind)
     assert len(members) == 17
     for name in members:

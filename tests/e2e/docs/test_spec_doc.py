@@ -74,11 +74,11 @@ def engine_source():
 
 def test_tables_of_reasons_and_warnings():
     source = engine_source()
-    plan = (ROOT / "engine" / "plan" / "decide.c").read_text()
+    plan = (ROOT / "engine" / "plan" / "placement" / "decide.c").read_text()
     reasons = re.findall(r'\[QDQI_INPUT_\w+\] = "([^"]+)"', source)
     reasons += re.findall(r'return "([a-z ]+)";', plan)
     reasons += ["default", "off by default", "not selected"]
-    warnings = re.findall(r'\bqdqi_warn\([^";]*"([a-z0-9_]+)"', source)
+    warnings = re.findall(r'\bqdqi_warn(?:_count)?\([^";]*"([a-z0-9_]+)"', source)
     warnings += re.findall(r'\bwarn\(feed, "([a-z0-9_]+)"', source)
     assert len(reasons) > 10 and len(set(warnings)) > 10
     contract = (ROOT / "api" / "openapi.yaml").read_text()
@@ -140,12 +140,34 @@ def test_table_of_defaults(daemon):
 def test_table_of_lints():
     text = (PAGES / "lint.md").read_text()
     lints = [[f"`{code}`", f"`{rule}`"]
-             for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*.c"))
-             for code, rule in re.findall(r"^    \{QDQI_LINT\((\w+)\), (\w+),", path.read_text(),
+             for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*/*.c"))
+             for code, rule in re.findall(r"^    \{QDQI_(?:VETO_)?LINT\((\w+)\), (\w+),", path.read_text(),
                                           re.MULTILINE)]
     assert len(lints) > 10
     assert sorted(row[:2] for row in rows_of_table(text, "code")[2:]) == sorted(lints)
     assert all(row[2] and row[3] for row in rows_of_table(text, "code"))
+
+
+def faults():
+    """Yields the rows of the targets' tables of faults: version, symptom, what heeds it, test."""
+    for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*/faults.h")):
+        text = re.sub(r'"\s*\n\s*"', "", path.read_text())
+        for row in re.findall(r"^FAULT\((.*?)\)$", text, re.MULTILINE | re.DOTALL):
+            yield path.parent, re.findall(r'"([^"]*)"', row)
+
+
+def test_table_of_faults():
+    """Each fault is told, heeded by code of its target, and tested by a test that exists."""
+    told = rows_of_table((ROOT / "docs" / "targets.md").read_text(), "fault of")
+    rows = list(faults())
+    assert len(rows) == len(told) > 5
+    for (folder, (version, symptom, heeded, test)), cells in zip(rows, told):
+        file, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (ROOT / file).read_text()
+        code = "".join(path.read_text() for path in folder.parent.glob("*/*.c"))
+        assert heeded in code
+        assert cells[0].endswith(version) and cells[1] == symptom
+        assert heeded in cells[2] and cells[3] == f"`{name}`"
 
 
 def test_listed_cases_can_be_used(daemon, tmp_path):

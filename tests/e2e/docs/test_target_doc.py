@@ -34,7 +34,7 @@ def test_the_file_is_the_one_that_is_tested():
 
 def test_every_member_is_told():
     members = members_of("include/qdq/targets.h", "qdq_target")
-    hooks = members_of("plan/target.h", "qdqi_hooks")
+    hooks = members_of("plan/placement/target.h", "qdqi_hooks")
     assert {"name", "storage", "n_rules"} <= members
     assert {"is_on", "cite", "lints", "vetoes", "complete"} <= hooks
     assert members | hooks == documented()

@@ -70,7 +70,7 @@ def test_residual(one):
 @pytest.mark.parametrize("name", sorted(LIBRARY))
 def test_library_cases_run_under_their_names(one, name):
     """A library case gives the same plan by its name as when its script is sent."""
-    lua = (ROOT / "engine" / "cases" / f"{name}.lua").read_text()
+    lua = (ROOT / "engine" / "plan" / "cases" / f"{name}.lua").read_text()
     by_name, by_text = plan(one, cases=[name]), plan(one, **mine(lua, name))
     assert by_name == by_text
     answer = one.quantize(block_net(), samples(), spec={"cases": [name]})

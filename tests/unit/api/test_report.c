@@ -30,13 +30,64 @@ static const struct qdq_model_info model = {
 };
 static const int first_input[] = {0};
 static const size_t first_row[] = {0};
+static const struct qdq_rule rules[] = {
+    {.id = "T1"}, {.id = "T2"}, {.id = "T3"}, {.id = "T5"}, {.id = "T8"}};
+static const struct qdq_target target = {.rules = rules, .n_rules = 5};
 static const struct qdq_layer layers[] = {
-    {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default", 0x12, 0,
-     NULL, 0, 0, first_row, NULL},
-    {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor", 0, 0, NULL, 1,
-     0, NULL, NULL},
-    {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default", 0, 1, first_input,
-     0, 0, NULL, first_row},
+    {"conv\xc3",
+     "Conv",
+     "Conv",
+     0,
+     1,
+     first_input,
+     1,
+     0,
+     "w0",
+     "default",
+     {{0x12}},
+     0,
+     NULL,
+     0,
+     0,
+     first_row,
+     NULL,
+     QDQ_REASON_DEFAULT},
+    {"conv1",
+     "Conv",
+     "Conv",
+     1,
+     0,
+     NULL,
+     1,
+     -1,
+     "w1",
+     "integer tensor",
+     {{0}},
+     0,
+     NULL,
+     1,
+     0,
+     NULL,
+     NULL,
+     QDQ_REASON_OTHER},
+    {"add",
+     "Add",
+     "Add",
+     2,
+     0,
+     NULL,
+     -1,
+     -1,
+     NULL,
+     "off by default",
+     {{0}},
+     1,
+     first_input,
+     0,
+     0,
+     NULL,
+     first_row,
+     QDQ_REASON_OFF_BY_DEFAULT},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {
@@ -52,6 +103,7 @@ static const struct qdq_plan_view plan = {
     .n_weights = 2,
     .n_warnings = 1,
     .warnings = warnings,
+    .target = &target,
 };
 
 #define LAYERS_JSON                                                                   \
@@ -148,15 +200,19 @@ static const struct qdq_deployed deployed = {"A CPU", "onnxruntime", "1.31.1", 1
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
                                                       {"conv1", INFINITY}};
 
-static const struct qdq_unjudged unjudged[] = {{true, "conv1", "it reads a text"}};
+static const struct qdq_unjudged unjudged[] = {
+    {true, "conv1", "it reads a text", false}};
 static const struct qdq_gate_report gates[] = {
-    {"log/its", "cosine", "min_cosine", false, true, 0.5, 0.75, NULL, true},
-    {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL, false},
+    {"log/its", "cosine", "min_cosine", false, true, 0.5, 0.75, NULL, true,
+     QDQ_FIGURE_COSINE},
+    {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL, false,
+     QDQ_FIGURE_SQNR_DB},
     {"logits", "top1_agreement", "min_top1_agreement", false, false, 0.5, NAN, "why",
-     false},
+     false, QDQ_FIGURE_TOP1_AGREEMENT},
     {"logits", "max_abs_error", "max_abs_error", true, false, 0.0625, 0.125, NULL,
-     false},
-    {NULL, "size_ratio", "max_size_ratio", true, false, 0.25, 0.375, NULL, false},
+     false, QDQ_FIGURE_MAX_ABS_ERROR},
+    {NULL, "size_ratio", "max_size_ratio", true, false, 0.25, 0.375, NULL, false,
+     QDQ_FIGURE_SIZE_RATIO},
 };
 static const struct qdq_rule_report rule_reports[] = {{"C7", "it saturates", true}};
 static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};

@@ -52,9 +52,7 @@ openvino_spec(void)
     struct qdq_spec spec;
     qdq_spec_init(&spec);
     spec.target = qdq_target_find("openvino");
-    for (size_t i = 0; qdq_rule(i); i++)
-        if (strcmp(qdq_rule(i)->id, "V4") == 0)
-            spec.auto_rules &= ~(UINT64_C(1) << i);
+    qdq_spec_switch_rule(&spec, (size_t)qdq_target_find_rule(spec.target, "V4"), false);
     return spec;
 }
 

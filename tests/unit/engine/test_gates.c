@@ -300,13 +300,14 @@ START_TEST(verdict)
     struct qdq_gate_report gates[] = {{.met = true}, {.met = true}};
     struct qdq_report report = {
         .n_outputs = 2, .outputs = outputs, .n_gates = 2, .gates = gates};
-    ck_assert_str_eq(qdqi_verdict(&report), verdicts[_i].verdict);
+    ck_assert_str_eq(qdqi_verdict_name(qdqi_verdict(&report)), verdicts[_i].verdict);
     gates[1].met = false;
-    ck_assert_str_eq(qdqi_verdict(&report), "poor");
+    ck_assert_int_eq(qdqi_verdict(&report), QDQI_POOR);
     report.n_outputs = 0;
-    ck_assert_str_eq(qdqi_verdict(&report), "poor");
+    ck_assert_int_eq(qdqi_verdict(&report), QDQI_POOR);
     gates[1].met = true;
-    ck_assert_ptr_null(qdqi_verdict(&report));
+    ck_assert_int_eq(qdqi_verdict(&report), QDQI_NO_VERDICT);
+    ck_assert_ptr_null(qdqi_verdict_name(QDQI_NO_VERDICT));
 }
 END_TEST
 

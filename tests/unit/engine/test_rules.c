@@ -3,40 +3,46 @@
    The effect of each rule on a model is in tests/golden/rules_*. */
 #include "config.h"
 
+#include <ctype.h>
+
 #include "builder.h"
 #include "plan/placement/target.h"
 #include "qdq/plan.h"
 
+/* Returns the target that has the row. */
 static const struct qdq_target *
-target_of(size_t rule)
+target_of(const struct qdq_rule *rule)
 {
     const struct qdq_target *target = NULL;
     for (size_t i = 0; (target = qdq_target_row(i)); i++)
-        if (qdq_target_rules(target) >> rule & 1)
+        if (rule >= target->rules && rule < target->rules + target->n_rules)
             break;
     return target;
 }
 
 START_TEST(ids_are_unique_and_fixed_rules_are_on)
 {
-    uint64_t on = 0;
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
     size_t n = 0;
     for (; qdq_rule(n); n++) {
         const struct qdq_rule *rule = qdq_rule(n);
         ck_assert_msg(rule->is_on || !rule->is_fixed, "%s", rule->id);
         ck_assert_str_ne(rule->text, "");
-        on |= rule->is_on ? (uint64_t)1 << n : 0;
+        spec.target = target_of(rule);
+        const int number = qdq_target_find_rule(spec.target, rule->id);
+        ck_assert_ptr_eq(&spec.target->rules[number], rule);
+        ck_assert_msg(qdq_spec_has_rule(&spec, (size_t)number) == rule->is_on, "%s",
+                      rule->id);
         /* Two targets may share a rule, which says the same for both. */
         for (size_t k = 0; k < n; k++)
             if (strcmp(rule->id, qdq_rule(k)->id) == 0) {
                 ck_assert_str_eq(rule->text, qdq_rule(k)->text);
-                ck_assert_ptr_ne(target_of(n), target_of(k));
+                ck_assert_ptr_ne(target_of(rule), target_of(qdq_rule(k)));
             }
     }
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
-    ck_assert_uint_le(n, 64);
-    ck_assert_uint_eq(spec.rules, on);
+    ck_assert_uint_gt(n, 40);
+    ck_assert_int_eq(qdq_target_find_rule(qdq_target_row(0), "C7"), -1);
     ck_assert_ptr_null(qdq_rule(SIZE_MAX));
 }
 END_TEST
@@ -55,6 +61,35 @@ START_TEST(lints_have_a_rule)
         }
     }
     ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* The faults of runtimes: what heeds them is a rule of their target, or a warning or reason. */
+static const struct {
+    const char *target, *version, *symptom, *heeded, *test;
+} faults[] = {
+#define FAULT(...) {"onnxruntime", __VA_ARGS__},
+#include "plan/targets/onnxruntime/faults.h"
+#undef FAULT
+#define FAULT(...) {"openvino", __VA_ARGS__},
+#include "plan/targets/openvino/faults.h"
+#undef FAULT
+};
+
+enum { N_FAULTS = sizeof faults / sizeof *faults };
+
+START_TEST(a_fault_is_heeded)
+{
+    const struct qdq_target *target = qdq_target_find(faults[_i].target);
+    const char *heeded = faults[_i].heeded;
+    ck_assert_ptr_nonnull(target);
+    ck_assert_msg(islower(heeded[0]) || qdq_target_find_rule(target, heeded) >= 0, "%s",
+                  heeded);
+    ck_assert(isdigit(faults[_i].version[0]));
+    ck_assert_int_eq(faults[_i].symptom[strlen(faults[_i].symptom) - 1], '.');
+    ck_assert_ptr_nonnull(strstr(faults[_i].test, ".py::test_"));
+    for (int i = 0; i < _i; i++)
+        ck_assert_str_ne(faults[i].symptom, faults[_i].symptom);
 }
 END_TEST
 
@@ -156,11 +191,13 @@ START_TEST(an_operator_is_left_alone_by_its_rule)
     ck_assert_msg(qdq_plan_make(NULL, m, &spec, &plan, &err) == QDQ_OK, "%s", err.text);
     const struct qdq_plan_view *view = qdq_plan_view(plan);
     ck_assert_uint_eq(view->n_layers, 1);
-    uint64_t cited = 0;
-    for (size_t i = 0; left_alone[_i].rule && qdq_rule(i); i++)
-        if (strcmp(qdq_rule(i)->id, left_alone[_i].rule) == 0)
-            cited = (uint64_t)1 << i;
-    ck_assert_msg(view->layers[0].rules == cited, "%s", left_alone[_i].op);
+    struct qdq_rule_set cited = {{0}};
+    if (left_alone[_i].rule)
+        qdq_rule_set_add(
+            &cited, (size_t)qdq_target_find_rule(spec.target, left_alone[_i].rule));
+    ck_assert_msg(memcmp(&view->layers[0].rules, &cited, sizeof cited) == 0, "%s",
+                  left_alone[_i].op);
+    ck_assert_int_eq(view->layers[0].reason_kind, QDQ_REASON_OFF_BY_DEFAULT);
 }
 END_TEST
 
@@ -171,6 +208,7 @@ suite(void)
     TCase *tables = tcase_create("tables");
     tcase_add_test(tables, ids_are_unique_and_fixed_rules_are_on);
     tcase_add_test(tables, lints_have_a_rule);
+    tcase_add_loop_test(tables, a_fault_is_heeded, 0, N_FAULTS);
     suite_add_tcase(s, tables);
     TCase *t = tcase_create("warnings");
     tcase_add_checked_fixture(t, set_up, tear_down);

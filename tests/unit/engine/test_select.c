@@ -441,7 +441,8 @@ START_TEST(layers_are_found_through_operators_that_move_data)
     builder_node(&c, "Relu", "relu", "d", "r");
     builder_output(&c, "i", QDQI_FLOAT32);
     ck_assert_int_eq(builder_open(&c, &other, &err), QDQ_OK);
-    ck_assert_int_eq(qdqi_classes_new(NULL, 0, &spec, arena, &classes, &err), QDQ_OK);
+    ck_assert_int_eq(qdqi_classes_new(NULL, 0, NULL, 0, &spec, arena, &classes, &err),
+                     QDQ_OK);
     ck_assert_int_eq(qdqi_layers_new(other, classes, arena, &layers, &err), QDQ_OK);
     const struct qdqi_node *conv = qdqi_layer_find(layers, "conv");
     const struct qdqi_node *add = qdqi_layer_find(layers, "add");

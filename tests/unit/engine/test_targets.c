@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Targets are rows. This program has one target more than the library: toy, which
- * consists of its file in tests/unit/targets/ and its line in the list of targets.
- * Plans, scripts, the spec's JSON and the listing must all know it.
+ * Targets are rows. This program has two targets more than the library, each of which
+ * consists of its file in tests/unit/targets/ and its line in the list of targets: toy, and
+ * crowd, which has 70 rules. Plans, scripts, the spec's JSON and the listing must all know
+ * them.
  */
 #include "config.h"
 
@@ -18,8 +19,7 @@
 START_TEST(rows_have_names_and_rules_of_their_own)
 {
     const struct qdq_target *row;
-    uint64_t all = 0;
-    size_t n = 0;
+    size_t n = 0, n_rules = 0;
     for (; (row = qdq_target_row(n)); n++) {
         ck_assert_ptr_eq(qdq_target_find(row->name), row);
         ck_assert_str_ne(row->title, "");
@@ -28,18 +28,16 @@ START_TEST(rows_have_names_and_rules_of_their_own)
         ck_assert_int_ge(row->activations, 0);
         ck_assert_int_ge(row->storage, 0);
         ck_assert_ptr_nonnull(row->hooks);
-        ck_assert_uint_eq(all & qdq_target_rules(row), 0);
-        all |= qdq_target_rules(row);
+        for (size_t i = 0; i < row->n_rules; i++)
+            ck_assert_ptr_eq(qdq_rule(n_rules++), &row->rules[i]);
     }
-    ck_assert_uint_ge(n, 3);
-    ck_assert_str_eq(qdq_target_row(n - 1)->name, "toy");
+    ck_assert_uint_ge(n, 5);
+    ck_assert_str_eq(qdq_target_row(n - 2)->name, "toy");
+    ck_assert_str_eq(qdq_target_row(n - 1)->name, "crowd");
     ck_assert_ptr_null(qdq_target_find("toys"));
     ck_assert_ptr_null(qdq_target_find(""));
     ck_assert_ptr_null(qdq_target_row(SIZE_MAX));
-    for (n = 0; qdq_rule(n); n++)
-        ck_assert(all >> n & 1);
-    ck_assert_uint_le(n, 64);
-    ck_assert_uint_eq(all, n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1);
+    ck_assert_ptr_null(qdq_rule(n_rules));
 }
 END_TEST
 
@@ -93,10 +91,10 @@ rules_of(const struct qdq_plan_view *view, size_t layer)
 {
     static char text[256];
     text[0] = '\0';
-    for (size_t i = 0; qdq_rule(i); i++)
-        if (view->layers[layer].rules >> i & 1)
+    for (size_t i = 0; i < view->target->n_rules; i++)
+        if (qdq_rule_set_has(&view->layers[layer].rules, i))
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
-                     *text ? " " : "", qdq_rule(i)->id);
+                     *text ? " " : "", view->target->rules[i].id);
     return text;
 }
 
@@ -117,8 +115,7 @@ END_TEST
 
 START_TEST(a_rule_of_its_own_is_switched)
 {
-    uint64_t own = qdq_target_rules(spec.target);
-    spec.rules &= ~(own & ~(own & -own)); /* all of its rules except the first: Y2 */
+    qdq_spec_switch_rule(&spec, (size_t)qdq_target_find_rule(spec.target, "Y2"), false);
     const struct qdq_plan_view *view = make_plan();
     ck_assert_uint_eq(view->n_quantized, 2);
     ck_assert_str_eq(view->layers[2].reason, "default");
@@ -154,6 +151,31 @@ START_TEST(a_plan_warns_as_its_target_does)
     ck_assert_str_eq(view->warnings[1].code, "toy_not_conv");
     ck_assert_str_eq(view->warnings[1].rule, "Y1");
     ck_assert_str_eq(view->warnings[1].node, "pool");
+}
+END_TEST
+
+/* A set of rules holds the 70 of one target. The last one is switched by itself, and a layer
+   cites it. */
+START_TEST(a_target_may_have_seventy_rules)
+{
+    spec.target = qdq_target_find("crowd");
+    ck_assert_uint_eq(spec.target->n_rules, 70);
+    const struct qdq_plan_view *view = make_plan();
+    ck_assert_str_eq(rules_of(view, 2), "Z00");
+    qdq_spec_switch_rule(&spec, 69, true);
+    for (size_t i = 0; i < spec.target->n_rules; i++)
+        ck_assert_msg(qdq_spec_has_rule(&spec, i) == (i == 69), "%zu", i);
+    view = make_plan();
+    ck_assert_str_eq(rules_of(view, 0), "Z00");
+    ck_assert_str_eq(rules_of(view, 2), "Z69");
+    ck_assert_str_eq(view->layers[2].reason, "rule:Z69");
+    ck_assert_int_eq(view->layers[2].reason_kind, QDQ_REASON_RULE);
+    char *text = api_plan_encode(view, &m->info);
+    expect_in(text, "\"rules\":[\"Z69\"]");
+    free(text);
+    qdq_spec_switch_rule(&spec, 69, false);
+    view = make_plan();
+    ck_assert_str_eq(rules_of(view, 2), "Z00");
 }
 END_TEST
 
@@ -212,7 +234,32 @@ START_TEST(the_spec_has_it_as_a_value)
     ck_assert_str_eq(problem.detail, "rule T22 is one of another target");
     ck_assert(!decode("{\"target\":\"toys\"}", &read, &problem));
     expect_in(problem.detail, "tensorrt, onnxruntime, ");
-    expect_in(problem.detail, "toy; not \"toys\"");
+    expect_in(problem.detail, "toy, crowd; not \"toys\"");
+}
+END_TEST
+
+START_TEST(the_spec_switches_each_of_seventy_rules)
+{
+    struct api_spec *read = NULL;
+    struct api_problem problem;
+    ck_assert(decode("{\"rules\":{\"Z69\":true,\"Z63\":false,\"Z64\":true},"
+                     "\"target\":\"crowd\"}",
+                     &read, &problem));
+    for (size_t i = 0; i < 70; i++)
+        ck_assert_msg(qdq_spec_has_rule(api_spec_get(read), i) == (i == 64 || i == 69),
+                      "%zu", i);
+    char *text = api_spec_encode(api_spec_get(read));
+    expect_in(text, "\"Z64\":true");
+    expect_in(text, "\"Z63\":false");
+    expect_in(text, "\"Z69\":true");
+    free(text);
+    api_spec_free(&read);
+    ck_assert(
+        !decode("{\"target\":\"toy\",\"rules\":{\"Z69\":true}}", &read, &problem));
+    ck_assert_str_eq(problem.detail, "rule Z69 is one of another target");
+    ck_assert(
+        !decode("{\"target\":\"crowd\",\"rules\":{\"Z70\":true}}", &read, &problem));
+    expect_in(problem.detail, "no target has a rule \"Z70\", did you mean \"Z");
 }
 END_TEST
 
@@ -232,7 +279,7 @@ START_TEST(the_listing_has_it)
         "id", "Y2", "state", "on", "text",
         "A layer that makes an output of the model stays floating point.");
     ck_assert_ptr_nonnull(wanted);
-    ck_assert(json_equal(json_array_get(rows, json_array_size(rows) - 1), wanted));
+    ck_assert(json_equal(json_array_get(rows, json_array_size(rows) - 2), wanted));
     json_decref(wanted);
     json_decref(json);
     free(text);
@@ -246,6 +293,7 @@ suite(void)
     TCase *t = tcase_create("rows");
     tcase_add_test(t, rows_have_names_and_rules_of_their_own);
     tcase_add_test(t, the_spec_has_it_as_a_value);
+    tcase_add_test(t, the_spec_switches_each_of_seventy_rules);
     tcase_add_test(t, the_listing_has_it);
     tcase_add_test(t, a_script_sees_the_target);
     suite_add_tcase(s, t);
@@ -255,6 +303,7 @@ suite(void)
     tcase_add_test(t, a_rule_of_its_own_is_switched);
     tcase_add_test(t, a_plan_has_the_formats_of_its_target);
     tcase_add_test(t, a_plan_warns_as_its_target_does);
+    tcase_add_test(t, a_target_may_have_seventy_rules);
     tcase_add_test(t, other_targets_stay_as_they_are);
     suite_add_tcase(s, t);
     return s;

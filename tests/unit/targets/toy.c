@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The target toy: an engine whose only integer kernel is Conv, for uint8. */
 #include "config.h"
-#include "plan/placement/target.h"
+#include "plan/targets/targets.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
          "A Conv has a pair on its data input, and one scale for its weight.") \
     RULE(Y2, ON, "A layer that makes an output of the model stays floating point.")
 
-enum { RULES(QDQI_RULE_INDEX) N_RULES };
+QDQI_RULE_ENUM(RULES);
 
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
@@ -33,7 +33,7 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
 static bool
 makes_output(const struct planner *p, const struct qdq_layer *layer)
 {
-    return p->patterns->makes_output[layer->node];
+    return qdqi_node_of(p, layer)->outputs[0]->is_output;
 }
 
 static const struct qdqi_veto vetoes[] = {
@@ -44,8 +44,9 @@ static const struct qdqi_veto vetoes[] = {
 static void
 cite(const struct planner *p, struct qdq_layer *layer)
 {
+    (void)p;
     if (layer->n_inputs > 0 && strcmp(layer->op, "Conv") == 0)
-        layer->rules |= qdqi_rule_bit(p, Y1);
+        qdqi_rule_cite(layer, Y1);
 }
 
 static enum qdq_code

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/placement/residual.h"
+#include "plan/targets/tensorrt/tensorrt.h"
 
 #include "plan/cases/case.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/placement/saturation.h"
+#include "plan/targets/shared/saturation.h"
 
 #include "ground/base/host.h"
-#include "graph/layers/kernels.h"
+#include "graph/layers/operators.h"
 
 #include <string.h>
 
@@ -76,7 +76,7 @@ limit_weights(struct planner *p, int rule, struct qdq_layer *layer)
     limit_weight(&weights[layer->weight_row], find_pair_axis(p, layer));
     if (p->graph->classes[layer->node]->is_recurrent)
         limit_weight(&weights[layer->recurrent_row], -1);
-    layer->rules |= qdqi_rule_bit(p, rule);
+    qdqi_rule_cite(layer, rule);
 }
 
 void
@@ -93,4 +93,14 @@ qdqi_saturation_check(const struct planner *p, int rule, struct qdq_error *err)
         return QDQ_OK;
     return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
                          "rule C7 is of weights whose dtype is int8");
+}
+
+bool
+qdqi_saturation_switch_off(struct qdq_spec *spec)
+{
+    const int rule = qdq_target_find_rule(spec->target, "C7");
+    if (rule < 0 || !qdq_spec_has_rule(spec, (size_t)rule))
+        return false;
+    qdq_spec_switch_rule(spec, (size_t)rule, false);
+    return true;
 }

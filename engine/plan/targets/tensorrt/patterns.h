@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of several nodes that the rules of targets refer to, and the role of a
-   node in them. */
-#ifndef QDQI_GRAPH_LAYERS_PATTERNS_H
-#define QDQI_GRAPH_LAYERS_PATTERNS_H
+/* Patterns of several nodes that the rules of the target tensorrt refer to, and the role of
+   a node in them. They are the marks of this target (plan/placement/planner.h). */
+#ifndef QDQI_PLAN_TARGETS_TENSORRT_PATTERNS_H
+#define QDQI_PLAN_TARGETS_TENSORRT_PATTERNS_H
 
-#include "graph/layers/layers.h"
+#include "plan/placement/planner.h"
 
 /* The role of a node in an attention: MatMul (scores), Add (mask), Softmax, MatMul. */
 enum qdqi_attention {
@@ -21,16 +21,14 @@ struct qdqi_patterns {
     uint8_t *attention; /* values of enum qdqi_attention */
     /* whether it makes an output of the graph, directly or passed on */
     bool *makes_output;
-    bool *squared; /* whether its output is squared (graph/layers/spectra.h) */
-    /* whether its output is the largest of several numbers, and whether a pool and a function
-       that falls made it (graph/layers/fused.h) */
-    bool *extreme, *turned;
+    /* whether a layer reads its outputs from a pair, perhaps behind copies and activations:
+       known for the nodes from which settling has begun (qdqi_mark_int8_reader()) */
+    bool *feeds_int8;
 };
 
-/* Borrows the graph. NO_MEMORY. */
-enum qdq_code qdqi_patterns_new(const struct qdqi_layers *graph,
-                                struct qdqi_arena *arena, struct qdqi_patterns **ret,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* Finds the patterns of the plan's model. NO_MEMORY. */
+enum qdq_code qdqi_patterns_begin(struct planner *p,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * qdqi_is_conv() returns whether the node is a Conv or a ConvTranspose.
@@ -43,10 +41,6 @@ bool qdqi_ends_conv(const struct qdqi_layers *graph, const struct qdqi_node *nod
 /* Returns whether the node is a layer with a weight or a BatchNormalization behind
    one. */
 bool qdqi_ends_weighted(const struct qdqi_layers *graph, const struct qdqi_node *node);
-
-/* Returns whether the node is an activation function or a BatchNormalization, which
-   runtimes fuse with the layer in front of it. */
-bool qdqi_is_pointwise(const struct qdqi_node *node);
 
 /* Returns whether the node is an AveragePool, GlobalAveragePool, MaxPool, or a
    ReduceMean that stands for one. */
@@ -64,5 +58,15 @@ bool qdqi_is_gated(const struct qdqi_layers *graph, const struct qdqi_node *node
    exported LayerNormalization or of Gelu with Erf. */
 bool qdqi_is_norm_or_gelu(const struct qdqi_layers *graph,
                           const struct qdqi_node *node);
+
+/* Returns the patterns of the plan's model. */
+static inline struct qdqi_patterns *
+qdqi_patterns_of(const struct planner *p)
+{
+    return p->marks;
+}
+
+/* Finds out whether a node feeds int8. All nodes behind it must have been settled. */
+void qdqi_mark_int8_reader(struct planner *p, size_t node);
 
 #endif

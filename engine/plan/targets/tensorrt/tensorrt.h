@@ -4,8 +4,8 @@
  * plan/placement/target.h explains them. With their defaults a plan is the one that NVIDIA's
  * TensorFlow quantization toolkit makes.
  */
-#ifndef QDQI_PLAN_TARGETS_TENSORRT_H
-#define QDQI_PLAN_TARGETS_TENSORRT_H
+#ifndef QDQI_PLAN_TARGETS_TENSORRT_TENSORRT_H
+#define QDQI_PLAN_TARGETS_TENSORRT_TENSORRT_H
 
 #include "plan/placement/target.h"
 
@@ -64,10 +64,24 @@
     RULE(T28, FIXED,                                                                   \
          "TensorRT does not promise to fuse a swish between a Conv and an Add.")
 
-enum { TENSORRT_RULES(QDQI_RULE_INDEX) N_RULES };
+QDQI_RULE_ENUM(TENSORRT_RULES);
 
 /* The warnings about layers that TensorRT does not fuse or computes slowly, with a
    row of zeros behind the last. */
 extern const struct qdqi_lint qdqi_tensorrt_lints[];
+
+/* --- residual connections, found by the library's case `residual` --- */
+
+/* Runs the case and applies its entries. `pointer` is the member of the spec that
+   asks for it. */
+enum qdq_code qdqi_residual_run(struct planner *p, const char *pointer,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * Warns of residual connections that neither a case nor a name decides about. `rule` is
+ * the id of the rule that the warning cites. NO_MEMORY and the errors of the case.
+ */
+enum qdq_code qdqi_residual_warn(struct planner *p, const char *rule,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -7,10 +7,12 @@
  * depend on the machine that makes it.
  */
 #include "config.h"
-#include "plan/targets/onnxruntime_gain.h"
 
-#include "graph/layers/kernels.h"
-#include "graph/layers/patterns.h"
+#include "graph/layers/operators.h"
+#include "plan/targets/onnxruntime/integer_paths.h"
+#include "plan/targets/onnxruntime/kernels.h"
+#include "plan/targets/onnxruntime/onnxruntime.h"
+#include "plan/targets/shared/squares.h"
 
 #include <string.h>
 
@@ -37,136 +39,19 @@ enum { CONV_POSITIONS = 256, ROWS = 64 };
    to gain together; a smaller one is lost in the noise of a measurement. */
 static const double least_share = 0.05;
 
-/* The most layers that move data which are followed from a tensor. */
-enum { FAR = 32 };
-
-static const struct qdqi_node *
-maker_of(const struct planner *p, const struct qdqi_tensor *t)
+enum qdq_code
+qdqi_gain_begin(struct planner *p, struct qdq_error *err)
 {
-    return t && t->producer >= 0 ? &p->model->graph.nodes[t->producer] : NULL;
-}
-
-static bool
-computes(enum qdqi_role role)
-{
-    return role == QDQI_COMPUTES || role == QDQI_UNIT;
-}
-
-static bool
-is_passed_on(enum qdqi_role role)
-{
-    return role == QDQI_MOVES || role == QDQI_CLIPS;
-}
-
-/* --- the paths of integers ------------------------------------------------- */
-
-bool
-qdqi_gain_comes_from_integers(const struct planner *p, const struct qdqi_tensor *t)
-{
-    for (int i = 0; i < FAR; i++) {
-        const struct qdqi_node *node = maker_of(p, t);
-        if (!node)
-            return false;
-        enum qdqi_role role = qdqi_kernel_role(node->proto->op_type);
-        if (computes(role)) {
-            const struct qdq_layer *layer = p->by_node[t->producer];
-            return layer && layer->n_inputs > 0;
-        }
-        if (!is_passed_on(role) || node->proto->n_input == 0)
-            return false;
-        t = node->inputs[0];
-    }
-    return false;
-}
-
-/* Counts the readers of a tensor that compute in integers, and those that do not.
-   Layers that move data count as their own readers do. */
-struct readers {
-    size_t integer, other;
-};
-
-static void
-count_readers(const struct planner *p, const struct qdqi_tensor *t, int far,
-              struct readers *ret)
-{
-    ret->other += far == FAR || t->is_output || t->is_captured;
-    for (const struct qdqi_use *use = t->uses; use && far < FAR; use = use->next) {
-        const struct qdqi_node *node = &p->model->graph.nodes[use->node];
-        const struct qdq_layer *layer = p->by_node[use->node];
-        enum qdqi_role role = qdqi_kernel_role(node->proto->op_type);
-        if (is_passed_on(role) && use->input == 0) {
-            for (size_t i = 0; i < node->proto->n_output; i++)
-                if (node->outputs[i])
-                    count_readers(p, node->outputs[i], far + 1, ret);
-        } else if (layer && computes(role) && qdqi_layer_has_pair(layer, use->input)) {
-            ret->integer++;
-        } else {
-            ret->other++;
-        }
-    }
-}
-
-static struct readers
-readers_of(const struct planner *p, const struct qdqi_tensor *t)
-{
-    const struct readers *kept = p->readers ? qdqi_map_get(p->readers, t->name) : NULL;
-    struct readers readers = {0, 0};
-    if (kept)
-        return *kept;
-    count_readers(p, t, 0, &readers);
-    return readers;
-}
-
-/* Keeps the counts of a tensor, so that a tensor with many readers is counted once and not
-   for each of them. Returns false when out of memory. */
-static bool
-keep_readers(struct planner *p, const struct qdqi_tensor *t)
-{
-    if (qdqi_map_get(p->readers, t->name))
-        return true;
-    struct readers *readers = qdqi_arena_alloc(p->plan->arena, sizeof *readers);
-    if (!readers)
-        return false;
-    count_readers(p, t, 0, readers);
-    return qdqi_map_put(p->readers, t->name, readers);
-}
-
-static bool
-keep_all_readers(struct planner *p)
-{
-    bool ok = (p->readers = qdqi_map_new(p->plan->arena));
-    for (size_t i = 0; ok && i < p->n_layers; i++) {
-        const struct qdq_layer *layer = &p->layers[i];
-        const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
-        if (layer->n_inputs > 0)
-            ok = keep_readers(p, node->inputs[layer->quantized_inputs[0]]) &&
-                 keep_readers(p, node->outputs[0]);
-    }
-    return ok;
-}
-
-/* Counts the reader of a tensor, which read integers up to now, as another one. */
-static void
-recount_reader(const struct planner *p, const struct qdqi_tensor *t)
-{
-    for (int far = 0; t && far < FAR; far++) {
-        struct readers *kept = qdqi_map_get(p->readers, t->name);
-        const struct qdqi_node *node = maker_of(p, t);
-        if (kept) {
-            kept->integer--;
-            kept->other++;
-        }
-        if (!node || node->proto->n_input == 0 ||
-            !is_passed_on(qdqi_kernel_role(node->proto->op_type)))
-            return;
-        t = node->inputs[0];
-    }
-}
-
-bool
-qdqi_gain_goes_to_integers(const struct planner *p, const struct qdqi_tensor *t)
-{
-    return readers_of(p, t).integer > 0;
+    struct qdqi_arena *arena = p->plan->arena;
+    struct qdqi_onnxruntime_marks *marks = qdqi_arena_alloc(arena, sizeof *marks);
+    if (!marks)
+        return qdqi_no_memory(err);
+    *marks = (struct qdqi_onnxruntime_marks){NULL, NULL};
+    p->marks = marks;
+    if (!qdqi_rule_is_on(p, C15))
+        return QDQ_OK;
+    marks->squared = qdqi_mark_squared(&p->model->graph, arena);
+    return marks->squared ? QDQ_OK : qdqi_no_memory(err);
 }
 
 /* --- layers with a weight --------------------------------------------------- */
@@ -183,15 +68,15 @@ is_pooled(const struct planner *p, const struct qdqi_tensor *t)
 {
     static const char *const pools[] = {"GlobalAveragePool", "GlobalMaxPool",
                                         "ReduceMean", NULL};
-    const struct qdqi_node *node = maker_of(p, t);
-    for (int i = 0; node && i < FAR; i++) {
+    const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
+    for (int i = 0; node && i < QDQI_MOST_MOVES; i++) {
         if (qdqi_node_is_one_of(node->proto, pools))
             return true;
         bool conv = qdqi_node_is(node->proto, "Conv");
         bool bias = qdqi_node_is(node->proto, "Add") && qdqi_input_is_constant(node, 1);
-        if (!conv && !bias && !is_passed_on(qdqi_kernel_role(node->proto->op_type)))
+        if (!conv && !bias && !qdqi_passes_integers(node->proto->op_type))
             return false;
-        node = maker_of(p, node->inputs[0]);
+        node = qdqi_maker_of(&p->model->graph, node->inputs[0]);
     }
     return false;
 }
@@ -200,7 +85,7 @@ is_pooled(const struct planner *p, const struct qdqi_tensor *t)
 static bool
 read_shape(const struct planner *p, const struct qdq_layer *layer, struct shape *ret)
 {
-    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     const int64_t *dims;
     size_t rank;
     *ret = (struct shape){.taps = 0, .groups = 1, .positions = ROWS};
@@ -234,14 +119,16 @@ read_shape(const struct planner *p, const struct qdq_layer *layer, struct shape 
 static double
 estimate(const struct planner *p, const struct qdq_layer *layer, const struct shape *s)
 {
-    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     const struct qdqi_tensor *in = node->inputs[layer->quantized_inputs[0]];
-    const struct readers readers = readers_of(p, node->outputs[0]);
+    const struct qdqi_integer_readers readers =
+        qdqi_integer_readers(p, node->outputs[0]);
     double gain = s->macs * costs.mac - (s->inputs + s->outputs) * costs.element -
                   s->taps * s->groups * costs.tap - (s->groups - 1) * costs.group -
                   costs.node / s->positions;
-    if (!qdqi_gain_comes_from_integers(p, in))
-        gain -= s->inputs * costs.conversion / (double)readers_of(p, in).integer;
+    if (!qdqi_comes_from_integers(p, in))
+        gain -=
+            s->inputs * costs.conversion / (double)qdqi_integer_readers(p, in).integer;
     if (readers.other > 0 && (readers.integer > 0 || strcmp(layer->op, "Conv") == 0))
         gain -=
             s->outputs * costs.conversion; /* other kernels make floats themselves */
@@ -257,17 +144,18 @@ is_passing(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {
         "Add", "Concat", "AveragePool", "GlobalAveragePool", "LeakyRelu", NULL};
-    return qdqi_node_is_one_of(p->model->graph.nodes[layer->node].proto, ops) &&
+    return qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops) &&
            layer->weight_input < 0;
 }
 
 static bool
 is_between_integers(const struct planner *p, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
-    const struct readers readers = readers_of(p, node->outputs[0]);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const struct qdqi_integer_readers readers =
+        qdqi_integer_readers(p, node->outputs[0]);
     for (size_t i = 0; i < layer->n_inputs; i++)
-        if (!qdqi_gain_comes_from_integers(p, node->inputs[layer->quantized_inputs[i]]))
+        if (!qdqi_comes_from_integers(p, node->inputs[layer->quantized_inputs[i]]))
             return false;
     return readers.integer > 0 && readers.other == 0;
 }
@@ -296,7 +184,7 @@ reason_against(const struct planner *p, const struct qdq_layer *layer)
                    : "rule:C15, not all of its neighbours compute in integers";
     if (!qdqi_is_product(layer->op) || !read_shape(p, layer, &shape))
         return "rule:C15, integers cost accuracy there and gain no time";
-    if (p->patterns->squared[layer->node])
+    if (qdqi_marks_of(p)->squared[layer->node])
         return "rule:C15, its output is squared";
     return estimate(p, layer, &shape) > 0
                ? NULL
@@ -304,25 +192,19 @@ reason_against(const struct planner *p, const struct qdq_layer *layer)
 }
 
 static void
-leave(const struct planner *p, struct qdq_layer *layer, int rule, const char *reason)
+leave(const struct planner *p, struct qdq_layer *layer, const char *reason)
 {
-    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
-    for (size_t i = 0; computes(qdqi_kernel_role(layer->op)) && i < layer->n_inputs;
-         i++)
-        recount_reader(p, node->inputs[layer->quantized_inputs[i]]);
-    layer->quantized_inputs = NULL;
-    layer->n_inputs = 0;
-    layer->weight_input = layer->weight_axis = -1;
-    layer->weight = NULL;
-    layer->reason = reason;
-    layer->rules = qdqi_rule_bit(p, rule);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    for (size_t i = 0; qdqi_has_kernel(layer->op) && i < layer->n_inputs; i++)
+        qdqi_integer_reader_leave(p, node->inputs[layer->quantized_inputs[i]]);
+    qdqi_layer_leave(layer, C15, reason);
 }
 
 static bool
 may_leave(const struct planner *p, const struct qdq_layer *layer)
 {
     return layer->n_inputs > 0 && !p->selection.choices[layer->node].entry &&
-           computes(qdqi_kernel_role(layer->op));
+           qdqi_has_kernel(layer->op);
 }
 
 /* Returns what the multiplications of all layers that may be computed in integers could
@@ -341,7 +223,7 @@ most_gain(const struct planner *p)
 /* Leaves all layers in floating point where they gain next to nothing together. A layer
    that an entry selects stays, and those around it. */
 static void
-leave_small_gain(struct planner *p, int rule, double most)
+leave_small_gain(struct planner *p, double most)
 {
     double sum = 0;
     struct shape s;
@@ -355,7 +237,7 @@ leave_small_gain(struct planner *p, int rule, double most)
     }
     for (size_t i = 0; sum < least_share * most && i < p->n_layers; i++)
         if (may_leave(p, &p->layers[i]))
-            leave(p, &p->layers[i], rule,
+            leave(p, &p->layers[i],
                   "rule:C15, integers gain next to nothing of the model's time");
 }
 
@@ -363,15 +245,14 @@ leave_small_gain(struct planner *p, int rule, double most)
 static bool
 weighs(const struct planner *p, const struct qdq_layer *layer)
 {
-    return computes(qdqi_kernel_role(layer->op)) ||
-           p->graph->classes[layer->node]->is_recurrent;
+    return qdqi_has_kernel(layer->op) || p->graph->classes[layer->node]->is_recurrent;
 }
 
 bool
-qdqi_gain_apply(struct planner *p, int rule)
+qdqi_gain_apply(struct planner *p)
 {
     const double most = most_gain(p);
-    bool changed = keep_all_readers(p), ok = changed;
+    bool changed = qdqi_integer_readers_keep(p), ok = changed;
     /* Each layer that is left may take away what its neighbours gain. */
     while (changed) {
         changed = false;
@@ -383,12 +264,12 @@ qdqi_gain_apply(struct planner *p, int rule)
                 p->selection.choices[layer->node].entry || !weighs(p, layer) ||
                 !(reason = reason_against(p, layer)))
                 continue;
-            leave(p, layer, rule, reason);
+            leave(p, layer, reason);
             changed = true;
         }
     }
     if (ok && !p->spec->dynamic)
-        leave_small_gain(p, rule, most);
-    p->readers = NULL;
+        leave_small_gain(p, most);
+    qdqi_marks_of(p)->readers = NULL;
     return ok;
 }

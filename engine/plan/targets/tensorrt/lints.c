@@ -5,22 +5,17 @@
  * docs/reference/lint.md explains the warnings.
  */
 #include "config.h"
-#include "plan/targets/tensorrt.h"
+#include "plan/targets/tensorrt/tensorrt.h"
 
-#include "graph/layers/patterns.h"
+#include "graph/layers/operators.h"
+#include "plan/targets/tensorrt/patterns.h"
 
 #include <string.h>
 
 static const struct qdqi_node *
-node_of(const struct planner *p, const struct qdq_layer *layer)
-{
-    return &p->model->graph.nodes[layer->node];
-}
-
-static const struct qdqi_node *
 producer_of(const struct planner *p, const struct qdq_layer *layer, int i)
 {
-    return qdqi_layer_producer(p->graph, node_of(p, layer), i);
+    return qdqi_layer_producer(p->graph, qdqi_node_of(p, layer), i);
 }
 
 /* --- single layers ------------------------------------------------------- */
@@ -33,13 +28,13 @@ producer_of(const struct planner *p, const struct qdq_layer *layer, int i)
 MEANT(conv_transpose_axis)
 {
     const struct qdqi_class *cls = p->graph->classes[layer->node];
-    return layer->weight_axis >= 0 && strcmp(cls->support.source, "library") == 0 &&
-           qdqi_node_is(node_of(p, layer)->proto, "ConvTranspose");
+    return layer->weight_axis >= 0 && !cls->is_given &&
+           qdqi_node_is(qdqi_node_of(p, layer)->proto, "ConvTranspose");
 }
 
 MEANT(grouped_conv_transpose)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     return layer->weight_input >= 0 && layer->n_inputs > 0 &&
            qdqi_node_is(node->proto, "ConvTranspose") &&
            qdqi_node_int(node->proto, "group", 1) > 1;
@@ -47,7 +42,7 @@ MEANT(grouped_conv_transpose)
 
 MEANT(pair_before_activation)
 {
-    return qdqi_layer_has_pair(layer, 0) && qdqi_is_pointwise(node_of(p, layer)) &&
+    return qdqi_layer_has_pair(layer, 0) && qdqi_is_pointwise(qdqi_node_of(p, layer)) &&
            qdqi_ends_weighted(p->graph, producer_of(p, layer, 0));
 }
 
@@ -55,14 +50,14 @@ static bool
 is_add(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Add", "Sum", NULL};
-    return qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
+    return qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops);
 }
 
 /* If neither a case nor a name decides about the layer, the warning
    residual_without_case is given instead. */
 MEANT(residual_all_inputs)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     bool fusible = false;
     if (!is_add(p, layer) || layer->n_inputs < 2 ||
         p->selection.choices[layer->node].rank < QDQI_BY_CASE)
@@ -82,7 +77,7 @@ MEANT(residual_all_inputs)
 /* Finds a Concat two different inputs of which have a pair. */
 MEANT(concat_scales)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     if (!qdqi_node_is(node->proto, "Concat"))
         return false;
     for (size_t i = 1; i < layer->n_inputs; i++)
@@ -94,7 +89,7 @@ MEANT(concat_scales)
 
 MEANT(pair_behind_pad)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     if (!qdqi_is_conv(node) || !qdqi_layer_has_pair(layer, 0))
         return false;
     int64_t maker = node->inputs[0]->producer;
@@ -104,7 +99,7 @@ MEANT(pair_behind_pad)
 MEANT(half_quantized)
 {
     const struct qdqi_class *cls = p->graph->classes[layer->node];
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     if (cls->kind != QDQ_WEIGHTED)
         return false;
     int w = qdqi_weight_input(cls, node);
@@ -117,8 +112,8 @@ MEANT(half_quantized)
 /* A Mul by a gate stands between int8 layers: a layer behind it reads int8. */
 MEANT(gate_in_float)
 {
-    return qdqi_is_gated(p->graph, node_of(p, layer)) && layer->n_inputs < 2 &&
-           p->feeds_int8[layer->node];
+    return qdqi_is_gated(p->graph, qdqi_node_of(p, layer)) && layer->n_inputs < 2 &&
+           qdqi_patterns_of(p)->feeds_int8[layer->node];
 }
 
 /* --- rules that the plan does not follow ----------------------------------- */
@@ -140,31 +135,6 @@ MEANT(int8_into_float)
 {
     return is_meant(p, layer, T19) && !is_meant(p, layer, T18) &&
            !is_meant(p, layer, T20) && !is_meant(p, layer, T24);
-}
-
-MEANT(norm_or_gelu)
-{
-    return is_meant(p, layer, T18);
-}
-
-MEANT(output_layer)
-{
-    return is_meant(p, layer, T20);
-}
-
-MEANT(small_channels)
-{
-    return is_meant(p, layer, T22);
-}
-
-MEANT(small_matmul)
-{
-    return is_meant(p, layer, T23);
-}
-
-MEANT(attention)
-{
-    return is_meant(p, layer, T24);
 }
 
 /* --- patterns across layers ----------------------------------------------- */
@@ -189,7 +159,7 @@ is_swish_of_conv(const struct planner *p, const struct qdqi_node *node)
 /* The layer is an Add behind a convolution and its swish. */
 MEANT(swish_into_add)
 {
-    size_t n = is_add(p, layer) ? node_of(p, layer)->proto->n_input : 0;
+    size_t n = is_add(p, layer) ? qdqi_node_of(p, layer)->proto->n_input : 0;
     for (size_t i = 0; i < n; i++)
         if (is_swish_of_conv(p, producer_of(p, layer, (int)i)))
             return true;
@@ -220,23 +190,23 @@ const struct qdqi_lint qdqi_tensorrt_lints[] = {
     {QDQI_LINT(pair_behind_pad), T16,
      "the pair stands between a Pad and the convolution that it feeds, so the Pad "
      "stays a kernel of its own"},
-    {QDQI_LINT(norm_or_gelu), T18,
+    {QDQI_VETO_LINT(norm_or_gelu), T18,
      "this is part of a LayerNormalization or Gelu, whose kernel a pair breaks; "
      "\"rules\": {\"T18\": true} leaves such nodes in floating point"},
     {QDQI_LINT(int8_into_float), T19,
      "the inputs are int8 and nothing behind it reads int8, so the time that reading "
      "saves is spent on converting; \"rules\": {\"T19\": true} leaves it in "
      "floating point"},
-    {QDQI_LINT(output_layer), T20,
+    {QDQI_VETO_LINT(output_layer), T20,
      "it makes an output of the model, which is float, from int8 inputs; "
      "\"rules\": {\"T20\": true} leaves it in floating point"},
-    {QDQI_LINT(small_channels), T22,
+    {QDQI_VETO_LINT(small_channels), T22,
      "a Conv of so few channels is seldom faster in int8; \"rules\": {\"T22\": "
      "true} leaves it in floating point"},
-    {QDQI_LINT(small_matmul), T23,
+    {QDQI_VETO_LINT(small_matmul), T23,
      "a weight with fewer than 16 rows or columns is seldom faster in int8; "
      "\"rules\": {\"T23\": true} leaves it in floating point"},
-    {QDQI_LINT(attention), T24,
+    {QDQI_VETO_LINT(attention), T24,
      "this part of an attention is slower with pairs; \"rules\": {\"T24\": true} "
      "leaves it in floating point"},
     {QDQI_LINT(half_quantized), T26,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers whose outputs are squared, as the parts of a spectrum are. */
-#ifndef QDQI_GRAPH_LAYERS_SPECTRA_H
-#define QDQI_GRAPH_LAYERS_SPECTRA_H
+#ifndef QDQI_PLAN_TARGETS_SHARED_SQUARES_H
+#define QDQI_PLAN_TARGETS_SHARED_SQUARES_H
 
 #include "files/model/model.h"
 

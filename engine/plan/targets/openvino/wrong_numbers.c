@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "graph/layers/fused.h"
+#include "plan/targets/openvino/openvino.h"
 
-#include "graph/layers/patterns.h"
+#include "graph/layers/operators.h"
 #include "files/model/constant.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "graph/layers/spectra.h"
+#include "plan/targets/shared/squares.h"
 
 #include "graph/layers/layers.h"
 

@@ -3,8 +3,8 @@
  * Rule C7, which several targets have: scales of weights that keep sums of two products in
  * 16 bits, where processors add them so.
  */
-#ifndef QDQI_PLAN_PLACEMENT_SATURATION_H
-#define QDQI_PLAN_PLACEMENT_SATURATION_H
+#ifndef QDQI_PLAN_TARGETS_SHARED_SATURATION_H
+#define QDQI_PLAN_TARGETS_SHARED_SATURATION_H
 
 #include "plan/placement/rules.h"
 
@@ -27,5 +27,8 @@ void qdqi_saturation_plan(struct planner *p, int rule);
 /* Returns UNSUPPORTED if the rule is on and the weights are not int8. */
 enum qdq_code qdqi_saturation_check(const struct planner *p, int rule,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Switches the rule off. Returns whether the spec's target has it, and it was on. */
+bool qdqi_saturation_switch_off(struct qdq_spec *spec);
 
 #endif

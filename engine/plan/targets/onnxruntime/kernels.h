@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The roles that operators have in ONNX Runtime's integer kernels; see
-   tbl/kernels.h. */
-#ifndef QDQI_GRAPH_LAYERS_KERNELS_H
-#define QDQI_GRAPH_LAYERS_KERNELS_H
+   the table in kernels.c. */
+#ifndef QDQI_PLAN_TARGETS_ONNXRUNTIME_KERNELS_H
+#define QDQI_PLAN_TARGETS_ONNXRUNTIME_KERNELS_H
 
 #include "files/model/model.h"
 
@@ -14,18 +14,14 @@ enum qdqi_role {
     QDQI_MOVES,
 };
 
-/* Returns the role of one of ONNX's own operators, from tbl/kernels.h. */
+/* Returns the role of one of ONNX's own operators. */
 enum qdqi_role qdqi_kernel_role(const char *op);
+
+/* Returns whether there is an integer kernel for the operator: its role is COMPUTES or UNIT. */
+bool qdqi_has_kernel(const char *op);
 
 /* Returns why the integer kernel that ONNX Runtime would make of the node between
    pairs does not run, or NULL if it runs. */
 const char *qdqi_kernel_hindrance(const struct qdqi_node *node);
-
-/* Returns whether the operator is one of the products with a weight: Conv, Gemm,
-   MatMul. */
-bool qdqi_is_product(const char *op);
-
-/* Returns the product of the node's strides along all axes: 1 where it has none. */
-double qdqi_strides(const struct qdqi_node *node);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "graph/layers/patterns.h"
+#include "plan/targets/tensorrt/patterns.h"
 
-#include "graph/layers/fused.h"
-#include "graph/layers/spectra.h"
+#include "graph/layers/operators.h"
 
 #include <string.h>
 
@@ -14,38 +13,6 @@ qdqi_is_conv(const struct qdqi_node *node)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", NULL};
     return node && qdqi_node_is_one_of(node->proto, ops);
-}
-
-bool
-qdqi_is_pointwise(const struct qdqi_node *node)
-{
-    static const char *const ops[] = {"BatchNormalization",
-                                      "Relu",
-                                      "Clip",
-                                      "LeakyRelu",
-                                      "PRelu",
-                                      "Elu",
-                                      "Selu",
-                                      "Celu",
-                                      "Gelu",
-                                      "Mish",
-                                      "Softplus",
-                                      "Sigmoid",
-                                      "HardSwish",
-                                      "Tanh",
-                                      "Swish",
-                                      "ThresholdedRelu",
-                                      "HardSigmoid",
-                                      NULL};
-    return qdqi_node_is_one_of(node->proto, ops);
-}
-
-static const struct qdqi_node *
-maker_of(const struct qdqi_layers *graph, const struct qdqi_tensor *tensor)
-{
-    return tensor && tensor->producer >= 0
-               ? &graph->model->graph.nodes[tensor->producer]
-               : NULL;
 }
 
 static const struct qdqi_class *
@@ -92,7 +59,8 @@ static bool
 is_hard_swish(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
     for (int i = 0; node->proto->n_input == 2 && i < 2; i++) {
-        const struct qdqi_node *gate = maker_of(graph, node->inputs[i]);
+        const struct qdqi_node *gate =
+            qdqi_maker_of(&graph->model->graph, node->inputs[i]);
         if (gate && qdqi_node_is(gate->proto, "HardSigmoid") &&
             gate->proto->n_input > 0 && gate->inputs[0] &&
             gate->inputs[0] == node->inputs[1 - i])
@@ -127,7 +95,7 @@ qdqi_is_gated(const struct qdqi_layers *graph, const struct qdqi_node *node)
 /* --- LayerNormalization and Gelu made of several nodes ------------------- */
 
 /* the most nodes with constants that exporters put between the parts of a pattern */
-enum { FAR = 3 };
+enum { MOST_CONSTANT_STEPS = 3 };
 
 /* Returns the node that makes input i if it has that operator and at least n inputs,
    or NULL. */
@@ -137,7 +105,8 @@ made_by(const struct qdqi_layers *graph, const struct qdqi_node *node, int i,
 {
     if ((size_t)i >= node->proto->n_input)
         return NULL;
-    const struct qdqi_node *maker = maker_of(graph, node->inputs[i]);
+    const struct qdqi_node *maker =
+        qdqi_maker_of(&graph->model->graph, node->inputs[i]);
     return maker && qdqi_node_is(maker->proto, op) && maker->proto->n_input >= n ? maker
                                                                                  : NULL;
 }
@@ -159,8 +128,8 @@ static bool
 comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, int i)
 {
     static const char *const between[] = {"Add", "Mul", "Div", NULL};
-    for (int steps = 0; steps <= FAR && i >= 0; steps++) {
-        node = maker_of(graph, node->inputs[i]);
+    for (int steps = 0; steps <= MOST_CONSTANT_STEPS && i >= 0; steps++) {
+        node = qdqi_maker_of(&graph->model->graph, node->inputs[i]);
         if (!node)
             return false;
         if (qdqi_node_is(node->proto, "Erf"))
@@ -175,11 +144,13 @@ comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, in
 static bool
 is_inverse_root(const struct qdqi_layers *graph, const struct qdqi_node *node, int i)
 {
-    for (int steps = 0; steps <= FAR && i >= 0; steps++) {
+    for (int steps = 0; steps <= MOST_CONSTANT_STEPS && i >= 0; steps++) {
         if (made_by(graph, node, i, "Reciprocal", 1))
-            return made_by(graph, maker_of(graph, node->inputs[i]), 0, "Sqrt", 1);
+            return made_by(graph, qdqi_maker_of(&graph->model->graph, node->inputs[i]),
+                           0, "Sqrt", 1);
         if (made_by(graph, node, i, "Div", 2))
-            return made_by(graph, maker_of(graph, node->inputs[i]), 1, "Sqrt", 1);
+            return made_by(graph, qdqi_maker_of(&graph->model->graph, node->inputs[i]),
+                           1, "Sqrt", 1);
         node = made_by(graph, node, i, "Mul", 2);
         if (!node)
             return false;
@@ -234,8 +205,9 @@ qdqi_is_norm_or_gelu(const struct qdqi_layers *graph, const struct qdqi_node *no
 /* --- attention ------------------------------------------------------------ */
 
 enum {
-    DEEP = 6,   /* the most nodes between the scores and the Softmax */
-    LONG = 512, /* the longest sequence that TensorRT's int8 attention supports */
+    MOST_SCORE_STEPS = 6, /* the most nodes between the scores and the Softmax */
+    /* the longest sequence that TensorRT's int8 attention supports */
+    LONGEST_SEQUENCE = 512,
 };
 
 /* The state of a search for attention patterns, with the shapes that the file
@@ -281,7 +253,7 @@ read_shapes(const struct qdq_model *model, struct qdqi_arena *arena)
 }
 
 /* Returns whether the file states that one of the last two axes of a tensor is
-   longer than LONG. */
+   longer than LONGEST_SEQUENCE. */
 static bool
 is_long(const struct search *s, const struct qdqi_tensor *t)
 {
@@ -290,7 +262,7 @@ is_long(const struct search *s, const struct qdqi_tensor *t)
     for (size_t k = rank < 2 ? 0 : rank - 2; k < rank; k++)
         if (shape->dim[k]->value_case ==
                 ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-            shape->dim[k]->dim_value > LONG)
+            shape->dim[k]->dim_value > LONGEST_SEQUENCE)
             return true;
     return false;
 }
@@ -307,7 +279,7 @@ find_scores(struct search *s, const struct qdqi_tensor *tensor, int deep)
                                           "Cast",      "Identity", "Reshape", "Dropout",
                                           "Transpose", NULL};
     const struct qdqi_layers *graph = s->patterns->graph;
-    const struct qdqi_node *node = maker_of(graph, tensor);
+    const struct qdqi_node *node = qdqi_maker_of(&graph->model->graph, tensor);
     bool found = false;
     if (!node || deep == 0)
         return false;
@@ -341,7 +313,8 @@ static void
 mark_attention(struct search *s, const struct qdqi_node *softmax)
 {
     const struct qdqi_layers *graph = s->patterns->graph;
-    if (softmax->proto->n_input != 1 || !find_scores(s, softmax->inputs[0], DEEP))
+    if (softmax->proto->n_input != 1 ||
+        !find_scores(s, softmax->inputs[0], MOST_SCORE_STEPS))
         return;
     if (softmax->proto->n_output == 1)
         s->is_long = s->is_long || is_long(s, softmax->outputs[0]);
@@ -389,25 +362,22 @@ mark_outputs(struct qdqi_patterns *patterns)
 }
 
 enum qdq_code
-qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
-                  struct qdqi_patterns **ret, struct qdq_error *err)
+qdqi_patterns_begin(struct planner *p, struct qdq_error *err)
 {
-    size_t n = graph->model->graph.n_nodes;
+    size_t n = p->model->graph.n_nodes;
+    struct qdqi_arena *arena = p->plan->arena;
     struct qdqi_patterns *patterns = qdqi_arena_alloc(arena, sizeof *patterns);
     if (!patterns)
         return qdqi_no_memory(err);
     *patterns = (struct qdqi_patterns){
-        .graph = graph,
+        .graph = p->graph,
         .attention = qdqi_arena_array(arena, n, sizeof *patterns->attention),
         .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
-        .squared = qdqi_mark_squared(&graph->model->graph, arena),
-        .extreme = qdqi_mark_extremes(&graph->model->graph, arena),
-        .turned = qdqi_mark_turned(graph->model, arena),
+        .feeds_int8 = qdqi_arena_array(arena, n, sizeof *patterns->feeds_int8),
     };
-    if (!patterns->attention || !patterns->makes_output || !patterns->squared ||
-        !patterns->extreme || !patterns->turned)
+    p->marks = patterns;
+    if (!patterns->attention || !patterns->makes_output || !patterns->feeds_int8)
         return qdqi_no_memory(err);
     mark_outputs(patterns);
-    *ret = patterns;
     return mark_attentions(patterns, arena, err);
 }

@@ -5,18 +5,14 @@
  * quantized by default.
  */
 #include "config.h"
-#include "plan/targets/tensorrt.h"
+#include "plan/targets/tensorrt/tensorrt.h"
 
-#include "graph/layers/patterns.h"
-#include "plan/placement/residual.h"
+#include "graph/layers/operators.h"
+#include "plan/targets/shared/blocks.h"
+#include "plan/targets/targets.h"
+#include "plan/targets/tensorrt/patterns.h"
 
 #include <string.h>
-
-static const struct qdqi_node *
-node_of(const struct planner *p, const struct qdq_layer *layer)
-{
-    return &p->model->graph.nodes[layer->node];
-}
 
 static const struct qdqi_class *
 class_of(const struct planner *p, const struct qdq_layer *layer)
@@ -36,7 +32,8 @@ static bool
 is_product(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"MatMul", "Gemm", "Conv", "ConvTranspose", NULL};
-    return has_weight(p, layer) || qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
+    return has_weight(p, layer) ||
+           qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops);
 }
 
 /* --- conditions of the rules ----------------------------------------------- */
@@ -44,26 +41,28 @@ is_product(const struct planner *p, const struct qdq_layer *layer)
 static bool
 pooling_alone(const struct planner *p, const struct qdq_layer *layer)
 {
-    return qdqi_is_pooling(p->graph, node_of(p, layer)) && !p->feeds_int8[layer->node];
+    return qdqi_is_pooling(p->graph, qdqi_node_of(p, layer)) &&
+           !qdqi_patterns_of(p)->feeds_int8[layer->node];
 }
 
 static bool
 int8_into_float(const struct planner *p, const struct qdq_layer *layer)
 {
-    return !is_product(p, layer) && !qdqi_is_pooling(p->graph, node_of(p, layer)) &&
-           !p->feeds_int8[layer->node];
+    return !is_product(p, layer) &&
+           !qdqi_is_pooling(p->graph, qdqi_node_of(p, layer)) &&
+           !qdqi_patterns_of(p)->feeds_int8[layer->node];
 }
 
 static bool
 norm_or_gelu(const struct planner *p, const struct qdq_layer *layer)
 {
-    return qdqi_is_norm_or_gelu(p->graph, node_of(p, layer));
+    return qdqi_is_norm_or_gelu(p->graph, qdqi_node_of(p, layer));
 }
 
 static bool
 output_layer(const struct planner *p, const struct qdq_layer *layer)
 {
-    return !is_product(p, layer) && p->patterns->makes_output[layer->node];
+    return !is_product(p, layer) && qdqi_patterns_of(p)->makes_output[layer->node];
 }
 
 /* Returns the rank of the weight, and its shape in *ret, if it is constant and has
@@ -72,7 +71,7 @@ static size_t
 weight_dims(const struct planner *p, const struct qdq_layer *layer, size_t least,
             const int64_t **ret)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     size_t rank = 0;
     int w = has_weight(p, layer) ? qdqi_weight_input(class_of(p, layer), node) : -1;
     return qdqi_input_is_constant(node, w) &&
@@ -81,7 +80,8 @@ weight_dims(const struct planner *p, const struct qdq_layer *layer, size_t least
                : 0;
 }
 
-enum { SMALL = 16 }; /* channels, rows or columns below which a layer counts as small */
+/* channels, rows or columns below which a layer counts as small */
+enum { SMALL_SIDE = 16 };
 
 /*
  * Returns whether a Conv of few channels has a fast kernel nonetheless. It has one for
@@ -101,17 +101,17 @@ is_fast_though_small(const struct planner *p, const struct qdqi_node *node,
         return out % 8 == 0 && least >= 3;
     bool reads_input = !qdqi_layer_producer(p->graph, node, 0);
     return (out % 8 == 0 || in % 8 == 0) && least == most &&
-           (reads_input || (out > in ? out : in) >= SMALL);
+           (reads_input || (out > in ? out : in) >= SMALL_SIDE);
 }
 
 static bool
 small_channels(const struct planner *p, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     const int64_t *dims;
     size_t rank =
         qdqi_node_is(node->proto, "Conv") ? weight_dims(p, layer, 3, &dims) : 0;
-    return rank > 0 && (dims[0] < SMALL || dims[1] < SMALL) &&
+    return rank > 0 && (dims[0] < SMALL_SIDE || dims[1] < SMALL_SIDE) &&
            !is_fast_though_small(p, node, dims, rank);
 }
 
@@ -120,17 +120,17 @@ small_matmul(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Gemm", "MatMul", NULL};
     const int64_t *dims;
-    size_t rank = qdqi_node_is_one_of(node_of(p, layer)->proto, ops)
+    size_t rank = qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops)
                       ? weight_dims(p, layer, 1, &dims)
                       : 0;
     return rank == 1 ||
-           (rank > 1 && (dims[rank - 1] < SMALL || dims[rank - 2] < SMALL));
+           (rank > 1 && (dims[rank - 1] < SMALL_SIDE || dims[rank - 2] < SMALL_SIDE));
 }
 
 static bool
 attention(const struct planner *p, const struct qdq_layer *layer)
 {
-    return p->patterns->attention[layer->node] >= QDQI_ATTENTION_LONG;
+    return qdqi_patterns_of(p)->attention[layer->node] >= QDQI_ATTENTION_LONG;
 }
 
 /* The rules that keep layers in floating point. */
@@ -157,7 +157,7 @@ needs_weight(const struct planner *p, struct qdq_layer *layer)
 {
     if (!qdqi_rule_is_on(p, T26))
         return false;
-    layer->rules = qdqi_rule_bit(p, T26);
+    qdqi_rule_cite(layer, T26);
     return true;
 }
 
@@ -182,21 +182,21 @@ warn_connections(struct planner *p, struct qdq_error *err)
 
 /* --- the rules that a decision follows ------------------------------------- */
 
-static uint64_t
-rules_of_weighted(const struct planner *p, const struct qdq_layer *layer)
+static void
+cite_weighted(const struct planner *p, struct qdq_layer *layer)
 {
     static const char *const with_bias[] = {"Conv", "ConvTranspose", "Gemm", NULL};
-    const struct qdqi_node *node = node_of(p, layer);
-    bool library = strcmp(class_of(p, layer)->support.source, "library") == 0;
-    uint64_t set = 0;
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     if (layer->n_inputs > 0 && layer->weight_input >= 0)
-        set |= qdqi_rule_bit(p, T8);
-    if (layer->weight_axis >= 0)
-        set |= qdqi_rule_bit(p, T2) | (library ? qdqi_rule_bit(p, T3) : 0);
+        qdqi_rule_cite(layer, T8);
+    if (layer->weight_axis >= 0) {
+        qdqi_rule_cite(layer, T2);
+        if (!class_of(p, layer)->is_given)
+            qdqi_rule_cite(layer, T3);
+    }
     if (qdqi_node_is_one_of(node->proto, with_bias) && node->proto->n_input > 2 &&
         node->inputs[2])
-        set |= qdqi_rule_bit(p, T5);
-    return set;
+        qdqi_rule_cite(layer, T5);
 }
 
 /* Returns whether the layer is an Add that has no pair on the output of a
@@ -205,7 +205,7 @@ static bool
 is_residual(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Add", "Sum", NULL};
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     if (layer->n_inputs == 0 || !qdqi_node_is_one_of(node->proto, ops))
         return false;
     for (int i = 0; (size_t)i < node->proto->n_input; i++)
@@ -215,40 +215,43 @@ is_residual(const struct planner *p, const struct qdq_layer *layer)
     return false;
 }
 
-/* Returns the rule by which a class is off by default. */
-static uint64_t
-rules_of_default(const struct planner *p, const struct qdq_layer *layer)
+/* Returns the rule by which a class is off by default, or QDQI_NO_RULE. */
+static int
+rule_of_default(const struct planner *p, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
     const struct qdqi_class *cls = class_of(p, layer);
     const struct qdqi_node *producer = qdqi_layer_producer(p->graph, node, 0);
     if (cls->moves_data && qdqi_is_onnx_domain(node->proto->domain))
-        return qdqi_rule_bit(p, T16);
+        return T16;
     if (qdqi_is_swish(p->graph, node))
-        return qdqi_rule_bit(p, T27);
+        return T27;
     if (qdqi_is_pointwise(node) && qdqi_ends_weighted(p->graph, producer))
-        return qdqi_rule_bit(p, T10);
+        return T10;
     if (qdqi_node_is(node->proto, "Concat"))
-        return qdqi_rule_bit(p, T15);
+        return T15;
     return cls->state == QDQI_ASKED || qdqi_node_is(node->proto, "Resize")
-               ? qdqi_rule_bit(p, T17)
-               : 0;
+               ? T17
+               : QDQI_NO_RULE;
 }
 
 static void
 cite(const struct planner *p, struct qdq_layer *layer)
 {
     if (!qdqi_layer_is_quantized(layer)) {
-        if (!layer->rules && strcmp(layer->reason, QDQI_OFF_BY_DEFAULT) == 0)
-            layer->rules = rules_of_default(p, layer);
+        const int rule = layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT
+                             ? rule_of_default(p, layer)
+                             : QDQI_NO_RULE;
+        if (rule != QDQI_NO_RULE)
+            qdqi_rule_cite(layer, rule);
         return;
     }
     if (has_weight(p, layer))
-        layer->rules |= rules_of_weighted(p, layer);
+        cite_weighted(p, layer);
     if (is_residual(p, layer))
-        layer->rules |= qdqi_rule_bit(p, T11);
-    if (layer->n_inputs == 2 && qdqi_is_gated(p->graph, node_of(p, layer)))
-        layer->rules |= qdqi_rule_bit(p, T27);
+        qdqi_rule_cite(layer, T11);
+    if (layer->n_inputs == 2 && qdqi_is_gated(p->graph, qdqi_node_of(p, layer)))
+        qdqi_rule_cite(layer, T27);
 }
 
 /* --- formats -------------------------------------------------------------- */
@@ -307,6 +310,8 @@ static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
     .fuses_biases = true,
+    .begin = qdqi_patterns_begin,
+    .settle_node = qdqi_mark_int8_reader,
     .run_cases = run_cases,
     .vetoes = vetoes,
     .needs_weight = needs_weight,

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Faults of ONNX Runtime that the target heeds: FAULT("version", "symptom", "heeded by", "test").
+ *
+ *   version    in which the fault was seen last
+ *   heeded by  the target's rule, the code of its warning, or the reason in a report
+ *   test       fails when the runtime has mended the fault: the row may go then, with what
+ *              heeds it
+ */
+FAULT("1.31",
+      "It makes a QLinearConcat of pairs with 16-bit scales, and refuses its own node.",
+      "the integer kernel of Concat has no 16-bit scales",
+      "tests/e2e/plan/test_runtime_faults.py::test_a_concat_with_16_bit_scales")
+FAULT(
+    "1.31",
+    "It makes a QLinearAveragePool of an AveragePool with dilations, even with all of "
+    "them 1, and refuses its own node.",
+    "the integer kernel of AveragePool has no dilations",
+    "tests/e2e/plan/test_runtime_faults.py::test_a_pool_with_dilations")
+FAULT(
+    "1.31",
+    "It makes one kernel of a product and the two DequantizeLinear in front of it, one "
+    "of which has a scale for each column of gathered rows, and fails in its first "
+    "run.",
+    "C18", "tests/e2e/plan/test_runtime_faults.py::test_a_product_of_gathered_rows")
+FAULT(
+    "1.31",
+    "It makes integer kernels of Conv and MatMul of 8-bit weights with a scale for "
+    "each "
+    "block, and fails in its first run.",
+    "target_format",
+    "tests/e2e/targets/test_batched_weights.py::test_blocks_that_do_not_run_are_said")
+FAULT("1.31",
+      "It makes an integer MatMul of a weight of three or more axes with a scale for "
+      "each "
+      "column, and fails in its first run.",
+      "C9",
+      "tests/e2e/targets/test_batched_weights.py::"
+      "test_scales_that_onnxruntime_does_not_run")
+FAULT("1.31",
+      "By its default optimizations it does not load activations of 8-bit floats, nor "
+      "weights of 8-bit floats behind activations of 8-bit integers.",
+      "target_format",
+      "tests/e2e/targets/test_target_onnxruntime.py::"
+      "test_formats_that_do_not_load_are_said")

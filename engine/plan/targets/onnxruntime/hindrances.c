@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a layer stays in floating point: onnxruntime has no integer kernel for it as it is. */
+#include "config.h"
+#include "plan/targets/onnxruntime/onnxruntime.h"
+
+#include "files/model/constant.h"
+#include "plan/placement/formats.h"
+#include "plan/targets/onnxruntime/kernels.h"
+
+/* Returns whether the layer is a Concat whose pairs would have 16-bit scales (faults.h). */
+static bool
+is_half_concat(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return qdqi_node_is(node->proto, "Concat") &&
+           (p->spec->float_type != QDQ_FLOAT_KEEP ||
+            (node->inputs[0] && node->inputs[0]->dtype == QDQI_FLOAT16));
+}
+
+bool
+qdqi_onnxruntime_has_blocks(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return !p->spec->weight_only && layer->weight_input >= 0 &&
+           qdqi_is_8_bit_integer(p->spec->weight_format) &&
+           (qdqi_node_is(node->proto, "Conv") || qdqi_node_is(node->proto, "MatMul")) &&
+           qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
+}
+
+bool
+qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *layer)
+{
+    return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer);
+}
+
+bool
+qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec)
+{
+    return spec->weight_storage == QDQ_STORE_DQ &&
+           spec->weight_granularity != QDQ_PER_BLOCK &&
+           qdqi_is_8_bit_integer(spec->weight_format);
+}
+
+/* elements of the smallest table that is worth a node more */
+enum { LEAST_TABLE_ELEMENTS = 1 << 14 };
+
+/* Returns the reason why a table stays floating point, or NULL. */
+static const char *
+table_hindrance(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const int64_t *dims;
+    size_t rank, n = 0;
+    if (!qdqi_rule_is_on(p, C18))
+        return qdqi_input_reason(QDQI_INPUT_CONSTANT);
+    if (!qdqi_onnxruntime_stores_tables(p->spec))
+        return "a table is stored as integers of 8 bits, without blocks, or not at all";
+    if (!p->selection.choices[layer->node].entry &&
+        (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) ||
+         !qdqi_count_elements(dims, rank, &n) || n < LEAST_TABLE_ELEMENTS))
+        return "rule:C18, the table is small";
+    return NULL;
+}
+
+/* Returns the reason why the runtime cannot quantize what the layer reads, or NULL. Its
+   kernels multiply a float32 tensor by a matrix on the right. */
+static const char *
+dynamic_hindrance(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const int64_t *dims;
+    size_t rank;
+    bool gemm = qdqi_node_is(node->proto, "Gemm");
+    if (layer->weight_input != 1 || (!gemm && !qdqi_node_is(node->proto, "MatMul")) ||
+        !qdqi_tensor_dims(node->inputs[1], &dims, &rank) || rank != 2)
+        return "the runtime has dynamic kernels for a matrix on the right alone";
+    if (gemm && (!qdqi_gemm_is_unscaled(node->proto) ||
+                 qdqi_node_int(node->proto, "transA", 0)))
+        return "the runtime has no dynamic kernel with alpha, beta or transA";
+    if (!qdqi_input_is_computed(node, 0) || node->inputs[1]->dtype != QDQI_FLOAT32)
+        return "the runtime quantizes computed tensors of float32 alone";
+    return NULL;
+}
+
+/* Returns whether the weights of an LSTM, which are constants, have its shapes. */
+static bool
+are_gates(const struct qdqi_node *node)
+{
+    const int64_t *w, *r;
+    size_t w_rank, r_rank;
+    return qdqi_tensor_dims(node->inputs[1], &w, &w_rank) &&
+           qdqi_tensor_dims(node->inputs[QDQI_RECURRENT], &r, &r_rank) && w_rank == 3 &&
+           r_rank == 3 && w[0] == r[0] && w[1] == r[1] && r[1] == 4 * r[2];
+}
+
+/* Returns the reason why a weight of a recurrent layer is not stored as integers, or
+   NULL. */
+static const char *
+gates_hindrance(const struct planner *p, const struct qdqi_tensor *t)
+{
+    struct qdqi_constant c;
+    if (t->dtype != QDQI_FLOAT32)
+        return "the runtime quantizes computed tensors of float32 alone";
+    if (qdqi_constant_is_overridable(p->model, t))
+        return "weight is an input of the graph, for which callers may send other "
+               "values";
+    return qdqi_constant_read(p->model, t, &c, NULL) || qdqi_constant_is_fill(&c)
+               ? "weight is kept in a form that is not read"
+               : NULL;
+}
+
+/* Returns the reason why a recurrent layer stays floating point, or NULL. */
+static const char *
+recurrent_hindrance(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    if (!p->spec->dynamic)
+        return "recurrent layers are computed in integers with dynamic activations "
+               "alone";
+    if (!qdqi_node_is(node->proto, "LSTM"))
+        return "the runtime has a dynamic kernel for LSTM, and for no other recurrent "
+               "layer";
+    if (layer->weight_input != 1)
+        return "weight is not constant";
+    if (!qdqi_input_is_computed(node, 0))
+        return "the runtime quantizes computed tensors of float32 alone";
+    if (qdqi_node_int(node->proto, "layout", 0))
+        return "the runtime's dynamic LSTM has no layout 1";
+    if (!are_gates(node))
+        return "the shapes of its weights are not those of an LSTM";
+    const char *why = gates_hindrance(p, node->inputs[1]);
+    return why ? why : gates_hindrance(p, node->inputs[QDQI_RECURRENT]);
+}
+
+const char *
+qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
+                           bool wants_inputs)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    if (p->graph->classes[layer->node]->is_table)
+        return table_hindrance(p, layer);
+    if (p->graph->classes[layer->node]->is_recurrent)
+        return recurrent_hindrance(p, layer);
+    if (p->spec->dynamic)
+        return dynamic_hindrance(p, layer);
+    if (!wants_inputs)
+        return NULL;
+    if (is_half_concat(p, layer))
+        return "the integer kernel of Concat has no 16-bit scales";
+    return qdqi_kernel_hindrance(node);
+}

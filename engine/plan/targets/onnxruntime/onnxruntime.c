@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target onnxruntime. A layer becomes an integer kernel of the CPU provider when
+ * all its inputs and outputs have pairs and every reader of a tensor reads it from its
+ * pair. Layers that only move data share the scale of their input. Biases become int32.
+ */
+#include "config.h"
+#include "plan/targets/onnxruntime/onnxruntime.h"
+
+#include "graph/layers/operators.h"
+#include "plan/placement/formats.h"
+#include "plan/targets/onnxruntime/kernels.h"
+#include "plan/targets/targets.h"
+
+#include <string.h>
+
+/* --- which rules ----------------------------------------------------------- */
+
+/* Decides rules C15 to C17 by the recipe and by the formats. */
+static bool
+decide_gain(const struct qdq_spec *spec, const char **ret_reason)
+{
+    if (spec->recipe < QDQ_RECIPE_AUTO)
+        *ret_reason = "the recipe is none";
+    else if (!spec->dynamic &&
+             (spec->weight_only || !qdqi_is_8_bit_integer(spec->activation_format)))
+        *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
+    else {
+        *ret_reason = spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto"
+                                                      : "the recipe is more than none";
+        return true;
+    }
+    return false;
+}
+
+/* Decides rule C18 by the recipe and by the format of weights. */
+static bool
+decide_tables(const struct qdq_spec *spec, const char **ret_reason)
+{
+    if (spec->recipe < QDQ_RECIPE_AUTO)
+        *ret_reason = "the recipe is none";
+    else if (!qdqi_onnxruntime_stores_tables(spec))
+        *ret_reason = "the rule is of weights that are stored as integers of 8 bits, "
+                      "without blocks";
+    else {
+        *ret_reason = "the recipe is more than none";
+        return true;
+    }
+    return false;
+}
+
+static bool
+decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+{
+    return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)
+           : rule == C18 ? decide_tables(spec, ret_reason)
+                         : decide_gain(spec, ret_reason);
+}
+
+/* --- before the plan ------------------------------------------------------- */
+
+static bool
+folds(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, C17);
+}
+
+/* --- which layers, and how ------------------------------------------------ */
+
+/* Returns whether there is an integer kernel for the layers of a class. */
+static bool
+is_on(const struct planner *p, const struct qdqi_class *cls)
+{
+    if (cls->is_table)
+        return qdqi_rule_is_on(p, C18);
+    if (cls->is_recurrent)
+        return p->spec->dynamic;
+    return qdqi_has_kernel(cls->support.op) &&
+           !(cls->is_operand && p->spec->weight_only);
+}
+
+/* Returns whether the weight has a scale for each channel. The integer MatMul
+   accepts a scale for each column only for a matrix on the right, and the LSTM one zero
+   point for all gates. */
+static bool
+is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+               size_t rank)
+{
+    if (cls->is_recurrent)
+        return p->spec->weight_format == QDQ_FORMAT_INT8;
+    return strcmp(cls->support.op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
+           (p->spec->weight_only && !p->spec->dynamic);
+}
+
+/*
+ * Returns whether the layer's weight has the format of the other operand. That holds
+ * for the constant operand of Add and Mul and for a constant on the left of a MatMul.
+ */
+static bool
+is_operand(const struct planner *p, const struct qdq_layer *layer)
+{
+    return p->graph->classes[layer->node]->is_operand ||
+           (!p->spec->weight_only && layer->weight_input == 0 &&
+            qdqi_node_is(p->model->graph.nodes[layer->node].proto, "MatMul"));
+}
+
+static bool
+weighs(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, C15);
+}
+
+/* Returns whether the layer is quantized only if its neighbours are: it moves data
+   or clips. */
+static bool
+follows(const struct qdq_layer *layer)
+{
+    enum qdqi_role role = qdqi_kernel_role(layer->op);
+    return role == QDQI_MOVES || role == QDQI_CLIPS;
+}
+
+/* --- the rules that a decision follows ------------------------------------- */
+
+static void
+cite(const struct planner *p, struct qdq_layer *layer)
+{
+    enum qdqi_role role = qdqi_kernel_role(layer->op);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    if (qdqi_has_kernel(layer->op) && layer->n_inputs > 0)
+        qdqi_rule_cite(layer, C1);
+    if (qdqi_has_kernel(layer->op) && layer->n_outputs > 0)
+        qdqi_rule_cite(layer, C2);
+    if (role == QDQI_CLIPS && layer->n_inputs == 0 && layer->n_outputs > 0)
+        qdqi_rule_cite(layer, C6);
+    if (qdqi_is_product(layer->op) && layer->weight_axis >= 0)
+        qdqi_rule_cite(layer, C9);
+    if (layer->weight_input >= 0 && p->graph->classes[layer->node]->is_table)
+        qdqi_rule_cite(layer, C18);
+    if (role == QDQI_UNIT && layer->n_outputs > 0)
+        qdqi_rule_cite(layer, C13);
+    if (role == QDQI_MOVES && layer->n_outputs > 0 &&
+        qdqi_map_get(p->outputs.leaders,
+                     node->outputs[layer->quantized_outputs[0]]->name))
+        qdqi_rule_cite(layer, C14);
+}
+
+static bool
+is_clipping(const char *op)
+{
+    return qdqi_kernel_role(op) == QDQI_CLIPS;
+}
+
+/* --- formats -------------------------------------------------------------- */
+
+static bool
+is_float8(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_FLOAT8E4M3FN || format == QDQ_FORMAT_FLOAT8E5M2;
+}
+
+/* Returns why ONNX Runtime does not load what the spec asks for with its default
+   optimizations (faults.h), or NULL. */
+static const char *
+find_unloadable(const struct qdq_spec *spec)
+{
+    if (spec->weight_format == QDQ_FORMAT_FLOAT4E2M1)
+        return "weights of float4e2m1, for which it has no kernel: choose int4";
+    if (spec->weight_only)
+        return NULL;
+    if (is_float8(spec->activation_format))
+        return "activations of 8-bit floats, whose pairs it takes for those of "
+               "integers: "
+               "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
+    if (is_float8(spec->weight_format) &&
+        qdqi_is_8_bit_integer(spec->activation_format))
+        return "weights of 8-bit floats behind activations of 8-bit integers: choose "
+               "int8 "
+               "weights, int16 activations or \"activations\": \"none\"";
+    return NULL;
+}
+
+static enum qdq_code
+check_formats(struct planner *p, struct qdq_error *err)
+{
+    const enum qdq_code code = qdqi_saturation_check(p, C7, err);
+    const char *what = find_unloadable(p->spec);
+    return code || !what ? code
+                         : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
+                                     NULL, "ONNX Runtime does not load %s", what);
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static const struct qdq_rule rules[] = {ONNXRUNTIME_RULES(QDQI_RULE_ROW)};
+
+static const struct qdqi_hooks hooks = {
+    .decide_rule = decide_rule,
+    .folds = folds,
+    .classes = qdqi_onnxruntime_classes,
+    .n_classes = QDQI_N_ONNXRUNTIME_CLASSES,
+    .begin = qdqi_gain_begin,
+    .is_on = is_on,
+    .must_read_raw = qdqi_onnxruntime_must_read_raw,
+    .hindrance = qdqi_onnxruntime_hindrance,
+    .is_per_channel = is_per_channel,
+    .is_operand = is_operand,
+    .decide_outputs = qdqi_onnxruntime_decide_outputs,
+    .complete = qdqi_onnxruntime_complete,
+    .weighs = weighs,
+    .follows = follows,
+    .has_kernel = qdqi_has_kernel,
+    .is_clipping = is_clipping,
+    .cite = cite,
+    .check_formats = check_formats,
+};
+
+const struct qdq_target qdqi_target_onnxruntime = {
+    .name = "onnxruntime",
+    .title = "ONNX Runtime",
+    .text = "Pairs stand on all tensors that the integer kernels of the CPU provider "
+            "read and write.",
+    .weights = QDQ_FORMAT_INT8,
+    .activations = QDQ_FORMAT_UINT8,
+    .storage = QDQ_STORE_DQ,
+    .short_names = true,
+    .recipe = QDQ_RECIPE_AUTO,
+    .has_kernels = true,
+    .has_dynamic = true,
+    .runtime = "onnxruntime",
+    .quantizes_constants = true,
+    .rules = rules,
+    .n_rules = N_RULES,
+    .hooks = &hooks,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The placement rules of the target onnxruntime, and its hooks that stand in files of their
+   own; plan/placement/target.h explains both. */
+#ifndef QDQI_PLAN_TARGETS_ONNXRUNTIME_ONNXRUNTIME_H
+#define QDQI_PLAN_TARGETS_ONNXRUNTIME_ONNXRUNTIME_H
+
+#include "plan/placement/target.h"
+#include "plan/targets/shared/saturation.h"
+
+#define ONNXRUNTIME_RULES(RULE)                                                        \
+    RULE(C1, FIXED,                                                                    \
+         "A layer that has an integer kernel has a pair on each input that its "       \
+         "kernel reads as integers.")                                                  \
+    RULE(C2, FIXED,                                                                    \
+         "Such a layer has a pair on its output, too, and all readers read the "       \
+         "output from that pair.")                                                     \
+    RULE(C4, ON,                                                                       \
+         "The bias of a Conv or Gemm is int32, with the scale of the input "           \
+         "times that of the weight. Off: it stays floating point, and "                \
+         "onnxruntime makes it int32 when it loads the model, whether it fits "        \
+         "or not.")                                                                    \
+    RULE(C6, ON,                                                                       \
+         "No pair stands between a layer and a Relu or Clip that is its only reader, " \
+         "if the QuantizeLinear behind does the clipping. Off: the pair stands "       \
+         "between the two.")                                                           \
+    QDQI_SATURATION_RULE(RULE)                                                         \
+    RULE(C9, FIXED,                                                                    \
+         "A weight has a scale for each output channel; the weight of a MatMul only "  \
+         "if it is a matrix and the right operand.")                                   \
+    RULE(C13, FIXED, "The output of Sigmoid and Softmax has the range from 0 to 1.")   \
+    RULE(                                                                              \
+        C14, FIXED,                                                                    \
+        "A layer that only moves data has the scale and the zero point of its input.") \
+    RULE(C15, AUTO,                                                                    \
+         "A layer that no entry selects is computed in integers only where "           \
+         "onnxruntime gains time by that: a Conv, Gemm or MatMul whose weight is "     \
+         "large beside the conversions around it and whose output is not squared; "    \
+         "an Add of two tensors, Concat, pool or LeakyRelu between such layers.")      \
+    RULE(C16, AUTO,                                                                    \
+         "Only layers that compute in integers read a pair on a tensor that a "        \
+         "floating-point layer makes, and the output of a Gemm or MatMul has a "       \
+         "pair only where such a layer reads it.")                                     \
+    RULE(C17, AUTO,                                                                    \
+         "A BatchNormalization, or the Add of one constant for each channel, is "      \
+         "folded into the Conv, ConvTranspose or Gemm in front of it, which "          \
+         "computes the same then.")                                                    \
+    RULE(C18, AUTO,                                                                    \
+         "A large table whose rows a Gather selects is stored as integers, and the "   \
+         "DequantizeLinear stands behind the Gather.")
+
+QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
+
+/* The target's own rows of layer support. */
+enum { QDQI_N_ONNXRUNTIME_CLASSES = 6 };
+extern const struct qdqi_class qdqi_onnxruntime_classes[QDQI_N_ONNXRUNTIME_CLASSES];
+
+/* Returns whether tables can be stored as integers by the spec's formats. */
+bool qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec);
+
+/* Returns whether the weight has blocks, and an integer kernel would be made of the layer,
+   which has no scales of blocks and fails when it runs. None is made of a Gemm with blocks. */
+bool qdqi_onnxruntime_has_blocks(const struct planner *p,
+                                 const struct qdq_layer *layer);
+
+bool qdqi_onnxruntime_must_read_raw(const struct planner *p,
+                                    const struct qdq_layer *layer);
+const char *qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
+                                       bool wants_inputs);
+enum qdq_code qdqi_onnxruntime_decide_outputs(struct planner *p, struct qdq_error *err);
+enum qdq_code qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err);
+
+/* Makes the marks of the target (integer_paths.h). NO_MEMORY. */
+enum qdq_code qdqi_gain_begin(struct planner *p, struct qdq_error *err);
+
+/*
+ * Leaves in floating point the layers of integer kernels that no entry selects and by
+ * which onnxruntime gains nothing, by rule C15. All layers must have been decided on.
+ * Returns false when out of memory.
+ */
+bool qdqi_gain_apply(struct planner *p);
+
+#endif

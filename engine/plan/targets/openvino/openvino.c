@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target openvino: the CPU plugin of OpenVINO. Its low precision transformations turn
+ * a layer into an integer kernel when its data inputs and its weight have pairs, move the
+ * pairs through layers that only move data, and join what is left with the layer in front.
+ * Source: OpenVINO's documentation of low precision transformations; which kernels run,
+ * and for how long, was read from the profiles of OpenVINO 2026.4.1 on AVX2.
+ */
+#include "config.h"
+#include "ground/base/host.h"
+#include "plan/placement/formats.h"
+#include "plan/placement/lint.h"
+#include "plan/targets/openvino/openvino.h"
+#include "plan/targets/shared/blocks.h"
+#include "plan/targets/targets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- which rules ----------------------------------------------------------- */
+
+static bool
+is_auto(const struct qdq_spec *spec, const char **ret_reason)
+{
+    *ret_reason =
+        spec->recipe >= QDQ_RECIPE_AUTO ? "the recipe is auto" : "the recipe is none";
+    return spec->recipe >= QDQ_RECIPE_AUTO;
+}
+
+/* Decides the rules of kernels that are slow without VNNI, by the recipe and by the class of
+   processors. */
+static bool
+decide_slow(const struct qdq_spec *spec, const char **ret_reason)
+{
+    const struct qdqi_host_row *host = qdqi_host_row(spec->host);
+    if (!is_auto(spec, ret_reason))
+        return false;
+    if (spec->weight_only) {
+        *ret_reason = "activations stay floating point";
+        return false;
+    }
+    *ret_reason = host ? host->text : "the spec states no host";
+    return host && host->adds_in_16_bits;
+}
+
+static bool
+decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+{
+    if (rule == C7)
+        return qdqi_saturation_decide(spec, ret_reason);
+    if (rule == V12 || rule == V13) {
+        *ret_reason = spec->weight_only ? "activations stay floating point"
+                                        : "the result would be wrong";
+        return !spec->weight_only;
+    }
+    if (rule >= V9 && rule <= V11 && spec->weight_only) {
+        *ret_reason = "activations stay floating point";
+        return false;
+    }
+    return rule == V4 || rule == V8 ? decide_slow(spec, ret_reason)
+                                    : is_auto(spec, ret_reason);
+}
+
+static bool
+folds(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, V5);
+}
+
+/* --- which layers ---------------------------------------------------------- */
+
+static bool
+is_on(const struct planner *p, const struct qdqi_class *cls)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    (void)p;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (cls->kind == QDQ_WEIGHTED && strcmp(cls->support.op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether the spec asks for blocks that do not divide the axis of the layer's
+   weight. */
+static bool
+has_broken_block(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const int64_t block = p->spec->weight_block, *dims;
+    size_t rank;
+    return p->spec->weight_granularity == QDQ_PER_BLOCK && layer->weight_input >= 0 &&
+           layer->weight_axis >= 0 &&
+           qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
+           (size_t)layer->weight_axis < rank && dims[layer->weight_axis] % block != 0;
+}
+
+static const char *
+hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
+{
+    (void)wants_inputs;
+    if (!has_broken_block(p, layer))
+        return NULL;
+    qdqi_rule_cite(layer, V6);
+    return "rule:V6, the block does not divide its weight";
+}
+
+/* --- the plan -------------------------------------------------------------- */
+
+static bool
+cites_blocks(const struct planner *p, const struct qdq_layer *layer)
+{
+    (void)p;
+    return qdq_rule_set_has(&layer->rules, V6);
+}
+
+/* Warns of the layers that rule V6 leaves in floating point. */
+static enum qdq_code
+warn_blocks(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_layer_count count = qdqi_count_layers(p, cites_blocks);
+    char text[256];
+    snprintf(text, sizeof text,
+             "blocks of %lld do not divide the weight, and OpenVINO refuses such a "
+             "layer, so that it stays in floating point; choose a block that divides "
+             "the weight's axis",
+             (long long)p->spec->weight_block);
+    enum qdq_code code = qdqi_warn_count(p, &count, "block_does_not_divide", text, err);
+    if (!code && count.n > 0)
+        p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, V6);
+    return code;
+}
+
+static enum qdq_code
+complete(struct planner *p, struct qdq_error *err)
+{
+    qdqi_saturation_plan(p, C7);
+    return warn_blocks(p, err);
+}
+
+static void
+cite(const struct planner *p, struct qdq_layer *layer)
+{
+    if (!qdqi_layer_is_quantized(layer)) {
+        if (layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT)
+            qdqi_rule_cite(layer, V3);
+        return;
+    }
+    if (layer->weight_input >= 0 && layer->n_inputs > 0)
+        qdqi_rule_cite(layer, V1);
+    if (layer->weight_axis >= 0 && p->spec->weight_granularity == QDQ_PER_CHANNEL)
+        qdqi_rule_cite(layer, V2);
+}
+
+/* --- formats ---------------------------------------------------------------- */
+
+/* Returns whether OpenVINO keeps weights of the format compressed until it multiplies. */
+static bool
+keeps_weights(enum qdq_format format)
+{
+    return qdqi_is_8_bit_integer(format) || format == QDQ_FORMAT_INT4 ||
+           format == QDQ_FORMAT_UINT4;
+}
+
+static enum qdq_code
+warn_format(struct planner *p, const char *what, struct qdq_error *err)
+{
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                     "OpenVINO's CPU plugin has no integer kernel for this format of "
+                     "%s, so that pairs cost time for nothing",
+                     what);
+}
+
+/* Behind quantized activations weights of int8 alone are multiplied as integers. */
+static enum qdq_code
+check_weights(struct planner *p, struct qdq_error *err)
+{
+    const enum qdq_format format = p->spec->weight_format;
+    if (p->spec->weight_only)
+        return keeps_weights(format) ? QDQ_OK : warn_format(p, "weights", err);
+    if (format == QDQ_FORMAT_INT8)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                     "OpenVINO's CPU plugin multiplies weights of int8 alone with "
+                     "quantized activations, and computes those of this format in "
+                     "float32: choose int8%s",
+                     keeps_weights(format) ? ", or \"activations\": \"none\"" : "");
+}
+
+/* Returns whether the layer is a MatMul that has a scale for each column of a weight of three or
+   more axes, which ONNX Runtime cannot run and OpenVINO can. */
+static bool
+has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
+{
+    const int64_t *dims;
+    size_t rank;
+    return qdqi_multiplies_bytes(p->spec) &&
+           p->spec->weight_granularity != QDQ_PER_BLOCK &&
+           strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
+           layer->weight_axis >= 0 && layer->n_inputs > 0 &&
+           qdqi_tensor_dims(qdqi_node_of(p, layer)->inputs[1], &dims, &rank) &&
+           rank > 2;
+}
+
+static enum qdq_code
+warn_batched(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_layer_count count = qdqi_count_layers(p, has_batched_scales);
+    if (count.n == 0)
+        return QDQ_OK;
+    return qdqi_warn(
+        &p->warnings, p->plan->arena, err, "target_format", count.first,
+        "%zu MatMul, this one first, have a scale for each column of weights "
+        "of three or more axes: OpenVINO runs that, and ONNX Runtime fails "
+        "in its first run; weights.granularity \"tensor\" makes a model "
+        "that both run",
+        count.n);
+}
+
+static enum qdq_code
+check_formats(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = p->spec;
+    enum qdq_code code = qdqi_saturation_check(p, C7, err);
+    if (!code && !spec->weight_only && !qdqi_is_8_bit_integer(spec->activation_format))
+        code = warn_format(p, "activations", err);
+    if (!code && !(code = warn_batched(p, err)))
+        code = qdqi_warn_blocks(p, err);
+    return code ? code : check_weights(p, err);
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static const struct qdq_rule rules[] = {OPENVINO_RULES(QDQI_RULE_ROW)};
+
+static const struct qdqi_hooks hooks = {
+    .decide_rule = decide_rule,
+    .folds = folds,
+    .fuses_biases = true,
+    .begin = qdqi_openvino_begin,
+    .is_on = is_on,
+    .vetoes = qdqi_openvino_vetoes,
+    .hindrance = hindrance,
+    .complete = complete,
+    .cite = cite,
+    .check_formats = check_formats,
+    .lints = qdqi_openvino_lints,
+};
+
+const struct qdq_target qdqi_target_openvino = {
+    .name = "openvino",
+    .title = "OpenVINO",
+    .text = "Pairs stand on the data inputs of Conv, ConvTranspose, Gemm and MatMul, "
+            "whose weights are integers.",
+    .weights = QDQ_FORMAT_INT8,
+    .activations = QDQ_FORMAT_UINT8,
+    .storage = QDQ_STORE_DQ,
+    .short_names = true,
+    .recipe = QDQ_RECIPE_AUTO,
+    .runtime = "openvino",
+    .rules = rules,
+    .n_rules = N_RULES,
+    .hooks = &hooks,
+};

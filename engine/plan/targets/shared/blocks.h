@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A warning for targets other than ONNX Runtime, by which their results may be tried. */
+#ifndef QDQI_PLAN_TARGETS_SHARED_BLOCKS_H
+#define QDQI_PLAN_TARGETS_SHARED_BLOCKS_H
+
+#include "plan/placement/planner.h"
+
+/* Warns of layers that multiply integers of 8 bits whose weights have blocks: ONNX Runtime's
+   integer kernels have none. */
+enum qdq_code qdqi_warn_blocks(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
