@@ -3,6 +3,7 @@
 #include "ground/base/warnings.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void
 qdqi_names_add(struct qdqi_names *to, const char *name)
