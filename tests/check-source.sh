@@ -113,7 +113,7 @@ if [ -n "$guard_faults" ]; then
 fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it, and a runtime of engine/deploy/ may have the same name.
-code_folders='late engine api remote threads daemon cli'
+code_folders='ondemand engine api remote threads daemon cli'
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
