@@ -4,7 +4,7 @@
 
 #include "stages/evaluate/enough.h"
 #include "stages/job/roundings.h"
-#include "files/model/view.h"
+#include "files/model/model.h"
 #include "files/model/write.h"
 #include "plan/placement/target.h"
 #include "numbers/range/outline.h"
