@@ -31,7 +31,7 @@ static struct {
     float *scales;
     struct qdqi_extremes *extremes;
     struct qdqi_cuda_histogram *histogram;
-    struct qdqi_error_sums *sums;
+    struct qdqi_noise *sums;
     struct qdqi_cuda_moment moment;
     struct qdqi_extremes *pinned; /* in the host's memory */
     void *stream, *begin, *end;

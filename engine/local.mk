@@ -60,7 +60,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/calibrate/moments.c engine/stages/calibrate/moments.h \
 	engine/stages/calibrate/parallel.c engine/stages/calibrate/parallel.h \
 	engine/plan/cases/bind.c engine/plan/cases/bind.h \
-	engine/plan/cases/case.c engine/plan/cases/case.h engine/plan/cases/host.h \
+	engine/plan/cases/case.c engine/plan/cases/case.h \
 	engine/plan/cases/catalog.c engine/plan/cases/catalog.h \
 	engine/plan/cases/entries.c engine/plan/cases/entries.h \
 	engine/plan/cases/lib_base.c engine/plan/cases/lib_string.c engine/plan/cases/lib_table.c \
@@ -145,9 +145,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/files/model/order.c \
 	engine/files/model/scopes.c \
 	engine/files/model/skeleton.c engine/files/model/skeleton.h \
-	engine/files/model/tensors.c engine/files/model/tensors.h \
+	engine/files/model/tensors.c \
 	engine/files/model/types.c \
-	engine/files/model/view.c engine/files/model/view.h \
+	engine/files/model/view.c \
 	engine/files/model/write.c engine/files/model/write.h \
 	engine/numbers/arithmetic/both.h \
 	engine/numbers/arithmetic/fake.c engine/numbers/arithmetic/fake.h \
@@ -233,16 +233,15 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/split.c engine/transform/rewrite/split.h \
 	engine/transform/rewrite/to_float16.c engine/transform/rewrite/to_float16.h \
 	engine/transform/rewrite/twin.c engine/transform/rewrite/twin.h \
-	engine/run/operators/compare.c engine/run/operators/compare.h engine/run/operators/compare_op.h \
+	engine/run/operators/compare.c engine/run/operators/compare.h engine/run/operators/operators.h \
 	engine/run/operators/compare_cuda.c engine/run/operators/compare_cuda.h \
-	engine/run/operators/fake.c engine/run/operators/fake.h \
+	engine/run/operators/fake.c \
 	engine/run/operators/fake_cuda.c engine/run/operators/fake_cuda.h \
 	engine/run/session/lift_weights.c engine/run/session/lift_weights.h \
-	engine/run/operators/moments.c engine/run/operators/moments.h \
+	engine/run/operators/moments.c \
 	engine/run/operators/moments_cuda.c engine/run/operators/moments_cuda.h \
-	engine/run/operators/peaks.c engine/run/operators/peaks.h \
 	engine/run/session/runtime.c engine/run/session/runtime.h \
-	engine/run/operators/observe.c engine/run/operators/observe.h \
+	engine/run/operators/observe.c \
 	engine/run/operators/observe_cuda.c engine/run/operators/observe_cuda.h \
 	engine/run/operators/op.c engine/run/operators/op.h \
 	engine/run/operators/device_memory.c engine/run/operators/device_memory.h \

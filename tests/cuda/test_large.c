@@ -112,7 +112,7 @@ END_TEST
 
 START_TEST(all_elements_are_added)
 {
-    struct qdqi_error_sums *s = device_memory(sizeof *s), got;
+    struct qdqi_noise *s = device_memory(sizeof *s), got;
     void *workspace = device_memory(gpu->sums_workspace());
     double whole = 0, rest = 0;
     for (size_t i = 0; i < PATTERN; i++) {

@@ -3,7 +3,6 @@
 #include "files/model/external.h"
 
 #include "files/model/constant.h"
-#include "files/model/tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,6 @@
 #include "files/model/model.h"
 
 #include "files/model/constant.h"
-#include "files/model/view.h"
 
 #include <string.h>
 

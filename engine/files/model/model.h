@@ -238,6 +238,14 @@ enum qdq_code qdqi_graph_index(struct qdq_model *model,
 enum qdq_code qdqi_graph_mark_fixed(struct qdq_model *model,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
+/*
+ * view.c: sets view and element type of a node's first output. All inputs of the node must be
+ * fixed. Leaves the output without a view where the operator is unknown or breaks its
+ * schema. Neither time nor memory depends on the size of a tensor. NO_MEMORY.
+ */
+enum qdq_code qdqi_view_infer(struct qdq_model *model, const struct qdqi_node *node,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Returns the shape of a fixed tensor whose elements can be read; false for any
    other tensor. */
 bool qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
@@ -250,6 +258,19 @@ enum qdq_code qdqi_graph_infer_types(struct qdq_model *model,
 
 /* Infers the type of one output of a node from its inputs' types and its attributes. */
 enum qdqi_dtype qdqi_output_dtype(const struct qdqi_node *node, size_t output);
+
+/* tensors.c: visits every TensorProto of a parsed model, wherever it stands. */
+
+/* Called for a tensor. `name`, never NULL, is for errors: the tensor's name, or the
+   first output of the node that has the tensor as an attribute. */
+typedef enum qdq_code (*qdqi_tensor_visit_fn)(void *arg, Onnx__TensorProto *tensor,
+                                              const char *name, struct qdq_error *err);
+
+/* Visits the tensors in the order of the file's messages, the initializers of a
+   graph before its nodes. Stops at the first call that fails. */
+enum qdq_code qdqi_each_tensor(const Onnx__ModelProto *model,
+                               qdqi_tensor_visit_fn visit, void *arg,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* info.c: fills model->info. */
 enum qdq_code qdqi_model_fill_info(struct qdq_model *model,

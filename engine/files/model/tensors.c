@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "files/model/tensors.h"
+#include "files/model/model.h"
 
 /* The parser accepts at most 100 levels (skeleton.c), so these functions recurse no
    deeper. */

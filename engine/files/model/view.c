@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "files/model/view.h"
+#include "files/model/model.h"
 
 #include "files/model/constant.h"
 

@@ -9,11 +9,7 @@
 
 /* Products and sums are fused here, which only makes the errors smaller: the bound holds
    with it and without it. */
-#ifdef __clang__
-#pragma clang fp contract(fast)
-#else
-#pragma GCC optimize("fp-contract=fast")
-#endif
+QDQI_FUSED
 
 enum {
     SCALES = QDQI_APPROXIMATE_SCALES,

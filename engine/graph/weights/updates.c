@@ -4,12 +4,7 @@
 
 #include "numbers/arithmetic/simd.h"
 
-/* Products and sums are fused, as numbers/arithmetic/simd.h says. */
-#ifdef __clang__
-#pragma clang fp contract(fast)
-#else
-#pragma GCC optimize("fp-contract=fast")
-#endif
+QDQI_FUSED
 
 typedef double doubles4 __attribute__((vector_size(32), aligned(8)));
 

@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Products and sums are fused, as numbers/arithmetic/simd.h says. */
-#ifdef __clang__
-#pragma clang fp contract(fast)
-#else
-#pragma GCC optimize("fp-contract=fast")
-#endif
+QDQI_FUSED
 
 enum {
     LANES = QDQI_LANES,

@@ -4,12 +4,7 @@
 
 #include "numbers/arithmetic/simd.h"
 
-/* Products and sums are fused, as numbers/arithmetic/simd.h says. */
-#ifdef __clang__
-#pragma clang fp contract(fast)
-#else
-#pragma GCC optimize("fp-contract=fast")
-#endif
+QDQI_FUSED
 
 /* The rows of the result that belong to one strip of `a` are computed in three bands, so
    that their sums stay in registers. */

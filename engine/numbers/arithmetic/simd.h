@@ -21,6 +21,13 @@
 /* The levels, of which each has the instructions of those before it. */
 enum qdqi_simd { QDQI_SIMD_PLAIN, QDQI_SIMD_AVX2, QDQI_SIMD_AVX512, QDQI_N_SIMD };
 
+/* In front of the functions of a file whose products and sums are fused. */
+#ifdef __clang__
+#define QDQI_FUSED _Pragma("clang fp contract(fast)")
+#else
+#define QDQI_FUSED _Pragma("GCC optimize(\"fp-contract=fast\")")
+#endif
+
 #define QDQI_LOOP static inline __attribute__((always_inline))
 
 #if defined(__x86_64__) && defined(__GNUC__)

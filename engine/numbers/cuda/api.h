@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Increases with every change of the table or of the types that it refers to. */
-enum { QDQI_CUDA_VERSION = 5 };
+enum { QDQI_CUDA_VERSION = 6 };
 
 /* The kinds of failures, by what the caller can do about them. */
 enum qdqi_cuda_fault {
@@ -102,9 +102,9 @@ struct qdqi_cuda_api {
     int (*fake)(int type, const struct qdqi_grid *grid, const void *in, void *out,
                 void *stream);
     size_t (*sums_workspace)(void);
-    int (*sums_init)(struct qdqi_error_sums *s, size_t n, void *stream);
+    int (*sums_init)(struct qdqi_noise *s, size_t n, void *stream);
     int (*sums_update)(int type, const void *f, const void *q, size_t n,
-                       struct qdqi_error_sums *s, void *workspace, void *stream);
+                       struct qdqi_noise *s, void *workspace, void *stream);
     int (*moment_gather)(const struct qdqi_cuda_window *w,
                          const struct qdqi_cuda_moment *m,
                          const struct qdqi_cuda_rows *rows, void *stream);

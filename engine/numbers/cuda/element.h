@@ -10,6 +10,7 @@
 #include "numbers/arithmetic/format.h"
 #include "numbers/arithmetic/histogram.h"
 #include "numbers/arithmetic/minmax.h"
+#include "numbers/arithmetic/noise.h"
 
 /* --- numbers ---------------------------------------------------------------- */
 
@@ -112,45 +113,22 @@ qdqi_cuda_bin_of(float x, float per_width)
     return (uint32_t)(int32_t)(magnitude * per_width);
 }
 
-/* --- error sums ------------------------------------------------------------- */
+/* --- error sums (numbers/arithmetic/noise.h) -------------------------------------------- */
 
-struct qdqi_error_sums {
-    double signal, other; /* sums of squares of the first and of the second tensor */
-    double dot, noise;    /* sums of products and of squared differences */
-    double max_abs_error; /* NaN if a difference is a NaN */
-    double reserved;
-};
-
-/* Returns the larger of two magnitudes, or NaN if b is a NaN. */
-QDQI_BOTH double
-qdqi_cuda_larger(double a, double b)
-{
-    return !(b <= a) ? b : a;
-}
-
+/* Adds one pair of elements. */
 QDQI_BOTH void
-qdqi_error_sums_add(struct qdqi_error_sums *s, float f, float q)
+qdqi_cuda_noise_add(struct qdqi_noise *s, float f, float q)
 {
-    double a = (double)f, b = (double)q, e = a - b;
+    double a = (double)f, e = a - (double)q;
     s->signal += a * a;
-    s->other += b * b;
-    s->dot += a * b;
     s->noise += e * e;
-    s->max_abs_error = s->max_abs_error != s->max_abs_error
-                           ? s->max_abs_error
-                           : qdqi_cuda_larger(s->max_abs_error, e < 0 ? -e : e);
 }
 
 QDQI_BOTH void
-qdqi_error_sums_merge(struct qdqi_error_sums *s, const struct qdqi_error_sums *other)
+qdqi_cuda_noise_merge(struct qdqi_noise *s, const struct qdqi_noise *other)
 {
     s->signal += other->signal;
-    s->other += other->other;
-    s->dot += other->dot;
     s->noise += other->noise;
-    s->max_abs_error = s->max_abs_error != s->max_abs_error
-                           ? s->max_abs_error
-                           : qdqi_cuda_larger(s->max_abs_error, other->max_abs_error);
 }
 
 /* --- indices ---------------------------------------------------------------- */

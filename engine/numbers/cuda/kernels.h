@@ -70,14 +70,14 @@ int qdqi_cuda_fake(int type, const struct qdqi_grid *grid, const void *in, void 
 /* Returns the number of bytes of device memory that qdqi_cuda_sums_update() needs,
    for any n. */
 size_t qdqi_cuda_sums_workspace(void);
-int qdqi_cuda_sums_init(struct qdqi_error_sums *s, size_t n, void *stream);
+int qdqi_cuda_sums_init(struct qdqi_noise *s, size_t n, void *stream);
 /*
  * Adds the sums over n pairs of elements to *s. The order of additions depends only on
  * n, so the same data gives the same bits on every device, at any address and in every
  * run.
  */
 int qdqi_cuda_sums_update(int type, const void *f, const void *q, size_t n,
-                          struct qdqi_error_sums *s, void *workspace, void *stream);
+                          struct qdqi_noise *s, void *workspace, void *stream);
 
 /* --- moment.cu: numbers/arithmetic/moment.h ---------------------------------------------- */
 

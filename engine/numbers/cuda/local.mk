@@ -34,7 +34,8 @@ SUFFIXES = .cu
 	$(NVCC) --options-file $(NVCC_FLAGS_FILE) $(NVCCFLAGS) $(ENGINE_CPPFLAGS) \
 		-c $< -o $@
 $(KERNEL_OBJECTS): $(NVCC_FLAGS_FILE) $(KERNEL_INCLUDES) engine/numbers/arithmetic/both.h engine/numbers/arithmetic/format.h \
-	engine/numbers/arithmetic/histogram.h engine/numbers/arithmetic/minmax.h engine/include/qdq/formats.h
+	engine/numbers/arithmetic/histogram.h engine/numbers/arithmetic/minmax.h engine/numbers/arithmetic/noise.h \
+	engine/include/qdq/formats.h
 engine/numbers/cuda/qdq_cuda.so: $(NVCC_LINK_FILE) $(KERNEL_OBJECTS)
 	$(AM_V_GEN)$(NVCC) --options-file $(NVCC_LINK_FILE) $(KERNEL_OBJECTS) -o $@
 endif

@@ -18,40 +18,37 @@ enum {
 };
 
 __global__ void
-init(struct qdqi_error_sums *s, size_t n)
+init(struct qdqi_noise *s, size_t n)
 {
     for (size_t i = qdqi_thread(); i < n; i += qdqi_threads())
-        s[i] = qdqi_error_sums{};
+        s[i] = qdqi_noise{};
 }
 
 /* --- merging ---------------------------------------------------------------- */
 
-__device__ __forceinline__ struct qdqi_error_sums
-from_lane(const struct qdqi_error_sums &s, int lanes)
+__device__ __forceinline__ struct qdqi_noise
+from_lane(const struct qdqi_noise &s, int lanes)
 {
-    struct qdqi_error_sums other = {};
+    struct qdqi_noise other = {};
     other.signal = __shfl_down_sync(~0u, s.signal, lanes);
-    other.other = __shfl_down_sync(~0u, s.other, lanes);
-    other.dot = __shfl_down_sync(~0u, s.dot, lanes);
     other.noise = __shfl_down_sync(~0u, s.noise, lanes);
-    other.max_abs_error = __shfl_down_sync(~0u, s.max_abs_error, lanes);
     return other;
 }
 
 /* Reduces over all threads of the block; the first thread gets the result. */
-__device__ __forceinline__ struct qdqi_error_sums
-merge_block(struct qdqi_error_sums s)
+__device__ __forceinline__ struct qdqi_noise
+merge_block(struct qdqi_noise s)
 {
-    __shared__ struct qdqi_error_sums warps[WARPS];
+    __shared__ struct qdqi_noise warps[WARPS];
     for (int lanes = QDQI_WARP / 2; lanes > 0; lanes /= 2) {
-        struct qdqi_error_sums other = from_lane(s, lanes);
-        qdqi_error_sums_merge(&s, &other);
+        struct qdqi_noise other = from_lane(s, lanes);
+        qdqi_cuda_noise_merge(&s, &other);
     }
     if (threadIdx.x % QDQI_WARP == 0)
         warps[threadIdx.x / QDQI_WARP] = s;
     __syncthreads();
     for (int i = 1; threadIdx.x == 0 && i < WARPS; i++)
-        qdqi_error_sums_merge(&s, &warps[i]);
+        qdqi_cuda_noise_merge(&s, &warps[i]);
     return s;
 }
 
@@ -73,10 +70,10 @@ vector_at(const T *data, bool aligned)
 template <typename T>
 __global__ void
 __launch_bounds__(THREADS)
-    add(const T *f, const T *q, size_t n, bool aligned, struct qdqi_error_sums *blocks)
+    add(const T *f, const T *q, size_t n, bool aligned, struct qdqi_noise *blocks)
 {
     enum { WIDTH = 16 / sizeof(T) };
-    struct qdqi_error_sums s = {};
+    struct qdqi_noise s = {};
     const size_t vectors = n / WIDTH, tail = n % WIDTH;
 #pragma unroll 2
     for (size_t i = qdqi_thread(); i < vectors; i += qdqi_threads()) {
@@ -84,11 +81,11 @@ __launch_bounds__(THREADS)
         qdqi_vector<T> b = vector_at(q + i * WIDTH, aligned);
 #pragma unroll
         for (int j = 0; j < WIDTH; j++)
-            qdqi_error_sums_add(&s, qdqi_load(a.at[j]), qdqi_load(b.at[j]));
+            qdqi_cuda_noise_add(&s, qdqi_load(a.at[j]), qdqi_load(b.at[j]));
     }
     if (qdqi_thread() < tail) {
         size_t i = n - tail + qdqi_thread();
-        qdqi_error_sums_add(&s, qdqi_load(f[i]), qdqi_load(q[i]));
+        qdqi_cuda_noise_add(&s, qdqi_load(f[i]), qdqi_load(q[i]));
     }
     s = merge_block(s);
     if (threadIdx.x == 0)
@@ -97,21 +94,21 @@ __launch_bounds__(THREADS)
 
 /* Adds the sums of all blocks to *ret. Runs as one block. */
 __global__ void
-__launch_bounds__(THREADS) finish(const struct qdqi_error_sums *blocks, unsigned n,
-                                  struct qdqi_error_sums *ret)
+__launch_bounds__(THREADS)
+    finish(const struct qdqi_noise *blocks, unsigned n, struct qdqi_noise *ret)
 {
-    struct qdqi_error_sums s = {};
+    struct qdqi_noise s = {};
     for (unsigned i = threadIdx.x; i < n; i += THREADS)
-        qdqi_error_sums_merge(&s, &blocks[i]);
+        qdqi_cuda_noise_merge(&s, &blocks[i]);
     s = merge_block(s);
     if (threadIdx.x == 0)
-        qdqi_error_sums_merge(ret, &s);
+        qdqi_cuda_noise_merge(ret, &s);
 }
 
 template <typename T>
 int
-launch(const T *f, const T *q, size_t n, struct qdqi_error_sums *ret,
-       struct qdqi_error_sums *blocks, void *stream)
+launch(const T *f, const T *q, size_t n, struct qdqi_noise *ret,
+       struct qdqi_noise *blocks, void *stream)
 {
     size_t wanted = (n - 1) / (16 / sizeof(T) * SHARE) + 1;
     unsigned n_blocks = (unsigned)(wanted < MAX_BLOCKS ? wanted : (size_t)MAX_BLOCKS);
@@ -126,11 +123,11 @@ launch(const T *f, const T *q, size_t n, struct qdqi_error_sums *ret,
 size_t
 qdqi_cuda_sums_workspace(void)
 {
-    return MAX_BLOCKS * sizeof(struct qdqi_error_sums);
+    return MAX_BLOCKS * sizeof(struct qdqi_noise);
 }
 
 int
-qdqi_cuda_sums_init(struct qdqi_error_sums *s, size_t n, void *stream)
+qdqi_cuda_sums_init(struct qdqi_noise *s, size_t n, void *stream)
 {
     if (n == 0)
         return cudaSuccess;
@@ -140,9 +137,9 @@ qdqi_cuda_sums_init(struct qdqi_error_sums *s, size_t n, void *stream)
 
 int
 qdqi_cuda_sums_update(int type, const void *f, const void *q, size_t n,
-                      struct qdqi_error_sums *s, void *workspace, void *stream)
+                      struct qdqi_noise *s, void *workspace, void *stream)
 {
-    struct qdqi_error_sums *blocks = (struct qdqi_error_sums *)workspace;
+    struct qdqi_noise *blocks = (struct qdqi_noise *)workspace;
     if (!qdqi_is_type(type))
         return cudaErrorInvalidValue;
     if (n == 0)

@@ -103,8 +103,6 @@ struct cursor {
 };
 
 struct row {
-    const unsigned char *name;
-    uint32_t name_len;
     struct qdqi_extremes extremes;
     struct qdqi_average average;
     int64_t runs;
@@ -188,7 +186,6 @@ get_row(struct cursor *c, struct row *ret)
 {
     uint32_t begun;
     *ret = (struct row){0};
-    ret->name = get_text(c, &ret->name_len);
     get(c, &ret->extremes.min, sizeof ret->extremes.min);
     get(c, &ret->extremes.max, sizeof ret->extremes.max);
     get(c, &begun, sizeof begun);
@@ -289,94 +286,99 @@ get_peaks(struct cursor *c, uint32_t *channels, float *to)
     return true;
 }
 
-/* Indexes the magnitudes behind the moments by their tensors; most files have none. */
-static enum qdq_code
-index_peaks(struct qdqi_observations *o, struct cursor *c, struct qdqi_arena *arena,
-            bool *ret, struct qdq_error *err)
+/* --- the index ------------------------------------------------------------ */
+
+static bool
+check_row(struct cursor *c)
 {
-    uint32_t n, len, channels;
-    o->peaks = qdqi_map_new(arena);
-    o->end_moments = o->size - c->left;
-    if (!o->peaks)
+    struct row row;
+    return get_row(c, &row);
+}
+
+static bool
+check_moments(struct cursor *c)
+{
+    uint32_t groups, k;
+    bool good = get_shape(c, &groups, &k);
+    for (; good && groups > 0; groups--)
+        good = get_moment(c, k, NULL);
+    return good;
+}
+
+static bool
+check_peaks(struct cursor *c)
+{
+    uint32_t channels;
+    return get_peaks(c, &channels, NULL);
+}
+
+/* Indexes n records by the names before them, up to one that is not valid. */
+static enum qdq_code
+index_records(struct cursor *c, uint32_t n, bool (*check)(struct cursor *c),
+              struct qdqi_arena *arena, struct qdqi_map **ret, struct qdq_error *err)
+{
+    if (!(*ret = qdqi_map_new(arena)))
         return qdqi_no_memory(err);
-    if (c->left == 0)
-        return QDQ_OK;
-    get(c, &n, sizeof n);
-    for (uint32_t i = 0; *ret && i < n; i++) {
-        const unsigned char *tensor = get_text(c, &len), *begin = c->at;
-        if (!(*ret = get_peaks(c, &channels, NULL)))
-            break;
-        char *name = qdqi_arena_strndup(arena, (const char *)tensor, len);
-        *ret = name && !qdqi_map_get(o->peaks, name);
-        if (!name || (*ret && !qdqi_map_put(o->peaks, name, (void *)(uintptr_t)begin)))
+    for (uint32_t i = 0; !c->broken && i < n; i++) {
+        uint32_t len;
+        const unsigned char *text = get_text(c, &len), *begin = c->at;
+        c->broken = c->broken || !check(c);
+        char *name =
+            c->broken ? NULL : qdqi_arena_strndup(arena, (const char *)text, len);
+        if (name && qdqi_map_get(*ret, name))
+            c->broken = true;
+        else if (!c->broken &&
+                 (!name || !qdqi_map_put(*ret, name, (void *)(uintptr_t)begin)))
             return qdqi_no_memory(err);
     }
     return QDQ_OK;
 }
 
-/* Indexes the moments behind the rows by their keys; a file of an older version has none.
-   Sets *ret to whether they are valid. */
-static enum qdq_code
-index_moments(struct qdqi_observations *o, struct cursor *c, struct qdqi_arena *arena,
-              bool *ret, struct qdq_error *err)
+/* Reads a number of records; a file of an older version may end before it. */
+static uint32_t
+get_count(struct cursor *c)
 {
-    o->moments = qdqi_map_new(arena);
-    o->first_moment = o->size - c->left;
-    if (!o->moments)
-        return qdqi_no_memory(err);
-    if (c->left == 0)
-        return QDQ_OK;
-    get(c, &o->n_moments, sizeof o->n_moments);
-    o->first_moment = o->size - c->left;
-    for (uint32_t i = 0; *ret && i < o->n_moments; i++) {
-        uint32_t len, groups, k;
-        const unsigned char *key = get_text(c, &len), *begin = c->at;
-        if (!(*ret = get_shape(c, &groups, &k)))
-            break;
-        char *name = qdqi_arena_strndup(arena, (const char *)key, len);
-        if (!name)
-            return qdqi_no_memory(err);
-        for (; *ret && groups > 0; groups--)
-            *ret = get_moment(c, k, NULL);
-        *ret = *ret && !qdqi_map_get(o->moments, name);
-        if (*ret && !qdqi_map_put(o->moments, name, (void *)(uintptr_t)begin))
-            return qdqi_no_memory(err);
-    }
-    return QDQ_OK;
+    uint32_t n = 0;
+    if (c->left > 0)
+        get(c, &n, sizeof n);
+    return n;
 }
 
-/* Indexes the rows by tensor and sets *ret to whether the file is valid. */
+/* Indexes all records and sets *ret to whether the file is valid. */
 static enum qdq_code
-index_rows(struct qdqi_observations *o, const char *identity, struct qdqi_arena *arena,
-           bool *ret, struct qdq_error *err)
+index_all(struct qdqi_observations *o, const char *identity, struct qdqi_arena *arena,
+          bool *ret, struct qdq_error *err)
 {
     struct cursor c = {.at = o->bytes + QDQI_OBSERVATIONS_HEAD,
                        .left = o->size - QDQI_OBSERVATIONS_HEAD};
-    o->rows = qdqi_map_new(arena);
-    if (!o->rows)
-        return qdqi_no_memory(err);
-    *ret = get_all(&c, identity, o);
+    enum qdq_code code;
+    c.broken = !get_all(&c, identity, o);
     o->first = o->size - c.left;
-    for (uint32_t i = 0; *ret && i < o->n; i++) {
-        const unsigned char *begin = c.at;
-        struct row row;
-        if (!(*ret = get_row(&c, &row)))
-            break;
-        char *name = qdqi_arena_strndup(arena, (const char *)row.name, row.name_len);
-        if (!name)
-            return qdqi_no_memory(err);
-        if (qdqi_map_get(o->rows, name))
-            *ret = false;
-        else if (!qdqi_map_put(o->rows, name, (void *)(uintptr_t)begin))
-            return qdqi_no_memory(err);
-    }
+    if ((code = index_records(&c, o->n, check_row, arena, &o->rows, err)))
+        return code;
     o->end_rows = o->size - c.left;
-    enum qdq_code code = *ret ? index_moments(o, &c, arena, ret, err) : QDQ_OK;
-    if (!code && *ret)
-        code = index_peaks(o, &c, arena, ret, err);
-    *ret = *ret && c.left == 0;
+    o->n_moments = get_count(&c);
+    o->first_moment = o->size - c.left;
+    if ((code =
+             index_records(&c, o->n_moments, check_moments, arena, &o->moments, err)))
+        return code;
+    o->end_moments = o->size - c.left;
+    code = index_records(&c, get_count(&c), check_peaks, arena, &o->peaks, err);
+    *ret = !c.broken && c.left == 0;
     return code;
 }
+
+/* Returns a cursor at a record, or at the end when there is none. */
+static struct cursor
+record_of(const struct qdqi_observations *o, const struct qdqi_map *records,
+          const char *name)
+{
+    const unsigned char *begin = o->bytes ? qdqi_map_get(records, name) : NULL;
+    return (struct cursor){.at = begin,
+                           .left = begin ? (size_t)(o->bytes + o->size - begin) : 0};
+}
+
+/* --- files ---------------------------------------------------------------- */
 
 static bool
 read_at(int fd, unsigned char *to, size_t n, size_t offset)
@@ -434,7 +436,7 @@ qdqi_observations_read(int fd, const char *identity, struct qdqi_arena *arena,
     *ret = (struct qdqi_observations){.bytes = NULL};
     enum qdq_code code = read_file(fd, ret, err);
     if (!code && ret->bytes)
-        code = index_rows(ret, identity, arena, &good, err);
+        code = index_all(ret, identity, arena, &good, err);
     if (code || !good)
         qdqi_observations_fini(ret);
     return code;
@@ -456,8 +458,7 @@ qdqi_observations_have(const struct qdqi_observations *o, const char *tensor)
 void
 qdqi_observations_restore(const struct qdqi_observations *o, struct qdqi_observer *to)
 {
-    const unsigned char *begin = qdqi_map_get(o->rows, to->tensor);
-    struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
+    struct cursor c = record_of(o, o->rows, to->tensor);
     struct row row;
     (void)get_row(&c, &row); /* cannot fail: the row was checked when it was indexed */
     to->all.extremes = row.extremes;
@@ -473,11 +474,8 @@ bool
 qdqi_observations_restore_moments(const struct qdqi_observations *o, const char *key,
                                   size_t groups, struct qdqi_moment *to)
 {
-    const unsigned char *begin = o->bytes ? qdqi_map_get(o->moments, key) : NULL;
+    struct cursor c = record_of(o, o->moments, key);
     uint32_t n, k;
-    if (!begin)
-        return false;
-    struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
     if (!get_shape(&c, &n, &k) || n != groups || k != to->k)
         return false;
     for (size_t g = 0; g < groups; g++)
@@ -489,12 +487,9 @@ bool
 qdqi_observations_restore_peaks(const struct qdqi_observations *o, const char *tensor,
                                 size_t channels, float *to)
 {
-    const unsigned char *begin = o->bytes ? qdqi_map_get(o->peaks, tensor) : NULL;
+    struct cursor c = record_of(o, o->peaks, tensor), ahead = c;
     uint32_t n;
-    if (!begin)
-        return false;
-    memcpy(&n, begin, sizeof n);
-    struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
+    get(&ahead, &n, sizeof n);
     return n == channels && get_peaks(&c, &n, to);
 }
 

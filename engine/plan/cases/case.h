@@ -6,7 +6,19 @@
 #ifndef QDQI_PLAN_CASES_CASE_H
 #define QDQI_PLAN_CASES_CASE_H
 
-#include "plan/cases/host.h"
+#include "ground/base/arena.h"
+#include "graph/layers/layers.h"
+#include "qdq/catalog.h"
+
+/* The state that the scripts of one sandbox share, which borrows all of it. It is passed to
+   qdqi_sandbox_new() as its host. */
+struct qdqi_script_host {
+    /* catalog in which library() finds cases; NULL: only the built-in ones */
+    const struct qdq_catalog *catalog;
+    struct qdqi_layers *layers; /* NULL if there is no model */
+    const struct qdq_spec *spec;
+    struct qdqi_arena *arena; /* memory for results, which outlive the sandbox */
+};
 
 /* processor time of all cases of a plan together, in nanoseconds */
 #define QDQI_TIME_OF_CASES (INT64_C(10) * 1000000000)

@@ -7,7 +7,7 @@
 #ifndef QDQI_PLAN_CASES_SCRIPT_H
 #define QDQI_PLAN_CASES_SCRIPT_H
 
-#include "plan/cases/host.h"
+#include "plan/cases/case.h"
 #include "plan/cases/sandbox.h"
 
 /* The functions below raise Lua errors: call them from qdqi_sandbox_run(). */

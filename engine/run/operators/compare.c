@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "run/operators/compare_op.h"
+#include "run/operators/operators.h"
 
 #include "numbers/arithmetic/half.h"
 #include "transform/rewrite/twin.h"

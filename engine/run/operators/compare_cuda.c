@@ -4,7 +4,7 @@
 
 #include "ground/base/arena.h"
 #include "ground/base/dtype.h"
-#include "run/operators/compare_op.h"
+#include "run/operators/operators.h"
 
 #include <stdlib.h>
 
@@ -23,8 +23,7 @@ make_sums(struct qdqi_cuda_comparisons *c, struct qdq_error *err)
     if ((code = qdqi_device_alloc(c->dev, gpu->sums_workspace(), &memory, err)))
         return code;
     c->workspace = memory;
-    int status = gpu->sums_init(c->sums, n, NULL);
-    return qdqi_device_check(c->dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(c->dev, gpu->sums_init(c->sums, n, NULL), err);
 }
 
 enum qdq_code
@@ -72,8 +71,7 @@ qdqi_cuda_comparisons_collect(struct qdqi_cuda_comparisons *c, struct qdq_error 
         c->host->rows[i].sums.signal += c->downloaded[i].signal;
         c->host->rows[i].sums.noise += c->downloaded[i].noise;
     }
-    int status = gpu->sums_init(c->sums, n, NULL);
-    return qdqi_device_check(c->dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(c->dev, gpu->sums_init(c->sums, n, NULL), err);
 }
 
 /* --- Compare -------------------------------------------------------------- */

@@ -12,11 +12,10 @@ struct qdqi_cuda_comparisons {
     struct qdqi_comparisons *host;
     const struct qdqi_device *dev;
     /* These two are in device memory: */
-    struct qdqi_error_sums *sums; /* sums by slot since the last collection */
+    struct qdqi_noise *sums; /* sums by slot since the last collection */
     void *workspace;
-    struct qdqi_error_sums
-        *downloaded;        /* host memory that the sums are downloaded to */
-    struct qdq_error fault; /* the error of the last operator that failed */
+    struct qdqi_noise *downloaded; /* host memory that the sums are downloaded to */
+    struct qdq_error fault;        /* the error of the last operator that failed */
 };
 
 /* Allocates sums of zero on the device. Borrows the comparisons and the device.

@@ -18,6 +18,13 @@ qdqi_device_check(const struct qdqi_device *dev, int status, struct qdq_error *e
 }
 
 enum qdq_code
+qdqi_device_settle(const struct qdqi_device *dev, int status, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(dev->cuda);
+    return qdqi_device_check(dev, status ? status : gpu->stream_wait(NULL), err);
+}
+
+enum qdq_code
 qdqi_device_alloc(const struct qdqi_device *dev, size_t bytes, void **ret,
                   struct qdq_error *err)
 {
@@ -38,8 +45,8 @@ qdqi_device_download(const struct qdqi_device *dev, void *host, const void *devi
                      size_t bytes, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(dev->cuda);
-    int status = bytes ? gpu->download(host, device, bytes, NULL) : 0;
-    return qdqi_device_check(dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(dev, bytes ? gpu->download(host, device, bytes, NULL) : 0,
+                              err);
 }
 
 enum qdq_code
@@ -47,8 +54,8 @@ qdqi_device_upload(const struct qdqi_device *dev, void *device, const void *host
                    size_t bytes, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(dev->cuda);
-    int status = bytes ? gpu->upload(device, host, bytes, NULL) : 0;
-    return qdqi_device_check(dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(dev, bytes ? gpu->upload(device, host, bytes, NULL) : 0,
+                              err);
 }
 
 /* Returns whether the runtime's message reports that device memory is exhausted. The

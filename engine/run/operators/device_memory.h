@@ -31,6 +31,10 @@ enum qdq_code qdqi_device_enter(const struct qdqi_device *dev,
 /* Converts a status of the module to an error. */
 enum qdq_code qdqi_device_check(const struct qdqi_device *dev, int status,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+/* Does the same when the work that was queued on the default stream has ended. */
+enum qdq_code qdqi_device_settle(const struct qdqi_device *dev, int status,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
 enum qdq_code qdqi_device_alloc(const struct qdqi_device *dev, size_t bytes, void **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 /* Frees device memory. NULL is allowed. */

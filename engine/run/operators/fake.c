@@ -5,7 +5,7 @@
  * Runtime neither folds such a node when its input is constant nor merges two of them.
  */
 #include "config.h"
-#include "run/operators/fake.h"
+#include "run/operators/operators.h"
 
 #include "transform/rewrite/insert.h"
 

@@ -3,7 +3,7 @@
 #include "run/operators/fake_cuda.h"
 
 #include "ground/base/arena.h"
-#include "run/operators/fake.h"
+#include "run/operators/operators.h"
 
 #include <stdlib.h>
 #include <string.h>

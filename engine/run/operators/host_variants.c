@@ -2,11 +2,6 @@
 #include "config.h"
 #include "run/operators/variants.h"
 
-#include "run/operators/compare_op.h"
-#include "run/operators/fake.h"
-#include "run/operators/moments.h"
-#include "run/operators/observe.h"
-#include "run/operators/peaks.h"
 
 static size_t
 init(const struct qdqi_op_objects *objects, void *state, const OrtApi *api,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Moment node has one float32 input and no output. It adds rows of its input to the
-   moments of a layer. */
+/* Moment and Peak nodes have one float32 input and no output. A Moment node adds rows of its
+   input to the moments of a layer, a Peak node finds the largest magnitude of each channel. */
 #include "config.h"
-#include "run/operators/moments.h"
+#include "run/operators/operators.h"
 
 #include "transform/rewrite/insert.h"
 
@@ -67,5 +67,34 @@ qdqi_moments_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_moments *mo
                            .state = moments,
                            .n_slots = moments->n,
                            .compute = observe};
+    qdqi_op_init(op);
+}
+
+/* --- peaks ------------------------------------------------------------------- */
+
+static OrtStatusPtr
+find_peaks(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    int64_t dims[QDQI_MOMENTS_RANK];
+    struct qdqi_patched input;
+    OrtStatusPtr status = qdqi_moments_input(k, context, dims, &input);
+    if (status)
+        return status;
+    if (!qdqi_peaks_add(k->op->state, k->slot, input.data, input.rank, dims))
+        return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
+                                        "the input of a layer does not fit its weight");
+    return NULL;
+}
+
+void
+qdqi_peaks_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_all_peaks *peaks)
+{
+    *op = (struct qdqi_op){.api = api,
+                           .name = QDQI_PEAK,
+                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                           .n_inputs = 1,
+                           .state = peaks,
+                           .n_slots = peaks->n,
+                           .compute = find_peaks};
     qdqi_op_init(op);
 }

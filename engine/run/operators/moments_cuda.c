@@ -3,7 +3,7 @@
 #include "run/operators/moments_cuda.h"
 
 #include "ground/base/arena.h"
-#include "run/operators/moments.h"
+#include "run/operators/operators.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * nothing reads (transform/rewrite/blocked.h).
  */
 #include "config.h"
-#include "run/operators/observe.h"
+#include "run/operators/operators.h"
 
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "run/operators/observe_cuda.h"
 
-#include "run/operators/observe.h"
+#include "run/operators/operators.h"
 
 #include <stdlib.h>
 
@@ -47,8 +47,8 @@ make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
         return code;
     o->samples = memory;
     o->room = samples;
-    int status = gpu->extremes_init(o->samples, samples, NULL);
-    return qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(o->dev, gpu->extremes_init(o->samples, samples, NULL),
+                              err);
 }
 
 static enum qdq_code
@@ -70,7 +70,7 @@ make_accumulators(struct qdqi_cuda_observers *o, struct qdq_error *err)
     int status = gpu->extremes_init(o->extremes, n, NULL);
     if (!status && counts)
         status = gpu->histogram_init(o->histograms, n, NULL);
-    return qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(o->dev, status, err);
 }
 
 enum qdq_code
@@ -120,7 +120,7 @@ forget_samples(struct qdqi_cuda_observers *o, struct qdq_error *err)
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     int status = gpu->extremes_init(o->samples, o->used, NULL);
     o->used = o->n_visits = 0;
-    return qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_settle(o->dev, status, err);
 }
 
 /* Downloads the extremes of single samples and adds them to the averages in the
@@ -152,7 +152,7 @@ qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *o, struct qdq_erro
         status =
             gpu->download(o->downloaded, o->extremes, n * sizeof *o->extremes, NULL);
     if (!code)
-        code = qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
+        code = qdqi_device_settle(o->dev, status, err);
     for (size_t i = 0; !code && i < n; i++)
         qdqi_extremes_merge(&o->host->rows[i].all.extremes, &o->downloaded[i]);
     return code;

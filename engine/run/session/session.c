@@ -7,7 +7,7 @@
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 #include "run/session/lift_weights.h"
-#include "run/operators/observe.h"
+#include "run/operators/operators.h"
 #include "run/session/provider.h"
 #include "run/session/runtime.h"
 #include "run/operators/staging.h"

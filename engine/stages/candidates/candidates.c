@@ -4,7 +4,7 @@
 
 #include "stages/evaluate/sample_choice.h"
 #include "stages/attempt/roundings.h"
-#include "files/model/view.h"
+#include "files/model/model.h"
 #include "plan/placement/target.h"
 #include "numbers/range/outline.h"
 #include "stages/attempt/leave.h"

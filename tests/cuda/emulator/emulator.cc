@@ -481,7 +481,7 @@ fake(int type, const struct qdqi_grid *grid, const void *in, void *out, void *st
 }
 
 int
-sums_update(int type, const void *f, const void *q, size_t n, struct qdqi_error_sums *s,
+sums_update(int type, const void *f, const void *q, size_t n, struct qdqi_noise *s,
             void *workspace, void *stream)
 {
     int status = luck(n, "EMULATED_CUDA_SUMMED");
