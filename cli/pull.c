@@ -34,17 +34,6 @@ struct pull {
     struct transfer transfer;
 };
 
-static const char *
-role_name(enum qdqr_role role)
-{
-    static const char *const names[] = {[QDQR_MODEL] = "model",
-                                        [QDQR_DATA] = "data",
-                                        [QDQR_OTHER] = "other",
-                                        [QDQR_REPORT] = "report",
-                                        [QDQR_SPEC] = "spec"};
-    return names[role];
-}
-
 /* Makes the folders of a path below `from` bytes of it. */
 static bool
 make_folders(char *path, size_t from, struct api_problem *problem)
@@ -145,6 +134,11 @@ pull_files(struct pull *pull, struct api_problem *problem)
 static void
 print_files(const struct qdqr_source *source, const struct part *parts)
 {
+    static const char *const roles[] = {[QDQR_MODEL] = "model",
+                                        [QDQR_DATA] = "data",
+                                        [QDQR_OTHER] = "other",
+                                        [QDQR_REPORT] = "report",
+                                        [QDQR_SPEC] = "spec"};
     int width = (int)strlen("FILE");
     for (size_t i = 0; i < source->n_files; i++)
         if ((int)strlen(source->files[i].name) > width)
@@ -157,7 +151,7 @@ print_files(const struct qdqr_source *source, const struct part *parts)
         long long size = file->size;
         if (parts && fstat(parts[i].fd, &st) == 0)
             size = (long long)st.st_size;
-        printf("%-*s  %-6s  ", width, file->name, role_name(file->role));
+        printf("%-*s  %-6s  ", width, file->name, roles[file->role]);
         if (size < 0)
             printf("%12s", "-");
         else

@@ -156,7 +156,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/lists.c \
 	daemon/handlers/metrics.c \
 	daemon/handlers/model_input.c daemon/handlers/model_input.h \
-	daemon/handlers/places.c daemon/handlers/places.h \
+	daemon/handlers/places.c \
 	daemon/handlers/results.c \
 	daemon/carriers/ask.c daemon/carriers/ask.h \
 	daemon/carriers/bucket.c daemon/carriers/bucket.h \
@@ -164,9 +164,9 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/carriers.c daemon/carriers/carriers.h \
 	daemon/carriers/carry.h \
 	daemon/carriers/carry_objects.c \
-	daemon/carriers/deliver.c daemon/carriers/deliver.h \
-	daemon/carriers/fetch.c daemon/carriers/fetch.h \
-	daemon/carriers/poll.c daemon/carriers/poll.h \
+	daemon/carriers/deliver.c \
+	daemon/carriers/fetch.c \
+	daemon/carriers/poll.c daemon/carriers/pieces.h \
 	daemon/carriers/remote_fds.c daemon/carriers/remote_fds.h \
 	daemon/carriers/string_list.c daemon/carriers/string_list.h \
 	daemon/adopt.c daemon/adopt.h \

@@ -18,11 +18,12 @@ text_of(const json_t *object, const char *name)
 typedef bool (*read_fn)(struct api_document *document, const json_t *json, void *items,
                         size_t i);
 
-/* Reads an array. Returns its elements, or NULL when out of memory. */
+/* Reads a member that is an array. Returns its elements, or NULL when out of memory. */
 static void *
-read_list(struct api_document *document, const json_t *list, size_t size, read_fn read,
-          size_t *ret_n)
+read_list(struct api_document *document, const json_t *object, const char *name,
+          size_t size, read_fn read, size_t *ret_n)
 {
+    const json_t *list = json_object_get(object, name);
     size_t n = json_array_size(list);
     void *items = api_document_alloc(document, n, size);
     bool ok = items;
@@ -73,12 +74,10 @@ read_layer(struct api_document *document, const json_t *json, void *items, size_
         .weight_axis = json_is_integer(axis) ? (int)json_integer_value(axis) : -1,
     };
     layer->reason_kind = reason_kind_of(layer->reason);
-    layer->quantized_inputs =
-        read_list(document, json_object_get(json, "quantized_inputs"), sizeof(int),
-                  read_index, &layer->n_inputs);
-    layer->quantized_outputs =
-        read_list(document, json_object_get(json, "quantized_outputs"), sizeof(int),
-                  read_index, &layer->n_outputs);
+    layer->quantized_inputs = read_list(document, json, "quantized_inputs", sizeof(int),
+                                        read_index, &layer->n_inputs);
+    layer->quantized_outputs = read_list(document, json, "quantized_outputs",
+                                         sizeof(int), read_index, &layer->n_outputs);
     return layer->quantized_inputs && layer->quantized_outputs;
 }
 
@@ -99,10 +98,10 @@ api_document_plan(struct api_document *document, size_t *ret_pairs)
     struct qdq_plan_view *plan = api_document_alloc(document, 1, sizeof *plan);
     if (!plan)
         return NULL;
-    plan->layers = read_list(document, json_object_get(json, "layers"),
-                             sizeof *plan->layers, read_layer, &plan->n_layers);
-    plan->warnings = read_list(document, json_object_get(json, "warnings"),
-                               sizeof *plan->warnings, read_warning, &plan->n_warnings);
+    plan->layers = read_list(document, json, "layers", sizeof *plan->layers, read_layer,
+                             &plan->n_layers);
+    plan->warnings = read_list(document, json, "warnings", sizeof *plan->warnings,
+                               read_warning, &plan->n_warnings);
     plan->n_quantized = (size_t)api_get_integer(summary, "quantized_layers");
     *ret_pairs = (size_t)api_get_integer(summary, "qdq_pairs");
     return plan->layers && plan->warnings ? plan : NULL;
@@ -128,7 +127,7 @@ read_value(struct api_document *document, const json_t *json, void *items, size_
     value->dtype = text_of(json, "dtype");
     value->has_shape = json_is_array(shape);
     value->dims =
-        read_list(document, shape, sizeof *value->dims, read_dim, &value->rank);
+        read_list(document, json, "shape", sizeof *value->dims, read_dim, &value->rank);
     return value->dims;
 }
 
@@ -157,12 +156,12 @@ api_document_model(struct api_document *document, const struct qdq_plan_view **r
     info->size = (uint64_t)api_get_integer(json, "size");
     info->n_nodes = (size_t)api_get_integer(json, "nodes");
     info->n_initializers = (size_t)api_get_integer(json, "initializers");
-    info->inputs = read_list(document, json_object_get(json, "inputs"),
-                             sizeof *info->inputs, read_value, &info->n_inputs);
-    info->outputs = read_list(document, json_object_get(json, "outputs"),
-                              sizeof *info->outputs, read_value, &info->n_outputs);
-    info->ops = read_list(document, json_object_get(json, "ops"), sizeof *info->ops,
-                          read_op, &info->n_ops);
+    info->inputs = read_list(document, json, "inputs", sizeof *info->inputs, read_value,
+                             &info->n_inputs);
+    info->outputs = read_list(document, json, "outputs", sizeof *info->outputs,
+                              read_value, &info->n_outputs);
+    info->ops =
+        read_list(document, json, "ops", sizeof *info->ops, read_op, &info->n_ops);
     json_object_foreach (classes, cls, counts) {
         plan->n_layers += (size_t)api_get_integer(counts, "count");
         plan->n_quantized += (size_t)api_get_integer(counts, "quantized");
@@ -204,12 +203,11 @@ read_evaluation(struct api_document *document, const json_t *json,
 {
     const json_t *deployed = json_object_get(json, "deployed");
     report->evaluated_samples = api_get_integer(json, "samples");
-    report->outputs =
-        read_list(document, json_object_get(json, "outputs"), sizeof *report->outputs,
-                  read_output, &report->n_outputs);
-    report->layer_errors = read_list(document, json_object_get(json, "layers"),
-                                     sizeof *report->layer_errors, read_layer_error,
-                                     &report->n_layer_errors);
+    report->outputs = read_list(document, json, "outputs", sizeof *report->outputs,
+                                read_output, &report->n_outputs);
+    report->layer_errors =
+        read_list(document, json, "layers", sizeof *report->layer_errors,
+                  read_layer_error, &report->n_layer_errors);
     if (!report->outputs || !report->layer_errors || !json_is_object(deployed))
         return report->outputs && report->layer_errors;
     struct qdq_deployed *ret = api_document_alloc(document, 1, sizeof *ret);
@@ -219,8 +217,8 @@ read_evaluation(struct api_document *document, const json_t *json,
     ret->processor = text_of(deployed, "processor");
     ret->runtime = text_of(runtime, "name");
     ret->version = text_of(runtime, "version");
-    ret->outputs = read_list(document, json_object_get(deployed, "outputs"),
-                             sizeof *ret->outputs, read_output, &ret->n_outputs);
+    ret->outputs = read_list(document, deployed, "outputs", sizeof *ret->outputs,
+                             read_output, &ret->n_outputs);
     report->deployed = ret;
     return ret->outputs;
 }
@@ -301,8 +299,8 @@ api_document_report(struct api_document *document)
         return NULL;
     report->warnings = report->plan->warnings;
     report->n_warnings = report->plan->n_warnings;
-    report->gates = read_list(document, json_object_get(json, "gates"),
-                              sizeof *report->gates, read_gate, &report->n_gates);
+    report->gates = read_list(document, json, "gates", sizeof *report->gates, read_gate,
+                              &report->n_gates);
     return report->gates &&
                    read_evaluation(document, json_object_get(json, "evaluation"),
                                    report) &&

@@ -19,20 +19,14 @@ is_name(const char *name)
 }
 
 static bool
-parse_name(struct decoder *d, const char *pointer, json_t *value)
+decode_name(struct decoder *d, const struct member *m, json_t *value)
 {
     struct qdq_case_use *use = d->object;
     use->name = json_string_value(value);
     return is_name(use->name) ||
-           api_refuse(d, API_INVALID_SPEC, pointer,
+           api_refuse(d, API_INVALID_SPEC, m->pointer,
                       "a case's name has 1 to %d characters, printable ASCII",
                       MAX_NAME);
-}
-
-static bool
-decode_case_name(struct decoder *d, const struct member *m, json_t *value)
-{
-    return parse_name(d, m->pointer, value);
 }
 
 static bool
@@ -48,7 +42,7 @@ decode_lua(struct decoder *d, const struct member *m, json_t *value)
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_case_use, name))
 
 static const struct member members[] = {
-    {"/name", STRING, OWN(decode_case_name, api_encode_text, name, NULL)},
+    {"/name", STRING, OWN(decode_name, api_encode_text, name, NULL)},
     {"/lua", STRING, OWN(decode_lua, api_encode_text, lua, NULL)},
 };
 
@@ -61,7 +55,7 @@ decode_case(struct decoder *d, const char *key, json_t *item)
     (void)key;
     const struct qdq_case_use *use = d->object;
     if (json_is_string(item))
-        return parse_name(d, "", item);
+        return decode_name(d, &(const struct member){.pointer = ""}, item);
     if (!api_decode_members(d, "", item))
         return false;
     return use->name || api_refuse(d, API_INVALID_SPEC, "", "a case is to have a name");

@@ -18,12 +18,6 @@ decode_object(struct decoder *d, const struct member *m, json_t *value)
     return api_decode_members(d, m->pointer, value);
 }
 
-static const char *
-word_of(const struct qdq_spec *spec)
-{
-    return spec->dynamic ? "dynamic" : "none";
-}
-
 /* "none", "dynamic", or an object. */
 static bool
 decode_activations(struct decoder *d, const struct member *m, json_t *value)
@@ -40,7 +34,8 @@ encode_activations(const void *object, const struct member *m)
 {
     (void)m;
     const struct qdq_spec *spec = object;
-    return spec->weight_only ? json_string(word_of(spec)) : json_null();
+    return spec->weight_only ? json_string(spec->dynamic ? "dynamic" : "none")
+                             : json_null();
 }
 
 /* Leaves the member out where no activation is quantized. */

@@ -35,23 +35,18 @@ send_message(struct carrier *c, const struct message *message)
 }
 
 void
-carry_answer(struct carrier *c, enum message_type type,
-             const struct string_list *strings)
+carry_answer(struct carrier *c, bool ok, enum message_type type,
+             struct string_list *strings, const struct api_problem *problem)
 {
-    const struct message message = {
+    const struct message answer = {
         .type = type, .text = strings->text, .text_len = strings->len};
-    send_message(c, &message);
-}
-
-void
-carry_fail(struct carrier *c, const struct api_problem *problem)
-{
-    const struct message message = {.type = MESSAGE_FAILED, .body.failed = *problem};
+    const struct message failed = {.type = MESSAGE_FAILED, .body.failed = *problem};
     const struct message retry = {.type = MESSAGE_RETRY_AFTER,
                                   .body.retry.seconds = c->call.retry_after};
-    if (c->call.retry_after > 0)
+    if (!ok && c->call.retry_after > 0)
         send_message(c, &retry);
-    send_message(c, &message);
+    send_message(c, ok ? &answer : &failed);
+    string_list_fini(strings);
 }
 
 /* Tells how far the work is, and finds out whether the daemon has given it up. */
@@ -188,10 +183,8 @@ serve_pull(struct carrier *c)
     if (message_receive(WORKER_SOCKET, -1, -1, &request) != MESSAGE_GOT)
         return;
     if (request.type == MESSAGE_PULL) {
-        if (pull(c, &request, &problem))
-            carry_answer(c, MESSAGE_RESULT, &(struct string_list){0});
-        else
-            carry_fail(c, &problem);
+        bool ok = pull(c, &request, &problem);
+        carry_answer(c, ok, MESSAGE_RESULT, &(struct string_list){0}, &problem);
     }
     message_fini(&request);
 }
@@ -206,11 +199,7 @@ serve_fetch(struct carrier *c, const struct message *request)
         carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_resolve(&c->opened.remote, asked->ref, &c->call, &c->source, &problem) &&
         (list_source(c->source, &list) || api_problem_no_memory(&problem));
-    if (ok)
-        carry_answer(c, MESSAGE_SOURCE, &list);
-    else
-        carry_fail(c, &problem);
-    string_list_fini(&list);
+    carry_answer(c, ok, MESSAGE_SOURCE, &list, &problem);
     if (ok)
         serve_pull(c);
     qdqr_source_free(&c->source);
@@ -299,11 +288,7 @@ serve_publish(struct carrier *c, const struct message *request)
                           &problem) &&
              (string_list_add(&place, location) || api_problem_no_memory(&problem));
     }
-    if (ok)
-        carry_answer(c, MESSAGE_RESULT, &place);
-    else
-        carry_fail(c, &problem);
-    string_list_fini(&place);
+    carry_answer(c, ok, MESSAGE_RESULT, &place, &problem);
     free(location);
     free(lists);
 }
@@ -316,11 +301,9 @@ serve_deliver(struct carrier *c, const struct message *request)
                                      request->text ? request->text : "",
                                      request->text_len};
     struct api_problem problem = {0};
-    if (carry_open_remote(c, &asked->remote, request, &problem) &&
-        qdqr_deliver(&c->opened.remote, &event, &c->call, &problem))
-        carry_answer(c, MESSAGE_RESULT, &(struct string_list){0});
-    else
-        carry_fail(c, &problem);
+    bool ok = carry_open_remote(c, &asked->remote, request, &problem) &&
+              qdqr_deliver(&c->opened.remote, &event, &c->call, &problem);
+    carry_answer(c, ok, MESSAGE_RESULT, &(struct string_list){0}, &problem);
 }
 
 /* --- asking ---------------------------------------------------------------- */
@@ -346,11 +329,7 @@ serve_news(struct carrier *c, const struct message *request)
               string_list_add_number(&strings, list[i].created) &&
               string_list_add_number(&strings, list[i].is_tagged)) ||
              api_problem_no_memory(&problem);
-    if (ok)
-        carry_answer(c, MESSAGE_RESULT, &strings);
-    else
-        carry_fail(c, &problem);
-    string_list_fini(&strings);
+    carry_answer(c, ok, MESSAGE_RESULT, &strings, &problem);
     qdqr_versions_free(list, n);
 }
 
@@ -388,26 +367,26 @@ enter_cage(struct carrier *c, const char *setting)
 static int
 serve(struct carrier *c)
 {
+    static const struct {
+        enum message_type type;
+        void (*serve)(struct carrier *c, const struct message *request);
+    } rows[] = {{MESSAGE_FETCH, serve_fetch},
+                {MESSAGE_PUBLISH, serve_publish},
+                {MESSAGE_DELIVER, serve_deliver},
+                {MESSAGE_NEWS, serve_news},
+                {MESSAGE_BUCKET, carry_objects}};
     struct message request;
     enum message_got got = message_receive(WORKER_SOCKET, -1, -1, &request);
     if (got != MESSAGE_GOT)
         return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
-    bool known = true;
-    if (request.type == MESSAGE_FETCH)
-        serve_fetch(c, &request);
-    else if (request.type == MESSAGE_PUBLISH)
-        serve_publish(c, &request);
-    else if (request.type == MESSAGE_DELIVER)
-        serve_deliver(c, &request);
-    else if (request.type == MESSAGE_NEWS)
-        serve_news(c, &request);
-    else if (request.type == MESSAGE_BUCKET)
-        carry_objects(c, &request);
-    else
-        known = false;
+    size_t i = 0, n = sizeof rows / sizeof *rows;
+    while (i < n && rows[i].type != request.type)
+        i++;
+    if (i < n)
+        rows[i].serve(c, &request);
     close_remote(&c->opened);
     message_fini(&request);
-    return known ? EXIT_SUCCESS : EXIT_FAILURE;
+    return i < n ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int

@@ -3,10 +3,7 @@
 #include "carriers/carriers.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "carriers/deliver.h"
-#include "carriers/fetch.h"
-#include "carriers/poll.h"
-#include "store/outbox.h"
+#include "carriers/pieces.h"
 #include "tenants/tenants.h"
 
 #include <pthread.h>

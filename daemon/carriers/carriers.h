@@ -2,9 +2,8 @@
 /*
  * The carriers: a few threads that do what the record asks for with remotes, for all
  * tenants: they fetch the inputs of jobs, deliver results and events, and ask for new versions
- * of models (poll.h). Each piece of work
- * has a process of its own (carrier.h): the daemon itself opens no connection. They hold
- * no lane, and no lane waits for them.
+ * of models (pieces.h). Each piece of work has a process of its own (carrier.h): the daemon
+ * itself opens no connection. They hold no lane, and no lane waits for them.
  */
 #ifndef QDQD_CARRIERS_CARRIERS_H
 #define QDQD_CARRIERS_CARRIERS_H

@@ -25,9 +25,9 @@ struct carrier {
     bool gone; /* the daemon does not read messages any more */
 };
 
-void carry_answer(struct carrier *c, enum message_type type,
-                  const struct string_list *strings);
-void carry_fail(struct carrier *c, const struct api_problem *problem);
+/* Answers with the strings, or with the problem unless `ok`. Frees the strings. */
+void carry_answer(struct carrier *c, bool ok, enum message_type type,
+                  struct string_list *strings, const struct api_problem *problem);
 /* Opens the remote of a message, which must outlive it. */
 bool carry_open_remote(struct carrier *c, const struct message_remote *from,
                        const struct message *message, struct api_problem *p);

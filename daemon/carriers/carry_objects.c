@@ -80,11 +80,8 @@ serve_object(struct carrier *c, struct qdqr_bucket *bucket,
 {
     struct api_problem problem = {0};
     struct string_list strings = {0};
-    if (do_one(bucket, request, &strings, &problem))
-        carry_answer(c, MESSAGE_RESULT, &strings);
-    else
-        carry_fail(c, &problem);
-    string_list_fini(&strings);
+    bool ok = do_one(bucket, request, &strings, &problem);
+    carry_answer(c, ok, MESSAGE_RESULT, &strings, &problem);
 }
 
 void
@@ -94,12 +91,11 @@ carry_objects(struct carrier *c, const struct message *request)
     struct qdqr_bucket *bucket = NULL;
     struct message next;
     c->call.on_progress = NULL;
-    if (!carry_open_remote(c, &request->body.bucket.remote, request, &problem) ||
-        !qdqr_bucket_open(&c->opened.remote, &c->call, &bucket, &problem)) {
-        carry_fail(c, &problem);
+    bool ok = carry_open_remote(c, &request->body.bucket.remote, request, &problem) &&
+              qdqr_bucket_open(&c->opened.remote, &c->call, &bucket, &problem);
+    carry_answer(c, ok, MESSAGE_RESULT, &(struct string_list){0}, &problem);
+    if (!ok)
         return;
-    }
-    carry_answer(c, MESSAGE_RESULT, &(struct string_list){0});
     while (!c->gone && message_receive(WORKER_SOCKET, -1, -1, &next) == MESSAGE_GOT) {
         bool known = next.type == MESSAGE_OBJECT;
         if (known)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "carriers/deliver.h"
+#include "carriers/pieces.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"

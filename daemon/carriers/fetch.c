@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "carriers/fetch.h"
+#include "carriers/pieces.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"
 #include "carriers/string_list.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
 #include "store/derive.h"
-#include "store/outbox.h"
 #include "tenants/tenants.h"
 #include "api/spec.h"
 #include "api/utf8.h"
@@ -256,16 +255,6 @@ store_dataset(struct input *input, struct api_problem *p)
 
 /* --- one input ------------------------------------------------------------- */
 
-/* Finds the file when the same was fetched before. */
-static bool
-find_fetched(struct input *input, const struct store_fetched *key, bool *ret_any,
-             struct api_problem *p)
-{
-    struct store *store = library_store(input->work->service->library);
-    *ret_any = false;
-    return !*input->digest || store_fetched_get(store, key, input->id, ret_any, p);
-}
-
 /* Fetches one input, unless the same was fetched before. *ret_source is the job's source
    with it; the caller frees it. */
 static bool
@@ -277,7 +266,10 @@ fetch_input(struct input *input, const char *source, char **ret_source,
     bool ok = resolve(input, p);
     const struct store_fetched key = {input->place->remote, input->resolved,
                                       input->digest, kinds[input->which]};
-    ok = ok && find_fetched(input, &key, &any, p) && (any || pull_files(input, p));
+    /* The same may have been fetched before. */
+    ok = ok &&
+         (!*input->digest || store_fetched_get(store, &key, input->id, &any, p)) &&
+         (any || pull_files(input, p));
     ask_end(input->work);
     ok = ok && jobs_is_held(input->work->service->jobs, &input->work->slot, p);
     if (ok && !any) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "carriers/poll.h"
+#include "carriers/pieces.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"

@@ -188,10 +188,10 @@ static int64_t
 last_event_id(const struct request *request)
 {
     const char *text = request_header(request, "Last-Event-ID");
-    size_t len = text ? strlen(text) : 0;
-    return len && len <= 18 && strspn(text, "0123456789") == len
-               ? (int64_t)strtoll(text, NULL, 10)
-               : 0;
+    int64_t id = 0;
+    if (text)
+        (void)request_parse_number(text, strlen(text), &id);
+    return id;
 }
 
 static struct events *

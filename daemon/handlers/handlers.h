@@ -31,6 +31,14 @@ bool check_dataset(const struct service *service, struct spool *file, char **ret
 /* Checks the room for the texts of a new job, which are stored with it. DISK_FULL. */
 bool has_room_for_texts(const struct service *service, const struct store_job *job,
                         struct api_problem *p);
+/* The spec of a request: decoded, and as the text of its effective form. */
+struct asked_spec {
+    struct api_spec *decoded;
+    char *effective;
+};
+bool asked_spec_decode(const char *text, size_t len, struct asked_spec *ret,
+                       struct api_problem *p);
+void asked_spec_fini(struct asked_spec *spec);
 /* Reads a job, after waiting as long as the request asks for. */
 bool wait_for_job(struct request *request, const char *id, struct job_view *ret);
 /* Converts a job for its encoder; borrows from the view. */
@@ -39,5 +47,14 @@ struct api_job show_job(const struct job_view *view);
 /* results.c */
 /* Adds the headers of a page, of which one is its content security policy. */
 void reply_policy(struct request *request, const char *policy);
+
+/* places.c: the places in remotes that a request for a job names */
+/*
+ * Checks that a token with these scopes (bits of tenants/tokens.h) may use the remotes of the
+ * job's places, and that their refs have the form of the remote's kind. No connection is
+ * opened. REMOTE_UNKNOWN, REMOTE_DENIED, BAD_REQUEST, UNSUPPORTED.
+ */
+bool places_check(const struct service *service, unsigned scopes,
+                  const struct api_job_request *job, struct api_problem *p);
 
 #endif

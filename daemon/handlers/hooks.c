@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "handlers/handlers.h"
-#include "handlers/places.h"
 #include "store/hook_versions.h"
 #include "tenants/tenants.h"
 #include "tenants/tokens.h"
@@ -56,17 +55,8 @@ read_text(const char *path, size_t most, size_t *ret_len)
 /* The request for a job with its spec. */
 struct asked {
     struct api_job_request job;
-    struct api_spec *spec;
-    char *effective;
+    struct asked_spec spec;
 };
-
-static void
-asked_fini(struct asked *asked)
-{
-    api_job_request_fini(&asked->job);
-    api_spec_free(&asked->spec);
-    free(asked->effective);
-}
 
 /* Returns the ref of a version in the notation of a remote's kind, with words in braces for
    its parts. */
@@ -85,10 +75,7 @@ read_spec(const struct hook *hook, struct asked *asked, struct api_problem *p)
     if (*hook->spec && !(asked->job.spec = read_text(hook->spec, MOST_SPEC, &len)))
         return api_fail(p, API_UNAVAILABLE, "the spec of hook %s cannot be read",
                         hook->section.name);
-    if (!api_spec_decode(asked->job.spec, len, &asked->spec, p))
-        return false;
-    asked->effective = api_spec_encode(api_spec_get(asked->spec));
-    return asked->effective || api_problem_no_memory(p);
+    return asked_spec_decode(asked->job.spec, len, &asked->spec, p);
 }
 
 /* Makes the request for the job of a version. */
@@ -126,7 +113,7 @@ submit(const struct service *service, struct asked *asked, const char *key,
     const struct store_job row = {.model = none,
                                   .calibration = job->calibration,
                                   .spec = job->spec,
-                                  .effective_spec = asked->effective,
+                                  .effective_spec = asked->spec.effective,
                                   .labels = job->labels,
                                   .source = source,
                                   .publish = job->publish,
@@ -175,7 +162,8 @@ hook_submit(struct tenants *tenants, const struct hook *hook,
         ok = submit(*ret_service, &asked, key, id, p) &&
              store_hook_version_done(store, &seen, p);
     }
-    asked_fini(&asked);
+    api_job_request_fini(&asked.job);
+    asked_spec_fini(&asked.spec);
     return ok;
 }
 

@@ -4,7 +4,6 @@
 #include "base/budget.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
-#include "handlers/places.h"
 #include "settings/settings.h"
 #include "store/derive.h"
 #include "store/outbox.h"
@@ -40,13 +39,17 @@ id_of(struct body *body, int i)
     return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
 }
 
-/* The spec of a request: decoded, and as the text of its effective form. */
-struct asked_spec {
-    struct api_spec *decoded;
-    char *effective;
-};
+bool
+asked_spec_decode(const char *text, size_t len, struct asked_spec *ret,
+                  struct api_problem *p)
+{
+    if (!api_spec_decode(text, len, &ret->decoded, p))
+        return false;
+    ret->effective = api_spec_encode(api_spec_get(ret->decoded));
+    return ret->effective || api_problem_no_memory(p);
+}
 
-static void
+void
 asked_spec_fini(struct asked_spec *spec)
 {
     api_spec_free(&spec->decoded);
@@ -70,11 +73,8 @@ read_spec(struct body *body, struct asked_spec *ret, struct api_problem *p)
     size_t len = text ? strlen(text) : 0;
     if (!body->files[BODY_MODEL] && !body->job.model && !body->job.model_place.ref)
         return api_fail_at(p, API_MISSING_PART, "/model", "the request has no model");
-    if (!check_spec_size(len, p) || !api_spec_decode(text, len, &ret->decoded, p))
+    if (!check_spec_size(len, p) || !asked_spec_decode(text, len, ret, p))
         return false;
-    ret->effective = api_spec_encode(api_spec_get(ret->decoded));
-    if (!ret->effective)
-        return api_problem_no_memory(p);
     len += strlen(ret->effective);
     /* The decoder's memory is free again; the texts wait for the job to be stored. */
     return check_spec_size(strlen(ret->effective), p) &&
@@ -220,7 +220,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
 {
     const struct service *service = request->service;
     const struct api_job_request *asked = &request->body.job;
-    bool fetches = places_are_fetched(asked);
+    bool fetches = asked->model_place.ref || asked->calibration_place.ref;
     char identity[DIGEST_SIZE], none[] = "", *source = NULL;
     bool ok = places_check(request->service, request->scopes, asked, p) &&
               check_inputs(request, brought, p) && store_inputs(request, brought, p);
@@ -280,14 +280,6 @@ submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
 
 /* --- showing jobs --------------------------------------------------------- */
 
-/* Counts the attempts that ended because the worker or its GPU failed, plus the
-   current or last one. */
-static int64_t
-count_attempts(const struct store_job *row)
-{
-    return row->attempts + (row->started_at != 0 && !row->cached_from);
-}
-
 struct api_job
 show_job(const struct job_view *view)
 {
@@ -301,7 +293,10 @@ show_job(const struct job_view *view)
                             .position = view->position,
                             .waiting_for = view->waits_for_gpu ? "gpu" : row->waits_for,
                             .cached_from = row->cached_from,
-                            .attempts = count_attempts(row),
+                            /* those that ended because the worker or its GPU failed,
+                               and the current or last one */
+                            .attempts = row->attempts +
+                                        (row->started_at != 0 && !row->cached_from),
                             .created_at = row->created_at,
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,

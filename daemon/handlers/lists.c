@@ -17,7 +17,6 @@
 #define DEFAULT_PAGE 50
 #define MAX_PAGE 500
 #define STEP 8 /* jobs that are in memory at once */
-#define MOST_DIGITS 18
 
 /* A cursor stands for the last job on a page: "MS.SEQ.TENANT" in a list of all
    tenants, "SEQ" in a list of one. */
@@ -37,8 +36,8 @@ static bool
 parse_cursor_number(const char **text, int64_t *ret)
 {
     size_t len = strspn(*text, "0123456789");
-    bool ok = len && len <= MOST_DIGITS && **text != '0' && (*text)[len] == '.';
-    *ret = ok ? strtoll(*text, NULL, 10) : 0;
+    bool ok =
+        **text != '0' && (*text)[len] == '.' && request_parse_number(*text, len, ret);
     *text += ok ? len + 1 : 0;
     return ok;
 }
@@ -97,14 +96,6 @@ struct page {
     size_t n;
     struct api_problem problem;
 };
-
-static void
-free_rows(struct row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        store_job_fini(&rows[i].job);
-    free(rows);
-}
 
 /* Returns whether `a` stands before `b`, which belongs to another tenant. */
 static bool
@@ -255,7 +246,9 @@ read_more(struct list *list, struct api_problem *p)
     list->left -= (int64_t)n;
     if (ok && (!more || !list->left))
         ok = append_end(list, more, p);
-    free_rows(page.rows, page.n);
+    for (size_t i = 0; i < page.n; i++)
+        store_job_fini(&page.rows[i].job);
+    free(page.rows);
     return ok;
 }
 

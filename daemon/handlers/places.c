@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "handlers/places.h"
+#include "handlers/handlers.h"
 #include "settings/remotes.h"
 #include "tenants/tenants.h"
 #include "tenants/tokens.h"
@@ -93,10 +93,4 @@ places_check(const struct service *service, unsigned scopes,
     ok = ok && check_publications(&asker, job, p);
     remotes_release(&remotes);
     return ok;
-}
-
-bool
-places_are_fetched(const struct api_job_request *job)
-{
-    return job->model_place.ref || job->calibration_place.ref;
 }

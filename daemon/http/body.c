@@ -232,16 +232,6 @@ fail_form(struct api_problem *p)
     return api_fail(p, API_BAD_REQUEST, "the multipart form cannot be read");
 }
 
-/* Refuses a boundary that libmicrohttpd's parser cannot read. No client is known to
-   send one. */
-static bool
-fail_boundary(struct api_problem *p)
-{
-    return api_fail(p, API_BAD_REQUEST,
-                    "the multipart form cannot be read: its Content-Type names no "
-                    "boundary of two characters or more");
-}
-
 /* --- receiving a body ----------------------------------------------------- */
 
 static bool
@@ -268,7 +258,12 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
     }
     if (has_type(content_type, "multipart/form-data")) {
         body->post = MHD_create_post_processor(connection, FORM_BUFFER, on_piece, body);
-        return body->post || fail_boundary(p);
+        /* libmicrohttpd's parser reads no other boundary; no client is known to send one. */
+        return body->post ||
+               api_fail(p, API_BAD_REQUEST,
+                        "the multipart form cannot be read: its "
+                        "Content-Type names no boundary of two characters "
+                        "or more");
     }
     body->is_json =
         kind == API_BODY_JOB ||

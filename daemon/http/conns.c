@@ -161,14 +161,6 @@ count_of_address(const struct conns *conns, const unsigned char address[16])
     return n;
 }
 
-/* Returns whether an address has as many connections as it may have. */
-static bool
-address_is_full(const struct conns *conns, const unsigned char address[16])
-{
-    return count_of_address(conns, address) >=
-           conns->settings->http_connections_per_address;
-}
-
 /* Counts the other connections that carry an owner's requests. The caller holds the lock. */
 static int64_t
 count_of_owner(const struct conn *conn, const void *owner)
@@ -232,7 +224,8 @@ add_connection(struct conns *conns, struct conn *conn)
 {
     lock_assert_held(&conns->lock);
     conn->reserve = conns->n >= (size_t)conns->settings->http_connections ||
-                    address_is_full(conns, conn->address);
+                    count_of_address(conns, conn->address) >=
+                        conns->settings->http_connections_per_address;
     if (conn->reserve && conns->n_reserve >= RESERVE) {
         struct conn *first = find_replaceable(conns);
         if (first)

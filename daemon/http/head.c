@@ -220,14 +220,6 @@ check_scope(const struct token *who, const struct request *request,
            api_fail(p, API_FORBIDDEN, "the access token has not the scope %s", name);
 }
 
-/* Returns the tenant whose jobs are to be listed; NULL: the request names none. */
-static const char *
-listed_tenant(const struct request *request)
-{
-    return request->match.route == API_ROUTE_jobs_get ? request_query(request, "tenant")
-                                                      : NULL;
-}
-
 /* Checks the access token and its scope. The request then belongs to the token's
    tenant, or to the tenant that an administrator names. */
 static bool
@@ -235,7 +227,10 @@ check_token(const struct http_needs *needs, struct request *request,
             struct api_problem *p)
 {
     struct token who;
-    const char *listed = listed_tenant(request);
+    /* the tenant whose jobs are to be listed; NULL: the request names none */
+    const char *listed = request->match.route == API_ROUTE_jobs_get
+                             ? request_query(request, "tenant")
+                             : NULL;
     const char *tenant = listed ? listed : request_header(request, "Qdqd-Tenant");
     if (!tokens_check(needs->tokens, request_header(request, "Authorization"), &who,
                       p) ||

@@ -3,7 +3,6 @@
 #include "http/request.h"
 #include "api/grow.h"
 
-#include <ctype.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,19 +61,12 @@ request_list(const struct request *request, const char *name, char **ret,
 
 /* --- values of fields ----------------------------------------------------- */
 
-static bool
-parse_number(const char *text, size_t len, int64_t *ret)
+bool
+request_parse_number(const char *text, size_t len, int64_t *ret)
 {
-    int64_t n = 0;
-    if (len == 0 || len > 18)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        if (!isdigit((unsigned char)text[i]))
-            return false;
-        n = n * 10 + (text[i] - '0');
-    }
-    *ret = n;
-    return true;
+    bool ok = len > 0 && len <= 18 && strspn(text, "0123456789") >= len;
+    *ret = ok ? strtoll(text, NULL, 10) : *ret;
+    return ok;
 }
 
 bool
@@ -83,7 +75,7 @@ request_number(const struct request *request, const char *name, int64_t min,
 {
     int64_t n = absent;
     const char *text = request_query(request, name);
-    if (text && (!parse_number(text, strlen(text), &n) || n < min || n > max))
+    if (text && (!request_parse_number(text, strlen(text), &n) || n < min || n > max))
         return api_fail(p, API_BAD_REQUEST,
                         "the query's %s is not a whole number from %lld to %lld", name,
                         (long long)min, (long long)max);
@@ -100,7 +92,7 @@ preferred_wait(const char *prefer, int64_t *ret)
         size_t len = strcspn(prefer, ",;");
         const char *word = prefer + strspn(prefer, " \t");
         if (!strncasecmp(word, "wait=", 5))
-            return parse_number(word + 5, strspn(word + 5, "0123456789"), ret);
+            return request_parse_number(word + 5, strspn(word + 5, "0123456789"), ret);
         prefer += len;
         prefer += *prefer != '\0';
     }

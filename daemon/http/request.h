@@ -70,4 +70,7 @@ bool request_wait(const struct request *request, int absent, int *ret,
 bool request_key(const struct request *request, const char **ret,
                  struct api_problem *p);
 
+/* Parses a number of 1 to 18 digits that are `len` bytes. */
+bool request_parse_number(const char *text, size_t len, int64_t *ret);
+
 #endif

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking remotes for new versions of models, where no message tells of them. */
-#ifndef QDQD_CARRIERS_POLL_H
-#define QDQD_CARRIERS_POLL_H
+/* The kinds of work that a carrier's thread does: it fetches the inputs of a job, delivers results
+   and events, or asks a remote for new versions of models, where no message tells of them. */
+#ifndef QDQD_CARRIERS_PIECES_H
+#define QDQD_CARRIERS_PIECES_H
 
 #include "carriers/ask.h"
+#include "store/outbox.h"
 
 struct hook;
+/* Fetches the inputs that the job in the slot of `work` lacks, checks them like an
+   upload, and stores them; then ends the fetch in one of the ways of jobs/job.h. */
+void fetch_inputs(struct carrier_work *work, const struct store_job *job);
+
+/* Makes one attempt of a claimed delivery and records how it ended. */
+void deliver_one(struct carrier_work *work, const struct store_delivery *delivery);
+
 struct polls; /* when each hook asks next */
 struct remotes;
 struct tenants;
