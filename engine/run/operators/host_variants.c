@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "run/operators/operators.h"
 #include "run/operators/variants.h"
 
 
