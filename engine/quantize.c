@@ -448,8 +448,7 @@ end_stage(const struct walk *w, enum qdq_stage stage)
     const struct qdqi_effort *effort = &w->attempt->effort;
     struct rusage usage = {0};
     struct qdqi_run_use run = {0};
-    const struct qdqi_runtime *runtime =
-        qdqi_engine_loaded_runtime(w->context.engine);
+    const struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(w->context.engine);
     if (runtime)
         run = qdqi_runtime_use(runtime);
     getrusage(RUSAGE_SELF, &usage);

@@ -69,9 +69,9 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
     json_t *summary =
         encode_summary(plan, plan->n_tensors + plan->n_weights,
                        model->size + model->external_size, json_null(), NULL);
-    return api_json_dump(api_pack("summary:j layers:a warnings:a", summary,
-                                  plan, plan->n_layers, encode_layer,
-                                  plan->warnings, plan->n_warnings, encode_warning),
+    return api_json_dump(api_pack("summary:j layers:a warnings:a", summary, plan,
+                                  plan->n_layers, encode_layer, plan->warnings,
+                                  plan->n_warnings, encode_warning),
                          0);
 }
 

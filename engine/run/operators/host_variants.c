@@ -3,7 +3,6 @@
 #include "run/operators/operators.h"
 #include "run/operators/variants.h"
 
-
 static size_t
 init(const struct qdqi_op_objects *objects, void *state, const OrtApi *api,
      struct qdqi_op ops[QDQI_MOST_OPS])

@@ -75,8 +75,7 @@ add_run(struct qdqi_output_figures *to, const struct qdqi_kept_output *f, size_t
                                            .data = f[i].data,
                                            .n = f[i].n};
         struct qdqi_output_figures one = {to->metrics + i, to->measured + i,
-                                          to->why + i,
-                                          to->has_other_size + i};
+                                          to->why + i, to->has_other_size + i};
         qdqi_output_figures_add(&one, &output, &r->outputs[i], 1, samples);
     }
 }

@@ -195,8 +195,7 @@ warn_float(const struct qdqi_attempt *a, const struct qdq_profile *profile,
         "model takes %.3g ms: deploy the float model, unless its size or its exactness "
         "in %s matters",
         qdqi_engine_ops(a->context->engine, profile->runtime)->row->title,
-        profile->default_precision, own,
-        quantized, profile->default_precision);
+        profile->default_precision, own, quantized, profile->default_precision);
 }
 
 /* Estimates by the counted kernels, where no latency is asked for. A plan that has weighed

@@ -202,10 +202,10 @@ qdqi_timed_models_trace(struct qdqi_timed_models *s, struct qdq_profile *ret,
     struct qdqi_trace traces[QDQ_N_SIDES];
     for (int side = 0; side < QDQ_N_SIDES; side++) {
         const struct qdqi_deploy_options options = options_of(s, side);
-        enum qdq_code code = qdqi_deploy_trace(
-            &s->deploy, model_of(s, side), &options, s->inputs,
-            s->attempt->context->original->info.n_inputs, TRACED_RUNS,
-            s->attempt->scratch, &traces[side], err);
+        enum qdq_code code =
+            qdqi_deploy_trace(&s->deploy, model_of(s, side), &options, s->inputs,
+                              s->attempt->context->original->info.n_inputs, TRACED_RUNS,
+                              s->attempt->scratch, &traces[side], err);
         if (code)
             return code;
     }

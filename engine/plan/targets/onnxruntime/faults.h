@@ -23,13 +23,12 @@ FAULT(
     "of which has a scale for each column of gathered rows, and fails in its first "
     "run.",
     "C18", "tests/e2e/plan/test_runtime_faults.py::test_a_product_of_gathered_rows")
-FAULT(
-    "1.31",
-    "It makes integer kernels of Conv and MatMul of 8-bit weights with a scale for "
-    "each "
-    "block, and fails in its first run.",
-    "target_format",
-    "tests/e2e/targets/test_batched_weights.py::test_blocks_that_do_not_run_are_said")
+FAULT("1.31",
+      "It makes integer kernels of Conv and MatMul of 8-bit weights with a scale for "
+      "each "
+      "block, and fails in its first run.",
+      "target_format",
+      "tests/e2e/targets/test_batched_weights.py::test_blocks_that_do_not_run_are_said")
 FAULT("1.31",
       "It makes an integer MatMul of a weight of three or more axes with a scale for "
       "each "
