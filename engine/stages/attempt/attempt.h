@@ -153,6 +153,10 @@ enum qdq_code qdqi_attempt_equalize(struct qdqi_attempt *attempt,
 enum qdq_code qdqi_attempt_plan(struct qdqi_attempt *attempt,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns the observers of the calibration by the names of their tensors; NULL when out of
+   memory. */
+struct qdqi_map *qdqi_attempt_index_observers(const struct qdqi_attempt *attempt);
+
 /* Returns whether a run is so short that to wake the runtime's threads would take longer than
    they save. */
 bool qdqi_attempt_runs_fast(const struct qdqi_attempt *attempt);
