@@ -110,6 +110,7 @@ qdqi_attempt_finish(struct qdqi_attempt *a)
     if (a->moments && !a->base)
         free_moments(a->moments);
     a->moments = NULL;
+    a->context = NULL;
     qdqi_arena_free(&a->scratch);
 }
 

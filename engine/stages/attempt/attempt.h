@@ -117,12 +117,12 @@ enum qdq_code qdqi_attempt_derive(const struct qdqi_attempt *base,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Puts a trial by another spec, with scales, in the place of an attempt, which is freed, and
-   clears *trial. After a failure nothing has changed. NO_MEMORY. */
+   clears *trial. After a failure the attempt is as before. NO_MEMORY. */
 enum qdq_code qdqi_attempt_adopt(struct qdqi_attempt **attempt,
                                  struct qdqi_attempt **trial,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Frees everything that the report does not refer to. */
+/* Frees everything that the report does not refer to. The context may end before the attempt. */
 void qdqi_attempt_finish(struct qdqi_attempt *attempt);
 void qdqi_attempt_free(struct qdqi_attempt **attempt);
 
