@@ -124,7 +124,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/candidates/candidates.c engine/stages/candidates/candidates.h \
 	engine/stages/candidates/grade.h \
 	engine/stages/candidates/comparer.c engine/stages/candidates/comparer.h \
-	engine/stages/candidates/make.c engine/stages/candidates/make.h \
 	engine/stages/report/histograms.c engine/stages/report/histograms.h \
 	engine/stages/report/report.c engine/stages/report/report.h \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
@@ -279,9 +278,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/weights/walk.c engine/graph/weights/walk.h \
 	engine/stages/whatif/greedy.c engine/stages/whatif/greedy.h \
 	engine/stages/whatif/parts.c engine/stages/whatif/parts.h \
-	engine/stages/whatif/refine.c engine/stages/whatif/refine.h \
-	engine/stages/whatif/search.c engine/stages/whatif/search.h \
-	engine/stages/whatif/sensitivity.c engine/stages/whatif/sensitivity.h \
+	engine/stages/whatif/refine.c \
+	engine/stages/whatif/search.c \
+	engine/stages/whatif/sensitivity.c \
 	engine/stages/whatif/replay.c engine/stages/whatif/internals.h \
 	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 

@@ -20,9 +20,6 @@
 #include "stages/scale/precision.h"
 #include "stages/scale/scale.h"
 #include "stages/smooth/smooth.h"
-#include "stages/whatif/refine.h"
-#include "stages/whatif/search.h"
-#include "stages/whatif/sensitivity.h"
 #include "stages/whatif/whatif.h"
 #include "transform/prepare/prepare.h"
 #include "transform/rewrite/insert.h"
@@ -219,7 +216,7 @@ on_written(void *arg, size_t done, size_t total, struct qdq_error *err)
     return qdqi_context_progress(arg, QDQ_STAGE_WRITE, done, total, err);
 }
 
-/* Waits for the id of the model, which is a qdqi_late's function. */
+/* Waits for the id of the model, for a qdqi_pending_id. */
 static const char *
 wait_for_id(void *arg)
 {

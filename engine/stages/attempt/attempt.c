@@ -110,6 +110,7 @@ qdqi_attempt_finish(struct qdqi_attempt *a)
     if (a->moments && !a->base)
         free_moments(a->moments);
     a->moments = NULL;
+    a->context = NULL;
     qdqi_arena_free(&a->scratch);
 }
 
@@ -207,6 +208,17 @@ qdqi_attempt_plan(struct qdqi_attempt *a, struct qdq_error *err)
             code = qdqi_stage_warnings_add(a->warnings, w, err);
     }
     return code;
+}
+
+struct qdqi_map *
+qdqi_attempt_index_observers(const struct qdqi_attempt *a)
+{
+    const struct qdqi_observers *o = a->calibrated.observers;
+    struct qdqi_map *map = qdqi_map_new(a->scratch);
+    bool ok = map;
+    for (size_t i = 0; ok && o && i < o->n; i++)
+        ok = qdqi_map_put(map, o->rows[i].tensor, &o->rows[i]);
+    return ok ? map : NULL;
 }
 
 bool

@@ -117,12 +117,12 @@ enum qdq_code qdqi_attempt_derive(const struct qdqi_attempt *base,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Puts a trial by another spec, with scales, in the place of an attempt, which is freed, and
-   clears *trial. After a failure nothing has changed. NO_MEMORY. */
+   clears *trial. After a failure the attempt is as before. NO_MEMORY. */
 enum qdq_code qdqi_attempt_adopt(struct qdqi_attempt **attempt,
                                  struct qdqi_attempt **trial,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Frees everything that the report does not refer to. */
+/* Frees everything that the report does not refer to. The context may end before the attempt. */
 void qdqi_attempt_finish(struct qdqi_attempt *attempt);
 void qdqi_attempt_free(struct qdqi_attempt **attempt);
 
@@ -152,6 +152,10 @@ enum qdq_code qdqi_attempt_equalize(struct qdqi_attempt *attempt,
 /* Makes the plan, and takes its warnings. */
 enum qdq_code qdqi_attempt_plan(struct qdqi_attempt *attempt,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the observers of the calibration by the names of their tensors; NULL when out of
+   memory. */
+struct qdqi_map *qdqi_attempt_index_observers(const struct qdqi_attempt *attempt);
 
 /* Returns whether a run is so short that to wake the runtime's threads would take longer than
    they save. */

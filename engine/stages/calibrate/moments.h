@@ -46,7 +46,7 @@ void qdqi_moments_expect(struct qdqi_collection *collection, int64_t samples);
 enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the moments that are to be kept, as a list in the job's arena; NULL: none, or
+/* Returns the moments that are to be kept, as a list in the attempt's scratch; NULL: none, or
    out of memory. */
 const struct qdqi_kept_moments *
 qdqi_moments_new(const struct qdqi_collection *collection);

@@ -57,21 +57,6 @@ cost_of(const struct qdqi_attempt *a, const struct qdq_layer *layer)
                 : 0);
 }
 
-/* Returns the observers of the calibration by the names of their tensors; NULL when out of
-   memory. */
-static struct qdqi_map *
-index_observers(const struct qdqi_attempt *a)
-{
-    struct qdqi_map *map = qdqi_map_new(a->scratch);
-    for (size_t i = 0; map && a->calibrated.observers && i < a->calibrated.observers->n;
-         i++) {
-        struct qdqi_observer *row = &a->calibrated.observers->rows[i];
-        if (!qdqi_map_put(map, row->tensor, row))
-            return NULL;
-    }
-    return map;
-}
-
 /* Returns the noise of some of the planned tensors by themselves, in parts of their signal. */
 static double
 noise_of(const struct qdqi_attempt *a, const struct qdqi_map *observers,
@@ -99,7 +84,7 @@ qdqi_candidates_find(struct qdqi_candidates *r, struct qdq_error *err)
         qdqi_arena_array(r->result->scratch, plan->n_layers + 1, sizeof *r->costs);
     r->noise =
         qdqi_arena_array(r->result->scratch, plan->n_layers + 1, sizeof *r->noise);
-    const struct qdqi_map *observers = index_observers(r->attempt);
+    const struct qdqi_map *observers = qdqi_attempt_index_observers(r->attempt);
     if (!r->names || !r->costs || !r->noise || !observers)
         return qdqi_no_memory(err);
     qdqi_roundings_begin(r->attempt);

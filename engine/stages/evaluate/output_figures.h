@@ -28,7 +28,7 @@ void qdqi_output_figures_add(struct qdqi_output_figures *compared,
                              const struct qdqi_output *f, const struct qdqi_output *q,
                              size_t n, int64_t samples);
 
-/* Computes the figures of all outputs that were compared in every run, in the job's arena.
+/* Computes the figures of all outputs that were compared in every run, in the attempt's arena.
    NO_MEMORY. */
 enum qdq_code qdqi_output_figures_finish(const struct qdqi_attempt *a,
                                          const struct qdqi_output_figures *compared,

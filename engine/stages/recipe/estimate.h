@@ -20,10 +20,10 @@ struct qdqi_estimate {
     bool *is_float; /* by layer of the what-ifs */
 };
 
-/* Returns whether choices of the job are estimated before they are judged. */
+/* Returns whether choices are estimated before they are judged. */
 bool qdqi_estimate_helps(const struct qdqi_candidates *candidates);
 
-/* Opens the job's what-ifs for the candidates, by the samples of their comparer. The caller closes
+/* Opens what-ifs for the candidates, by the samples of their comparer. The caller closes
    the estimates after failures, too. Errors are those of qdqi_whatif_get() and
    qdqi_replay_open(). */
 enum qdq_code qdqi_estimate_open(struct qdqi_estimate *estimate,

@@ -10,7 +10,7 @@
 
 #include "stages/report/report.h"
 
-/* Prepares a job with a recipe, before it is calibrated: keeps samples aside by setting
+/* Prepares an attempt with a recipe, before it is calibrated: keeps samples aside by setting
    calibration.max_samples of `spec`, which is the attempt's, where it leaves that open, and for
    `best` opens a file for observations where the caller has none. The caller closes it. */
 enum qdq_code qdqi_recipe_begin(struct qdqi_attempt *attempt, struct qdq_spec *spec,

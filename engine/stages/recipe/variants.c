@@ -3,11 +3,15 @@
 #include "stages/recipe/variants.h"
 
 #include "files/data/file.h"
+#include "files/data/inputs.h"
+#include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
 #include "plan/targets/shared/saturation.h"
 #include "qdq/targets.h"
 #include "stages/recipe/groups.h"
-#include "stages/candidates/make.h"
+#include "stages/scale/scale.h"
+#include "stages/smooth/smooth.h"
+#include "transform/prepare/prepare.h"
 
 #include <errno.h>
 #include <math.h>
@@ -178,6 +182,22 @@ close_files(struct observation_files *files)
             close(files->fds[i]);
 }
 
+/* Makes everything that stands before the first try of a recipe. */
+static enum qdq_code
+make_attempt(struct qdqi_attempt *a, struct qdq_error *err)
+{
+    enum qdq_code code =
+        qdq_model_prepare(a->context->original, a->spec, &a->prepared, err);
+    if (a->prepared)
+        a->model = a->prepared;
+    if (code || (code = qdqi_attempt_equalize(a, err)) ||
+        (code = qdqi_inputs_fix(&a->model->info, a->spec, a->arena, &a->fixed, err)) ||
+        (code = qdqi_smooth(a, err)) || (code = qdqi_attempt_plan(a, err)) ||
+        (code = qdqi_calibrate(a, err)))
+        return code;
+    return qdqi_choose_scales(a, err);
+}
+
 /* Makes a trial by another spec beside the attempt, also where it fails, and judges it. */
 static enum qdq_code
 try_spec(struct qdqi_variants *v, const struct qdq_spec *spec, int observations,
@@ -191,7 +211,7 @@ try_spec(struct qdqi_variants *v, const struct qdq_spec *spec, int observations,
     if (code)
         return code;
     *ret_trial = trial;
-    code = qdqi_attempt_make(trial, &why);
+    code = make_attempt(trial, &why);
     if (!code)
         code = qdqi_candidates_grade(c, trial, ret, &why);
     code = qdqi_candidates_outcome(c, code, &why, ret, err);

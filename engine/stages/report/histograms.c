@@ -17,18 +17,6 @@ find_observer(const struct qdqi_map *observers, const char *tensor)
                : NULL;
 }
 
-static struct qdqi_map *
-index_observers(const struct qdqi_attempt *a)
-{
-    struct qdqi_map *map = qdqi_map_new(a->scratch);
-    for (size_t i = 0; map && i < a->calibrated.observers->n; i++) {
-        struct qdqi_observer *row = &a->calibrated.observers->rows[i];
-        if (!qdqi_map_put(map, row->tensor, row))
-            return NULL;
-    }
-    return map;
-}
-
 /* Returns the most bins of each histogram, which are fewer where there are many. */
 static size_t
 most_bins(size_t n)
@@ -47,7 +35,7 @@ qdqi_report_histograms(const struct qdqi_attempt *a, const struct qdqi_result *r
     const struct qdq_plan_view *plan = &a->plan->view;
     if (!a->context->work->histograms || !a->calibrated.observers)
         return QDQ_OK;
-    struct qdqi_map *observers = index_observers(a);
+    struct qdqi_map *observers = qdqi_attempt_index_observers(a);
     struct qdq_histogram_report *rows =
         qdqi_arena_array(result->arena, plan->n_tensors, sizeof *rows);
     if (!observers || !rows)

@@ -88,7 +88,7 @@ round_all(struct qdqi_attempt *a, struct qdqi_scales *scales)
 {
     const struct qdq_plan *plan = a->plan;
     const struct qdqi_float16_nodes *chosen = &a->float16;
-    /* The const is cast away: the rows are in the job's own memory. */
+    /* The const is cast away: the rows are in the attempt's own memory. */
     struct qdq_tensor_report *tensors =
         (struct qdq_tensor_report *)(uintptr_t)a->rows.tensors;
     const bool *is_float16 = find_float16(a);

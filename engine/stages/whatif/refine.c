@@ -14,10 +14,9 @@
  * these for each tensor, and three more runs.
  */
 #include "config.h"
-#include "stages/whatif/refine.h"
+#include "stages/whatif/whatif.h"
 
 #include "stages/scale/scale.h"
-#include "stages/whatif/whatif.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "stages/whatif/internals.h"
 
 #include "stages/evaluate/sample_choice.h"
-#include "stages/whatif/search.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,14 +5,13 @@
  * spec is run.
  */
 #include "config.h"
-#include "stages/whatif/search.h"
+#include "stages/whatif/whatif.h"
 
 #include "stages/evaluate/deployed.h"
 #include "stages/attempt/roundings.h"
 #include "stages/candidates/candidates.h"
 #include "stages/attempt/leave.h"
 #include "stages/scale/scale.h"
-#include "stages/whatif/whatif.h"
 
 #include <math.h>
 #include <stdio.h>

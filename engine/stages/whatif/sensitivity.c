@@ -2,8 +2,6 @@
 /* Measures the cost of each layer in two ways: quantized alone, and alone in float.
    That takes 2 n + 2 runs of the samples for n layers, including the float model's. */
 #include "config.h"
-#include "stages/whatif/sensitivity.h"
-
 #include "stages/whatif/whatif.h"
 
 #include <math.h>

@@ -77,7 +77,7 @@ int64_t qdqi_replay_samples(const struct qdqi_replay *replay);
 /* Returns which samples of the data they are. */
 struct qdqi_feed_options qdqi_replay_options(const struct qdqi_replay *replay);
 /* Sets *ret to the samples that sensitivity and search share: those of the
-   evaluation, but at most as many as the two ask for. The job owns and closes them. */
+   evaluation, but at most as many as the two ask for. The what-ifs own and close them. */
 enum qdq_code qdqi_replay_get(struct qdqi_whatif *w, const char *pointer,
                               struct qdqi_replay **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
@@ -90,5 +90,26 @@ enum qdq_code qdqi_replay_get(struct qdqi_whatif *w, const char *pointer,
 enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_replay *replay,
                               int64_t samples, bool settled, struct qdqi_score *ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* --- the stages, each of which opens the what-ifs if it needs them --- */
+
+/* Adjusts the ranges that calibration found by their effect on the outputs, and the
+   scales that follow from them. Does nothing unless the range method asks for it. */
+enum qdq_code qdqi_refine(struct qdqi_attempt *attempt, struct qdqi_whatif **whatif,
+                          struct qdqi_result *result,
+                          struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Fills the report's `sensitivity`, where the spec asks for it. */
+enum qdq_code qdqi_sensitivity(const struct qdqi_attempt *attempt,
+                               struct qdqi_whatif **whatif, struct qdqi_result *result,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns whether a spec asks for a search, by a bound that is to be reached. */
+bool qdqi_search_asked(const struct qdq_spec *spec);
+/* Leaves layers in float where the spec asks for a search. The attempt then has a new
+   plan with the same ranges, and the scales of that plan. */
+enum qdq_code qdqi_search(struct qdqi_attempt *attempt, struct qdqi_whatif **whatif,
+                          struct qdqi_result *result,
+                          struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif
