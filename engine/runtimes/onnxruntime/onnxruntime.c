@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX Runtime as the runtime that judges: plain sessions, as anyone opens one. */
 #include "config.h"
+#include "libraries.h"
 #include "runtimes/onnxruntime/onnxruntime.h"
 
 #include "ground/base/seconds.h"
