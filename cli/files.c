@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "files.h"
+#include "api/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,17 +47,11 @@ file_is(int fd, const char *path)
            a.st_ino == b.st_ino;
 }
 
-bool
-has_ending(const char *path, const char *ending)
-{
-    size_t len = strlen(path), n = strlen(ending);
-    return len > n && strcmp(path + len - n, ending) == 0;
-}
-
 char *
 path_ending_in(const char *path, const char *ending, const char *by)
 {
-    size_t len = strlen(path) - (has_ending(path, ending) ? strlen(ending) : 0);
+    size_t len =
+        strlen(path) - (api_path_has_ending(path, ending) ? strlen(ending) : 0);
     char *out;
     return asprintf(&out, "%.*s%s", (int)len, path, by) < 0 ? NULL : out;
 }

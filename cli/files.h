@@ -16,8 +16,6 @@ bool file_open(const char *path, int *ret, struct api_problem *problem);
 bool file_is(int fd, const char *path);
 /* Sets the problem of errno with a file. Returns false. */
 bool file_fail(const char *path, struct api_problem *problem);
-/* Returns whether the path ends so, behind at least one character. */
-bool has_ending(const char *path, const char *ending);
 /* Returns the path with the ending `by` in the place of `ending`, if it has that, or behind it.
    The caller frees it; NULL when out of memory. */
 char *path_ending_in(const char *path, const char *ending, const char *by);

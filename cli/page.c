@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/files.h"
 #include "api/report.h"
 
 enum { MAX_REPORT = 512 * 1024 * 1024 };
@@ -18,9 +19,9 @@ enum { MAX_REPORT = 512 * 1024 * 1024 };
 const char *
 report_form(const char *path)
 {
-    return has_ending(path, ".json") ? "application/json"
-           : has_ending(path, ".md") ? "text/markdown"
-                                     : "text/html";
+    return api_path_has_ending(path, ".json") ? "application/json"
+           : api_path_has_ending(path, ".md") ? "text/markdown"
+                                              : "text/html";
 }
 
 /* Writes a text that was made of a report, frees it, and commits the file. NULL: there was no

@@ -33,11 +33,11 @@ struct push {
 static enum qdqr_role
 role_of(const char *path)
 {
-    if (has_ending(path, ".onnx"))
+    if (api_path_has_ending(path, ".onnx"))
         return QDQR_MODEL;
-    if (has_ending(path, ".html"))
+    if (api_path_has_ending(path, ".html"))
         return QDQR_REPORT;
-    if (has_ending(path, ".json"))
+    if (api_path_has_ending(path, ".json"))
         return strstr(api_path_base(path), "spec") ? QDQR_SPEC : QDQR_REPORT;
     return QDQR_DATA;
 }
@@ -96,7 +96,7 @@ read_report(struct push *push, struct api_problem *problem)
 {
     size_t i = 0, n = push->options->n_files;
     while (i < n && (push->files[i].role != QDQR_REPORT ||
-                     !has_ending(push->files[i].name, ".json")))
+                     !api_path_has_ending(push->files[i].name, ".json")))
         i++;
     if (i == n || push->files[i].size > MAX_REPORT)
         return true;

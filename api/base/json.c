@@ -311,6 +311,13 @@ api_json_integer(const json_t *json, int64_t *ret)
     return true;
 }
 
+const char *
+api_text_at(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
 void
 api_json_pointer_add(char *to, size_t size, const char *segment)
 {

@@ -70,6 +70,9 @@ json_t *api_json_load(const char *text, size_t len, enum api_code duplicate,
    becomes. */
 bool api_json_integer(const json_t *json, int64_t *ret);
 
+/* Returns the text of a member of an object; "" where it is none. */
+const char *api_text_at(const json_t *object, const char *name);
+
 /* Appends "/segment" to the pointer in `to`, escaped by RFC 6901. A pointer longer
    than `size` is cut and ends in "...". */
 void api_json_pointer_add(char *to, size_t size, const char *segment);

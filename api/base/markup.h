@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A text of HTML, or of Markdown, that grows. In HTML texts that come from outside go through
- * api_markup_text(), which escapes them. After memory has run out nothing more is added, so that only the end has to
- * be checked.
+ * api_markup_text(), which escapes them. After memory has run out nothing more is added, so
+ * that only the end has to be checked.
  */
 #ifndef API_BASE_MARKUP_H
 #define API_BASE_MARKUP_H

@@ -6,14 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns a member that the structs never have as NULL. */
-static const char *
-text_of(const json_t *object, const char *name)
-{
-    const char *text = api_get_text(object, name);
-    return text ? text : "";
-}
-
 /* Reads element `i` of an array into items[i]. Returns false when out of memory. */
 typedef bool (*read_fn)(struct api_document *document, const json_t *json, void *items,
                         size_t i);
@@ -66,10 +58,10 @@ read_layer(struct api_document *document, const json_t *json, void *items, size_
     const json_t *axis = json_object_get(json, "weight_axis");
     bool weight = json_is_true(json_object_get(json, "weight_quantized"));
     *layer = (struct qdq_layer){
-        .name = text_of(json, "name"),
-        .op = text_of(json, "op"),
-        .cls = text_of(json, "class"),
-        .reason = text_of(json, "reason"),
+        .name = api_text_at(json, "name"),
+        .op = api_text_at(json, "op"),
+        .cls = api_text_at(json, "class"),
+        .reason = api_text_at(json, "reason"),
         .weight_input = weight ? 0 : -1, /* the document does not say which input */
         .weight_axis = json_is_integer(axis) ? (int)json_integer_value(axis) : -1,
     };
@@ -86,7 +78,7 @@ read_warning(struct api_document *document, const json_t *json, void *items, siz
 {
     (void)document;
     ((struct qdq_warning *)items)[i] =
-        (struct qdq_warning){text_of(json, "code"), text_of(json, "detail"),
+        (struct qdq_warning){api_text_at(json, "code"), api_text_at(json, "detail"),
                              api_get_text(json, "node"), api_get_text(json, "rule")};
     return true;
 }
@@ -123,8 +115,8 @@ read_value(struct api_document *document, const json_t *json, void *items, size_
 {
     struct qdq_value *value = (struct qdq_value *)items + i;
     const json_t *shape = json_object_get(json, "shape");
-    value->name = text_of(json, "name");
-    value->dtype = text_of(json, "dtype");
+    value->name = api_text_at(json, "name");
+    value->dtype = api_text_at(json, "dtype");
     value->has_shape = json_is_array(shape);
     value->dims =
         read_list(document, json, "shape", sizeof *value->dims, read_dim, &value->rank);
@@ -136,7 +128,7 @@ read_op(struct api_document *document, const json_t *json, void *items, size_t i
 {
     (void)document;
     ((struct qdq_op_count *)items)[i] = (struct qdq_op_count){
-        text_of(json, "op"), (size_t)api_get_integer(json, "count")};
+        api_text_at(json, "op"), (size_t)api_get_integer(json, "count")};
     return true;
 }
 
@@ -149,8 +141,8 @@ api_document_model(struct api_document *document, const struct qdq_plan_view **r
     struct qdq_plan_view *plan = api_document_alloc(document, 1, sizeof *plan);
     if (!info || !plan)
         return NULL;
-    info->name = text_of(json, "name");
-    info->producer = text_of(json, "producer");
+    info->name = api_text_at(json, "name");
+    info->producer = api_text_at(json, "producer");
     info->ir_version = api_get_integer(json, "ir_version");
     info->opset = api_get_integer(json, "opset");
     info->size = (uint64_t)api_get_integer(json, "size");
@@ -178,7 +170,7 @@ read_output(struct api_document *document, const json_t *json, void *items, size
     (void)document;
     double sqnr = api_get_real(json, "sqnr_db");
     ((struct qdq_output_report *)items)[i] = (struct qdq_output_report){
-        .name = text_of(json, "name"),
+        .name = api_text_at(json, "name"),
         .sqnr_db = isnan(sqnr) ? INFINITY : sqnr, /* null: the outputs are equal */
         .cosine = api_get_real(json, "cosine"),
         .max_abs_error = api_get_real(json, "max_abs_error"),
@@ -192,8 +184,8 @@ read_layer_error(struct api_document *document, const json_t *json, void *items,
                  size_t i)
 {
     (void)document;
-    ((struct qdq_layer_error *)items)[i] =
-        (struct qdq_layer_error){text_of(json, "name"), api_get_real(json, "sqnr_db")};
+    ((struct qdq_layer_error *)items)[i] = (struct qdq_layer_error){
+        api_text_at(json, "name"), api_get_real(json, "sqnr_db")};
     return true;
 }
 
@@ -214,9 +206,9 @@ read_evaluation(struct api_document *document, const json_t *json,
     if (!ret)
         return false;
     const json_t *runtime = json_object_get(deployed, "runtime");
-    ret->processor = text_of(deployed, "processor");
-    ret->runtime = text_of(runtime, "name");
-    ret->version = text_of(runtime, "version");
+    ret->processor = api_text_at(deployed, "processor");
+    ret->runtime = api_text_at(runtime, "name");
+    ret->version = api_text_at(runtime, "version");
     ret->outputs = read_list(document, deployed, "outputs", sizeof *ret->outputs,
                              read_output, &ret->n_outputs);
     report->deployed = ret;
@@ -227,7 +219,7 @@ static bool
 read_gate(struct api_document *document, const json_t *json, void *items, size_t i)
 {
     (void)document;
-    const char *gate = text_of(json, "name");
+    const char *gate = api_text_at(json, "name");
     bool at_most = strncmp(gate, "max_", 4) == 0;
     ((struct qdq_gate_report *)items)[i] = (struct qdq_gate_report){
         .output = api_get_text(json, "output"),
@@ -252,7 +244,7 @@ read_profile(struct api_document *document, const json_t *json,
     struct qdq_profile *profile = api_document_alloc(document, 1, sizeof *profile);
     if (!profile)
         return false;
-    profile->processor = text_of(json, "processor");
+    profile->processor = api_text_at(json, "processor");
     profile->runs = api_get_integer(json, "runs");
     profile->threads = api_get_integer(json, "threads");
     profile->ratio = api_get_real(json, "ratio");

@@ -49,6 +49,13 @@ api_path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool
+api_path_has_ending(const char *path, const char *ending)
+{
+    size_t len = strlen(path), n = strlen(ending);
+    return len > n && strcmp(path + len - n, ending) == 0;
+}
+
 static bool
 is_clean_text(const char *text)
 {

@@ -312,13 +312,6 @@ add_timings(struct api_markup *text, json_t *report)
 }
 
 static void
-add_stages(struct api_markup *text, json_t *report)
-{
-    add_table(text, "Stages", json_object_get(report, "stages"),
-              HTML_COLUMNS(html_stages));
-}
-
-static void
 add_report(struct api_markup *text, json_t *report)
 {
     static const struct html_column warnings[] = {
@@ -335,7 +328,8 @@ add_report(struct api_markup *text, json_t *report)
               HTML_COLUMNS(warnings));
     add_tensors(text, report);
     add_timings(text, report);
-    add_stages(text, report);
+    add_table(text, "Stages", json_object_get(report, "stages"),
+              HTML_COLUMNS(html_stages));
 }
 
 char *

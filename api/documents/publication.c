@@ -3,7 +3,6 @@
 #include "config.h"
 #include "api/remote.h"
 #include "base/json.h"
-#include "api/grow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,14 +31,6 @@ api_source_encode(const struct api_place *model, const struct api_place *calibra
                          0);
 }
 
-/* Returns the text of a member, or "". */
-static const char *
-text_at(const json_t *json, const char *name)
-{
-    const char *text = json_string_value(json_object_get(json, name));
-    return text ? text : "";
-}
-
 bool
 api_source_decode(const char *text, struct api_place ret[API_N_INPUTS],
                   struct api_problem *problem)
@@ -51,8 +42,8 @@ api_source_decode(const char *text, struct api_place ret[API_N_INPUTS],
         ret[i] = (struct api_place){.ref = NULL};
         if (!json_is_object(one))
             continue;
-        snprintf(ret[i].remote, sizeof ret[i].remote, "%s", text_at(one, "remote"));
-        ret[i].ref = strdup(text_at(one, "ref"));
+        snprintf(ret[i].remote, sizeof ret[i].remote, "%s", api_text_at(one, "remote"));
+        ret[i].ref = strdup(api_text_at(one, "ref"));
         ok = ok && (ret[i].ref || api_problem_no_memory(problem));
     }
     json_decref(json);
@@ -82,9 +73,9 @@ api_source_resolved(const char *text, enum api_input input, const char *remote,
         return true;
     json_t *json = api_json_load(text, strlen(text), API_INTERNAL, problem);
     const json_t *one = json_object_get(json, inputs[input]);
-    const char *resolved = text_at(one, "resolved");
+    const char *resolved = api_text_at(one, "resolved");
     bool ok = json != NULL;
-    if (*resolved && (!remote || strcmp(text_at(one, "remote"), remote) == 0)) {
+    if (*resolved && (!remote || strcmp(api_text_at(one, "remote"), remote) == 0)) {
         *ret = strdup(resolved);
         ok = *ret || api_problem_no_memory(problem);
     }
@@ -94,39 +85,32 @@ api_source_resolved(const char *text, enum api_input input, const char *remote,
 
 /* --- figures --------------------------------------------------------------- */
 
-struct figures {
-    struct api_figure *list;
-    size_t n;
+/* The function that gets the figures. */
+struct visitor {
+    api_figure_fn visit;
+    void *arg;
+    struct api_problem *problem;
 };
 
-/* Adds a figure, unless it is no number. MLflow takes letters, digits, and _-. :/ in its
+/* Visits a figure, unless it is no number. MLflow takes letters, digits, and _-. :/ in its
    name. */
 static bool
-add_figure(struct figures *figures, const char *name, const char *output, double value,
-           struct api_problem *problem)
+visit_figure(const struct visitor *visitor, const char *name, const char *output,
+             double value)
 {
     static const char fits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                "0123456789_-. :/";
     char text[200];
-    if (!isfinite(value))
-        return true;
     snprintf(text, sizeof text, "%s%s%s", name, *output ? "." : "", output);
     for (char *c = text; *c; c++)
         if (!strchr(fits, *c))
             *c = '_';
-    struct api_figure *grown = api_grow(figures->list, figures->n, 1, sizeof *grown);
-    if (!grown)
-        return api_problem_no_memory(problem);
-    figures->list = grown;
-    grown[figures->n] = (struct api_figure){strdup(text), value};
-    if (!grown[figures->n].name)
-        return api_problem_no_memory(problem);
-    figures->n++;
-    return true;
+    return !isfinite(value) ||
+           visitor->visit(visitor->arg, text, value, visitor->problem);
 }
 
 static bool
-add_outputs(struct figures *figures, const json_t *outputs, struct api_problem *problem)
+visit_outputs(const struct visitor *visitor, const json_t *outputs)
 {
     static const char *const names[] = {"sqnr_db", "cosine", "top1_agreement"};
     bool ok = true, several = json_array_size(outputs) > 1;
@@ -136,17 +120,18 @@ add_outputs(struct figures *figures, const json_t *outputs, struct api_problem *
         for (size_t k = 0; ok && k < sizeof names / sizeof *names; k++) {
             const json_t *value = json_object_get(output, names[k]);
             ok = !json_is_number(value) ||
-                 add_figure(figures, names[k], several ? text_at(output, "name") : "",
-                            json_number_value(value), problem);
+                 visit_figure(visitor, names[k],
+                              several ? api_text_at(output, "name") : "",
+                              json_number_value(value));
         }
     return ok;
 }
 
 bool
-api_figures_decode(const char *report, size_t len, struct api_figure **ret,
-                   size_t *ret_n, struct api_problem *problem)
+api_figures_each(const char *report, size_t len, api_figure_fn visit, void *arg,
+                 struct api_problem *problem)
 {
-    struct figures figures = {0};
+    const struct visitor visitor = {visit, arg, problem};
     json_t *json = api_json_load(report, len, API_INTERNAL, problem);
     const json_t *evaluation = json_object_get(json, "evaluation");
     const json_t *deployed =
@@ -155,76 +140,32 @@ api_figures_decode(const char *report, size_t len, struct api_figure **ret,
     double before = json_number_value(json_object_get(summary, "size_before"));
     double after = json_number_value(json_object_get(summary, "size_after"));
     const json_t *ratio = json_object_get(json_object_get(json, "profile"), "ratio");
-    bool ok = json &&
-              add_outputs(&figures,
-                          deployed ? deployed : json_object_get(evaluation, "outputs"),
-                          problem) &&
-              (before <= 0 ||
-               add_figure(&figures, "size_ratio", "", after / before, problem)) &&
-              (!json_is_number(ratio) || add_figure(&figures, "latency_ratio", "",
-                                                    json_number_value(ratio), problem));
+    bool ok =
+        json &&
+        visit_outputs(&visitor,
+                      deployed ? deployed : json_object_get(evaluation, "outputs")) &&
+        (before <= 0 || visit_figure(&visitor, "size_ratio", "", after / before)) &&
+        (!json_is_number(ratio) ||
+         visit_figure(&visitor, "latency_ratio", "", json_number_value(ratio)));
     json_decref(json);
-    if (!ok) {
-        api_figures_free(&figures.list, figures.n);
-        return false;
-    }
-    *ret = figures.list;
-    *ret_n = figures.n;
-    return true;
-}
-
-void
-api_figures_free(struct api_figure **list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free((*list)[i].name);
-    free(*list);
-    *list = NULL;
+    return ok;
 }
 
 /* --- tags ------------------------------------------------------------------ */
 
 bool
-api_tags_decode(const char *text, struct api_tag **ret, size_t *ret_n,
-                struct api_problem *problem)
+api_tags_each(const char *text, api_tag_fn visit, void *arg,
+              struct api_problem *problem)
 {
     const char *key;
     json_t *value;
-    *ret = NULL;
-    *ret_n = 0;
-    if (!text)
-        return true;
-    json_t *json = api_json_load(text, strlen(text), API_INTERNAL, problem);
-    struct api_tag *list =
-        json ? calloc(json_object_size(json) + 1, sizeof *list) : NULL;
-    size_t n = 0;
-    bool ok = list || (json && api_problem_no_memory(problem));
-    json_object_foreach (json, key, value) {
-        if (!ok)
-            break;
-        list[n] = (struct api_tag){strdup(key), strdup(text_at(json, key))};
-        ok = (list[n].name && list[n].value) || api_problem_no_memory(problem);
-        n++;
-    }
+    json_t *json =
+        text ? api_json_load(text, strlen(text), API_INTERNAL, problem) : NULL;
+    bool ok = json || !text;
+    json_object_foreach (json, key, value)
+        ok = ok && visit(arg, key, api_text_at(json, key), problem);
     json_decref(json);
-    if (ok) {
-        *ret = list;
-        *ret_n = n;
-    } else if (list) {
-        api_tags_free(&list, n);
-    }
     return ok;
-}
-
-void
-api_tags_free(struct api_tag **list, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free((*list)[i].name);
-        free((*list)[i].value);
-    }
-    free(*list);
-    *list = NULL;
 }
 
 /* --- events ---------------------------------------------------------------- */
@@ -248,17 +189,17 @@ has_our_tags(json_t *tags)
     json_object_foreach (tags, key, value)
         found = found || strncmp(key, API_OUR_TAGS, strlen(API_OUR_TAGS)) == 0;
     json_array_foreach (tags, i, value)
-        found = found ||
-                strncmp(text_at(value, "key"), API_OUR_TAGS, strlen(API_OUR_TAGS)) == 0;
+        found = found || strncmp(api_text_at(value, "key"), API_OUR_TAGS,
+                                 strlen(API_OUR_TAGS)) == 0;
     return found;
 }
 
 static bool
 is_new_version(const json_t *json)
 {
-    return (!strcmp(text_at(json, "entity"), "model_version") &&
-            !strcmp(text_at(json, "action"), "created")) ||
-           !strcmp(text_at(json, "type"), "model_version.created");
+    return (!strcmp(api_text_at(json, "entity"), "model_version") &&
+            !strcmp(api_text_at(json, "action"), "created")) ||
+           !strcmp(api_text_at(json, "type"), "model_version.created");
 }
 
 bool
@@ -269,7 +210,7 @@ api_news_decode(const char *text, size_t len, struct api_news *ret, bool *ret_an
     json_t *json = api_json_load(text, len, API_BAD_REQUEST, problem);
     json_t *data = json_object_get(json, "data");
     const json_t *version = json_object_get(data, "version");
-    const char *name = text_at(data, "name"), *shown = text_at(data, "version");
+    const char *name = api_text_at(data, "name"), *shown = api_text_at(data, "version");
     bool ok = json != NULL;
     if (json_is_integer(version)) {
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(version));

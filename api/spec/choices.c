@@ -32,21 +32,17 @@ object_of(json_t *root, const struct choice *c)
     return c->object ? json_object_get(root, c->object) : root;
 }
 
-/* Returns whether the member decides something; a rule that is "auto" is left open. */
-static bool
-decides(const struct choice *c, const json_t *value)
-{
-    return value && !(c->bit == QDQ_CHOICE_C7 && json_is_string(value));
-}
-
 void
 api_settle_choices(struct decoder *d)
 {
     json_t *root = d->to->root;
-    for (size_t i = 0; i < N_CHOICES; i++)
-        if (decides(&choices[i],
-                    json_object_get(object_of(root, &choices[i]), choices[i].member)))
-            d->to->spec.open &= ~(unsigned)choices[i].bit;
+    for (size_t i = 0; i < N_CHOICES; i++) {
+        const struct choice *c = &choices[i];
+        const json_t *value = json_object_get(object_of(root, c), c->member);
+        /* A rule that is "auto" is left open. */
+        if (value && !(c->bit == QDQ_CHOICE_C7 && json_is_string(value)))
+            d->to->spec.open &= ~(unsigned)c->bit;
+    }
 }
 
 /* Sets a member unless it is there. Returns false when out of memory. */

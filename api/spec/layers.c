@@ -116,12 +116,13 @@ encode_index(const void *object, const struct member *m)
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_layer_entry, name))
 static const struct member members[] = {
-    {"/name", STRING | ARRAY, OWN_FIELDS(decode_selector, encode_selector)},
-    {"/match", STRING, OWN_FIELDS(decode_selector, encode_selector)},
-    {"/class", STRING, OWN_FIELDS(decode_selector, encode_selector)},
+    {"/name", STRING | ARRAY, WITHOUT_FIELD(decode_selector, encode_selector)},
+    {"/match", STRING, WITHOUT_FIELD(decode_selector, encode_selector)},
+    {"/class", STRING, WITHOUT_FIELD(decode_selector, encode_selector)},
     {"/quantize_input", BOOL, FLAG(quantize_input)},
     {"/quantize_weight", BOOL, FLAG(quantize_weight)},
-    {"/quantization_index", ARRAY | NULL_VALUE, OWN_FIELDS(decode_index, encode_index)},
+    {"/quantization_index", ARRAY | NULL_VALUE,
+     WITHOUT_FIELD(decode_index, encode_index)},
 };
 
 static const struct table table = TABLE(members);

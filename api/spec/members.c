@@ -337,7 +337,7 @@ encode_smooth(const void *object, const struct member *m)
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
-#define PARTS(decode) OWN_FIELDS(decode, NULL)
+#define PARTS(decode) WITHOUT_FIELD(decode, NULL)
 #define GROUP PARTS(decode_object)
 
 static const struct member members[] = {
@@ -382,7 +382,7 @@ static const struct member members[] = {
     {"/calibration/percentile", NUMBER,
      OWN(decode_percentile, encode_percentile, calibration.percentile, NULL)},
     {"/calibration/ranges", OBJECT | ARRAY | STRING,
-     OWN_FIELDS(api_decode_ranges, api_encode_ranges)},
+     WITHOUT_FIELD(api_decode_ranges, api_encode_ranges)},
     {"/calibration/source", STRING,
      OWN(api_decode_source, api_encode_text, calibration.source, NULL)},
     {"/calibration/max_samples", INTEGER, COUNT(calibration.max_samples, 0)},
@@ -399,7 +399,7 @@ static const struct member members[] = {
     {"/smooth", BOOL | OBJECT, OWN(decode_smooth, encode_smooth, smooth, NULL)},
     {"/smooth/alpha", NUMBER, OWN(decode_alpha, NULL, smooth, NULL)},
     {"/smooth/insert", BOOL, OWN(api_decode_flag, NULL, smooth_insert, NULL)},
-    {"/evaluate", BOOL | OBJECT, OWN_FIELDS(decode_evaluate, encode_evaluate)},
+    {"/evaluate", BOOL | OBJECT, WITHOUT_FIELD(decode_evaluate, encode_evaluate)},
     {"/evaluate/samples", INTEGER, COUNT_ONLY(evaluate_samples)},
     {"/evaluate/max_seconds", INTEGER, COUNT_ONLY(evaluate_seconds)},
     {"/accept", OBJECT, GROUP},
@@ -426,7 +426,7 @@ static const struct member members[] = {
     {"/opset", STRING | INTEGER,
      OWN(decode_opset, encode_opset, opset, NAMES("auto", "keep"))},
     {"/existing_qdq", STRING, CHOICE(existing_qdq, "error", "keep", "strip")},
-    {"/rules", OBJECT, OWN_FIELDS(api_decode_rules, api_encode_rules)},
+    {"/rules", OBJECT, WITHOUT_FIELD(api_decode_rules, api_encode_rules)},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE(external_data, "auto", "always", "never")},
     {"/on_unmatched", STRING, SWITCH(unmatched_is_error, "warn", "error")},

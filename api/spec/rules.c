@@ -53,13 +53,6 @@ unknown_rule(struct decoder *d, const char *pointer, const char *id)
                       nearest ? "\"?" : "");
 }
 
-/* Returns whether a value leaves a rule to the target. */
-static bool
-is_left(const json_t *value)
-{
-    return json_is_string(value) && strcmp(json_string_value(value), "auto") == 0;
-}
-
 static bool
 refuse_value(struct decoder *d, const char *pointer, int i, const json_t *value)
 {
@@ -82,7 +75,8 @@ check_rule(struct decoder *d, const struct member *m, const char *id,
     int i = find_rule(id);
     if (i < 0)
         return unknown_rule(d, at.pointer, id);
-    const bool is_auto = is_left(value) && qdq_rule((size_t)i)->is_auto;
+    const bool is_auto = json_is_string(value) && qdq_rule((size_t)i)->is_auto &&
+                         strcmp(json_string_value(value), "auto") == 0;
     if (!json_is_boolean(value) && !is_auto)
         return refuse_value(d, at.pointer, i, value);
     if (qdq_rule((size_t)i)->is_fixed && json_is_false(value))

@@ -78,11 +78,11 @@ struct member {
 
 enum { NO_FIELD = -1 };
 
-/* The part of a row behind its types, for a member with functions of its own: with a field, and
-   with none. The file defines FIELD(), the offset of a field in its struct. */
+/* The part of a row behind its types, for a member with functions of its own. The file that uses
+   OWN() defines FIELD(), the offset of a field in its struct. */
 #define OWN(decode, encode, field, choices) \
     decode, encode, FIELD(field), choices, 0, NULL
-#define OWN_FIELDS(decode, encode) decode, encode, NO_FIELD, NULL, 0, NULL
+#define WITHOUT_FIELD(decode, encode) decode, encode, NO_FIELD, NULL, 0, NULL
 
 /* --- objects and lists ---------------------------------------------------- */
 
@@ -98,8 +98,8 @@ struct list {
     size_t size;    /* of an item's struct, whose first field is the key in an object */
     size_t min, max;
     const struct table *table; /* the members of items that are objects */
-    bool (*decode)(struct decoder *d, const char *key,
-                   json_t *item);        /* NULL key: array */
+    /* `key` is NULL in an array */
+    bool (*decode)(struct decoder *d, const char *key, json_t *item);
     json_t *(*encode)(const void *item); /* NULL: by the table */
     ptrdiff_t items, n;                  /* offsets of the array and of its length */
 };

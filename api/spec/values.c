@@ -22,18 +22,6 @@ const_field(const void *object, const struct member *m)
     return (const char *)object + m->field;
 }
 
-static bool
-unsupported(struct decoder *d, const struct member *m, const json_t *value)
-{
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    bool is_short = text && strlen(text) <= 64;
-    api_refuse(d, API_UNSUPPORTED, m->pointer, "this version cannot do %s%s%s",
-               api_label(d, m->pointer).text, is_short ? ": " : "",
-               is_short ? text : "");
-    free(text);
-    return false;
-}
-
 /* --- choices -------------------------------------------------------------- */
 
 /* Returns name i of the member's choices, or NULL behind the last one. */
@@ -50,16 +38,13 @@ add_name(char *to, size_t size, const char *name)
     api_text_add(to, size, name);
 }
 
-/* Returns the value's index among the choices, or -1 when it has set a problem. */
+/* Returns the index of the value, a string, among the choices, or -1 when it has set a
+   problem. */
 static int
 choose(struct decoder *d, const struct member *m, json_t *value)
 {
     const char *text = json_string_value(value), *name;
     char known[256] = "";
-    if (!text) {
-        unsupported(d, m, value);
-        return -1;
-    }
     for (int i = 0; (name = name_at(m, (size_t)i)); i++) {
         if (strcmp(name, text) == 0)
             return i;
@@ -263,13 +248,8 @@ api_parse_integer(struct decoder *d, const char *pointer, json_t *value, int64_t
 bool
 api_decode_count(struct decoder *d, const struct member *m, json_t *value)
 {
-    int64_t n;
-    if (!api_parse_integer(d, m->pointer, value, m->min, API_COUNT_MAX, &n))
-        return false;
-    if (m->field == NO_FIELD)
-        return unsupported(d, m, value);
-    *(int64_t *)api_field(d, m) = n;
-    return true;
+    return api_parse_integer(d, m->pointer, value, m->min, API_COUNT_MAX,
+                             api_field(d, m));
 }
 
 json_t *

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define MOST_ATTEMPTS 10 /* over about ten minutes */
+#define MOST_FIGURES 200 /* of a report that are published */
 
 METRIC_WORDS(delivery_labels, "how", [STORE_PENDING] = "retried",
              [STORE_DELIVERED] = "delivered", [STORE_UNDELIVERED] = "failed");
@@ -36,6 +37,7 @@ struct parcel {
     struct string_list list;
     struct spool *page; /* the report as a page */
     uint64_t reserved;  /* bytes of the budget for what is made of the report */
+    size_t n_figures;
 };
 
 static bool
@@ -123,30 +125,23 @@ add_report(struct parcel *parcel, const char *report, size_t len, struct api_pro
 }
 
 static bool
-add_figures(struct parcel *parcel, const char *report, size_t len,
-            struct api_problem *p)
+add_figure(void *arg, const char *name, double value, struct api_problem *p)
 {
-    struct api_figure *list;
-    size_t n;
+    struct parcel *parcel = arg;
     char number[40];
-    if (!api_figures_decode(report, len, &list, &n, p))
-        return false;
-    bool ok = true;
-    for (size_t i = 0; ok && i < n && i < 200; i++) {
-        snprintf(number, sizeof number, "%.17g", list[i].value);
-        ok = (string_list_add(&parcel->list, "figure") &&
-              string_list_add(&parcel->list, list[i].name) &&
-              string_list_add(&parcel->list, number)) ||
-             api_problem_no_memory(p);
-    }
-    api_figures_free(&list, n);
-    return ok;
+    if (parcel->n_figures++ >= MOST_FIGURES)
+        return true;
+    snprintf(number, sizeof number, "%.17g", value);
+    return (string_list_add(&parcel->list, "figure") &&
+            string_list_add(&parcel->list, name) &&
+            string_list_add(&parcel->list, number)) ||
+           api_problem_no_memory(p);
 }
 
 static bool
-add_tag(struct parcel *parcel, const char *name, const char *value,
-        struct api_problem *p)
+add_tag(void *arg, const char *name, const char *value, struct api_problem *p)
 {
+    struct parcel *parcel = arg;
     return (string_list_add(&parcel->list, "tag") &&
             string_list_add(&parcel->list, name) &&
             string_list_add(&parcel->list, value)) ||
@@ -159,15 +154,8 @@ add_tags(struct parcel *parcel, const struct api_publication *publication,
          struct api_problem *p)
 {
     const struct store_job *job = parcel->job;
-    struct api_tag *list;
-    size_t n;
     char *resolved = NULL;
-    if (!api_tags_decode(publication->tags, &list, &n, p))
-        return false;
-    bool ok = true;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = add_tag(parcel, list[i].name, list[i].value, p);
-    api_tags_free(&list, n);
+    bool ok = api_tags_each(publication->tags, add_tag, parcel, p);
     ok = ok && api_source_resolved(job->source, API_INPUT_MODEL, NULL, &resolved, p) &&
          add_tag(parcel, "qdqd.job", job->id, p) &&
          add_tag(parcel, "qdqd.source_model", resolved ? resolved : job->model, p) &&
@@ -192,7 +180,7 @@ fill_parcel(struct parcel *parcel, const struct api_publication *publication,
         ok = add_report(parcel, report, len, p);
     if (ok && job->frozen && publication->what & API_PUBLISH_SPEC)
         ok = add_blob(parcel, QDQR_SPEC, job->frozen, "spec.json", p);
-    ok = ok && (!report || add_figures(parcel, report, len, p)) &&
+    ok = ok && (!report || api_figures_each(report, len, add_figure, parcel, p)) &&
          add_tags(parcel, publication, p);
     free(report);
     budget_give(parcel->reserved);

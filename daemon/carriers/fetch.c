@@ -8,6 +8,7 @@
 #include "handlers/model_input.h"
 #include "store/derive.h"
 #include "tenants/tenants.h"
+#include "api/files.h"
 #include "api/spec.h"
 #include "api/utf8.h"
 #include "remote/remote.h"
@@ -41,13 +42,6 @@ static const enum store_kind kinds[API_N_INPUTS] = {STORE_MODEL, STORE_DATASET};
 
 /* --- what there is --------------------------------------------------------- */
 
-static bool
-has_suffix(const char *name, const char *suffix)
-{
-    size_t len = strlen(name), n = strlen(suffix);
-    return len > n && strcmp(name + len - n, suffix) == 0;
-}
-
 /* Returns whether the name is that of calibration data. Such a file beside a model is no
    part of it. */
 static bool
@@ -55,7 +49,7 @@ is_dataset(const char *name)
 {
     static const char *const suffixes[] = {".npz", ".npy", ".tar", ".tgz", ".tar.gz"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (has_suffix(name, suffixes[i]))
+        if (api_path_has_ending(name, suffixes[i]))
             return true;
     return false;
 }
@@ -67,7 +61,7 @@ is_wanted(const struct input *input, const struct offered *file)
         return file->role == QDQR_MODEL ||
                (file->role == QDQR_DATA && !is_dataset(file->name));
     return is_dataset(file->name) ||
-           (file->role == QDQR_MODEL && !has_suffix(file->name, ".onnx"));
+           (file->role == QDQR_MODEL && !api_path_has_ending(file->name, ".onnx"));
 }
 
 /* Chooses the files of an input. The model itself is first. */

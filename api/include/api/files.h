@@ -49,6 +49,8 @@ bool api_path_is_inside(const char *path);
 void api_path_normalize(char *path);
 /* Returns the part behind the last '/'. */
 const char *api_path_base(const char *path);
+/* Returns whether the path ends so, behind at least one character. */
+bool api_path_has_ending(const char *path, const char *ending);
 
 /* Encodes the paths as a JSON array of strings, the form in which a worker sends
    them. */

@@ -75,25 +75,20 @@ bool api_publications_decode(const char *json, struct api_publication **ret,
                              size_t *ret_n, struct api_problem *problem);
 void api_publications_free(struct api_publication **list, size_t n);
 
-/* A figure of a report that is published with it. */
-struct api_figure {
-    char *name;
-    double value;
-};
-/* Lists sqnr_db, cosine and top1_agreement of the outputs (with ".OUTPUT" behind, where
-   there are several), size_ratio and latency_ratio, as far as the report has them. */
-bool api_figures_decode(const char *report, size_t len, struct api_figure **ret,
-                        size_t *ret_n, struct api_problem *problem);
-void api_figures_free(struct api_figure **list, size_t n);
+/* Receives a figure of a report, or a tag. Returns false when it has set a problem, which ends
+   the visits. */
+typedef bool (*api_figure_fn)(void *arg, const char *name, double value,
+                              struct api_problem *problem);
+typedef bool (*api_tag_fn)(void *arg, const char *name, const char *value,
+                           struct api_problem *problem);
 
-/* A pair of texts, one of the tags of a publication. */
-struct api_tag {
-    char *name, *value;
-};
-/* Lists the tags of a publication; NULL: none. */
-bool api_tags_decode(const char *json, struct api_tag **ret, size_t *ret_n,
-                     struct api_problem *problem);
-void api_tags_free(struct api_tag **list, size_t n);
+/* Visits sqnr_db, cosine and top1_agreement of the outputs (with ".OUTPUT" behind, where
+   there are several), size_ratio and latency_ratio, as far as the report has them. */
+bool api_figures_each(const char *report, size_t len, api_figure_fn visit, void *arg,
+                      struct api_problem *problem);
+/* Visits the tags of a publication; NULL: none. */
+bool api_tags_each(const char *json, api_tag_fn visit, void *arg,
+                   struct api_problem *problem);
 
 /* --- events ---------------------------------------------------------------- */
 
