@@ -137,7 +137,7 @@ api_settle_rules(struct decoder *d)
         if (rule < 0)
             return api_refuse(d, API_INVALID_SPEC, at.pointer,
                               "rule %s is one of another target", id);
-        if (!is_left(value))
+        if (json_is_boolean(value)) /* or "auto" */
             qdq_spec_switch_rule(spec, (size_t)rule, json_is_true(value));
     }
     return true;
