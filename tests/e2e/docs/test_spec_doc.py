@@ -158,7 +158,7 @@ def faults():
 
 def test_table_of_faults():
     """Each fault is told, heeded by code of its target, and tested by a test that exists."""
-    told = rows_of_table((ROOT / "docs" / "targets.md").read_text(), "fault of")
+    told = rows_of_table((PAGES / "targets.md").read_text(), "fault of")
     rows = list(faults())
     assert len(rows) == len(told) > 5
     for (folder, (version, symptom, heeded, test)), cells in zip(rows, told):
