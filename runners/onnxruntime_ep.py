@@ -14,6 +14,8 @@ import time
 
 PROTOCOL = 1
 MOST_RUNS = 1000
+# A profile grows with each run, so it ends after a few. The first one is slower than the others.
+PROFILED_RUNS = 4
 
 # The types of elements that pass through files, by onnxruntime's names.
 TYPES = {
@@ -261,8 +263,8 @@ def own_name(name):
 
 
 def read_profile(path):
-    """Returns the kernels of a profile, and removes its file."""
-    nodes = {}
+    """Returns the kernels with their mean times in all runs but the first; removes the file."""
+    nodes, times = {}, {}
     events = json.loads(pathlib.Path(path).read_text(encoding="utf-8", errors="replace"))
     os.remove(path)
     for event in events:
@@ -272,17 +274,19 @@ def read_profile(path):
         name = name.removesuffix("_kernel_time")
         about = event.get("args", {})
         op, provider = about.get("op_name", ""), about.get("provider", "")
-        node = nodes.setdefault(
+        nodes.setdefault(
             name,
             {
                 "name": own_name(name)[:1024],
                 "op": op[:128],
                 "device": provider,
                 "computes": computes(op, provider),
-                "ms": 0.0,
             },
         )
-        node["ms"] += event.get("dur", 0) / 1000
+        times.setdefault(name, []).append(event.get("dur", 0) / 1000)
+    for name, node in nodes.items():
+        later = times[name][1:] or times[name]
+        node["ms"] = sum(later) / len(later)
     return list(nodes.values())
 
 
@@ -292,9 +296,11 @@ def read_profile(path):
 class Runner:
     def __init__(self):
         self.provider = self.session = self.tensors = None
-        self.loading = {}  # what the model was loaded with
-        self.names = []  # of its outputs
-        self.nodes = None  # the kernels; None: the profile of the session was not read
+        self.names = []  # of the model's outputs
+        self.feeds = {}  # the inputs of the last run
+        self.is_traced = False
+        self.profiled = 0  # runs of the session
+        self.nodes = []  # the kernels, once so many runs were profiled
 
     def hello(self, request):
         if request.get("protocol") != PROTOCOL:
@@ -311,61 +317,50 @@ class Runner:
     def load(self, request):
         if not self.provider or self.session:
             raise Failure("failed", "load comes once, after hello")
-        self.loading = {
-            "path": request["model"],
-            "threads": request["threads"],
-            "own_precision": request["own_precision"],
-        }
         self.is_traced = request["traced"]
-        self.session = self.provider.open(**self.loading, is_traced=self.is_traced)
+        self.session = self.provider.open(
+            request["model"], request["threads"], request["own_precision"], self.is_traced
+        )
         self.names = [output.name for output in self.session.get_outputs()]
         return {"precision": self.provider.precision_of(request["own_precision"])}
 
-    def _run(self, session, feeds):
+    def _run(self):
         try:
             began = time.perf_counter()
-            arrays = session.run(None, feeds)
-            return (time.perf_counter() - began) * 1e3, arrays
+            arrays = self.session.run(None, self.feeds)
+            ms = (time.perf_counter() - began) * 1e3
         except MemoryError:
             raise
         except Exception as error:
             raise Failure("memory" if "bad_alloc" in str(error) else "model", error) from None
-
-    def _end_profile(self):
-        """Reads the profile after the first run, so that it does not grow with each one."""
-        if self.is_traced and self.nodes is None:
+        self.profiled += 1
+        if self.is_traced and self.profiled == PROFILED_RUNS:
             self.nodes = read_profile(self.session.end_profiling())
+        return ms, arrays
 
-    def _feeds(self, request):
+    def _read_inputs(self, request):
         if not self.session:
             raise Failure("failed", "no model is loaded")
-        return self.tensors.read(request["inputs"])
+        self.feeds = self.tensors.read(request["inputs"])
 
     def outputs(self, request):
-        ms, arrays = self._run(self.session, self._feeds(request))
-        self._end_profile()
+        self._read_inputs(request)
+        ms, arrays = self._run()
         return {"ms": ms, "outputs": self.tensors.write(self.names, arrays)}
 
     def latency(self, request):
-        feeds = self._feeds(request)
+        self._read_inputs(request)
         if not 1 <= request["runs"] <= MOST_RUNS:
             raise Failure("failed", f"runs is not from 1 to {MOST_RUNS}")
         for _ in range(request["warm_up"]):
-            self._run(self.session, feeds)
-        return {"ms": [self._run(self.session, feeds)[0] for _ in range(request["runs"])]}
+            self._run()
+        return {"ms": [self._run()[0] for _ in range(request["runs"])]}
 
     def kernels(self, request):
-        if not request["runs"]:
-            if self.nodes is None:
-                raise Failure("failed", "the model was not loaded to be traced, or has not run")
-            return {"nodes": self.nodes}
-        feeds = self._feeds(request)
-        session = self.session
-        if self.nodes is not None or not self.is_traced:
-            session = self.provider.open(**self.loading, is_traced=True)
-        for _ in range(min(request["runs"], MOST_RUNS)):
-            self._run(session, feeds)
-        self.nodes = read_profile(session.end_profiling())
+        if not self.feeds or not self.is_traced:
+            raise Failure("failed", "the model was not loaded to be traced, or has not run")
+        while self.profiled < PROFILED_RUNS:
+            self._run()
         return {"nodes": self.nodes}
 
     def end(self, request):

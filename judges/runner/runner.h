@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runner as the operator configures it: a program that judges results by the protocol of
+   docs/runners.md, and what it may use. */
+#ifndef JUDGES_RUNNER_RUNNER_H
+#define JUDGES_RUNNER_RUNNER_H
+
+#include "qdq/error.h"
+
+enum { RUNNER_WORDS = 64, RUNNER_OPTIONS = 64, RUNNER_PATHS = 32 };
+
+enum runner_walls {
+    RUNNER_WALLS_OFF,  /* none */
+    RUNNER_WALLS_AUTO, /* those that the kernel offers */
+    RUNNER_WALLS_ON,   /* all of them, or no program */
+};
+
+struct runner_option {
+    char *key, *value;
+};
+
+/* Sizes are in bytes, times in seconds. The texts are on the heap. */
+struct runner {
+    char *name; /* of its section */
+    char *words[RUNNER_WORDS +
+                1]; /* the program and its arguments, NULL behind the last */
+    char *paths[RUNNER_PATHS + 1]; /* that `allow` names, NULL behind the last */
+    bool may_make_code, may_start_processes;
+    int64_t timeout, memory, disk; /* 0: no limit of the memory */
+    enum runner_walls walls;
+    size_t n_options;
+    struct runner_option options[RUNNER_OPTIONS];
+};
+
+/* Sets the words of a command: spaces stand between them, and a word in double quotes may
+   have some. INVALID_SPEC with the reason; NO_MEMORY. */
+enum qdq_code runner_set_command(struct runner *runner, const char *command,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+/* Sets what `allow` allows: exec, processes and absolute paths, with commas between. */
+enum qdq_code runner_set_allow(struct runner *runner, const char *allow,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code runner_add_option(struct runner *runner, const char *key,
+                                const char *value,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* Returns whether a path of `allow` names devices. */
+bool runner_is_device(const char *path);
+void runner_fini(struct runner *runner);
+
+/* Encodes a runner for the process that will start it, as JSON, which the caller frees; NULL when out of
+   memory. */
+char *runner_encode(const struct runner *runner);
+/* INVALID_SPEC, NO_MEMORY. */
+enum qdq_code runner_decode(const char *text, struct runner *ret,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
