@@ -25,13 +25,14 @@ now_ms(void)
 }
 
 enum qdq_code
-program_fail(const struct program *p, struct qdq_error *err, const char *fmt, ...)
+program_fail(struct program *p, struct qdq_error *err, const char *fmt, ...)
 {
     char text[256];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    p->failed = true;
     return qdq_error_set(err, QDQ_RUNNER_FAILED, QDQ_AT_NOTHING, NULL,
                          "the runner '%.32s' %s%s%.*s", p->runner->name, text,
                          p->log_len ? "; its log ends with: " : "", (int)p->log_len,
@@ -269,8 +270,8 @@ program_ask(struct program *p, const char *line, int64_t seconds, struct qdq_err
 {
     char *sent = NULL;
     bool whole = false;
-    if (!p->pid)
-        return program_fail(p, err, "has ended");
+    if (p->failed)
+        return program_fail(p, err, "has failed before");
     if (asprintf(&sent, "%s\n", line) < 0)
         return qdq_error_set(err, QDQ_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     struct asking a = {sent, strlen(sent), now_ms() + seconds * 1000};
@@ -285,6 +286,7 @@ program_ask(struct program *p, const char *line, int64_t seconds, struct qdq_err
         }
     }
     free(sent);
+    p->failed = p->failed || code;
     return code;
 }
 

@@ -15,6 +15,7 @@
 struct program {
     const struct runner *runner;
     struct folder folder;
+    bool failed;      /* it can only be ended */
     pid_t pid;        /* also of its process group; 0: it does not run */
     int in, out, log; /* our ends of its standard input, output and error; -1: closed */
     char *line;       /* the last answer; owned */
@@ -39,8 +40,8 @@ enum qdq_code program_start(const struct runner *runner, const char *above,
  */
 enum qdq_code program_ask(struct program *program, const char *line, int64_t seconds,
                           struct qdq_error *err) QDQ_MUST_CHECK;
-/* Sets RUNNER_FAILED, with the runner's name and the last line of its log. */
-enum qdq_code program_fail(const struct program *program, struct qdq_error *err,
+/* Sets RUNNER_FAILED, with the runner's name and the last line of its log, and ->failed. */
+enum qdq_code program_fail(struct program *program, struct qdq_error *err,
                            const char *fmt, ...) QDQ_PRINTF(3, 4);
 /* Ends the program, its process group and its folder. A program that was asked to end
    gets two seconds for that, any other one none. */

@@ -18,8 +18,7 @@ fail_memory(struct qdq_error *err)
 
 /* Fails as the program answered. */
 static enum qdq_code
-fail_as_answered(const struct runner_session *s, const json_t *error,
-                 struct qdq_error *err)
+fail_as_answered(struct runner_session *s, const json_t *error, struct qdq_error *err)
 {
     static const struct {
         const char *kind;
@@ -50,10 +49,10 @@ fail_as_answered(const struct runner_session *s, const json_t *error,
 
 /* Reads the answer to the last request. *ret is its result, which the caller releases. */
 static enum qdq_code
-read_answer(const struct runner_session *s, json_t **ret, struct qdq_error *err)
+read_answer(struct runner_session *s, json_t **ret, struct qdq_error *err)
 {
     json_error_t broken;
-    const struct program *p = &s->program;
+    struct program *p = &s->program;
     json_t *answer = json_loadb(p->line, p->line_len, JSON_REJECT_DUPLICATES, &broken);
     if (!answer)
         return program_fail(p, err, "answered no JSON: %.100s", broken.text);
@@ -158,8 +157,8 @@ runner_session_close(struct runner_session *s)
 {
     struct qdq_error ignored = {0};
     json_t *result = NULL;
-    const bool asked =
-        s->program.pid && !ask(s, "end", json_object(), &result, &ignored);
+    const bool asked = s->program.pid && !s->program.failed &&
+                       !ask(s, "end", json_object(), &result, &ignored);
     json_decref(result);
     program_end(&s->program, asked);
     sent_inputs_fini(&s->inputs);
@@ -217,7 +216,7 @@ read_outputs(struct runner_session *s, const json_t *result, double *ret_ms,
 }
 
 static enum qdq_code
-read_latency(const struct runner_session *s, const json_t *result, double *ret_ms,
+read_latency(struct runner_session *s, const json_t *result, double *ret_ms,
              struct qdq_error *err)
 {
     const json_t *list = json_object_get(result, "ms");
