@@ -2,8 +2,7 @@
 bin_PROGRAMS += cli/qdq
 cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) \
 	-I$(top_srcdir)/cli $(INIH_CFLAGS) \
-	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \
-	-DQDQ_OPENVINO_LIBRARY='"$(OPENVINO_LIBRARY)"' -DQDQ_CASES='"$(casesdir)"' \
+	-DQDQ_CASES='"$(casesdir)"' \
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
 cli_qdq_LDADD = remote/libremote.la late/libnet.la threads/libthreads.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
 cli_qdq_SOURCES = \

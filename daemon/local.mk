@@ -6,8 +6,6 @@ DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCL
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
 	-DQDQD_DEFAULT_REMOTES='"$(sysconfdir)/qdqd/remotes.d"' \
-	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"' \
-	-DQDQD_DEFAULT_OPENVINO='"$(OPENVINO_LIBRARY)"' \
 	-DQDQD_DEFAULT_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"' \
 	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
 

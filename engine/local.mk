@@ -19,6 +19,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/quantize.h \
 	engine/include/qdq/report.h \
 	engine/include/qdq/rules.h \
+	engine/include/qdq/runtime.h \
 	engine/include/qdq/spec.h \
 	engine/include/qdq/stages.h \
 	engine/include/qdq/targets.h \
@@ -43,7 +44,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/gates/verdict.c engine/plan/gates/verdict.h \
 	engine/ground/base/arena.c engine/ground/base/arena.h \
 	engine/ground/base/dtype.c engine/ground/base/dtype.h \
-	engine/ground/base/error.c \
+	engine/ground/base/error.c engine/ground/base/errors.h \
 	engine/ground/base/glob.c engine/ground/base/glob.h \
 	engine/ground/base/host.c engine/ground/base/host.h \
 	engine/ground/base/map.c engine/ground/base/map.h \
@@ -71,15 +72,17 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/cuda/element.h \
 	engine/numbers/cuda/kernels.h \
 	engine/runtimes/common/deploy.c engine/runtimes/common/deploy.h \
-	engine/runtimes/common/kernel_names.h \
-	engine/runtimes/onnxruntime/onnxruntime.c engine/runtimes/onnxruntime/onnxruntime_kernels.c \
-	engine/runtimes/openvino/openvino.c engine/runtimes/openvino/openvino.h engine/runtimes/openvino/openvino_api.h \
-	engine/runtimes/openvino/openvino_inputs.c engine/runtimes/openvino/openvino_library.h \
-	engine/runtimes/openvino/openvino_kernels.c \
-	engine/runtimes/process/remote.c engine/runtimes/process/remote.h \
-	engine/runtimes/process/serve.c \
+	engine/runtimes/common/kernel_names.c engine/runtimes/common/kernel_names.h \
 	engine/runtimes/common/whole.c engine/runtimes/common/whole.h \
+	engine/runtimes/device.c \
+	engine/runtimes/engine.c engine/runtimes/engine.h \
+	engine/runtimes/process/calls.c \
+	engine/runtimes/process/remote.c engine/runtimes/process/remote.h \
+	engine/runtimes/process/serve.c engine/runtimes/process/serve.h \
+	engine/runtimes/process/served.c engine/runtimes/process/served.h \
 	engine/runtimes/process/wire.c engine/runtimes/process/wire.h \
+	engine/runtimes/rows.c \
+	engine/runtimes/slots.c \
 	engine/graph/edit/edit.c engine/graph/edit/edit.h \
 	engine/graph/edit/merge.c \
 	engine/graph/edit/state.h \
@@ -116,13 +119,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/judge/judge.c engine/stages/judge/judge.h \
 	engine/stages/judge/grade.h \
 	engine/stages/job/choose_device.c \
-	engine/stages/job/engine.c \
 	engine/stages/job/histograms.c engine/stages/job/histograms.h \
 	engine/stages/job/job.c engine/stages/job/job.h \
 	engine/stages/job/kept.c engine/stages/job/kept.h \
 	engine/stages/job/report.c \
 	engine/stages/job/roundings.c engine/stages/job/roundings.h \
-	engine/stages/job/runtimes.c \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
 	engine/graph/layers/fused.c engine/graph/layers/fused.h \
@@ -231,9 +232,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/operators/observe_cuda.c engine/run/operators/observe_cuda.h \
 	engine/run/operators/op.c engine/run/operators/op.h \
 	engine/run/operators/device_memory.c engine/run/operators/device_memory.h \
-	engine/run/session/cuda_provider.c engine/run/session/cuda_provider.h \
+	engine/run/session/provider.c engine/run/session/provider.h \
 	engine/run/session/session.c engine/run/session/session.h \
 	engine/run/operators/staging.c engine/run/operators/staging.h \
+	engine/run/operators/cuda_variants.c engine/run/operators/host_variants.c \
+	engine/run/operators/variants.h \
 	engine/stages/scale/bias.c engine/stages/scale/bias.h \
 	engine/stages/scale/correct.c engine/stages/scale/correct.h \
 	engine/stages/scale/matrix.c engine/stages/scale/matrix.h \
@@ -284,6 +287,24 @@ engine/targets.inc: $(top_srcdir)/engine/local.mk
 	$(AM_V_GEN)$(MKDIR_P) engine && \
 	for file in $(TARGETS); do \
 		printf 'TARGET(%s)\n' "$$(basename "$$file" .c)" || exit 1; \
+	done >$@.tmp && \
+	mv $@.tmp $@
+
+# The runtimes that judge results, each a folder with a row RUNTIME(name) by the folder's name.
+RUNTIMES = onnxruntime openvino
+engine_libqdqi_la_SOURCES += \
+	engine/runtimes/onnxruntime/kernels.c \
+	engine/runtimes/onnxruntime/onnxruntime.c engine/runtimes/onnxruntime/onnxruntime.h \
+	engine/runtimes/openvino/inputs.c \
+	engine/runtimes/openvino/kernels.c \
+	engine/runtimes/openvino/library.c engine/runtimes/openvino/library.h \
+	engine/runtimes/openvino/model.c
+BUILT_SOURCES += engine/runtimes.inc
+CLEANFILES += engine/runtimes.inc
+engine/runtimes.inc: $(top_srcdir)/engine/local.mk
+	$(AM_V_GEN)$(MKDIR_P) engine && \
+	for name in $(RUNTIMES); do \
+		echo "RUNTIME($$name)" || exit 1; \
 	done >$@.tmp && \
 	mv $@.tmp $@
 nodist_engine_libqdqi_la_SOURCES = engine/files/model/onnx.pb-c.c

@@ -397,8 +397,9 @@ begin_stage(struct qdqi_job *job)
     job->stage_began = qdqi_seconds_now();
     job->stage_threads = 1;
     job->stage_bytes = 0;
-    if (job->engine->runtime)
-        qdqi_runtime_begin_use(job->engine->runtime);
+    struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(job->engine);
+    if (runtime)
+        qdqi_runtime_begin_use(runtime);
 }
 
 static struct qdq_stage_use
@@ -406,8 +407,9 @@ end_stage(const struct qdqi_job *job, enum qdq_stage stage)
 {
     struct rusage usage = {0};
     struct qdqi_run_use run = {0};
-    if (job->engine->runtime)
-        run = qdqi_runtime_use(job->engine->runtime);
+    const struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(job->engine);
+    if (runtime)
+        run = qdqi_runtime_use(runtime);
     getrusage(RUSAGE_SELF, &usage);
     return (struct qdq_stage_use){
         .name = qdq_stage_name(stage),
@@ -492,7 +494,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
 out:
     qdqi_judged_drop(&job);
     qdqi_reference_close(&judged.reference);
-    qdqi_engine_release_judge(engine);
+    qdqi_engine_release_judges(engine);
     qdqi_recipe_end(&job);
     qdqi_whatif_close(&job);
     qdqi_moments_free(&job);

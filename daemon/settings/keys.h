@@ -171,9 +171,9 @@ SETTING_CHOICE(workers, cage, "auto", "auto require off", START,
                         "afterwards; a larger value is 422 limit_exceeded.")
 QDQ_LIMITS(LIMIT)
 #undef LIMIT
-SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME, START,
+SETTING_TEXT(engine, runtime, QDQ_ORT_LIBRARY, START,
              "Path of ONNX Runtime's library; empty: models are never run.")
-SETTING_TEXT(engine, openvino, QDQD_DEFAULT_OPENVINO, START,
+SETTING_TEXT(engine, openvino, QDQ_OPENVINO_LIBRARY, START,
              "Path of OpenVINO's C library (libopenvino_c.so.*), by which results for "
              "target openvino are judged; empty: they are not.")
 SETTING_TEXT(gpu, devices, "", START,

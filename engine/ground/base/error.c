@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "qdq/error.h"
+#include "ground/base/errors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,4 +73,12 @@ const char *
 qdq_where_name(enum qdq_where kind)
 {
     return (unsigned)kind < QDQ_N_WHERES ? wheres[kind] : "";
+}
+
+enum qdq_code
+qdqi_error_copy(const struct qdq_error *why, struct qdq_error *err)
+{
+    return why->code
+               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
+               : QDQ_OK;
 }

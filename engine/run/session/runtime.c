@@ -2,7 +2,8 @@
 #include "config.h"
 #include "run/session/runtime.h"
 
-#include "run/session/cuda_provider.h"
+#include "run/operators/device_memory.h"
+#include "run/session/provider.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -197,10 +198,11 @@ qdqi_runtime_use(const struct qdqi_runtime *r)
 enum qdq_code
 qdqi_runtime_try_device(const struct qdqi_runtime *r, int device, struct qdq_error *err)
 {
+    const struct qdqi_device dev = {.device = device, .runs_models = true};
     OrtSessionOptions *o = NULL;
     OrtStatus *status = r->api->CreateSessionOptions(&o);
     if (!status)
-        status = qdqi_cuda_provider_append(r->api, o, device);
+        status = qdqi_provider_append(&qdqi_cuda_provider, r->api, o, &dev);
     if (o)
         r->api->ReleaseSessionOptions(o);
     struct qdq_error why = {0};

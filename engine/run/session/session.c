@@ -2,38 +2,28 @@
 #include "config.h"
 #include "run/session/session.h"
 
+#include "ground/base/errors.h"
 #include "numbers/arithmetic/half.h"
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
-#include "run/operators/compare_op.h"
-#include "run/operators/compare_cuda.h"
-#include "run/operators/fake.h"
-#include "run/operators/fake_cuda.h"
 #include "run/session/lift_weights.h"
-#include "run/operators/moments.h"
-#include "run/operators/moments_cuda.h"
-#include "run/operators/peaks.h"
 #include "run/operators/observe.h"
-#include "run/operators/observe_cuda.h"
-#include "run/session/cuda_provider.h"
+#include "run/session/provider.h"
 #include "run/session/runtime.h"
 #include "run/operators/staging.h"
+#include "run/operators/variants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPS = 6 }; /* the most that add_ops() adds */
-
 struct qdqi_session {
     struct qdqi_runtime *runtime;
-    struct qdqi_op ops[MAX_OPS];   /* registered in the domain */
-    const struct qdqi_device *dev; /* NULL for the host */
-    /* on the device; NULL when nothing is observed there */
-    struct qdqi_cuda_observers *cuda_observers;
-    struct qdqi_cuda_moments *cuda_moments;         /* on the device, or NULL */
-    struct qdqi_cuda_fakes *cuda_fakes;             /* on the device, or NULL */
-    struct qdqi_cuda_comparisons *cuda_comparisons; /* on the device, or NULL */
+    const struct qdqi_provider *provider;
+    const struct qdqi_op_variants *variants; /* in which the operators run there */
+    struct qdqi_op ops[QDQI_MOST_OPS];       /* registered in the domain */
+    void *ops_state;                         /* of the variants; NULL: there is none */
+    const struct qdqi_device *dev;           /* NULL for the host */
     struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
     OrtMemoryInfo *memory;        /* the device's memory; NULL for the host's */
     OrtCustomOpDomain *domain;
@@ -78,10 +68,10 @@ add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOption
 }
 
 static OrtStatus *
-set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
+set_options(const struct qdqi_session *s, const struct qdqi_runnable *model,
             const struct qdqi_session_options *options, OrtSessionOptions *o)
 {
-    const OrtApi *api = r->api;
+    const OrtApi *api = s->runtime->api;
     OrtStatus *status;
     if ((status = options->threads      ? api->SetIntraOpNumThreads(o, options->threads)
                   : options->one_thread ? api->SetIntraOpNumThreads(o, 1)
@@ -101,11 +91,18 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
         ((status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")) ||
          (status = api->DisableMemPattern(o))))
         return status;
-    const struct qdqi_device *dev = options->dev;
-    if (dev && dev->runs_models &&
-        (status = qdqi_cuda_provider_append(api, o, dev->device)))
-        return status;
-    return add_files(api, model, o);
+    status = qdqi_provider_append(s->provider, api, o, s->dev);
+    return status ? status : add_files(api, model, o);
+}
+
+static struct qdqi_op_objects
+objects_of(const struct qdqi_session_options *options)
+{
+    return (struct qdqi_op_objects){.observers = options->observers,
+                                    .moments = options->moments,
+                                    .peaks = options->peaks,
+                                    .fakes = options->fakes,
+                                    .comparisons = options->comparisons};
 }
 
 /* Makes the device current and creates the state that operators need there. */
@@ -113,19 +110,11 @@ static enum qdq_code
 enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
             struct qdq_error *err)
 {
-    s->dev = options->dev;
+    const struct qdqi_op_objects objects = objects_of(options);
     enum qdq_code code = s->dev ? qdqi_device_enter(s->dev, err) : QDQ_OK;
-    if (!code && s->dev && options->observers)
-        code = qdqi_cuda_observers_open(options->observers, s->dev, &s->cuda_observers,
-                                        err);
-    if (!code && s->dev && options->moments && !options->moments->holds)
-        code = qdqi_cuda_moments_open(options->moments, s->dev, &s->cuda_moments, err);
-    if (!code && s->dev && options->fakes)
-        code = qdqi_cuda_fakes_open(options->fakes, s->dev, &s->cuda_fakes, err);
-    if (!code && s->dev && options->comparisons)
-        code = qdqi_cuda_comparisons_open(options->comparisons, s->dev,
-                                          &s->cuda_comparisons, err);
-    return code;
+    return code || !s->variants->open
+               ? code
+               : s->variants->open(&objects, s->dev, &s->ops_state, err);
 }
 
 /* Registers the operator that observes in blocks, in front of the runtime's of that name. */
@@ -149,28 +138,8 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
 {
     const OrtApi *api = s->runtime->api;
     OrtStatus *status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain);
-    size_t n = 0;
-    if (s->cuda_observers)
-        qdqi_observe_cuda_init(&s->ops[n++], api, s->cuda_observers);
-    else if (options->observers)
-        qdqi_observe_init(&s->ops[n++], api, options->observers);
-    if (s->cuda_moments)
-        qdqi_moments_cuda_init(&s->ops[n++], api, s->cuda_moments);
-    else if (options->moments)
-        qdqi_moments_init(&s->ops[n++], api, options->moments);
-    if (options->peaks)
-        qdqi_peaks_init(&s->ops[n++], api, options->peaks);
-    if (s->cuda_fakes)
-        qdqi_fake_cuda_init(&s->ops[n++], api, s->cuda_fakes);
-    else if (options->fakes)
-        qdqi_fake_init(&s->ops[n++], api, options->fakes);
-    if (s->cuda_comparisons) {
-        qdqi_compare_cuda_init(&s->ops[n++], api, s->cuda_comparisons);
-        qdqi_pass_cuda_init(&s->ops[n++], api, s->cuda_comparisons);
-    } else if (options->comparisons) {
-        qdqi_compare_init(&s->ops[n++], api, options->comparisons);
-        qdqi_pass_init(&s->ops[n++], api);
-    }
+    const struct qdqi_op_objects objects = objects_of(options);
+    const size_t n = s->variants->init(&objects, s->ops_state, api, s->ops);
     for (size_t i = 0; !status && i < n; i++)
         status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
     if (!status && options->observers && options->observers->channels)
@@ -242,7 +211,7 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
         return code;
     if ((code = qdqi_runtime_check(r, r->api->CreateSessionOptions(&o),
                                    "session options", err)) ||
-        (code = qdqi_runtime_check(r, set_options(r, model, options, o),
+        (code = qdqi_runtime_check(r, set_options(s, model, options, o),
                                    "session options", err)))
         goto out;
     if ((code = qdqi_runtime_check(r, add_ops(s, options, o), "operators", err)))
@@ -273,14 +242,6 @@ add_use(const struct qdqi_session *s, size_t bytes)
         ;
 }
 
-static enum qdq_code
-copy_error(const struct qdq_error *why, struct qdq_error *err)
-{
-    return why->code
-               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
-               : QDQ_OK;
-}
-
 enum qdq_code
 qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *model,
                   const struct qdqi_session_options *options, struct qdqi_session **ret,
@@ -290,6 +251,11 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
     if (!s)
         return qdqi_no_memory(err);
     s->runtime = runtime;
+    s->dev = options->dev;
+    s->provider = options->dev        ? &qdqi_cuda_provider
+                  : options->provider ? options->provider
+                                      : &qdqi_cpu_provider;
+    s->variants = s->provider->variants ? s->provider->variants : &qdqi_host_variants;
     s->threads = options->threads      ? options->threads
                  : options->one_thread ? 1
                                        : runtime->threads;
@@ -302,7 +268,7 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
         qdqi_session_close(&s);
     else
         *ret = s;
-    return copy_error(&why, err);
+    return qdqi_error_copy(&why, err);
 }
 
 enum qdq_code
@@ -361,10 +327,8 @@ qdqi_session_close(struct qdqi_session **session)
         api->ReleaseCustomOpDomain(s->domain);
     if (s->runtime_domain)
         api->ReleaseCustomOpDomain(s->runtime_domain);
-    qdqi_cuda_observers_close(&s->cuda_observers);
-    qdqi_cuda_moments_close(&s->cuda_moments);
-    qdqi_cuda_fakes_close(&s->cuda_fakes);
-    qdqi_cuda_comparisons_close(&s->cuda_comparisons);
+    if (s->ops_state)
+        s->variants->close(s->ops_state);
     qdqi_staging_close(&s->staging);
     if (s->memory)
         api->ReleaseMemoryInfo(s->memory);
@@ -395,17 +359,19 @@ view_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *info,
     return api->GetDimensions(info, shape, ret->rank);
 }
 
-/* Converts an output to float32, which is exact for float16 and rounds float64. */
-static OrtStatus *
-to_float32(struct qdqi_session *s, struct qdqi_output *output)
+enum qdq_code
+qdqi_output_to_float32(struct qdqi_output *output, struct qdqi_arena *arena,
+                       struct qdq_error *err)
 {
-    float *floats = qdqi_arena_array(s->shapes, output->n, sizeof *floats);
+    if (output->dtype != QDQI_FLOAT16 && output->dtype != QDQI_FLOAT64)
+        return QDQ_OK;
+    float *floats = qdqi_arena_array(arena, output->n, sizeof *floats);
     if (!floats)
-        return qdqi_op_no_memory(s->runtime->api);
+        return qdqi_no_memory(err);
     qdqi_load_floats(floats, output->dtype, output->data, output->n);
     output->dtype = QDQI_FLOAT32;
     output->data = floats;
-    return NULL;
+    return QDQ_OK;
 }
 
 static OrtStatus *
@@ -430,8 +396,7 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
     if (status)
         return status;
     ret->data = data;
-    return ret->dtype == QDQI_FLOAT16 || ret->dtype == QDQI_FLOAT64 ? to_float32(s, ret)
-                                                                    : NULL;
+    return qdqi_output_to_float32(ret, s->shapes, NULL) ? qdqi_op_no_memory(api) : NULL;
 }
 
 /* Returns the memory that the inputs are in. */
@@ -474,14 +439,10 @@ run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
 static void
 explain(struct qdqi_session *s, struct qdq_error *why)
 {
-    if (s->cuda_observers && s->cuda_observers->fault.code)
-        *why = s->cuda_observers->fault;
-    else if (s->cuda_moments && qdqi_cuda_moments_fault(s->cuda_moments)->code)
-        *why = *qdqi_cuda_moments_fault(s->cuda_moments);
-    else if (s->cuda_fakes && s->cuda_fakes->fault.code)
-        *why = s->cuda_fakes->fault;
-    else if (s->cuda_comparisons && s->cuda_comparisons->fault.code)
-        *why = s->cuda_comparisons->fault;
+    const struct qdq_error *fault =
+        s->variants->fault ? s->variants->fault(s->ops_state) : NULL;
+    if (fault)
+        *why = *fault;
     else
         (void)!qdqi_device_classify_error(s->dev, why);
 }
@@ -495,9 +456,9 @@ run_on_device(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
     enum qdq_code code = qdqi_device_enter(s->dev, &why);
     if (!code && run(s, inputs, n, names, values, &why))
         explain(s, &why);
-    if (!why.code && s->cuda_observers)
-        (void)!qdqi_cuda_observers_read_extremes(s->cuda_observers, &why);
-    return copy_error(&why, err);
+    if (!why.code && s->variants->end_run)
+        (void)!s->variants->end_run(s->ops_state, &why);
+    return qdqi_error_copy(&why, err);
 }
 
 static enum qdq_code
@@ -506,11 +467,11 @@ open_staging(struct qdqi_session *s, struct qdq_error *err)
     enum qdq_code code = qdqi_staging_open(s->dev, &s->staging, err);
     if (code || !s->dev->runs_models)
         return code;
-    return qdqi_runtime_check(
-        s->runtime,
-        s->runtime->api->CreateMemoryInfo("Cuda", OrtDeviceAllocator, s->dev->device,
-                                          OrtMemTypeDefault, &s->memory),
-        "the device's memory", err);
+    return qdqi_runtime_check(s->runtime,
+                              s->runtime->api->CreateMemoryInfo(
+                                  s->provider->memory, OrtDeviceAllocator,
+                                  s->dev->device, OrtMemTypeDefault, &s->memory),
+                              "the device's memory", err);
 }
 
 enum qdq_code
@@ -559,21 +520,13 @@ qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena 
 enum qdq_code
 qdqi_session_collect(struct qdqi_session *s, struct qdq_error *err)
 {
-    enum qdq_code code = QDQ_OK;
-    if (s->cuda_observers)
-        code = qdqi_cuda_observers_collect(s->cuda_observers, err);
-    if (!code && s->cuda_moments)
-        code = qdqi_cuda_moments_collect(s->cuda_moments, err);
-    if (!code && s->cuda_comparisons)
-        code = qdqi_cuda_comparisons_collect(s->cuda_comparisons, err);
-    return code;
+    return s->variants->collect ? s->variants->collect(s->ops_state, err) : QDQ_OK;
 }
 
 enum qdq_code
 qdqi_session_restore(struct qdqi_session *s, struct qdq_error *err)
 {
-    return s->cuda_observers ? qdqi_cuda_observers_restore(s->cuda_observers, err)
-                             : QDQ_OK;
+    return s->variants->restore ? s->variants->restore(s->ops_state, err) : QDQ_OK;
 }
 
 enum qdq_code

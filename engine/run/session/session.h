@@ -12,10 +12,8 @@
 #include "numbers/range/peaks.h"
 #include "run/operators/compare.h"
 
-/* The name of the runtime in reports; a target has the same name. */
-#define QDQI_RUNTIME_NAME "onnxruntime"
-
 struct qdqi_device;
+struct qdqi_provider;
 struct qdqi_runtime;
 struct qdqi_session;
 
@@ -41,7 +39,9 @@ enum qdq_code qdqi_runtime_try_device(const struct qdqi_runtime *runtime, int de
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 struct qdqi_session_options {
-    const struct qdqi_device *dev;    /* the device; NULL for the host */
+    const struct qdqi_device *dev; /* the CUDA device; NULL for the host */
+    /* runs the nodes of a session without a CUDA device; NULL: the processor's */
+    const struct qdqi_provider *provider;
     struct qdqi_observers *observers; /* updated by Observe nodes, or NULL */
     struct qdqi_moments *moments;     /* updated by Moment nodes, or NULL */
     struct qdqi_all_peaks *peaks;     /* updated by Peak nodes, or NULL */
@@ -51,7 +51,7 @@ struct qdqi_session_options {
     /*
      * True for a session as a user of the runtime opens one: with its default
      * optimizations, so that pairs become integer kernels. The other members are then
-     * 0, but for `optimized`.
+     * 0, but for `provider` and `optimized`.
      */
     bool plain;
     /*
@@ -106,7 +106,7 @@ enum qdq_code qdqi_session_end_trace(struct qdqi_session *session, char *path,
                                      size_t size, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* An output of the last run. dtype is QDQI_UNKNOWN when it is not a tensor. float16
-   and float64 outputs are converted to float32. */
+   and float64 outputs are converted to float32 by qdqi_output_to_float32(). */
 struct qdqi_output {
     enum qdqi_dtype dtype;
     size_t rank;
@@ -114,6 +114,12 @@ struct qdqi_output {
     size_t n; /* elements */
     const void *data;
 };
+
+/* Converts an output of float16, which is exact, or of float64, which rounds, to float32 in the
+   arena; leaves any other one as it is. NO_MEMORY. */
+enum qdq_code qdqi_output_to_float32(struct qdqi_output *output,
+                                     struct qdqi_arena *arena,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * qdqi_session_upload() uploads inputs of a future run to the session's device;

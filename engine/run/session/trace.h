@@ -4,14 +4,15 @@
 #define QDQI_RUN_SESSION_TRACE_H
 
 #include "ground/base/arena.h"
-#include "qdq/error.h"
+#include "qdq/runtime.h"
 
 #include <stdint.h>
 
 /* A node of the optimized model that ran, with the sum over its runs. */
 struct qdqi_traced_node {
     const char *name, *op, *provider;
-    double ms; /* sum of all runs */
+    enum qdq_node_kind kind; /* BY_NAME unless the runtime says it */
+    double ms;               /* sum of all runs */
 };
 
 struct qdqi_trace {

@@ -25,7 +25,12 @@ struct qdqi_kernel_names {
     const char *why_none; /* why a layer with its pairs is not computed with integers */
 };
 
-extern const struct qdqi_kernel_names qdqi_onnxruntime_kernels;
-extern const struct qdqi_kernel_names qdqi_openvino_kernels;
+/* Returns whether a node is of this kind: by what its runtime says of it, or else by the
+   names. */
+bool qdqi_node_is_of(const struct qdqi_kernel_names *names,
+                     const struct qdqi_traced_node *node, enum qdq_node_kind kind);
+
+/* The row of a runtime that says the kind of each node, and keeps the model's names. */
+extern const struct qdqi_kernel_names qdqi_told_kernels;
 
 #endif

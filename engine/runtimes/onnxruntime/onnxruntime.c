@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX Runtime as the runtime that judges: plain sessions, as anyone opens one. */
 #include "config.h"
-#include "runtimes/common/deploy.h"
+#include "runtimes/onnxruntime/onnxruntime.h"
 
 #include "ground/base/seconds.h"
 #include "files/data/file.h"
+#include "qdq/quantize.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -13,10 +14,50 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *
-version(void *place)
+struct place {
+    struct qdqi_runtime *runtime;
+    bool is_own; /* the runtime is closed with the place */
+    const struct qdqi_provider *provider;
+};
+
+enum qdq_code
+qdqi_onnxruntime_start(const struct qdqi_deploy_ops *ops,
+                       const struct qdqi_deploy_start *from, void **ret,
+                       struct qdq_error *err)
 {
-    return qdqi_runtime_version(place);
+    struct place *p = malloc(sizeof *p);
+    if (!p)
+        return qdqi_no_memory(err);
+    *p = (struct place){from->runtime, !from->runtime, ops->provider};
+    enum qdq_code code =
+        p->is_own ? qdqi_runtime_open(from->library, from->threads, &p->runtime, err)
+                  : QDQ_OK;
+    if (code)
+        free(p);
+    else
+        *ret = p;
+    return code;
+}
+
+void
+qdqi_onnxruntime_end(void *place)
+{
+    struct place *p = place;
+    if (p->is_own)
+        qdqi_runtime_close(&p->runtime);
+    free(p);
+}
+
+struct qdqi_runtime *
+qdqi_onnxruntime_library(const void *place)
+{
+    return ((const struct place *)place)->runtime;
+}
+
+const char *
+qdqi_onnxruntime_version(void *place)
+{
+    return qdqi_runtime_version(qdqi_onnxruntime_library(place));
 }
 
 static enum qdq_code
@@ -24,18 +65,21 @@ open_session(void *place, const struct qdq_model *model,
              const struct qdqi_deploy_options *options, const char *trace,
              struct qdqi_session **ret, struct qdq_error *err)
 {
+    const struct place *p = place;
     const struct qdqi_session_options plain = {
         .plain = options->threads == 0 && !options->literal,
         .dev = options->dev,
+        .provider = p->provider,
         .threads = options->threads,
         .optimized = trace ? NULL : options->optimized,
         .trace = trace};
-    return qdqi_session_open(place, model, model->proto, &plain, ret, err);
+    return qdqi_session_open(p->runtime, model, model->proto, &plain, ret, err);
 }
 
-static enum qdq_code
-open_model(void *place, const struct qdq_model *model,
-           const struct qdqi_deploy_options *options, void **ret, struct qdq_error *err)
+enum qdq_code
+qdqi_onnxruntime_open(void *place, const struct qdq_model *model,
+                      const struct qdqi_deploy_options *options, void **ret,
+                      struct qdq_error *err)
 {
     struct qdqi_session *session = NULL;
     enum qdq_code code = open_session(place, model, options, NULL, &session, err);
@@ -43,10 +87,10 @@ open_model(void *place, const struct qdq_model *model,
     return code;
 }
 
-static enum qdq_code
-run_model(void *model, const struct qdqi_input *inputs, size_t n_inputs,
-          const struct qdqi_output **ret, size_t *ret_n, double *ret_ms,
-          struct qdq_error *err)
+enum qdq_code
+qdqi_onnxruntime_run(void *model, const struct qdqi_input *inputs, size_t n_inputs,
+                     const struct qdqi_output **ret, size_t *ret_n, double *ret_ms,
+                     struct qdq_error *err)
 {
     double start = qdqi_seconds_now();
     enum qdq_code code = qdqi_session_run(model, inputs, n_inputs, ret, ret_n, err);
@@ -54,15 +98,15 @@ run_model(void *model, const struct qdqi_input *inputs, size_t n_inputs,
     return code;
 }
 
-static const char *
-precision(void *model)
+const char *
+qdqi_onnxruntime_precision(void *model)
 {
     (void)model;
     return "f32";
 }
 
-static void
-close_model(void *model)
+void
+qdqi_onnxruntime_close(void *model)
 {
     struct qdqi_session *session = model;
     qdqi_session_close(&session);
@@ -155,11 +199,12 @@ trace_in_buffer(const struct tracing *t, char **ret_text, struct qdq_error *err)
     return code;
 }
 
-static enum qdq_code
-trace_model(void *place, const struct qdq_model *model,
-            const struct qdqi_deploy_options *options, const struct qdqi_input *inputs,
-            size_t n_inputs, int runs, struct qdqi_arena *arena, struct qdqi_trace *ret,
-            struct qdq_error *err)
+enum qdq_code
+qdqi_onnxruntime_trace(void *place, const struct qdq_model *model,
+                       const struct qdqi_deploy_options *options,
+                       const struct qdqi_input *inputs, size_t n_inputs, int runs,
+                       struct qdqi_arena *arena, struct qdqi_trace *ret,
+                       struct qdq_error *err)
 {
     const struct tracing t = {place, model, options, inputs, n_inputs, runs, arena};
     const char *tmp = getenv("TMPDIR");
@@ -174,16 +219,20 @@ trace_model(void *place, const struct qdq_model *model,
     return code || !text ? code : qdqi_trace_parse(text, arena, ret, err);
 }
 
-const struct qdqi_deploy_ops qdqi_deploy_onnxruntime = {
-    .name = QDQI_RUNTIME_NAME,
+static const struct qdq_runtime_row row = {
+    .name = "onnxruntime",
     .title = "ONNX Runtime",
+    .library = "libonnxruntime.so",
+    .installed = QDQ_ORT_LIBRARY,
+};
+
+const struct qdqi_deploy_ops qdqi_deploy_onnxruntime = {
+    .row = &row,
+    .library_option = offsetof(struct qdq_engine_options, runtime),
     .kernels = &qdqi_onnxruntime_kernels,
+    .provider = &qdqi_cpu_provider,
     .calibrates = true,
     .writes = true,
-    .version = version,
-    .open = open_model,
-    .run = run_model,
-    .precision = precision,
-    .close = close_model,
-    .trace = trace_model,
+    .checks_float16 = true,
+    QDQI_PROVIDER_FUNCTIONS,
 };

@@ -2,8 +2,6 @@
 #include "config.h"
 #include "runtimes/process/remote.h"
 
-#include "runtimes/openvino/openvino.h"
-#include "runtimes/common/whole.h"
 #include "runtimes/process/wire.h"
 
 #include <stdlib.h>
@@ -12,10 +10,11 @@
 
 /* The least bytes of an output and of a node's times in a message, and the most of a text that
    reports repeat. */
-enum { OUTPUT_BYTES = 3 * 8, NODE_BYTES = 3 * 16 + 8, MOST_TEXT = 256 };
+enum { OUTPUT_BYTES = 3 * 8, NODE_BYTES = 3 * 16 + 2 * 8, MOST_TEXT = 256 };
 
 struct qdqi_remote {
     int socket;
+    const char *runtime; /* its name; borrowed */
     bool gone;           /* nothing can be asked before qdqi_remote_renew() */
     uint64_t generation; /* number of processes before this one */
     char *version;
@@ -88,6 +87,7 @@ learn_version(struct qdqi_remote *r, struct qdq_error *err)
     struct qdqi_wire body = {0}, answer = {0};
     struct qdq_error why = {0};
     char *version = NULL;
+    qdqi_wire_put_text(&body, r->runtime);
     enum qdq_code code = ask(r, QDQI_WIRE_VERSION, &body, NULL, &answer, &why);
     if (!code && !(version = strndup(qdqi_wire_get_text(&answer), MOST_TEXT)))
         code = qdqi_no_memory(&why);
@@ -105,7 +105,8 @@ learn_version(struct qdqi_remote *r, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_remote_open(int socket, struct qdqi_remote **ret, struct qdq_error *err)
+qdqi_remote_open(int socket, const char *runtime, struct qdqi_remote **ret,
+                 struct qdq_error *err)
 {
     struct qdqi_remote *r = calloc(1, sizeof *r);
     if (!r) {
@@ -113,6 +114,7 @@ qdqi_remote_open(int socket, struct qdqi_remote **ret, struct qdq_error *err)
         return qdqi_no_memory(err);
     }
     r->socket = socket;
+    r->runtime = runtime;
     enum qdq_code code = learn_version(r, err);
     if (code)
         qdqi_remote_close(&r);
@@ -181,32 +183,14 @@ put_inputs(struct qdqi_wire *body, const struct qdqi_input *inputs, size_t n)
     }
 }
 
-/* Sends a request with a whole model. */
 static enum qdq_code
-ask_with_model(struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
-               const struct qdq_model *model, struct qdqi_wire *ret,
-               struct qdq_error *err)
-{
-    struct qdqi_whole whole;
-    enum qdq_code code = qdqi_whole_open(model, &whole, err);
-    if (code) {
-        qdqi_wire_free(body);
-        return code;
-    }
-    const struct qdqi_model_bytes bytes = {whole.data, whole.size};
-    code = ask(r, kind, body, &bytes, ret, err);
-    qdqi_whole_close(&whole);
-    return code;
-}
-
-static enum qdq_code
-open_model(void *place, const struct qdq_model *model,
+load_model(void *place, const struct qdqi_model_bytes *bytes,
            const struct qdqi_deploy_options *options, void **ret, struct qdq_error *err)
 {
     struct qdqi_remote *r = place;
     struct qdqi_wire body = {0}, answer = {0};
     put_options(&body, options);
-    enum qdq_code code = ask_with_model(r, QDQI_WIRE_OPEN, &body, model, &answer, err);
+    enum qdq_code code = ask(r, QDQI_WIRE_OPEN, &body, bytes, &answer, err);
     if (code)
         return code;
     struct remote_model *m = calloc(1, sizeof *m);
@@ -324,6 +308,14 @@ run_model(void *model, const struct qdqi_input *inputs, size_t n_inputs,
 
 /* --- the time of nodes ---------------------------------------------------- */
 
+static enum qdq_node_kind
+get_kind(struct qdqi_wire *from)
+{
+    const uint64_t kind = qdqi_wire_get(from);
+    from->failed = from->failed || kind >= QDQ_N_NODE_KINDS;
+    return from->failed ? QDQ_NODE_BY_NAME : (enum qdq_node_kind)kind;
+}
+
 static enum qdq_code
 get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *arena,
           struct qdqi_trace *ret, struct qdq_error *err)
@@ -331,6 +323,8 @@ get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *aren
     size_t n = qdqi_wire_get_count(from, NODE_BYTES);
     if (from->failed)
         return fail_gone(r, err);
+    if (n == 0) /* the runtime names none */
+        return QDQ_OK;
     ret->nodes = qdqi_arena_array(arena, n, sizeof *ret->nodes);
     if (!ret->nodes)
         return qdqi_no_memory(err);
@@ -339,6 +333,7 @@ get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *aren
         node->name = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
         node->op = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
         node->provider = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
+        node->kind = get_kind(from);
         node->ms = qdqi_wire_get_real(from);
         if (!node->name || !node->op || !node->provider)
             return qdqi_no_memory(err);
@@ -365,37 +360,19 @@ nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
     return code;
 }
 
-static enum qdq_code
-trace_model(void *place, const struct qdq_model *model,
-            const struct qdqi_deploy_options *options, const struct qdqi_input *inputs,
-            size_t n_inputs, int runs, struct qdqi_arena *arena, struct qdqi_trace *ret,
-            struct qdq_error *err)
+struct qdqi_deploy_ops
+qdqi_remote_ops(const struct qdq_runtime_row *row, const struct qdqi_deploy_ops *linked)
 {
-    struct qdqi_wire body = {0}, answer = {0};
-    *ret = (struct qdqi_trace){0};
-    put_options(&body, options);
-    qdqi_wire_put(&body, (uint64_t)runs);
-    put_inputs(&body, inputs, n_inputs);
-    enum qdq_code code =
-        ask_with_model(place, QDQI_WIRE_TRACE, &body, model, &answer, err);
-    if (code)
-        return code;
-    code = get_nodes(place, &answer, arena, ret, err);
-    qdqi_wire_free(&answer);
-    return code;
+    return (struct qdqi_deploy_ops){
+        .row = row,
+        .kernels = linked ? linked->kernels : &qdqi_told_kernels,
+        .chooses_precision = linked && linked->chooses_precision,
+        .opens_slowly = true,
+        .version = version,
+        .load = load_model,
+        .run = run_model,
+        .precision = precision,
+        .nodes = nodes_of,
+        .close = close_model,
+    };
 }
-
-const struct qdqi_deploy_ops qdqi_deploy_remote_openvino = {
-    .name = "openvino",
-    .title = "OpenVINO",
-    .kernels = &qdqi_openvino_kernels,
-    .chooses_precision = true,
-    .opens_slowly = true,
-    .version = version,
-    .open = open_model,
-    .run = run_model,
-    .precision = precision,
-    .nodes = nodes_of,
-    .close = close_model,
-    .trace = trace_model,
-};

@@ -7,9 +7,10 @@
 
 struct qdqi_remote;
 
-/* Takes ownership of the connected socket, also on failure. RUNTIME_MISSING when nobody
-   serves it. */
-enum qdq_code qdqi_remote_open(int socket, struct qdqi_remote **ret,
+/* Takes ownership of the connected socket, also on failure. `runtime` is the name of the runtime
+   that is to be served; borrowed. RUNTIME_MISSING when nobody serves it. */
+enum qdq_code qdqi_remote_open(int socket, const char *runtime,
+                               struct qdqi_remote **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 /* Returns whether the process has ended, or answered what is not of the protocol: calls fail with
    JUDGE_GONE from then on. */
@@ -20,7 +21,12 @@ enum qdq_code qdqi_remote_renew(struct qdqi_remote *remote, int socket,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_remote_close(struct qdqi_remote **remote);
 
-/* OpenVINO in another process; its place is a struct qdqi_remote. */
-extern const struct qdqi_deploy_ops qdqi_deploy_remote_openvino;
+/*
+ * Returns the row of a runtime that another process serves, whose place is a struct qdqi_remote:
+ * `row` has its names and is borrowed; `linked` is the row of the same name that the engine has
+ * itself, or NULL.
+ */
+struct qdqi_deploy_ops qdqi_remote_ops(const struct qdq_runtime_row *row,
+                                       const struct qdqi_deploy_ops *linked);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that judges: it serves OpenVINO over a socket, with the messages of wire.h. */
+/* The process that judges: it serves a runtime over a socket, with the messages of wire.h. */
 #include "config.h"
-#include "qdq/judge.h"
+#include "runtimes/process/serve.h"
 
-#include "runtimes/openvino/openvino.h"
 #include "runtimes/process/wire.h"
 
 #include <stdlib.h>
@@ -13,23 +12,23 @@
 enum { MOST_MODELS = 8, MOST_INPUTS = 4096 };
 
 struct qdq_judge {
-    struct qdqi_openvino *openvino;
+    struct qdqi_deploy runtime;
     qdq_judge_watch_fn watch;  /* NULL: nobody watches */
     void *models[MOST_MODELS]; /* by id; NULL: none */
 };
 
 enum qdq_code
-qdq_judge_open(const char *library, struct qdq_judge **ret, struct qdq_error *err)
+qdqi_judge_new(const struct qdqi_deploy *runtime, struct qdq_judge **ret,
+               struct qdq_error *err)
 {
     struct qdq_judge *judge = calloc(1, sizeof *judge);
-    if (!judge)
+    if (!judge) {
+        runtime->ops->end(runtime->place);
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_openvino_open(library, &judge->openvino, err);
-    if (code)
-        qdq_judge_close(&judge);
-    else
-        *ret = judge;
-    return code;
+    }
+    judge->runtime = *runtime;
+    *ret = judge;
+    return QDQ_OK;
 }
 
 static void
@@ -37,7 +36,7 @@ close_models(struct qdq_judge *judge)
 {
     for (size_t i = 0; i < MOST_MODELS; i++) {
         if (judge->models[i])
-            qdqi_deploy_openvino.close(judge->models[i]);
+            judge->runtime.ops->close(judge->models[i]);
         judge->models[i] = NULL;
     }
 }
@@ -48,15 +47,21 @@ qdq_judge_close(struct qdq_judge **judge)
     if (!*judge)
         return;
     close_models(*judge);
-    qdqi_openvino_close(&(*judge)->openvino);
+    (*judge)->runtime.ops->end((*judge)->runtime.place);
     free(*judge);
     *judge = NULL;
 }
 
 const char *
+qdq_judge_runtime(const struct qdq_judge *judge)
+{
+    return judge->runtime.ops->row->name;
+}
+
+const char *
 qdq_judge_version(const struct qdq_judge *judge)
 {
-    return qdqi_openvino_version(judge->openvino);
+    return judge->runtime.ops->version(judge->runtime.place);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -69,7 +74,7 @@ struct call {
     struct qdqi_arena *arena;
 };
 
-/* Says how often OpenVINO opens or runs models from now on until the answer; 0: it has. */
+/* Says how often the runtime opens or runs models from now on until the answer; 0: it has. */
 static void
 announce(const struct qdq_judge *judge, unsigned times)
 {
@@ -164,12 +169,13 @@ open_model(struct call *c, struct qdq_error *err)
     if (c->request.failed || !c->model.data || id == MOST_MODELS)
         return fail_request(err);
     void **model = &c->judge->models[id];
+    const struct qdqi_deploy *runtime = &c->judge->runtime;
     enum qdq_code code =
-        qdqi_openvino_load(c->judge->openvino, &c->model, &options, model, err);
+        runtime->ops->load(runtime->place, &c->model, &options, model, err);
     if (code)
         return code;
     qdqi_wire_put(&c->answer, id);
-    qdqi_wire_put_text(&c->answer, qdqi_deploy_openvino.precision(*model));
+    qdqi_wire_put_text(&c->answer, runtime->ops->precision(*model));
     return QDQ_OK;
 }
 
@@ -188,16 +194,16 @@ static enum qdq_code
 run_model(struct call *c, struct qdq_error *err)
 {
     void **model = find_model(c);
-    struct qdqi_input *inputs;
+    struct qdqi_input *inputs = NULL;
     const struct qdqi_output *outputs;
-    size_t n, n_outputs;
+    size_t n = 0, n_outputs;
     double ms;
     if (!model)
         return fail_request(err);
     enum qdq_code code = get_inputs(c, &inputs, &n, err);
     if (!code)
-        code =
-            qdqi_deploy_openvino.run(*model, inputs, n, &outputs, &n_outputs, &ms, err);
+        code = c->judge->runtime.ops->run(*model, inputs, n, &outputs, &n_outputs, &ms,
+                                          err);
     if (code)
         return code;
     qdqi_wire_put_real(&c->answer, ms);
@@ -213,7 +219,7 @@ close_model(struct call *c, struct qdq_error *err)
     void **model = find_model(c);
     if (!model)
         return fail_request(err);
-    qdqi_deploy_openvino.close(*model);
+    c->judge->runtime.ops->close(*model);
     *model = NULL;
     return QDQ_OK;
 }
@@ -226,6 +232,7 @@ put_nodes(struct qdqi_wire *to, const struct qdqi_trace *trace)
         qdqi_wire_put_text(to, trace->nodes[i].name);
         qdqi_wire_put_text(to, trace->nodes[i].op);
         qdqi_wire_put_text(to, trace->nodes[i].provider);
+        qdqi_wire_put(to, trace->nodes[i].kind);
         qdqi_wire_put_real(to, trace->nodes[i].ms);
     }
 }
@@ -237,27 +244,7 @@ answer_nodes(struct call *c, struct qdq_error *err)
     struct qdqi_trace trace = {0};
     if (!model)
         return fail_request(err);
-    enum qdq_code code = qdqi_deploy_openvino.nodes(*model, c->arena, &trace, err);
-    if (!code)
-        put_nodes(&c->answer, &trace);
-    return code;
-}
-
-static enum qdq_code
-trace_model(struct call *c, struct qdq_error *err)
-{
-    const struct qdqi_deploy_options options = get_options(&c->request);
-    const uint64_t runs = qdqi_wire_get(&c->request);
-    struct qdqi_trace trace = {0};
-    struct qdqi_input *inputs;
-    size_t n;
-    enum qdq_code code = get_inputs(c, &inputs, &n, err);
-    if (!code && (!c->model.data || runs > 1000))
-        code = fail_request(err);
-    announce(c->judge, 1 + (unsigned)runs);
-    if (!code)
-        code = qdqi_openvino_trace(c->judge->openvino, &c->model, &options, inputs, n,
-                                   (int)runs, c->arena, &trace, err);
+    enum qdq_code code = c->judge->runtime.ops->nodes(*model, c->arena, &trace, err);
     if (!code)
         put_nodes(&c->answer, &trace);
     return code;
@@ -266,18 +253,22 @@ trace_model(struct call *c, struct qdq_error *err)
 static enum qdq_code
 answer_version(struct call *c, struct qdq_error *err)
 {
-    (void)err;
+    const char *wanted = qdqi_wire_get_text(&c->request);
+    const char *name = qdq_judge_runtime(c->judge);
+    if (c->request.failed || strcmp(wanted, name) != 0)
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                             "the process judges by %s, and not by %s", name, wanted);
     qdqi_wire_put_text(&c->answer, qdq_judge_version(c->judge));
     return QDQ_OK;
 }
 
 static enum qdq_code (*const handlers[])(struct call *, struct qdq_error *) = {
-    [QDQI_WIRE_OPEN] = open_model,    [QDQI_WIRE_RUN] = run_model,
-    [QDQI_WIRE_NODES] = answer_nodes, [QDQI_WIRE_CLOSE] = close_model,
-    [QDQI_WIRE_TRACE] = trace_model,  [QDQI_WIRE_VERSION] = answer_version,
+    [QDQI_WIRE_OPEN] = open_model,        [QDQI_WIRE_RUN] = run_model,
+    [QDQI_WIRE_NODES] = answer_nodes,     [QDQI_WIRE_CLOSE] = close_model,
+    [QDQI_WIRE_VERSION] = answer_version,
 };
 
-/* Answers a request. Returns false when the other side is gone. */
+/* Answers a request. Returns false when the other side is gone, or the runtime is lost. */
 static bool
 answer(struct call *c, enum qdqi_wire_kind kind, int socket)
 {
@@ -289,6 +280,10 @@ answer(struct call *c, enum qdqi_wire_kind kind, int socket)
         code = kind < sizeof handlers / sizeof *handlers ? handlers[kind](c, &why)
                                                          : fail_request(&why);
     announce(c->judge, 0);
+    if (code == QDQ_JUDGE_GONE) {
+        qdqi_arena_free(&c->arena);
+        return false;
+    }
     if (!code && c->answer.failed)
         code = qdqi_no_memory(&why);
     if (code) {

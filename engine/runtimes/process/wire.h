@@ -17,15 +17,13 @@
  * RUN: id, inputs. OK: ms, outputs.
  * NODES: id. OK: nodes.
  * CLOSE: id. OK: nothing.
- * TRACE: threads, own_precision, traced, reads_only, runs, inputs; attached: the model. OK: nodes.
- * VERSION: nothing. OK: the version.
+ * VERSION: name of the runtime that is wanted. OK: its version.
  * FAILED answers any of them: code, text. */
 enum qdqi_wire_kind {
     QDQI_WIRE_OPEN,
     QDQI_WIRE_RUN,
     QDQI_WIRE_NODES,
     QDQI_WIRE_CLOSE,
-    QDQI_WIRE_TRACE,
     QDQI_WIRE_VERSION,
     QDQI_WIRE_OK,
     QDQI_WIRE_FAILED,

@@ -14,7 +14,8 @@ bool
 qdqi_compares_alone(const struct qdqi_job *job)
 {
     const struct qdq_spec *spec = job->work->spec;
-    const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
+    const struct qdqi_deploy_ops *ops =
+        qdqi_engine_ops(job->engine, spec->target->runtime);
     return ops && !ops->calibrates && ops->nodes && spec->evaluate != QDQ_NO &&
            !qdqi_asks_for_figures(spec) && job->work->dataset >= 0 && !job->dev &&
            !qdqi_halves_matter(job) && qdqi_deployed_runs(job);

@@ -71,9 +71,11 @@ open_model(struct qdqi_job *job, const struct qdq_model *model,
         if (!code)
             code = qdqi_deploy_counted(job, &deploy, model, options, ret, &why);
     }
-    if (code == QDQ_JUDGE_GONE && *job->engine->crashed)
+    const char *crash =
+        qdqi_engine_crash(job->engine, job->work->spec->target->runtime);
+    if (code == QDQ_JUDGE_GONE && *crash)
         return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
-                             "it crashed twice: its process %s", job->engine->crashed);
+                             "it crashed twice: its process %s", crash);
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
 }
@@ -101,7 +103,7 @@ static enum qdq_code
 try_given(struct qdqi_job *job, bool reads_only, struct qdq_error *err)
 {
     const struct qdqi_deploy_ops *ops =
-        qdqi_deploy_ops_find(job->work->spec->target->runtime);
+        qdqi_engine_ops(job->engine, job->work->spec->target->runtime);
     const struct qdqi_deploy_options options = {.reads_only = reads_only};
     struct qdqi_deployed_model model = {0};
     struct qdq_error why = {0};
@@ -115,7 +117,7 @@ try_given(struct qdqi_job *job, bool reads_only, struct qdq_error *err)
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                "%s cannot load the model that was given: %s",
-                               ops->title, why.text);
+                               ops->row->title, why.text);
 }
 
 enum qdq_code
@@ -180,12 +182,12 @@ qdqi_deployed_report(struct qdqi_job *job, const struct qdq_output_report *outpu
         return qdqi_no_memory(err);
     *r = (struct qdq_deployed){
         .processor = qdqi_arena_strdup(job->arena, processor),
-        .runtime = deploy.ops->name,
+        .runtime = qdqi_arena_strdup(job->arena, deploy.ops->row->name),
         .version = qdqi_arena_strdup(job->arena, deploy.ops->version(deploy.place)),
         .n_outputs = n,
         .outputs = outputs,
     };
-    if (!r->processor || !r->version)
+    if (!r->processor || !r->runtime || !r->version)
         return qdqi_no_memory(err);
     job->report->view.deployed = r;
     return QDQ_OK;
@@ -239,7 +241,7 @@ qdqi_halves_open(struct qdqi_job *job, const struct qdq_model *quantized,
     const struct qdqi_deploy_options options = {0};
     struct qdqi_deploy deploy;
     *ret = (struct qdqi_deployed_model){0};
-    if (!qdqi_halves_matter(job) || deployed->ops == &qdqi_deploy_onnxruntime)
+    if (!qdqi_halves_matter(job) || (deployed->ops && deployed->ops->checks_float16))
         return QDQ_OK;
     struct qdq_error why = {0};
     enum qdq_code code = qdqi_engine_deploy_literal(job->engine, &deploy, &why);

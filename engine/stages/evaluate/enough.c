@@ -45,7 +45,7 @@ int64_t
 qdqi_enough_samples(const struct qdqi_job *job, int64_t few, int64_t least)
 {
     const struct qdqi_deploy_ops *ops =
-        qdqi_deploy_ops_find(job->work->spec->target->runtime);
+        qdqi_engine_ops(job->engine, job->work->spec->target->runtime);
     if (!ops || !ops->opens_slowly)
         return few;
     const int64_t elements = fewest_elements(&job->model->info);
@@ -78,7 +78,8 @@ static int64_t
 most_samples(const struct qdqi_job *job, int64_t fresh)
 {
     const struct qdq_spec *spec = job->work->spec;
-    const struct qdqi_deploy_ops *ops = qdqi_deploy_ops_find(spec->target->runtime);
+    const struct qdqi_deploy_ops *ops =
+        qdqi_engine_ops(job->engine, spec->target->runtime);
     const int64_t wanted = spec->evaluate_samples;
     const int64_t enough = qdqi_enough_samples(job, FEWEST, LEAST);
     const int64_t most = enough < FEWEST && fresh > FEWEST ? FEWEST : fresh;

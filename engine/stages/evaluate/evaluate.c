@@ -515,7 +515,7 @@ static enum qdq_code
 check_halves(const struct evaluation *e, struct qdq_error *err)
 {
     const struct qdq_report *report = &e->job->report->view;
-    const bool is_plain = e->plain.ops == &qdqi_deploy_onnxruntime;
+    const bool is_plain = e->plain.ops && e->plain.ops->checks_float16;
     const struct qdq_output_report *ran;
     size_t n;
     if (!is_plain && !e->halves.ops)
@@ -575,7 +575,7 @@ release_judge(const struct evaluation *e)
     const char *verdict =
         e->alone.has_figures ? qdqi_verdict(&job->report->view) : NULL;
     if (verdict && strcmp(verdict, "good") == 0 && job->work->spec->profile.runs == 0)
-        qdqi_engine_release_judge(job->engine);
+        qdqi_engine_release_judges(job->engine);
 }
 
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller

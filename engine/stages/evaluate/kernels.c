@@ -27,12 +27,20 @@ static const uint64_t MAX_UNASKED = UINT64_C(1) << 24;
 
 /* --- the optimized model -------------------------------------------------- */
 
+/* Returns whether the target's kernels are read from the model that its runtime writes. */
+static bool
+are_written(const struct qdqi_job *job)
+{
+    const struct qdq_target *target = job->work->spec->target;
+    const struct qdqi_deploy_ops *ops = qdqi_engine_ops(job->engine, target->runtime);
+    return target->has_kernels && ops && ops->writes;
+}
+
 /* Returns whether the kernels of results of that size are counted for the target. */
 static bool
 are_counted(const struct qdqi_job *job)
 {
-    return job->work->spec->target->has_kernels &&
-           job->report->view.size_after <= MAX_BYTES;
+    return are_written(job) && job->report->view.size_after <= MAX_BYTES;
 }
 
 bool
@@ -271,7 +279,7 @@ static enum qdq_code
 count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error *err)
 {
     const struct qdqi_kernel_names *names =
-        qdqi_deploy_ops_find(job->work->spec->target->runtime)->kernels;
+        qdqi_engine_ops(job->engine, job->work->spec->target->runtime)->kernels;
     struct counting c = {.job = job,
                          .optimized = optimized,
                          .names = names,
@@ -300,8 +308,7 @@ is_judged(const struct qdqi_job *job)
 static bool
 is_traced(const struct qdqi_job *job)
 {
-    return !job->work->spec->target->has_kernels && job->report->view.deployed &&
-           job->dataset;
+    return !are_written(job) && job->report->view.deployed && job->dataset;
 }
 
 /* Counts the kernels. A failure is only a warning, because the result has already
@@ -312,7 +319,7 @@ qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
     struct qdq_model *optimized = NULL;
     struct qdq_error why = {0};
     enum qdq_code code;
-    if (!job->work->spec->target->has_kernels && !is_traced(job))
+    if (!are_written(job) && !is_traced(job))
         return QDQ_OK;
     if (is_traced(job))
         code = qdqi_count_traced(job, &why);

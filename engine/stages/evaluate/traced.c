@@ -46,7 +46,7 @@ runs_in_float(const struct qdqi_job *job, const struct qdqi_kernel_names *names,
     const struct qdqi_tensor *made = node->proto->n_output ? node->outputs[0] : NULL;
     for (size_t i = 0; i < trace->n_nodes; i++) {
         const struct qdqi_traced_node *one = &trace->nodes[i];
-        if (names->is_float_layer(one) &&
+        if (qdqi_node_is_of(names, one, QDQ_NODE_FLOAT_LAYER) &&
             (is_named(names, one->name, layer->name) ||
              (made && is_named(names, one->name, made->name))))
             return true;
@@ -78,14 +78,14 @@ static enum qdq_code
 count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *err)
 {
     const struct qdqi_kernel_names *names =
-        qdqi_deploy_ops_find(job->work->spec->target->runtime)->kernels;
+        qdqi_engine_ops(job->engine, job->work->spec->target->runtime)->kernels;
     struct qdq_kernels *ret = qdqi_arena_alloc(job->arena, sizeof *ret);
     bool ok = ret && (ret->ops = qdqi_arena_array(job->arena, trace->n_nodes,
                                                   sizeof *ret->ops)) != NULL;
     for (size_t i = 0; ok && i < trace->n_nodes; i++) {
         const struct qdqi_traced_node *node = &trace->nodes[i];
-        const bool integer = names->is_integer(node);
-        ret->conversions += names->is_conversion(node);
+        const bool integer = qdqi_node_is_of(names, node, QDQ_NODE_INTEGER);
+        ret->conversions += qdqi_node_is_of(names, node, QDQ_NODE_CONVERSION);
         ret->integer += integer;
         ok = !integer || add_op(ret, node->op, job->arena);
     }

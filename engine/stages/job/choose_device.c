@@ -5,74 +5,12 @@
 
 #include "run/operators/device_memory.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* Returns whether the job may run a model. If it may not, the choice `auto` does not
    touch the device. */
 static bool
 has_samples(const struct qdq_work *work)
 {
     return work->dataset >= 0 || work->spec->calibration.random_samples > 0;
-}
-
-/* Opens the device. Sets *ret_there to true when there is one, even if it cannot be
-   used. */
-static enum qdq_code
-open_device(struct qdq_engine *engine, bool *ret_there, struct qdq_error *err)
-{
-    struct qdqi_runtime *runtime;
-    enum qdq_code code;
-    if (!engine->cuda_module)
-        return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
-                             "no GPU is configured");
-    if (!engine->cuda &&
-        (code = qdqi_cuda_open(engine->cuda_module, &engine->cuda, err)))
-        return code;
-    *ret_there = true;
-    if ((code = qdqi_cuda_use(engine->cuda, engine->device, err)) ||
-        (code = qdqi_engine_runtime(engine, &runtime, err)))
-        return code;
-    return qdqi_cuda_functions(engine->cuda)->is_host
-               ? QDQ_OK
-               : qdqi_runtime_try_device(runtime, engine->device, err);
-}
-
-static enum qdq_code
-make_place(struct qdq_engine *engine, struct qdq_error *err)
-{
-    enum qdq_code code = open_device(engine, &engine->has_device, err);
-    if (code)
-        return code;
-    if (!(engine->dev = calloc(1, sizeof *engine->dev)))
-        return qdqi_no_memory(err);
-    *engine->dev = (struct qdqi_device){engine->cuda, engine->device,
-                                        !qdqi_cuda_functions(engine->cuda)->is_host};
-    return QDQ_OK;
-}
-
-/* Opens the device once. A GPU that cannot be used is not tried again by this
-   engine, unless the reason was a lack of memory. */
-static enum qdq_code
-find_place(struct qdq_engine *engine, struct qdq_error *err)
-{
-    struct qdq_error why = engine->no_device;
-    if (engine->dev || (!why.code && !make_place(engine, &why)))
-        return QDQ_OK;
-    if (why.code != QDQ_NO_MEMORY && why.code != QDQ_DEVICE_MEMORY)
-        engine->no_device = why;
-    return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
-}
-
-enum qdq_code
-qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *ret, struct qdq_error *err)
-{
-    enum qdq_code code = find_place(engine, err);
-    *ret = (struct qdq_gpu){.cuda = engine->cuda != NULL};
-    if (engine->cuda && engine->device < qdqi_cuda_count(engine->cuda))
-        snprintf(ret->name, sizeof ret->name, "%s",
-                 qdqi_cuda_device(engine->cuda, engine->device)->name);
-    return code;
 }
 
 enum qdq_code
@@ -85,7 +23,7 @@ qdqi_job_choose_device(struct qdqi_job *job, struct qdq_error *err)
     if (!asked &&
         (job->work->spec->device == QDQ_DEVICE_CPU || !has_samples(job->work)))
         return QDQ_OK;
-    enum qdq_code code = find_place(engine, &why);
+    enum qdq_code code = qdqi_engine_find_device(engine, &why);
     if (!code) {
         job->dev = engine->dev;
         job->device =

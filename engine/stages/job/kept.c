@@ -10,7 +10,7 @@ char *
 qdqi_kept_identity(const struct qdqi_job *job)
 {
     const struct qdq_work *work = job->work;
-    const char *library = job->engine->library;
+    const char *library = qdqi_engine_runtime_path(job->engine);
     const bool own = job->observations >= 0;
     char *key = qdq_observations_identity(work->spec, own ? NULL : work->model_id,
                                           own ? NULL : work->dataset_id);

@@ -132,13 +132,14 @@ name_runtime(struct qdqi_job *job, const struct qdqi_sides *sides,
 {
     const struct qdqi_deploy *deploy = &sides->deploy;
     const struct qdqi_deployed_model *own = &sides->models[QDQI_SIDE_DEFAULT];
-    ret->runtime = deploy->ops->name;
+    ret->runtime = qdqi_arena_strdup(job->arena, deploy->ops->row->name);
     ret->version = qdqi_arena_strdup(job->arena, deploy->ops->version(deploy->place));
     if (own->ops)
         ret->default_precision =
             qdqi_arena_strdup(job->arena, own->ops->precision(own->model));
-    return ret->version && (!own->ops || ret->default_precision) ? QDQ_OK
-                                                                 : qdqi_no_memory(err);
+    return ret->runtime && ret->version && (!own->ops || ret->default_precision)
+               ? QDQ_OK
+               : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -193,8 +194,8 @@ warn_float(struct qdqi_job *job, const struct qdq_profile *profile,
         "by default %s runs the float model in %s here, in %.3g ms, and the quantized "
         "model takes %.3g ms: deploy the float model, unless its size or its exactness "
         "in %s matters",
-        qdqi_deploy_ops_find(profile->runtime)->title, profile->default_precision, own,
-        quantized, profile->default_precision);
+        qdqi_engine_ops(job->engine, profile->runtime)->row->title,
+        profile->default_precision, own, quantized, profile->default_precision);
 }
 
 /* Estimates by the counted kernels, where no latency is asked for. A plan that has weighed

@@ -200,9 +200,9 @@ qdqi_sides_trace(struct qdqi_sides *s, struct qdq_profile *ret, struct qdq_error
     for (int side = 0; side < QDQ_N_SIDES; side++) {
         const struct qdqi_deploy_options options = options_of(s, side);
         enum qdq_code code =
-            s->deploy.ops->trace(s->deploy.place, model_of(s, side), &options,
-                                 s->inputs, s->job->original->info.n_inputs,
-                                 TRACED_RUNS, s->job->scratch, &traces[side], err);
+            qdqi_deploy_trace(&s->deploy, model_of(s, side), &options, s->inputs,
+                              s->job->original->info.n_inputs, TRACED_RUNS,
+                              s->job->scratch, &traces[side], err);
         if (code)
             return code;
     }

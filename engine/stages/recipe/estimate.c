@@ -22,7 +22,7 @@ bool
 qdqi_estimate_helps(const struct qdqi_candidates *c)
 {
     const struct qdqi_deploy_ops *ops =
-        qdqi_deploy_ops_find(c->job->work->spec->target->runtime);
+        qdqi_engine_ops(c->job->engine, c->job->work->spec->target->runtime);
     return ops && ops->opens_slowly && c->n >= LEAST_LAYERS &&
            !c->job->work->spec->dynamic && qdqi_deployed_runs(c->job) &&
            isnan(c->min_top1) && isnan(c->max_size) && isnan(c->max_latency);

@@ -7,6 +7,7 @@
  * library itself has the switches below.
  */
 #include "config.h"
+#include "runtimes/openvino/library.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,26 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct ov_version {
-    const char *build, *description;
-};
-
-struct ov_shape {
-    int64_t rank;
-    int64_t *dims;
-};
-
-struct ov_profiled {
-    int status;
-    int64_t real_us, cpu_us;
-    const char *name, *kernel, *type;
-};
-
-struct ov_profiling_list {
-    struct ov_profiled *rows;
-    size_t n;
-};
 
 struct tensor {
     int type;
@@ -43,7 +24,7 @@ struct tensor {
 
 #define FUNCTION(type, name, arguments) \
     __attribute__((visibility("default"))) type name arguments;
-#include "runtimes/openvino/openvino_api.h"
+OPENVINO_FUNCTIONS
 #undef FUNCTION
 
 /* The numbers of types are those of the inputs of the model that has all of them, and one

@@ -25,7 +25,7 @@ enum { TRIES = 300 };
 #else
 enum { TRIES = 4000 };
 #endif
-enum { ROWS = 2, COLUMNS = 3, MOST = 8192 };
+enum { ROWS = 2, COLUMNS = 3, MOST = 8192, TRACED = 2 };
 
 static const int64_t shape[] = {ROWS, COLUMNS};
 static const float values[ROWS * COLUMNS] = {0, 1, 2, 3, 4, 5};
@@ -109,6 +109,7 @@ questions(void)
 {
     struct bytes all = {.n = 0};
     struct qdqi_wire body = {0};
+    qdqi_wire_put_text(&body, "openvino");
     add(&all, QDQI_WIRE_VERSION, &body, NULL);
     put_numbers(&body, (const uint64_t[]){1, 0, 1, 0}, 4);
     add(&all, QDQI_WIRE_OPEN, &body, "a model");
@@ -119,9 +120,6 @@ questions(void)
     }
     qdqi_wire_put(&body, 0);
     add(&all, QDQI_WIRE_NODES, &body, NULL);
-    put_numbers(&body, (const uint64_t[]){1, 1, 0, 0, 2}, 5);
-    put_input(&body);
-    add(&all, QDQI_WIRE_TRACE, &body, "a model");
     qdqi_wire_put(&body, 0);
     add(&all, QDQI_WIRE_CLOSE, &body, NULL);
     return all;
@@ -136,7 +134,28 @@ add_node(struct bytes *to, double ms)
     qdqi_wire_put_text(&body, "node");
     qdqi_wire_put_text(&body, "Identity");
     qdqi_wire_put_text(&body, "fake_I8");
+    qdqi_wire_put(&body, QDQ_NODE_BY_NAME);
     qdqi_wire_put_real(&body, ms);
+    add(to, QDQI_WIRE_OK, &body, NULL);
+}
+
+static void
+add_opened(struct bytes *to)
+{
+    struct qdqi_wire body = {0};
+    qdqi_wire_put(&body, 0);
+    qdqi_wire_put_text(&body, "f32");
+    add(to, QDQI_WIRE_OK, &body, NULL);
+}
+
+static void
+add_outputs(struct bytes *to)
+{
+    struct qdqi_wire body = {0};
+    qdqi_wire_put_real(&body, 1.5);
+    put_numbers(&body, (const uint64_t[]){1, QDQI_FLOAT32}, 2);
+    qdqi_wire_put_bytes(&body, shape, sizeof shape);
+    qdqi_wire_put_bytes(&body, values, sizeof values);
     add(to, QDQI_WIRE_OK, &body, NULL);
 }
 
@@ -148,17 +167,17 @@ answers(void)
     struct qdqi_wire body = {0};
     qdqi_wire_put_text(&body, "2000.0");
     add(&all, QDQI_WIRE_OK, &body, NULL);
-    qdqi_wire_put(&body, 0);
-    qdqi_wire_put_text(&body, "f32");
-    add(&all, QDQI_WIRE_OK, &body, NULL);
-    qdqi_wire_put_real(&body, 1.5);
-    put_numbers(&body, (const uint64_t[]){1, QDQI_FLOAT32}, 2);
-    qdqi_wire_put_bytes(&body, shape, sizeof shape);
-    qdqi_wire_put_bytes(&body, values, sizeof values);
-    add(&all, QDQI_WIRE_OK, &body, NULL);
+    add_opened(&all);
+    add_outputs(&all);
     add_node(&all, 1.5);
     add(&all, QDQI_WIRE_OK, &body, NULL);
-    add_node(&all, 3);
+    add_opened(&all);
+    add_outputs(&all);
+    for (int i = 0; i < TRACED; i++) {
+        add_outputs(&all);
+        add_node(&all, 1.5);
+    }
+    add(&all, QDQI_WIRE_OK, &body, NULL);
     return all;
 }
 
@@ -253,25 +272,37 @@ check_nodes(const struct qdqi_trace *trace)
                   MOST);
 }
 
-static enum qdq_code
-trace(struct qdqi_remote *remote, struct qdqi_trace *ret, struct qdq_error *err)
+/* The row of OpenVINO in another process. */
+static struct qdqi_deploy
+remote_openvino(struct qdqi_remote *remote)
+{
+    static struct qdqi_deploy_ops ops;
+    ops = qdqi_remote_ops(qdq_runtime_find("openvino"), NULL);
+    return (struct qdqi_deploy){&ops, remote};
+}
+
+/* Returns whether the nodes of some runs have the times of all of them. */
+static bool
+can_trace(const struct qdqi_deploy *remote, struct qdq_error *err)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
-    enum qdq_code code = qdqi_deploy_remote_openvino.trace(
-        remote, &model, &options, &input, 1, 2, arena, ret, err);
-    if (!code)
-        check_nodes(ret);
+    struct qdqi_trace trace;
+    bool can = qdqi_deploy_trace(remote, &model, &options, &input, 1, TRACED, arena,
+                                 &trace, err) == QDQ_OK;
+    if (can)
+        check_nodes(&trace);
+    can = can && trace.n_nodes == 1 && trace.nodes[0].ms == TRACED * 1.5;
     qdqi_arena_free(&arena);
-    return code;
+    return can;
 }
 
 /* Returns whether the nodes of the last run are those of the run. */
 static bool
-has_nodes(void *opened, struct qdq_error *err)
+has_nodes(const struct qdqi_deployed_model *opened, struct qdq_error *err)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_trace trace;
-    bool has = qdqi_deploy_remote_openvino.nodes(opened, arena, &trace, err) == QDQ_OK;
+    bool has = opened->ops->nodes(opened->model, arena, &trace, err) == QDQ_OK;
     if (has)
         check_nodes(&trace);
     has = has && trace.n_nodes == 1 && strcmp(trace.nodes[0].name, "node") == 0 &&
@@ -285,29 +316,27 @@ has_nodes(void *opened, struct qdq_error *err)
 static int
 use_remote(int socket)
 {
-    const struct qdqi_deploy_ops *ops = &qdqi_deploy_remote_openvino;
     const struct qdqi_output *outputs;
+    struct qdqi_deployed_model opened = {0};
     struct qdqi_remote *remote = NULL;
-    struct qdqi_trace traced;
     struct qdq_error err = {0};
-    void *opened = NULL;
     size_t n = 0;
-    double ms;
     int good = 0;
-    if (qdqi_remote_open(socket, &remote, &err))
+    if (qdqi_remote_open(socket, "openvino", &remote, &err))
         return good;
-    good += strlen(ops->version(remote)) < MOST;
-    if (ops->open(remote, &model, &options, &opened, &err) == QDQ_OK) {
-        good += strlen(ops->precision(opened)) < MOST;
-        if (ops->run(opened, &input, 1, &outputs, &n, &ms, &err) == QDQ_OK) {
+    const struct qdqi_deploy deploy = remote_openvino(remote);
+    good += strlen(deploy.ops->version(remote)) < MOST;
+    if (qdqi_deploy_model(&deploy, &model, &options, &opened, &err) == QDQ_OK) {
+        good += strlen(opened.ops->precision(opened.model)) < MOST;
+        if (!qdqi_deployed_model_run(&opened, &input, 1, &outputs, &n, NULL, &err)) {
             check_outputs(outputs, n);
             good++;
-            good += has_nodes(opened, &err);
+            good += has_nodes(&opened, &err);
         }
-        ops->close(opened);
+        qdqi_deployed_model_close(&opened);
         good++;
     }
-    good += trace(remote, &traced, &err) == QDQ_OK;
+    good += can_trace(&deploy, &err);
     qdqi_remote_close(&remote);
     return good;
 }
@@ -341,19 +370,19 @@ END_TEST
 
 START_TEST(an_error_is_one_line)
 {
-    const struct qdqi_deploy_ops *ops = &qdqi_deploy_remote_openvino;
     static char bad[] = "refused";
     struct qdqi_mapped other = {.map = (uint8_t *)bad, .size = sizeof bad};
     const struct qdq_model refused = {.files = &other, .n_files = 1};
     struct qdqi_remote *remote = NULL;
     struct qdq_error err = {0};
     pthread_t thread;
-    void *opened;
+    struct qdqi_deployed_model opened;
     int sockets[2];
     make_pair(sockets);
     ck_assert_int_eq(pthread_create(&thread, NULL, serve, &sockets[1]), 0);
-    ck_assert_int_eq(qdqi_remote_open(sockets[0], &remote, &err), QDQ_OK);
-    ck_assert_int_eq(ops->open(remote, &refused, &options, &opened, &err),
+    ck_assert_int_eq(qdqi_remote_open(sockets[0], "openvino", &remote, &err), QDQ_OK);
+    const struct qdqi_deploy deploy = remote_openvino(remote);
+    ck_assert_int_eq(qdqi_deploy_model(&deploy, &refused, &options, &opened, &err),
                      QDQ_RUN_FAILED);
     ck_assert_str_eq(err.text, "OpenVINO cannot read the model: the fake refuses it");
     qdqi_remote_close(&remote);
@@ -395,7 +424,7 @@ START_TEST(a_judge_survives_any_worker)
     const struct bytes honest = questions();
     uint32_t state = 1;
     size_t fewest = SIZE_MAX;
-    ck_assert_uint_eq(ask_judge(&honest), 7);
+    ck_assert_uint_eq(ask_judge(&honest), 6);
     for (int i = 0; i < TRIES; i++) {
         struct bytes b = honest;
         spoil(&b, &state);
@@ -472,9 +501,26 @@ START_TEST(a_judge_that_is_gone)
     int sockets[2];
     make_pair(sockets);
     close(sockets[1]);
-    ck_assert_int_eq(qdqi_remote_open(sockets[0], &remote, &err), QDQ_RUNTIME_MISSING);
+    ck_assert_int_eq(qdqi_remote_open(sockets[0], "openvino", &remote, &err),
+                     QDQ_RUNTIME_MISSING);
     ck_assert_ptr_null(remote);
     ck_assert_str_eq(err.text, "the process that judges has ended or does not answer");
+}
+END_TEST
+
+/* Each side says which runtime it means. */
+START_TEST(a_judge_of_another_runtime)
+{
+    struct qdqi_remote *remote = NULL;
+    struct qdq_error err = {0};
+    pthread_t thread;
+    int sockets[2];
+    make_pair(sockets);
+    ck_assert_int_eq(pthread_create(&thread, NULL, serve, &sockets[1]), 0);
+    ck_assert_int_eq(qdqi_remote_open(sockets[0], "other", &remote, &err),
+                     QDQ_RUNTIME_MISSING);
+    ck_assert_str_eq(err.text, "the process judges by openvino, and not by other");
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 END_TEST
 
@@ -490,6 +536,7 @@ suite(void)
     tcase_add_test(t, a_run_names_each_input_once);
     tcase_add_test(t, an_engine_survives_any_judge);
     tcase_add_test(t, a_judge_that_is_gone);
+    tcase_add_test(t, a_judge_of_another_runtime);
     suite_add_tcase(s, t);
     return s;
 }

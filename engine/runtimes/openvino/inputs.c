@@ -5,7 +5,7 @@
  * the name of that node's output in the place of its own.
  */
 #include "config.h"
-#include "runtimes/openvino/openvino_library.h"
+#include "runtimes/openvino/library.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "runtimes/common/kernel_names.h"
+#include "runtimes/onnxruntime/onnxruntime.h"
 
 #include <string.h>
 

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models in OpenVINO's CPU plugin, and the row of the runtime. */
+#include "config.h"
+#include "runtimes/openvino/library.h"
+
+#include "ground/base/seconds.h"
+#include "ground/base/unused.h"
+#include "qdq/quantize.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loaded {
+    struct qdqi_openvino *o;
+    void *compiled, *request;
+    char *precision;
+    size_t n_inputs, n_outputs;
+    void **tensors; /* outputs of the last run */
+    struct qdqi_output *outputs;
+    struct qdqi_arena *arena; /* memory of the last run */
+};
+
+static void
+release_outputs(struct loaded *m)
+{
+    for (size_t i = 0; m->tensors && i < m->n_outputs; i++) {
+        if (m->tensors[i])
+            m->o->ov_tensor_free(m->tensors[i]);
+        m->tensors[i] = NULL;
+    }
+    qdqi_arena_free(&m->arena);
+}
+
+static void
+close_loaded(void *model)
+{
+    struct loaded *m = model;
+    release_outputs(m);
+    if (m->request)
+        m->o->ov_infer_request_free(m->request);
+    if (m->compiled)
+        m->o->ov_compiled_model_free(m->compiled);
+    if (m->precision)
+        m->o->ov_free(m->precision);
+    free(m->tensors);
+    free(m->outputs);
+    free(m);
+}
+
+#define PRECISION "INFERENCE_PRECISION_HINT"
+
+static enum qdq_code
+compile(struct loaded *m, const void *model, const struct qdqi_deploy_options *options,
+        struct qdq_error *err)
+{
+    struct qdqi_openvino *o = m->o;
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", options->threads ? options->threads : 1);
+    const char *profile = options->traced ? "YES" : "NO";
+    int status =
+        options->own_precision
+            ? o->ov_core_compile_model(o->core, model, "CPU", 4, &m->compiled,
+                                       "INFERENCE_NUM_THREADS", threads, "PERF_COUNT",
+                                       profile)
+            : o->ov_core_compile_model(o->core, model, "CPU", 6, &m->compiled,
+                                       "INFERENCE_NUM_THREADS", threads, "PERF_COUNT",
+                                       profile, PRECISION, "f32");
+    enum qdq_code code =
+        qdqi_openvino_check(o, status, "OpenVINO cannot load the model", err);
+    if (!code)
+        code = qdqi_openvino_check(
+            o, o->ov_compiled_model_get_property(m->compiled, PRECISION, &m->precision),
+            "its precision", err);
+    return code ? code
+                : qdqi_openvino_check(o,
+                                      o->ov_compiled_model_create_infer_request(
+                                          m->compiled, &m->request),
+                                      "OpenVINO cannot prepare the model", err);
+}
+
+static enum qdq_code
+load(struct loaded *m, const struct qdqi_model_bytes *bytes,
+     const struct qdqi_deploy_options *options, struct qdq_error *err)
+{
+    struct qdqi_openvino *o = m->o;
+    void *model = NULL;
+    enum qdq_code code =
+        qdqi_openvino_check(o,
+                            o->ov_core_read_model_from_memory_buffer(
+                                o->core, bytes->data, bytes->size, NULL, &model),
+                            "OpenVINO cannot read the model", err);
+    if (!code)
+        code = qdqi_openvino_check(o, o->ov_model_inputs_size(model, &m->n_inputs),
+                                   "its inputs", err);
+    if (!code)
+        code = qdqi_openvino_check(o, o->ov_model_outputs_size(model, &m->n_outputs),
+                                   "its outputs", err);
+    if (!code && !options->reads_only)
+        code = compile(m, model, options, err);
+    if (model)
+        o->ov_model_free(model);
+    qdqi_release_unused();
+    if (code)
+        return code;
+    m->tensors = calloc(m->n_outputs + 1, sizeof *m->tensors);
+    m->outputs = calloc(m->n_outputs + 1, sizeof *m->outputs);
+    return m->tensors && m->outputs ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+load_model(void *place, const struct qdqi_model_bytes *bytes,
+           const struct qdqi_deploy_options *options, void **ret, struct qdq_error *err)
+{
+    struct loaded *m = calloc(1, sizeof *m);
+    if (!m)
+        return qdqi_no_memory(err);
+    m->o = place;
+    enum qdq_code code = load(m, bytes, options, err);
+    if (code)
+        close_loaded(m);
+    else
+        *ret = m;
+    return code;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+static enum qdq_code
+fail_unprepared(struct qdq_error *err)
+{
+    return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                         "the model was only read");
+}
+
+static enum qdqi_dtype
+dtype_of(const struct qdqi_openvino *o, int type)
+{
+    for (int i = 1; i < N_TYPES; i++)
+        if (o->types[i] == type)
+            return (enum qdqi_dtype)i;
+    return QDQI_UNKNOWN;
+}
+
+static enum qdq_code
+view_shape(struct loaded *m, const void *tensor, struct qdqi_output *ret,
+           struct qdq_error *err)
+{
+    struct ov_shape shape = {0};
+    int status = m->o->ov_tensor_get_shape(tensor, &shape);
+    /* The library makes no shape without dimensions, and refuses that of a scalar. */
+    enum qdq_code code = status == OV_INVALID_C_PARAM
+                             ? QDQ_OK
+                             : qdqi_openvino_check(m->o, status, "an output", err);
+    if (code)
+        return code;
+    ret->rank = (size_t)shape.rank;
+    int64_t *dims = qdqi_arena_array(m->arena, ret->rank, sizeof *dims);
+    if (dims && ret->rank)
+        memcpy(dims, shape.dims, ret->rank * sizeof *dims);
+    ret->shape = dims;
+    m->o->ov_shape_free(&shape);
+    return dims ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+view_output(struct loaded *m, size_t i, struct qdq_error *err)
+{
+    struct qdqi_openvino *o = m->o;
+    struct qdqi_output *ret = &m->outputs[i];
+    void *data = NULL;
+    int type = 0;
+    *ret = (struct qdqi_output){0};
+    enum qdq_code code = qdqi_openvino_check(
+        o,
+        o->ov_infer_request_get_output_tensor_by_index(m->request, i, &m->tensors[i]),
+        "an output", err);
+    if (code ||
+        (code =
+             qdqi_openvino_check(o, o->ov_tensor_get_element_type(m->tensors[i], &type),
+                                 "an output", err)) ||
+        (ret->dtype = dtype_of(o, type)) == QDQI_UNKNOWN ||
+        (code = view_shape(m, m->tensors[i], ret, err)) ||
+        (code = qdqi_openvino_check(o, o->ov_tensor_get_size(m->tensors[i], &ret->n),
+                                    "an output", err)) ||
+        (code = qdqi_openvino_check(o, o->ov_tensor_data(m->tensors[i], &data),
+                                    "an output", err)))
+        return code;
+    ret->data = data;
+    return qdqi_output_to_float32(ret, m->arena, err);
+}
+
+static enum qdq_code
+run_loaded(void *model, const struct qdqi_input *inputs, size_t n_inputs,
+           const struct qdqi_output **ret, size_t *ret_n, double *ret_ms,
+           struct qdq_error *err)
+{
+    struct loaded *m = model;
+    enum qdq_code code = QDQ_OK;
+    release_outputs(m);
+    if (!m->request)
+        return fail_unprepared(err);
+    if (!(m->arena = qdqi_arena_new()))
+        return qdqi_no_memory(err);
+    const struct qdqi_openvino_request request = {m->compiled, m->request, m->n_inputs};
+    code = qdqi_openvino_set_inputs(m->o, &request, inputs, n_inputs, err);
+    double start = qdqi_seconds_now();
+    if (!code)
+        code = qdqi_openvino_check(m->o, m->o->ov_infer_request_infer(m->request),
+                                   "running the model failed", err);
+    *ret_ms = (qdqi_seconds_now() - start) * 1e3;
+    for (size_t i = 0; !code && i < m->n_outputs; i++)
+        code = view_output(m, i, err);
+    *ret = m->outputs;
+    *ret_n = m->n_outputs;
+    return code;
+}
+
+/* --- the time of nodes ---------------------------------------------------- */
+
+static const char *
+copy_text(struct qdqi_arena *arena, const char *text)
+{
+    return qdqi_arena_strdup(arena, text ? text : "");
+}
+
+/* Copies the nodes that were run. Returns false when out of memory. */
+static bool
+copy_nodes(const struct ov_profiling_list *list, struct qdqi_arena *arena,
+           struct qdqi_trace *ret)
+{
+    bool ok = (ret->nodes = qdqi_arena_array(arena, list->n, sizeof *ret->nodes));
+    for (size_t i = 0; ok && i < list->n; i++) {
+        const struct ov_profiled *row = &list->rows[i];
+        struct qdqi_traced_node *node = &ret->nodes[ret->n_nodes];
+        if (row->status != OV_EXECUTED)
+            continue;
+        *node = (struct qdqi_traced_node){.name = copy_text(arena, row->name),
+                                          .op = copy_text(arena, row->type),
+                                          .provider = copy_text(arena, row->kernel),
+                                          .ms = (double)row->real_us / 1000};
+        ok = node->name && node->op && node->provider;
+        ret->n_nodes++;
+    }
+    return ok;
+}
+
+static enum qdq_code
+nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
+         struct qdq_error *err)
+{
+    const struct loaded *m = model;
+    struct ov_profiling_list list = {0};
+    *ret = (struct qdqi_trace){0};
+    if (!m->request)
+        return fail_unprepared(err);
+    enum qdq_code code = qdqi_openvino_check(
+        m->o, m->o->ov_infer_request_get_profiling_info(m->request, &list),
+        "the times of nodes", err);
+    if (code)
+        return code;
+    const bool ok = copy_nodes(&list, arena, ret);
+    m->o->ov_profiling_info_list_free(&list);
+    return ok ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static const char *
+precision(void *model)
+{
+    const char *precision = ((const struct loaded *)model)->precision;
+    return precision ? precision : "";
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static const struct qdq_runtime_row row = {
+    .name = "openvino",
+    .title = "OpenVINO",
+    .library = "libopenvino_c.so",
+    .installed = QDQ_OPENVINO_LIBRARY,
+    .own_process = true,
+};
+
+const struct qdqi_deploy_ops qdqi_deploy_openvino = {
+    .row = &row,
+    .library_option = offsetof(struct qdq_engine_options, openvino),
+    .kernels = &qdqi_openvino_kernels,
+    .chooses_precision = true,
+    .opens_slowly = true,
+    .start = qdqi_openvino_start,
+    .end = qdqi_openvino_end,
+    .version = qdqi_openvino_version,
+    .load = load_model,
+    .run = run_loaded,
+    .precision = precision,
+    .nodes = nodes_of,
+    .close = close_loaded,
+};
