@@ -44,8 +44,12 @@ struct command {
 bool open_engine(const struct options *options, const struct qdq_executor *executor,
                  struct qdq_engine **ret, struct api_problem *problem);
 
-/* Has the engine run OpenVINO, where that is configured, in a process of its own, which the
-   caller ends with judge_fini() after the work. */
+/* Returns the value from the command line, else that of the environment variable, which
+   the daemon reads too, else the installed one; NULL when that value is empty. */
+const char *setting(const char *given, const char *variable, const char *installed);
+
+/* Has the engine run the runtimes that judge, where they are configured, in processes of their own,
+   which the caller ends with judge_fini() after the work, also on failure. */
 bool open_judge(struct qdq_engine *engine, struct judge *ret,
                 struct api_problem *problem);
 

@@ -8,31 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns the value from the command line, else that of the environment variable, which
-   the daemon reads too, else the installed one; NULL when that value is empty. */
-static const char *
+const char *
 setting(const char *given, const char *variable, const char *installed)
 {
     const char *value = given ? given : getenv(variable);
     if (!value)
         value = installed;
     return *value ? value : NULL;
-}
-
-bool
-open_judge(struct qdq_engine *engine, struct judge *ret, struct api_problem *problem)
-{
-    static const char variable[] = "QDQD_WORKERS_SHORT_TIMEOUT";
-    const char *library = setting(NULL, "QDQD_ENGINE_OPENVINO", QDQ_OPENVINO_LIBRARY);
-    const char *patience = setting(NULL, variable, "120");
-    char *end = NULL;
-    const long seconds = patience ? strtol(patience, &end, 10) : 0;
-    if (patience && (*end || seconds < 1 || seconds > 3600))
-        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                               "%s is to be a number from 1 to 3600", variable);
-    if (library)
-        judge_init(ret, library, patience ? patience : "120", engine);
-    return true;
 }
 
 bool

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The process in which a command runs OpenVINO: this program again, as `qdq --judge`. A model
- * that has OpenVINO crash, or run for ever, ends that process and not the command.
- */
+/* The processes in which a command runs the runtimes that judge (judges/process.h). */
 #ifndef CLI_JUDGE_H
 #define CLI_JUDGE_H
 
 #include <signal.h>
-#include <sys/types.h>
+#include <stddef.h>
+#include <stdint.h>
 
+struct api_problem;
 struct qdq_engine;
+struct judge_runtime;
 
 struct judge {
-    const char *library;   /* borrowed */
-    const char *patience;  /* the seconds that one answer may take; borrowed */
-    pid_t pid;             /* 0: there is no process */
+    struct judge_runtime
+        *runtimes; /* with a process each, which starts when it is needed */
+    size_t n;
     struct sigaction pipe; /* what SIGPIPE did before */
 };
 
-/* Has the engine judge by such a process, which is started when the engine needs it. SIGPIPE is
-   ignored from now on. */
-void judge_init(struct judge *judge, const char *library, const char *patience,
-                struct qdq_engine *engine);
-/* Ends the process, if there is one, and restores SIGPIPE. A zeroed judge is accepted. */
+/*
+ * Has the engine judge by such processes, for all runtimes that are to have one and whose library
+ * is configured. An answer may take so many seconds. SIGPIPE is
+ * ignored from now on, if there is one.
+ */
+bool judge_init(struct judge *judge, int64_t patience, struct qdq_engine *engine,
+                struct api_problem *problem);
+/* Ends the processes and restores SIGPIPE. A zeroed judge is accepted. */
 void judge_fini(struct judge *judge);
 
-/* Runs the process; `argv` begins behind --judge. Returns the exit status. */
-int judge_main(int argc, char **argv);
+/* The environment variable of the path of a runtime's library: QDQD_ENGINE_ and its name. */
+enum { JUDGE_VARIABLE = 64 };
+void judge_variable(const char *runtime, char ret[JUDGE_VARIABLE]);
 
 #endif

@@ -1,10 +1,10 @@
 # qdq: sees the public headers of engine, api and remote.
 bin_PROGRAMS += cli/qdq
-cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) \
+cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) $(JUDGES_INCLUDE) \
 	-I$(top_srcdir)/cli $(INIH_CFLAGS) \
 	-DQDQ_CASES='"$(casesdir)"' \
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
-cli_qdq_LDADD = remote/libremote.la late/libnet.la threads/libthreads.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
+cli_qdq_LDADD = remote/libremote.la late/libnet.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
 cli_qdq_SOURCES = \
 	cli/client.c cli/client.h cli/client_store.c \
 	cli/commands.h \

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "judge.h"
+#include "judges/process.h"
 #include "options.h"
 #include "print.h"
 #include "qdq/quantize.h"
@@ -73,7 +73,7 @@ main(int argc, char **argv)
 {
     hold_standard_files();
     if (argc > 1 && strcmp(argv[1], "--judge") == 0)
-        return judge_main(argc - 2, argv + 2);
+        return judges_process_main(argc - 2, argv + 2);
     /* A file that grows beyond the caller's limit is an error that names it. */
     sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     static char lines[4096];

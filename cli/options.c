@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "judge.h"
+#include "qdq/runtime.h"
+
 /* --- the tables ----------------------------------------------------------- */
 
 enum { QUANTIZE, PLAN, INFO, REPORT, JOBS, CANCEL, PULL, PUSH, LS, N_COMMANDS };
@@ -463,6 +466,19 @@ print_command_help(const struct command *command)
             print_option(&rows[i]);
 }
 
+/* Prints the variables of the runtimes that judge in processes of their own. */
+static void
+print_runtimes(void)
+{
+    const struct qdq_runtime_row *row;
+    char variable[JUDGE_VARIABLE];
+    for (size_t i = 0; (row = qdq_runtime_row(i)); i++) {
+        judge_variable(row->name, variable);
+        if (row->own_process)
+            printf("%s another %s, ", variable, row->library);
+    }
+}
+
 void
 print_help(void)
 {
@@ -472,9 +488,9 @@ print_help(void)
         printf("  %-*s%s\n", TEXT_COLUMN - 2, commands[i].name, commands[i].text);
     printf("\n"
            "The environment variable QDQD_ENGINE_RUNTIME names another "
-           "libonnxruntime.so,\n"
-           "QDQD_ENGINE_OPENVINO another libopenvino_c.so, QDQD_ENGINE_CASES another "
-           "folder of\n"
+           "libonnxruntime.so,\n");
+    print_runtimes();
+    printf("QDQD_ENGINE_CASES another folder of\n"
            "insertion cases. QDQD_URL, "
            "QDQD_TOKEN_FILE and\n"
            "QDQD_CA_FILE stand for --url, --token-file and --ca-file, which may also "

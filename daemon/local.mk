@@ -2,7 +2,7 @@
 sbin_PROGRAMS += daemon/qdqd
 noinst_LTLIBRARIES += daemon/libqdqdi.la
 
-DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) -I$(top_srcdir)/daemon \
+DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) $(JUDGES_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
 	-DQDQD_DEFAULT_REMOTES='"$(sysconfdir)/qdqd/remotes.d"' \
@@ -14,7 +14,7 @@ daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(GNUTLS_C
 	$(SQLITE_CFLAGS) $(LIBPQ_CFLAGS) $(INIH_CFLAGS) \
 	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
-daemon_libqdqdi_la_LIBADD = remote/libremote.la threads/libthreads.la api/libapi.la engine/libqdqi.la $(LIBCURL_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
+daemon_libqdqdi_la_LIBADD = remote/libremote.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdqi.la $(LIBCURL_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(LIBPQ_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/base/budget.c daemon/base/budget.h \
@@ -86,6 +86,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/cage.c daemon/workers/cage.h \
 	daemon/workers/confine.c daemon/workers/confine.h \
 	daemon/workers/judge.c daemon/workers/judge.h \
+	daemon/workers/judge_wanted.c daemon/workers/judge_wanted.h \
 	daemon/workers/message.c daemon/workers/message.h \
 	daemon/workers/messages.h \
 	daemon/workers/process.c daemon/workers/process.h \

@@ -292,6 +292,8 @@ engine/targets.inc: $(top_srcdir)/engine/local.mk
 
 # The runtimes that judge results, each a folder with a row RUNTIME(name) by the folder's name.
 RUNTIMES = onnxruntime openvino
+# Those that make machine code: systemd/ has a drop-in for each.
+CODE_MAKERS = openvino
 engine_libqdqi_la_SOURCES += \
 	engine/runtimes/onnxruntime/kernels.c \
 	engine/runtimes/onnxruntime/onnxruntime.c engine/runtimes/onnxruntime/onnxruntime.h \

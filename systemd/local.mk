@@ -7,7 +7,7 @@ tmpfilesdir = $(prefix)/lib/tmpfiles.d
 systemdunit_DATA = systemd/qdqd.service
 dist_systemdunit_DATA = systemd/qdqd.socket
 dropindir = $(datadir)/qdqd
-dist_dropin_DATA = systemd/gpu.conf systemd/openvino.conf
+dist_dropin_DATA = systemd/gpu.conf $(CODE_MAKERS:%=systemd/%.conf)
 EXTRA_DIST += systemd/qdqd.service.in systemd/qdqd.sysusers systemd/qdqd.tmpfiles
 CLEANFILES += systemd/qdqd.service
 

@@ -15,5 +15,5 @@ if [ -z "$format" ]; then
     echo "clang-format 14 is not here"
     exit 77
 fi
-find late engine api remote threads daemon cli tests bench \( -name '*.[ch]' -o -name '*.cu' \) -print0 2>/dev/null |
+find late engine api remote threads judges daemon cli tests bench \( -name '*.[ch]' -o -name '*.cu' \) -print0 2>/dev/null |
     xargs -0 "$format" --dry-run --Werror

@@ -15,7 +15,7 @@ fault() {
 # header (a basic regular expression)   files that may include it (shell patterns)
 while read -r header allowed; do
     for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
-        "$src/late" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" 2>/dev/null); do
+        "$src/late" "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/judges" "$src/daemon" "$src/cli" 2>/dev/null); do
         is_allowed=
         set -f
         for pattern in $allowed; do
@@ -54,7 +54,7 @@ for header in pthread threads signal syslog sys/socket sys/wait; do
         "$src/engine" "$src/api" && fault "engine and api do without $header.h"
 done
 grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
-    "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" "$src/tests" &&
+    "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/judges" "$src/daemon" "$src/cli" "$src/tests" &&
     fault 'no include goes up with ../'
 
 # --- the folders of a part have an order ---------------------------------------------

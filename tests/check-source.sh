@@ -6,7 +6,7 @@ cd "${srcdir:-.}" || exit 1
 failed=0
 
 folders=
-for folder in late engine api remote threads daemon cli tests bench tools etc systemd; do
+for folder in late engine api remote threads judges daemon cli tests bench tools etc systemd; do
     [ -d "$folder" ] && folders="$folders $folder"
 done
 # shellcheck disable=SC2086 # a list of words
@@ -91,7 +91,7 @@ guard_faults=$(awk '
         if (!sub(/^engine\/include\//, "", path) && !sub(/^engine\//, "qdqi/", path) &&
             !sub(/^api\/include\//, "", path) &&
             !sub(/^remote\/include\//, "", path) &&
-            !sub(/^threads\/include\//, "", path))
+            !sub(/^(threads|judges)\/include\//, "", path))
             sub(/^daemon\//, "qdqd/", path)
         gsub(/[\/.]/, "_", path)
         return toupper(path)
@@ -113,7 +113,7 @@ if [ -n "$guard_faults" ]; then
 fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it, and a runtime of engine/runtimes/ may have the same name.
-code_folders='late engine api remote threads daemon cli'
+code_folders='late engine api remote threads judges daemon cli'
 targets=$(sed -n '/^TARGETS = /,/[^\\]$/s,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do

@@ -202,6 +202,7 @@ read_evaluation(struct api_document *document, const json_t *json,
     ret->processor = text_of(deployed, "processor");
     ret->runtime = text_of(runtime, "name");
     ret->version = text_of(runtime, "version");
+    ret->device = api_get_text(runtime, "device");
     ret->outputs = read_list(document, json_object_get(deployed, "outputs"),
                              sizeof *ret->outputs, read_output, &ret->n_outputs);
     report->deployed = ret;

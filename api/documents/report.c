@@ -288,9 +288,10 @@ encode_deployed(const struct qdq_deployed *deployed)
     if (!deployed)
         return json_null();
     return json_pack(
-        "{s:o, s:{s:o, s:o}, s:o}", "processor", api_json_text(deployed->processor),
-        "runtime", "name", api_json_text(deployed->runtime), "version",
-        api_json_text(deployed->version), "outputs",
+        "{s:o, s:{s:o, s:o, s:o*}, s:o}", "processor",
+        api_json_text(deployed->processor), "runtime", "name",
+        api_json_text(deployed->runtime), "version", api_json_text(deployed->version),
+        "device", deployed->device ? api_json_text(deployed->device) : NULL, "outputs",
         api_json_list(deployed->outputs, deployed->n_outputs, encode_output));
 }
 
@@ -517,9 +518,10 @@ encode_kernels(const struct qdq_kernels *kernels)
             ops = NULL;
         }
     return json_pack(
-        "{s:o, s:o, s:o, s:o}", "integer", integer(kernels->integer), "conversions",
-        integer(kernels->conversions), "ops", ops, "floats",
-        api_json_list(kernels->floats, kernels->n_floats, encode_float_kernel));
+        "{s:o, s:o, s:o, s:o, s:o*}", "integer", integer(kernels->integer),
+        "conversions", integer(kernels->conversions), "ops", ops, "floats",
+        api_json_list(kernels->floats, kernels->n_floats, encode_float_kernel),
+        "runner", kernels->runner ? api_json_text(kernels->runner) : NULL);
 }
 
 static json_t *

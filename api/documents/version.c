@@ -30,9 +30,10 @@ api_runtime_encode(const char *path, const char *version, const char *problem)
 }
 
 char *
-api_judge_encode(const char *path, const char *version, const char *problem)
+api_judge_encode(const char *name, const char *path, const char *version,
+                 const char *problem)
 {
-    return api_json_dump(encode_backend("openvino", version, path, problem), 0);
+    return api_json_dump(encode_backend(name, version, path, problem), 0);
 }
 
 char *
@@ -55,29 +56,38 @@ get_member(const json_t *json, const char *member)
     return json_incref(json_object_get(json, member));
 }
 
-char *
-api_backends_encode(const char *runtime, const char *judge, const char *const *gpus,
-                    size_t n, const char *module)
+/* Appends `item`. Owns both; returns the array, or NULL when out of memory. */
+static json_t *
+append(json_t *array, json_t *item)
 {
-    json_t *onnxruntime = api_json_embed(runtime), *cuda = NULL;
-    const char *problem = json_string_value(json_object_get(onnxruntime, "problem"));
+    if (json_array_append_new(array, item) == 0)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
+char *
+api_backends_encode(const struct api_backends *from)
+{
+    json_t *runtime = api_json_embed(from->runtime), *cuda = NULL;
+    const char *problem = json_string_value(json_object_get(runtime, "problem"));
     json_t *devices = json_pack("[o]", encode_device("cpu", NULL, problem));
-    for (size_t i = 0; i < n; i++) {
-        json_t *gpu = api_json_embed(gpus[i]);
+    json_t *backends = append(json_array(), runtime);
+    for (size_t i = 0; i < from->n_judges; i++)
+        backends = append(backends, api_json_embed(from->judges[i]));
+    for (size_t i = 0; i < from->n_gpus; i++) {
+        json_t *gpu = api_json_embed(from->gpus[i]);
         if (!cuda)
             cuda = get_member(gpu, "backend");
-        if (json_array_append_new(devices, get_member(gpu, "device")) != 0) {
-            json_decref(devices);
-            devices = NULL;
-        }
+        devices = append(devices, get_member(gpu, "device"));
         json_decref(gpu);
     }
-    if (!n)
-        cuda =
-            encode_backend("cuda", NULL, module, "no GPU is configured (gpu.devices)");
-    return api_json_dump(json_pack("{s:[o, o, o], s:o}", "backends", onnxruntime,
-                                   api_json_embed(judge), cuda, "devices", devices),
-                         0);
+    if (!from->n_gpus)
+        cuda = encode_backend("cuda", NULL, from->module,
+                              "no GPU is configured (gpu.devices)");
+    return api_json_dump(
+        json_pack("{s:o, s:o}", "backends", append(backends, cuda), "devices", devices),
+        0);
 }
 
 char *

@@ -1,103 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/judging.h"
+#include "judges/judges.h"
 #include "settings/gpu_list.h"
 #include "settings/settings.h"
+#include "qdq/runtime.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* A runtime of which a lane wants a process. */
+struct wanted {
+    struct lane *lane;
+    const struct qdq_runtime_row *row;
+    int within_ms; /* for one message */
+};
+
 /* Makes sure that the process is alive and serves. */
 static bool
-start(struct lane *lane, char why[JUDGING_WHY])
+start(const struct wanted *w, char why[JUDGES_WHY])
 {
+    struct process *process = &w->lane->judge;
     struct api_problem problem = {0};
     char how[64];
-    if (!*lane->settings->engine_openvino) {
-        snprintf(why, JUDGING_WHY, "OpenVINO is not configured (engine.openvino)");
+    if (!*settings_library(w->lane->settings, w->row->name)) {
+        snprintf(why, JUDGES_WHY, "%s is not configured (engine.%s)", w->row->title,
+                 w->row->name);
         return false;
     }
-    switch (process_start(&lane->judge, GPUS_NONE, &problem)) {
+    if (strcmp(process->runtime, w->row->name) != 0)
+        process_end(process, false, NULL);
+    process->runtime = w->row->name;
+    switch (process_start(process, GPUS_NONE, &problem)) {
     case PROCESS_RUNS:
         return true;
     case PROCESS_FAILED:
-        snprintf(why, JUDGING_WHY, "%.200s", problem.detail);
+        snprintf(why, JUDGES_WHY, "%.200s", problem.detail);
         return false;
     default:
-        process_end(&lane->judge, true, how);
-        snprintf(why, JUDGING_WHY,
-                 "the process that judges by OpenVINO %s at its start; the log of the "
+        process_end(process, true, how);
+        snprintf(why, JUDGES_WHY,
+                 "the process that judges by %s %s at its start; the log of the "
                  "daemon says why",
-                 how);
+                 w->row->title, how);
         return false;
     }
 }
 
-/* Returns whether it is the signal of a fault in OpenVINO. */
 static bool
-is_fault(int number)
+fail_silent(const struct wanted *w, char why[JUDGES_WHY])
 {
-    return number == SIGSEGV || number == SIGBUS || number == SIGABRT ||
-           number == SIGFPE || number == SIGILL;
-}
-
-/* Ends the process that the worker's work had. Returns false where another one would take too
-   long, too. Writes to `text` how the process crashed, if it did. */
-static bool
-end_former(struct lane *lane, char text[JUDGING_WHY])
-{
-    const struct settings *s = lane->settings;
-    char how[64] = "";
-    process_end(&lane->judge, false, how);
-    if (is_fault(lane->judge.signal))
-        snprintf(text, JUDGING_WHY, "%s", how);
-    else if (lane->judge.signal == SIGALRM)
-        snprintf(text, JUDGING_WHY,
-                 "OpenVINO took longer than %lld s for one answer "
-                 "(workers.short_timeout)",
-                 (long long)s->workers_short_timeout);
-    else if (lane->judge.signal == SIGXCPU)
-        snprintf(text, JUDGING_WHY,
-                 "OpenVINO took more than %lld s of processor time (workers.cpu_time)",
-                 (long long)s->workers_cpu_time);
-    return lane->judge.signal != SIGALRM && lane->judge.signal != SIGXCPU;
+    snprintf(why, JUDGES_WHY, "the process that judges by %s does not answer",
+             w->row->title);
+    return false;
 }
 
 /* Returns the worker's end of a socket whose other end the process serves; -1: there is
    none. */
 static int
-connect_judge(struct lane *lane, bool again, int within_ms, char why[JUDGING_WHY])
+reach(void *arg, char why[JUDGES_WHY])
 {
+    const struct wanted *w = arg;
+    struct process *process = &w->lane->judge;
     int sockets[2];
-    if ((again && !end_former(lane, why)) || !start(lane, why))
+    if (!start(w, why))
         return -1;
-    lane->judge.jobs++;
-    process_allow(&lane->judge);
+    process->jobs++;
+    process_allow(process);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets)) {
-        snprintf(why, JUDGING_WHY, "a socket: %s", strerror(errno));
+        snprintf(why, JUDGES_WHY, "a socket: %s", strerror(errno));
         return -1;
     }
     const struct message serve = {
         .type = MESSAGE_SERVE, .fds = {sockets[1]}, .n_fds = 1};
-    bool sent = message_send(lane->judge.socket, within_ms, &serve);
+    bool sent = message_send(process->socket, w->within_ms, &serve);
     close(sockets[1]);
     if (sent)
         return sockets[0];
-    snprintf(why, JUDGING_WHY, "the process that judges by OpenVINO does not answer");
+    fail_silent(w, why);
     close(sockets[0]);
-    process_end(&lane->judge, true, NULL);
+    process_end(process, true, NULL);
     return -1;
 }
 
-bool
-judging_answer(struct lane *lane, bool again, int within_ms)
+static int
+end(void *arg)
 {
-    char why[JUDGING_WHY] = "";
-    int fd = connect_judge(lane, again, within_ms, why);
+    struct process *process = &((const struct wanted *)arg)->lane->judge;
+    process_end(process, false, NULL);
+    return process->signal;
+}
+
+static const struct judges_host host = {.reach = reach, .end = end};
+
+/* Connects the worker to a process of the runtime; -1: there is none. */
+static int
+connect_judge(struct wanted *w, bool again, char why[JUDGES_WHY])
+{
+    const struct settings *s = w->lane->settings;
+    const struct judges_link link = {
+        .host = &host,
+        .arg = w,
+        .title = w->row->title,
+        .limits = {.answer = s->workers_short_timeout,
+                   .answer_setting = "workers.short_timeout",
+                   .cpu = s->workers_cpu_time,
+                   .cpu_setting = "workers.cpu_time"}};
+    return judges_connect(&link, again, why);
+}
+
+bool
+judging_answer(struct lane *lane, const char *runtime, bool again, int within_ms)
+{
+    struct wanted wanted = {lane, qdq_runtime_find(runtime), within_ms};
+    char why[JUDGES_WHY] = "";
+    int fd = -1;
+    if (wanted.row)
+        fd = connect_judge(&wanted, again, why);
+    else
+        snprintf(why, sizeof why, "there is no runtime '%.64s'", runtime);
     const struct message message = {.type = MESSAGE_JUDGE,
                                     .text = why,
                                     .text_len = strlen(why),
@@ -110,13 +134,15 @@ judging_answer(struct lane *lane, bool again, int within_ms)
 }
 
 char *
-judging_describe(struct lane *lane, char why[JUDGING_WHY])
+judging_describe(struct lane *lane, const struct qdq_runtime_row *row,
+                 char why[JUDGES_WHY])
 {
     const struct message request = {.type = MESSAGE_RUNTIME};
     const int within = (int)lane->settings->workers_short_timeout * 1000;
+    const struct wanted wanted = {lane, row, within};
     struct message answer;
     char *text = NULL;
-    if (!start(lane, why))
+    if (!start(&wanted, why))
         return NULL;
     if (message_send(lane->judge.socket, within, &request) &&
         message_receive(lane->judge.socket, within, within, &answer) == MESSAGE_GOT) {
@@ -125,8 +151,7 @@ judging_describe(struct lane *lane, char why[JUDGING_WHY])
         message_fini(&answer);
     }
     if (!text)
-        snprintf(why, JUDGING_WHY,
-                 "the process that judges by OpenVINO does not answer");
+        fail_silent(&wanted, why);
     process_end(&lane->judge, !text, NULL);
     return text;
 }

@@ -4,17 +4,19 @@
 #ifndef QDQD_POOL_JUDGING_H
 #define QDQD_POOL_JUDGING_H
 
+#include "judges/judges.h"
 #include "pool/lane.h"
 
-enum { JUDGING_WHY = 256 };
+struct qdq_runtime_row;
 
-/* Answers the worker's question for a process that judges: with a socket to it, or with the
+/* Answers the worker's question for a process that judges by a runtime: with a socket to it, or with the
    reason why there is none. `again`: the one that its work had has ended. Returns false when the
    worker is gone. */
-bool judging_answer(struct lane *lane, bool again, int within_ms);
+bool judging_answer(struct lane *lane, const char *runtime, bool again, int within_ms);
 
 /* Asks a judging process for its runtime, and ends it. Returns the backend's description, which
    the caller frees; NULL: there is none, and `why` says so. */
-char *judging_describe(struct lane *lane, char why[JUDGING_WHY]);
+char *judging_describe(struct lane *lane, const struct qdq_runtime_row *row,
+                       char why[JUDGES_WHY]);
 
 #endif

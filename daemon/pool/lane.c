@@ -353,8 +353,8 @@ handle_event(struct asking *asking, const struct message *message)
     case MESSAGE_FILE_WANTED:
         return answer_file(lane);
     case MESSAGE_JUDGE_WANTED:
-        return judging_answer(lane, message->body.judge_wanted.again,
-                              message_time(lane));
+        return judging_answer(lane, message->text ? message->text : "",
+                              message->body.judge_wanted.again, message_time(lane));
     case MESSAGE_GPU_WANTED:
         return answer_gpu(lane, events && events->gpu_is_wanted(events->arg));
     case MESSAGE_GPU_LENT:

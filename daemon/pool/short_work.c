@@ -194,9 +194,9 @@ probe_backend(void *arg, int gpu, const struct message *request, char **ret,
 
 /* See backends_judge_fn. */
 static char *
-probe_judge(void *arg, char why[BACKENDS_WHY])
+probe_judge(void *arg, const struct qdq_runtime_row *row, char why[JUDGES_WHY])
 {
-    return judging_describe(arg, why);
+    return judging_describe(arg, row, why);
 }
 
 static void

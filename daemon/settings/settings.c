@@ -205,3 +205,15 @@ settings_apply(struct settings *settings, const struct settings *fresh,
             on_change(row->section, row->key, row->reload == NOW);
     }
 }
+
+const char *
+settings_library(const struct settings *settings, const char *runtime)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const struct setting_row *row = &setting_rows[i];
+        if (row->unit == TEXT && strcmp(row->section, "engine") == 0 &&
+            strcmp(row->key, runtime) == 0)
+            return *(char *const *)((const char *)settings + row->offset);
+    }
+    return "";
+}

@@ -51,6 +51,10 @@ bool settings_load(const char *file, const struct setting_flag *flags, size_t n_
                    char error[SETTINGS_ERROR]);
 void settings_fini(struct settings *settings);
 
+/* Returns the path of a runtime's library, the value of engine.NAME; "": it is not configured, or
+   there is no such setting. */
+const char *settings_library(const struct settings *settings, const char *runtime);
+
 /*
  * Applies the settings of `fresh` that can change while the daemon runs, and calls
  * `on_change`, unless it is NULL, with each setting that differs. `now` is whether the new

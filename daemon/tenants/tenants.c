@@ -389,8 +389,7 @@ tenants_open(const struct settings *settings, const struct bucket *bucket,
     lock_init(&tenants->lock, LOCK_TENANTS);
     pthread_cond_init(&tenants->opened, NULL);
     bell_init(&tenants->bell, settings->gpu_devices);
-    runtime_identity(settings->engine_runtime, settings->engine_openvino,
-                     tenants->runtime);
+    runtime_identity(settings, tenants->runtime);
     tenants->metrics = metrics_new();
     metrics_set(tenants->metrics, &metric_build_info, 0, 1);
     metrics_set(tenants->metrics, &metric_start_time, 0, clock_wall_ms() * 1000);

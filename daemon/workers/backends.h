@@ -8,9 +8,11 @@
 #ifndef QDQD_WORKERS_BACKENDS_H
 #define QDQD_WORKERS_BACKENDS_H
 
+#include "judges/judges.h"
 #include "workers/message.h"
 
 struct backends;
+struct qdq_runtime_row;
 struct settings;
 
 /* Returns NULL when out of memory. */
@@ -21,10 +23,10 @@ void backends_free(struct backends **backends);
    caller frees *ret. */
 typedef bool (*backends_ask_fn)(void *arg, int gpu, const struct message *request,
                                 char **ret, struct api_problem *p);
-/* Returns the description of the backend openvino by the process that judges, which the caller
-   frees; NULL: there is none, and `why` says so. */
-enum { BACKENDS_WHY = 256 };
-typedef char *(*backends_judge_fn)(void *arg, char why[BACKENDS_WHY]);
+/* Returns the description of a runtime by a process that judges by it, which the caller frees;
+   NULL: there is none, and `why` says so. */
+typedef char *(*backends_judge_fn)(void *arg, const struct qdq_runtime_row *row,
+                                   char why[JUDGES_WHY]);
 
 /* Probes all backends, which takes time. */
 void backends_learn(struct backends *backends, const struct settings *settings,

@@ -385,7 +385,7 @@ static const struct conditional gpu_conditionals[] = {
      {SCMP_A1(SCMP_CMP_EQ, SOL_SOCKET), SCMP_A2(SCMP_CMP_EQ, SO_PASSCRED)}},
 };
 
-/* OpenVINO writes machine code and then makes its pages executable. Its threads choose
+/* A runtime writes machine code and then makes its pages executable. Its threads choose
    their own processors. A timer ends the process where it takes too long. */
 static const int judge_calls[] = {SCMP_SYS(mbind), SCMP_SYS(getdents64),
                                   SCMP_SYS(setitimer)};

@@ -36,7 +36,7 @@
  * may read the files by which the C library resolves names. Their modules, certificates
  * and secrets are read before. No other path, no Unix socket, no program, no process.
  *
- * JUDGE: the cage of the CPU, but memory may become code, because OpenVINO compiles
+ * JUDGE: the cage of the CPU, but memory may become code, because runtimes compile
  * models, a thread may choose its processors and the memory node of its own pages, and
  * one folder may be listed (trap_allow_listing()).
  */

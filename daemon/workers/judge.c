@@ -8,6 +8,7 @@
 #include "workers/trap.h"
 #include "workers/worker.h"
 #include "api/version.h"
+#include "judges/judges.h"
 #include "qdq/judge.h"
 
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 static void
@@ -34,7 +34,7 @@ note(enum message_note_event event, char *detail)
 }
 
 /* Asks the kernel for the tiles of AMX, which a process has to do once. The call fails
-   where there are none, and where OpenVINO does without. */
+   where there are none, and where a runtime does without. */
 static void
 ask_for_tiles(void)
 {
@@ -44,57 +44,70 @@ ask_for_tiles(void)
 #endif
 }
 
-/* Returns whether memory may become code, as OpenVINO's own becomes. It reports only late, and
-   in other words, that it may not. */
+/* Returns whether memory may become code, as a runtime's own may. It reports only late, and in
+   other words, that it may not. */
 static bool
-may_make_code(void)
+may_make_code(const struct qdq_runtime_row *row)
 {
     const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    char detail[256];
     void *page =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool may = page != MAP_FAILED && mprotect(page, size, PROT_READ | PROT_EXEC) == 0;
+    snprintf(detail, sizeof detail,
+             "no memory may become code here, which %s makes of a model; the drop-in "
+             "%s.conf allows it to systemd's unit",
+             row->title, row->name);
     if (!may)
-        note(
-            MESSAGE_NOTE_RUNTIME_MISSING,
-            (char[]){"no memory may become code here, which OpenVINO makes of a model; "
-                     "the drop-in openvino.conf allows it to systemd's unit"});
+        note(MESSAGE_NOTE_RUNTIME_MISSING, detail);
     if (page != MAP_FAILED)
         munmap(page, size);
     return may;
 }
 
 static bool
-open_judge(const char *library, struct qdq_judge **ret)
+open_judge(const struct qdq_runtime_row *row, const char *library,
+           struct qdq_judge **ret)
 {
     struct qdq_error err = {0};
-    if (qdq_judge_open(library, ret, &err) == QDQ_OK)
+    if (qdq_judge_open_runtime(row->name, library, ret, &err) == QDQ_OK)
         return true;
     note(MESSAGE_NOTE_RUNTIME_MISSING, err.text);
     return false;
 }
 
-/* Finds the folder of OpenVINO's libraries, from the path by which one was loaded. */
+/* The folder of a runtime's libraries. */
+struct folder {
+    char file[64]; /* "/lib", the runtime's name, and ".so" */
+    char path[PATH_MAX];
+};
+
+/* Finds it from the path by which the library of the runtime's name was loaded. */
 static int
 find_folder(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    char *folder = arg;
+    struct folder *folder = arg;
     const char *slash = strrchr(info->dlpi_name, '/');
     (void)size;
-    if (!slash || strncmp(slash, "/libopenvino.so", 15) != 0)
+    if (!slash || strncmp(slash, folder->file, strlen(folder->file)) != 0)
         return 0;
-    snprintf(folder, PATH_MAX, "%.*s", (int)(slash - info->dlpi_name), info->dlpi_name);
+    snprintf(folder->path, sizeof folder->path, "%.*s", (int)(slash - info->dlpi_name),
+             info->dlpi_name);
     return 1;
 }
 
+/* Allows the runtime to list the folder of its libraries, as it may whenever it reads a model. */
 static void
-allow_listing(void)
+allow_listing(const struct qdq_runtime_row *row)
 {
-    char folder[PATH_MAX] = "", detail[PATH_MAX + 64];
-    dl_iterate_phdr(find_folder, folder);
-    if (trap_allow_listing(folder))
+    struct folder folder = {.path = ""};
+    char detail[PATH_MAX + 64];
+    snprintf(folder.file, sizeof folder.file, "/lib%.32s.so", row->name);
+    dl_iterate_phdr(find_folder, &folder);
+    if (trap_allow_listing(folder.path))
         return;
-    snprintf(detail, sizeof detail, "the folder of OpenVINO, '%.400s': %s", folder,
-             strerror(errno));
+    snprintf(detail, sizeof detail, "the folder of %s, '%.400s': %s", row->title,
+             folder.path, strerror(errno));
     note(MESSAGE_NOTE_RUNTIME_MISSING, detail);
 }
 
@@ -110,27 +123,17 @@ enter_cage(const char *setting)
     return strcmp(setting, "auto") == 0;
 }
 
-/* Tells which OpenVINO it is. */
+/* Tells which version of the runtime it is. */
 static bool
 send_runtime(const struct qdq_judge *judge, const char *library)
 {
-    char *text = api_judge_encode(library, qdq_judge_version(judge), NULL);
+    char *text = api_judge_encode(qdq_judge_runtime(judge), library,
+                                  qdq_judge_version(judge), NULL);
     const struct message result = {
         .type = MESSAGE_RESULT, .text = text, .text_len = text ? strlen(text) : 0};
     bool sent = text && message_send(WORKER_SOCKET, -1, &result);
     free(text);
     return sent;
-}
-
-/* The seconds after which one answer of OpenVINO has taken too long. */
-static int64_t patience;
-
-/* Has the kernel end the process (SIGALRM) where OpenVINO works longer. */
-static void
-watch(unsigned times)
-{
-    const struct itimerval timer = {.it_value.tv_sec = (time_t)(patience * times)};
-    setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 /* Serves until the daemon closes the socket. Returns the exit status. */
@@ -144,7 +147,7 @@ serve(struct qdq_judge *judge, const char *library)
             return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
         bool known = request.type == MESSAGE_SERVE;
         if (known)
-            qdq_judge_serve(judge, request.fds[0], watch);
+            qdq_judge_serve(judge, request.fds[0], judges_watch);
         else if (request.type == MESSAGE_RUNTIME)
             known = send_runtime(judge, library);
         message_fini(&request);
@@ -154,23 +157,25 @@ serve(struct qdq_judge *judge, const char *library)
 }
 
 static int
-run_judge(const struct settings *settings, pid_t parent)
+run_judge(const struct settings *settings, pid_t parent,
+          const struct qdq_runtime_row *row)
 {
     const struct message ready = {.type = MESSAGE_READY};
+    const char *library = settings_library(settings, row->name);
     struct qdq_judge *judge = NULL;
     if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-judge") ||
-        !may_make_code() || !open_judge(settings->engine_openvino, &judge))
+        !may_make_code(row) || !open_judge(row, library, &judge))
         return EXIT_FAILURE;
     confine_yield();
-    allow_listing();
+    allow_listing(row);
     ask_for_tiles();
-    patience = settings->workers_short_timeout;
+    judges_set_patience(settings->workers_short_timeout);
     /* A worker may end while it is answered. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     int status =
         enter_cage(settings->workers_cage) && message_send(WORKER_SOCKET, -1, &ready)
-            ? serve(judge, settings->engine_openvino)
+            ? serve(judge, library)
             : EXIT_FAILURE;
     qdq_judge_close(&judge);
     return status;
@@ -179,9 +184,10 @@ run_judge(const struct settings *settings, pid_t parent)
 int
 judge_main(int argc, char **argv)
 {
+    const struct qdq_runtime_row *row = argc == 3 ? qdq_runtime_find(argv[2]) : NULL;
     struct settings settings;
     char error[SETTINGS_ERROR];
-    if (argc != 2) {
+    if (!row) {
         fprintf(stderr, "qdqd: --judge is started by the daemon itself\n");
         return 2;
     }
@@ -189,7 +195,7 @@ judge_main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return 2;
     }
-    int status = run_judge(&settings, (pid_t)strtol(argv[0], NULL, 10));
+    int status = run_judge(&settings, (pid_t)strtol(argv[0], NULL, 10), row);
     settings_fini(&settings);
     return status;
 }

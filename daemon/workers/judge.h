@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judging process: `qdqd --judge PARENT DEVICE`, which process.c starts as it starts a
- * worker. It loads OpenVINO, enters a cage that lets memory become machine code, and serves
+ * The judging process: `qdqd --judge PARENT DEVICE RUNTIME`, which process.c starts as it starts
+ * a worker. It loads the runtime, enters a cage that lets memory become machine code, and serves
  * over the socket of each SERVE, one after the other. It never sees a client's data but
  * the models and samples that a worker hands it.
  */

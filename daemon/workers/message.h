@@ -23,6 +23,7 @@
 #define MESSAGE_MAX_SPEC (16u << 20)
 #define MESSAGE_MAX_RESULT (64u << 20)
 #define MESSAGE_MAX_NOTE 1024u
+#define MESSAGE_MAX_RUNTIME 64u
 #define MESSAGE_MAX_LIST (4u << 20)
 #define MESSAGE_MAX_PUBLISHED 8 /* files of a publication */
 

@@ -22,14 +22,14 @@
  *   READY          first of all: it is in its cage and serves requests from now on
  *   NOTE           something is missing; text: why; before READY or within work
  *   FILE_WANTED    a temporary file is needed                     FILE: [it]
- *   JUDGE_WANTED   a socket to OpenVINO is needed                 JUDGE: [it]; text: why not,
+ *   JUDGE_WANTED   a judging process is needed; text: the runtime JUDGE: [its socket]; text: why not,
  *                                       or how the one before it crashed
  *   RUNTIME        which ONNX Runtime?                            RESULT: the backend
  *   DEVICE         does the process's GPU work?                   RESULT: backend, device
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
  *     to a judging process, which sends READY and NOTE, too:
  *   SERVE          serve this socket to its end: [socket]         no answer
- *   RUNTIME        which OpenVINO?                                RESULT: the backend
+ *   RUNTIME        which version is it?                           RESULT: the backend
  *     of a carrier, whose texts are lists of strings with a '\0' behind each:
  *   FETCH          what does a ref name?  secrets                 SOURCE: resolved ref,
  *                                       digest, and of each file role, size and name
@@ -76,7 +76,7 @@ MESSAGE(READY, 0, 0, 0, 0, 0)
 MESSAGE(NOTE, sizeof(struct message_note), MESSAGE_MAX_NOTE, 0, 0, 0)
 MESSAGE(FILE_WANTED, 0, 0, 0, 0, 0)
 MESSAGE(FILE, 0, 0, 0, 1, 0)
-MESSAGE(JUDGE_WANTED, sizeof(struct message_judge_wanted), 0, 0, 0, 0)
+MESSAGE(JUDGE_WANTED, sizeof(struct message_judge_wanted), MESSAGE_MAX_RUNTIME, 0, 0, 0)
 MESSAGE(JUDGE, 0, MESSAGE_MAX_NOTE, 0, 1, 0)
 MESSAGE(SERVE, 0, 0, 1, 1, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0, 0)

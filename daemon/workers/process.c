@@ -33,6 +33,7 @@ process_init(struct process *process, const struct settings *settings,
              struct metrics *metrics)
 {
     *process = (struct process){.role = "worker",
+                                .runtime = "",
                                 .settings = settings,
                                 .metrics = metrics,
                                 .socket = -1,
@@ -177,14 +178,15 @@ add_descriptors(posix_spawn_file_actions_t *actions, int socket, int said)
 static int
 spawn(const struct process *process, int device, int socket, int said, pid_t *ret)
 {
-    char parent[24], number[16], word[16], name[] = "qdqd";
+    char parent[24], number[16], word[16], runtime[64], name[] = "qdqd";
     char **environment = settings_environment(process->settings);
     if (!environment)
         return ENOMEM;
+    snprintf(runtime, sizeof runtime, "%s", process->runtime);
     snprintf(word, sizeof word, "--%s", process->role);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(number, sizeof number, "%d", device);
-    char *argv[] = {name, word, parent, number, NULL};
+    char *argv[] = {name, word, parent, number, *runtime ? runtime : NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/scripts.h"
+#include "settings/settings.h"
+#include "qdq/runtime.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -86,9 +88,15 @@ add_identity(const char *library, const char *before, char ret[RUNTIME_SIZE])
 }
 
 void
-runtime_identity(const char *library, const char *openvino, char ret[RUNTIME_SIZE])
+runtime_identity(const struct settings *settings, char ret[RUNTIME_SIZE])
 {
+    const struct qdq_runtime_row *row;
+    char before[64];
     ret[0] = '\0';
-    add_identity(library, "", ret);
-    add_identity(openvino, "; OpenVINO ", ret);
+    add_identity(settings->engine_runtime, "", ret);
+    for (size_t i = 0; (row = qdq_runtime_row(i)); i++) {
+        snprintf(before, sizeof before, "; %s ", row->title);
+        if (row->own_process)
+            add_identity(settings_library(settings, row->name), before, ret);
+    }
 }

@@ -26,7 +26,7 @@ bool trap_install(void);
 
 /*
  * Allows one folder to be opened for reading, and its files to be described as they are now:
- * OpenVINO lists the folder of its libraries whenever it reads a model. No file in it can
+ * a runtime may list the folder of its libraries whenever it reads a model. No file in it can
  * be opened. Call this before the cage is entered. Returns false and sets errno on failure.
  */
 bool trap_allow_listing(const char *path);

@@ -5,13 +5,13 @@
 #include "settings/settings.h"
 #include "workers/cage.h"
 #include "workers/confine.h"
+#include "workers/judge_wanted.h"
 #include "workers/message.h"
 #include "api/report.h"
 #include "api/spec.h"
 #include "threads/executor.h"
 #include "api/version.h"
 #include "qdq.h"
-#include "qdq/judge.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -194,28 +194,6 @@ open_temporary(void *arg)
         fd = answer.fds[--answer.n_fds];
     message_fini(&answer);
     errno = EIO; /* where there is none; the daemon knows why */
-    return fd;
-}
-
-/* Asks the daemon for a socket to the process that judges. */
-static int
-connect_judge(void *arg, bool again, char *text, size_t size)
-{
-    struct worker *w = arg;
-    const struct message message = {.type = MESSAGE_JUDGE_WANTED,
-                                    .body.judge_wanted.again = again};
-    struct message answer;
-    int fd = -1;
-    send_message(w, &message);
-    if (w->gone || message_receive(WORKER_SOCKET, -1, -1, &answer) != MESSAGE_GOT) {
-        w->gone = true;
-        return -1;
-    }
-    w->gone = answer.type != MESSAGE_JUDGE;
-    if (answer.n_fds == 1 && !w->gone)
-        fd = answer.fds[--answer.n_fds];
-    snprintf(text, size, "%s", answer.text ? answer.text : "");
-    message_fini(&answer);
     return fd;
 }
 
@@ -661,7 +639,9 @@ run_worker(const struct settings *settings, pid_t parent, int device)
         return EXIT_FAILURE;
     qdq_engine_set_threads(w.engine, count_threads(settings));
     qdq_set_open_temporary(open_temporary, &w);
-    qdq_engine_set_judge(w.engine, connect_judge, &w);
+    struct judge_wanted *judges = judge_wanted_new(w.engine, &w.gone);
+    if (!judges)
+        return EXIT_FAILURE;
     /* The process that judges may end while it is asked. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
@@ -670,6 +650,7 @@ run_worker(const struct settings *settings, pid_t parent, int device)
     send_message(&w, &ready);
     int status = serve(&w);
     qdq_engine_close(&w.engine);
+    judge_wanted_free(&judges);
     return status;
 }
 

@@ -56,11 +56,9 @@ static const int refused[] = {
     SYS_process_vm_readv,
     SYS_process_vm_writev,
     SYS_kcmp,
-    SYS_tkill,
     SYS_migrate_pages,
     SYS_move_pages,
-    SYS_setpgid,
-    SYS_setsid,
+
     SYS_setpriority,
     SYS_ioprio_set,
     SYS_sched_setscheduler,
@@ -232,31 +230,15 @@ begin(struct filter *f)
 static void
 add_always(struct filter *f)
 {
-    const uint32_t own = (uint32_t)getpid();
-    const struct rule rules[] = {
+    static const struct rule rules[] = {
         /* A stream cannot be connected to others, as a pair of datagram sockets can be. */
         {SYS_socketpair, 0, 2, {EQUALS(0, AF_UNIX), {1, 0xf, SOCK_STREAM}}},
         {SYS_socketpair, EPERM, 0, {{0}}},
-        /* the process's own signals */
-        {SYS_kill, 0, 1, {EQUALS(0, own)}},
-        {SYS_kill, EPERM, 0, {{0}}},
-        {SYS_tgkill, 0, 1, {EQUALS(0, own)}},
-        {SYS_tgkill, EPERM, 0, {{0}}},
-        {SYS_rt_sigqueueinfo, 0, 1, {EQUALS(0, own)}},
-        {SYS_rt_sigqueueinfo, EPERM, 0, {{0}}},
-        {SYS_rt_tgsigqueueinfo, 0, 1, {EQUALS(0, own)}},
-        {SYS_rt_tgsigqueueinfo, EPERM, 0, {{0}}},
+        /* who gets the signals of a descriptor: the last two are FIOSETOWN and SIOCSPGRP */
         {SYS_fcntl, EPERM, 1, {EQUALS(1, F_SETOWN)}},
         {SYS_fcntl, EPERM, 1, {EQUALS(1, F_SETOWN_EX)}},
-        /* ioctl: FIOSETOWN and SIOCSPGRP, which also name whom a signal goes to */
         {SYS_ioctl, EPERM, 1, {EQUALS(1, 0x8901)}},
         {SYS_ioctl, EPERM, 1, {EQUALS(1, 0x8902)}},
-        /* limits of this process alone; its end with the one that started it */
-        {SYS_prlimit64, 0, 1, {EQUALS(0, 0)}},
-        {SYS_prlimit64, 0, 1, {EQUALS(0, own)}},
-        {SYS_prlimit64, EPERM, 0, {{0}}},
-        {SYS_prctl, EPERM, 1, {EQUALS(0, PR_SET_PDEATHSIG)}},
-        {SYS_prctl, EPERM, 1, {EQUALS(0, PR_SET_CHILD_SUBREAPER)}},
         /* clone3() hides its arguments; the C library falls back to clone() */
         {CLONE3, ENOSYS, 0, {{0}}},
         {SYS_clone, EPERM, 1, {HAS_BITS(0, CLONE_PARENT)}},
@@ -268,6 +250,33 @@ add_always(struct filter *f)
         if ((uint32_t)CLONE_SPACES >> bit & 1)
             add_rule(f, &(struct rule){
                             SYS_clone, EPERM, 1, {HAS_BITS(0, (uint32_t)1 << bit)}});
+}
+
+/* Leaves a program its own signals and limits, and has it end with its group and with the process
+   that started it. */
+static void
+add_group(struct filter *f)
+{
+    const uint32_t own = (uint32_t)getpid();
+    const struct rule rules[] = {
+        {SYS_kill, 0, 1, {EQUALS(0, own)}},
+        {SYS_kill, EPERM, 0, {{0}}},
+        {SYS_tgkill, 0, 1, {EQUALS(0, own)}},
+        {SYS_tgkill, EPERM, 0, {{0}}},
+        {SYS_tkill, EPERM, 0, {{0}}},
+        {SYS_rt_sigqueueinfo, 0, 1, {EQUALS(0, own)}},
+        {SYS_rt_sigqueueinfo, EPERM, 0, {{0}}},
+        {SYS_rt_tgsigqueueinfo, 0, 1, {EQUALS(0, own)}},
+        {SYS_rt_tgsigqueueinfo, EPERM, 0, {{0}}},
+        {SYS_prlimit64, 0, 1, {EQUALS(0, 0)}},
+        {SYS_prlimit64, 0, 1, {EQUALS(0, own)}},
+        {SYS_prlimit64, EPERM, 0, {{0}}},
+        {SYS_setpgid, EPERM, 0, {{0}}},
+        {SYS_setsid, EPERM, 0, {{0}}},
+        {SYS_prctl, EPERM, 1, {EQUALS(0, PR_SET_PDEATHSIG)}},
+        {SYS_prctl, EPERM, 1, {EQUALS(0, PR_SET_CHILD_SUBREAPER)}},
+    };
+    ADD_RULES(f, rules);
 }
 
 static void
@@ -339,7 +348,9 @@ filter_enter(const struct filter_allows *allows, char lacking[WALL_TEXT])
     }
     begin(&f);
     add_always(&f);
-    if (!allows->processes)
+    if (!allows->around)
+        add_group(&f);
+    if (!allows->around && !allows->processes)
         add_processes(&f);
     if (!allows->exec)
         add_code(&f);

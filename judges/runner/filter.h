@@ -3,12 +3,14 @@
 #ifndef JUDGES_RUNNER_FILTER_H
 #define JUDGES_RUNNER_FILTER_H
 
-#include "walls/landlock.h"
+#include "judges/walls.h"
 
 /* What the section of a runner allows. */
 struct filter_allows {
-    bool devices;   /* sockets and mappings that drivers need */
-    bool exec;      /* memory may become code */
+    bool devices; /* sockets and mappings that drivers need */
+    bool exec;    /* memory may become code */
+    bool
+        around; /* it is the process that starts programs: it may also signal and place them */
     bool processes; /* processes may be started */
 };
 

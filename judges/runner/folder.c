@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST_FILES = 10000, MOST_DEPTH = 32, BLOCK = 512 };
@@ -29,7 +31,7 @@ folder_make(const char *above, struct folder *ret, struct qdq_error *err)
         errno = ENAMETOOLONG;
     else if (mkdtemp(ret->path)) {
         ret->fd = open(ret->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (ret->fd >= 0)
+        if (ret->fd >= 0 && flock(ret->fd, LOCK_EX | LOCK_NB) == 0)
             return QDQ_OK;
         rmdir(ret->path);
     }
@@ -107,6 +109,39 @@ folder_remove(struct folder *folder)
     rmdir(folder->path);
     close(folder->fd);
     folder->fd = -1;
+}
+
+/* A folder that another process has made and not yet locked is too young to be one that is left. */
+static bool
+is_left(int fd)
+{
+    enum { YOUNG = 10 }; /* seconds */
+    struct stat st;
+    return fstat(fd, &st) == 0 && time(NULL) - st.st_ctime > YOUNG &&
+           flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+void
+folder_sweep(const char *above)
+{
+    DIR *list = opendir(above);
+    const char *entry;
+    while (list && (entry = next_name(list))) {
+        struct folder folder;
+        folder.fd =
+            openat(dirfd(list), entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder.fd < 0)
+            continue;
+        if (!strncmp(entry, "runner-", strlen("runner-")) &&
+            snprintf(folder.path, sizeof folder.path, "%s/%s", above, entry) <
+                PATH_MAX &&
+            is_left(folder.fd))
+            folder_remove(&folder);
+        else
+            close(folder.fd);
+    }
+    if (list)
+        closedir(list);
 }
 
 /* --- its size ----------------------------------------------------------------- */

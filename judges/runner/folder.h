@@ -12,11 +12,14 @@ struct folder {
     int fd; /* -1: there is none */
 };
 
-/* Makes a folder with a new name in the folder `above`. IO. */
+/* Makes a folder with a new name in the folder `above`, and locks it. IO. */
 enum qdq_code folder_make(const char *above, struct folder *ret,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 /* Removes it with everything in it. */
 void folder_remove(struct folder *folder);
+/* Removes the folders in `above` that folder_make() made for processes that have ended without
+   removing them. Others leave `above` alone. */
+void folder_sweep(const char *above);
 
 struct folder_use {
     uint64_t bytes, files;

@@ -8,7 +8,7 @@
 #define JUDGES_RUNNER_PROGRAM_H
 
 #include "runner/folder.h"
-#include "runner/runner.h"
+#include "judges/runner.h"
 
 #include <sys/types.h>
 

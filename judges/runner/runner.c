@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "runner/runner.h"
+#include "judges/runner.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -65,17 +65,6 @@ place_descriptors(const int ends[4])
             close(fd);
 }
 
-/* Makes the kernel prefer this process when memory runs out, to the daemon and its workers. */
-static void
-offer_to_oom_killer(void)
-{
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)!write(fd, "800", 3); /* a failure is harmless */
-        close(fd);
-    }
-}
-
 /* The signal of the parent's death. */
 static void
 kill_own_group(int number)
@@ -120,7 +109,6 @@ become_program(const struct runner *r, const char *folder)
     char *environment[] = {path, language, home, temporary, NULL};
     snprintf(home, sizeof home, "HOME=%s", folder);
     snprintf(temporary, sizeof temporary, "TMPDIR=%s", folder);
-    offer_to_oom_killer();
     if (r->may_start_processes)
         fork_program();
     if (chdir(folder))

@@ -3,8 +3,8 @@
 #ifndef JUDGES_RUNNER_SPAWN_H
 #define JUDGES_RUNNER_SPAWN_H
 
-#include "runner/runner.h"
-#include "walls/landlock.h"
+#include "judges/runner.h"
+#include "judges/walls.h"
 
 #include <sys/types.h>
 

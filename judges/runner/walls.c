@@ -2,7 +2,6 @@
 #include "config.h"
 #include "runner/walls.h"
 #include "runner/filter.h"
-#include "walls/privileges.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -134,7 +133,8 @@ has_devices(const struct runner *r)
 }
 
 static bool
-close_files(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
+close_files(const struct runner *r, const char *folder, bool is_around,
+            char lacking[WALL_TEXT])
 {
     struct paths *paths = calloc(1, sizeof *paths);
     bool there = false;
@@ -146,6 +146,8 @@ close_files(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
     add_command(paths, r);
     for (size_t i = 0; r->paths[i]; i++)
         add_allowed(paths, r->paths[i]);
+    if (is_around)
+        add(paths, "/proc", READ);
     if (has_devices(r))
         add_all(paths, driver_paths, sizeof driver_paths / sizeof *driver_paths);
     add(paths, folder, OWN);
@@ -157,6 +159,20 @@ close_files(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
         free((char *)(uintptr_t)paths->list[i].path);
     free(paths);
     return ok && (there || r->walls == RUNNER_WALLS_AUTO);
+}
+
+/* Forbids what the section does not allow, to a program or to the process around programs. */
+static bool
+close_rest(const struct runner *r, const char *folder, bool is_around,
+           char lacking[WALL_TEXT])
+{
+    const struct filter_allows allows = {.devices = has_devices(r),
+                                         .exec = r->may_make_code,
+                                         .processes = r->may_start_processes,
+                                         .around = is_around};
+    return r->walls == RUNNER_WALLS_OFF ||
+           (privileges_drop(lacking) && close_files(r, folder, is_around, lacking) &&
+            (filter_enter(&allows, lacking) || r->walls == RUNNER_WALLS_AUTO));
 }
 
 static bool
@@ -178,21 +194,25 @@ set_limits(const struct runner *r, char lacking[WALL_TEXT])
            (!r->memory || limit(RLIMIT_DATA, r->memory, lacking));
 }
 
+static bool
+allow_no_privileges(char lacking[WALL_TEXT])
+{
+    lacking[0] = '\0';
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        return true;
+    snprintf(lacking, WALL_TEXT, "no_new_privs: %s", strerror(errno));
+    return false;
+}
+
 bool
 walls_enter(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
 {
-    const struct filter_allows allows = {.devices = has_devices(r),
-                                         .exec = r->may_make_code,
-                                         .processes = r->may_start_processes};
-    lacking[0] = '\0';
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
-        snprintf(lacking, WALL_TEXT, "no_new_privs: %s", strerror(errno));
-        return false;
-    }
-    if (!set_limits(r, lacking))
-        return false;
-    if (r->walls == RUNNER_WALLS_OFF)
-        return true;
-    return privileges_drop(lacking) && close_files(r, folder, lacking) &&
-           (filter_enter(&allows, lacking) || r->walls == RUNNER_WALLS_AUTO);
+    return allow_no_privileges(lacking) && set_limits(r, lacking) &&
+           close_rest(r, folder, false, lacking);
+}
+
+bool
+walls_enter_around(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
+{
+    return allow_no_privileges(lacking) && close_rest(r, folder, true, lacking);
 }

@@ -3,8 +3,8 @@
 #ifndef JUDGES_RUNNER_WALLS_H
 #define JUDGES_RUNNER_WALLS_H
 
-#include "runner/runner.h"
-#include "walls/landlock.h"
+#include "judges/runner.h"
+#include "judges/walls.h"
 
 /*
  * Puts the calling process, which will execute the runner's program, behind its walls: no
@@ -15,5 +15,10 @@
  */
 bool walls_enter(const struct runner *runner, const char *folder,
                  char lacking[WALL_TEXT]);
+
+/* Puts the process that starts programs in folders of `folder` behind the same walls, but it may start processes,
+   signal its own, and read procfs. */
+bool walls_enter_around(const struct runner *runner, const char *folder,
+                        char lacking[WALL_TEXT]);
 
 #endif

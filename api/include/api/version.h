@@ -11,12 +11,13 @@
 #include <stddef.h>
 
 /*
- * Encode the backend that runs models, and the one that judges results in a process of its own.
+ * Encode the backend that runs models, and a runtime that judges results in a process of its own.
  * `path` is the configured path, or NULL. `version` is NULL when the library cannot be loaded;
  * then `problem` says why, else it is NULL.
  */
 char *api_runtime_encode(const char *path, const char *version, const char *problem);
-char *api_judge_encode(const char *path, const char *version, const char *problem);
+char *api_judge_encode(const char *name, const char *path, const char *version,
+                       const char *problem);
 
 struct api_gpu {
     int index;           /* CUDA's number of the GPU */
@@ -29,10 +30,15 @@ struct api_gpu {
 /* Encodes {"backend","device"}: the state of the backend cuda for this GPU, and the
    GPU. */
 char *api_gpu_encode(const struct api_gpu *gpu);
-/* Encodes {"backends","devices"} from the texts above. `module` is used where no GPU
-   is configured. */
-char *api_backends_encode(const char *runtime, const char *judge,
-                          const char *const *gpus, size_t n, const char *module);
+/* The texts above, of all backends. */
+struct api_backends {
+    const char *runtime;
+    const char *const *judges, *const *gpus;
+    size_t n_judges, n_gpus;
+    const char *module; /* used where no GPU is configured */
+};
+/* Encodes {"backends","devices"}. */
+char *api_backends_encode(const struct api_backends *backends);
 /* Encodes the body. `backends` is the text of api_backends_encode(), or NULL while
    it is not known. */
 char *api_version_encode(const char *backends);

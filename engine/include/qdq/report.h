@@ -56,6 +56,7 @@ struct qdq_output_report {
 struct qdq_deployed {
     const char *processor;
     const char *runtime, *version; /* name and version of the runtime */
+    const char *device;            /* where a runner says it; NULL: the processor */
     size_t n_outputs;
     const struct qdq_output_report *outputs;
 };
@@ -179,6 +180,7 @@ struct qdq_kernels {
     /* counts of the integer nodes, sorted by operator */
     const struct qdq_op_count *ops;
     const struct qdq_float_kernel *floats;
+    const char *runner; /* the operator's program that ran them; NULL: none did */
 };
 
 /* A node that stays in float32 although the spec asks for a smaller type. */

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "stages/evaluate/traced.h"
 
+#include "stages/evaluate/deployed.h"
 #include "qdq/targets.h"
 
 #include <stdlib.h>
@@ -74,6 +75,20 @@ list_floats(struct qdqi_job *job, const struct qdqi_kernel_names *names,
     return QDQ_OK;
 }
 
+/* Names the operator's program that ran the kernels, where there is one. */
+static enum qdq_code
+name_runner(struct qdqi_job *job, struct qdq_kernels *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    struct qdq_error gone = {0};
+    const struct qdq_runtime_about *about = NULL;
+    if (!qdqi_deployed_runtime(job, &deploy, &gone))
+        about = qdqi_deploy_about(&deploy);
+    if (about)
+        ret->runner = qdqi_arena_strdup(job->arena, about->runner);
+    return about && !ret->runner ? qdqi_no_memory(err) : QDQ_OK;
+}
+
 static enum qdq_code
 count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *err)
 {
@@ -93,6 +108,8 @@ count(struct qdqi_job *job, const struct qdqi_trace *trace, struct qdq_error *er
         return qdqi_no_memory(err);
     qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
     enum qdq_code code = list_floats(job, names, trace, ret, err);
+    if (!code)
+        code = name_runner(job, ret, err);
     if (!code)
         job->report->view.kernels = ret;
     return code;

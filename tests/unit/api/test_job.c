@@ -332,10 +332,13 @@ END_TEST
 static char *
 encode_backends(void)
 {
-    return api_backends_encode(
-        "{\"name\":\"onnxruntime\",\"problem\":null}", "{\"name\":\"openvino\"}",
-        (const char *const[]){"{\"backend\":1,\"device\":2}", "{\"device\":3}"}, 2,
-        "/m");
+    return api_backends_encode(&(struct api_backends){
+        .runtime = "{\"name\":\"onnxruntime\",\"problem\":null}",
+        .judges = (const char *const[]){"{\"name\":\"openvino\"}"},
+        .n_judges = 1,
+        .gpus = (const char *const[]){"{\"backend\":1,\"device\":2}", "{\"device\":3}"},
+        .n_gpus = 2,
+        .module = "/m"});
 }
 
 static char *
@@ -352,9 +355,13 @@ START_TEST(test_backends)
         "\"openvino\"},1],"
         "\"devices\":[{\"device\":\"cpu\",\"name\":null,\"problem\":null},2,3]}");
     char *runtime = api_runtime_encode("/ort.so", NULL, "not there");
-    char *openvino = api_judge_encode(NULL, "2", NULL);
+    char *openvino = api_judge_encode("openvino", NULL, "2", NULL);
     expect_json(
-        api_backends_encode(runtime, openvino, NULL, 0, "/m"),
+        api_backends_encode(
+            &(struct api_backends){.runtime = runtime,
+                                   .judges = (const char *const[]){openvino},
+                                   .n_judges = 1,
+                                   .module = "/m"}),
         "{\"backends\":[{\"name\":\"onnxruntime\",\"version\":null,\"path\":"
         "\"/ort.so\",\"problem\":\"not "
         "there\"},{\"name\":\"openvino\",\"version\":\"2\","

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runner as the operator configures it: a program that judges results by the protocol of
    docs/runners.md, and what it may use. */
-#ifndef JUDGES_RUNNER_RUNNER_H
-#define JUDGES_RUNNER_RUNNER_H
+#ifndef JUDGES_RUNNER_H
+#define JUDGES_RUNNER_H
 
-#include "qdq/error.h"
+#include "qdq/judge.h"
 
 enum { RUNNER_WORDS = 64, RUNNER_OPTIONS = 64, RUNNER_PATHS = 32 };
 
@@ -51,5 +51,15 @@ char *runner_encode(const struct runner *runner);
 /* INVALID_SPEC, NO_MEMORY. */
 enum qdq_code runner_decode(const char *text, struct runner *ret,
                             struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * Makes a judge that serves a runtime of that name by the runner, which is borrowed, in this
+ * process. It takes a folder of its own in the folder `above`, where it also removes those of
+ * processes that were killed, and puts this process behind walls that leave it little more than the programs
+ * get. The process has one thread. RUNNER_FAILED, IO, NO_MEMORY.
+ */
+enum qdq_code runner_judge_new(const struct runner *runner, const char *runtime,
+                               const char *above, struct qdq_judge **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock: the kernel's rules about the files that a process can reach, which hold for the
-   calling thread and for what it starts later, and which nothing lifts. */
-#ifndef JUDGES_WALLS_LANDLOCK_H
-#define JUDGES_WALLS_LANDLOCK_H
+/* Walls around a process: Landlock, which are the kernel's rules about the files that it can reach, and
+   the loss of privileges. They hold for the calling thread and for what it starts later, and nothing
+   lifts them. */
+#ifndef JUDGES_WALLS_H
+#define JUDGES_WALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +40,9 @@ struct wall_path {
  */
 bool landlock_enter(const struct wall_path *paths, size_t n, bool connects,
                     bool *ret_there, char lacking[WALL_TEXT]);
+
+/* Gives up the capabilities of a process that runs as root. Returns false and says in `lacking` why
+   it failed. */
+bool privileges_drop(char lacking[WALL_TEXT]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "walls/privileges.h"
+#include "judges/walls.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/judge_wanted.h"
+#include "workers/message.h"
+#include "workers/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct one {
+    const char *runtime;
+    bool *gone;
+};
+
+struct judge_wanted {
+    size_t n;
+    struct one *runtimes;
+};
+
+/* It is a qdq_connect_judge_fn whose `arg` is a struct one. */
+static int
+connect_judge(void *arg, bool again, char *text, size_t size)
+{
+    const struct one *one = arg;
+    const struct message message = {.type = MESSAGE_JUDGE_WANTED,
+                                    .body.judge_wanted.again = again,
+                                    .text = (char *)(uintptr_t)one->runtime,
+                                    .text_len = strlen(one->runtime)};
+    struct message answer;
+    int fd = -1;
+    if (*one->gone || !message_send(WORKER_SOCKET, -1, &message) ||
+        message_receive(WORKER_SOCKET, -1, -1, &answer) != MESSAGE_GOT) {
+        *one->gone = true;
+        return -1;
+    }
+    *one->gone = answer.type != MESSAGE_JUDGE;
+    if (answer.n_fds == 1 && !*one->gone)
+        fd = answer.fds[--answer.n_fds];
+    snprintf(text, size, "%s", answer.text ? answer.text : "");
+    message_fini(&answer);
+    return fd;
+}
+
+static bool
+add(struct judge_wanted *wanted, const struct qdq_runtime_row *row,
+    struct qdq_engine *engine, bool *gone)
+{
+    struct one *one = &wanted->runtimes[wanted->n++];
+    struct qdq_error ignored = {0};
+    *one = (struct one){row->name, gone};
+    const struct qdq_served_runtime served = {
+        .name = row->name, .connect = connect_judge, .arg = one};
+    return qdq_engine_serve(engine, &served, &ignored) == QDQ_OK;
+}
+
+struct judge_wanted *
+judge_wanted_new(struct qdq_engine *engine, bool *gone)
+{
+    struct judge_wanted *wanted = calloc(1, sizeof *wanted);
+    const struct qdq_runtime_row *row;
+    size_t n = 0;
+    while (qdq_runtime_row(n))
+        n++;
+    bool ok = wanted && (wanted->runtimes = calloc(n, sizeof *wanted->runtimes));
+    for (size_t i = 0; ok && (row = qdq_runtime_row(i)); i++)
+        ok = !row->own_process || add(wanted, row, engine, gone);
+    if (!ok)
+        judge_wanted_free(&wanted);
+    return wanted;
+}
+
+void
+judge_wanted_free(struct judge_wanted **wanted)
+{
+    if (*wanted)
+        free((*wanted)->runtimes);
+    free(*wanted);
+    *wanted = NULL;
+}

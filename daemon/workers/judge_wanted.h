@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's side of a judging process: it asks the daemon for a socket to one. */
+#ifndef QDQD_WORKERS_JUDGE_WANTED_H
+#define QDQD_WORKERS_JUDGE_WANTED_H
+
+#include <stdbool.h>
+
+#include "qdq/judge.h"
+
+struct judge_wanted; /* the runtimes that may be asked for */
+
+/* Has the engine get judging processes from the daemon. *gone is set when the daemon is. The result
+   must outlive the engine; NULL when out of memory. */
+struct judge_wanted *judge_wanted_new(struct qdq_engine *engine, bool *gone);
+void judge_wanted_free(struct judge_wanted **wanted);
+
+#endif
