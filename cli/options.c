@@ -102,6 +102,10 @@ static const struct row {
     {"threads", '\0', "N", IN_QUANTIZE, offsetof(struct options, threads_text),
      "The number of threads that run the model and quantize weights; by default all "
      "processors."},
+    {"runners", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, runners),
+     "The file with the sections [runner NAME], as in the configuration of qdqd: "
+     "programs "
+     "of yours that judge results; by default QDQD_RUNNERS."},
     {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO,
      offsetof(struct options, cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "

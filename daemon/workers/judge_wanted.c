@@ -16,6 +16,7 @@ struct one {
 struct judge_wanted {
     size_t n;
     struct one *runtimes;
+    char *list; /* the names of those with a runner */
 };
 
 /* It is a qdq_connect_judge_fn whose `arg` is a struct one. */
@@ -43,28 +44,44 @@ connect_judge(void *arg, bool again, char *text, size_t size)
 }
 
 static bool
-add(struct judge_wanted *wanted, const struct qdq_runtime_row *row,
-    struct qdq_engine *engine, bool *gone)
+add(struct judge_wanted *wanted, const char *runtime, struct qdq_engine *engine,
+    bool *gone)
 {
     struct one *one = &wanted->runtimes[wanted->n++];
     struct qdq_error ignored = {0};
-    *one = (struct one){row->name, gone};
+    *one = (struct one){runtime, gone};
     const struct qdq_served_runtime served = {
-        .name = row->name, .connect = connect_judge, .arg = one};
+        .name = runtime, .connect = connect_judge, .arg = one};
     return qdq_engine_serve(engine, &served, &ignored) == QDQ_OK;
 }
 
+/* Adds the runtimes of the list, which is cut into names. */
+static bool
+add_list(struct judge_wanted *wanted, struct qdq_engine *engine, bool *gone)
+{
+    bool ok = true;
+    char *rest;
+    for (char *name = strtok_r(wanted->list, ",", &rest); ok && name;
+         name = strtok_r(NULL, ",", &rest)) {
+        const struct qdq_runtime_row *row = qdq_runtime_find(name);
+        ok = (row && row->own_process) || add(wanted, name, engine, gone);
+    }
+    return ok;
+}
+
 struct judge_wanted *
-judge_wanted_new(struct qdq_engine *engine, bool *gone)
+judge_wanted_new(struct qdq_engine *engine, const char *list, bool *gone)
 {
     struct judge_wanted *wanted = calloc(1, sizeof *wanted);
     const struct qdq_runtime_row *row;
-    size_t n = 0;
-    while (qdq_runtime_row(n))
+    size_t n = strlen(list) + 1; /* more than the list has names */
+    while (qdq_runtime_row(n - strlen(list) - 1))
         n++;
-    bool ok = wanted && (wanted->runtimes = calloc(n, sizeof *wanted->runtimes));
+    bool ok = wanted && (wanted->list = strdup(list)) &&
+              (wanted->runtimes = calloc(n, sizeof *wanted->runtimes));
     for (size_t i = 0; ok && (row = qdq_runtime_row(i)); i++)
-        ok = !row->own_process || add(wanted, row, engine, gone);
+        ok = !row->own_process || add(wanted, row->name, engine, gone);
+    ok = ok && add_list(wanted, engine, gone);
     if (!ok)
         judge_wanted_free(&wanted);
     return wanted;
@@ -73,8 +90,10 @@ judge_wanted_new(struct qdq_engine *engine, bool *gone)
 void
 judge_wanted_free(struct judge_wanted **wanted)
 {
-    if (*wanted)
+    if (*wanted) {
         free((*wanted)->runtimes);
+        free((*wanted)->list);
+    }
     free(*wanted);
     *wanted = NULL;
 }

@@ -9,9 +9,11 @@
 
 struct judge_wanted; /* the runtimes that may be asked for */
 
-/* Has the engine get judging processes from the daemon. *gone is set when the daemon is. The result
-   must outlive the engine; NULL when out of memory. */
-struct judge_wanted *judge_wanted_new(struct qdq_engine *engine, bool *gone);
+/* Has the engine get judging processes from the daemon: for the runtimes that need one, and for those
+   with a runner, which `list` names with commas between. *gone is set when the daemon is. The
+   result must outlive the engine; NULL when out of memory. */
+struct judge_wanted *judge_wanted_new(struct qdq_engine *engine, const char *list,
+                                      bool *gone);
 void judge_wanted_free(struct judge_wanted **wanted);
 
 #endif

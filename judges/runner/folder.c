@@ -23,7 +23,7 @@ fail(struct qdq_error *err, const char *what)
 }
 
 enum qdq_code
-folder_make(const char *above, struct folder *ret, struct qdq_error *err)
+runner_folder_make(const char *above, struct runner_folder *ret, struct qdq_error *err)
 {
     ret->fd = -1;
     if (snprintf(ret->path, sizeof ret->path, "%s/runner-XXXXXX", above) >=
@@ -99,7 +99,7 @@ empty_top(int top, unsigned *moved)
 }
 
 void
-folder_remove(struct folder *folder)
+runner_folder_remove(struct runner_folder *folder)
 {
     unsigned moved = 0;
     if (folder->fd < 0)
@@ -122,12 +122,12 @@ is_left(int fd)
 }
 
 void
-folder_sweep(const char *above)
+runner_folder_sweep(const char *above)
 {
     DIR *list = opendir(above);
     const char *entry;
     while (list && (entry = next_name(list))) {
-        struct folder folder;
+        struct runner_folder folder;
         folder.fd =
             openat(dirfd(list), entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (folder.fd < 0)
@@ -136,7 +136,7 @@ folder_sweep(const char *above)
             snprintf(folder.path, sizeof folder.path, "%s/%s", above, entry) <
                 PATH_MAX &&
             is_left(folder.fd))
-            folder_remove(&folder);
+            runner_folder_remove(&folder);
         else
             close(folder.fd);
     }
@@ -147,7 +147,7 @@ folder_sweep(const char *above)
 /* --- its size ----------------------------------------------------------------- */
 
 static void
-measure(int at, const char *name, int depth, struct folder_use *ret)
+measure(int at, const char *name, int depth, struct runner_folder_use *ret)
 {
     struct stat st;
     const char *entry;
@@ -168,7 +168,7 @@ measure(int at, const char *name, int depth, struct folder_use *ret)
 
 /* Adds the files that a process has open and that have no name any more. */
 static void
-measure_nameless(int pid, struct folder_use *ret)
+measure_nameless(int pid, struct runner_folder_use *ret)
 {
     char path[64];
     struct stat st;
@@ -183,10 +183,10 @@ measure_nameless(int pid, struct folder_use *ret)
         closedir(list);
 }
 
-struct folder_use
-folder_measure(const struct folder *folder, int pid)
+struct runner_folder_use
+runner_folder_measure(const struct runner_folder *folder, int pid)
 {
-    struct folder_use use = {0};
+    struct runner_folder_use use = {0};
     measure(folder->fd, ".", 0, &use);
     measure_nameless(pid, &use);
     return use;
@@ -195,8 +195,8 @@ folder_measure(const struct folder *folder, int pid)
 /* --- files -------------------------------------------------------------------- */
 
 enum qdq_code
-folder_write(const struct folder *folder, const char *name, const void *data,
-             size_t size, struct qdq_error *err)
+runner_folder_write(const struct runner_folder *folder, const char *name,
+                    const void *data, size_t size, struct qdq_error *err)
 {
     const char *from = data;
     /* The program may have made something of that name. */
@@ -229,8 +229,8 @@ read_all(int fd, char *to, size_t size)
 }
 
 bool
-folder_read(const struct folder *folder, const char *name, size_t size, void **ret,
-            char why[160])
+runner_folder_read(const struct runner_folder *folder, const char *name, size_t size,
+                   void **ret, char why[160])
 {
     struct stat st;
     int fd = openat(folder->fd, name,
@@ -257,7 +257,7 @@ folder_read(const struct folder *folder, const char *name, size_t size, void **r
 }
 
 void
-folder_drop(const struct folder *folder, const char *name)
+runner_folder_drop(const struct runner_folder *folder, const char *name)
 {
     unlinkat(folder->fd, name, 0);
 }

@@ -10,7 +10,7 @@
 
 struct place {
     const struct runner *runner;
-    struct folder folder; /* of this process; the programs have theirs in it */
+    struct runner_folder folder; /* of this process; the programs have theirs in it */
     struct runner_session
         *spare;               /* greeted, and without a model; NULL: there is none */
     struct runner_about said; /* by the program that was greeted last */
@@ -44,14 +44,15 @@ open_session(struct place *p, struct runner_session **ret, struct qdq_error *err
     return QDQ_OK;
 }
 
-/* Makes sure that a program has said what it is. The first model gets that program. A failure is
-   reported when a model is opened. */
+/* Makes sure that a program has said what it is. A failure is reported when a model is opened. */
 static void
 greet(struct place *p)
 {
+    struct runner_session *session = NULL;
     struct qdq_error ignored = {0};
-    if (!*p->said.version && !p->spare)
-        (void)!open_session(p, &p->spare, &ignored);
+    if (!*p->said.version)
+        (void)!open_session(p, &session, &ignored);
+    close_session(&session);
 }
 
 static const char *
@@ -77,9 +78,8 @@ open_model(void *arg, const void *bytes, size_t size,
            const struct qdq_run_options *options, void **ret, struct qdq_error *err)
 {
     struct place *p = arg;
-    struct runner_session *session = p->spare;
-    p->spare = NULL;
-    enum qdq_code code = session ? QDQ_OK : open_session(p, &session, err);
+    struct runner_session *session = NULL;
+    enum qdq_code code = open_session(p, &session, err);
     if (!code)
         code = runner_session_load(session, bytes, size, options, err);
     if (code)
@@ -128,8 +128,7 @@ static void
 end(void *arg)
 {
     struct place *p = arg;
-    close_session(&p->spare);
-    folder_remove(&p->folder);
+    runner_folder_remove(&p->folder);
     free(p);
 }
 
@@ -152,8 +151,8 @@ runner_judge_new(const struct runner *runner, const char *runtime, const char *a
                                   .nodes = nodes_of,
                                   .close = close_model,
                                   .end = end}};
-    folder_sweep(above);
-    enum qdq_code code = folder_make(above, &p->folder, err);
+    runner_folder_sweep(above);
+    enum qdq_code code = runner_folder_make(above, &p->folder, err);
     if (!code && !walls_enter_around(runner, p->folder.path, lacking))
         code = qdq_error_set(err, QDQ_RUNNER_FAILED, QDQ_AT_NOTHING, NULL,
                              "the walls of the runner '%s' cannot be built: %s",

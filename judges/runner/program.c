@@ -169,7 +169,7 @@ program_end(struct program *p, bool asked)
     close_pipe(&p->log);
     free(p->line);
     p->line = NULL;
-    folder_remove(&p->folder);
+    runner_folder_remove(&p->folder);
 }
 
 /* --- one request and its answer ------------------------------------------------- */
@@ -183,7 +183,7 @@ struct asking {
 static enum qdq_code
 check_use(struct program *p, struct qdq_error *err)
 {
-    const struct folder_use use = folder_measure(&p->folder, p->pid);
+    const struct runner_folder_use use = runner_folder_measure(&p->folder, p->pid);
     if (use.bytes > (uint64_t)p->runner->disk)
         return program_fail(p, err, "has more than %lld bytes in its files (disk)",
                             (long long)p->runner->disk);
@@ -297,7 +297,7 @@ program_start(const struct runner *r, const char *above, struct program *ret,
     char why[WALL_TEXT] = "";
     *ret =
         (struct program){.runner = r, .folder.fd = -1, .in = -1, .out = -1, .log = -1};
-    enum qdq_code code = folder_make(above, &ret->folder, err);
+    enum qdq_code code = runner_folder_make(above, &ret->folder, err);
     if (code)
         return code;
     struct spawned s;

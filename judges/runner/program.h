@@ -14,7 +14,7 @@
 
 struct program {
     const struct runner *runner;
-    struct folder folder;
+    struct runner_folder folder;
     bool failed;      /* it can only be ended */
     pid_t pid;        /* also of its process group; 0: it does not run */
     int in, out, log; /* our ends of its standard input, output and error; -1: closed */

@@ -131,6 +131,7 @@ void
 runner_fini(struct runner *r)
 {
     free(r->name);
+    free(r->folder);
     free_texts(r->words);
     free_texts(r->paths);
     for (size_t i = 0; i < r->n_options; i++) {
@@ -171,11 +172,12 @@ char *
 runner_encode(const struct runner *r)
 {
     json_t *json = json_pack(
-        "{s:s, s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:i, s:o}", "name", r->name, "words",
-        list_texts(r->words), "paths", list_texts(r->paths), "code", r->may_make_code,
-        "processes", r->may_start_processes, "timeout", (json_int_t)r->timeout,
-        "memory", (json_int_t)r->memory, "disk", (json_int_t)r->disk, "walls",
-        (int)r->walls, "options", list_options(r));
+        "{s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:i, s:o}", "name", r->name,
+        "folder", r->folder ? r->folder : "", "words", list_texts(r->words), "paths",
+        list_texts(r->paths), "code", r->may_make_code, "processes",
+        r->may_start_processes, "timeout", (json_int_t)r->timeout, "memory",
+        (json_int_t)r->memory, "disk", (json_int_t)r->disk, "walls", (int)r->walls,
+        "options", list_options(r));
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     return text;
@@ -201,15 +203,15 @@ read_texts(const json_t *list, char **to, size_t most, struct qdq_error *err)
 static enum qdq_code
 read_members(const json_t *json, struct runner *r, struct qdq_error *err)
 {
-    const char *name = NULL;
+    const char *name = NULL, *folder = NULL;
     json_t *words, *paths, *options, *value;
     int code_flag, processes, walls;
     json_int_t timeout, memory, disk;
     if (json_unpack((json_t *)(uintptr_t)json,
-                    "{s:s, s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:i, s:o}", "name", &name,
-                    "words", &words, "paths", &paths, "code", &code_flag, "processes",
-                    &processes, "timeout", &timeout, "memory", &memory, "disk", &disk,
-                    "walls", &walls, "options", &options))
+                    "{s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:i, s:o}", "name",
+                    &name, "folder", &folder, "words", &words, "paths", &paths, "code",
+                    &code_flag, "processes", &processes, "timeout", &timeout, "memory",
+                    &memory, "disk", &disk, "walls", &walls, "options", &options))
         return fail(err, "the runner lacks a member");
     r->may_make_code = code_flag;
     r->may_start_processes = processes;
@@ -219,7 +221,7 @@ read_members(const json_t *json, struct runner *r, struct qdq_error *err)
     r->walls = walls == RUNNER_WALLS_OFF    ? RUNNER_WALLS_OFF
                : walls == RUNNER_WALLS_AUTO ? RUNNER_WALLS_AUTO
                                             : RUNNER_WALLS_ON;
-    if (!(r->name = strdup(name)))
+    if (!(r->name = strdup(name)) || !(r->folder = strdup(folder)))
         return fail_memory(err);
     enum qdq_code code = read_texts(words, r->words, RUNNER_WORDS, err);
     if (!code)

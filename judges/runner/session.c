@@ -179,7 +179,7 @@ runner_session_load(struct runner_session *s, const void *bytes, size_t size,
     json_t *result;
     s->times = options->threads > 0 && !options->traced;
     enum qdq_code code =
-        folder_write(&s->program.folder, "model.onnx", bytes, size, err);
+        runner_folder_write(&s->program.folder, "model.onnx", bytes, size, err);
     if (!code)
         code =
             ask(s, "load",

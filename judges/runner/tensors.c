@@ -113,7 +113,7 @@ send_input(struct program *p, struct sent_inputs *sent, const struct qdq_tensor 
     if (!copy_tensor(input, &ret->tensor))
         return fail_memory(err);
     snprintf(ret->file, sizeof ret->file, "in-%" PRIu64 ".bin", ++sent->next);
-    return folder_write(&p->folder, ret->file, input->data, input->size, err);
+    return runner_folder_write(&p->folder, ret->file, input->data, input->size, err);
 }
 
 /* Forgets the inputs of before that were not taken over. */
@@ -122,7 +122,7 @@ drop_former(struct program *p, struct sent_inputs *sent)
 {
     for (size_t i = 0; i < sent->n; i++)
         if (sent->list[i].tensor.name)
-            folder_drop(&p->folder, sent->list[i].file);
+            runner_folder_drop(&p->folder, sent->list[i].file);
     sent_inputs_fini(sent);
 }
 
@@ -229,7 +229,7 @@ receive_output(struct program *p, const json_t *json, uint64_t *left,
         return program_fail(p, err, "answered outputs of more than 2 GiB");
     if (!file || !is_file_name(file))
         return program_fail(p, err, "answered the output '%.64s' without a file", name);
-    if (!folder_read(&p->folder, file, (size_t)bytes, &data, why))
+    if (!runner_folder_read(&p->folder, file, (size_t)bytes, &data, why))
         return program_fail(p, err, "answered the output '%.64s' badly: %s", name, why);
     *left -= bytes;
     ret->dtype = element->dtype;
@@ -256,7 +256,7 @@ tensors_receive(struct program *p, const json_t *list, struct received *ret,
         const char *file =
             json_string_value(json_object_get(json_array_get(list, i), "file"));
         if (file && is_file_name(file))
-            folder_drop(&p->folder, file);
+            runner_folder_drop(&p->folder, file);
     }
     if (code)
         received_fini(ret);

@@ -132,6 +132,24 @@ has_devices(const struct runner *r)
     return false;
 }
 
+/* Adds the folders of the system, and the program's. */
+static void
+add_readable(struct paths *to, const struct runner *r)
+{
+    add_all(to, system_paths, sizeof system_paths / sizeof *system_paths);
+    add_command(to, r);
+    for (size_t i = 0; r->paths[i]; i++)
+        add_allowed(to, r->paths[i]);
+}
+
+static void
+free_paths(struct paths *paths)
+{
+    for (size_t i = 0; paths && i < paths->n; i++)
+        free((char *)(uintptr_t)paths->list[i].path);
+    free(paths);
+}
+
 static bool
 close_files(const struct runner *r, const char *folder, bool is_around,
             char lacking[WALL_TEXT])
@@ -142,10 +160,7 @@ close_files(const struct runner *r, const char *folder, bool is_around,
         snprintf(lacking, WALL_TEXT, "out of memory");
         return false;
     }
-    add_all(paths, system_paths, sizeof system_paths / sizeof *system_paths);
-    add_command(paths, r);
-    for (size_t i = 0; r->paths[i]; i++)
-        add_allowed(paths, r->paths[i]);
+    add_readable(paths, r);
     if (is_around)
         add(paths, "/proc", READ);
     if (has_devices(r))
@@ -155,10 +170,36 @@ close_files(const struct runner *r, const char *folder, bool is_around,
         snprintf(lacking, WALL_TEXT, "too many paths for Landlock");
     bool ok =
         !paths->failed && landlock_enter(paths->list, paths->n, false, &there, lacking);
-    for (size_t i = 0; i < paths->n; i++)
-        free((char *)(uintptr_t)paths->list[i].path);
-    free(paths);
+    free_paths(paths);
     return ok && (there || r->walls == RUNNER_WALLS_AUTO);
+}
+
+/* Returns whether one of both paths is the other or lies below it. */
+static bool
+overlap(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b), less = n < m ? n : m;
+    const char *longer = n < m ? b : a;
+    return strncmp(a, b, less) == 0 && (longer[less] == '/' || !longer[less]);
+}
+
+bool
+runner_may_read(const struct runner *r, const char *path)
+{
+    char own[PATH_MAX], theirs[PATH_MAX];
+    struct paths *paths = calloc(1, sizeof *paths);
+    bool may = !paths;
+    if (paths)
+        add_readable(paths, r);
+    if (!realpath(path, own))
+        snprintf(own, sizeof own, "%s", path);
+    for (size_t i = 0; paths && i < paths->n; i++) {
+        if (!realpath(paths->list[i].path, theirs))
+            snprintf(theirs, sizeof theirs, "%s", paths->list[i].path);
+        may = may || overlap(own, theirs);
+    }
+    free_paths(paths);
+    return may;
 }
 
 /* Forbids what the section does not allow, to a program or to the process around programs. */

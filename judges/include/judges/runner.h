@@ -26,6 +26,7 @@ struct runner {
     char *paths[RUNNER_PATHS + 1]; /* that `allow` names, NULL behind the last */
     bool may_make_code, may_start_processes;
     int64_t timeout, memory, disk; /* 0: no limit of the memory */
+    char *folder; /* for the folders of its processes; NULL: not known yet */
     enum runner_walls walls;
     size_t n_options;
     struct runner_option options[RUNNER_OPTIONS];
@@ -43,6 +44,8 @@ enum qdq_code runner_add_option(struct runner *runner, const char *key,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 /* Returns whether a path of `allow` names devices. */
 bool runner_is_device(const char *path);
+/* Returns whether the program could read a file below the path, or one above. */
+bool runner_may_read(const struct runner *runner, const char *path);
 void runner_fini(struct runner *runner);
 
 /* Encodes a runner for the process that will start it, as JSON, which the caller frees; NULL when out of

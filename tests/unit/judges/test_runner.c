@@ -251,9 +251,9 @@ START_TEST(ends_with_starter)
     kill(starter, SIGKILL);
     waitpid(starter, NULL, 0);
     ck_assert(have_ended(pids));
-    struct folder left = {.fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    struct runner_folder left = {.fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     snprintf(left.path, sizeof left.path, "%s", above);
-    folder_remove(&left);
+    runner_folder_remove(&left);
     ck_assert(mkdir(above, 0700) == 0);
 }
 END_TEST
