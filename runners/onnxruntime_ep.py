@@ -47,9 +47,10 @@ INTEGER_OPS = {
     "QEmbedLayerNormalization",
 }
 CONVERSIONS = {"QuantizeLinear", "DequantizeLinear"}
-# Kernels that compute nothing with floats, whatever their type.
+# Kernels that move or clip, whatever the type.
 MOVERS = {
     "Cast",
+    "Clip",
     "Concat",
     "Expand",
     "Flatten",
@@ -57,6 +58,7 @@ MOVERS = {
     "Identity",
     "Pad",
     "Reshape",
+    "Relu",
     "ReorderInput",
     "ReorderOutput",
     "Shape",
@@ -81,6 +83,22 @@ def one_line(text):
     return " ".join(str(text).split())[:400]
 
 
+def import_quietly():
+    """Imports onnxruntime, which looks around where the walls are, and warns of each."""
+    log = os.dup(2)
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 2)
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise Failure("unavailable", f"onnxruntime cannot be imported: {error}") from None
+    finally:
+        os.dup2(log, 2)
+        os.close(log)
+        os.close(silence)
+    return onnxruntime
+
+
 # --- the provider ---------------------------------------------------------------------
 
 
@@ -95,11 +113,7 @@ class Provider:
         self.precision = options.get("precision", "f32")
         self.options = {k: v for k, v in options.items() if k not in self.OWN_OPTIONS}
         self.devices = []  # of a plugin
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise Failure("unavailable", f"onnxruntime cannot be imported: {error}") from None
-        self.runtime = onnxruntime
+        self.runtime = onnxruntime = import_quietly()
         onnxruntime.set_default_logger_severity(3)
         if options.get("library"):
             self._register(options["library"])
