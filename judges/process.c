@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "qdq/judge.h"
@@ -41,9 +42,27 @@ wait_for_end(struct judges_process *process)
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* Waits for the end of a process whose socket was closed: it ends its programs and removes their
+   folders. */
+static void
+wait_for_runner(const struct judges_process *process)
+{
+    enum { STEPS = 500 };
+    const struct timespec step = {0, 10000000};
+    for (int i = 0; i < STEPS; i++) {
+        siginfo_t info = {.si_pid = 0};
+        if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+            info.si_pid)
+            return;
+        nanosleep(&step, NULL);
+    }
+}
+
 void
 judges_process_end(struct judges_process *process)
 {
+    if (process->pid && process->runner)
+        wait_for_runner(process);
     if (process->pid)
         kill(process->pid, SIGKILL);
     (void)wait_for_end(process);

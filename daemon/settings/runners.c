@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const struct setting_row runner_rows[N_RUNNER_ROWS] = {
 #define RUNNER_TEXT(key, def, text) RUNNER_CHOICE(key, def, NULL, text)
@@ -199,4 +200,55 @@ runner_section_encode(const struct runner_section *r, const struct settings *set
         text = runner_encode(&runner);
     runner_fini(&runner);
     return text;
+}
+
+/* --- identity ----------------------------------------------------------------- */
+
+/* Adds the sizes and times of the files that a command names. */
+static bool
+add_files(struct digest *digest, const struct runner_section *r)
+{
+    struct runner runner;
+    char error[SETTINGS_ERROR], text[96];
+    struct stat st;
+    bool ok = make_runner(r, &runner, error);
+    for (size_t i = 0; ok && runner.words[i]; i++) {
+        if (*runner.words[i] != '/' || stat(runner.words[i], &st))
+            continue;
+        int n = snprintf(text, sizeof text, "%lld %lld.%09ld\n", (long long)st.st_size,
+                         (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+        ok = digest_update(digest, text, (size_t)n);
+    }
+    if (ok)
+        runner_fini(&runner);
+    return ok;
+}
+
+static bool
+add_section(struct digest *digest, const struct runner_section *r,
+            const struct settings *settings)
+{
+    char *text = runner_section_encode(r, settings);
+    bool ok = text && digest_update(digest, text, strlen(text)) &&
+              digest_update(digest, r->targets, strlen(r->targets)) &&
+              add_files(digest, r);
+    free(text);
+    return ok;
+}
+
+bool
+runners_digest(const struct remotes *set, const struct settings *settings,
+               char ret[DIGEST_SIZE])
+{
+    const struct runner_section *r = first_runner(set);
+    ret[0] = '\0';
+    if (!r)
+        return true;
+    struct digest *digest = digest_new();
+    bool ok = digest != NULL;
+    for (; ok && r; r = skip_to_runner(r->section.next))
+        ok = add_section(digest, r, settings);
+    ok = ok && digest_finish(digest, ret);
+    digest_free(&digest);
+    return ok;
 }

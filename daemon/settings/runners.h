@@ -4,6 +4,7 @@
 #define QDQD_SETTINGS_RUNNERS_H
 
 #include "settings/remotes.h"
+#include "api/digest.h"
 
 struct runner_section {
     struct section section;
@@ -44,6 +45,10 @@ const struct runner_section *runners_find(const struct remotes *set,
                                           const char *runtime);
 /* Writes the names of the runtimes that have runners, with commas between. */
 void runners_list(const struct remotes *set, char ret[RUNNER_LIST]);
+/* Writes a digest of all sections and of the identity of the programs' files, for the question
+   whether a result would be the same today; "" where there is no runner. False when out of memory. */
+bool runners_digest(const struct remotes *set, const struct settings *settings,
+                    char ret[DIGEST_SIZE]);
 /* Encodes a section for the process that will start the program (judges/runner.h); the caller
    frees it. NULL when out of memory. */
 char *runner_section_encode(const struct runner_section *section,

@@ -142,6 +142,18 @@ add_readable(struct paths *to, const struct runner *r)
         add_allowed(to, r->paths[i]);
 }
 
+/* Adds what the process around programs needs: it looks at the files that they have open, and
+   removes its folder when that is empty. */
+static void
+add_around(struct paths *to, const char *folder)
+{
+    char above[PATH_MAX];
+    const char *slash = strrchr(folder, '/');
+    snprintf(above, sizeof above, "%.*s", (int)(slash - folder), folder);
+    add(to, "/proc", READ);
+    add(to, above, WALL_REMOVE_DIR);
+}
+
 static void
 free_paths(struct paths *paths)
 {
@@ -162,7 +174,7 @@ close_files(const struct runner *r, const char *folder, bool is_around,
     }
     add_readable(paths, r);
     if (is_around)
-        add(paths, "/proc", READ);
+        add_around(paths, folder);
     if (has_devices(r))
         add_all(paths, driver_paths, sizeof driver_paths / sizeof *driver_paths);
     add(paths, folder, OWN);
