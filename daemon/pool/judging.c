@@ -204,5 +204,7 @@ judging_tell_worker(struct lane *lane)
     struct remotes *set = tenants_remotes(lane->service->tenants);
     runners_list(set, list);
     remotes_release(&set);
+    if (!lane->process.extra || strcmp(lane->process.extra, list) != 0)
+        process_end(&lane->judge, false, NULL); /* its runner may be gone */
     return process_set_extra(&lane->process, list);
 }
