@@ -295,10 +295,8 @@ RUNTIMES = onnxruntime openvino
 # Those that make machine code: systemd/ has a drop-in for each.
 CODE_MAKERS = openvino
 engine_libqdqi_la_SOURCES += \
-	engine/runtimes/onnxruntime/kernels.c \
+	engine/runtimes/onnxruntime/kernel_names.c \
 	engine/runtimes/onnxruntime/onnxruntime.c engine/runtimes/onnxruntime/onnxruntime.h \
-	engine/runtimes/openvino/inputs.c \
-	engine/runtimes/openvino/kernels.c \
 	engine/runtimes/openvino/library.c engine/runtimes/openvino/library.h \
 	engine/runtimes/openvino/model.c
 BUILT_SOURCES += engine/runtimes.inc

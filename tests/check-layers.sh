@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks the architecture: includes go one way, engine <- api <- remote <- daemon and cli, and each
 # third-party header is included in one place only. make check passes the compiler flags
-# of each part (ENGINE_FLAGS, API_FLAGS, REMOTE_FLAGS, DAEMON_FLAGS, CLI_FLAGS) as the build uses them.
+# of each part (ENGINE_FLAGS, API_FLAGS, REMOTE_FLAGS, JUDGES_FLAGS, DAEMON_FLAGS, CLI_FLAGS) as the build uses them.
 src=${srcdir:-.}
 failed=0
 
@@ -284,6 +284,10 @@ probe remote "$REMOTE_FLAGS" not "$engine_internal"
 probe remote "$REMOTE_FLAGS" not base/json.h
 probe remote "$REMOTE_FLAGS" not "daemon/$daemon_header"
 probe remote "$REMOTE_FLAGS" not "$daemon_header"
+probe judges "$JUDGES_FLAGS" may qdq/judge.h
+probe judges "$JUDGES_FLAGS" not api/problem.h
+probe judges "$JUDGES_FLAGS" not "$engine_internal"
+probe judges "$JUDGES_FLAGS" not "$daemon_header"
 probe daemon "$DAEMON_FLAGS" may qdq/model.h
 probe daemon "$DAEMON_FLAGS" may api/problem.h
 probe daemon "$DAEMON_FLAGS" not "$engine_internal"

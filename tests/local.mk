@@ -49,6 +49,7 @@ AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
 	ENGINE_FLAGS="$(engine_libqdqi_la_CPPFLAGS)"; export ENGINE_FLAGS; \
 	API_FLAGS="$(api_libapi_la_CPPFLAGS)"; export API_FLAGS; \
 	REMOTE_FLAGS="$(remote_libremote_la_CPPFLAGS)"; export REMOTE_FLAGS; \
+	JUDGES_FLAGS="$(judges_libjudges_la_CPPFLAGS)"; export JUDGES_FLAGS; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
 	CLI_FLAGS="$(cli_qdq_CPPFLAGS)"; export CLI_FLAGS; \
 	HARDEN_CFLAGS="$(HARDEN_CFLAGS)"; export HARDEN_CFLAGS;

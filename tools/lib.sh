@@ -86,12 +86,9 @@ matches() {
     [ -f "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]
 }
 
-# Prints the path of the C library of OpenVINO in build/venv, or nothing.
-find_openvino() {
-    local file
-    for file in "$build"/venv/lib/python3*/site-packages/openvino/libs/libopenvino_c.so.*; do
-        [ ! -e "$file" ] || { printf '%s\n' "$file" && return; }
-    done
+# Prints the names of the libraries in the Python of FOLDER, among which configure searches.
+list_libraries() {
+    (cd "$1" && ls venv/lib/python3*/site-packages/*/libs) 2>/dev/null || true
 }
 
 # Makes the script configure and Makefile.in.
@@ -106,22 +103,22 @@ make_configure() {
 # configure_tree FOLDER ARGUMENT...: configures an out-of-tree build with these options. It
 # configures again when the options or the path of the clone have changed; make notices
 # changes in the clone. A newly configured folder compiles with ccache where that is
-# installed. The tree in build/ gets the OpenVINO of build/venv, which is kept.
+# installed. The runtimes of build/venv are for the tree in build/, where they are kept.
 configure_tree() {
-    local folder=$1 nvcc openvino=''
+    local folder=$1 nvcc choices
     shift
-    [ "$folder" != "$build" ] || openvino=$(find_openvino)
     # The machine's own compiler comes before the one that tools/cuda unpacked.
     nvcc=${NVCC:-$(PATH=$PATH:${CUDA_HOME:-}/bin:$cuda_toolkit/bin command -v nvcc)} || true
     set -- --enable-developer --prefix="$prefix" --with-onnxruntime-include="$cache" \
         --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" \
-        ${nvcc:+"NVCC=$nvcc"} ${openvino:+"--with-openvino-library=$openvino"} "$@"
+        ${nvcc:+"NVCC=$nvcc"} "$@"
     make_configure
-    if [ ! -f "$folder/Makefile" ] || [ "$(cat "$folder/.choices" 2>/dev/null)" != "$*" ]; then
+    choices="$* $(list_libraries "$folder")"
+    if [ ! -f "$folder/Makefile" ] || [ "$(cat "$folder/.choices" 2>/dev/null)" != "$choices" ]; then
         say "configuring in ${folder#"$root"/}"
         mkdir -p "$folder"
         find "$folder" -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} +
-        printf '%s\n' "$*" >"$folder/.choices"
+        printf '%s\n' "$choices" >"$folder/.choices"
         if [ -z "${CC:-}" ] && command -v ccache >/dev/null; then
             set -- "$@" CC='ccache gcc' ${nvcc:+"NVCC=ccache $nvcc"}
         fi

@@ -8,22 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct one {
-    const char *runtime;
+/* Runtimes with processes: those of the engine's rows, and those with runners. */
+enum { MOST_WANTED = 64 };
+
+/* One of the runtimes. */
+struct judge_wanted {
+    char runtime[MESSAGE_MAX_RUNTIME];
     bool *gone;
 };
 
-struct judge_wanted {
-    size_t n;
-    struct one *runtimes;
-    char *list; /* the names of those with a runner */
-};
-
-/* It is a qdq_connect_judge_fn whose `arg` is a struct one. */
+/* It is a qdq_connect_judge_fn whose `arg` is a struct judge_wanted. */
 static int
 connect_judge(void *arg, bool again, char *text, size_t size)
 {
-    const struct one *one = arg;
+    const struct judge_wanted *one = arg;
     const struct message message = {.type = MESSAGE_JUDGE_WANTED,
                                     .body.judge_wanted.again = again,
                                     .text = (char *)(uintptr_t)one->runtime,
@@ -44,56 +42,41 @@ connect_judge(void *arg, bool again, char *text, size_t size)
 }
 
 static bool
-add(struct judge_wanted *wanted, const char *runtime, struct qdq_engine *engine,
-    bool *gone)
+serve(struct judge_wanted *wanted, const char *runtime, struct qdq_engine *engine,
+      bool *gone)
 {
-    struct one *one = &wanted->runtimes[wanted->n++];
     struct qdq_error ignored = {0};
-    *one = (struct one){runtime, gone};
+    wanted->gone = gone;
+    snprintf(wanted->runtime, sizeof wanted->runtime, "%s", runtime);
     const struct qdq_served_runtime served = {
-        .name = runtime, .connect = connect_judge, .arg = one};
+        .name = wanted->runtime, .connect = connect_judge, .arg = wanted};
     return qdq_engine_serve(engine, &served, &ignored) == QDQ_OK;
 }
 
-/* Adds the runtimes of the list, which is cut into names. */
+/* Copies the next name of a list and moves *list behind it. Returns false at the end. */
 static bool
-add_list(struct judge_wanted *wanted, struct qdq_engine *engine, bool *gone)
+next_name(const char **list, char ret[MESSAGE_MAX_RUNTIME])
 {
-    bool ok = true;
-    char *rest;
-    for (char *name = strtok_r(wanted->list, ",", &rest); ok && name;
-         name = strtok_r(NULL, ",", &rest)) {
-        const struct qdq_runtime_row *row = qdq_runtime_find(name);
-        ok = (row && row->own_process) || add(wanted, name, engine, gone);
-    }
-    return ok;
+    const size_t n = strcspn(*list, ",");
+    snprintf(ret, MESSAGE_MAX_RUNTIME, "%.*s", (int)n, *list);
+    *list += n + ((*list)[n] == ',');
+    return n > 0;
 }
 
 struct judge_wanted *
-judge_wanted_new(struct qdq_engine *engine, const char *list, bool *gone)
+judge_wanted_new(struct qdq_engine *engine, const char *runners, bool *gone)
 {
-    struct judge_wanted *wanted = calloc(1, sizeof *wanted);
     const struct qdq_runtime_row *row;
-    size_t n = strlen(list) + 1; /* more than the list has names */
-    while (qdq_runtime_row(n - strlen(list) - 1))
-        n++;
-    bool ok = wanted && (wanted->list = strdup(list)) &&
-              (wanted->runtimes = calloc(n, sizeof *wanted->runtimes));
-    for (size_t i = 0; ok && (row = qdq_runtime_row(i)); i++)
-        ok = !row->own_process || add(wanted, row->name, engine, gone);
-    ok = ok && add_list(wanted, engine, gone);
-    if (!ok)
-        judge_wanted_free(&wanted);
-    return wanted;
-}
-
-void
-judge_wanted_free(struct judge_wanted **wanted)
-{
-    if (*wanted) {
-        free((*wanted)->runtimes);
-        free((*wanted)->list);
-    }
-    free(*wanted);
-    *wanted = NULL;
+    char name[MESSAGE_MAX_RUNTIME];
+    struct judge_wanted *all = calloc(MOST_WANTED, sizeof *all);
+    size_t n = 0;
+    bool ok = all != NULL;
+    for (size_t i = 0; ok && (row = qdq_runtime_row(i)) && n < MOST_WANTED; i++)
+        ok = !row->own_process || serve(&all[n++], row->name, engine, gone);
+    while (ok && n < MOST_WANTED && next_name(&runners, name))
+        ok = serve(&all[n++], name, engine, gone);
+    if (ok)
+        return all;
+    free(all);
+    return NULL;
 }

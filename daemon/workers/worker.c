@@ -651,7 +651,7 @@ run_worker(const struct settings *settings, pid_t parent, int device,
     send_message(&w, &ready);
     int status = serve(&w);
     qdq_engine_close(&w.engine);
-    judge_wanted_free(&judges);
+    free(judges);
     return status;
 }
 

@@ -16,6 +16,7 @@
 #include "qdq/report.h"
 #include "qdq/executor.h"
 #include "qdq/quantize.h"
+#include "qdq/runtime.h"
 #include "qdq/judge.h"
 #include "qdq/words.h"
 

@@ -1,5 +1,5 @@
 # Unit programs of the engine (without engine/files/data).
-EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
+EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/targets/chip_runtime.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/engine/test_blocked \
 	tests/unit/engine/test_cases \
@@ -61,6 +61,22 @@ CLEANFILES += tests/unit/targets/targets.inc
 tests/unit/targets/targets.inc: engine/targets.inc
 	$(AM_V_GEN)$(MKDIR_P) tests/unit/targets && \
 	{ cat engine/targets.inc && echo 'TARGET(toy)'; } >$@.tmp && mv $@.tmp $@
+
+# This program has the target chip and the runtime chip more than the library: they consist of two
+# files and of their names in the two lists.
+check_PROGRAMS += tests/unit/deploy/test_provider
+tests_unit_deploy_test_provider_CPPFLAGS = -I$(top_builddir)/tests/unit/deploy $(AM_CPPFLAGS)
+tests_unit_deploy_test_provider_SOURCES = tests/unit/deploy/test_provider.c \
+	tests/unit/targets/chip.c tests/unit/targets/chip_runtime.c \
+	engine/plan/targets/targets.c engine/runtimes/rows.c
+BUILT_SOURCES += tests/unit/deploy/targets.inc tests/unit/deploy/runtimes.inc
+CLEANFILES += tests/unit/deploy/targets.inc tests/unit/deploy/runtimes.inc
+tests/unit/deploy/targets.inc: engine/targets.inc
+	$(AM_V_GEN)$(MKDIR_P) tests/unit/deploy && \
+	{ cat engine/targets.inc && echo 'TARGET(chip)'; } >$@.tmp && mv $@.tmp $@
+tests/unit/deploy/runtimes.inc: engine/runtimes.inc
+	$(AM_V_GEN)$(MKDIR_P) tests/unit/deploy && \
+	{ cat engine/runtimes.inc && echo 'RUNTIME(chip)'; } >$@.tmp && mv $@.tmp $@
 
 # In these programs the Nth allocation fails (failing.h). The arena makes one malloc for many
 # allocations; see --enable-arena-emulator.

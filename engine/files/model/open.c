@@ -40,7 +40,7 @@ map_own_file(int fd, struct qdq_model *model, struct qdq_error *err)
     return code;
 }
 
-/* More than ONNX will have: it has had 3 a year. OpenVINO counts up to the version. */
+/* More than ONNX will have: it has had 3 a year. A runtime may count up to the version. */
 enum { MOST_OPSET = 1000 };
 
 /* Checks the versions of ONNX's own operators. */

@@ -23,18 +23,17 @@ qdqi_provider_append(const struct qdqi_provider *provider, const OrtApi *api,
 
 /* --- CUDA ------------------------------------------------------------------- */
 
+/* Options that make results precise and repeatable: no rounding of float32 to TF32, and the
+   same algorithm each time. One call sets all, because it resets those that it does not name. */
 static OrtStatus *
-set_options(const struct qdqi_provider *provider, const OrtApi *api,
-            OrtCUDAProviderOptionsV2 *cuda, int device)
+set_options(const OrtApi *api, OrtCUDAProviderOptionsV2 *cuda, int device)
 {
-    static const char *const key = "device_id";
     char number[16];
-    const char *const value = number;
+    const char *const keys[] = {"device_id", "use_tf32", "cudnn_conv_algo_search"};
+    const char *const values[] = {number, "0", "HEURISTIC"};
     snprintf(number, sizeof number, "%d", device);
-    OrtStatus *status = api->UpdateCUDAProviderOptions(cuda, &key, &value, 1);
-    return status ? status
-                  : api->UpdateCUDAProviderOptions(
-                        cuda, provider->keys, provider->values, provider->n_options);
+    return api->UpdateCUDAProviderOptions(cuda, keys, values,
+                                          sizeof keys / sizeof *keys);
 }
 
 /* Fails when the runtime was built without the provider or the provider lacks one of its
@@ -44,26 +43,19 @@ append_cuda(const struct qdqi_provider *provider, const OrtApi *api,
             OrtSessionOptions *options, const struct qdqi_device *dev)
 {
     OrtCUDAProviderOptionsV2 *cuda = NULL;
+    (void)provider;
     OrtStatus *status = dev->runs_models ? api->CreateCUDAProviderOptions(&cuda) : NULL;
     if (status || !cuda)
         return status;
-    if (!(status = set_options(provider, api, cuda, dev->device)) &&
+    if (!(status = set_options(api, cuda, dev->device)) &&
         !(status = api->SessionOptionsAppendExecutionProvider_CUDA_V2(options, cuda)))
         status = api->SetDeterministicCompute(options, true);
     api->ReleaseCUDAProviderOptions(cuda);
     return status;
 }
 
-/* Options that make results precise and repeatable: no rounding of float32 to TF32, and the
-   same algorithm each time. */
-static const char *const cuda_keys[] = {"use_tf32", "cudnn_conv_algo_search"};
-static const char *const cuda_values[] = {"0", "HEURISTIC"};
-
 const struct qdqi_provider qdqi_cuda_provider = {
     .name = "CUDA",
-    .keys = cuda_keys,
-    .values = cuda_values,
-    .n_options = sizeof cuda_keys / sizeof *cuda_keys,
     .append = append_cuda,
     .memory = "Cuda",
     .variants = &qdqi_cuda_variants,

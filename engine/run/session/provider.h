@@ -16,12 +16,11 @@ struct qdqi_op_variants;
 
 struct qdqi_provider {
     const char *name; /* as ONNX Runtime calls it: "CPU", "CUDA", "XNNPACK" */
-    /* Options that append() hands to the provider. */
+    /* The provider's own options, where it is added by its name. */
     const char *const *keys, *const *values;
     size_t n_options;
     /* Adds the provider to the options of a session; `dev` is its device, or NULL. Returns NULL or
-       an error. NULL: by its name, with the options above; the one for processors is always
-       there. */
+       an error. NULL: it is added by its name; the one for processors is always there. */
     struct OrtStatus *(*append)(const struct qdqi_provider *provider,
                                 const struct OrtApi *api,
                                 struct OrtSessionOptions *options,

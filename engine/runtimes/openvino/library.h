@@ -121,6 +121,4 @@ enum qdq_code qdqi_openvino_start(const struct qdqi_deploy_ops *ops,
 void qdqi_openvino_end(void *place);
 const char *qdqi_openvino_version(void *place);
 
-extern const struct qdqi_kernel_names qdqi_openvino_kernels;
-
 #endif
