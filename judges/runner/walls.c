@@ -264,8 +264,21 @@ walls_enter(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
            close_rest(r, folder, false, lacking);
 }
 
+/* Returns whether a sanitizer is built in: it looks for leaks by tracing the process. */
+static bool
+is_sanitized(void)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    return true;
+#else
+    return false;
+#endif
+}
+
 bool
 walls_enter_around(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
 {
-    return allow_no_privileges(lacking) && close_rest(r, folder, true, lacking);
+    lacking[0] = '\0';
+    return is_sanitized() ||
+           (allow_no_privileges(lacking) && close_rest(r, folder, true, lacking));
 }

@@ -56,9 +56,9 @@ struct qdq_output_report {
 struct qdq_deployed {
     const char *processor;
     const char *runtime, *version; /* name and version of the runtime */
-    const char *device;            /* where a runner says it; NULL: the processor */
     size_t n_outputs;
     const struct qdq_output_report *outputs;
+    const char *device; /* where a runner says it; NULL: the processor */
 };
 
 /* The same comparison for the first output of a quantized layer. */

@@ -4,11 +4,13 @@
 #include "unit.h"
 
 #include "runner/session.h"
+#include "runner/walls.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -175,6 +177,35 @@ START_TEST(test_of_walls_can_fail)
     char made[64];
     snprintf(made, sizeof made, "%s/made", above);
     rmdir(made);
+}
+END_TEST
+
+/* The process that starts programs has walls, too, and they leave those of the programs as
+   they are. */
+START_TEST(stands_behind_walls_twice)
+{
+    struct runner_folder own;
+    char lacking[WALL_TEXT];
+    int status;
+    set_runner("walls", "");
+    ck_assert(!runner_folder_make(above, &own, &err));
+    pid_t pid = fork();
+    if (pid == 0) {
+        int failed = !walls_enter_around(&runner, own.path, lacking) || *lacking;
+        failed |= (open("/etc/shadow", O_RDONLY | O_CLOEXEC) >= 0) << 1;
+        failed |= (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) << 2;
+        failed |= (mkdir("/tmp/runner-around", 0700) == 0) << 3;
+        failed |= (kill(getppid(), 0) == 0) << 4;
+        failed |= (runner_session_open(&runner, own.path, &session, &err) ||
+                   strcmp(session.about.version, "none") != 0)
+                  << 5;
+        runner_session_close(&session);
+        runner_folder_remove(&own);
+        _exit(failed);
+    }
+    waitpid(pid, &status, 0);
+    close(own.fd);
+    ck_assert_int_eq(status, 0);
 }
 END_TEST
 
@@ -480,6 +511,7 @@ suite(void)
     tcase_add_test(t, bounds_log);
     tcase_add_test(t, passes_options_and_little_else);
     tcase_add_test(t, stands_behind_walls);
+    tcase_add_test(t, stands_behind_walls_twice);
     tcase_add_test(t, test_of_walls_can_fail);
     tcase_add_test(t, allows_executable_memory);
     tcase_add_test(t, ends_all_processes);
