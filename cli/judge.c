@@ -89,7 +89,7 @@ static bool
 add_target(struct judge *judge, size_t i, const char *name, struct qdq_engine *engine,
            struct api_problem *problem)
 {
-    struct runner *runner = &judge->runners->list[i].runner;
+    struct runner_config *runner = &judge->runners->list[i].runner;
     const struct qdq_target *target = qdq_target_find(name);
     if (!target || !target->runtime)
         return api_problem_set(

@@ -61,7 +61,7 @@ take_code(struct reader *reader, const char *key, enum qdq_code code,
 static bool
 set_key(struct reader *reader, size_t i, const char *key, const char *value)
 {
-    struct runner *r = &reader->runners->list[i].runner;
+    struct runner_config *r = &reader->runners->list[i].runner;
     struct qdq_error why = {0};
     if (!strcmp(key, "command"))
         return take_code(reader, key, runner_set_command(r, value, &why), &why);
@@ -94,11 +94,11 @@ find_or_add(struct reader *reader, const char *name, size_t *ret)
         return true;
     if (i == MOST_RUNNERS)
         return fail(reader, name, "there are too many runners");
-    runners->list[i].runner = (struct runner){.name = strdup(name),
-                                              .timeout = 120,
-                                              .memory = INT64_C(8) << 30,
-                                              .disk = INT64_C(8) << 30,
-                                              .walls = RUNNER_WALLS_AUTO};
+    runners->list[i].runner = (struct runner_config){.name = strdup(name),
+                                                     .timeout = 120,
+                                                     .memory = INT64_C(8) << 30,
+                                                     .disk = INT64_C(8) << 30,
+                                                     .walls = RUNNER_WALLS_AUTO};
     runners->n++;
     return runners->list[i].runner.name || api_problem_no_memory(reader->problem);
 }

@@ -12,7 +12,7 @@ enum { MOST_RUNNERS = 32 };
 struct runners {
     size_t n;
     struct {
-        struct runner runner;
+        struct runner_config runner;
         char *targets; /* names with commas between */
     } list[MOST_RUNNERS];
 };

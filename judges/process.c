@@ -151,7 +151,7 @@ const struct judges_host judges_process_host = {.reach = reach, .end = end};
 
 /* Opens the judge of a runtime by its library, or by a runner. */
 static enum qdq_code
-open_judge(char **argv, struct runner *runner, struct qdq_judge **ret,
+open_judge(char **argv, struct runner_config *runner, struct qdq_judge **ret,
            struct qdq_error *err)
 {
     const char *text = argv[4];
@@ -170,7 +170,7 @@ judges_process_main(int argc, char **argv)
 {
     struct qdq_judge *judge = NULL;
     struct qdq_error err = {0};
-    struct runner runner = {0};
+    struct runner_config runner = {0};
     if (argc != 4 && argc != 5) {
         fputs("qdq: --judge is started by the command itself\n", stderr);
         return 2;

@@ -119,15 +119,15 @@ check_target(const struct remotes *set, const struct runner_section *r,
 
 /* Makes the runner of a section, which the caller finishes. */
 static bool
-make_runner(const struct runner_section *r, struct runner *ret,
+make_runner(const struct runner_section *r, struct runner_config *ret,
             char error[SETTINGS_ERROR])
 {
     struct qdq_error why = {0};
     const char *key = "command";
-    *ret = (struct runner){.name = strdup(r->section.name),
-                           .timeout = r->timeout,
-                           .memory = r->memory,
-                           .disk = r->disk};
+    *ret = (struct runner_config){.name = strdup(r->section.name),
+                                  .timeout = r->timeout,
+                                  .memory = r->memory,
+                                  .disk = r->disk};
     enum qdq_code code =
         ret->name ? runner_set_command(ret, r->command, &why) : QDQ_NO_MEMORY;
     if (!code) {
@@ -149,7 +149,7 @@ bool
 runner_section_check(const struct remotes *set, const struct runner_section *r,
                      char error[SETTINGS_ERROR])
 {
-    struct runner runner;
+    struct runner_config runner;
     char name[64];
     size_t n = 0;
     if (!make_runner(r, &runner, error))
@@ -168,7 +168,7 @@ runners_check_store(const struct remotes *set, const struct settings *settings,
     const struct runner_section *r = first_runner(set);
     char what[256];
     for (; r; r = skip_to_runner(r->section.next)) {
-        struct runner runner;
+        struct runner_config runner;
         if (!make_runner(r, &runner, error))
             return false;
         const bool reads = runner_may_read(&runner, settings->state_dir);
@@ -187,7 +187,7 @@ runners_check_store(const struct remotes *set, const struct settings *settings,
 char *
 runner_section_encode(const struct runner_section *r, const struct settings *settings)
 {
-    struct runner runner;
+    struct runner_config runner;
     char error[SETTINGS_ERROR], folder[PATH_MAX], *text = NULL;
     if (!make_runner(r, &runner, error))
         return NULL;
@@ -208,7 +208,7 @@ runner_section_encode(const struct runner_section *r, const struct settings *set
 static bool
 add_files(struct digest *digest, const struct runner_section *r)
 {
-    struct runner runner;
+    struct runner_config runner;
     char error[SETTINGS_ERROR], text[96];
     struct stat st;
     bool ok = make_runner(r, &runner, error);

@@ -165,7 +165,7 @@ run_runner(const struct settings *settings, pid_t parent, const char *runtime,
 {
     const struct message ready = {.type = MESSAGE_READY};
     struct qdq_error err = {0};
-    struct runner runner;
+    struct runner_config runner;
     struct qdq_judge *judge = NULL;
     if (runner_decode(text, &runner, &err))
         return EXIT_FAILURE;

@@ -5,7 +5,7 @@
 
 #include "judges/walls.h"
 
-/* What the section of a runner allows. */
+/* The exceptions that the section of a runner asks for. */
 struct filter_allows {
     bool devices; /* sockets and mappings that drivers need */
     bool exec;    /* memory may become code */

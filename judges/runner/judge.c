@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct place {
-    const struct runner *runner;
+    const struct runner_config *runner;
     struct runner_folder folder; /* of this process; the programs have theirs in it */
     struct runner_session
         *spare;               /* greeted, and without a model; NULL: there is none */
@@ -133,8 +133,8 @@ end(void *arg)
 }
 
 enum qdq_code
-runner_judge_new(const struct runner *runner, const char *runtime, const char *above,
-                 struct qdq_judge **ret, struct qdq_error *err)
+runner_judge_new(const struct runner_config *runner, const char *runtime,
+                 const char *above, struct qdq_judge **ret, struct qdq_error *err)
 {
     char lacking[WALL_TEXT];
     struct place *p = calloc(1, sizeof *p);

@@ -291,7 +291,7 @@ program_ask(struct program *p, const char *line, int64_t seconds, struct qdq_err
 }
 
 enum qdq_code
-program_start(const struct runner *r, const char *above, struct program *ret,
+program_start(const struct runner_config *r, const char *above, struct program *ret,
               struct qdq_error *err)
 {
     char why[WALL_TEXT] = "";

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 struct program {
-    const struct runner *runner;
+    const struct runner_config *runner;
     struct runner_folder folder;
     bool failed;      /* it can only be ended */
     pid_t pid;        /* also of its process group; 0: it does not run */
@@ -31,7 +31,7 @@ struct program {
  * program_end() also after a failure. RUNNER_FAILED, with the reason: it cannot be executed, or a wall
  * cannot be had; IO, NO_MEMORY.
  */
-enum qdq_code program_start(const struct runner *runner, const char *above,
+enum qdq_code program_start(const struct runner_config *runner, const char *above,
                             struct program *ret, struct qdq_error *err) QDQ_MUST_CHECK;
 /*
  * Sends a line, to which a line feed is added, and waits `seconds` for one line of answer, which

@@ -48,7 +48,7 @@ free_texts(char **texts)
 }
 
 enum qdq_code
-runner_set_command(struct runner *r, const char *command, struct qdq_error *err)
+runner_set_command(struct runner_config *r, const char *command, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     size_t n = 0;
@@ -68,7 +68,7 @@ runner_set_command(struct runner *r, const char *command, struct qdq_error *err)
 
 /* Sets one word of `allow`, whose n characters begin at `word`. */
 static enum qdq_code
-allow_word(struct runner *r, const char *word, size_t n, struct qdq_error *err)
+allow_word(struct runner_config *r, const char *word, size_t n, struct qdq_error *err)
 {
     size_t i = 0;
     if (n == 4 && !memcmp(word, "exec", n)) {
@@ -90,7 +90,7 @@ allow_word(struct runner *r, const char *word, size_t n, struct qdq_error *err)
 }
 
 enum qdq_code
-runner_set_allow(struct runner *r, const char *allow, struct qdq_error *err)
+runner_set_allow(struct runner_config *r, const char *allow, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     free_texts(r->paths);
@@ -110,7 +110,7 @@ runner_set_allow(struct runner *r, const char *allow, struct qdq_error *err)
 }
 
 enum qdq_code
-runner_add_option(struct runner *r, const char *key, const char *value,
+runner_add_option(struct runner_config *r, const char *key, const char *value,
                   struct qdq_error *err)
 {
     if (r->n_options == RUNNER_OPTIONS)
@@ -128,7 +128,7 @@ runner_is_device(const char *path)
 }
 
 void
-runner_fini(struct runner *r)
+runner_fini(struct runner_config *r)
 {
     free(r->name);
     free(r->folder);
@@ -138,7 +138,7 @@ runner_fini(struct runner *r)
         free(r->options[i].key);
         free(r->options[i].value);
     }
-    *r = (struct runner){0};
+    *r = (struct runner_config){0};
 }
 
 /* --- on the way to the process that starts it ----------------------------------- */
@@ -156,7 +156,7 @@ list_texts(char *const *texts)
 }
 
 static json_t *
-list_options(const struct runner *r)
+list_options(const struct runner_config *r)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < r->n_options; i++)
@@ -169,7 +169,7 @@ list_options(const struct runner *r)
 }
 
 char *
-runner_encode(const struct runner *r)
+runner_encode(const struct runner_config *r)
 {
     json_t *json = json_pack(
         "{s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:i, s:o}", "name", r->name,
@@ -201,7 +201,7 @@ read_texts(const json_t *list, char **to, size_t most, struct qdq_error *err)
 }
 
 static enum qdq_code
-read_members(const json_t *json, struct runner *r, struct qdq_error *err)
+read_members(const json_t *json, struct runner_config *r, struct qdq_error *err)
 {
     const char *name = NULL, *folder = NULL;
     json_t *words, *paths, *options, *value;
@@ -236,10 +236,10 @@ read_members(const json_t *json, struct runner *r, struct qdq_error *err)
 }
 
 enum qdq_code
-runner_decode(const char *text, struct runner *ret, struct qdq_error *err)
+runner_decode(const char *text, struct runner_config *ret, struct qdq_error *err)
 {
     json_t *json = json_loads(text, 0, NULL);
-    *ret = (struct runner){0};
+    *ret = (struct runner_config){0};
     enum qdq_code code =
         json ? read_members(json, ret, err) : fail(err, "the runner is no JSON");
     json_decref(json);

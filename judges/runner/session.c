@@ -32,7 +32,7 @@ fail_as_answered(struct runner_session *s, const json_t *error, struct qdq_error
     char line[400 + 1];
     if (!kind || !text)
         return program_fail(&s->program, err, "answered an error without kind or text");
-    strncat(memset(line, 0, 1), text, sizeof line - 1);
+    snprintf(line, sizeof line, "%s", text);
     for (char *c = line; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
@@ -109,7 +109,7 @@ take_text(const json_t *result, const char *key, char *to, size_t size)
 }
 
 static json_t *
-options_of(const struct runner *r)
+options_of(const struct runner_config *r)
 {
     json_t *options = json_object();
     for (size_t i = 0; i < r->n_options; i++)
@@ -144,7 +144,7 @@ greet(struct runner_session *s, struct qdq_error *err)
 }
 
 enum qdq_code
-runner_session_open(const struct runner *runner, const char *above,
+runner_session_open(const struct runner_config *runner, const char *above,
                     struct runner_session *ret, struct qdq_error *err)
 {
     *ret = (struct runner_session){0};

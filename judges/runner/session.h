@@ -5,7 +5,7 @@
 
 #include "runner/tensors.h"
 
-/* What a program says of itself. */
+/* The words of a program about itself. */
 struct runner_about {
     char name[64 + 1], version[128 + 1], device[128 + 1];
 };
@@ -30,7 +30,7 @@ struct runner_session {
 
 /* Starts the program in a new folder in the folder `above`, and greets it. Close it also after a
    failure. */
-enum qdq_code runner_session_open(const struct runner *runner, const char *above,
+enum qdq_code runner_session_open(const struct runner_config *runner, const char *above,
                                   struct runner_session *ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 /* Loads the one model: the bytes of an ONNX file. */

@@ -102,7 +102,7 @@ fork_program(void)
 }
 
 __attribute__((noreturn)) static void
-become_program(const struct runner *r, const char *folder)
+become_program(const struct runner_config *r, const char *folder)
 {
     char lacking[WALL_TEXT], home[PATH_MAX + 8], temporary[PATH_MAX + 8];
     char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", language[] = "LANG=C.UTF-8";
@@ -122,7 +122,8 @@ become_program(const struct runner *r, const char *folder)
 }
 
 __attribute__((noreturn)) static void
-run_child(const struct runner *r, const char *folder, pid_t parent, const int ends[4])
+run_child(const struct runner_config *r, const char *folder, pid_t parent,
+          const int ends[4])
 {
     reset_signals();
     setpgid(0, 0);
@@ -229,7 +230,7 @@ close_end(int *fd)
 
 /* Forks, waits until the program is executed, and keeps our ends of the pipes. */
 static bool
-fork_child(const struct runner *r, const char *folder, int pipes[4][2],
+fork_child(const struct runner_config *r, const char *folder, int pipes[4][2],
            struct spawned *ret, char why[WALL_TEXT])
 {
     const int ends[4] = {pipes[0][0], pipes[1][1], pipes[2][1], pipes[3][1]};
@@ -257,7 +258,7 @@ fork_child(const struct runner *r, const char *folder, int pipes[4][2],
 }
 
 bool
-spawn_program(const struct runner *r, const char *folder, struct spawned *ret,
+spawn_program(const struct runner_config *r, const char *folder, struct spawned *ret,
               char why[WALL_TEXT])
 {
     int pipes[4][2] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};

@@ -16,8 +16,8 @@ struct spawned {
 
 /* Starts the program in the folder. Returns false, and says in `why` why, when a wall cannot be had or the
    program cannot be executed. */
-bool spawn_program(const struct runner *runner, const char *folder, struct spawned *ret,
-                   char why[WALL_TEXT]);
+bool spawn_program(const struct runner_config *runner, const char *folder,
+                   struct spawned *ret, char why[WALL_TEXT]);
 
 /* Ends the processes that programs have left behind: they become children of this process, which
    has no others but programs whose numbers spawn_program() returned. */

@@ -97,7 +97,7 @@ add_folder_of(struct paths *to, const char *program)
 /* Adds the program, where it lies after all links are followed, and the files and folders among its
    arguments. */
 static void
-add_command(struct paths *to, const struct runner *r)
+add_command(struct paths *to, const struct runner_config *r)
 {
     char real[PATH_MAX];
     add_folder_of(to, r->words[0]);
@@ -124,7 +124,7 @@ add_allowed(struct paths *to, const char *pattern)
 }
 
 static bool
-has_devices(const struct runner *r)
+has_devices(const struct runner_config *r)
 {
     for (size_t i = 0; r->paths[i]; i++)
         if (runner_is_device(r->paths[i]))
@@ -134,7 +134,7 @@ has_devices(const struct runner *r)
 
 /* Adds the folders of the system, and the program's. */
 static void
-add_readable(struct paths *to, const struct runner *r)
+add_readable(struct paths *to, const struct runner_config *r)
 {
     add_all(to, system_paths, sizeof system_paths / sizeof *system_paths);
     add_command(to, r);
@@ -163,7 +163,7 @@ free_paths(struct paths *paths)
 }
 
 static bool
-close_files(const struct runner *r, const char *folder, bool is_around,
+close_files(const struct runner_config *r, const char *folder, bool is_around,
             char lacking[WALL_TEXT])
 {
     struct paths *paths = calloc(1, sizeof *paths);
@@ -196,7 +196,7 @@ overlap(const char *a, const char *b)
 }
 
 bool
-runner_may_read(const struct runner *r, const char *path)
+runner_may_read(const struct runner_config *r, const char *path)
 {
     char own[PATH_MAX], theirs[PATH_MAX];
     struct paths *paths = calloc(1, sizeof *paths);
@@ -216,7 +216,7 @@ runner_may_read(const struct runner *r, const char *path)
 
 /* Forbids what the section does not allow, to a program or to the process around programs. */
 static bool
-close_rest(const struct runner *r, const char *folder, bool is_around,
+close_rest(const struct runner_config *r, const char *folder, bool is_around,
            char lacking[WALL_TEXT])
 {
     const struct filter_allows allows = {.devices = has_devices(r),
@@ -239,7 +239,7 @@ limit(int resource, int64_t most, char lacking[WALL_TEXT])
 }
 
 static bool
-set_limits(const struct runner *r, char lacking[WALL_TEXT])
+set_limits(const struct runner_config *r, char lacking[WALL_TEXT])
 {
     return limit(RLIMIT_CORE, 0, lacking) &&
            limit(RLIMIT_NOFILE, MOST_DESCRIPTORS, lacking) &&
@@ -258,7 +258,7 @@ allow_no_privileges(char lacking[WALL_TEXT])
 }
 
 bool
-walls_enter(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
+walls_enter(const struct runner_config *r, const char *folder, char lacking[WALL_TEXT])
 {
     return allow_no_privileges(lacking) && set_limits(r, lacking) &&
            close_rest(r, folder, false, lacking);
@@ -276,7 +276,8 @@ is_sanitized(void)
 }
 
 bool
-walls_enter_around(const struct runner *r, const char *folder, char lacking[WALL_TEXT])
+walls_enter_around(const struct runner_config *r, const char *folder,
+                   char lacking[WALL_TEXT])
 {
     lacking[0] = '\0';
     return is_sanitized() ||

@@ -13,12 +13,12 @@
  * cannot be had; with RUNNER_WALLS_AUTO that is true for what the kernel does not offer, and
  * `lacking` names it ("": all walls stand).
  */
-bool walls_enter(const struct runner *runner, const char *folder,
+bool walls_enter(const struct runner_config *runner, const char *folder,
                  char lacking[WALL_TEXT]);
 
 /* Puts the process that starts programs in folders of `folder` behind the same walls, but it may start processes,
    signal its own, and read procfs. */
-bool walls_enter_around(const struct runner *runner, const char *folder,
+bool walls_enter_around(const struct runner_config *runner, const char *folder,
                         char lacking[WALL_TEXT]);
 
 #endif

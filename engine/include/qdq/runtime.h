@@ -75,7 +75,7 @@ struct qdq_run_options {
     bool reads_only;
 };
 
-/* What a runtime says of itself beside its version. */
+/* The words of a runtime about itself, beside its version. */
 struct qdq_runtime_about {
     const char *name;   /* in reports, in the place of the row's */
     const char *device; /* that it computes on */

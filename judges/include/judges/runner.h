@@ -19,7 +19,7 @@ struct runner_option {
 };
 
 /* Sizes are in bytes, times in seconds. The texts are on the heap. */
-struct runner {
+struct runner_config {
     char *name; /* of its section */
     char *words[RUNNER_WORDS +
                 1]; /* the program and its arguments, NULL behind the last */
@@ -34,25 +34,25 @@ struct runner {
 
 /* Sets the words of a command: spaces stand between them, and a word in double quotes may
    have some. INVALID_SPEC with the reason; NO_MEMORY. */
-enum qdq_code runner_set_command(struct runner *runner, const char *command,
+enum qdq_code runner_set_command(struct runner_config *runner, const char *command,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 /* Sets what `allow` allows: exec, processes and absolute paths, with commas between. */
-enum qdq_code runner_set_allow(struct runner *runner, const char *allow,
+enum qdq_code runner_set_allow(struct runner_config *runner, const char *allow,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-enum qdq_code runner_add_option(struct runner *runner, const char *key,
+enum qdq_code runner_add_option(struct runner_config *runner, const char *key,
                                 const char *value,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 /* Returns whether a path of `allow` names devices. */
 bool runner_is_device(const char *path);
 /* Returns whether the program could read a file below the path, or one above. */
-bool runner_may_read(const struct runner *runner, const char *path);
-void runner_fini(struct runner *runner);
+bool runner_may_read(const struct runner_config *runner, const char *path);
+void runner_fini(struct runner_config *runner);
 
 /* Encodes a runner for the process that will start it, as JSON, which the caller frees; NULL when out of
    memory. */
-char *runner_encode(const struct runner *runner);
+char *runner_encode(const struct runner_config *runner);
 /* INVALID_SPEC, NO_MEMORY. */
-enum qdq_code runner_decode(const char *text, struct runner *ret,
+enum qdq_code runner_decode(const char *text, struct runner_config *ret,
                             struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
@@ -61,7 +61,7 @@ enum qdq_code runner_decode(const char *text, struct runner *ret,
  * processes that were killed, and puts this process behind walls that leave it little more than the programs
  * get. The process has one thread. RUNNER_FAILED, IO, NO_MEMORY.
  */
-enum qdq_code runner_judge_new(const struct runner *runner, const char *runtime,
+enum qdq_code runner_judge_new(const struct runner_config *runner, const char *runtime,
                                const char *above, struct qdq_judge **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 

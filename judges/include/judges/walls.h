@@ -11,7 +11,7 @@
 
 enum { WALL_TEXT = 160 };
 
-/* What is allowed below a path. The bits are the kernel's; one that it does not know yet is
+/* The rights of a process below a path. The bits are the kernel's; one that it does not know yet is
    not restricted by it. */
 enum wall_right {
     WALL_EXECUTE = 1 << 0,

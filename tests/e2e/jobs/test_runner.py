@@ -64,7 +64,7 @@ def reload(service):
 
 
 def figures(report):
-    """What the report says of the result, without times and memory."""
+    """The figures of a report, without times and memory."""
     evaluation = json.loads(json.dumps(report["evaluation"]))
     evaluation["deployed"]["runtime"].pop("device", None)
     kernels = {k: report["kernels"][k] for k in ("integer", "conversions", "ops")}

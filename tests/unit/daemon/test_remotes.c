@@ -182,7 +182,7 @@ static const struct {
 START_TEST(reads_the_folder)
 {
     char name[64];
-    ck_assert_int_eq(mkdir(scratch_path(""), 0700), 0);
+    ck_assert_int_eq(mkdir(scratch_path("remotes.d"), 0700), 0);
     snprintf(name, sizeof name, "remotes.d/%s", files[_i].name);
     scratch_write(name, files[_i].text);
     ck_assert_msg(read_text(MLFLOW) == !files[_i].wanted, "row %d: %s", _i, error);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static char above[] = "/tmp/qdq-runners-XXXXXX";
-static struct runner runner;
+static struct runner_config runner;
 static struct runner_session session;
 static struct qdq_error err;
 
@@ -29,11 +29,11 @@ set_runner(const char *way, const char *allow)
     snprintf(command, sizeof command,
              "/usr/bin/python3 \"%s/tests/unit/judges/fake_runner.py\" %s",
              getenv("srcdir"), way);
-    runner = (struct runner){.name = strdup("fake"),
-                             .timeout = 60,
-                             .memory = 512 << 20,
-                             .disk = 16 << 20,
-                             .walls = RUNNER_WALLS_ON};
+    runner = (struct runner_config){.name = strdup("fake"),
+                                    .timeout = 60,
+                                    .memory = 512 << 20,
+                                    .disk = 16 << 20,
+                                    .walls = RUNNER_WALLS_ON};
     ck_assert(!runner_set_command(&runner, command, &err));
     ck_assert(!runner_set_allow(&runner, allow, &err));
 }
@@ -477,7 +477,7 @@ END_TEST
 
 START_TEST(encodes_and_decodes)
 {
-    struct runner copy;
+    struct runner_config copy;
     set_runner("\"a way\"", " /dev/nvidia*, exec,/opt/a b , processes");
     ck_assert(!runner_add_option(&runner, "provider", "CPU", &err));
     char *text = runner_encode(&runner);
