@@ -296,6 +296,7 @@ check_service(const struct command *command, struct options *options)
     const char *local = options->observations   ? "--observations"
                         : options->threads_text ? "--threads"
                         : options->cases        ? "--cases"
+                        : options->runners      ? "--runners"
                                                 : NULL;
     if (options->url && local)
         return wrong_usage(
@@ -495,7 +496,7 @@ print_help(void)
            "libonnxruntime.so,\n");
     print_runtimes();
     printf("QDQD_ENGINE_CASES another folder of\n"
-           "insertion cases. QDQD_URL, "
+           "insertion cases. QDQD_RUNNERS stands for --runners, and QDQD_URL, "
            "QDQD_TOKEN_FILE and\n"
            "QDQD_CA_FILE stand for --url, --token-file and --ca-file, which may also "
            "stand "

@@ -248,6 +248,11 @@ def test_the_command_names_mistakes(tmp_path, text, expected):
     assert done.returncode != 0 and expected in done.stderr
 
 
+def test_runners_are_no_business_of_a_service(tmp_path):
+    done, _ = quantize(tmp_path, "out", "--runners", "x", "--url", "http://127.0.0.1:1")
+    assert done.returncode == 2 and "--runners is for work without a service" in done.stderr
+
+
 def test_the_command_says_why_a_program_failed(tmp_path):
     file = tmp_path / "runners.conf"
     file.write_text(section("bad", FAKE, "exit"))
