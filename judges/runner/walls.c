@@ -228,12 +228,17 @@ close_rest(const struct runner_config *r, const char *folder, bool is_around,
             (filter_enter(&allows, lacking) || r->walls == RUNNER_WALLS_AUTO));
 }
 
+/* Sets a limit, or keeps a lower one that holds already. */
 static bool
 limit(int resource, int64_t most, char lacking[WALL_TEXT])
 {
-    const struct rlimit both = {(rlim_t)most, (rlim_t)most};
-    if (setrlimit((__rlimit_resource_t)resource, &both) == 0)
-        return true;
+    struct rlimit both;
+    if (getrlimit((__rlimit_resource_t)resource, &both) == 0) {
+        both.rlim_max = (rlim_t)most < both.rlim_max ? (rlim_t)most : both.rlim_max;
+        both.rlim_cur = both.rlim_max;
+        if (setrlimit((__rlimit_resource_t)resource, &both) == 0)
+            return true;
+    }
     snprintf(lacking, WALL_TEXT, "setrlimit: %s", strerror(errno));
     return false;
 }
