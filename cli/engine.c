@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the engine, as every command does it. */
 #include "config.h"
+#include "libraries.h"
 #include "commands.h"
 
 #include <errno.h>

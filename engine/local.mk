@@ -299,6 +299,11 @@ engine_libqdqi_la_SOURCES += \
 	engine/runtimes/onnxruntime/onnxruntime.c engine/runtimes/onnxruntime/onnxruntime.h \
 	engine/runtimes/openvino/library.c engine/runtimes/openvino/library.h \
 	engine/runtimes/openvino/model.c
+# The default paths of their libraries, apart from config.h: few files depend on them.
+BUILT_SOURCES += generated/libraries.h
+CLEANFILES += generated/libraries.h
+generated/libraries.h: Makefile
+	$(AM_V_GEN)printf '#define QDQ_%s_LIBRARY "%s"\n' ORT '$(ORT_LIBRARY)' OPENVINO '$(OPENVINO_LIBRARY)' >$@
 BUILT_SOURCES += engine/runtimes.inc
 CLEANFILES += engine/runtimes.inc
 engine/runtimes.inc: $(top_srcdir)/engine/local.mk

@@ -8,6 +8,7 @@ AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_build
 	-I$(top_builddir)/engine/files/model \
 	-I$(top_srcdir)/api $(REMOTE_INCLUDE) -I$(top_srcdir)/remote -I$(top_srcdir)/daemon -I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz \
 	$(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS) $(ORT_CFLAGS) \
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \
 	-DQDQD_DEFAULT_STATE_DIR='"/var/lib/qdqd"' \
 	-DQDQD_DEFAULT_CASES='"/etc/qdqd/cases.d"'
 LDADD = daemon/libqdqdi.la remote/libremote.la api/libapi.la engine/libqdqi.la $(CHECK_LIBS) $(JANSSON_LIBS) \

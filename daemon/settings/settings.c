@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "libraries.h"
 #include "settings/settings.h"
 #include "settings/address.h"
 #include "settings/file.h"

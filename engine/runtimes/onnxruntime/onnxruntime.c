@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX Runtime as the runtime that judges: plain sessions, as anyone opens one. */
 #include "config.h"
+#include "libraries.h"
 #include "runtimes/onnxruntime/onnxruntime.h"
 
 #include "ground/base/seconds.h"
@@ -68,7 +69,7 @@ open_session(void *place, const struct qdq_model *model,
     const struct place *p = place;
     const struct qdqi_session_options plain = {
         .plain = options->threads == 0 && !options->literal,
-        .dev = options->dev,
+        .dev = p->is_own ? options->dev : NULL, /* another provider is its own device */
         .provider = p->provider,
         .threads = options->threads,
         .optimized = trace ? NULL : options->optimized,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models in OpenVINO's CPU plugin, and the row of the runtime. */
 #include "config.h"
+#include "libraries.h"
 #include "runtimes/openvino/library.h"
 
 #include "ground/base/seconds.h"
