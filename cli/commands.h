@@ -20,6 +20,7 @@ struct options {
     size_t n_tags;
     const char *url, *token_file, *ca_file; /* of a service; url is NULL for none */
     const char *state, *label;
+    const char *runners; /* the file of runners; NULL: none */
     const char *patience_text;
     int patience; /* seconds */
     const char *threads_text;
@@ -49,9 +50,10 @@ bool open_engine(const struct options *options, const struct qdq_executor *execu
 const char *setting(const char *given, const char *variable, const char *installed);
 
 /* Has the engine run the runtimes that judge, where they are configured, in processes of their own,
+   and judge by the user's runners,
    which the caller ends with judge_fini() after the work, also on failure. */
-bool open_judge(struct qdq_engine *engine, struct judge *ret,
-                struct api_problem *problem);
+bool open_judge(const struct options *options, struct qdq_engine *engine,
+                struct judge *ret, struct api_problem *problem);
 
 /* Fails where two files that a quantization writes, or one that it writes and one that it reads,
    have the same place. `out` is that of the model. */

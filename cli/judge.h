@@ -11,7 +11,10 @@ struct api_problem;
 struct qdq_engine;
 struct judge_runtime;
 
+struct runners;
+
 struct judge {
+    struct runners *runners; /* NULL: none */
     struct judge_runtime
         *runtimes; /* with a process each, which starts when it is needed */
     size_t n;
@@ -20,11 +23,11 @@ struct judge {
 
 /*
  * Has the engine judge by such processes, for all runtimes that are to have one and whose library
- * is configured. An answer may take so many seconds. SIGPIPE is
- * ignored from now on, if there is one.
+ * is configured, and for those that have a runner in the file `runners` (NULL: none). An answer
+ * may take so many seconds. SIGPIPE is ignored from now on, if there is one.
  */
-bool judge_init(struct judge *judge, int64_t patience, struct qdq_engine *engine,
-                struct api_problem *problem);
+bool judge_init(struct judge *judge, int64_t patience, const char *runners,
+                struct qdq_engine *engine, struct api_problem *problem);
 /* Ends the processes and restores SIGPIPE. A zeroed judge is accepted. */
 void judge_fini(struct judge *judge);
 

@@ -25,6 +25,7 @@ cli_qdq_SOURCES = \
 	cli/push.c \
 	cli/quantize.c \
 	cli/remotes.c cli/remotes.h \
+	cli/runners.c cli/runners.h \
 	cli/service_inspect.c \
 	cli/service_quantize.c
 

@@ -100,6 +100,9 @@ static const struct row {
     {"threads", '\0', "N", IN_QUANTIZE, FIELD(threads_text),
      "The number of threads that run the model and quantize weights; by default all "
      "processors."},
+    {"runners", '\0', "FILE", IN_QUANTIZE, FIELD(runners),
+     "The file with the sections [runner NAME], as in the configuration of qdqd: "
+     "programs of yours that judge results; by default QDQD_RUNNERS."},
     {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO, FIELD(cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "
      "may name; by default " QDQ_CASES ". An empty DIR leaves the library's alone."},
@@ -286,6 +289,7 @@ check_service(const struct command *command, struct options *options)
     const char *local = options->observations   ? "--observations"
                         : options->threads_text ? "--threads"
                         : options->cases        ? "--cases"
+                        : options->runners      ? "--runners"
                                                 : NULL;
     if (options->url && local)
         return wrong_usage(
@@ -485,7 +489,7 @@ print_help(void)
            "libonnxruntime.so,\n");
     print_runtimes();
     printf("QDQD_ENGINE_CASES another folder of\n"
-           "insertion cases. QDQD_URL, "
+           "insertion cases. QDQD_RUNNERS stands for --runners, and QDQD_URL, "
            "QDQD_TOKEN_FILE and\n"
            "QDQD_CA_FILE stand for --url, --token-file and --ca-file, which may also "
            "stand "

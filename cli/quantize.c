@@ -306,7 +306,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.executor, &q.engine, problem) &&
-         open_judge(q.engine, &q.judge, problem) && run(&q, problem) &&
+         open_judge(options, q.engine, &q.judge, problem) && run(&q, problem) &&
          write_results(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);

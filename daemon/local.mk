@@ -5,7 +5,7 @@ noinst_LTLIBRARIES += daemon/libqdqdi.la
 DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) $(JUDGES_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
-	-DQDQD_DEFAULT_REMOTES='"$(sysconfdir)/qdqd/remotes.d"' \
+	-DQDQD_DEFAULT_FOLDERS='"$(sysconfdir)/qdqd/"' \
 	-DQDQD_DEFAULT_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"' \
 	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
 
@@ -36,6 +36,8 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/settings/remote_keys.h \
 	daemon/settings/remotes.c daemon/settings/remotes.h \
 	daemon/settings/rows.c daemon/settings/rows.h \
+	daemon/settings/runner_keys.h \
+	daemon/settings/runners.c daemon/settings/runners.h \
 	daemon/settings/sections.c daemon/settings/sections.h \
 	daemon/settings/settings.c daemon/settings/settings.h \
 	daemon/watch/metrics.c daemon/watch/metrics.h \

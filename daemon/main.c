@@ -20,6 +20,7 @@
 #include "migrate_blobs.h"
 #include "migrate_record.h"
 #include "settings/remotes.h"
+#include "settings/runners.h"
 #include "tenants/keeper.h"
 #include "tenants/node.h"
 #include "tenants/sweeper.h"
@@ -321,14 +322,15 @@ log_not_reloaded(const char *detail)
     log_error("reload_failed", "detail=%s", log_quote(quoted, detail));
 }
 
-/* Writes the folder of remotes that belongs to the configuration file. */
+/* Writes the folder, with '/' behind it, of the folders of named sections that belong to the
+   configuration file. */
 static bool
-find_remotes_folder(const char *config, char ret[PATH_MAX], char error[SETTINGS_ERROR])
+find_folders(const char *config, char ret[PATH_MAX], char error[SETTINGS_ERROR])
 {
     const char *slash = config ? strrchr(config, '/') : NULL;
     bool standard = !config || !strcmp(config, QDQD_DEFAULT_CONFIG);
-    int len = standard ? snprintf(ret, PATH_MAX, "%s", QDQD_DEFAULT_REMOTES)
-                       : snprintf(ret, PATH_MAX, "%.*sremotes.d",
+    int len = standard ? snprintf(ret, PATH_MAX, "%s", QDQD_DEFAULT_FOLDERS)
+                       : snprintf(ret, PATH_MAX, "%.*s",
                                   slash ? (int)(slash + 1 - config) : 0, config);
     if (len >= PATH_MAX)
         snprintf(error, SETTINGS_ERROR, "--config: the path is too long");
@@ -348,8 +350,9 @@ load(const struct arguments *arguments, struct settings *ret,
     }
     bool ok = settings_load(arguments->config, arguments->flags, arguments->n_flags,
                             &remotes->sections, ret, error);
-    if (ok && !(find_remotes_folder(arguments->config, folder, error) &&
-                remotes_finish(remotes, folder, error))) {
+    if (ok && !(find_folders(arguments->config, folder, error) &&
+                remotes_finish(remotes, folder, error) &&
+                runners_check_store(remotes, ret, error))) {
         settings_fini(ret);
         ok = false;
     }

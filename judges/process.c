@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "judges/process.h"
+#include "judges/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "qdq/judge.h"
@@ -40,9 +42,27 @@ wait_for_end(struct judges_process *process)
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* Waits for the end of a process whose socket was closed: it ends its programs and removes their
+   folders. */
+static void
+wait_for_runner(const struct judges_process *process)
+{
+    enum { STEPS = 500 };
+    const struct timespec step = {0, 10000000};
+    for (int i = 0; i < STEPS; i++) {
+        siginfo_t info = {.si_pid = 0};
+        if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+            info.si_pid)
+            return;
+        nanosleep(&step, NULL);
+    }
+}
+
 void
 judges_process_end(struct judges_process *process)
 {
+    if (process->pid && process->runner)
+        wait_for_runner(process);
     if (process->pid)
         kill(process->pid, SIGKILL);
     (void)wait_for_end(process);
@@ -54,13 +74,15 @@ static int
 spawn(struct judges_process *process, int socket)
 {
     char parent[24], patience[24], name[] = "qdq", word[] = "--judge";
-    char *runtime = strdup(process->runtime), *library = strdup(process->library);
-    char *argv[] = {name, word, parent, patience, runtime, library, NULL};
+    char *runtime = strdup(process->runtime);
+    char *library = strdup(process->library ? process->library : "");
+    char *runner = process->runner ? strdup(process->runner) : NULL;
+    char *argv[] = {name, word, parent, patience, runtime, library, runner, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(patience, sizeof patience, "%lld", (long long)process->patience);
-    int rc = runtime && library ? 0 : ENOMEM;
+    int rc = runtime && library && (runner || !process->runner) ? 0 : ENOMEM;
     if (!rc)
         rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
                                               O_RDONLY, 0);
@@ -76,6 +98,7 @@ spawn(struct judges_process *process, int socket)
     posix_spawn_file_actions_destroy(&actions);
     free(runtime);
     free(library);
+    free(runner);
     return rc;
 }
 
@@ -126,12 +149,29 @@ const struct judges_host judges_process_host = {.reach = reach, .end = end};
 
 /* --- the process's side ------------------------------------------------------ */
 
+/* Opens the judge of a runtime by its library, or by a runner. */
+static enum qdq_code
+open_judge(char **argv, struct runner_config *runner, struct qdq_judge **ret,
+           struct qdq_error *err)
+{
+    const char *text = argv[4];
+    enum qdq_code code;
+    if (!text) {
+        judges_watch(1);
+        code = qdq_judge_open_runtime(argv[2], argv[3], ret, err);
+        judges_watch(0);
+    } else if (!(code = runner_decode(text, runner, err)))
+        code = runner_judge_new(runner, argv[2], runner->folder, ret, err);
+    return code;
+}
+
 int
 judges_process_main(int argc, char **argv)
 {
     struct qdq_judge *judge = NULL;
     struct qdq_error err = {0};
-    if (argc != 4) {
+    struct runner_config runner = {0};
+    if (argc != 4 && argc != 5) {
         fputs("qdq: --judge is started by the command itself\n", stderr);
         return 2;
     }
@@ -141,17 +181,16 @@ judges_process_main(int argc, char **argv)
         return EXIT_FAILURE;
     fcntl(SOCKET, F_SETFD, FD_CLOEXEC);
     judges_set_patience(strtol(argv[1], NULL, 10));
-    judges_watch(1);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     struct greeting greeting = {""};
-    if (qdq_judge_open_runtime(argv[2], argv[3], &judge, &err))
+    if (open_judge(argv, &runner, &judge, &err))
         snprintf(greeting.why, sizeof greeting.why, "%.*s",
                  (int)sizeof greeting.why - 1, err.text);
-    judges_watch(0);
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     if (send(SOCKET, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting ||
         !judge)
         return EXIT_FAILURE;
-    qdq_judge_serve(judge, SOCKET, judges_watch);
+    qdq_judge_serve(judge, SOCKET, argc == 4 ? judges_watch : NULL);
     qdq_judge_close(&judge);
+    runner_fini(&runner);
     return EXIT_SUCCESS;
 }

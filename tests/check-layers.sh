@@ -33,9 +33,9 @@ microhttpd\.h daemon/http/*
 gnutls daemon/http/tls.c
 sqlite3\.h daemon/store/*
 libpq-fe\.h daemon/store/*
-ini\.h daemon/settings/file.c cli/remotes.c
+ini\.h daemon/settings/file.c cli/remotes.c cli/runners.c
 seccomp\.h daemon/workers/cage.c
-jansson\.h api/* remote/*
+jansson\.h api/* remote/* judges/runner/*
 openssl/ api/base/digest.c remote/s3/s3_presign.c remote/webhook/signature.c
 curl/ remote/* ondemand/curl.c
 lua engine/plan/cases/*

@@ -6,7 +6,7 @@ cd "${srcdir:-.}" || exit 1
 failed=0
 
 folders=
-for folder in ondemand engine api remote threads judges daemon cli tests bench tools etc systemd; do
+for folder in ondemand engine api remote threads judges daemon cli runners tests bench tools etc systemd; do
     [ -d "$folder" ] && folders="$folders $folder"
 done
 # shellcheck disable=SC2086 # a list of words

@@ -33,6 +33,7 @@ include tests/unit/data.mk
 include tests/unit/api.mk
 include tests/unit/remote.mk
 include tests/unit/daemon.mk
+include tests/unit/judges.mk
 endif
 
 # A locale with a comma in its numbers, for api/test_json; needs Debian's `locales`.

@@ -209,6 +209,7 @@ read_evaluation(struct api_document *document, const json_t *json,
     ret->processor = api_text_at(deployed, "processor");
     ret->runtime = api_text_at(runtime, "name");
     ret->version = api_text_at(runtime, "version");
+    ret->device = api_get_text(runtime, "device");
     ret->outputs = read_list(document, deployed, "outputs", sizeof *ret->outputs,
                              read_output, &ret->n_outputs);
     report->deployed = ret;

@@ -215,6 +215,18 @@ encode_missed(const struct qdq_report *report)
     return api_json_if(ok, missed);
 }
 
+/* Adds a member unless its text is NULL. Returns the object, which it takes, or NULL when out of
+   memory. */
+static json_t *
+with_text(json_t *object, const char *name, const char *text)
+{
+    if (!text)
+        return object;
+    const bool ok =
+        object && json_object_set_new(object, name, api_json_text(text)) == 0;
+    return api_json_if(ok, object);
+}
+
 static json_t *
 encode_runtime(const char *name, const char *version)
 {
@@ -228,7 +240,8 @@ encode_deployed(const struct qdq_deployed *deployed)
     if (!deployed)
         return json_null();
     return api_pack("processor:t runtime:j outputs:a", deployed->processor,
-                    encode_runtime(deployed->runtime, deployed->version),
+                    with_text(encode_runtime(deployed->runtime, deployed->version),
+                              "device", deployed->device),
                     deployed->outputs, deployed->n_outputs, encode_output);
 }
 
@@ -417,9 +430,11 @@ encode_kernels(const struct qdq_kernels *kernels)
     for (size_t i = 0; ok && i < kernels->n_ops; i++)
         ok = json_object_set_new(ops, kernels->ops[i].op,
                                  json_integer((json_int_t)kernels->ops[i].count)) == 0;
-    return api_pack("integer:i conversions:i ops:j floats:a", kernels->integer,
-                    kernels->conversions, api_json_if(ok, ops), kernels->floats,
-                    kernels->n_floats, encode_float_kernel);
+    return with_text(api_pack("integer:i conversions:i ops:j floats:a",
+                              kernels->integer, kernels->conversions,
+                              api_json_if(ok, ops), kernels->floats, kernels->n_floats,
+                              encode_float_kernel),
+                     "runner", kernels->runner);
 }
 
 static json_t *

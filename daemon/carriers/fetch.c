@@ -335,7 +335,10 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
                                             .calibration = job->calibration};
     struct api_spec *spec = NULL;
     const char *text = job->effective_spec ? job->effective_spec : "";
-    char *all = api_job_identity(&request, text, service->scripts, service->runtime);
+    char *runtime = tenants_runtime(service);
+    char *all =
+        runtime ? api_job_identity(&request, text, service->scripts, runtime) : NULL;
+    free(runtime);
     bool ok =
         (all && digest_of(all, strlen(all), identity)) || api_problem_no_memory(p);
     free(all);

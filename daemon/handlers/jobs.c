@@ -7,6 +7,7 @@
 #include "settings/settings.h"
 #include "store/derive.h"
 #include "store/outbox.h"
+#include "tenants/tenants.h"
 #include "api/report.h"
 #include "api/spec.h"
 
@@ -229,9 +230,12 @@ submit_new(struct request *request, const struct asked_spec *spec,
         ok = source || api_problem_no_memory(p);
     } else if (ok && !qdq_spec_is_timed(api_spec_get(spec->decoded))) {
         asking->identity = identity;
-        ok = digest_text(api_job_identity(asked, spec->effective, service->scripts,
-                                          service->runtime),
+        char *runtime = tenants_runtime(service);
+        ok = digest_text(runtime ? api_job_identity(asked, spec->effective,
+                                                    service->scripts, runtime)
+                                 : NULL,
                          identity, p);
+        free(runtime);
     }
     struct store_job job = {.model = asked->model ? asked->model : none,
                             .calibration = asked->calibration,

@@ -3,11 +3,15 @@
 #include "pool/judging.h"
 #include "judges/judges.h"
 #include "settings/gpu_list.h"
+#include "settings/runners.h"
 #include "settings/settings.h"
+#include "tenants/service.h"
+#include "tenants/tenants.h"
 #include "qdq/runtime.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,8 +19,9 @@
 /* A runtime of which a lane wants a process. */
 struct wanted {
     struct lane *lane;
-    const struct qdq_runtime_row *row;
-    int within_ms; /* for one message */
+    const char *name, *title;
+    const char *runner; /* encoded; NULL: the runtime's library judges */
+    int within_ms;      /* for one message */
 };
 
 /* Makes sure that the process is alive and serves. */
@@ -26,14 +31,19 @@ start(const struct wanted *w, char why[JUDGES_WHY])
     struct process *process = &w->lane->judge;
     struct api_problem problem = {0};
     char how[64];
-    if (!*settings_library(w->lane->settings, w->row->name)) {
-        snprintf(why, JUDGES_WHY, "%s is not configured (engine.%s)", w->row->title,
-                 w->row->name);
+    if (!w->runner && !*settings_library(w->lane->settings, w->name)) {
+        snprintf(why, JUDGES_WHY, "%s is not configured (engine.%s)", w->title,
+                 w->name);
         return false;
     }
-    if (strcmp(process->runtime, w->row->name) != 0)
+    if (strcmp(process->runtime, w->name) != 0)
         process_end(process, false, NULL);
-    process->runtime = w->row->name;
+    snprintf(w->lane->judged_by, sizeof w->lane->judged_by, "%s", w->name);
+    process->runtime = w->lane->judged_by;
+    if (!process_set_extra(process, w->runner)) {
+        snprintf(why, JUDGES_WHY, "out of memory");
+        return false;
+    }
     switch (process_start(process, GPUS_NONE, &problem)) {
     case PROCESS_RUNS:
         return true;
@@ -45,7 +55,7 @@ start(const struct wanted *w, char why[JUDGES_WHY])
         snprintf(why, JUDGES_WHY,
                  "the process that judges by %s %s at its start; the log of the "
                  "daemon says why",
-                 w->row->title, how);
+                 w->title, how);
         return false;
     }
 }
@@ -54,7 +64,7 @@ static bool
 fail_silent(const struct wanted *w, char why[JUDGES_WHY])
 {
     snprintf(why, JUDGES_WHY, "the process that judges by %s does not answer",
-             w->row->title);
+             w->title);
     return false;
 }
 
@@ -104,7 +114,7 @@ connect_judge(struct wanted *w, bool again, char why[JUDGES_WHY])
     const struct judges_link link = {
         .host = &host,
         .arg = w,
-        .title = w->row->title,
+        .title = w->title,
         .limits = {.answer = s->workers_short_timeout,
                    .answer_setting = "workers.short_timeout",
                    .cpu = s->workers_cpu_time,
@@ -112,16 +122,46 @@ connect_judge(struct wanted *w, bool again, char why[JUDGES_WHY])
     return judges_connect(&link, again, why);
 }
 
+/* Connects the worker to a process of the runtime by its library. */
+static int
+connect_library(struct wanted *w, bool again, char why[JUDGES_WHY])
+{
+    const struct qdq_runtime_row *row = qdq_runtime_find(w->name);
+    if (!row || !row->own_process) {
+        snprintf(why, JUDGES_WHY, "no process judges by '%.64s'", w->name);
+        return -1;
+    }
+    w->title = row->title;
+    return connect_judge(w, again, why);
+}
+
+/* Connects the worker to a process of the runtime by the operator's program. */
+static int
+connect_runner(struct wanted *w, const struct runner_section *section, bool again,
+               char why[JUDGES_WHY])
+{
+    char *text = runner_section_encode(section, w->lane->settings);
+    int fd = -1;
+    w->runner = text;
+    w->title = section->section.name;
+    if (text)
+        fd = connect_judge(w, again, why);
+    else
+        snprintf(why, JUDGES_WHY, "out of memory");
+    free(text);
+    return fd;
+}
+
 bool
 judging_answer(struct lane *lane, const char *runtime, bool again, int within_ms)
 {
-    struct wanted wanted = {lane, qdq_runtime_find(runtime), within_ms};
+    struct wanted wanted = {.lane = lane, .name = runtime, .within_ms = within_ms};
     char why[JUDGES_WHY] = "";
-    int fd = -1;
-    if (wanted.row)
-        fd = connect_judge(&wanted, again, why);
-    else
-        snprintf(why, sizeof why, "there is no runtime '%.64s'", runtime);
+    struct remotes *set = tenants_remotes(lane->service->tenants);
+    const struct runner_section *section = runners_find(set, runtime);
+    int fd = section ? connect_runner(&wanted, section, again, why)
+                     : connect_library(&wanted, again, why);
+    remotes_release(&set);
     const struct message message = {.type = MESSAGE_JUDGE,
                                     .text = why,
                                     .text_len = strlen(why),
@@ -139,7 +179,8 @@ judging_describe(struct lane *lane, const struct qdq_runtime_row *row,
 {
     const struct message request = {.type = MESSAGE_RUNTIME};
     const int within = (int)lane->settings->workers_short_timeout * 1000;
-    const struct wanted wanted = {lane, row, within};
+    const struct wanted wanted = {
+        .lane = lane, .name = row->name, .title = row->title, .within_ms = within};
     struct message answer;
     char *text = NULL;
     if (!start(&wanted, why))
@@ -154,4 +195,16 @@ judging_describe(struct lane *lane, const struct qdq_runtime_row *row,
         fail_silent(&wanted, why);
     process_end(&lane->judge, !text, NULL);
     return text;
+}
+
+bool
+judging_tell_worker(struct lane *lane)
+{
+    char list[RUNNER_LIST];
+    struct remotes *set = tenants_remotes(lane->service->tenants);
+    runners_list(set, list);
+    remotes_release(&set);
+    if (!lane->process.extra || strcmp(lane->process.extra, list) != 0)
+        process_end(&lane->judge, false, NULL); /* its runner may be gone */
+    return process_set_extra(&lane->process, list);
 }

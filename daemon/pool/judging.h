@@ -19,4 +19,8 @@ bool judging_answer(struct lane *lane, const char *runtime, bool again, int with
 char *judging_describe(struct lane *lane, const struct qdq_runtime_row *row,
                        char why[JUDGES_WHY]);
 
+/* Tells the lane's next worker which runtimes have runners; one that was told otherwise ends. Returns
+   false when out of memory. */
+bool judging_tell_worker(struct lane *lane);
+
 #endif

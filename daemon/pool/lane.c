@@ -372,6 +372,10 @@ handle_event(struct asking *asking, const struct message *message)
 enum outcome
 lane_start_process(struct lane *lane, int gpu, struct api_problem *p)
 {
+    if (!judging_tell_worker(lane)) {
+        api_problem_no_memory(p);
+        return OUTCOME_FAILED;
+    }
     enum process_started started = process_start(&lane->process, gpu, p);
     return started == PROCESS_RUNS   ? OUTCOME_DONE
            : started == PROCESS_DIED ? OUTCOME_DIED

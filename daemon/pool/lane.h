@@ -23,6 +23,7 @@ struct lane {
     const struct settings *settings; /* the daemon's; a tenant has its own */
     struct process process;
     struct process judge;          /* the worker's judging process (judging.h) */
+    char judged_by[64];            /* the runtime of that process */
     const struct service *service; /* the tenant of the current or last work */
     /* processes in a row that could not be started, or died before their first work */
     atomic_int failures;

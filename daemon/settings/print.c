@@ -2,7 +2,7 @@
 /* Prints the table of settings for people: help, sample file, manual page. */
 #include "config.h"
 #include "base/options.h"
-#include "settings/remotes.h"
+#include "settings/runners.h"
 
 #include <string.h>
 
@@ -98,6 +98,9 @@ settings_print(const struct settings *settings, FILE *out)
 static const char *const named_texts[N_NAMED_SECTIONS] = {
     [REMOTE_SECTION] = "A registry, a bucket or a webhook, a section each.",
     [HOOK_SECTION] = "A rule for new models of a remote, a section each.",
+    [RUNNER_SECTION] = "A program of the operator's that judges results, a section "
+                       "each. Further keys go to "
+                       "the program as options.",
 };
 
 static void
@@ -126,8 +129,9 @@ print_all_named_conf(FILE *out)
     print_wrapped(out, "# ", WIDTH,
                   "Sections with a name. NAME has 1 to 32 of a-z, 0-9, _ and -, and is "
                   "not sha256. "
-                  "They may also stand in files remotes.d/*.conf beside this file "
-                  "(" QDQD_DEFAULT_REMOTES " beside " QDQD_DEFAULT_CONFIG
+                  "They may also stand in files remotes.d/*.conf, and runners in files "
+                  "runners.d/*.conf, beside this file (in " QDQD_DEFAULT_FOLDERS
+                  " beside " QDQD_DEFAULT_CONFIG
                   "). SIGHUP makes the daemon read all of them again.");
     for (int i = 0; i < N_NAMED_SECTIONS; i++)
         print_named_conf(out, i);
@@ -172,6 +176,7 @@ print_named(FILE *out, const struct section *section)
     union {
         struct remote remote;
         struct hook hook;
+        struct runner_section runner;
     } values;
     char value[VALUE];
     memcpy(&values, section, kind->size);
@@ -185,6 +190,9 @@ print_named(FILE *out, const struct section *section)
                 row->unit == TEXT ? *setting_text(&values, row) : value,
                 section->given >> i & 1 ? section->where : "default");
     }
+    for (const struct section_other *o = section->others; o; o = o->next)
+        fprintf(out, "%s.%s.%s = %s  # %s\n", kind->name, section->name, o->key,
+                o->value, section->where);
 }
 
 void
@@ -244,13 +252,16 @@ print_named_keys(FILE *out, int which)
     fputs(
         "NAME has 1 to 32 of a\\-z, 0\\-9, _ and \\-, begins with a letter or a digit, "
         "and is not sha256.\n"
-        "The sections may also stand in files\n.Pa remotes.d/*.conf\n"
-        "beside the configuration file; beside\n.Pa " QDQD_DEFAULT_CONFIG
-        "\nthe folder is\n.Pa " QDQD_DEFAULT_REMOTES " .\n"
-        "SIGHUP makes the daemon read all of them again; a mistake in one leaves "
-        "all as they were.\n"
-        ".Bl -tag -width Ds\n",
+        "The sections may also stand in files\n.Pa ",
         out);
+    fputs(which == RUNNER_SECTION ? "runners.d" : "remotes.d", out);
+    fputs("/*.conf\n"
+          "beside the configuration file; beside\n.Pa " QDQD_DEFAULT_CONFIG
+          "\nthe folder is in\n.Pa " QDQD_DEFAULT_FOLDERS " .\n"
+          "SIGHUP makes the daemon read all of them again; a mistake in one leaves "
+          "all as they were.\n"
+          ".Bl -tag -width Ds\n",
+          out);
     for (size_t i = 0; i < kind->n_rows; i++) {
         const struct setting_row *row = &kind->rows[i];
         fprintf(out, ".It Cm %s\n", row->key);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "settings/remotes.h"
 #include "settings/file.h"
+#include "settings/runners.h"
 #include "api/digest.h"
 #include "api/spec.h"
 
@@ -73,7 +74,9 @@ static const struct setting_row hook_rows[] = {
 const struct section_kind named_sections[N_NAMED_SECTIONS] = {
     [REMOTE_SECTION] = {"remote", sizeof(struct remote), rows, N_ROWS},
     [HOOK_SECTION] = {"hook", sizeof(struct hook), hook_rows,
-                      sizeof hook_rows / sizeof *hook_rows}};
+                      sizeof hook_rows / sizeof *hook_rows},
+    [RUNNER_SECTION] = {"runner", sizeof(struct runner_section), runner_rows,
+                        N_RUNNER_ROWS, true}};
 
 /* --- sets ----------------------------------------------------------------- */
 
@@ -481,16 +484,25 @@ check_hook(const struct remotes *remotes, const struct hook *hook,
 
 /* --- the folder ----------------------------------------------------------- */
 
+/* A folder of files with named sections of some kinds. */
+struct conf_folder {
+    const char *name, *allowed;
+    int first, n; /* the kinds */
+};
+
+static const struct conf_folder folders[] = {
+    {"remotes.d", "[remote NAME] and [hook NAME]", REMOTE_SECTION, 2},
+    {"runners.d", "[runner NAME]", RUNNER_SECTION, 1},
+};
+
 static bool
 refuse_key(void *arg, const char *section, const char *key, const char *value,
            const char *where, char error[SETTINGS_ERROR])
 {
-    (void)arg;
+    const struct conf_folder *folder = arg;
     (void)value;
-    snprintf(error, SETTINGS_ERROR,
-             "%s: %.60s.%.60s: only sections [remote NAME] and [hook NAME] stand in "
-             "remotes.d",
-             where, section, key);
+    snprintf(error, SETTINGS_ERROR, "%s: %.60s.%.60s: only sections %s stand in %s",
+             where, section, key, folder->allowed, folder->name);
     return false;
 }
 
@@ -503,7 +515,8 @@ is_conf(const struct dirent *entry)
 }
 
 static bool
-read_folder(struct remotes *remotes, const char *folder, char error[SETTINGS_ERROR])
+read_files(struct remotes *remotes, const char *folder, const struct conf_folder *which,
+           char error[SETTINGS_ERROR])
 {
     struct dirent **list;
     char path[PATH_MAX];
@@ -519,25 +532,52 @@ read_folder(struct remotes *remotes, const char *folder, char error[SETTINGS_ERR
         snprintf(error, SETTINGS_ERROR, "%.200s: more than %d files", folder,
                  MOST_FILES);
     for (int i = 0; i < n; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, list[i]->d_name);
-        ok =
-            ok && settings_file_read(path, refuse_key, NULL, &remotes->sections, error);
+        snprintf(path, sizeof path, "%.3800s/%.255s", folder, list[i]->d_name);
+        ok = ok && settings_file_read(path, refuse_key, (void *)(uintptr_t)which,
+                                      &remotes->sections, error);
         free(list[i]);
     }
     free(list);
     return ok;
 }
 
-bool
-remotes_finish(struct remotes *remotes, const char *folder, char error[SETTINGS_ERROR])
+/* Reads a folder, in which sections of its kinds alone may stand. */
+static bool
+read_folder(struct remotes *remotes, const char *above, const struct conf_folder *which,
+            char error[SETTINGS_ERROR])
 {
+    char path[PATH_MAX];
+    struct sections *sections = &remotes->sections;
+    snprintf(path, sizeof path, "%.3800s%s", above, which->name);
+    sections->kinds = named_sections + which->first;
+    sections->n_kinds = (size_t)which->n;
+    bool ok = read_files(remotes, path, which, error);
+    sections->kinds = named_sections;
+    sections->n_kinds = N_NAMED_SECTIONS;
+    return ok;
+}
+
+static bool
+check_section(const struct remotes *remotes, const struct section *s,
+              char error[SETTINGS_ERROR])
+{
+    if (!strcmp(s->name, "sha256"))
+        return fail(error, s, "NAME", "is the beginning of stored files' ids");
+    if (s->kind == &named_sections[REMOTE_SECTION])
+        return check_remote((const struct remote *)s, error);
+    if (s->kind == &named_sections[HOOK_SECTION])
+        return check_hook(remotes, (const struct hook *)s, error);
+    return runner_section_check(remotes, (const struct runner_section *)s, error);
+}
+
+bool
+remotes_finish(struct remotes *remotes, const char *above, char error[SETTINGS_ERROR])
+{
+    bool ok = true;
     error[0] = '\0';
-    bool ok = read_folder(remotes, folder, error);
+    for (size_t i = 0; ok && i < sizeof folders / sizeof *folders; i++)
+        ok = read_folder(remotes, above, &folders[i], error);
     for (const struct section *s = remotes->sections.first; ok && s; s = s->next)
-        ok = !strcmp(s->name, "sha256")
-                 ? fail(error, s, "NAME", "is the beginning of stored files' ids")
-             : s->kind == &named_sections[REMOTE_SECTION]
-                 ? check_remote((const struct remote *)s, error)
-                 : check_hook(remotes, (const struct hook *)s, error);
+        ok = check_section(remotes, s, error);
     return ok;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator's remotes and hooks: sections [remote NAME] and [hook NAME] of the
- * configuration file and of the files in its folder remotes.d. A set of remotes never changes. SIGHUP makes a new one,
+ * The operator's remotes, hooks and runners: sections [remote NAME] and [hook NAME] of the
+ * configuration file and of the files in its folder remotes.d, and [runner NAME] (runners.h) of the
+ * file and of the folder runners.d. A set of them never changes. SIGHUP makes a new one,
  * and the old one lives until its last user has released it.
  */
 #ifndef QDQD_SETTINGS_REMOTES_H
@@ -43,15 +44,16 @@ struct remotes {
 };
 
 /* The kinds of sections, for the reader of files and for the printer of the manual. */
-enum { REMOTE_SECTION, HOOK_SECTION, N_NAMED_SECTIONS };
+enum { REMOTE_SECTION, HOOK_SECTION, RUNNER_SECTION, N_NAMED_SECTIONS };
 extern const struct section_kind named_sections[N_NAMED_SECTIONS];
 
 /* Makes an empty set, which the caller fills by settings_file_read(), before it is
    shared, and releases. NULL when out of memory. */
 struct remotes *remotes_new(void);
-/* Adds the files *.conf of a folder in the order of their names. A folder that does not
-   exist has none. Then checks all remotes and hooks, with the files that they name. */
-bool remotes_finish(struct remotes *remotes, const char *folder,
+/* Adds the files *.conf of the folders remotes.d and runners.d below `above`, in the order of their
+   names. A folder that does not exist has none. Then checks all sections, with the files that they
+   name. */
+bool remotes_finish(struct remotes *remotes, const char *above,
                     char error[SETTINGS_ERROR]);
 struct remotes *remotes_hold(struct remotes *remotes);
 void remotes_release(struct remotes **remotes);

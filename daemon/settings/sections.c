@@ -46,6 +46,13 @@ free_section(struct section *section)
 {
     for (size_t i = 0; i < section->kind->n_rows; i++)
         setting_free(section, &section->kind->rows[i]);
+    while (section->others) {
+        struct section_other *other = section->others;
+        section->others = other->next;
+        free(other->key);
+        free(other->value);
+        free(other);
+    }
     free(section->where);
     free(section);
 }
@@ -116,6 +123,21 @@ fail(char error[SETTINGS_ERROR], const char *where, const struct section *sectio
     return false;
 }
 
+/* Adds a key without a row behind the others. */
+static bool
+add_other(struct section *section, const char *key, const char *value,
+          const char *where, char error[SETTINGS_ERROR])
+{
+    struct section_other **last = &section->others;
+    for (; *last; last = &(*last)->next)
+        if (strcmp((*last)->key, key) == 0)
+            return fail(error, where, section, key, "given twice");
+    *last = calloc(1, sizeof **last);
+    if (*last && ((*last)->key = strdup(key)) && ((*last)->value = strdup(value)))
+        return true;
+    return fail(error, where, section, key, "out of memory");
+}
+
 bool
 section_set(struct section *section, const char *key, const char *value,
             const char *where, char error[SETTINGS_ERROR])
@@ -125,6 +147,8 @@ section_set(struct section *section, const char *key, const char *value,
     size_t i = 0;
     while (i < kind->n_rows && strcmp(kind->rows[i].key, key) != 0)
         i++;
+    if (i == kind->n_rows && kind->takes_others)
+        return add_other(section, key, value, where, error);
     if (i == kind->n_rows)
         return fail(error, where, section, key, "unknown key");
     /* inih hands over a continued line in the same way. */

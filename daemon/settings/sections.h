@@ -28,14 +28,22 @@ struct section_kind {
     size_t size; /* size of the struct */
     const struct setting_row *rows;
     size_t n_rows;
+    bool takes_others; /* keys without a row are kept as texts */
+};
+
+/* A key without a row. */
+struct section_other {
+    char *key, *value;
+    struct section_other *next; /* in the order of the file */
 };
 
 /* The first member of the struct of a kind. */
 struct section {
     const struct section_kind *kind;
     char name[SECTION_NAME];
-    char *where;          /* "FILE:LINE" */
-    uint64_t given;       /* a bit for each key that stands in the file */
+    char *where;    /* "FILE:LINE" */
+    uint64_t given; /* a bit for each key that stands in the file */
+    struct section_other *others;
     struct section *next; /* the next section of any kind, in the order of the files */
 };
 

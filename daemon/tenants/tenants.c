@@ -8,6 +8,7 @@
 #include "library/bucket/bucket.h"
 #include "library/library.h"
 #include "settings/remotes.h"
+#include "settings/runners.h"
 #include "store/leader.h"
 #include "store/outbox.h"
 #include "watch/metrics.h"
@@ -429,6 +430,19 @@ tenants_set_remotes(struct tenants *tenants, struct remotes *remotes)
     for (struct tenant *t = NULL; (t = tenants_after(tenants, t));)
         update_webhooks(tenants, t);
     bell_ring_carriers(&tenants->bell);
+}
+
+char *
+tenants_runtime(const struct service *service)
+{
+    char digest[DIGEST_SIZE], *ret;
+    struct remotes *set = tenants_remotes(service->tenants);
+    bool ok = runners_digest(set, service->settings, digest);
+    remotes_release(&set);
+    int n = ok ? asprintf(&ret, "%s%s%s", service->runtime, *digest ? "; runners " : "",
+                          digest)
+               : -1;
+    return n < 0 ? NULL : ret;
 }
 
 struct remotes *

@@ -59,6 +59,9 @@ void tenants_close(struct tenants **tenants);
 int64_t tenants_budget(const struct tenants *tenants);
 /* Sets the remotes that jobs may name from now on; takes a share of them. */
 void tenants_set_remotes(struct tenants *tenants, struct remotes *remotes);
+/* Returns the identity of what runs a tenant's models at present: of libraries and runners. The caller
+   frees it; NULL when out of memory. */
+char *tenants_runtime(const struct service *service);
 /* Returns the present remotes, which the caller releases (remotes_release()). */
 struct remotes *tenants_remotes(struct tenants *tenants);
 /* Returns the bell of all jobs, lanes and carriers. */

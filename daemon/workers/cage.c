@@ -2,10 +2,10 @@
 #include "config.h"
 #include "workers/cage.h"
 #include "workers/trap.h"
+#include "judges/walls.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/netlink.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -22,77 +22,35 @@
 
 /* --- Landlock ------------------------------------------------------------- */
 
-/*
- * Constants of linux/landlock.h, which Debian 12 has from an older kernel: access
- * rights by the version of the interface that introduced them. The system call numbers
- * are the same on every architecture.
- */
-enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446, ASK_VERSION = 1 };
-
-enum { RULE_PATH_BENEATH = 1 };
-enum right {
-    EXECUTE = 1 << 0,
-    WRITE_FILE = 1 << 1,
-    READ_FILE = 1 << 2,
-    READ_DIR = 1 << 3,
-    TRUNCATE = 1 << 14,
-    IOCTL_DEV = 1 << 15,
-};
-
-static const struct {
-    int since;     /* version of the interface */
-    uint64_t mask; /* access rights that this version knows */
-} file_rights[] = {
-    {5, 0xffff}, /* ioctl on devices */
-    {3, 0x7fff}, /* truncate */
-    {2, 0x3fff}, /* move between folders */
-    {1, 0x1fff},
-};
-
-struct ruleset {
-    uint64_t files, net, scope;
-};
-
-struct path_rule {
-    uint64_t allowed;
-    int32_t folder;
-} __attribute__((packed));
-
-struct open_path {
-    const char *path;
-    uint64_t rights;
-};
-
 /* Paths that a GPU's driver and libraries need. */
-static const struct open_path gpu_paths[] = {
-    {"/dev", READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV},
-    {"/proc", READ_FILE | READ_DIR},
-    {"/sys", READ_FILE | READ_DIR},
-    {"/usr", READ_FILE | READ_DIR | EXECUTE},
-    {"/lib", READ_FILE | READ_DIR | EXECUTE},
-    {"/lib64", READ_FILE | READ_DIR | EXECUTE},
-    {"/opt", READ_FILE | READ_DIR | EXECUTE},
-    {"/etc", READ_FILE | READ_DIR},
+static const struct wall_path gpu_paths[] = {
+    {"/dev", WALL_READ_FILE | WALL_READ_DIR | WALL_WRITE_FILE | WALL_IOCTL_DEV},
+    {"/proc", WALL_READ_FILE | WALL_READ_DIR},
+    {"/sys", WALL_READ_FILE | WALL_READ_DIR},
+    {"/usr", WALL_READ_FILE | WALL_READ_DIR | WALL_EXECUTE},
+    {"/lib", WALL_READ_FILE | WALL_READ_DIR | WALL_EXECUTE},
+    {"/lib64", WALL_READ_FILE | WALL_READ_DIR | WALL_EXECUTE},
+    {"/opt", WALL_READ_FILE | WALL_READ_DIR | WALL_EXECUTE},
+    {"/etc", WALL_READ_FILE | WALL_READ_DIR},
     /* CUDA names its threads by their files "comm", and a refusal ends it. */
-    {"/proc/self/task", READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE},
+    {"/proc/self/task",
+     WALL_READ_FILE | WALL_READ_DIR | WALL_WRITE_FILE | WALL_TRUNCATE},
 };
 
 /* Files by which the C library resolves names, and the folders of services that replace
    resolv.conf by a link to theirs. */
-static const struct open_path carrier_paths[] = {
-    {"/etc/hosts", READ_FILE},
-    {"/etc/resolv.conf", READ_FILE},
-    {"/etc/nsswitch.conf", READ_FILE},
-    {"/etc/gai.conf", READ_FILE},
-    {"/etc/host.conf", READ_FILE},
-    {"/etc/services", READ_FILE},
-    {"/etc/protocols", READ_FILE},
-    {"/run/systemd/resolve", READ_FILE | READ_DIR},
-    {"/run/resolvconf", READ_FILE | READ_DIR},
-    {"/run/NetworkManager", READ_FILE | READ_DIR},
+static const struct wall_path carrier_paths[] = {
+    {"/etc/hosts", WALL_READ_FILE},
+    {"/etc/resolv.conf", WALL_READ_FILE},
+    {"/etc/nsswitch.conf", WALL_READ_FILE},
+    {"/etc/gai.conf", WALL_READ_FILE},
+    {"/etc/host.conf", WALL_READ_FILE},
+    {"/etc/services", WALL_READ_FILE},
+    {"/etc/protocols", WALL_READ_FILE},
+    {"/run/systemd/resolve", WALL_READ_FILE | WALL_READ_DIR},
+    {"/run/resolvconf", WALL_READ_FILE | WALL_READ_DIR},
+    {"/run/NetworkManager", WALL_READ_FILE | WALL_READ_DIR},
 };
-
-enum { BIND_TCP = 1 << 0, CONNECT_TCP = 1 << 1 };
 
 static bool
 fail(char lacking[CAGE_TEXT], const char *what)
@@ -101,39 +59,8 @@ fail(char lacking[CAGE_TEXT], const char *what)
     return false;
 }
 
-/* Allows access below a path. A path that does not exist needs no rule. A folder of the
-   process in procfs stays open until the process ends: the rule is bound to the folder's
-   inode, and procfs makes another one as soon as nothing holds the folder. */
-static bool
-allow_path(int ruleset, const char *path, uint64_t rights)
-{
-    struct path_rule rule = {rights, open(path, O_PATH | O_CLOEXEC)};
-    if (rule.folder < 0)
-        return errno == ENOENT;
-    long rc = syscall(ADD_RULE, ruleset, RULE_PATH_BENEATH, &rule, 0);
-    if (strncmp(path, "/proc/self/", strlen("/proc/self/")) != 0)
-        close(rule.folder);
-    return rc == 0;
-}
-
-/* Returns the accesses that the profile restricts. */
-static struct ruleset
-rules_of(enum cage_profile profile, long version)
-{
-    struct ruleset rules = {0, 0, 0};
-    for (size_t i = 0; !rules.files && i < sizeof file_rights / sizeof *file_rights;
-         i++)
-        if (version >= file_rights[i].since)
-            rules.files = file_rights[i].mask;
-    if (version >= 4)
-        rules.net = profile == CAGE_CARRIER ? BIND_TCP : BIND_TCP | CONNECT_TCP;
-    if (version >= 6)
-        rules.scope = 3; /* abstract sockets, signals */
-    return rules;
-}
-
 static const struct {
-    const struct open_path *list;
+    const struct wall_path *list;
     size_t n;
 } paths_of[] = {
     [CAGE_CPU] = {NULL, 0},
@@ -142,39 +69,12 @@ static const struct {
     [CAGE_JUDGE] = {NULL, 0},
 };
 
-static bool
-allow_paths(int ruleset, enum cage_profile profile, uint64_t known)
-{
-    bool ok = true;
-    for (size_t i = 0; ok && i < paths_of[profile].n; i++) {
-        const struct open_path *row = &paths_of[profile].list[i];
-        ok = allow_path(ruleset, row->path, row->rights & known);
-    }
-    return ok;
-}
-
 /* Restricts the file system. *ret_there is false when the kernel has no Landlock. */
 static bool
 close_files(enum cage_profile profile, bool *ret_there, char lacking[CAGE_TEXT])
 {
-    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
-    *ret_there = version > 0;
-    if (!*ret_there) {
-        snprintf(lacking, CAGE_TEXT, "the kernel has no Landlock: %s", strerror(errno));
-        return true;
-    }
-    struct ruleset rules = rules_of(profile, version);
-    size_t size = (version >= 6 ? 3 : version >= 4 ? 2 : 1) * sizeof(uint64_t);
-    int ruleset = (int)syscall(CREATE_RULESET, &rules, size, 0);
-    if (ruleset < 0)
-        return fail(lacking, "landlock_create_ruleset");
-    bool ok = allow_paths(ruleset, profile, rules.files);
-    if (!ok)
-        fail(lacking, "landlock_add_rule");
-    else if (!(ok = syscall(RESTRICT_SELF, ruleset, 0) == 0))
-        fail(lacking, "landlock_restrict_self");
-    close(ruleset);
-    return ok;
+    return landlock_enter(paths_of[profile].list, paths_of[profile].n,
+                          profile == CAGE_CARRIER, ret_there, lacking);
 }
 
 /* --- seccomp -------------------------------------------------------------- */
@@ -497,20 +397,6 @@ is_alone(char lacking[CAGE_TEXT])
     return st.st_nlink <= 3;
 }
 
-/* Gives up the privileges of a daemon that runs as root. A process without any needs no
-   capset(), which the sandbox of a service may forbid. */
-static bool
-drop_capabilities(char lacking[CAGE_TEXT])
-{
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-    if (syscall(SYS_capget, &header, data))
-        return fail(lacking, "capget");
-    return memcmp(data, none, sizeof none) == 0 ||
-           syscall(SYS_capset, &header, none) == 0 || fail(lacking, "capset");
-}
-
 /* Returns whether a sanitizer is built in: they read /proc, and look for leaks from
    a process that traces this one. */
 static bool
@@ -532,7 +418,7 @@ cage_enter(enum cage_profile profile, char lacking[CAGE_TEXT])
         snprintf(lacking, CAGE_TEXT, "this is a build with a sanitizer");
         return false;
     }
-    return is_alone(lacking) && drop_capabilities(lacking) &&
+    return is_alone(lacking) && privileges_drop(lacking) &&
            close_files(profile, &landlock, lacking) &&
            close_calls(profile, landlock, lacking);
 }

@@ -42,7 +42,7 @@
  */
 enum cage_profile { CAGE_CPU, CAGE_GPU, CAGE_CARRIER, CAGE_JUDGE };
 
-enum { CAGE_TEXT = 160 };
+enum { CAGE_TEXT = 160 }; /* WALL_TEXT of judges/walls.h */
 
 /*
  * Puts the calling process into the cage. PR_SET_NO_NEW_PRIVS must be set. Returns true

@@ -9,6 +9,7 @@
 #include "workers/worker.h"
 #include "api/version.h"
 #include "judges/judges.h"
+#include "judges/runner.h"
 #include "qdq/judge.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -138,7 +140,7 @@ send_runtime(const struct qdq_judge *judge, const char *library)
 
 /* Serves until the daemon closes the socket. Returns the exit status. */
 static int
-serve(struct qdq_judge *judge, const char *library)
+serve(struct qdq_judge *judge, const char *library, qdq_judge_watch_fn watch)
 {
     for (;;) {
         struct message request;
@@ -147,13 +149,45 @@ serve(struct qdq_judge *judge, const char *library)
             return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
         bool known = request.type == MESSAGE_SERVE;
         if (known)
-            qdq_judge_serve(judge, request.fds[0], judges_watch);
+            qdq_judge_serve(judge, request.fds[0], watch);
         else if (request.type == MESSAGE_RUNTIME)
             known = send_runtime(judge, library);
         message_fini(&request);
         if (!known)
             return EXIT_FAILURE;
     }
+}
+
+/* Serves a runtime by a runner, which judges in programs behind walls of their own. */
+static int
+run_runner(const struct settings *settings, pid_t parent, const char *runtime,
+           const char *text)
+{
+    const struct message ready = {.type = MESSAGE_READY};
+    struct qdq_error err = {0};
+    struct runner_config runner;
+    struct qdq_judge *judge = NULL;
+    if (runner_decode(text, &runner, &err))
+        return EXIT_FAILURE;
+    /* A program cannot have more than this process. */
+    const int64_t own = settings->workers_memory;
+    const int64_t memory = !own || !runner.memory ? 0
+                           : own > runner.memory  ? own
+                                                  : runner.memory;
+    if (!confine_process(parent, (rlim_t)memory, "qdqd-runner"))
+        return EXIT_FAILURE;
+    confine_yield();
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+    (void)!mkdir(runner.folder, 0700);
+    int status = EXIT_FAILURE;
+    if (runner_judge_new(&runner, runtime, runner.folder, &judge, &err))
+        note(MESSAGE_NOTE_RUNTIME_MISSING, err.text);
+    else if (message_send(WORKER_SOCKET, -1, &ready))
+        status = serve(judge, runner.name, NULL);
+    qdq_judge_close(&judge);
+    runner_fini(&runner);
+    return status;
 }
 
 static int
@@ -175,7 +209,7 @@ run_judge(const struct settings *settings, pid_t parent,
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     int status =
         enter_cage(settings->workers_cage) && message_send(WORKER_SOCKET, -1, &ready)
-            ? serve(judge, library)
+            ? serve(judge, library, judges_watch)
             : EXIT_FAILURE;
     qdq_judge_close(&judge);
     return status;
@@ -185,9 +219,10 @@ int
 judge_main(int argc, char **argv)
 {
     const struct qdq_runtime_row *row = argc == 3 ? qdq_runtime_find(argv[2]) : NULL;
+    const char *runner = argc == 4 ? argv[3] : NULL;
     struct settings settings;
     char error[SETTINGS_ERROR];
-    if (!row) {
+    if (!row && !runner) {
         fprintf(stderr, "qdqd: --judge is started by the daemon itself\n");
         return 2;
     }
@@ -195,7 +230,9 @@ judge_main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return 2;
     }
-    int status = run_judge(&settings, (pid_t)strtol(argv[0], NULL, 10), row);
+    const pid_t parent = (pid_t)strtol(argv[0], NULL, 10);
+    int status = runner ? run_runner(&settings, parent, argv[2], runner)
+                        : run_judge(&settings, parent, row);
     settings_fini(&settings);
     return status;
 }

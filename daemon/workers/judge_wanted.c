@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Runtimes with processes: those of the engine's rows, and those with runners. */
+enum { MOST_WANTED = 64 };
+
 /* One of the runtimes. */
 struct judge_wanted {
-    const char *runtime;
+    char runtime[MESSAGE_MAX_RUNTIME];
     bool *gone;
 };
 
@@ -38,24 +41,42 @@ connect_judge(void *arg, bool again, char *text, size_t size)
     return fd;
 }
 
+static bool
+serve(struct judge_wanted *wanted, const char *runtime, struct qdq_engine *engine,
+      bool *gone)
+{
+    struct qdq_error ignored = {0};
+    wanted->gone = gone;
+    snprintf(wanted->runtime, sizeof wanted->runtime, "%s", runtime);
+    const struct qdq_served_runtime served = {
+        .name = wanted->runtime, .connect = connect_judge, .arg = wanted};
+    return qdq_engine_serve(engine, &served, &ignored) == QDQ_OK;
+}
+
+/* Copies the next name of a list and moves *list behind it. Returns false at the end. */
+static bool
+next_name(const char **list, char ret[MESSAGE_MAX_RUNTIME])
+{
+    const size_t n = strcspn(*list, ",");
+    snprintf(ret, MESSAGE_MAX_RUNTIME, "%.*s", (int)n, *list);
+    *list += n + ((*list)[n] == ',');
+    return n > 0;
+}
+
 struct judge_wanted *
-judge_wanted_new(struct qdq_engine *engine, bool *gone)
+judge_wanted_new(struct qdq_engine *engine, const char *runners, bool *gone)
 {
     const struct qdq_runtime_row *row;
-    struct qdq_error ignored = {0};
+    char name[MESSAGE_MAX_RUNTIME];
+    struct judge_wanted *all = calloc(MOST_WANTED, sizeof *all);
     size_t n = 0;
-    while (qdq_runtime_row(n))
-        n++;
-    struct judge_wanted *all = calloc(n, sizeof *all);
-    for (size_t i = 0; all && i < n; i++) {
-        row = qdq_runtime_row(i);
-        all[i] = (struct judge_wanted){row->name, gone};
-        const struct qdq_served_runtime served = {
-            .name = row->name, .connect = connect_judge, .arg = &all[i]};
-        if (row->own_process && qdq_engine_serve(engine, &served, &ignored)) {
-            free(all);
-            return NULL;
-        }
-    }
-    return all;
+    bool ok = all != NULL;
+    for (size_t i = 0; ok && (row = qdq_runtime_row(i)) && n < MOST_WANTED; i++)
+        ok = !row->own_process || serve(&all[n++], row->name, engine, gone);
+    while (ok && n < MOST_WANTED && next_name(&runners, name))
+        ok = serve(&all[n++], name, engine, gone);
+    if (ok)
+        return all;
+    free(all);
+    return NULL;
 }

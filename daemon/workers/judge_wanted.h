@@ -7,8 +7,10 @@
 
 #include "qdq/judge.h"
 
-/* Has the engine get judging processes from the daemon. *gone is set when the daemon is. The caller
-   frees the result with free() behind the engine; NULL when out of memory. */
-struct judge_wanted *judge_wanted_new(struct qdq_engine *engine, bool *gone);
+/* Has the engine get judging processes from the daemon: for the runtimes that need one, and for those
+   with a runner, which `runners` names with commas between. *gone is set when the daemon is. The
+   caller frees the result with free() behind the engine; NULL when out of memory. */
+struct judge_wanted *judge_wanted_new(struct qdq_engine *engine, const char *runners,
+                                      bool *gone);
 
 #endif

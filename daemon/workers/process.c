@@ -186,7 +186,10 @@ spawn(const struct process *process, int device, int socket, int said, pid_t *re
     snprintf(word, sizeof word, "--%s", process->role);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(number, sizeof number, "%d", device);
-    char *argv[] = {name, word, parent, number, *runtime ? runtime : NULL, NULL};
+    char *extra = process->extra;
+    char *argv[] = {
+        name, word, parent, number, *runtime ? runtime : extra, *runtime ? extra : NULL,
+        NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none;
@@ -271,6 +274,18 @@ wait_until_ready(struct process *process)
         if (type != MESSAGE_NOTE)
             return process->ready = type == MESSAGE_READY;
     }
+}
+
+bool
+process_set_extra(struct process *process, const char *extra)
+{
+    if (process->extra && extra && strcmp(process->extra, extra) == 0)
+        return true;
+    if (process->extra || extra)
+        process_end(process, false, NULL);
+    free(process->extra);
+    process->extra = extra ? strdup(extra) : NULL;
+    return process->extra || !extra;
 }
 
 enum process_started
@@ -428,5 +443,7 @@ void
 process_fini(struct process *process)
 {
     process_end(process, false, NULL);
+    free(process->extra);
+    process->extra = NULL;
     lock_fini(&process->lock);
 }

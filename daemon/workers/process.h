@@ -33,6 +33,7 @@ struct process {
     int n_files; /* temporary files that it got for the current work */
     char line[256]; /* the beginning of a line, which is not whole yet */
     size_t line_len;
+    char *extra; /* a further argument of the process; NULL: none */
     struct lock lock;
     pid_t pid;   /* guarded by lock; 0 when there is none */
     bool killed; /* guarded by lock; process_kill() was called */
@@ -42,6 +43,11 @@ struct process {
 
 void process_init(struct process *process, const struct settings *settings,
                   struct metrics *metrics);
+
+/* Sets a further argument, for a process that judges by a runner the runner, and for a worker the runtimes
+   that have one. A process that was started with another one ends. Returns false when out of
+   memory. */
+bool process_set_extra(struct process *process, const char *extra);
 
 enum process_started {
     PROCESS_RUNS,

@@ -615,7 +615,8 @@ limits_of(const struct settings *settings)
 
 /* Serves until the daemon closes the socket. Returns the exit status. */
 static int
-run_worker(const struct settings *settings, pid_t parent, int device)
+run_worker(const struct settings *settings, pid_t parent, int device,
+           const char *runners)
 {
     const struct qdq_engine_options options = {
         .executor = &threads_executor,
@@ -639,7 +640,7 @@ run_worker(const struct settings *settings, pid_t parent, int device)
         return EXIT_FAILURE;
     qdq_engine_set_threads(w.engine, count_threads(settings));
     qdq_set_open_temporary(open_temporary, &w);
-    struct judge_wanted *judges = judge_wanted_new(w.engine, &w.gone);
+    struct judge_wanted *judges = judge_wanted_new(w.engine, runners, &w.gone);
     if (!judges)
         return EXIT_FAILURE;
     /* The process that judges may end while it is asked. */
@@ -659,7 +660,7 @@ worker_main(int argc, char **argv)
 {
     struct settings settings;
     char error[SETTINGS_ERROR];
-    if (argc != 2) {
+    if (argc != 2 && argc != 3) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
@@ -668,7 +669,7 @@ worker_main(int argc, char **argv)
         return 2;
     }
     int status = run_worker(&settings, (pid_t)strtol(argv[0], NULL, 10),
-                            (int)strtol(argv[1], NULL, 10));
+                            (int)strtol(argv[1], NULL, 10), argc == 3 ? argv[2] : "");
     settings_fini(&settings);
     return status;
 }

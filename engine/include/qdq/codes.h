@@ -39,6 +39,8 @@ QDQ_CODE(RUNTIME_MISSING, "runtime_missing",
          "the ONNX Runtime library is not there, so no model can be run")
 QDQ_CODE(JUDGE_GONE, "judge_gone",
          "the process that runs results as deployed ended, also when started again")
+QDQ_CODE(RUNNER_FAILED, "runner_failed",
+         "the operator's program that judges results failed, or broke its protocol")
 QDQ_CODE(NO_DEVICE, "no_device",
          "a GPU was asked for and none can be used: no module, runtime or device")
 QDQ_CODE(NO_DRIVER, "no_driver", "a GPU was asked for, and its driver is not installed")

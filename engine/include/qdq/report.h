@@ -58,6 +58,7 @@ struct qdq_deployed {
     const char *runtime, *version; /* name and version of the runtime */
     size_t n_outputs;
     const struct qdq_output_report *outputs;
+    const char *device; /* where a runner says it; NULL: the processor */
 };
 
 /* The same comparison for the first output of a quantized layer. */
@@ -192,6 +193,7 @@ struct qdq_kernels {
     /* counts of the integer nodes, sorted by operator */
     const struct qdq_op_count *ops;
     const struct qdq_float_kernel *floats;
+    const char *runner; /* the operator's program that ran them; NULL: none did */
 };
 
 /* A node that stays in float32 although the spec asks for a smaller type. */

@@ -75,13 +75,20 @@ struct qdq_run_options {
     bool reads_only;
 };
 
+/* The words of a runtime about itself, beside its version. */
+struct qdq_runtime_about {
+    const char *name;   /* in reports, in the place of the row's */
+    const char *device; /* that it computes on */
+    const char *runner; /* name of the operator's program that runs it */
+};
+
 /*
  * The functions of a runtime. `arg` is what qdq_judge_new() got, `model` what open() returned.
  * They are called on the thread of qdq_judge_serve(), one at a time. At most eight models are
  * open at the same time.
  *
  * A function that can fail sets *err: RUN_FAILED with one line that begins with what failed, as
- * reports show it to users (400 characters at most), NO_MEMORY, or JUDGE_GONE: the runtime is
+ * reports show it to users (400 characters at most), NO_MEMORY, RUNTIME_MISSING, RUNNER_FAILED, or JUDGE_GONE: the runtime is
  * lost and no later call can do anything. qdq_judge_serve() then returns without an answer, and the
  * engine asks for another process, once in a job. Any other code becomes RUN_FAILED.
  */
@@ -89,6 +96,8 @@ struct qdq_runtime_calls {
     const char *name; /* as the target has it in its row; borrowed */
     /* Returns the version, which lives as long as the judge. */
     const char *(*version)(void *arg);
+    /* Returns what else it says of itself; its texts live as long as the judge. NULL: nothing. */
+    const struct qdq_runtime_about *(*about)(void *arg);
     /* Opens a model: the bytes of one ONNX file with all weights, valid during the call. */
     enum qdq_code (*open)(void *arg, const void *bytes, size_t size,
                           const struct qdq_run_options *options, void **ret,

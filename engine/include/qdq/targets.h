@@ -25,7 +25,9 @@ struct qdq_target {
     /* the runtime that runs a result as deployed; NULL: the literal arithmetic is all
        that can be said of the target */
     const char *runtime;
-    bool short_names; /* names of new tensors do not repeat long names of tensors */
+    bool
+        is_proprietary; /* whoever offers its runtime to others needs a licence for it */
+    bool short_names;   /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
     const struct qdq_rule *rules; /* by number, at most QDQ_MAX_RULES */

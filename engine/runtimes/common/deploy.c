@@ -20,6 +20,19 @@ load_whole(const struct qdqi_deploy *deploy, const struct qdq_model *model,
     return code;
 }
 
+const struct qdq_runtime_about *
+qdqi_deploy_about(const struct qdqi_deploy *deploy)
+{
+    return deploy->ops->about ? deploy->ops->about(deploy->place) : NULL;
+}
+
+const char *
+qdqi_deploy_name(const struct qdqi_deploy *deploy)
+{
+    const struct qdq_runtime_about *about = qdqi_deploy_about(deploy);
+    return about && *about->name ? about->name : deploy->ops->row->name;
+}
+
 enum qdq_code
 qdqi_deploy_model(const struct qdqi_deploy *deploy, const struct qdq_model *model,
                   const struct qdqi_deploy_options *options,

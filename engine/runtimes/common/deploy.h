@@ -71,6 +71,8 @@ struct qdqi_deploy_ops {
     void (*end)(void *place);
     /* Returns the version; borrowed from the place. */
     const char *(*version)(void *place);
+    /* Returns what else it says of itself; borrowed from the place. NULL: nothing. */
+    const struct qdq_runtime_about *(*about)(void *place);
     /* Opens a model, which must outlive *ret. NULL where the runtime has load(). */
     enum qdq_code (*open)(void *place, const struct qdq_model *model,
                           const struct qdqi_deploy_options *options, void **ret,
@@ -125,6 +127,11 @@ enum qdq_code qdqi_deployed_model_run(const struct qdqi_deployed_model *model,
                                       double *ret_ms,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_deployed_model_close(struct qdqi_deployed_model *model);
+
+/* Returns the runtime's name in reports; borrowed. */
+const char *qdqi_deploy_name(const struct qdqi_deploy *deploy);
+/* Returns what else the runtime says of itself, or NULL; borrowed. */
+const struct qdq_runtime_about *qdqi_deploy_about(const struct qdqi_deploy *deploy);
 
 /*
  * Opens the model again, runs it `runs` times and sets *ret to the time of each node, in the

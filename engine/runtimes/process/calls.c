@@ -26,7 +26,8 @@ struct called_model {
 static enum qdq_code
 pass_on(enum qdq_code code, const struct qdq_error *why, struct qdq_error *err)
 {
-    const bool known = code == QDQ_NO_MEMORY || code == QDQ_JUDGE_GONE;
+    const bool known = code == QDQ_NO_MEMORY || code == QDQ_JUDGE_GONE ||
+                       code == QDQ_RUNTIME_MISSING || code == QDQ_RUNNER_FAILED;
     return qdq_error_set(err, known ? code : QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL, "%s",
                          why->text);
 }
@@ -36,6 +37,13 @@ version(void *place)
 {
     const struct place *p = place;
     return p->calls->version(p->arg);
+}
+
+static const struct qdq_runtime_about *
+about(void *place)
+{
+    const struct place *p = place;
+    return p->calls->about ? p->calls->about(p->arg) : NULL;
 }
 
 static void
@@ -187,6 +195,7 @@ static const struct qdqi_deploy_ops functions = {
     .opens_slowly = true,
     .end = end,
     .version = version,
+    .about = about,
     .load = load_model,
     .run = run_model,
     .precision = precision,

@@ -18,6 +18,8 @@ struct qdqi_remote {
     bool gone;           /* nothing can be asked before qdqi_remote_renew() */
     uint64_t generation; /* number of processes before this one */
     char *version;
+    struct qdq_runtime_about about; /* owned texts */
+    bool says_more;                 /* than its version */
 };
 
 struct remote_model {
@@ -48,8 +50,10 @@ fail_gone(struct qdqi_remote *r, struct qdq_error *err)
 static enum qdq_code
 fail_as_answered(struct qdqi_wire *answer, struct qdq_error *err)
 {
-    const bool no_memory = qdqi_wire_get(answer) == QDQ_NO_MEMORY;
-    return qdq_error_set(err, no_memory ? QDQ_NO_MEMORY : QDQ_RUN_FAILED,
+    const uint64_t code = qdqi_wire_get(answer);
+    const bool known = code == QDQ_NO_MEMORY || code == QDQ_RUNTIME_MISSING ||
+                       code == QDQ_RUNNER_FAILED;
+    return qdq_error_set(err, known ? (enum qdq_code)code : QDQ_RUN_FAILED,
                          QDQ_AT_NOTHING, NULL, "%.400s", qdqi_wire_get_text(answer));
 }
 
@@ -80,28 +84,46 @@ ask(struct qdqi_remote *r, enum qdqi_wire_kind kind, struct qdqi_wire *body,
     return code;
 }
 
+static void
+free_about(struct qdqi_remote *r)
+{
+    free(r->version);
+    free((char *)(uintptr_t)r->about.name);
+    free((char *)(uintptr_t)r->about.device);
+    free((char *)(uintptr_t)r->about.runner);
+    r->version = NULL;
+    r->about = (struct qdq_runtime_about){0};
+}
+
+/* Keeps the answer to a question for the version. */
+static enum qdq_code
+keep_about(struct qdqi_remote *r, struct qdqi_wire *answer, struct qdq_error *err)
+{
+    free_about(r);
+    r->version = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
+    r->about.name = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
+    r->about.device = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
+    r->about.runner = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
+    if (!r->version || !r->about.name || !r->about.device || !r->about.runner)
+        return qdqi_no_memory(err);
+    r->says_more = *r->about.runner != '\0';
+    return answer->failed ? fail_gone(r, err) : QDQ_OK;
+}
+
 /* Asks a process for its version, and keeps it. RUNTIME_MISSING when nobody answers. */
 static enum qdq_code
 learn_version(struct qdqi_remote *r, struct qdq_error *err)
 {
     struct qdqi_wire body = {0}, answer = {0};
     struct qdq_error why = {0};
-    char *version = NULL;
     qdqi_wire_put_text(&body, r->runtime);
     enum qdq_code code = ask(r, QDQI_WIRE_VERSION, &body, NULL, &answer, &why);
-    if (!code && !(version = strndup(qdqi_wire_get_text(&answer), MOST_TEXT)))
-        code = qdqi_no_memory(&why);
-    if (!code && answer.failed)
-        code = fail_gone(r, &why);
+    if (!code)
+        code = keep_about(r, &answer, &why);
     qdqi_wire_free(&answer);
-    if (code) {
-        free(version);
-        return qdq_error_set(err, code == QDQ_NO_MEMORY ? code : QDQ_RUNTIME_MISSING,
-                             QDQ_AT_NOTHING, NULL, "%s", why.text);
-    }
-    free(r->version);
-    r->version = version;
-    return QDQ_OK;
+    return code ? qdq_error_set(err, code == QDQ_NO_MEMORY ? code : QDQ_RUNTIME_MISSING,
+                                QDQ_AT_NOTHING, NULL, "%s", why.text)
+                : QDQ_OK;
 }
 
 enum qdq_code
@@ -148,7 +170,7 @@ qdqi_remote_close(struct qdqi_remote **remote)
     if (!r)
         return;
     close(r->socket);
-    free(r->version);
+    free_about(r);
     free(r);
     *remote = NULL;
 }
@@ -157,6 +179,13 @@ static const char *
 version(void *place)
 {
     return ((const struct qdqi_remote *)place)->version;
+}
+
+static const struct qdq_runtime_about *
+about(void *place)
+{
+    const struct qdqi_remote *r = place;
+    return r->says_more ? &r->about : NULL;
 }
 
 /* --- a model -------------------------------------------------------------- */
@@ -369,6 +398,7 @@ qdqi_remote_ops(const struct qdq_runtime_row *row, const struct qdqi_deploy_ops 
         .chooses_precision = linked && linked->chooses_precision,
         .opens_slowly = true,
         .version = version,
+        .about = about,
         .load = load_model,
         .run = run_model,
         .precision = precision,

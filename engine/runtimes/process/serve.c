@@ -258,7 +258,16 @@ answer_version(struct call *c, struct qdq_error *err)
     if (c->request.failed || strcmp(wanted, name) != 0)
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "the process judges by %s, and not by %s", name, wanted);
+    const struct qdqi_deploy *runtime = &c->judge->runtime;
+    const struct qdq_runtime_about none = {"", "", ""}, *about = NULL;
+    if (runtime->ops->about)
+        about = runtime->ops->about(runtime->place);
+    if (!about)
+        about = &none;
     qdqi_wire_put_text(&c->answer, qdq_judge_version(c->judge));
+    qdqi_wire_put_text(&c->answer, about->name);
+    qdqi_wire_put_text(&c->answer, about->device);
+    qdqi_wire_put_text(&c->answer, about->runner);
     return QDQ_OK;
 }
 

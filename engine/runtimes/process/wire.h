@@ -17,7 +17,7 @@
  * RUN: id, inputs. OK: ms, outputs.
  * NODES: id. OK: nodes.
  * CLOSE: id. OK: nothing.
- * VERSION: name of the runtime that is wanted. OK: its version.
+ * VERSION: name of the runtime that is wanted. OK: its version, its own name, device and runner, or "".
  * FAILED answers any of them: code, text. */
 enum qdqi_wire_kind {
     QDQI_WIRE_OPEN,

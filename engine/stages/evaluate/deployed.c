@@ -181,18 +181,20 @@ qdqi_deployed_report(const struct qdqi_attempt *a, struct qdqi_result *result,
     if (code)
         return code;
     struct qdq_deployed *r = qdqi_arena_alloc(a->arena, sizeof *r);
+    const struct qdq_runtime_about *about = qdqi_deploy_about(&deploy);
     char processor[64];
     qdqi_host_processor(processor, sizeof processor);
     if (!r)
         return qdqi_no_memory(err);
     *r = (struct qdq_deployed){
         .processor = qdqi_arena_strdup(a->arena, processor),
-        .runtime = qdqi_arena_strdup(a->arena, deploy.ops->row->name),
+        .runtime = qdqi_arena_strdup(a->arena, qdqi_deploy_name(&deploy)),
         .version = qdqi_arena_strdup(a->arena, deploy.ops->version(deploy.place)),
+        .device = about ? qdqi_arena_strdup(a->arena, about->device) : NULL,
         .n_outputs = n,
         .outputs = outputs,
     };
-    if (!r->processor || !r->runtime || !r->version)
+    if ((about && !r->device) || !r->processor || !r->runtime || !r->version)
         return qdqi_no_memory(err);
     result->report->deployed = r;
     return QDQ_OK;

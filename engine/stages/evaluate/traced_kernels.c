@@ -3,6 +3,7 @@
 #include "config.h"
 #include "stages/evaluate/traced_kernels.h"
 
+#include "stages/evaluate/deployed.h"
 #include "qdq/targets.h"
 
 #include <stdlib.h>
@@ -74,6 +75,21 @@ list_floats(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
     return QDQ_OK;
 }
 
+/* Names the operator's program that ran the kernels, where there is one. */
+static enum qdq_code
+name_runner(const struct qdqi_context *c, struct qdqi_arena *arena,
+            struct qdq_kernels *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    struct qdq_error gone = {0};
+    const struct qdq_runtime_about *about = NULL;
+    if (!qdqi_deployed_runtime(c, &deploy, &gone))
+        about = qdqi_deploy_about(&deploy);
+    if (about)
+        ret->runner = qdqi_arena_strdup(arena, about->runner);
+    return about && !ret->runner ? qdqi_no_memory(err) : QDQ_OK;
+}
+
 static enum qdq_code
 count(const struct qdqi_attempt *a, struct qdqi_result *result,
       const struct qdqi_trace *trace, struct qdq_error *err)
@@ -94,6 +110,8 @@ count(const struct qdqi_attempt *a, struct qdqi_result *result,
         return qdqi_no_memory(err);
     qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
     enum qdq_code code = list_floats(a, names, trace, ret, err);
+    if (!code)
+        code = name_runner(a->context, result->arena, ret, err);
     if (!code)
         result->report->kernels = ret;
     return code;

@@ -132,7 +132,7 @@ name_runtime(const struct qdqi_attempt *a, const struct qdqi_timed_models *model
 {
     const struct qdqi_deploy *deploy = &models->deploy;
     const struct qdqi_deployed_model *own = &models->models[QDQI_SIDE_DEFAULT];
-    ret->runtime = qdqi_arena_strdup(a->arena, deploy->ops->row->name);
+    ret->runtime = qdqi_arena_strdup(a->arena, qdqi_deploy_name(deploy));
     ret->version = qdqi_arena_strdup(a->arena, deploy->ops->version(deploy->place));
     if (own->ops)
         ret->default_precision =
@@ -187,6 +187,8 @@ warn_float(const struct qdqi_attempt *a, const struct qdq_profile *profile,
 {
     const double own = profile->default_float.p50_ms;
     const double quantized = profile->sides[QDQ_SIDE_QUANTIZED].p50_ms;
+    const struct qdqi_deploy_ops *ops =
+        qdqi_engine_ops(a->context->engine, profile->runtime);
     if (!profile->default_precision || profile->default_ratio_low <= 1)
         return QDQ_OK;
     return qdqi_attempt_warn(
@@ -194,8 +196,8 @@ warn_float(const struct qdqi_attempt *a, const struct qdq_profile *profile,
         "by default %s runs the float model in %s here, in %.3g ms, and the quantized "
         "model takes %.3g ms: deploy the float model, unless its size or its exactness "
         "in %s matters",
-        qdqi_engine_ops(a->context->engine, profile->runtime)->row->title,
-        profile->default_precision, own, quantized, profile->default_precision);
+        ops ? ops->row->title : profile->runtime, profile->default_precision, own,
+        quantized, profile->default_precision);
 }
 
 /* Estimates by the counted kernels, where no latency is asked for. A plan that has weighed

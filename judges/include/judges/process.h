@@ -14,8 +14,9 @@
 struct judges_process {
     const char *runtime, *title; /* name and title of the runtime's row; borrowed */
     const char *library;         /* path of its library; borrowed */
-    int64_t patience;            /* the seconds that one answer may take */
-    pid_t pid;                   /* 0: there is no process */
+    const char *runner; /* encoded, which judges instead; borrowed; NULL: none */
+    int64_t patience;   /* the seconds that one answer may take */
+    pid_t pid;          /* 0: there is no process */
 };
 
 /* Starts a struct judges_process, one for each work. */

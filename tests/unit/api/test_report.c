@@ -195,8 +195,8 @@ static const struct qdq_output_report output_reports[] = {
 };
 static const struct qdq_output_report deployed_reports[] = {
     {"logits", 12.5, 0.75, 2, NAN, false, 0}};
-static const struct qdq_deployed deployed = {"A CPU", "onnxruntime", "1.31.1", 1,
-                                             deployed_reports};
+static const struct qdq_deployed deployed = {"A CPU", "onnxruntime",    "1.31.1",
+                                             1,       deployed_reports, NULL};
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
                                                       {"conv1", INFINITY}};
 

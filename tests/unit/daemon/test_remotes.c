@@ -52,7 +52,7 @@ read_text(const char *text)
         at += (size_t)(*text == '@' ? snprintf(whole + at, 128, "%s", scratch)
                                     : snprintf(whole + at, 2, "%c", *text));
     scratch_write("qdqd.conf", whole);
-    snprintf(folder, sizeof folder, "%s", scratch_path("remotes.d"));
+    snprintf(folder, sizeof folder, "%s", scratch_path(""));
     return settings_file_read(scratch_path("qdqd.conf"), note, NULL, &remotes->sections,
                               error) &&
            remotes_finish(remotes, folder, error);
@@ -138,7 +138,7 @@ START_TEST(refuses_a_password_in_the_url)
     scratch_write("one.conf", "[remote a]\nkind = oci\nurl = https://u:p@h\n");
     ck_assert(settings_file_read(scratch_path("one.conf"), note, NULL,
                                  &remotes->sections, error));
-    ck_assert(!remotes_finish(remotes, scratch_path("remotes.d"), error));
+    ck_assert(!remotes_finish(remotes, scratch_path(""), error));
     ck_assert_ptr_nonnull(strstr(error, "user or password"));
     ck_assert_ptr_null(strstr(error, "u:p"));
 }

@@ -22,8 +22,9 @@ static const struct setting_row rows[] = {
 };
 
 static const struct section_kind kinds[] = {
-    {"lamp", sizeof(struct section), NULL, 0},
-    {"shelf", sizeof(struct shelf), rows, sizeof rows / sizeof *rows}};
+    {"lamp", sizeof(struct section), NULL, 0, false},
+    {"shelf", sizeof(struct shelf), rows, sizeof rows / sizeof *rows, false},
+    {"box", sizeof(struct shelf), rows, sizeof rows / sizeof *rows, true}};
 
 static struct sections sections;
 static char plain[256], error[SETTINGS_ERROR];
@@ -32,7 +33,7 @@ static void
 set_up(void)
 {
     scratch_make();
-    sections = (struct sections){.kinds = kinds, .n_kinds = 2};
+    sections = (struct sections){.kinds = kinds, .n_kinds = 3};
     *plain = *error = '\0';
 }
 
@@ -174,6 +175,24 @@ START_TEST(plain_sections_stay)
 }
 END_TEST
 
+/* A kind may keep keys that it has no row for. */
+START_TEST(keeps_other_keys)
+{
+    ck_assert_msg(
+        read_text("one.conf", "[box a]\nplace = attic\nlid = no\ncolour = red\n"), "%s",
+        error);
+    const struct section *box = sections_find(&sections, "box", "a");
+    const struct section_other *o = box->others;
+    ck_assert_str_eq(((const struct shelf *)box)->place, "attic");
+    ck_assert_str_eq(o->key, "lid");
+    ck_assert_str_eq(o->value, "no");
+    ck_assert_str_eq(o->next->key, "colour");
+    ck_assert_ptr_null(o->next->next);
+    ck_assert(!read_text("two.conf", "[box b]\nlid = no\nlid = yes\n"));
+    ck_assert_ptr_nonnull(strstr(error, "[box b] lid: given twice"));
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -186,6 +205,7 @@ suite(void)
     tcase_add_loop_test(t, begins_a_section, 0, (int)(sizeof begins / sizeof *begins));
     tcase_add_test(t, the_longest_name);
     tcase_add_test(t, plain_sections_stay);
+    tcase_add_test(t, keeps_other_keys);
     suite_add_tcase(s, t);
     return s;
 }

@@ -166,6 +166,8 @@ answers(void)
     struct bytes all = {.n = 0};
     struct qdqi_wire body = {0};
     qdqi_wire_put_text(&body, "2000.0");
+    for (int i = 0; i < 3; i++) /* its own name, device and runner */
+        qdqi_wire_put_text(&body, "");
     add(&all, QDQI_WIRE_OK, &body, NULL);
     add_opened(&all);
     add_outputs(&all);

@@ -325,6 +325,7 @@ static const struct qdqi_hooks hooks = {
 const struct qdq_target qdqi_target_tensorrt = {
     .name = "tensorrt",
     .title = "TensorRT",
+    .is_proprietary = true,
     .text = "Pairs stand on the inputs and weights of the layers that TensorRT "
             "computes in int8.",
     .weights = QDQ_FORMAT_INT8,
