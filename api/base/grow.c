@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 8 };
+enum { FIRST_ROOM = 8 };
 
 /* Returns the room that an array of n elements has at least; 0 when it would overflow. */
 static size_t
 room_of(size_t n)
 {
-    size_t room = n ? LEAST : 0;
+    size_t room = n ? FIRST_ROOM : 0;
     while (room && room < n)
         room *= 2;
     return room;

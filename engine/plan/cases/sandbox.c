@@ -133,7 +133,7 @@ cpu_now(void)
 /* Returns whether the time is up. Reading the processor time is slow, so this reads
    it only once per tick of a fast clock. */
 static bool
-is_late(struct qdqi_sandbox *s)
+time_is_up(struct qdqi_sandbox *s)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -164,7 +164,7 @@ spend(struct qdqi_sandbox *s, uint64_t work)
     if (work > s->max_instructions - s->instructions)
         end_script(s, END_INSTRUCTIONS);
     s->instructions += work;
-    if (is_late(s))
+    if (time_is_up(s))
         end_script(s, END_TIME);
 }
 
@@ -227,7 +227,7 @@ may_grow(struct qdqi_sandbox *s, size_t old, size_t size, bool is_string)
         return refuse(s, END_STRING);
     if (size - old > s->max_memory - s->memory || size > s->max_volume - s->volume)
         return refuse(s, END_MEMORY);
-    if ((s->volume + size) / CLOCK_EVERY != s->volume / CLOCK_EVERY && is_late(s))
+    if ((s->volume + size) / CLOCK_EVERY != s->volume / CLOCK_EVERY && time_is_up(s))
         return refuse(s, END_TIME);
     s->volume += size;
     return true;
@@ -273,7 +273,7 @@ read_piece(lua_State *L, void *data, size_t *ret_size)
     struct source *source = data;
     const char *piece = source->rest;
     (void)L;
-    if (is_late(source->sandbox))
+    if (time_is_up(source->sandbox))
         end_script(source->sandbox, END_TIME);
     *ret_size = source->left < PIECE ? source->left : PIECE;
     source->rest += *ret_size;

@@ -48,7 +48,7 @@ def mentions():
     """Returns the pages of docs/ that code, tools, settings and the contract name in their
     comments and texts, each with the file that names it."""
     folders = ("api", "bench", "cli", "clients", "daemon", "deploy", "engine", "etc", "examples",
-               "late", "m4", "man", "remote", "systemd", "tests", "threads", "tools")
+               "judges", "m4", "man", "ondemand", "remote", "runners", "systemd", "tests", "threads", "tools")
     files = [*(path for path in ROOT.iterdir() if path.is_file()),
              *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
     for path in files:
@@ -108,7 +108,8 @@ def test_pages_are_listed():
 def sources():
     """Returns the paths of the code and the documents."""
     return [path.relative_to(ROOT) for folder in
-            ("late", "engine", "api", "remote", "threads", "daemon", "cli", "docs", "tests/e2e")
+            ("ondemand", "engine", "api", "remote", "threads", "judges", "daemon", "cli", "docs",
+             "tests/e2e")
             for path in (ROOT / folder).rglob("*.*")]
 
 
@@ -135,7 +136,7 @@ def test_pages_about_the_code_name_what_is_there(page):
 
 # Paths from the root, and files that the pages of docs/extend invent.
 CODE = re.compile(r"`((?:api|bench|cli|daemon|engine|late|remote|tests|threads|tools)/[\w./*-]+)`")
-INVENTED = {"NAME.lua", "spark.c", "three_sigma.c"}
+INVENTED = {"NAME.lua", "chip.c", "spark.c", "three_sigma.c"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
