@@ -54,12 +54,15 @@ START_TEST(large_outputs_need_fewer_samples)
     const struct qdq_target target = {.runtime = rows[_i].runtime};
     const struct qdq_spec spec = {.target = &target};
     struct qdq_model model = {.info = {.n_outputs = rows[_i].n, .outputs = outputs}};
-    const struct qdqi_context context = {
-        0}; /* the rows know how fast a runtime opens */
+    const struct qdq_engine_options options = {.threads = 1};
+    struct qdq_engine *engine = NULL;
+    ck_assert_int_eq(qdq_engine_open(&options, &engine, NULL), QDQ_OK);
+    const struct qdqi_context context = {.engine = engine};
     const struct qdqi_attempt attempt = {
         .context = &context, .spec = &spec, .model = &model};
     ck_assert_int_eq(qdqi_enough_samples(&attempt, rows[_i].few, rows[_i].least),
                      rows[_i].enough);
+    qdq_engine_close(&engine);
 }
 END_TEST
 
