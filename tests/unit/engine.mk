@@ -14,7 +14,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_gates \
 	tests/unit/engine/test_gptq \
 	tests/unit/engine/test_trace \
-	tests/unit/engine/test_half \
+	tests/unit/numbers/test_half \
 	tests/unit/engine/test_greedy \
 	tests/unit/engine/test_groups \
 	tests/unit/engine/test_least_error \
@@ -22,19 +22,19 @@ check_PROGRAMS += \
 	tests/unit/engine/test_float16 \
 	tests/unit/engine/test_model \
 	tests/unit/engine/test_multiply \
-	tests/unit/engine/test_number \
-	tests/unit/engine/test_observations \
+	tests/unit/numbers/test_number \
+	tests/unit/numbers/test_observations \
 	tests/unit/engine/test_pairs \
 	tests/unit/engine/test_parts \
 	tests/unit/engine/test_plan \
-	tests/unit/engine/test_range \
+	tests/unit/numbers/test_range \
 	tests/unit/engine/test_rewrite \
 	tests/unit/engine/test_roundings \
 	tests/unit/engine/test_rules \
 	tests/unit/engine/test_sandbox \
 	tests/unit/engine/test_scopes \
 	tests/unit/engine/test_select \
-	tests/unit/engine/test_simd \
+	tests/unit/numbers/test_simd \
 	tests/unit/engine/test_skeleton \
 	tests/unit/engine/test_stage_warnings \
 	tests/unit/engine/test_tasks \
