@@ -65,6 +65,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/sql.h \
 	daemon/store/sqlite.c \
 	daemon/store/steps.h \
+	daemon/store/equal_jobs.c daemon/store/job_states.c \
 	daemon/store/store.c daemon/store/store.h \
 	daemon/store/tokens.c daemon/store/tokens.h \
 	daemon/store/offline.h \
@@ -135,7 +136,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/pool/lane.c daemon/pool/lane.h \
 	daemon/pool/model_fds.c daemon/pool/model_fds.h \
 	daemon/pool/pool.c daemon/pool/pool.h \
-	daemon/pool/runner.c daemon/pool/runner.h \
+	daemon/pool/job_lane.c daemon/pool/job_lane.h \
 	daemon/pool/short_work.c daemon/pool/short_work.h \
 	daemon/http/access_log.c daemon/http/access_log.h \
 	daemon/http/body.c daemon/http/body.h \

@@ -122,7 +122,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/attempt/roundings.c engine/stages/attempt/roundings.h \
 	engine/stages/attempt/warnings.c engine/stages/attempt/warnings.h \
 	engine/stages/candidates/candidates.c engine/stages/candidates/candidates.h \
-	engine/stages/candidates/grade.h \
+	engine/stages/candidates/grade.c engine/stages/candidates/grade.h \
 	engine/stages/candidates/comparer.c engine/stages/candidates/comparer.h \
 	engine/stages/report/histograms.c engine/stages/report/histograms.h \
 	engine/stages/report/report.c engine/stages/report/report.h \
@@ -219,7 +219,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
 	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
-	engine/stages/recipe/faults.c engine/stages/recipe/faults.h \
+	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \
 	engine/stages/recipe/goals.c engine/stages/recipe/goals.h \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/pool.h"
-#include "pool/runner.h"
+#include "pool/job_lane.h"
 #include "pool/short_work.h"
 #include "settings/settings.h"
 #include "tenants/tenants.h"
@@ -10,8 +10,8 @@
 
 struct pool {
     struct short_work *short_work;
-    size_t n_runners;
-    struct runner *runners;
+    size_t n_job_lanes;
+    struct job_lane *job_lanes;
 };
 
 bool
@@ -25,9 +25,9 @@ bool
 pool_is_failing(struct pool *pool)
 {
     size_t n = 0;
-    for (size_t i = 0; i < pool->n_runners; i++)
-        n += lane_is_failing(&pool->runners[i].lane);
-    return n == pool->n_runners || short_work_is_failing(pool->short_work);
+    for (size_t i = 0; i < pool->n_job_lanes; i++)
+        n += lane_is_failing(&pool->job_lanes[i].lane);
+    return n == pool->n_job_lanes || short_work_is_failing(pool->short_work);
 }
 
 bool
@@ -36,16 +36,17 @@ pool_open(struct tenants *tenants, const struct settings *settings, struct pool 
 {
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool)
-        pool->runners = calloc((size_t)settings->workers_count, sizeof *pool->runners);
-    if (!pool || !pool->runners) {
+        pool->job_lanes =
+            calloc((size_t)settings->workers_count, sizeof *pool->job_lanes);
+    if (!pool || !pool->job_lanes) {
         free(pool);
         return api_problem_no_memory(p);
     }
-    pool->n_runners = (size_t)settings->workers_count;
+    pool->n_job_lanes = (size_t)settings->workers_count;
     tenants_set_pool(tenants, pool);
     bool ok = short_work_open(tenants, settings, &pool->short_work, p);
-    for (size_t i = 0; ok && i < pool->n_runners; i++)
-        ok = runner_start(&pool->runners[i], tenants, settings, p);
+    for (size_t i = 0; ok && i < pool->n_job_lanes; i++)
+        ok = job_lane_start(&pool->job_lanes[i], tenants, settings, p);
     if (ok) {
         *ret = pool;
         return true;
@@ -67,8 +68,8 @@ pool_join(struct pool *pool)
 {
     if (pool->short_work)
         short_work_stop(pool->short_work);
-    for (size_t i = 0; i < pool->n_runners; i++)
-        lane_join(&pool->runners[i].lane);
+    for (size_t i = 0; i < pool->n_job_lanes; i++)
+        lane_join(&pool->job_lanes[i].lane);
 }
 
 void
@@ -79,7 +80,7 @@ pool_close(struct pool **pool)
         return;
     pool_join(old);
     short_work_close(&old->short_work);
-    free(old->runners);
+    free(old->job_lanes);
     free(old);
     *pool = NULL;
 }

@@ -165,8 +165,12 @@ bool store_add_model_files(struct store *store, const char *model,
    is no row. */
 bool store_read_job(struct store *store, enum statement s, struct store_job *ret,
                     bool *ret_any, struct api_problem *p);
+/* Binds the states of a change, the first at parameter `i` (job_states.c). Every statement that
+   changes a job's state gets its states here. */
+void store_bind_change(struct stmt *stmt, int i, enum api_job_state from,
+                       enum api_job_state to);
 /* When another job has the same identity, copies its result to the job, or joins them
-   (store.c). A part of a transaction. */
+   (equal_jobs.c). A part of a transaction. */
 bool store_settle_job(struct store *store, const struct store_job *job,
                       const char *identity, enum store_added *ret,
                       struct api_problem *p);

@@ -83,34 +83,6 @@ store_set_retention(struct store *store, const struct store_retention *retention
     store->retention.files = retention->files;
 }
 
-/* --- states of jobs ------------------------------------------------------- */
-
-bool
-store_job_may_change(enum api_job_state from, enum api_job_state to)
-{
-    static const bool may[API_N_JOB_STATES][API_N_JOB_STATES] = {
-        [API_JOB_QUEUED] = {[API_JOB_RUNNING] = true,
-                            [API_JOB_SUCCEEDED] = true,
-                            [API_JOB_FAILED] = true,
-                            [API_JOB_CANCELLED] = true},
-        [API_JOB_RUNNING] = {[API_JOB_QUEUED] = true,
-                             [API_JOB_SUCCEEDED] = true,
-                             [API_JOB_FAILED] = true,
-                             [API_JOB_CANCELLED] = true},
-    };
-    return from < API_N_JOB_STATES && to < API_N_JOB_STATES && may[from][to];
-}
-
-/* Binds the states of a change, the first at parameter `i`. Every statement that
-   changes a job's state gets its states here. */
-static void
-bind_change(struct stmt *stmt, int i, enum api_job_state from, enum api_job_state to)
-{
-    QDQD_CHECK(store_job_may_change(from, to));
-    bind_text(stmt, i, api_job_state_name(from));
-    bind_text(stmt, i + 1, api_job_state_name(to));
-}
-
 /* --- jobs ----------------------------------------------------------------- */
 
 /* Reads a problem. A slug that this version does not know becomes INTERNAL. Returns the column
@@ -243,49 +215,6 @@ insert_job(struct store *store, const struct store_job *job,
                             "more"));
 }
 
-/* Finds a job with the same identity, and whether it has succeeded. */
-static bool
-find_same(struct store *store, const char *id, const char *identity,
-          char ret[JOB_ID_SIZE], bool *ret_done, struct api_problem *p)
-{
-    lock_assert_held(&store->lock);
-    struct stmt *stmt = &store->statements[JOB_SAME];
-    bind_text(stmt, 1, identity);
-    bind_text(stmt, 2, id);
-    int rc = step(stmt);
-    ret[0] = '\0';
-    if (rc == DB_ROW) {
-        column_chars(stmt, 0, ret, JOB_ID_SIZE);
-        *ret_done = (int)column_int(stmt, 1) != 0;
-    }
-    bool ok = rc == DB_ROW || rc == DB_DONE || fail(store, p);
-    done(stmt);
-    return ok;
-}
-
-static bool
-answer_job(struct store *store, const struct store_job *job, const char *other,
-           struct api_problem *p)
-{
-    struct stmt *stmt = &store->statements[JOB_ANSWER];
-    bind_text(stmt, 1, job->id);
-    bind_text(stmt, 2, other);
-    bind_int(stmt, 3, job->created_at);
-    bind_change(stmt, 4, API_JOB_QUEUED, API_JOB_SUCCEEDED);
-    return run(store, JOB_ANSWER, p);
-}
-
-static bool
-join_job(struct store *store, const struct store_job *job, const char *other,
-         struct api_problem *p)
-{
-    bind_text(&store->statements[JOB_JOIN], 1, job->id);
-    bind_text(&store->statements[JOB_JOIN], 2, other);
-    bind_text(&store->statements[JOB_RAISE], 1, other);
-    bind_int(&store->statements[JOB_RAISE], 2, job->priority);
-    return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
-}
-
 bool
 store_set_processor(struct store *store, const struct store_job *job,
                     struct api_problem *p)
@@ -297,25 +226,6 @@ store_set_processor(struct store *store, const struct store_job *job,
     bind_text(stmt, 2, job->processor);
     bind_text(stmt, 3, store_own_processor());
     return run(store, JOB_RUNS_ON, p);
-}
-
-bool
-store_settle_job(struct store *store, const struct store_job *job, const char *identity,
-                 enum store_added *ret, struct api_problem *p)
-{
-    char other[JOB_ID_SIZE];
-    bool has_succeeded = false;
-    if (!identity || job->fresh)
-        return true;
-    bind_text(&store->statements[IDENTITY_LOCK], 1, identity);
-    if (!run(store, IDENTITY_LOCK, p) ||
-        !find_same(store, job->id, identity, other, &has_succeeded, p))
-        return false;
-    if (!other[0])
-        return true;
-    *ret = has_succeeded ? STORE_ANSWERED : STORE_JOINED;
-    return has_succeeded ? answer_job(store, job, other, p)
-                         : join_job(store, job, other, p);
 }
 
 /* Returns whether nothing follows the job's row, so that it needs no transaction. */
@@ -427,7 +337,8 @@ store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *re
     lock_acquire(&store->lock);
     bind_int(&store->statements[JOB_CLAIM], 1, now);
     bind_int(&store->statements[JOB_CLAIM], 2, gpu);
-    bind_change(&store->statements[JOB_CLAIM], 3, API_JOB_QUEUED, API_JOB_RUNNING);
+    store_bind_change(&store->statements[JOB_CLAIM], 3, API_JOB_QUEUED,
+                      API_JOB_RUNNING);
     bind_int(&store->statements[JOB_CLAIM], 5, store->lease_ms);
     if (store_is_shared(store))
         bind_text(&store->statements[JOB_CLAIM], 6, store_own_processor());
@@ -443,7 +354,8 @@ store_job_requeue(struct store *store, const char *id, int64_t fence, int charge
     lock_acquire(&store->lock);
     bind_text(&store->statements[JOB_REQUEUE], 1, id);
     bind_int(&store->statements[JOB_REQUEUE], 2, charge);
-    bind_change(&store->statements[JOB_REQUEUE], 3, API_JOB_RUNNING, API_JOB_QUEUED);
+    store_bind_change(&store->statements[JOB_REQUEUE], 3, API_JOB_RUNNING,
+                      API_JOB_QUEUED);
     bind_int(&store->statements[JOB_REQUEUE], 5, fence);
     bool ok = run(store, JOB_REQUEUE, p);
     if (ok)
@@ -458,7 +370,7 @@ bind_end(struct store *store, const char *id, enum api_job_state from,
 {
     struct stmt *stmt = &store->statements[JOB_END];
     bind_text(stmt, 1, id);
-    bind_change(stmt, 2, from, end->state);
+    store_bind_change(stmt, 2, from, end->state);
     bind_int(stmt, 4, now);
     bind_text(stmt, 5, end->result_model);
     bind_int(stmt, 6, (int64_t)end->result_size);
@@ -488,7 +400,7 @@ bind_joined(struct store *store, enum statement joined, const char *id,
 {
     bind_text(&store->statements[joined], 1, id);
     if (joined == JOINED_END)
-        bind_change(&store->statements[joined], 2, API_JOB_QUEUED, state);
+        store_bind_change(&store->statements[joined], 2, API_JOB_QUEUED, state);
 }
 
 /* Runs the bound end of a job, as a part of a transaction. *ret_joined is whether others may
@@ -562,7 +474,8 @@ bool
 store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_change(&store->statements[JOB_RECOVER], 1, API_JOB_RUNNING, API_JOB_QUEUED);
+    store_bind_change(&store->statements[JOB_RECOVER], 1, API_JOB_RUNNING,
+                      API_JOB_QUEUED);
     bool ok = run(store, JOB_RECOVER, p);
     if (ok)
         *ret_n = changes(store);

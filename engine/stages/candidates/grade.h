@@ -16,4 +16,11 @@ struct qdqi_grade {
     bool is_float; /* no layer of it is quantized: the plan left the others, too */
 };
 
+/* Returns whether a candidate is within its bounds. */
+bool qdqi_grade_fits(const struct qdqi_grade *grade);
+
+/* Returns whether a candidate is better than another one by more than what is not worth it:
+   within its bounds before others, then by its outputs, and beyond its bounds by less. */
+bool qdqi_grade_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b);
+
 #endif

@@ -8,7 +8,7 @@
 #include "stages/evaluate/sample_choice.h"
 #include "files/model/write.h"
 #include "stages/candidates/candidates.h"
-#include "stages/recipe/faults.h"
+#include "stages/recipe/likely_causes.h"
 #include "stages/recipe/groups.h"
 
 #include <math.h>
@@ -79,7 +79,8 @@ add_faults(const struct qdqi_candidates *c, struct text *t, const char *const *n
     char why[160];
     for (size_t i = 0; i < n && i < TOLD; i++)
         add(t, "%s'%.60s' (%s)", i ? ", " : "", names[i],
-            qdqi_fault_of(c->attempt, c->result->report, names[i], why, sizeof why));
+            qdqi_likely_cause(c->attempt, c->result->report, names[i], why,
+                              sizeof why));
     if (n > TOLD)
         add(t, " and %zu more", n - TOLD);
 }
@@ -217,7 +218,7 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
     c->comparer = NULL;
     code = open_comparer(c, &options, &none, err);
     if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
-        qdqi_group_fits(&score) && score.sqnr_db >= goal_db &&
+        qdqi_grade_fits(&score) && score.sqnr_db >= goal_db &&
         !(qdqi_comparer_top1(c->comparer) < c->min_top1))
         *ret = score;
     qdqi_comparer_close(&c->comparer);
@@ -238,7 +239,7 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
     c->goal_db += margin_db;
     for (int round = 0; !code && round < ROUNDS && isnan(all.sqnr_db); round++) {
         if ((code = search(c, bound, &h, err)) || !h.is_float ||
-            !qdqi_group_fits(&h.best) || !(h.best.sqnr_db >= h.goal_db))
+            !qdqi_grade_fits(&h.best) || !(h.best.sqnr_db >= h.goal_db))
             break;
         code = confirm(c, h.is_float, goal_db, &all, err);
         c->goal_db = h.best.sqnr_db + more_db;

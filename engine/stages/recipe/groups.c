@@ -33,9 +33,6 @@ struct state {
 enum { START_SHARE = 2 }; /* one part in so many of the bound is for the first groups */
 enum { FOUND_GROUPS = 3 }; /* groups that the search by gains can be expected to find */
 
-static const double least_gain_db = 0.05; /* a smaller gain is not worth a layer */
-static const double least_relief = 0.005; /* likewise, of the excess */
-
 /* Noise as loud as the signal hides what one group gains, because others wreck the outputs
    as well. Below this figure a group is measured alone, with all other layers in float. Above
    it that is done where the first groups turn out to hide each other. */
@@ -51,21 +48,6 @@ static double
 noise_of(double sqnr_db)
 {
     return fmin(pow(10, -sqnr_db / 10), 1e30);
-}
-
-bool
-qdqi_group_fits(const struct qdqi_grade *score)
-{
-    return score->excess <= 1;
-}
-
-bool
-qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b)
-{
-    if (qdqi_group_fits(a) != qdqi_group_fits(b))
-        return qdqi_group_fits(a);
-    return qdqi_group_fits(a) ? a->sqnr_db >= b->sqnr_db + least_gain_db
-                              : a->excess <= b->excess - least_relief;
 }
 
 /* Choices beyond the bound in a search by estimates: the start is estimated, too, and the last
@@ -127,7 +109,7 @@ static bool
 is_enough(const struct state *s, const bool *is_float)
 {
     double cost = 0;
-    if (!qdqi_group_fits(&s->h->best))
+    if (!qdqi_grade_fits(&s->h->best))
         return false;
     if (s->h->best.sqnr_db >= s->h->goal_db)
         return true;
@@ -145,7 +127,7 @@ is_good_enough(const struct state *s)
 static bool
 meets_goal(const struct state *s, const struct qdqi_grade *score)
 {
-    return qdqi_group_fits(score) && score->sqnr_db >= s->h->goal_db;
+    return qdqi_grade_fits(score) && score->sqnr_db >= s->h->goal_db;
 }
 
 static void
@@ -208,7 +190,7 @@ take(struct state *s, size_t i, struct qdq_error *err)
     if (code)
         return code;
     g->done = true;
-    if (!qdqi_group_is_better(&score, &h->best)) {
+    if (!qdqi_grade_is_better(&score, &h->best)) {
         set_group(s, g, false);
         return QDQ_OK;
     }
@@ -285,7 +267,7 @@ halve(struct state *s, size_t i, struct qdq_error *err)
 static double
 promise_of(const struct state *s, const struct group *g)
 {
-    return qdqi_group_fits(&s->h->best) ? g->gain : g->relief;
+    return qdqi_grade_fits(&s->h->best) ? g->gain : g->relief;
 }
 
 /* Returns the index of the most promising group, or n_groups when there is none. */
@@ -375,7 +357,7 @@ leave_noisiest_in_float(struct state *s, double *ret_noise)
 static void
 take_back(struct state *s, const struct qdqi_grade *score)
 {
-    if (!qdqi_group_fits(score) && qdqi_group_fits(&s->h->best))
+    if (!qdqi_grade_fits(score) && qdqi_grade_fits(&s->h->best))
         set_group(s, &s->groups[s->kept[--s->n_kept]], false);
 }
 
@@ -409,7 +391,7 @@ choose_by_noise(struct state *s, struct qdq_error *err)
         if ((code = grade(s, "float", &score, err)))
             break;
         take_back(s, &score);
-        if (qdqi_group_is_better(&score, &h->best)) {
+        if (qdqi_grade_is_better(&score, &h->best)) {
             h->best = score;
             memcpy(best, h->is_float, h->n * sizeof *best);
             mark_kept(s);
@@ -473,7 +455,7 @@ is_hidden(const struct state *s)
     }
     for (size_t k = 0; k < FOUND_GROUPS; k++)
         sum += most[k];
-    return !s->alone && s->n_kept == 0 && qdqi_group_fits(&s->h->best) &&
+    return !s->alone && s->n_kept == 0 && qdqi_grade_fits(&s->h->best) &&
            noise_of(s->h->best.sqnr_db) - sum > noise_of(s->h->goal_db);
 }
 
@@ -484,7 +466,7 @@ choose(struct state *s, struct qdq_error *err)
     const struct qdqi_grade *start = &s->h->best;
     s->alone =
         start->sqnr_db < (s->estimates ? estimated_alone_below_db : alone_below_db) &&
-        qdqi_group_fits(start);
+        qdqi_grade_fits(start);
     enum qdq_code code = measure_first_groups(s, err);
     if (!code && is_hidden(s)) {
         s->alone = true;
@@ -527,7 +509,7 @@ confirm(struct state *s, const struct qdqi_grade *start, bool *ret_found,
     const double estimate_db = h->best.sqnr_db;
     struct qdqi_grade score;
     enum qdq_code code = grade(s, "float", &score, err);
-    *ret_found = !code && qdqi_group_is_better(&score, start) &&
+    *ret_found = !code && qdqi_grade_is_better(&score, start) &&
                  score.sqnr_db >= fmin(estimate_db - agreement_db, h->goal_db);
     if (!*ret_found) {
         start_again(s, start);

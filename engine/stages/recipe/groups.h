@@ -47,13 +47,6 @@ struct qdqi_group_search {
     struct qdqi_group_step *steps;
 };
 
-/* Returns whether a choice is within its bounds. */
-bool qdqi_group_fits(const struct qdqi_grade *score);
-
-/* Returns whether a choice is better than another one by more than what is not worth it:
-   within its bounds before others, then by its outputs, and beyond its bounds by less. */
-bool qdqi_group_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b);
-
 /*
  * Runs the search. It measures the gain of each group of neighbours, the one with the most
  * noise of its own first, and ends where one layer alone makes the outputs good. Else it halves the best

@@ -286,7 +286,7 @@ search_layers(struct recipe *r, const struct qdqi_grade *start, struct qdq_error
 static bool
 is_reached(const struct recipe *r, const struct qdqi_grade *best)
 {
-    return qdqi_group_fits(best) && best->sqnr_db >= r->candidates.goal_db;
+    return qdqi_grade_fits(best) && best->sqnr_db >= r->candidates.goal_db;
 }
 
 /* Tries what costs nothing when the model runs, within half of the bound. */

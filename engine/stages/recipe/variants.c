@@ -249,7 +249,7 @@ is_worth_it(const struct qdqi_grade *score, const struct qdqi_grade *best)
 {
     struct qdqi_grade less = *score;
     less.sqnr_db -= best->sqnr_db < noisy_db ? least_gain_in_noise_db : least_gain_db;
-    return qdqi_group_is_better(&less, best);
+    return qdqi_grade_is_better(&less, best);
 }
 
 /* Tries one change on top of those that were kept. */
@@ -292,7 +292,7 @@ try_round(struct qdqi_variants *v, struct observation_files *files,
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < n && !code; i++)
-        if (!qdqi_group_fits(&v->best) || !(v->best.sqnr_db >= v->candidates->goal_db))
+        if (!qdqi_grade_fits(&v->best) || !(v->best.sqnr_db >= v->candidates->goal_db))
             code = try_change(v, files, &rows[i], err);
     return code;
 }

@@ -2,8 +2,6 @@
 """The class of processors that a model is made for, the rule that depends on it, and frozen
 specs of the version that knew neither."""
 
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -16,9 +14,8 @@ from onnx import numpy_helper
 
 import judge
 from block_daemon import daemon, inputs  # noqa: F401, fixtures
-from service import DATA, VERSION, Service, problem
+from service import DATA, Service, problem
 
-OLD = DATA / "frozen_0.1"
 HERE = "avx2" if judge.saturates() else "vnni"
 
 
@@ -116,26 +113,3 @@ def test_mistakes(daemon, inputs, spec, pointer, code):
                                            "spec": {"target": "onnxruntime", "recipe": "none", **spec}})
     document = problem(answer, 422, code)
     assert document["errors"][0]["pointer"] == pointer
-
-
-def version_entry(version):
-    """Returns the bytes of the metadata `qdqd.version` in a model's file."""
-    key, text = b"qdqd.version", version.encode()
-    pair = b"\n%c%b\x12%c%b" % (len(key), key, len(text), text)
-    return b"r%c%b" % (len(pair), pair)
-
-
-@pytest.mark.parametrize("name", sorted(json.loads((OLD / "digests.json").read_text())))
-def test_a_frozen_spec_of_version_0_1_gives_the_same_bytes(daemon, name):
-    """All but those of the version in the metadata."""
-    text = (OLD / f"{name}.json").read_bytes()
-    model = daemon.upload("models", (OLD / "block_net.onnx").read_bytes())
-    job = daemon.submit(model=model, spec=json.loads(text))
-    daemon.succeeded(job)
-    made = daemon.get(f"/v1/jobs/{job}/model").content
-    digests = json.loads((OLD / "digests.json").read_text())
-    assert made.count(version_entry(VERSION)) == 1
-    made = made.replace(version_entry(VERSION), version_entry("0.1.0"))
-    assert hashlib.sha256(made).hexdigest() == digests[name]
-    assert daemon.get(f"/v1/jobs/{job}/spec").content == text
-    assert daemon.report(job)["host"]["name"] is None

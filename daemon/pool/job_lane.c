@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "pool/runner.h"
+#include "pool/job_lane.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "pool/model_fds.h"
@@ -29,38 +29,38 @@ METRIC(
 
 /* Counts the time of the current stage and enters another; -1: none. */
 static void
-enter_stage(struct runner *runner, int stage)
+enter_stage(struct job_lane *job_lane, int stage)
 {
     int64_t now = clock_steady_ms();
-    if (stage == runner->stage)
+    if (stage == job_lane->stage)
         return;
-    if (runner->stage >= 0)
-        runner->spent[runner->stage] += now - runner->since + 1;
-    runner->stage = stage;
-    runner->since = now;
+    if (job_lane->stage >= 0)
+        job_lane->spent[job_lane->stage] += now - job_lane->since + 1;
+    job_lane->stage = stage;
+    job_lane->since = now;
 }
 
 static void
-count_run(struct runner *runner, int64_t began)
+count_run(struct job_lane *job_lane, int64_t began)
 {
-    struct metrics *metrics = runner->lane.service->metrics;
-    enter_stage(runner, -1);
+    struct metrics *metrics = job_lane->lane.service->metrics;
+    enter_stage(job_lane, -1);
     metrics_observe(metrics, &metric_run_seconds, 0,
                     (clock_steady_ms() - began) * 1000);
     for (size_t i = 0; i < QDQ_N_STAGES; i++) {
-        if (runner->spent[i])
+        if (job_lane->spent[i])
             metrics_observe(metrics, &metric_stage_seconds, i,
-                            (runner->spent[i] - 1) * 1000);
-        runner->spent[i] = 0;
+                            (job_lane->spent[i] - 1) * 1000);
+        job_lane->spent[i] = 0;
     }
 }
 
 static void
 on_progress(void *arg, const struct message_progress *progress)
 {
-    struct runner *runner = arg;
-    enter_stage(runner, (int)progress->stage);
-    jobs_progress(runner->lane.service->jobs, &runner->ending->slot,
+    struct job_lane *job_lane = arg;
+    enter_stage(job_lane, (int)progress->stage);
+    jobs_progress(job_lane->lane.service->jobs, &job_lane->ending->slot,
                   &(struct qdq_progress){(enum qdq_stage)progress->stage,
                                          progress->done, progress->total,
                                          progress->later});
@@ -69,8 +69,8 @@ on_progress(void *arg, const struct message_progress *progress)
 static bool
 gpu_is_wanted(void *arg)
 {
-    struct runner *runner = arg;
-    return jobs_gpu_is_wanted(runner->lane.service->jobs, &runner->ending->slot);
+    struct job_lane *job_lane = arg;
+    return jobs_gpu_is_wanted(job_lane->lane.service->jobs, &job_lane->ending->slot);
 }
 
 enum { CHECK_GPU_MS = 50 };
@@ -81,23 +81,23 @@ static bool
 lend_gpu(void *arg, int64_t *ret_waited)
 {
     const struct timespec slice = {0, CHECK_GPU_MS * 1000000};
-    struct runner *runner = arg;
-    struct jobs *jobs = runner->lane.service->jobs;
+    struct job_lane *job_lane = arg;
+    struct jobs *jobs = job_lane->lane.service->jobs;
     int64_t since = clock_steady_ms();
     bool wanted = true;
-    if (runner->ending->slot.device == GPUS_NONE)
+    if (job_lane->ending->slot.device == GPUS_NONE)
         return false;
-    log_info("gpu_lent", "job=%s gpu=%d", runner->ending->slot.id,
-             runner->ending->slot.device);
-    jobs_lend_gpu(jobs, &runner->ending->slot);
-    while ((wanted = !jobs_is_unwanted(jobs, &runner->ending->slot)) &&
-           !jobs_regain_gpu(jobs, &runner->ending->slot))
+    log_info("gpu_lent", "job=%s gpu=%d", job_lane->ending->slot.id,
+             job_lane->ending->slot.device);
+    jobs_lend_gpu(jobs, &job_lane->ending->slot);
+    while ((wanted = !jobs_is_unwanted(jobs, &job_lane->ending->slot)) &&
+           !jobs_regain_gpu(jobs, &job_lane->ending->slot))
         nanosleep(&slice, NULL);
     *ret_waited = clock_steady_ms() - since;
-    runner->since += *ret_waited;
+    job_lane->since += *ret_waited;
     if (wanted)
         log_info("gpu_regained", "job=%s gpu=%d waited_ms=%lld",
-                 runner->ending->slot.id, runner->ending->slot.device,
+                 job_lane->ending->slot.id, job_lane->ending->slot.device,
                  (long long)*ret_waited);
     return wanted;
 }
@@ -112,9 +112,9 @@ log_observations_lost(const struct api_problem *problem)
 }
 
 static bool
-observes(const struct runner *runner, const struct store_job *job)
+observes(const struct job_lane *job_lane, const struct store_job *job)
 {
-    return runner->lane.service->settings->cache_observations != 0 &&
+    return job_lane->lane.service->settings->cache_observations != 0 &&
            *job->observations;
 }
 
@@ -123,7 +123,8 @@ observes(const struct runner *runner, const struct store_job *job)
  * longer. A job with `fresh` does not read them, and its own observations replace them.
  */
 static void
-open_observations(struct runner *runner, const struct store_job *job, struct work *work)
+open_observations(struct job_lane *job_lane, const struct store_job *job,
+                  struct work *work)
 {
     struct api_problem problem = {0};
     if (!work->observed)
@@ -131,29 +132,29 @@ open_observations(struct runner *runner, const struct store_job *job, struct wor
     work->request.body.quantize.observe = 1;
     if (job->fresh)
         return;
-    if (!library_observations_get(runner->lane.service->library, job->observations,
+    if (!library_observations_get(job_lane->lane.service->library, job->observations,
                                   work->observed, work->kept, &problem))
         log_observations_lost(&problem);
-    metrics_add(runner->lane.service->metrics, &metric_observations,
+    metrics_add(job_lane->lane.service->metrics, &metric_observations,
                 *work->kept ? HIT : MISS, 1);
 }
 
 static bool
-open_work(struct runner *runner, const struct store_job *job, struct work *work,
+open_work(struct job_lane *job_lane, const struct store_job *job, struct work *work,
           struct api_problem *p)
 {
-    struct blobs *blobs = library_blobs(runner->lane.service->library);
-    struct ending *ending = runner->ending;
+    struct blobs *blobs = library_blobs(job_lane->lane.service->library);
+    struct ending *ending = job_lane->ending;
     struct message *request = &work->request;
     request->type = MESSAGE_QUANTIZE;
-    if (!model_fds_open(runner->lane.service->library, job->model, &work->model, p) ||
+    if (!model_fds_open(job_lane->lane.service->library, job->model, &work->model, p) ||
         (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)))
         return false;
     if (!ending_lend(ending, LENT_OUTPUT, &work->output, p) ||
         !ending_lend(ending, LENT_REPORT, &work->report, p) ||
         !ending_lend(ending, LENT_FROZEN, &work->frozen, p) ||
         !ending_lend(ending, LENT_DATA, &work->data, p) ||
-        (observes(runner, job) &&
+        (observes(job_lane, job) &&
          !ending_lend(ending, LENT_OBSERVED, &work->observed, p)))
         return false;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
@@ -171,7 +172,7 @@ open_work(struct runner *runner, const struct store_job *job, struct work *work,
              job->calibration ? job->calibration : "");
     request->text = job->effective_spec;
     request->text_len = strlen(job->effective_spec);
-    open_observations(runner, job, work);
+    open_observations(job_lane, job, work);
     return true;
 }
 
@@ -190,11 +191,12 @@ is_whole(const struct spool *spool)
  * stored, too, because calibration itself may have succeeded.
  */
 static void
-keep_observations(struct runner *runner, const struct store_job *job, struct work *work)
+keep_observations(struct job_lane *job_lane, const struct store_job *job,
+                  struct work *work)
 {
     struct api_problem problem = {0};
     const struct message_quantize *ids = &work->request.body.quantize;
-    int64_t most = runner->lane.service->settings->cache_observations;
+    int64_t most = job_lane->lane.service->settings->cache_observations;
     struct store_observations row = {.model = ids->model_id,
                                      .calibration =
                                          *ids->dataset_id ? ids->dataset_id : NULL};
@@ -202,12 +204,12 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         return;
     memcpy(row.key, job->observations, sizeof row.key);
     bool ok =
-        jobs_is_held(runner->lane.service->jobs, &runner->ending->slot, &problem) &&
+        jobs_is_held(job_lane->lane.service->jobs, &job_lane->ending->slot, &problem) &&
         spool_finish_file(work->observed, &problem);
     /* An unusable, damaged file may already have this name; it is replaced. */
     spool_set_replace(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
-        ok = library_observations_keep(runner->lane.service->library, &row,
+        ok = library_observations_keep(job_lane->lane.service->library, &row,
                                        &work->observed, most, &problem);
     if (!ok)
         log_observations_lost(&problem);
@@ -216,26 +218,27 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
 /* --- one job -------------------------------------------------------------- */
 
 static enum outcome
-run_worker(struct runner *runner, const struct message *request, char **ret,
+run_worker(struct job_lane *job_lane, const struct message *request, char **ret,
            struct api_problem *p)
 {
-    const struct lane_events events = {on_progress, gpu_is_wanted, lend_gpu, runner};
+    const struct lane_events events = {on_progress, gpu_is_wanted, lend_gpu, job_lane};
     enum outcome started =
-        lane_start_process(&runner->lane, runner->ending->slot.device, p);
+        lane_start_process(&job_lane->lane, job_lane->ending->slot.device, p);
     if (started != OUTCOME_DONE)
         return started;
-    if (jobs_is_unwanted(runner->lane.service->jobs, &runner->ending->slot))
+    if (jobs_is_unwanted(job_lane->lane.service->jobs, &job_lane->ending->slot))
         return OUTCOME_DIED;
-    return lane_ask(&runner->lane, request, &events, ret, p);
+    return lane_ask(&job_lane->lane, request, &events, ret, p);
 }
 
 /* Ends the process that lost its GPU. Returns DIED when the job may run once more,
    on a new process, which may find the device working again. */
 static enum outcome
-retry_on_new_process(struct runner *runner, const struct store_job *job, char how[64])
+retry_on_new_process(struct job_lane *job_lane, const struct store_job *job,
+                     char how[64])
 {
-    lane_end(&runner->lane);
-    if (job->attempts > 0 || runner->lane.settings->workers_attempts < 2)
+    lane_end(&job_lane->lane);
+    if (job->attempts > 0 || job_lane->lane.settings->workers_attempts < 2)
         return OUTCOME_FAILED;
     snprintf(how, 64, "lost its GPU");
     return OUTCOME_DIED;
@@ -244,27 +247,27 @@ retry_on_new_process(struct runner *runner, const struct store_job *job, char ho
 /* Ends a process that used a GPU, because the next job on this GPU may be another
    lane's and may need all of its memory. */
 static void
-release_device(struct runner *runner)
+release_device(struct job_lane *job_lane)
 {
-    if (runner->ending->slot.device != GPUS_NONE &&
-        runner->lane.settings->workers_count > 1)
-        lane_end(&runner->lane);
+    if (job_lane->ending->slot.device != GPUS_NONE &&
+        job_lane->lane.settings->workers_count > 1)
+        lane_end(&job_lane->lane);
 }
 
 /* Ends a job that has no result. `how` is the way in which its worker died. */
 static void
-end_without_result(struct runner *runner, const struct store_job *job,
+end_without_result(struct job_lane *job_lane, const struct store_job *job,
                    enum outcome outcome, struct api_problem *p, const char *how)
 {
-    struct ending *ending = runner->ending;
+    struct ending *ending = job_lane->ending;
     struct jobs *jobs = ending->service->jobs;
     bool waits = outcome == OUTCOME_FAILED && p->code == API_UNAVAILABLE;
     ending_report_full_disk(ending, p);
     ending_close(ending);
     if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &ending->slot)))
-        lane_count_failure(&runner->lane);
+        lane_count_failure(&job_lane->lane);
     else if (outcome != OUTCOME_DIED)
-        lane_count_success(&runner->lane);
+        lane_count_success(&job_lane->lane);
     if (waits)
         jobs_put_back(jobs, &ending->slot);
     else if (outcome == OUTCOME_FAILED)
@@ -279,10 +282,10 @@ end_without_result(struct runner *runner, const struct store_job *job,
 /* Ends a job with a result. One that has a GPU keeps the lane waiting, so that the GPU is free
    when the lane claims the next job. */
 static void
-end_with_result(struct runner *runner)
+end_with_result(struct job_lane *job_lane)
 {
-    struct ending *ending = runner->ending;
-    atomic_store(&runner->lane.failures, 0);
+    struct ending *ending = job_lane->ending;
+    atomic_store(&job_lane->lane.failures, 0);
     if (ending->slot.device == GPUS_NONE) {
         ending_give(ending);
         return;
@@ -292,63 +295,63 @@ end_with_result(struct runner *runner)
 }
 
 static void
-run_job(struct runner *runner, const struct store_job *job)
+run_job(struct job_lane *job_lane, const struct store_job *job)
 {
-    struct ending *ending = runner->ending;
+    struct ending *ending = job_lane->ending;
     struct work *work = &ending->work;
     struct api_problem *p = &ending->problem;
     char *summary = NULL, how[64] = "";
     enum outcome outcome = OUTCOME_FAILED;
     int64_t began = clock_steady_ms();
-    if (open_work(runner, job, work, p))
-        outcome = run_worker(runner, &work->request, &summary, p);
-    count_run(runner, began);
+    if (open_work(job_lane, job, work, p))
+        outcome = run_worker(job_lane, &work->request, &summary, p);
+    count_run(job_lane, began);
     if (outcome == OUTCOME_DIED)
-        outcome = lane_end_dead(&runner->lane, how, p);
+        outcome = lane_end_dead(&job_lane->lane, how, p);
     else if (outcome == OUTCOME_FAILED && p->code == API_DEVICE_LOST)
-        outcome = retry_on_new_process(runner, job, how);
-    release_device(runner);
+        outcome = retry_on_new_process(job_lane, job, how);
+    release_device(job_lane);
     if (outcome != OUTCOME_DIED)
-        keep_observations(runner, job, work);
+        keep_observations(job_lane, job, work);
     ending->outcome = outcome;
     ending->summary = summary;
     if (outcome == OUTCOME_DONE || outcome == OUTCOME_REJECTED)
-        end_with_result(runner);
+        end_with_result(job_lane);
     else
-        end_without_result(runner, job, outcome, p, how);
+        end_without_result(job_lane, job, outcome, p, how);
 }
 
-/* --- the runner's thread -------------------------------------------------- */
+/* --- the thread of the lane ------------------------------------------------ */
 
 static void *
 run_jobs(void *arg)
 {
-    struct runner *runner = arg;
+    struct job_lane *job_lane = arg;
     struct ending *ending;
     struct store_job job;
-    while ((ending = endings_take(&runner->endings)) &&
-           tenants_claim(runner->tenants, &ending->slot, &ending->service, &job)) {
-        lane_set_service(&runner->lane, ending->service);
-        runner->ending = ending;
-        run_job(runner, &job);
+    while ((ending = endings_take(&job_lane->endings)) &&
+           tenants_claim(job_lane->tenants, &ending->slot, &ending->service, &job)) {
+        lane_set_service(&job_lane->lane, ending->service);
+        job_lane->ending = ending;
+        run_job(job_lane, &job);
         store_job_fini(&job);
-        lane_back_off(&runner->lane);
+        lane_back_off(&job_lane->lane);
     }
-    endings_fini(&runner->endings);
-    lane_end(&runner->lane);
+    endings_fini(&job_lane->endings);
+    lane_end(&job_lane->lane);
     return NULL;
 }
 
 bool
-runner_start(struct runner *runner, struct tenants *tenants,
-             const struct settings *settings, struct api_problem *p)
+job_lane_start(struct job_lane *job_lane, struct tenants *tenants,
+               const struct settings *settings, struct api_problem *p)
 {
-    runner->tenants = tenants;
-    runner->stage = -1;
-    endings_init(&runner->endings, &runner->lane.process);
-    if (lane_start(&runner->lane, settings, tenants_metrics(tenants), run_jobs, runner,
-                   p))
+    job_lane->tenants = tenants;
+    job_lane->stage = -1;
+    endings_init(&job_lane->endings, &job_lane->lane.process);
+    if (lane_start(&job_lane->lane, settings, tenants_metrics(tenants), run_jobs,
+                   job_lane, p))
         return true;
-    endings_fini(&runner->endings);
+    endings_fini(&job_lane->endings);
     return false;
 }

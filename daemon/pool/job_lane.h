@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runner: a lane that runs the jobs of all tenants in turns. */
-#ifndef QDQD_POOL_RUNNER_H
-#define QDQD_POOL_RUNNER_H
+/* A lane that runs the jobs of all tenants in turns. */
+#ifndef QDQD_POOL_JOB_LANE_H
+#define QDQD_POOL_JOB_LANE_H
 
 #include "pool/ending.h"
 
 struct tenants;
 
-struct runner {
+struct job_lane {
     struct lane lane;
     struct tenants *tenants;
     struct endings endings;
@@ -19,8 +19,8 @@ struct runner {
     int64_t spent[QDQ_N_STAGES];
 };
 
-/* Starts the runner, which claims and runs jobs until tenants_claim() returns false. */
-bool runner_start(struct runner *runner, struct tenants *tenants,
-                  const struct settings *settings, struct api_problem *p);
+/* Starts the lane, which claims and runs jobs until tenants_claim() returns false. */
+bool job_lane_start(struct job_lane *job_lane, struct tenants *tenants,
+                    const struct settings *settings, struct api_problem *p);
 
 #endif

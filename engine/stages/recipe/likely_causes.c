@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/recipe/faults.h"
+#include "stages/recipe/likely_causes.h"
 
 #include "plan/gates/gates.h"
 #include "graph/layers/operators.h"
@@ -131,8 +131,8 @@ structure_of(const struct qdqi_attempt *a, const struct qdqi_node *node)
 }
 
 const char *
-qdqi_fault_of(const struct qdqi_attempt *a, const struct qdq_report *r,
-              const char *name, char *text, size_t size)
+qdqi_likely_cause(const struct qdqi_attempt *a, const struct qdq_report *r,
+                  const char *name, char *text, size_t size)
 {
     const struct qdq_plan_view *plan = &a->plan->view;
     const struct qdq_layer *layer = NULL;
