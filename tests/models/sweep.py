@@ -54,7 +54,7 @@ REFUSALS = {"invalid_model", "unsupported", "existing_qdq", "calibration_mismatc
 
 
 def classes():
-    table = (ROOT / "engine" / "tbl" / "layers.h").read_text()
+    table = (ROOT / "engine" / "ground" / "tbl" / "layers.h").read_text()
     names = re.findall(r'^(?:LAYER|ACTIVATION|MOVEMENT)\("(\w+)"', table, re.MULTILINE)
     return list(dict.fromkeys(names))
 
