@@ -135,7 +135,7 @@ def test_pages_about_the_code_name_what_is_there(page):
 
 
 # Paths from the root, and files that the pages of docs/extend invent.
-CODE = re.compile(r"`((?:api|bench|cli|daemon|engine|late|remote|tests|threads|tools)/[\w./*-]+)`")
+CODE = re.compile(r"`((?:api|bench|cli|daemon|engine|judges|ondemand|remote|runners|tests|threads|tools)/[\w./*-]+)`")
 INVENTED = {"NAME.lua", "chip.c", "spark.c", "three_sigma.c"}
 
 
