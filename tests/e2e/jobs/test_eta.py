@@ -14,10 +14,13 @@ from service import ENDED, QUANTIZE
 from terminal import run_on_terminal
 
 
+SAMPLES = 240_000  # the first speed is told after half a second of samples
+
+
 @pytest.fixture(scope="module")
 def many():
     """Returns enough samples for some seconds of work."""
-    values = np.random.default_rng(9).normal(0, 1, [60_000, *nets.SHAPE])
+    values = np.random.default_rng(9).normal(0, 1, [SAMPLES, *nets.SHAPE])
     file = io.BytesIO()
     np.savez(file, **{nets.INPUT: values.astype(np.float32)})
     return file.getvalue()
@@ -41,7 +44,7 @@ def watch(daemon, job):
 def test_eta_of_a_job(daemon, many):
     model = daemon.upload("models", nets.block_net())
     data = daemon.upload("datasets", many)
-    spec = {"evaluate": {"samples": 5000}, "calibration": {"max_samples": 50_000}}
+    spec = {"evaluate": {"samples": 5000}, "calibration": {"max_samples": 200_000}}
     first = watch(daemon, daemon.submit(model=model, calibration=data, spec=spec))
     # There is no estimate before the first speed; later ones become smaller.
     assert all(p["eta_s"] is None for _, p in first if p["total"] == 0
@@ -51,7 +54,7 @@ def test_eta_of_a_job(daemon, many):
     told = [p["eta_s"] for p in counted if p["eta_s"] is not None]
     assert told and min(told) <= told[0] < 600
     # The next job with that model has an estimate from its first count on.
-    spec["calibration"]["max_samples"] = 10_000
+    spec["calibration"]["max_samples"] = 40_000
     second = watch(daemon, daemon.submit(model=model, calibration=data, spec=spec))
     counted = [p for _, p in second if p["stage"] == "calibrate" and p["total"]]
     assert counted[0]["eta_s"] is not None
@@ -68,6 +71,6 @@ def test_qdq_shows_it(tmp_path, many):
     text = run_on_terminal([*QUANTIZE, "net.onnx", "--calibration", "data.npz"], tmp_path,
                            os.environ)
     lines = text.split("\r")
-    counted = [line for line in lines if "calibrate" in line and "/60000" in line]
+    counted = [line for line in lines if "calibrate" in line and f"/{SAMPLES}" in line]
     assert counted and "left" not in counted[0]
-    assert any(re.search(r"\d+/60000  (\d+ min )?\d+ s left", line) for line in counted)
+    assert any(re.search(rf"\d+/{SAMPLES}  (\d+ min )?\d+ s left", line) for line in counted)
