@@ -148,7 +148,7 @@ judge_init(struct judge *judge, int64_t patience, const char *runners,
 void
 judge_fini(struct judge *judge)
 {
-    for (size_t i = 0; i < judge->n; i++) {
+    for (size_t i = 0; judge->runtimes && i < judge->n; i++) {
         judges_process_end(&judge->runtimes[i].process);
         free(judge->runtimes[i].runner);
     }

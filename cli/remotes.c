@@ -107,7 +107,7 @@ read_small_file(const char *path, size_t most, bool secret, char **ret, size_t *
     char *text = fault ? NULL : malloc((size_t)st.st_size + 1);
     ssize_t n = text ? read(fd, text, (size_t)st.st_size) : -1;
     close(fd);
-    if (n == st.st_size) {
+    if (text && n == st.st_size) {
         text[n] = '\0';
         *ret = text;
         *ret_len = (size_t)n;

@@ -444,7 +444,7 @@ list(void *arg, const char *prefix, char token[BUCKET_TOKEN], bucket_visit_fn vi
     task.request.text_len = strlen(token);
     bool ok = ask(arg, &task, p);
     const char *next = ok ? string_list_next(&task.answer) : NULL;
-    long long now = 0, size, modified;
+    long long now = 0, size = 0, modified = 0;
     if (ok && (!next || !string_list_next_number(&task.answer, &now)))
         ok = api_fail(p, API_INTERNAL, "a carrier's answer cannot be read");
     for (const char *key; ok && (key = string_list_next(&task.answer));) {

@@ -251,6 +251,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
     ok = ok && (fetches || store_derive(api_spec_get(spec->decoded), &job, p)) &&
          has_room_for_texts(service, &job, p) &&
          jobs_submit(service->jobs, &job, asking, id, p);
+    asking->identity = NULL;
     if (ok)
         memcpy(request->job, id, sizeof request->job);
     free(source);

@@ -189,7 +189,7 @@ static bool
 adopt_inherited(bool far, struct listener *l, struct api_problem *p)
 {
     static const char text[] = "(from systemd)";
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t len = sizeof address;
     int listening = 0;
     socklen_t size = sizeof listening;

@@ -65,7 +65,8 @@ bool
 request_parse_number(const char *text, size_t len, int64_t *ret)
 {
     bool ok = len > 0 && len <= 18 && strspn(text, "0123456789") >= len;
-    *ret = ok ? strtoll(text, NULL, 10) : *ret;
+    if (ok)
+        *ret = strtoll(text, NULL, 10);
     return ok;
 }
 

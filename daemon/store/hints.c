@@ -61,7 +61,8 @@ store_look(struct store *store, const char *ids, bool *ret_queued,
         free(list);
         return false;
     }
-    qsort(list, n, sizeof *list, compare_glances);
+    if (n > 0)
+        qsort(list, n, sizeof *list, compare_glances);
     /* The first row is about the queue; it has no id. */
     *ret_queued = n && *list[0].version;
     if (n)

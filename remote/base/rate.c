@@ -24,7 +24,7 @@ rate_is_kept(struct rate *rate, int64_t now_ms, int64_t bytes)
     if (!rate->since && bytes > 0)
         rate->since = now_ms;
     int64_t ms = now_ms - rate->since;
-    if (!rate->lowest || !rate->since || ms < rate->window)
+    if (!rate->lowest || !rate->since || ms < 1 || ms < rate->window)
         return true;
     rate->measured = (bytes - rate->before) * 1000 / ms;
     rate->since = now_ms;

@@ -68,7 +68,7 @@ describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *d
     for (size_t i = 0; i < rank; i++) {
         char one[40];
         /* -1: open, or different between samples */
-        int64_t value = dims ? dims[i].value : shape[i];
+        int64_t value = dims ? dims[i].value : shape ? shape[i] : -1;
         if (value > 0 || (value == 0 && !dims))
             snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
         else

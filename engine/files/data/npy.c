@@ -60,7 +60,8 @@ consume_word(struct parser *p, const char *word)
 static bool
 piece_is(struct piece piece, const char *word)
 {
-    return piece.size == strlen(word) && memcmp(piece.text, word, piece.size) == 0;
+    return piece.text && piece.size == strlen(word) &&
+           memcmp(piece.text, word, piece.size) == 0;
 }
 
 /* Parses 'text' or "text". A backslash ends it: no usable name or dtype has one. */
@@ -199,7 +200,7 @@ enum { N_MEMBERS = sizeof members / sizeof *members };
 static enum qdq_code
 parse_member(struct parser *p, struct qdqi_npy *npy, bool seen[N_MEMBERS])
 {
-    struct piece key;
+    struct piece key = {0};
     skip_space(p);
     struct parser at_key = *p;
     enum qdq_code code = parse_string(p, &key);

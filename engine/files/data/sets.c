@@ -273,7 +273,7 @@ enum qdq_code
 qdqi_sets_read(struct qdq_dataset *ds, struct qdq_error *err)
 {
     struct files files = {0};
-    size_t n_inputs = 0;
+    size_t n_inputs = 1;
     enum qdq_code code = find_files(ds, &files, err);
     if (code != QDQ_OK || files.n == 0 ||
         (code = check_files(&files, &n_inputs, err)) != QDQ_OK)

@@ -267,7 +267,7 @@ walk_child(struct walk *w, enum message child, const struct field *f, unsigned d
     uint64_t size = 0;
     enum qdq_code code = QDQ_OK;
     if (w->sink) {
-        n += write_varint(head + n, w->sizes[slot]);
+        n += write_varint(head + n, w->sizes ? w->sizes[slot] : 0);
         code = w->sink->bytes(w->sink, head, n, err);
     } else {
         code = push_size(w, err);

@@ -159,6 +159,8 @@ fit_few(struct few *f, size_t line)
         s = &r->scales[r->scale_of[at]];
         integers[i] = r->integers[at] - qdqi_zero_at(r, at);
     }
+    if (!s)
+        return;
     for (size_t i = 0; i < f->n; i++) {
         double sum = 0;
         for (size_t k = 0; k < f->n; k++)

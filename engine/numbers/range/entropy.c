@@ -111,21 +111,23 @@ count_levels(const struct qdqi_observer *observer, const struct qdqi_range_use *
     double amax = (double)qdqi_extremes_amax(&observer->all.extremes);
     if (qdqi_format_row((int)use->format)->fraction_bits > 0)
         return USUAL_LEVELS;
-    return (size_t)(qdqi_steps_within(observer, use, amax) + 1.5);
+    size_t levels = (size_t)(qdqi_steps_within(observer, use, amax) + 1.5);
+    return levels > 0 ? levels : 1;
 }
 
 static struct qdqi_range
 entropy(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
     const struct qdqi_histogram *h = observer->all.histogram;
-    struct search s = {.levels = count_levels(observer, use)};
+    const size_t levels = count_levels(observer, use);
+    struct search s = {.levels = levels};
     double least = INFINITY;
     size_t best = 0;
     begin(&s, h);
     fill_terms(&s, 1);
-    for (size_t n = s.levels; n <= s.n; n++) {
-        if (n % s.levels == 0)
-            fill_terms(&s, n / s.levels + 1);
+    for (size_t n = levels; n <= s.n; n++) {
+        if (n % levels == 0)
+            fill_terms(&s, n / levels + 1);
         double kl = divergence(&s, n);
         if (kl <= least) {
             least = kl;

@@ -466,7 +466,7 @@ qdqi_observations_restore(const struct qdqi_observations *o, struct qdqi_observe
     to->runs = row.runs;
     qdqi_histogram_init(to->all.histogram);
     to->all.histogram->exponent = row.exponent;
-    for (size_t i = 0; i < row.used; i++)
+    for (size_t i = 0; row.counts && i < row.used; i++)
         to->all.histogram->counts[i] = count_at(&row, i);
 }
 
@@ -612,7 +612,7 @@ put_behind_rows(struct output *out, const struct qdqi_observations *earlier,
     if (n == 0 && !rows->peaks)
         return;
     put(out, &n, sizeof n);
-    if (earlier->n_moments > 0)
+    if (earlier->bytes && earlier->n_moments > 0)
         put(out, earlier->bytes + earlier->first_moment,
             earlier->end_moments - earlier->first_moment);
     for (const struct qdqi_kept_moments *m = rows->moments; m; m = m->next)

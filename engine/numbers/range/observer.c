@@ -259,7 +259,7 @@ qdqi_reached(struct qdqi_observers *observers, size_t slot, enum qdqi_dtype dtyp
 static size_t
 begin_of(const struct qdqi_reached *r, size_t i)
 {
-    return i < r->n_parts ? i * (r->n / r->n_parts) : r->n;
+    return r->n_parts > 0 && i < r->n_parts ? i * (r->n / r->n_parts) : r->n;
 }
 
 /* Returns whether part i begins within a sample. */

@@ -232,6 +232,7 @@ copy_patches(struct taking *t)
             finite &= t->is_finite[i];
     }
     check_patches(p, t->rows, finite);
+    t->places = NULL;
 }
 
 /* Copies share i of the rows of a matrix. */

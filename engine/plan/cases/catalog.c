@@ -207,7 +207,7 @@ read_folder(struct qdq_catalog *c, const char *folder, struct qdq_error *err)
                                           : qdqi_no_memory(err);
     closedir(dir);
     free(text);
-    if (c->n_files)
+    if (c->files)
         qsort(c->files, c->n_files, sizeof *c->files, compare_files);
     return code;
 }

@@ -286,7 +286,7 @@ run_both(struct evaluation *e, const struct qdqi_input *inputs,
          const struct qdqi_output **ret_f, const struct qdqi_output **ret_q,
          size_t *ret_n, struct qdq_error *err)
 {
-    size_t n_inputs = e->attempt->model->info.n_inputs, n_q = SIZE_MAX, n_f;
+    size_t n_inputs = e->attempt->model->info.n_inputs, n_q = SIZE_MAX, n_f = 0;
     enum qdq_code code = QDQ_OK;
     if (e->twin) {
         code = qdqi_session_run(e->twin, inputs, n_inputs, ret_f, &n_f, err);

@@ -531,7 +531,7 @@ search_by_estimates(struct state *s, bool *ret_found, struct qdq_error *err)
         return QDQ_OK;
     s->estimates = true;
     enum qdq_code code = grade(s, "start", &estimate, err);
-    const bool agrees = fabs(estimate.sqnr_db - start.sqnr_db) <= agreement_db;
+    const bool agrees = !code && fabs(estimate.sqnr_db - start.sqnr_db) <= agreement_db;
     if (!code && agrees) {
         h->best = estimate;
         code = choose(s, err);

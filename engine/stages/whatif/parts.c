@@ -298,7 +298,7 @@ keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, uint64_t state,
     size_t n = n_values(parts, p);
     enum qdq_code code = QDQ_OK;
     row->state = 0;
-    if (parts->forgets[p])
+    if (parts->forgets[p] || (n > 0 && !parts->outputs[p]))
         return QDQ_OK;
     if (!row->values) {
         row->room = qdqi_arena_array(parts->arena, n, sizeof *row->room);

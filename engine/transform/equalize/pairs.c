@@ -81,7 +81,7 @@ why_alone(const struct finding *f, struct qdqi_pair *pair)
         return qdqi_arena_printf(f->arena, "its weight is %s", why);
     for (;;) {
         const struct qdqi_tensor *t = node->proto->n_output ? node->outputs[0] : NULL;
-        if ((why = why_shared(f->model, t)))
+        if ((why = why_shared(f->model, t)) || !t)
             return why;
         node = &graph->nodes[t->uses->node];
         if (qdqi_weight_has(node)) {

@@ -314,6 +314,8 @@ qdqi_values_find(const struct qdq_model *model, const struct qdqi_tensor *activa
     struct path p = {.model = model, .arena = arena, .ret = ret, .channels = channels};
     *ret = (struct qdqi_maker){.layer = model->graph.n_nodes};
     const char *why = walk_back(&p, activation);
+    if (!why && !p.maker)
+        why = "memory is short";
     if (why || (why = read_maker(&p)))
         return why;
     return find_outputs(&p);

@@ -194,9 +194,12 @@ strip(struct stripping *s)
         if (t && (t->is_output || t->is_captured))
             qdqi_edit_pass_on(s->edit, i, s->sources[i]);
     }
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (s->sources[i] || s->goes[i])
-            qdqi_edit_drop_unused(s->edit, graph->nodes[i].outputs[0]->name);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_tensor *t =
+            s->sources[i] || s->goes[i] ? graph->nodes[i].outputs[0] : NULL;
+        if (t)
+            qdqi_edit_drop_unused(s->edit, t->name);
+    }
 }
 
 /* Adds one warning for all nodes that form no pair or have an unsupported form. */

@@ -148,7 +148,9 @@ reads_input_seldom(const struct planner *p, const struct qdq_layer *layer)
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     size_t rank;
     const int64_t *dims = plain_conv(node, layer, &rank);
-    const double strides = dims ? qdqi_strides(node) : 1;
+    if (!dims)
+        return false;
+    const double strides = qdqi_strides(node);
     return strides > 1 &&
            (double)dims[0] * count_taps(dims, rank) / strides < LEAST_INPUT_PRODUCTS &&
            is_given(p, node->inputs[0]);
