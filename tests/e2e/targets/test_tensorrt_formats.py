@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of number formats that TensorRT refuses, and the form of results that both
+"""Number formats that TensorRT refuses are said, and results have a form that both
 TensorRT and onnxruntime load. tests/tensorrt asks TensorRT itself."""
 
 import numpy as np

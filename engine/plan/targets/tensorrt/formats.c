@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What TensorRT takes of number formats. NVIDIA's documentation of explicit quantization names
+ * This file knows what TensorRT takes of number formats. NVIDIA's documentation of explicit quantization names
  * int8 and float8e4m3fn for activations, and int8, float8e4m3fn, int4 and float4e2m1 for
  * weights; zero points are 0. The rest was seen with the parser and the builder of TensorRT for
  * RTX 1.7.1, which ignore `block_size` and divide the axis by the number of scales instead.
@@ -129,10 +129,11 @@ MEANT(is_no_product)
 {
     const enum qdqi_format weight = weights_of(p),
                            activation = (enum qdqi_format)p->spec->activation_format;
+    if (!layer->weight || layer->n_inputs == 0 || !takes_activations(activation))
+        return false;
     const bool widened = weight == QDQI_TO_INT4 && activation == QDQI_TO_INT8 &&
                          is_matrix(p, layer) && !is_vector(p, layer);
-    return layer->weight && layer->n_inputs > 0 && takes_activations(activation) &&
-           ((weight != activation && !widened) || blocks_of(p, layer).n > 1);
+    return (weight != activation && !widened) || blocks_of(p, layer).n > 1;
 }
 
 /* Returns whether the layer is one MatMul for queries, keys and values whose weight is int8. */
