@@ -3,6 +3,7 @@
 #include "stages/recipe/advise.h"
 
 #include "plan/gates/gates.h"
+#include "plan/gates/judged.h"
 #include "plan/gates/verdict.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/sample_choice.h"
@@ -276,7 +277,7 @@ add_worst(const struct qdq_report *r, struct text *t)
     if (r->recipe_missed)
         add(t, "%sa goal of the recipe is missed", t->n ? ", " : "");
     for (size_t i = 1; i < n; i++)
-        if (!(outputs[i].sqnr_db >= outputs[worst].sqnr_db))
+        if (!(qdqi_judged_sqnr(&outputs[i]) >= qdqi_judged_sqnr(&outputs[worst])))
             worst = i;
     if (n == 0)
         return NAN;
@@ -284,7 +285,9 @@ add_worst(const struct qdq_report *r, struct text *t)
         outputs[worst].sqnr_db);
     if (!outputs[worst].lacks_classes && !isnan(outputs[worst].top1_agreement))
         add(t, " and a top-1 agreement of %.3f", outputs[worst].top1_agreement);
-    return outputs[worst].sqnr_db;
+    if (qdqi_judged_sqnr(&outputs[worst]) < outputs[worst].sqnr_db)
+        add(t, ", and its worst slice %.1f dB", qdqi_worst_slice(&outputs[worst]));
+    return qdqi_judged_sqnr(&outputs[worst]);
 }
 
 /* Returns whether layers in float may mend the result, and the job can try that: it is poor by
@@ -327,6 +330,7 @@ qdqi_advise(struct qdqi_attempt *a, struct qdqi_result *result, struct qdq_error
                                 .max_latency = NAN};
     struct qdq_report *r = result->report;
     r->size_before = qdqi_model_bytes(a->context->original);
+    r->plan = &a->plan->view;
     enum qdq_code code = qdqi_gates_judge(&a->spec->accept, &a->model->info,
                                           result->not_float, r, result->arena, err);
     if (code || qdqi_verdict(r) != QDQI_POOR)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "plan/gates/judged.h"
+
+#include <math.h>
+
+static const double lost_db = 10;
+
+double
+qdqi_worst_slice(const struct qdq_output_report *o)
+{
+    return o->centred_db < lost_db ? fmin(o->worst_slice_db, o->centred_db)
+                                   : o->worst_slice_db;
+}
+
+bool
+qdqi_is_slice_lost(const struct qdq_output_report *o)
+{
+    return qdqi_worst_slice(o) < lost_db;
+}
+
+double
+qdqi_judged_sqnr(const struct qdq_output_report *o)
+{
+    return isnan(o->sqnr_db) ? NAN : fmin(o->sqnr_db, qdqi_worst_slice(o));
+}
