@@ -227,6 +227,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
 	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
+	engine/stages/recipe/mend.c engine/stages/recipe/mend.h \
 	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \
 	engine/stages/recipe/goals.c engine/stages/recipe/goals.h \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \

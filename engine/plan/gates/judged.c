@@ -9,8 +9,8 @@ static const double lost_db = 10;
 double
 qdqi_worst_slice(const struct qdq_output_report *o)
 {
-    return o->centred_db < lost_db ? fmin(o->worst_slice_db, o->centred_db)
-                                   : o->worst_slice_db;
+    const bool is_hidden = o->centred_db < lost_db && o->sqnr_db >= lost_db;
+    return is_hidden ? fmin(o->worst_slice_db, o->centred_db) : o->worst_slice_db;
 }
 
 bool

@@ -26,7 +26,7 @@ warn_lost(const struct qdqi_attempt *a, const struct qdq_output_report *o,
     const struct qdq_slice_report *s = worst_slice(o);
     if (!qdqi_is_slice_lost(o))
         return QDQ_OK;
-    if (!s || o->centred_db < s->sqnr_db)
+    if (!s || qdqi_worst_slice(o) < s->sqnr_db)
         return qdqi_attempt_warn(a, err, "slice_lost", o->name,
                                  "the output has %.1f dB about its mean: what it tells "
                                  "is lost, whatever its "

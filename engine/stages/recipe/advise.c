@@ -11,6 +11,7 @@
 #include "stages/candidates/candidates.h"
 #include "stages/recipe/likely_causes.h"
 #include "stages/recipe/groups.h"
+#include "stages/recipe/mend.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -21,6 +22,8 @@ enum {
     TOLD = 8,    /* layers that the warning explains */
     ROOM = 4096, /* bytes of the warning without the spec's names */
     ROUNDS = 3,
+    MENDING =
+        2, /* so many times the samples of the search calibrate and judge for a change */
     A_NAME = 6, /* bytes of a character in JSON, at most */
 };
 
@@ -204,20 +207,11 @@ static enum qdq_code
 confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
         struct qdqi_grade *ret, struct qdq_error *err)
 {
-    struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(c->attempt)};
     struct qdqi_comparer *few = c->comparer;
     struct qdqi_grade score;
-    struct qdqi_feed *feed = NULL;
     bool none;
     ret->sqnr_db = NAN;
-    enum qdq_code code = qdqi_feed_open(
-        &c->attempt->fixed, c->attempt->context->dataset, &options, &feed, err);
-    if (code)
-        return code;
-    qdqi_choose_samples(c->attempt, qdqi_feed_available(feed), &options);
-    qdqi_feed_close(&feed);
-    c->comparer = NULL;
-    code = open_comparer(c, &options, &none, err);
+    enum qdq_code code = qdqi_compare_with_all(c, &none, err);
     if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
         qdqi_grade_fits(&score) && score.sqnr_db >= goal_db &&
         !(qdqi_comparer_top1(c->comparer) < c->min_top1))
@@ -248,7 +242,21 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
     return code ? code : add_outcome(c, &h, &all, t, err);
 }
 
-/* Tries layers in float, and adds what that shows to the text. */
+/* Tries what costs nothing when the model runs, then layers in float, and adds what that shows. */
+static enum qdq_code
+mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
+               struct qdq_error *err)
+{
+    struct qdqi_mending mending;
+    enum qdq_code code = qdqi_mend(c, MENDING * bound, &mending, err);
+    if (code || !mending.spec)
+        return code ? code : search_and_confirm(c, bound, t, err);
+    add(t, "; without a layer in float it has %.1f dB with %s", mending.sqnr_db,
+        mending.spec);
+    return QDQ_OK;
+}
+
+/* Tries to mend the result, and adds what that shows to the text. */
 static enum qdq_code
 explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
 {
@@ -258,7 +266,7 @@ explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
     enum qdq_code code = qdqi_candidates_samples(c->attempt, 1, &options, &bound, err);
     if (code || (code = open_comparer(c, &options, &none, err)) || none)
         return code;
-    code = search_and_confirm(c, bound, t, err);
+    code = mend_or_search(c, bound, t, err);
     if (!code)
         code = qdqi_comparer_conclude(c->comparer, c->attempt, err);
     qdqi_comparer_close(&c->comparer);
