@@ -52,7 +52,7 @@ struct qdq_slice_report {
 struct qdq_sample_report {
     int64_t n;
     double worst_db, p5_db, median_db;
-    /* further samples have at least confidence_db, 95 of 100 of them, with that confidence */
+    /* of the next n samples at most 1 in 20 has less, with that confidence */
     double confidence_db, confidence_level;
 };
 

@@ -2,8 +2,8 @@
 /*
  * The SQNR of an output that everything goes by that judges: gates, verdicts, goals, searches and
  * advice. It is the worst of the whole output and of its slices that carry information. The
- * whole output counts as a slice where its SQNR hides that it is lost: a score that has become one
- * constant has a good one where its mean is large.
+ * whole output counts as a slice where its mean, with nine tenths of its energy, hides that it is
+ * lost: a score that has become one constant has a good SQNR where its mean is large.
  */
 #ifndef QDQI_PLAN_GATES_JUDGED_H
 #define QDQI_PLAN_GATES_JUDGED_H

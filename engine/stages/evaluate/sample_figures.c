@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The share of further samples that may be below the bound, the least confidence, and the signal
+/* The share of the next samples that may be below the bound, the least confidence, and the signal
    of silence in parts of the mean signal. */
 static const double share = 0.05, least_level = 0.95, silence = 0.01;
 
@@ -23,19 +23,50 @@ qdqi_samples_add(struct qdqi_samples *s, double signal, double noise)
     s->rows[s->n++] = (struct qdqi_sample){signal, noise};
 }
 
+/* Returns the probability that of the first s of 2n in a random order k are of one half. */
+static double
+exactly(size_t n, size_t s, size_t k)
+{
+    double log_p = 0;
+    for (size_t i = 0; i < k; i++)
+        log_p += log((double)(n - i) / (double)(2 * n - i) * (double)(s - i) /
+                     (double)(i + 1));
+    for (size_t i = k; i < s; i++)
+        log_p += log((double)(n - (i - k)) / (double)(2 * n - i));
+    return exp(log_p);
+}
+
+/* Returns the confidence that no more than a share of the next n samples are below the r-th of n:
+   that the first s of all 2n have at least r of those n. */
+static double
+level_of(size_t n, size_t r)
+{
+    const size_t s = (size_t)(share * (double)n) + r;
+    double total = 0;
+    /* the probability of r - 1 of them, then of fewer */
+    double term = exactly(n, s, r - 1);
+    for (size_t a = r - 1;; a--) {
+        total += term;
+        if (a == 0 || term < total * 1e-18)
+            return 1 - total;
+        term *= (double)a * (double)(n - s + a) /
+                ((double)(n - a + 1) * (double)(s - a + 1));
+    }
+}
+
 size_t
 qdqi_tolerance_rank(size_t n, double *ret_level)
 {
-    double term = exp((double)n * log1p(-share)), below = 0; /* P(k = 0) */
-    size_t r = 0;
-    *ret_level = 1 - term;
-    while (r < n && below + term <= 1 - least_level) {
-        below += term;
-        *ret_level = 1 - below;
-        term *= (double)(n - r) / (double)(r + 1) * share / (1 - share);
-        r++;
+    size_t low = 1, high = (size_t)(share * (double)n) + 2;
+    while (high - low > 1) { /* the level falls with the rank */
+        const size_t middle = low + (high - low) / 2;
+        if (middle <= n && level_of(n, middle) >= least_level)
+            low = middle;
+        else
+            high = middle;
     }
-    return r ? r : 1;
+    *ret_level = level_of(n, low);
+    return low;
 }
 
 static int

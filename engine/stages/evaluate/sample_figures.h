@@ -7,13 +7,14 @@
  * than a hundredth of the samples' mean signal counts as one with that hundredth: silence is no
  * failure.
  *
- * `confidence` is a lower tolerance bound that needs no distribution (S. S. Wilks, Determination of
- * sample sizes for setting tolerance limits, Annals of Mathematical Statistics 12, 1941): of n
- * samples in ascending order it is the r-th, with the largest r for which
- * sum(k < r) C(n, k) 0.05^k 0.95^(n - k) is at most 0.05. With a confidence of 0.95 at least 95 of
- * 100 further samples of the same kind have at least that SQNR. Fewer than 59 samples cannot tell
- * that: the bound is the worst of them, and its level the confidence that they give,
- * 1 - 0.95^n.
+ * `confidence` is a lower bound for the next samples that needs no distribution (S. S. Wilks,
+ * Statistical prediction with special reference to the problem of tolerance limits, Annals of
+ * Mathematical Statistics 13, 1942): of n samples in ascending order it is the r-th, with the
+ * largest r for which, with a confidence of 0.95, at most 1 in 20 of the next n samples of the same
+ * kind are below it. How many are is a matter of the order of all 2n samples, each of which is as
+ * likely as another: no more than k are where the first k + r have at least r of the n that were
+ * seen, whose number is hypergeometric. Fewer than 80 samples cannot tell that: the bound is the
+ * worst of them, and its level the confidence that they give.
  */
 #ifndef QDQI_STAGES_EVALUATE_SAMPLE_FIGURES_H
 #define QDQI_STAGES_EVALUATE_SAMPLE_FIGURES_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks whose output joins a large head with a small one, so that one scale for both kills the
 small one and one figure for both does not show it.
 
