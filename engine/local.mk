@@ -108,6 +108,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
+	engine/stages/evaluate/node_values.c engine/stages/evaluate/node_values.h \
 	engine/stages/evaluate/static_shape.c engine/stages/evaluate/static_shape.h \
 	engine/stages/evaluate/judgement_warnings.c \
 	engine/stages/evaluate/judgement_warnings.h \

@@ -12,7 +12,8 @@ static const double hidden_by_db = 10;
 double
 qdqi_worst_slice(const struct qdq_output_report *o)
 {
-    const bool is_hidden = o->centred_db < lost_db && o->sqnr_db >= o->centred_db + hidden_by_db;
+    const bool is_hidden =
+        o->centred_db < lost_db && o->sqnr_db >= o->centred_db + hidden_by_db;
     return is_hidden ? fmin(o->worst_slice_db, o->centred_db) : o->worst_slice_db;
 }
 

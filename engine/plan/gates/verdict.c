@@ -43,7 +43,7 @@ judge(const struct qdq_output_report *output)
     while (v < QDQI_POOR && (!(output->sqnr_db >= levels[v].sqnr_db) ||
                              output->samples.p5_db < levels[v].p5_db ||
                              qdqi_worst_slice(output) < levels[v].slice_db ||
-                                              !agrees(output, &levels[v])))
+                             !agrees(output, &levels[v])))
         v++;
     return v;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the figures of an evaluation say, and what they cannot say, in warnings. */
+/* Warnings about what the figures of an evaluation say, and about what they cannot say. */
 #ifndef QDQI_STAGES_EVALUATE_JUDGEMENT_WARNINGS_H
 #define QDQI_STAGES_EVALUATE_JUDGEMENT_WARNINGS_H
 

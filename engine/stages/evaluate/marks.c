@@ -380,6 +380,20 @@ through_pad(struct walk *w, const struct qdqi_node *node, size_t output,
     }
 }
 
+/* Operators that compute each element by itself. */
+static const char *const same[] = {"Identity",  "Cast",
+                                   "Dropout",   "Relu",
+                                   "LeakyRelu", "Clip",
+                                   "Sigmoid",   "HardSigmoid",
+                                   "HardSwish", "Tanh",
+                                   "Exp",       "Softplus",
+                                   "Abs",       "Neg",
+                                   "Add",       "Sub",
+                                   "Mul",       "Div",
+                                   "Pow",       "Max",
+                                   "Min",       "BatchNormalization",
+                                   NULL};
+
 static const struct {
     const char *op;
     move_fn *through;
@@ -389,20 +403,18 @@ static const struct {
     {"Pad", through_pad},         {"Transpose", through_transpose},
     {"Reshape", through_reshape}, {"Flatten", through_reshape},
     {"Squeeze", through_reshape}, {"Unsqueeze", through_reshape},
-    {"Identity", through_same},   {"Cast", through_same},
-    {"Dropout", through_same},    {"Relu", through_same},
-    {"LeakyRelu", through_same},  {"Clip", through_same},
-    {"Sigmoid", through_same},    {"HardSigmoid", through_same},
-    {"HardSwish", through_same},  {"Tanh", through_same},
-    {"Exp", through_same},        {"Softplus", through_same},
-    {"Abs", through_same},        {"Neg", through_same},
-    {"Add", through_same},        {"Sub", through_same},
-    {"Mul", through_same},        {"Div", through_same},
-    {"Pow", through_same},        {"Max", through_same},
-    {"Min", through_same},        {"BatchNormalization", through_same},
 };
 
-/* Adds the parts into which the readers of a tensor cut it: Splits, and Slices with step 1. */
+static move_fn *
+mover_of(const struct qdqi_node *node)
+{
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (qdqi_node_is(node->proto, operators[i].op))
+            return operators[i].through;
+    return qdqi_node_is_one_of(node->proto, same) ? through_same : NULL;
+}
+
+/* Adds the parts into which Splits cut a tensor that read it. */
 static void
 add_readers(struct walk *w, const struct qdqi_tensor *t, struct qdqi_marks *ret)
 {
@@ -429,17 +441,14 @@ find(struct walk *w, const struct qdqi_tensor *t, struct qdqi_marks *ret)
         return;
     const struct qdqi_node *node =
         t->producer >= 0 ? &w->shapes->model->graph.nodes[t->producer] : NULL;
-    for (size_t i = 0; node && i < sizeof operators / sizeof *operators; i++) {
-        size_t output = 0;
-        if (!qdqi_node_is(node->proto, operators[i].op) || node->proto->n_input == 0)
-            continue;
-        while (output + 1 < node->proto->n_output && node->outputs[output] != t)
-            output++;
-        w->depth++;
-        operators[i].through(w, node, output, ret);
-        w->depth--;
-        break;
-    }
+    move_fn *through = node && node->proto->n_input > 0 ? mover_of(node) : NULL;
+    size_t output = 0;
+    while (through && output + 1 < node->proto->n_output && node->outputs[output] != t)
+        output++;
+    w->depth++;
+    if (through)
+        through(w, node, output, ret);
+    w->depth--;
     add_readers(w, t, ret);
 }
 

@@ -2,62 +2,13 @@
 #include "config.h"
 #include "stages/evaluate/static_shape.h"
 
+#include "stages/evaluate/node_values.h"
+
 #include "files/model/constant.h"
 
 #include <string.h>
 
 typedef struct qdqi_static_shape shape;
-
-/* --- reading a node --------------------------------------------------------- */
-
-bool
-qdqi_node_constant_ints(const struct qdq_model *model, const struct qdqi_node *node,
-                        size_t input, const char *attribute, int64_t *ret,
-                        size_t *ret_n)
-{
-    if (input < node->proto->n_input && node->inputs[input])
-        return qdqi_constant_ints(model, node->inputs[input], ret, QDQI_SHAPE_AXES,
-                                  ret_n);
-    const Onnx__AttributeProto *a =
-        attribute ? qdqi_node_attribute(node->proto, attribute) : NULL;
-    if (!a || a->n_ints > QDQI_SHAPE_AXES)
-        return false;
-    for (size_t i = 0; i < a->n_ints; i++)
-        ret[i] = a->ints[i];
-    *ret_n = a->n_ints;
-    return true;
-}
-
-int64_t
-qdqi_node_axis(const struct qdqi_node *node, int64_t otherwise, size_t rank)
-{
-    const int64_t axis = qdqi_node_int(node->proto, "axis", otherwise);
-    const int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
-    return at >= 0 && at < (int64_t)rank ? at : -1;
-}
-
-bool
-qdqi_split_sizes(const struct qdq_model *model, const struct qdqi_node *split,
-                 int64_t whole, int64_t *ret)
-{
-    const size_t n = split->proto->n_output;
-    const Onnx__AttributeProto *a = qdqi_node_attribute(split->proto, "split");
-    size_t given = 0;
-    if (n > QDQI_MOST_SPLITS)
-        return false;
-    if (split->proto->n_input > 1 && split->inputs[1])
-        return qdqi_constant_ints(model, split->inputs[1], ret, QDQI_MOST_SPLITS,
-                                  &given) &&
-               given == n;
-    for (size_t i = 0; a && i < a->n_ints && i < n; i++)
-        ret[given++] = a->ints[i];
-    if (given == n)
-        return true;
-    const int64_t each = whole < 0 ? -1 : (whole + (int64_t)n - 1) / (int64_t)n;
-    for (size_t i = 0; i < n; i++)
-        ret[i] = i + 1 < n || whole < 0 ? each : whole - each * (int64_t)(n - 1);
-    return whole >= 0;
-}
 
 /* --- declared shapes -------------------------------------------------------- */
 
@@ -105,17 +56,6 @@ from_declared(const struct qdq_model *model, const char *name, shape *ret)
 
 /* Each function sets *ret to the shape of output `output` of a node; *in is that of its first
    input that is not fixed. */
-
-static bool
-of_input(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
-         size_t output, shape *ret)
-{
-    (void)node;
-    (void)s;
-    (void)output;
-    *ret = *in;
-    return true;
-}
 
 /* Conv and ConvTranspose: the number of channels is known. */
 static bool
@@ -420,6 +360,43 @@ of_pad(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
     return true;
 }
 
+/* Operators whose output has the shape of their input. */
+static const char *const keeping[] = {"Identity",
+                                      "Cast",
+                                      "Dropout",
+                                      "Relu",
+                                      "LeakyRelu",
+                                      "PRelu",
+                                      "Clip",
+                                      "Elu",
+                                      "Sigmoid",
+                                      "HardSigmoid",
+                                      "HardSwish",
+                                      "Tanh",
+                                      "Softplus",
+                                      "Softmax",
+                                      "LogSoftmax",
+                                      "Erf",
+                                      "Gelu",
+                                      "Exp",
+                                      "Log",
+                                      "Sqrt",
+                                      "Abs",
+                                      "Neg",
+                                      "Floor",
+                                      "Round",
+                                      "Add",
+                                      "Sub",
+                                      "Mul",
+                                      "Div",
+                                      "Pow",
+                                      "Max",
+                                      "Min",
+                                      "BatchNormalization",
+                                      "InstanceNormalization",
+                                      "LayerNormalization",
+                                      NULL};
+
 static const struct {
     const char *op;
     bool (*of)(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
@@ -444,40 +421,6 @@ static const struct {
     {"Gather", of_gather},
     {"Slice", of_slice},
     {"Pad", of_pad},
-    {"Identity", of_input},
-    {"Cast", of_input},
-    {"Dropout", of_input},
-    {"Relu", of_input},
-    {"LeakyRelu", of_input},
-    {"PRelu", of_input},
-    {"Clip", of_input},
-    {"Elu", of_input},
-    {"Sigmoid", of_input},
-    {"HardSigmoid", of_input},
-    {"HardSwish", of_input},
-    {"Tanh", of_input},
-    {"Softplus", of_input},
-    {"Softmax", of_input},
-    {"LogSoftmax", of_input},
-    {"Erf", of_input},
-    {"Gelu", of_input},
-    {"Exp", of_input},
-    {"Log", of_input},
-    {"Sqrt", of_input},
-    {"Abs", of_input},
-    {"Neg", of_input},
-    {"Floor", of_input},
-    {"Round", of_input},
-    {"Add", of_input},
-    {"Sub", of_input},
-    {"Mul", of_input},
-    {"Div", of_input},
-    {"Pow", of_input},
-    {"Max", of_input},
-    {"Min", of_input},
-    {"BatchNormalization", of_input},
-    {"InstanceNormalization", of_input},
-    {"LayerNormalization", of_input},
 };
 
 /* Returns the position of a tensor among the outputs of the node that makes it. */
@@ -502,9 +445,13 @@ from_node(struct qdqi_shapes *s, const struct qdqi_tensor *t, shape *ret)
     while (first < node->proto->n_input &&
            (!node->inputs[first] || node->inputs[first]->is_fixed))
         first++;
-    return i < sizeof operators / sizeof *operators && first < node->proto->n_input &&
-           qdqi_static_shape(s, node->inputs[first], &in) &&
-           operators[i].of(node, s, &in, output_index(node, t), ret);
+    const bool keeps = qdqi_node_is_one_of(node->proto, keeping);
+    if ((!keeps && i == sizeof operators / sizeof *operators) ||
+        first == node->proto->n_input ||
+        !qdqi_static_shape(s, node->inputs[first], &in))
+        return false;
+    *ret = in;
+    return keeps || operators[i].of(node, s, &in, output_index(node, t), ret);
 }
 
 bool
