@@ -8,6 +8,7 @@ api_libapi_la_SOURCES = \
 	api/documents/client_results.c \
 	api/include/api/compare.h api/documents/compare.c api/documents/compare.h \
 	api/documents/compare_html.c \
+	api/documents/output_rows.c api/documents/output_rows.h \
 	api/include/api/digest.h api/base/digest.c \
 	api/include/api/eta.h api/documents/eta.c \
 	api/include/api/files.h api/documents/files.c \

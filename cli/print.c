@@ -419,8 +419,12 @@ put_profile(const struct qdq_profile *p)
 {
     if (!p)
         return;
-    printf("  latency, median of %lld runs by turns with %lld threads on ",
+    printf("  latency, median of %lld runs by turns with %lld threads in ",
            (long long)p->runs, (long long)p->threads);
+    put_text(stdout, p->runtime, 0);
+    fputs(" ", stdout);
+    put_text(stdout, p->version, 0);
+    fputs(" on ", stdout);
     put_text(stdout, p->processor, 0);
     printf(":\n    float %.4g ms, quantized %.4g ms: %.3f times (%.3f to %.3f)\n",
            p->sides[QDQ_SIDE_FLOAT].p50_ms, p->sides[QDQ_SIDE_QUANTIZED].p50_ms,

@@ -41,6 +41,7 @@ engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize $(VECTORIZE_CFLAGS) \
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/plan/gates/gates.c engine/plan/gates/gates.h \
+	engine/plan/gates/judged.c engine/plan/gates/judged.h \
 	engine/plan/gates/verdict.c engine/plan/gates/verdict.h \
 	engine/ground/base/arena.c engine/ground/base/arena.h \
 	engine/ground/base/dtype.c engine/ground/base/dtype.h \
@@ -107,6 +108,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
+	engine/stages/evaluate/node_values.c engine/stages/evaluate/node_values.h \
+	engine/stages/evaluate/static_shape.c engine/stages/evaluate/static_shape.h \
+	engine/stages/evaluate/judgement_warnings.c \
+	engine/stages/evaluate/judgement_warnings.h \
+	engine/stages/evaluate/marks.c engine/stages/evaluate/marks.h \
+	engine/stages/evaluate/output_slices.c engine/stages/evaluate/output_slices.h \
+	engine/stages/evaluate/slice_sums.c engine/stages/evaluate/slice_sums.h \
+	engine/stages/evaluate/sample_figures.c engine/stages/evaluate/sample_figures.h \
 	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
 	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
@@ -220,6 +229,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
 	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
+	engine/stages/recipe/mend.c engine/stages/recipe/mend.h \
 	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \
 	engine/stages/recipe/goals.c engine/stages/recipe/goals.h \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \

@@ -13,6 +13,7 @@
 #include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
 #include "stages/profile/profile.h"
+#include "stages/profile/timed_models.h"
 #include "stages/recipe/advise.h"
 #include "stages/recipe/goals.h"
 #include "stages/recipe/recipe.h"
@@ -24,6 +25,7 @@
 #include "transform/prepare/prepare.h"
 #include "transform/rewrite/insert.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -128,6 +130,23 @@ stage_load(struct walk *w, struct qdq_error *err)
     return code;
 }
 
+/* Checks that a bound for the latency can be measured: in the runtime of the target. */
+static enum qdq_code
+check_latency_gate(const struct qdqi_context *c, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    struct qdq_error why = {0};
+    if (isnan(c->asked->accept.max_latency_ratio))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_timing_runtime(c, &deploy, &why);
+    return code == QDQ_RUNTIME_MISSING
+               ? qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
+                               "/accept/max_latency_ratio",
+                               "the latency cannot be measured: %s", why.text)
+           : code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                  : QDQ_OK;
+}
+
 /* Checks that a spec with gates does not switch off the evaluation, which they need. */
 static enum qdq_code
 check_gates(const struct qdq_spec *spec, struct qdq_error *err)
@@ -200,6 +219,8 @@ static enum qdq_code
 stage_plan(struct walk *w, struct qdq_error *err)
 {
     enum qdq_code code = check_gates(w->spec, err);
+    if (!code)
+        code = check_latency_gate(&w->context, err);
     if (!code)
         code = check_data(w, err);
     if (!code)

@@ -86,9 +86,18 @@ ADVICE("moment_in_blocks",
        "Nothing: it costs a part of a decibel, and the exact way much memory and time.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")
 ADVICE("layers_folded", "Nothing: it is what rule C17 or V5 asks for.")
-ADVICE("poor",
-       "Add the entry of layers that the detail ends with, or leave out of integers "
-       "what it names.")
+ADVICE("slice_lost", "Leave the operator that joins the slices in float, let a recipe "
+                     "do it, or look for "
+                     "the layer of that head whose SQNR falls.")
+ADVICE("few_samples", "Send at least 16 samples, better 64 or more.")
+ADVICE("evaluated_on_calibration", "Set calibration.max_samples to three quarters of "
+                                   "the samples, so that others judge, "
+                                   "or send more.")
+ADVICE("profile_skipped", "Measure in the runtime that will run the model.")
+ADVICE(
+    "poor",
+    "Add the members that the detail ends with to the spec, or leave out of integers "
+    "what it names.")
 ADVICE(
     "slower_than_float",
     "Set target to the runtime that runs the model, and leave the operators that got "

@@ -175,6 +175,9 @@ read_output(struct api_document *document, const json_t *json, void *items, size
         .cosine = api_get_real(json, "cosine"),
         .max_abs_error = api_get_real(json, "max_abs_error"),
         .top1_agreement = api_get_real(json, "top1_agreement"),
+        .worst_slice_db = NAN,
+        .centred_db = NAN,
+        .samples = {.p5_db = NAN},
     };
     return true;
 }

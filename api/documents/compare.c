@@ -4,10 +4,12 @@
 #include "documents/compare.h"
 
 #include <locale.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "documents/output_rows.h"
 
 /* The depth to which members of a spec are told apart; below it they are compared whole. */
 enum { DEPTH = 8, POINTER = 512 };
@@ -207,6 +209,65 @@ outputs_of(const json_t *report, bool deployed)
         deployed ? json_object_get(evaluation, "deployed") : evaluation, "outputs");
 }
 
+/* Returns the slices of the outputs that decide, named by output, slice and place. */
+static json_t *
+slices_of(const json_t *report)
+{
+    const json_t *deployed = outputs_of(report, true);
+    json_t *rows = api_slice_rows(deployed ? deployed : outputs_of(report, false));
+    bool ok = rows;
+    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        json_t *name =
+            json_sprintf("%s: %s (axis %lld, from %lld)",
+                         json_string_value(json_object_get(row, "output")),
+                         json_string_value(json_object_get(row, "name")),
+                         (long long)json_integer_value(json_object_get(row, "axis")),
+                         (long long)json_integer_value(json_object_get(row, "begin")));
+        ok = json_object_set_new(row, "name", name) == 0;
+    }
+    return api_json_if(ok, rows);
+}
+
+static json_t *
+compare_slices(const json_t *a, const json_t *b)
+{
+    static const char *const figures[] = {"sqnr_db", "share", NULL};
+    json_t *of_a = slices_of(a), *of_b = slices_of(b);
+    json_t *rows =
+        of_a && of_b ? match_rows(of_a, of_b, &(struct list){figures, figures}) : NULL;
+    json_decref(of_a);
+    json_decref(of_b);
+    return rows;
+}
+
+/* Returns the latency with its runtime as text. NULL when out of memory. */
+static json_t *
+latency_of(const json_t *report)
+{
+    const json_t *profile = json_object_get(report, "profile");
+    json_t *latency = json_is_object(profile) ? json_copy((json_t *)(uintptr_t)profile)
+                                              : json_object();
+    bool ok =
+        latency &&
+        json_object_set_new(latency, "runtime",
+                            api_runtime_text(json_object_get(profile, "runtime"))) == 0;
+    return api_json_if(ok, latency);
+}
+
+static json_t *
+compare_latencies(const json_t *a, const json_t *b)
+{
+    static const char *const members[] = {"ratio",   "ratio_low", "ratio_high",
+                                          "runtime", "processor", NULL};
+    json_t *of_a = latency_of(a), *of_b = latency_of(b);
+    json_t *both_of =
+        of_a && of_b ? add_both(json_object(), of_a, of_b, members) : NULL;
+    json_decref(of_a);
+    json_decref(of_b);
+    return both_of;
+}
+
 static json_t *
 compare_reports(const char *const ids[2], json_t *a, json_t *b)
 {
@@ -216,20 +277,17 @@ compare_reports(const char *const ids[2], json_t *a, json_t *b)
                                           "top1_agreement", NULL};
     static const char *const ranges[] = {"min",        "max",    "dtype", "scale",
                                          "zero_point", "method", NULL};
-    static const char *const times[] = {"ratio", "ratio_low", "ratio_high", NULL};
     const struct list outputs = {figures, NULL}, tensors = {ranges, ranges};
     return json_pack(
-        "{s:[o, o], s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "jobs", encode_job(ids[0], a),
-        encode_job(ids[1], b), "summary",
+        "{s:[o, o], s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "jobs",
+        encode_job(ids[0], a), encode_job(ids[1], b), "summary",
         add_both(json_object(), json_object_get(a, "summary"),
                  json_object_get(b, "summary"), sums),
         "outputs", match_rows(outputs_of(a, false), outputs_of(b, false), &outputs),
         "deployed", match_rows(outputs_of(a, true), outputs_of(b, true), &outputs),
-        "latency",
-        add_both(json_object(), json_object_get(a, "profile"),
-                 json_object_get(b, "profile"), times),
-        "spec", compare_specs(json_object_get(a, "spec"), json_object_get(b, "spec")),
-        "layers", compare_layers(a, b), "tensors",
+        "slices", compare_slices(a, b), "latency", compare_latencies(a, b), "spec",
+        compare_specs(json_object_get(a, "spec"), json_object_get(b, "spec")), "layers",
+        compare_layers(a, b), "tensors",
         match_rows(json_object_get(a, "tensors"), json_object_get(b, "tensors"),
                    &tensors));
 }

@@ -102,6 +102,8 @@ add_summary(struct api_markup *page, const json_t *compared)
         {"bytes before", "summary", "size_before"},
         {"bytes after", "summary", "size_after"},
         {"latency, float = 1", "latency", "ratio"},
+        {"latency in", "latency", "runtime"},
+        {"latency on", "latency", "processor"},
     };
     static const struct html_column columns[] = {{"figure", NULL, HTML_TEXT},
                                                  {"first, second", NULL, HTML_NUMBER}};
@@ -127,6 +129,11 @@ add_lists(struct api_markup *page, const json_t *compared)
         {"largest error", "max_abs_error", HTML_NUMBER},
         {"same top 1", "top1_agreement", HTML_NUMBER},
     };
+    static const struct html_column slices[] = {
+        {"slice", "name", HTML_NAME},
+        {"SQNR (dB)", "sqnr_db", HTML_NUMBER},
+        {"share", "share", HTML_NUMBER},
+    };
     static const struct html_column spec[] = {{"member", "pointer", HTML_NAME},
                                               {"first, second", "value", HTML_TEXT}};
     static const struct html_column layers[] = {
@@ -151,6 +158,7 @@ add_lists(struct api_markup *page, const json_t *compared)
     } lists[] = {
         {"outputs", "Outputs", HTML_COLUMNS(outputs)},
         {"deployed", "Outputs as deployed", HTML_COLUMNS(outputs)},
+        {"slices", "Slices with other figures", HTML_COLUMNS(slices)},
         {"spec", "Spec", HTML_COLUMNS(spec)},
         {"layers", "Layers with other pairs", HTML_COLUMNS(layers)},
         {"tensors", "Tensors with another range", HTML_COLUMNS(tensors)},

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "documents/output_rows.h"
 #include "documents/tables.h"
 
 static const json_t *
@@ -66,6 +67,18 @@ add_size_tile(struct api_markup *page, const json_t *summary)
     end_tile(page);
 }
 
+/* Names the runtime and the processor of a latency. */
+static void
+add_timed_by(struct api_markup *page, const char *before, const json_t *profile)
+{
+    json_t *runtime = api_runtime_text(member(profile, "runtime"));
+    api_markup_add(page, before);
+    api_markup_value(page, runtime);
+    api_markup_add(page, " on ");
+    api_markup_value(page, member(profile, "processor"));
+    json_decref(runtime);
+}
+
 static void
 add_latency_tile(struct api_markup *page, const json_t *profile)
 {
@@ -77,8 +90,7 @@ add_latency_tile(struct api_markup *page, const json_t *profile)
                       json_number_value(ratio),
                       json_number_value(member(profile, "ratio_low")),
                       json_number_value(member(profile, "ratio_high")));
-    api_markup_add(page, ", in ");
-    api_markup_value(page, member(member(profile, "runtime"), "name"));
+    add_timed_by(page, ", in ", profile);
     api_markup_add(page, "</small>");
     end_tile(page);
 }
@@ -184,6 +196,25 @@ add_facts(struct api_markup *page, const json_t *report)
 
 /* --- accuracy ------------------------------------------------------------------ */
 
+/* Adds a table of rows, which it frees, where there are any. */
+static void
+add_rows(struct api_markup *page, const char *label, json_t *rows,
+         const struct html_column *columns, size_t n)
+{
+    page->failed |= !rows;
+    if (json_array_size(rows) > 0)
+        html_table(page, label, rows, columns, n);
+    json_decref(rows);
+}
+
+/* Adds the slices of outputs, and the figures of single samples. */
+static void
+add_below_outputs(struct api_markup *page, const json_t *outputs)
+{
+    add_rows(page, "Slices", api_slice_rows(outputs), HTML_COLUMNS(html_slices));
+    add_rows(page, "Samples", api_sample_rows(outputs), HTML_COLUMNS(html_samples));
+}
+
 static void
 add_outputs(struct api_markup *page, const json_t *report)
 {
@@ -197,6 +228,7 @@ add_outputs(struct api_markup *page, const json_t *report)
     api_markup_add(page, " samples. Where there is no SQNR, both are equal.</p>\n");
     html_table(page, "Outputs", member(evaluation, "outputs"),
                HTML_COLUMNS(html_outputs));
+    add_below_outputs(page, member(evaluation, "outputs"));
     if (json_is_object(deployed)) {
         api_markup_add(page, "<h3>As deployed</h3>\n<p class=\"note\">As ");
         api_markup_value(page, member(member(deployed, "runtime"), "name"));
@@ -207,6 +239,7 @@ add_outputs(struct api_markup *page, const json_t *report)
         api_markup_add(page, ".</p>\n");
         html_table(page, "Outputs as deployed", member(deployed, "outputs"),
                    HTML_COLUMNS(html_outputs));
+        add_below_outputs(page, member(deployed, "outputs"));
     }
     if (json_array_size(member(evaluation, "not_judged")) > 0) {
         api_markup_add(page, "<h3>Not judged</h3>\n");
@@ -386,6 +419,8 @@ add_profile(struct api_markup *page, const json_t *report)
     if (!json_is_object(profile))
         return;
     html_begin_section(page, "latency", "Latency");
+    add_timed_by(page, "<p class=\"note\">Both models ran by turns in ", profile);
+    api_markup_add(page, ".</p>\n");
     html_begin_table(page, "Latency", HTML_COLUMNS(runs), false);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *run = member(profile, names[i]);

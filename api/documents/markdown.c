@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "documents/output_rows.h"
 #include "documents/tables.h"
 
 enum { WORST_LAYERS = 10 };
@@ -197,17 +198,36 @@ add_gates(struct api_markup *text, const json_t *report)
                   HTML_COLUMNS(missed));
 }
 
+/* Adds a table of rows, which it frees. */
+static void
+add_rows(struct api_markup *text, const char *title, json_t *rows,
+         const struct html_column *columns, size_t n)
+{
+    text->failed |= !rows;
+    add_table(text, title, rows, columns, n);
+    json_decref(rows);
+}
+
+static void
+add_outputs(struct api_markup *text, const json_t *outputs, const char *title,
+            const char *slices, const char *samples)
+{
+    add_table(text, title, outputs, HTML_COLUMNS(html_outputs));
+    add_rows(text, slices, api_slice_rows(outputs), HTML_COLUMNS(html_slices));
+    add_rows(text, samples, api_sample_rows(outputs), HTML_COLUMNS(html_samples));
+}
+
 static void
 add_evaluation(struct api_markup *text, const json_t *report)
 {
     const json_t *evaluation = json_object_get(report, "evaluation");
     const json_t *samples = json_object_get(evaluation, "samples");
     add_gates(text, report);
-    add_table(text, "Outputs", json_object_get(evaluation, "outputs"),
-              HTML_COLUMNS(html_outputs));
-    add_table(text, "Outputs as deployed",
-              json_object_get(json_object_get(evaluation, "deployed"), "outputs"),
-              HTML_COLUMNS(html_outputs));
+    add_outputs(text, json_object_get(evaluation, "outputs"), "Outputs", "Slices",
+                "Samples");
+    add_outputs(text,
+                json_object_get(json_object_get(evaluation, "deployed"), "outputs"),
+                "Outputs as deployed", "Slices as deployed", "Samples as deployed");
     if (json_is_integer(samples)) {
         api_markup_add(text, "\nFloat against quantized, on this many samples: ");
         add_value(text, samples);
@@ -232,6 +252,9 @@ add_profile(struct api_markup *text, const json_t *report)
     if (!json_is_object(profile))
         return;
     add_title(text, "Latency");
+    json_t *runtime = api_runtime_text(json_object_get(profile, "runtime"));
+    add_fact(text, "runtime", runtime);
+    json_decref(runtime);
     add_fact(text, "processor", json_object_get(profile, "processor"));
     add_fact(text, "quantized / float", json_object_get(profile, "ratio"));
     if (json_is_object(own)) {

@@ -174,14 +174,49 @@ encode_weight(const void *items, size_t i)
                     encode_channel_scales(weight));
 }
 
+/* Adds a member unless its text is NULL. Returns the object, which it takes, or NULL when out of
+   memory. */
+static json_t *
+with_text(json_t *object, const char *name, const char *text)
+{
+    if (!text)
+        return object;
+    const bool ok =
+        object && json_object_set_new(object, name, api_json_text(text)) == 0;
+    return api_json_if(ok, object);
+}
+
+static json_t *
+encode_slice(const void *items, size_t i)
+{
+    const struct qdq_slice_report *slice = (const struct qdq_slice_report *)items + i;
+    return with_text(api_pack("name:t axis:i begin:i end:i sqnr_db:r share:r",
+                              slice->name, slice->axis, slice->begin, slice->end,
+                              slice->sqnr_db, slice->share),
+                     "left_out", slice->left_out);
+}
+
+static json_t *
+encode_samples(const struct qdq_sample_report *samples)
+{
+    if (samples->n == 0)
+        return json_null();
+    return api_pack(
+        "worst_db:r p5_db:r median_db:r confidence:j", samples->worst_db,
+        samples->p5_db, samples->median_db,
+        api_pack("db:r level:r", samples->confidence_db, samples->confidence_level));
+}
+
 static json_t *
 encode_output(const void *items, size_t i)
 {
     const struct qdq_output_report *output =
         (const struct qdq_output_report *)items + i;
-    return api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r",
+    return api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r "
+                    "slices:a samples:j",
                     output->name, output->sqnr_db, output->cosine,
-                    output->max_abs_error, output->top1_agreement);
+                    output->max_abs_error, output->top1_agreement, output->slices,
+                    output->n_slices, encode_slice, encode_samples(&output->samples));
 }
 
 static json_t *
@@ -213,18 +248,6 @@ encode_missed(const struct qdq_report *report)
                                       gate->gate, gate->bound, gate->value)) == 0;
     }
     return api_json_if(ok, missed);
-}
-
-/* Adds a member unless its text is NULL. Returns the object, which it takes, or NULL when out of
-   memory. */
-static json_t *
-with_text(json_t *object, const char *name, const char *text)
-{
-    if (!text)
-        return object;
-    const bool ok =
-        object && json_object_set_new(object, name, api_json_text(text)) == 0;
-    return api_json_if(ok, object);
 }
 
 static json_t *

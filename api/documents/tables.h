@@ -17,6 +17,20 @@ static const struct html_column html_outputs[] = {
     {"largest error", "max_abs_error", HTML_NUMBER},
     {"same top 1", "top1_agreement", HTML_NUMBER},
 };
+static const struct html_column html_slices[] = {
+    {"output", "output", HTML_NAME}, {"slice", "name", HTML_NAME},
+    {"axis", "axis", HTML_NUMBER},   {"from", "begin", HTML_NUMBER},
+    {"to", "end", HTML_NUMBER},      {"SQNR (dB)", "sqnr_db", HTML_NUMBER},
+    {"share", "share", HTML_NUMBER}, {"left out", "left_out", HTML_TEXT},
+};
+static const struct html_column html_samples[] = {
+    {"output", "output", HTML_NAME},
+    {"worst (dB)", "worst_db", HTML_NUMBER},
+    {"5th percentile (dB)", "p5_db", HTML_NUMBER},
+    {"median (dB)", "median_db", HTML_NUMBER},
+    {"others have (dB)", "confidence_db", HTML_NUMBER},
+    {"with confidence", "level", HTML_NUMBER},
+};
 static const struct html_column html_unjudged[] = {
     {"", "kind", HTML_NAME},
     {"name", "name", HTML_NAME},

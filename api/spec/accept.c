@@ -15,9 +15,13 @@ static const struct {
     const char *gate;
     double min, max;
 } limits[] = {
-    {"min_sqnr_db", -DBL_MAX, DBL_MAX}, {"min_cosine", -1, 1},
-    {"max_abs_error", 0, DBL_MAX},      {"min_top1_agreement", 0, 1},
-    {"max_size_ratio", 0, DBL_MAX},     {"max_latency_ratio", 0, DBL_MAX},
+    {"min_sqnr_db", -DBL_MAX, DBL_MAX},
+    {"min_cosine", -1, 1},
+    {"max_abs_error", 0, DBL_MAX},
+    {"min_top1_agreement", 0, 1},
+    {"max_size_ratio", 0, DBL_MAX},
+    {"max_latency_ratio", 0, DBL_MAX},
+    {"min_slice_sqnr_db", -DBL_MAX, DBL_MAX},
 };
 
 bool
@@ -54,6 +58,7 @@ api_encode_bound(const void *object, const struct member *m)
 
 static const struct member members[] = {
     {"/min_sqnr_db", NUMBER, BOUND(min_sqnr_db)},
+    {"/min_slice_sqnr_db", NUMBER, BOUND(min_slice_sqnr_db)},
     {"/min_cosine", NUMBER, BOUND(min_cosine)},
     {"/max_abs_error", NUMBER, BOUND(max_abs_error)},
     {"/min_top1_agreement", NUMBER, BOUND(min_top1_agreement)},
@@ -65,7 +70,7 @@ static bool
 decode_gate(struct decoder *d, const char *output, json_t *item)
 {
     *(struct qdq_output_gate *)d->object =
-        (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN}};
+        (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN, NAN}};
     if (json_is_object(item))
         return api_decode_members(d, "", item);
     return api_refuse(d, API_INVALID_SPEC, "",
@@ -87,8 +92,9 @@ const struct list api_output_gates = {
 static bool
 has_bound(const struct qdq_gate *gate)
 {
-    return !isnan(gate->min_sqnr_db) || !isnan(gate->min_cosine) ||
-           !isnan(gate->max_abs_error) || !isnan(gate->min_top1_agreement);
+    return !isnan(gate->min_sqnr_db) || !isnan(gate->min_slice_sqnr_db) ||
+           !isnan(gate->min_cosine) || !isnan(gate->max_abs_error) ||
+           !isnan(gate->min_top1_agreement);
 }
 
 bool

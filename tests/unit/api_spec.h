@@ -64,10 +64,10 @@ static inline void
 expect_equal_gates(const struct qdq_gate *a, const struct qdq_gate *b)
 {
     const double left[] = {a->min_sqnr_db, a->min_cosine, a->max_abs_error,
-                           a->min_top1_agreement};
+                           a->min_top1_agreement, a->min_slice_sqnr_db};
     const double right[] = {b->min_sqnr_db, b->min_cosine, b->max_abs_error,
-                            b->min_top1_agreement};
-    for (size_t i = 0; i < 4; i++)
+                            b->min_top1_agreement, b->min_slice_sqnr_db};
+    for (size_t i = 0; i < 5; i++)
         ck_assert(left[i] == right[i] || (left[i] != left[i] && right[i] != right[i]));
 }
 

@@ -19,6 +19,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_groups \
 	tests/unit/engine/test_least_error \
 	tests/unit/engine/test_output_classes \
+	tests/unit/engine/test_output_slices \
 	tests/unit/engine/test_float16 \
 	tests/unit/engine/test_model \
 	tests/unit/engine/test_multiply \

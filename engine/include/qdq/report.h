@@ -36,6 +36,26 @@ struct qdq_weight_report {
 
 enum { QDQ_SCALE_PARTS = 32 }; /* parts, or as many as there are scales */
 
+/* A part of an output that has its own meaning, such as the scores that are joined with boxes. */
+struct qdq_slice_report {
+    const char
+        *name;   /* of the tensor that it comes from, or its places along the axis */
+    size_t axis; /* of the output */
+    int64_t begin, end;   /* along the axis; where it repeats, the first of them */
+    double sqnr_db;       /* about its mean; NaN where it carries no information */
+    double share;         /* of the output's sum of squares */
+    const char *left_out; /* why it carries no information: "constant", "noise", "few
+                             values", "not finite"; NULL: it does */
+};
+
+/* The SQNR of single samples of an output, in dB; NaN: not known. */
+struct qdq_sample_report {
+    int64_t n;
+    double worst_db, p5_db, median_db;
+    /* of the next n samples at most 1 in 20 has less, with that confidence */
+    double confidence_db, confidence_level;
+};
+
 /* Float output compared with quantized output, over all samples. */
 struct qdq_output_report {
     const char *name;
@@ -49,6 +69,12 @@ struct qdq_output_report {
        top1_agreement */
     bool lacks_classes;
     int64_t rows; /* along the last axis, of all samples; 0: unknown, or none */
+    size_t n_slices;
+    const struct qdq_slice_report *slices;
+    double worst_slice_db; /* of those that carry information; NaN: there are none */
+    /* of the whole output about its mean; NaN: it carries no information, or is not known */
+    double centred_db;
+    struct qdq_sample_report samples;
 };
 
 /* The same comparison for the result as the target's runtime runs it on this
@@ -81,8 +107,10 @@ enum qdq_figure {
     QDQ_FIGURE_COSINE,
     QDQ_FIGURE_MAX_ABS_ERROR,
     QDQ_FIGURE_TOP1_AGREEMENT,
+    QDQ_FIGURE_SLICE_SQNR_DB,
     QDQ_FIGURE_SIZE_RATIO,
-    QDQ_FIGURE_LATENCY_RATIO
+    QDQ_FIGURE_LATENCY_RATIO,
+    QDQ_FIGURE_QUANTIZED_LAYERS
 };
 
 /* A bound of spec.accept, with the figure that was measured. */
@@ -334,6 +362,7 @@ struct qdq_report {
     size_t n_histograms; /* 0 where the caller wants none, and for given ranges */
     const struct qdq_histogram_report *histograms;
     int64_t evaluated_samples; /* 0: there was no evaluation, and outputs is empty */
+    bool evaluated_on_calibration; /* some of them are samples that calibration read */
     const struct qdq_output_report *outputs;
     /* NULL: the target's kernels do not run here, or a warning says why not */
     const struct qdq_deployed *deployed;
@@ -364,7 +393,8 @@ struct qdq_report {
        the whole model; the model is accepted when all are met */
     size_t n_gates;
     const struct qdq_gate_report *gates;
-    const char *verdict; /* "good", "fair", "poor"; NULL: there was no evaluation */
+    /* "good", "fair", "poor"; NULL: there was no evaluation, or nothing was quantized */
+    const char *verdict;
     const struct qdq_timing *timings;
     const struct qdq_stage_use *stages; /* n_timings of them */
     const struct qdq_warning *warnings; /* warnings of the plan and of later stages */

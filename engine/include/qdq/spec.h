@@ -177,6 +177,7 @@ enum qdq_rounding { QDQ_ROUND_NEAREST, QDQ_ROUND_GPTQ, QDQ_ROUND_AUTO };
 /* Bounds that an output must reach; NaN: no bound. */
 struct qdq_gate {
     double min_sqnr_db, min_cosine, max_abs_error, min_top1_agreement;
+    double min_slice_sqnr_db; /* for slices in the place of min_sqnr_db */
 };
 
 struct qdq_output_gate {
@@ -189,6 +190,7 @@ struct qdq_accept {
     const struct qdq_output_gate *outputs;
     size_t n_outputs;
     double max_size_ratio, max_latency_ratio; /* for the whole model; NaN: no bound */
+    int64_t min_quantized_layers;             /* 0: no bound */
 };
 
 /* Asks for the fewest layers in float with which every floating-point output reaches
@@ -202,7 +204,7 @@ struct qdq_search {
     int64_t max_seconds; /* 0: no bound */
 };
 
-enum { QDQ_NO_LIMIT = -1 };
+enum { QDQ_NO_LIMIT = -1, QDQ_EVALUATE_SAMPLES = 128 };
 
 /* Asks for the latency of the float and the quantized model. */
 struct qdq_profile_spec {
@@ -304,8 +306,10 @@ struct qdq_spec {
     bool smooth_insert;
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: evaluate when there is data */
-    int64_t evaluate_samples;   /* 0: all */
-    int64_t evaluate_seconds;   /* after which no more samples run; 0: no bound */
+    /* 0: all; a spec that leaves it out has QDQ_EVALUATE_SAMPLES, of samples that calibration
+       did not read where there are enough */
+    int64_t evaluate_samples;
+    int64_t evaluate_seconds; /* after which no more samples run; 0: no bound */
     struct qdq_accept accept;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     int64_t sensitivity_seconds; /* 0: no bound */

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "plan/gates/gates.h"
 
+#include "plan/gates/judged.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,20 +13,18 @@
 static const struct figure {
     enum qdq_figure kind;
     const char *name, *gate;
-    size_t value, bound; /* offsets in qdq_output_report and in qdq_gate */
+    size_t bound; /* offset in qdq_gate */
     bool at_most;
 } figures[] = {
     {QDQ_FIGURE_SQNR_DB, "sqnr_db", "min_sqnr_db",
-     offsetof(struct qdq_output_report, sqnr_db),
      offsetof(struct qdq_gate, min_sqnr_db), false},
-    {QDQ_FIGURE_COSINE, "cosine", "min_cosine",
-     offsetof(struct qdq_output_report, cosine), offsetof(struct qdq_gate, min_cosine),
+    {QDQ_FIGURE_SLICE_SQNR_DB, "slice_sqnr_db", "min_slice_sqnr_db",
+     offsetof(struct qdq_gate, min_slice_sqnr_db), false},
+    {QDQ_FIGURE_COSINE, "cosine", "min_cosine", offsetof(struct qdq_gate, min_cosine),
      false},
     {QDQ_FIGURE_MAX_ABS_ERROR, "max_abs_error", "max_abs_error",
-     offsetof(struct qdq_output_report, max_abs_error),
      offsetof(struct qdq_gate, max_abs_error), true},
     {QDQ_FIGURE_TOP1_AGREEMENT, "top1_agreement", "min_top1_agreement",
-     offsetof(struct qdq_output_report, top1_agreement),
      offsetof(struct qdq_gate, min_top1_agreement), false},
 };
 
@@ -38,12 +38,25 @@ bound_of(const struct qdq_gate *gate, const struct figure *figure)
     return bound;
 }
 
+/* Returns the figure. The SQNR is that of the worst slice, too, unless these have a bound of
+   their own. */
 static double
-value_of(const struct qdq_output_report *output, const struct figure *figure)
+value_of(const struct qdq_output_report *output, const struct qdq_gate *gate,
+         enum qdq_figure kind)
 {
-    double value;
-    memcpy(&value, (const char *)output + figure->value, sizeof value);
-    return value;
+    switch (kind) {
+    case QDQ_FIGURE_SQNR_DB:
+        return isnan(gate->min_slice_sqnr_db) ? qdqi_judged_sqnr(output)
+                                              : output->sqnr_db;
+    case QDQ_FIGURE_SLICE_SQNR_DB:
+        return qdqi_worst_slice(output);
+    case QDQ_FIGURE_COSINE:
+        return output->cosine;
+    case QDQ_FIGURE_MAX_ABS_ERROR:
+        return output->max_abs_error;
+    default:
+        return output->top1_agreement;
+    }
 }
 
 static bool
@@ -215,8 +228,10 @@ judge_output(const char *name, const struct qdq_gate *gate, bool own,
     for (size_t i = 0; i < N_FIGURES; i++) {
         const struct figure *figure = &figures[i];
         double bound = bound_of(gate, figure);
-        double value = measured ? value_of(measured, figure) : NAN;
-        if (isnan(bound))
+        double value = measured ? value_of(measured, gate, figure->kind) : NAN;
+        /* An output that has no slices meets every bound for them. */
+        if (isnan(bound) ||
+            (figure->kind == QDQ_FIGURE_SLICE_SQNR_DB && measured && isnan(value)))
             continue;
         const char *why = !isnan(value) ? NULL
                           : !measured   ? "the output could not be compared"
@@ -252,19 +267,46 @@ latency_ratio(const struct qdq_report *report)
     return report->profile ? report->profile->ratio : NAN;
 }
 
-/* The figures of the whole model that a bound can be set for; all bounds are upper ones. */
+static double
+quantized_layers(const struct qdq_report *report)
+{
+    return report->plan ? (double)report->plan->n_quantized : NAN;
+}
+
+static double
+max_size_ratio(const struct qdq_accept *accept)
+{
+    return accept->max_size_ratio;
+}
+
+static double
+max_latency_ratio(const struct qdq_accept *accept)
+{
+    return accept->max_latency_ratio;
+}
+
+static double
+min_quantized_layers(const struct qdq_accept *accept)
+{
+    return accept->min_quantized_layers > 0 ? (double)accept->min_quantized_layers
+                                            : NAN;
+}
+
+/* The figures of the whole model that a bound can be set for. */
 static const struct whole {
     enum qdq_figure kind;
     const char *name, *gate;
-    size_t bound; /* offset in qdq_accept */
+    double (*bound)(const struct qdq_accept *accept); /* NaN: there is none */
     double (*value)(const struct qdq_report *report);
     const char *why; /* the reason when there is no figure */
+    bool at_most;
 } wholes[] = {
-    {QDQ_FIGURE_SIZE_RATIO, "size_ratio", "max_size_ratio",
-     offsetof(struct qdq_accept, max_size_ratio), size_ratio, "the model is empty"},
-    {QDQ_FIGURE_LATENCY_RATIO, "latency_ratio", "max_latency_ratio",
-     offsetof(struct qdq_accept, max_latency_ratio), latency_ratio,
-     "the latency was not measured"},
+    {QDQ_FIGURE_SIZE_RATIO, "size_ratio", "max_size_ratio", max_size_ratio, size_ratio,
+     "the model is empty", true},
+    {QDQ_FIGURE_LATENCY_RATIO, "latency_ratio", "max_latency_ratio", max_latency_ratio,
+     latency_ratio, "the latency was not measured", true},
+    {QDQ_FIGURE_QUANTIZED_LAYERS, "quantized_layers", "min_quantized_layers",
+     min_quantized_layers, quantized_layers, "there is no plan", false},
 };
 
 enum { N_WHOLES = sizeof wholes / sizeof *wholes };
@@ -274,18 +316,17 @@ judge_whole(const struct qdq_accept *accept, const struct qdq_report *report,
             struct qdq_gate_report *gates, size_t *n)
 {
     for (size_t i = 0; i < N_WHOLES; i++) {
-        double bound, value = wholes[i].value(report);
-        memcpy(&bound, (const char *)accept + wholes[i].bound, sizeof bound);
+        const double bound = wholes[i].bound(accept), value = wholes[i].value(report);
         if (isnan(bound))
             continue;
         gates[(*n)++] = (struct qdq_gate_report){
             .figure = wholes[i].name,
             .gate = wholes[i].gate,
-            .at_most = true,
+            .at_most = wholes[i].at_most,
             .bound = bound,
             .value = value,
             .why = isnan(value) ? wholes[i].why : NULL,
-            .met = value <= bound,
+            .met = wholes[i].at_most ? value <= bound : value >= bound,
             .kind = wholes[i].kind,
         };
     }

@@ -3,6 +3,7 @@
 #include "plan/gates/verdict.h"
 
 #include "plan/gates/gates.h"
+#include "plan/gates/judged.h"
 
 #include <math.h>
 
@@ -10,11 +11,17 @@
 static const struct level {
     const char *name;
     double sqnr_db, top1_agreement;
+    /* of the 5th percentile of samples, and of slices that carry information: these figures
+       leave out what is large and easy, and lie up to 10 dB below the pooled one of all */
+    double p5_db, slice_db;
 } levels[] = {
-    [QDQI_GOOD] = {"good", 25, 0.99},
-    [QDQI_FAIR] = {"fair", 15, 0.95},
-    [QDQI_POOR] = {"poor", -INFINITY, -INFINITY},
+    [QDQI_GOOD] = {"good", 25, 0.99, 15, 15},
+    [QDQI_FAIR] = {"fair", 15, 0.95, 5, 10},
+    [QDQI_POOR] = {"poor", -INFINITY, -INFINITY, -INFINITY, -INFINITY},
 };
+
+/* The fewest samples of the verdict `good`: of all, and of those that calibration read. */
+enum { LEAST_SAMPLES = 16, LEAST_SEEN_SAMPLES = 64 };
 
 /* Returns whether as many rows agree as the level takes. A single row of few that does not is
    no evidence: one of 16 would make the result poor. Below ten rows, one is. */
@@ -33,10 +40,26 @@ static enum qdqi_verdict
 judge(const struct qdq_output_report *output)
 {
     enum qdqi_verdict v = QDQI_GOOD;
-    while (v < QDQI_POOR &&
-           (!(output->sqnr_db >= levels[v].sqnr_db) || !agrees(output, &levels[v])))
+    while (v < QDQI_POOR && (!(output->sqnr_db >= levels[v].sqnr_db) ||
+                             output->samples.p5_db < levels[v].p5_db ||
+                             qdqi_worst_slice(output) < levels[v].slice_db ||
+                             !agrees(output, &levels[v])))
         v++;
     return v;
+}
+
+bool
+qdqi_has_few_samples(const struct qdq_report *report)
+{
+    return report->evaluated_samples > 0 && report->evaluated_samples < LEAST_SAMPLES;
+}
+
+bool
+qdqi_caps_verdict(const struct qdq_report *report)
+{
+    return qdqi_has_few_samples(report) ||
+           (report->evaluated_on_calibration &&
+            report->evaluated_samples < LEAST_SEEN_SAMPLES);
 }
 
 enum qdqi_verdict
@@ -50,11 +73,13 @@ qdqi_verdict(const struct qdq_report *report)
             return QDQI_POOR;
     if (report->recipe_missed && n > 0)
         return QDQI_POOR;
+    if (report->plan && report->plan->n_quantized == 0 && !report->floats)
+        return QDQI_NO_VERDICT;
     for (size_t i = 0; i < n; i++) {
         enum qdqi_verdict verdict = judge(&outputs[i]);
         worst = verdict > worst ? verdict : worst;
     }
-    return worst;
+    return worst == QDQI_GOOD && qdqi_caps_verdict(report) ? QDQI_FAIR : worst;
 }
 
 const char *

@@ -5,14 +5,24 @@
 
 #include "qdq/report.h"
 
-/* Verdicts, the best first. There is NONE when nothing was compared and no bound missed. */
+/* Verdicts, the best first. There is NONE when no bound is missed and nothing was compared, or
+   nothing was quantized: equal outputs are no merit of a result that is the model. */
 enum qdqi_verdict { QDQI_GOOD, QDQI_FAIR, QDQI_POOR, QDQI_NO_VERDICT };
 
-/* Judges by the worst of the compared outputs and by the report's gates, which must be
-   filled in. */
+/*
+ * Judges by the worst of the compared outputs and by the report's gates, which must be
+ * filled in: by an output's pooled SQNR, its slices, the 5th percentile of its samples and its top-1
+ * agreement.
+ */
 enum qdqi_verdict qdqi_verdict(const struct qdq_report *report);
 
 /* Returns the word that a report has for the verdict, or NULL for none. */
 const char *qdqi_verdict_name(enum qdqi_verdict verdict);
+
+/* Returns whether there are too few samples for the verdict `good`. */
+bool qdqi_has_few_samples(const struct qdq_report *report);
+/* Returns whether the verdict is at most `fair`: by too few samples, or by too few that
+   calibration read as well. */
+bool qdqi_caps_verdict(const struct qdq_report *report);
 
 #endif

@@ -3,6 +3,7 @@
 #include "stages/candidates/comparer.h"
 
 #include "files/data/file.h"
+#include "plan/gates/judged.h"
 #include "stages/evaluate/deployed_first.h"
 #include "stages/evaluate/classes.h"
 #include "stages/evaluate/deployed.h"
@@ -100,10 +101,11 @@ open_comparer(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     if (code)
         return code;
     c->n_outputs = a->model->info.n_outputs;
-    c->metrics = qdqi_arena_array(c->arena, c->n_outputs + 1, sizeof *c->metrics);
+    if ((code = qdqi_metrics_init(a->model, false, c->arena, &c->metrics, err)))
+        return code;
     c->differs = qdqi_arena_array(c->arena, c->n_outputs + 1, sizeof *c->differs);
     c->skips = qdqi_arena_array(c->arena, c->n_outputs + 1, sizeof *c->skips);
-    if (!c->metrics || !c->differs || !c->skips)
+    if (!c->differs || !c->skips)
         return qdqi_no_memory(err);
     c->fd = qdqi_file_open_temporary();
     if (c->fd < 0)
@@ -257,9 +259,10 @@ compare(struct qdqi_comparer *c, size_t run, const struct qdqi_output *outputs,
     for (size_t i = 0; i < n && i < c->n_outputs; i++) {
         if (!f[i].data || outputs[i].dtype != QDQI_FLOAT32)
             continue;
+        const struct qdqi_output_shape shape = {f[i].shape, f[i].rank};
         if (outputs[i].n == f[i].n)
             qdqi_metrics_update(&c->metrics[i], f[i].data, outputs[i].data, f[i].n,
-                                samples, (size_t)f[i].last);
+                                samples, &shape);
         else
             c->differs[i] = true;
     }
@@ -294,7 +297,7 @@ worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
         qdqi_metrics_finish(&c->metrics[i], NULL, &figures);
         if (isnan(figures.sqnr_db))
             return -INFINITY;
-        worst = fmin(worst, figures.sqnr_db);
+        worst = fmin(worst, qdqi_judged_sqnr(&figures));
         c->agreement = fmin(c->agreement, figures.top1_agreement);
         if (qdqi_output_may_list_classes(a->model, i))
             c->top1 = fmin(c->top1, figures.top1_agreement);
@@ -329,7 +332,8 @@ compare_once(struct qdqi_comparer *c, const struct qdqi_attempt *a,
              struct qdq_model **model, struct qdq_error *err)
 {
     struct qdqi_deployed_model candidate = {0};
-    memset(c->metrics, 0, c->n_outputs * sizeof *c->metrics);
+    for (size_t i = 0; i < c->n_outputs; i++)
+        qdqi_metrics_clear(&c->metrics[i]);
     memset(c->differs, 0, c->n_outputs * sizeof *c->differs);
     c->cost.samples = 0;
     enum qdq_code code = open_candidate(c, *model, &candidate, err);

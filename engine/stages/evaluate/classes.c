@@ -157,6 +157,22 @@ is_of_places(const struct qdq_model *model, const struct qdqi_tensor *t)
     return false;
 }
 
+bool
+qdqi_output_is_of_places(const struct qdq_model *model, size_t i)
+{
+    return is_of_places(
+        model, qdqi_map_get(model->graph.tensors, model->info.outputs[i].name));
+}
+
+bool
+qdqi_output_compares_its_elements(const struct qdq_model *model, size_t i)
+{
+    static const char *const comparing[] = {"Softmax", "LogSoftmax", "Hardmax", NULL};
+    const struct qdqi_node *node = find_maker(
+        model, qdqi_map_get(model->graph.tensors, model->info.outputs[i].name));
+    return node && qdqi_node_is_one_of(node->proto, comparing);
+}
+
 /* --- shapes ------------------------------------------------------------------- */
 
 static bool

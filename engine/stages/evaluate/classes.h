@@ -15,4 +15,10 @@
  */
 bool qdqi_output_may_list_classes(const struct qdq_model *model, size_t i);
 
+/* Returns whether the axes of output i from the third one on are those of places. */
+bool qdqi_output_is_of_places(const struct qdq_model *model, size_t i);
+
+/* Returns whether a Softmax or its like makes output i, whose elements are then parts of one whole. */
+bool qdqi_output_compares_its_elements(const struct qdq_model *model, size_t i);
+
 #endif

@@ -70,8 +70,8 @@ add_run(struct qdqi_output_figures *to, const struct qdqi_kept_output *f, size_t
         not_float[i] = qdqi_is_known_and_not_float(f[i].dtype);
     for (size_t i = 0; i < n_f && i < r->n; i++) {
         const struct qdqi_output output = {.dtype = f[i].dtype,
-                                           .rank = f[i].last ? 1 : 0,
-                                           .shape = &f[i].last,
+                                           .rank = f[i].rank,
+                                           .shape = f[i].shape,
                                            .data = f[i].data,
                                            .n = f[i].n};
         struct qdqi_output_figures one = {to->metrics + i, to->measured + i,

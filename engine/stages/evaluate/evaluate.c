@@ -14,6 +14,7 @@
 #include "stages/evaluate/deployed_first.h"
 #include "stages/evaluate/output_figures.h"
 #include "stages/evaluate/deployed.h"
+#include "stages/evaluate/judgement_warnings.h"
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/traced_kernels.h"
 #include "qdq/targets.h"
@@ -601,11 +602,12 @@ evaluate(struct qdqi_attempt *a, struct qdqi_result *result,
                            .result = result,
                            .not_float =
                                qdqi_arena_array(a->scratch, n, sizeof *e.not_float)};
-    if (!e.not_float || !qdqi_output_figures_init(&e.literal, a->scratch, n) ||
-        !qdqi_output_figures_init(&e.deployed, a->scratch, n) ||
-        !qdqi_output_figures_init(&e.halved, a->scratch, n))
-        return qdqi_no_memory(err);
-    enum qdq_code code;
+    enum qdq_code code = e.not_float ? QDQ_OK : qdqi_no_memory(err);
+    if (code ||
+        (code = qdqi_output_figures_init(&e.literal, a->model, a->scratch, err)) ||
+        (code = qdqi_output_figures_init(&e.deployed, a->model, a->scratch, err)) ||
+        (code = qdqi_output_figures_init(&e.halved, a->model, a->scratch, err)))
+        return code;
     if (!(code = open_feed(&e, err)) && !(code = open_quantized(&e, err)))
         code = qdqi_compare_deployed_first(a, result, e.quantized, &e.samples,
                                            &e.deployed, e.not_float, &e.alone, err);
@@ -613,8 +615,9 @@ evaluate(struct qdqi_attempt *a, struct qdqi_result *result,
         release_judge(&e);
         code = run_sessions(&e, runtime, ret_again, err);
     }
-    if (!code && !*ret_again && !(code = report_layers(&e, err)))
-        code = report_outputs(&e, err);
+    if (!code && !*ret_again && !(code = report_layers(&e, err)) &&
+        !(code = report_outputs(&e, err)))
+        code = qdqi_warn_of_judgement(a, result, e.samples.first, err);
     qdqi_session_close(&e.twin);
     qdqi_session_close(&e.f);
     qdqi_session_close(&e.q);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 struct sums {
-    double ff, qq, fq, ee, max;
+    double f, ff, qq, fq, ee, max;
 };
 
 /* Returns the larger number, or NaN if one of them is a NaN. */
@@ -20,6 +20,7 @@ add_sums(struct sums *s, const float *f, const float *q, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double a = (double)f[i], b = (double)q[i], e = a - b;
+        s->f += a;
         s->ff += a * a;
         s->qq += b * b;
         s->fq += a * b;
@@ -49,10 +50,39 @@ argmax(const float *row, size_t n)
     return best;
 }
 
+enum qdq_code
+qdqi_metrics_init(const struct qdq_model *model, bool keeps_samples,
+                  struct qdqi_arena *arena, struct qdqi_metrics **ret,
+                  struct qdq_error *err)
+{
+    const size_t n = model->info.n_outputs;
+    struct qdqi_metrics *m = qdqi_arena_array(arena, n + 1, sizeof *m);
+    enum qdq_code code = m ? QDQ_OK : qdqi_no_memory(err);
+    for (size_t i = 0; !code && i < n; i++) {
+        struct qdqi_cuts *cuts = qdqi_arena_alloc(arena, sizeof *cuts);
+        code =
+            cuts ? qdqi_output_cuts(model, i, arena, cuts, err) : qdqi_no_memory(err);
+        if (!code)
+            code = qdqi_slice_sums_init(&m[i].slices, cuts, arena, err);
+        m[i].by_sample.arena = keeps_samples ? arena : NULL;
+    }
+    *ret = m;
+    return code;
+}
+
+void
+qdqi_metrics_clear(struct qdqi_metrics *m)
+{
+    qdqi_slice_sums_clear(&m->slices);
+    m->by_sample.n = 0;
+    *m = (struct qdqi_metrics){.slices = m->slices, .by_sample = m->by_sample};
+}
+
 void
 qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
-                    int64_t samples, size_t last)
+                    int64_t samples, const struct qdqi_output_shape *shape)
 {
+    const size_t last = shape->rank ? (size_t)shape->dims[shape->rank - 1] : 0;
     /* An output whose elements cannot be divided among the samples is compared as a
        whole. */
     size_t parts = samples > 0 && n % (size_t)samples == 0 ? (size_t)samples : 1;
@@ -62,6 +92,9 @@ qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size
         add_sums(&s, f + i * part, q + i * part, part);
         m->signal += s.ff;
         m->noise += s.ee;
+        m->sum += s.f;
+        m->elements += (double)part;
+        qdqi_samples_add(&m->by_sample, s.ff, s.ee);
         m->cosine += cosine(&s);
         m->samples++;
         m->max_abs_error = larger(m->max_abs_error, s.max);
@@ -70,6 +103,7 @@ qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size
         m->rows++;
         m->agreeing += argmax(f + i, last) == argmax(q + i, last);
     }
+    qdqi_slice_sums_add(&m->slices, f, q, shape->dims, shape->rank, samples);
 }
 
 void
@@ -83,5 +117,10 @@ qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
         .max_abs_error = m->max_abs_error,
         .top1_agreement = m->rows ? (double)m->agreeing / (double)m->rows : NAN,
         .rows = (int64_t)m->rows,
+        .worst_slice_db = qdqi_slice_sums_worst(&m->slices),
     };
+    const struct qdqi_slice_sum whole = {m->elements, m->sum, m->signal, m->noise};
+    const char *why;
+    ret->centred_db = qdqi_slice_sqnr(&whole, &why);
+    qdqi_samples_finish(&m->by_sample, &ret->samples);
 }

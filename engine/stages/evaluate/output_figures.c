@@ -9,15 +9,18 @@
 const char qdqi_other_size[] =
     "it has other numbers of elements in float and quantized";
 
-bool
-qdqi_output_figures_init(struct qdqi_output_figures *j, struct qdqi_arena *arena,
-                         size_t n)
+enum qdq_code
+qdqi_output_figures_init(struct qdqi_output_figures *j, const struct qdq_model *model,
+                         struct qdqi_arena *arena, struct qdq_error *err)
 {
-    j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
+    const size_t n = model->info.n_outputs;
+    enum qdq_code code = qdqi_metrics_init(model, true, arena, &j->metrics, err);
+    if (code)
+        return code;
     j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
     j->why = qdqi_arena_array(arena, n, sizeof *j->why);
     j->has_other_size = qdqi_arena_array(arena, n, sizeof *j->has_other_size);
-    return j->metrics && j->measured && j->why && j->has_other_size;
+    return j->measured && j->why && j->has_other_size ? QDQ_OK : qdqi_no_memory(err);
 }
 
 bool
@@ -49,9 +52,9 @@ qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output
             to->has_other_size[i] = !why;
             continue;
         }
-        size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
+        const struct qdqi_output_shape shape = {f[i].shape, f[i].rank};
         qdqi_metrics_update(&to->metrics[i], f[i].data, q[i].data, f[i].n, samples,
-                            last);
+                            &shape);
         to->measured[i] = true;
     }
 }
@@ -65,16 +68,17 @@ qdqi_output_figures_finish(const struct qdqi_attempt *a,
     const struct qdq_model_info *info = &a->model->info;
     struct qdq_output_report *outputs =
         qdqi_arena_array(a->arena, info->n_outputs, sizeof *outputs);
-    if (!outputs)
-        return qdqi_no_memory(err);
+    enum qdq_code code = outputs ? QDQ_OK : qdqi_no_memory(err);
     *ret_n = 0;
-    for (size_t i = 0; i < info->n_outputs; i++) {
+    for (size_t i = 0; !code && i < info->n_outputs; i++) {
         if (!from->measured[i] || from->why[i])
             continue;
         struct qdq_output_report *output = &outputs[(*ret_n)++];
         qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
         output->lacks_classes = !qdqi_output_may_list_classes(a->model, i);
+        code = qdqi_slice_sums_report(&from->metrics[i].slices, a->arena,
+                                      &output->slices, &output->n_slices, err);
     }
     *ret = outputs;
-    return QDQ_OK;
+    return code;
 }

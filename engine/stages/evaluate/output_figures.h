@@ -16,9 +16,11 @@ struct qdqi_output_figures {
 /* Why an output, or a layer's, has no figures. */
 extern const char qdqi_other_size[];
 
-/* Returns false when out of memory. */
-bool qdqi_output_figures_init(struct qdqi_output_figures *compared,
-                              struct qdqi_arena *arena, size_t n);
+/* Begins the figures of a model's outputs. NO_MEMORY. */
+enum qdq_code qdqi_output_figures_init(struct qdqi_output_figures *compared,
+                                       const struct qdq_model *model,
+                                       struct qdqi_arena *arena,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns whether the type is known and not a floating-point type. */
 bool qdqi_is_known_and_not_float(enum qdqi_dtype dtype);

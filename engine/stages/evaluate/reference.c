@@ -17,7 +17,11 @@ keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
         to[i] = (struct qdqi_kept_output){
             .dtype = from->dtype,
             .n = from->n,
-            .last = from->rank ? from->shape[from->rank - 1] : 0};
+            .rank = from->rank,
+            .shape = qdqi_arena_copy(r->arena, from->shape, from->rank,
+                                     sizeof *from->shape)};
+        if (!to[i].shape)
+            return qdqi_no_memory(err);
         if (from->dtype != QDQI_FLOAT32)
             continue;
         to[i].data = malloc(from->n * sizeof(float) + 1);

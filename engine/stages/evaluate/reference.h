@@ -13,7 +13,8 @@ struct qdqi_kept_output {
     enum qdqi_dtype dtype;
     float *data;
     size_t n;
-    int64_t last; /* the size of the last axis; 0: it has no axes */
+    size_t rank;
+    int64_t *shape;
 };
 
 struct qdqi_reference {

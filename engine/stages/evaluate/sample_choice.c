@@ -57,9 +57,8 @@ qdqi_enough_samples(const struct qdqi_attempt *a, int64_t few, int64_t least)
 
 /* --- the evaluation --------------------------------------------------------- */
 
-/* The fewest samples of an evaluation that nobody asks for, where there are so many, and of one
-   whose outputs are large. */
-enum { UNASKED_SAMPLES = 16, LARGE_OUTPUT_SAMPLES = 4 };
+/* The fewest samples of an evaluation, where there are so many: fewer cap the verdict. */
+enum { UNASKED_SAMPLES = 16 };
 
 bool
 qdqi_asks_for_figures(const struct qdq_spec *spec)
@@ -73,7 +72,7 @@ qdqi_asks_for_figures(const struct qdq_spec *spec)
  * Returns how many samples the evaluation takes at most; 0: all. Where another runtime than
  * the one that calibrates judges the result, three models run for each sample. An evaluation
  * that nobody asks for then takes those that calibration did not see, or UNASKED_SAMPLES. If the outputs
- * are large, it takes no more than UNASKED_SAMPLES, and fewer are enough.
+ * are large, it takes no more than UNASKED_SAMPLES.
  */
 static int64_t
 most_samples(const struct qdqi_attempt *a, int64_t fresh)
@@ -82,11 +81,9 @@ most_samples(const struct qdqi_attempt *a, int64_t fresh)
     const struct qdqi_deploy_ops *ops =
         qdqi_engine_ops(a->context->engine, spec->target->runtime);
     const int64_t wanted = spec->evaluate_samples;
-    const int64_t enough =
-        qdqi_enough_samples(a, UNASKED_SAMPLES, LARGE_OUTPUT_SAMPLES);
-    const int64_t most =
-        enough < UNASKED_SAMPLES && fresh > UNASKED_SAMPLES ? UNASKED_SAMPLES : fresh;
-    const int64_t few = most > enough ? most : enough;
+    const int64_t enough = qdqi_enough_samples(a, UNASKED_SAMPLES, 1);
+    const bool is_large = enough < UNASKED_SAMPLES;
+    const int64_t few = fresh > UNASKED_SAMPLES && !is_large ? fresh : UNASKED_SAMPLES;
     if (!ops || ops->calibrates || qdqi_asks_for_figures(spec))
         return wanted;
     return wanted && wanted < few ? wanted : few;
@@ -98,6 +95,8 @@ qdqi_choose_samples(const struct qdqi_attempt *a, int64_t available,
 {
     int64_t fresh = available - a->calibrated.samples;
     int64_t wanted = most_samples(a, fresh);
+    if (wanted == QDQ_EVALUATE_SAMPLES && fresh >= UNASKED_SAMPLES && fresh < wanted)
+        wanted = fresh; /* no spec says this number */
     options->max_samples = wanted;
     if (fresh >= (wanted ? wanted : 1))
         options->first = a->calibrated.samples;

@@ -173,9 +173,10 @@ warn_slower(const struct qdqi_attempt *a, const struct qdq_profile *profile,
         return QDQ_OK;
     return qdqi_attempt_warn(
         a, err, "slower_than_float", NULL,
-        "the quantized model takes %.3g times as long as the float model on "
-        "this processor (%.3g ms against %.3g ms)",
-        profile->ratio, profile->sides[QDQ_SIDE_QUANTIZED].p50_ms,
+        "the quantized model takes %.3g times as long as the float model in %s %s on "
+        "this processor, %s (%.3g ms against %.3g ms)",
+        profile->ratio, profile->runtime, profile->version, profile->processor,
+        profile->sides[QDQ_SIDE_QUANTIZED].p50_ms,
         profile->sides[QDQ_SIDE_FLOAT].p50_ms);
 }
 

@@ -40,20 +40,18 @@ open_side(struct qdqi_timed_models *s, int side, struct qdq_error *err)
                              err);
 }
 
-/* Opens the runtime of the target, or else the one that calibrates. */
-static enum qdq_code
-open_runtime(struct qdqi_timed_models *s, struct qdq_error *err)
+enum qdq_code
+qdqi_timing_runtime(const struct qdqi_context *c, struct qdqi_deploy *ret,
+                    struct qdq_error *err)
 {
-    struct qdq_engine *engine = s->attempt->context->engine;
-    const char *name = s->attempt->spec->target->runtime;
-    struct qdq_error why = {0};
-    enum qdq_code code = QDQ_RUNTIME_MISSING;
-    if (name)
-        code = qdqi_engine_deploy(engine, name, &s->deploy, &why);
-    if (code == QDQ_RUNTIME_MISSING)
-        return qdqi_engine_deploy_literal(engine, &s->deploy, err);
-    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
-                : QDQ_OK;
+    const struct qdq_target *target = c->asked->target;
+    return target->runtime
+               ? qdqi_engine_deploy(c->engine, target->runtime, ret, err)
+               : qdq_error_set(
+                     err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                     "the runtime of target %s does not run here, and the time "
+                     "of another one tells nothing",
+                     target->name);
 }
 
 /* Opens the float model with the runtime's own precision, where that is another one. */
@@ -82,7 +80,7 @@ qdqi_timed_models_open(struct qdqi_timed_models *s, struct qdq_dataset *data,
     const struct qdq_external external = {work->output_data_name, work->output_data};
     const struct qdqi_feed_options options = {.batch = s->attempt->spec->profile.batch};
     const bool split = s->result->report->external_bytes > 0;
-    enum qdq_code code = open_runtime(s, err);
+    enum qdq_code code = qdqi_timing_runtime(s->attempt->context, &s->deploy, err);
     if (code ||
         (code = qdqi_feed_open(&s->attempt->fixed, data, &options, &s->feed, err)) ||
         (code = qdqi_feed_next(s->feed, &s->inputs, &s->batch, err)) ||

@@ -20,8 +20,13 @@ struct qdqi_timed_models {
     int64_t batch;                   /* samples in it */
 };
 
-/* Opens both models in the runtime of the target, or in ONNX Runtime where that is not
-   there, with the threads that the spec's profile asks for. `data` must outlive the models.
+/* Opens the runtime that the target is for; no other one is timed. RUNTIME_MISSING says why it
+   does not run here. */
+enum qdq_code qdqi_timing_runtime(const struct qdqi_context *context,
+                                  struct qdqi_deploy *ret,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Opens both models in the runtime of the target, with the threads that the spec's profile asks for. `data` must outlive the models.
    Close them also after a failure. */
 enum qdq_code qdqi_timed_models_open(struct qdqi_timed_models *models,
                                      struct qdq_dataset *data,

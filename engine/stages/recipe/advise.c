@@ -3,6 +3,7 @@
 #include "stages/recipe/advise.h"
 
 #include "plan/gates/gates.h"
+#include "plan/gates/judged.h"
 #include "plan/gates/verdict.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/sample_choice.h"
@@ -10,6 +11,7 @@
 #include "stages/candidates/candidates.h"
 #include "stages/recipe/likely_causes.h"
 #include "stages/recipe/groups.h"
+#include "stages/recipe/mend.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -20,6 +22,8 @@ enum {
     TOLD = 8,    /* layers that the warning explains */
     ROOM = 4096, /* bytes of the warning without the spec's names */
     ROUNDS = 3,
+    MENDING =
+        2, /* so many times the samples of the search calibrate and judge for a change */
     A_NAME = 6, /* bytes of a character in JSON, at most */
 };
 
@@ -203,20 +207,11 @@ static enum qdq_code
 confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
         struct qdqi_grade *ret, struct qdq_error *err)
 {
-    struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(c->attempt)};
     struct qdqi_comparer *few = c->comparer;
     struct qdqi_grade score;
-    struct qdqi_feed *feed = NULL;
     bool none;
     ret->sqnr_db = NAN;
-    enum qdq_code code = qdqi_feed_open(
-        &c->attempt->fixed, c->attempt->context->dataset, &options, &feed, err);
-    if (code)
-        return code;
-    qdqi_choose_samples(c->attempt, qdqi_feed_available(feed), &options);
-    qdqi_feed_close(&feed);
-    c->comparer = NULL;
-    code = open_comparer(c, &options, &none, err);
+    enum qdq_code code = qdqi_compare_with_all(c, &none, err);
     if (!code && !none && !(code = qdqi_candidates_score(c, is_float, &score, err)) &&
         qdqi_grade_fits(&score) && score.sqnr_db >= goal_db &&
         !(qdqi_comparer_top1(c->comparer) < c->min_top1))
@@ -247,7 +242,21 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
     return code ? code : add_outcome(c, &h, &all, t, err);
 }
 
-/* Tries layers in float, and adds what that shows to the text. */
+/* Tries what costs nothing when the model runs, then layers in float, and adds what that shows. */
+static enum qdq_code
+mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
+               struct qdq_error *err)
+{
+    struct qdqi_mending mending;
+    enum qdq_code code = qdqi_mend(c, MENDING * bound, &mending, err);
+    if (code || !mending.spec)
+        return code ? code : search_and_confirm(c, bound, t, err);
+    add(t, "; without a layer in float it has %.1f dB with %s", mending.sqnr_db,
+        mending.spec);
+    return QDQ_OK;
+}
+
+/* Tries to mend the result, and adds what that shows to the text. */
 static enum qdq_code
 explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
 {
@@ -257,7 +266,7 @@ explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
     enum qdq_code code = qdqi_candidates_samples(c->attempt, 1, &options, &bound, err);
     if (code || (code = open_comparer(c, &options, &none, err)) || none)
         return code;
-    code = search_and_confirm(c, bound, t, err);
+    code = mend_or_search(c, bound, t, err);
     if (!code)
         code = qdqi_comparer_conclude(c->comparer, c->attempt, err);
     qdqi_comparer_close(&c->comparer);
@@ -276,7 +285,7 @@ add_worst(const struct qdq_report *r, struct text *t)
     if (r->recipe_missed)
         add(t, "%sa goal of the recipe is missed", t->n ? ", " : "");
     for (size_t i = 1; i < n; i++)
-        if (!(outputs[i].sqnr_db >= outputs[worst].sqnr_db))
+        if (!(qdqi_judged_sqnr(&outputs[i]) >= qdqi_judged_sqnr(&outputs[worst])))
             worst = i;
     if (n == 0)
         return NAN;
@@ -284,7 +293,9 @@ add_worst(const struct qdq_report *r, struct text *t)
         outputs[worst].sqnr_db);
     if (!outputs[worst].lacks_classes && !isnan(outputs[worst].top1_agreement))
         add(t, " and a top-1 agreement of %.3f", outputs[worst].top1_agreement);
-    return outputs[worst].sqnr_db;
+    if (qdqi_judged_sqnr(&outputs[worst]) < outputs[worst].sqnr_db)
+        add(t, ", and its worst slice %.1f dB", qdqi_worst_slice(&outputs[worst]));
+    return qdqi_judged_sqnr(&outputs[worst]);
 }
 
 /* Returns whether layers in float may mend the result, and the job can try that: it is poor by
@@ -327,6 +338,7 @@ qdqi_advise(struct qdqi_attempt *a, struct qdqi_result *result, struct qdq_error
                                 .max_latency = NAN};
     struct qdq_report *r = result->report;
     r->size_before = qdqi_model_bytes(a->context->original);
+    r->plan = &a->plan->view;
     enum qdq_code code = qdqi_gates_judge(&a->spec->accept, &a->model->info,
                                           result->not_float, r, result->arena, err);
     if (code || qdqi_verdict(r) != QDQI_POOR)

@@ -3,6 +3,7 @@
 #include "stages/recipe/goals.h"
 
 #include "plan/gates/gates.h"
+#include "plan/gates/judged.h"
 
 #include <math.h>
 
@@ -79,7 +80,8 @@ warn_accuracy(const struct qdqi_attempt *a, struct qdqi_result *result,
     const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
     for (size_t i = 0; i < n && !r->recipe_missed; i++) {
         const struct qdq_output_report *o = &outputs[i];
-        const bool noisy = o->sqnr_db < spec->recipe_sqnr_db;
+        const double db = qdqi_judged_sqnr(o);
+        const bool noisy = db < spec->recipe_sqnr_db;
         if (!noisy &&
             (o->lacks_classes || !(o->top1_agreement < spec->recipe_top1_agreement)))
             continue;
@@ -88,8 +90,7 @@ warn_accuracy(const struct qdqi_attempt *a, struct qdqi_result *result,
             a, err, "recipe_goal_missed", NULL,
             "the goal of the recipe is missed on the %lld samples of the "
             "evaluation: the output '%.60s' has %.4g%s",
-            (long long)r->evaluated_samples, o->name,
-            noisy ? o->sqnr_db : o->top1_agreement,
+            (long long)r->evaluated_samples, o->name, noisy ? db : o->top1_agreement,
             noisy ? " dB" : " of top-1 agreement");
     }
     return QDQ_OK;

@@ -3,6 +3,7 @@
 #include "stages/recipe/likely_causes.h"
 
 #include "plan/gates/gates.h"
+#include "plan/gates/judged.h"
 #include "graph/layers/operators.h"
 #include "graph/layers/layers.h"
 #include "qdq/targets.h"
@@ -81,7 +82,7 @@ worst_of(const struct qdq_output_report *outputs, size_t n)
 {
     double worst = INFINITY;
     for (size_t i = 0; i < n; i++)
-        worst = fmin(worst, outputs[i].sqnr_db);
+        worst = fmin(worst, qdqi_judged_sqnr(&outputs[i]));
     return worst;
 }
 

@@ -9,6 +9,7 @@
 #include "plan/targets/shared/saturation.h"
 #include "qdq/targets.h"
 #include "stages/recipe/groups.h"
+#include "stages/attempt/observations_file.h"
 #include "stages/scale/scale.h"
 #include "stages/smooth/smooth.h"
 #include "transform/prepare/prepare.h"
@@ -126,13 +127,13 @@ widen(const struct qdqi_attempt *a, struct qdq_spec *spec)
     return true;
 }
 
-/* The changes, the cheapest first. */
 static const struct change {
     const char *step;
     enum qdq_choice choice;
     int passes; /* over the calibration's samples, at most */
     bool (*make)(const struct qdqi_attempt *a, struct qdq_spec *spec);
 } changes[] = {
+    /* the cheapest first */
     {"method", QDQ_CHOICE_METHOD, 0, use_minmax},
     {"method", QDQ_CHOICE_METHOD, 0, use_percentile},
     {"method", QDQ_CHOICE_METHOD, 0, use_entropy},
@@ -143,8 +144,21 @@ static const struct change {
     {"smooth", QDQ_CHOICE_SMOOTH, 2, smooth},
 };
 
+/* For advice: those that mend what single large channels break come first. A rule that only this
+   processor could judge is none of them. */
+static const struct change advised[] = {
+    {"equalize", QDQ_CHOICE_EQUALIZE, 1, equalize},
+    {"smooth", QDQ_CHOICE_SMOOTH, 2, smooth},
+    {"method", QDQ_CHOICE_METHOD, 1, use_minmax},
+    {"method", QDQ_CHOICE_METHOD, 0, use_percentile},
+    {"method", QDQ_CHOICE_METHOD, 0, use_entropy},
+    {"bias_correction", QDQ_CHOICE_BIASES, 1, correct_biases},
+    {"rounding", QDQ_CHOICE_ROUNDING, 1, compensate},
+};
+
 enum {
     N_CHANGES = sizeof changes / sizeof *changes,
+    N_ADVISED = sizeof advised / sizeof *advised,
     ROUNDS = 2,
     N_STEPS = ROUNDS * N_CHANGES + 2
 };
@@ -163,7 +177,8 @@ choose_file(const struct qdqi_variants *v, struct observation_files *files,
     const struct qdq_spec *own = a->context->asked;
     const size_t i = (spec->equalize ? 2U : 0U) + (spec->smooth > 0 ? 1U : 0U);
     *ret = a->observations;
-    if (spec->equalize == own->equalize && (spec->smooth > 0) == (own->smooth > 0))
+    if (spec->equalize == own->equalize && (spec->smooth > 0) == (own->smooth > 0) &&
+        (*ret >= 0 || qdqi_keeps_observations(a->context->work)))
         return QDQ_OK;
     if (files->fds[i] < 0)
         files->fds[i] = qdqi_file_open_temporary();
@@ -276,7 +291,7 @@ try_change(struct qdqi_variants *v, struct observation_files *files,
     if (!code)
         code = try_spec(v, spec, fd, &trial, &step.score, err);
     step.kept = !code && is_worth_it(&step.score, &v->best);
-    if (step.kept)
+    if (step.kept && !v->only_tries)
         code = adopt(v, &trial, err);
     qdqi_attempt_free(&trial);
     if (!code)
@@ -327,7 +342,18 @@ qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
     /* These ranges were adjusted by their effect on the outputs, which takes long. */
     if (strcmp(a->spec->calibration.method, "output_mse") == 0)
         return QDQ_OK;
-    return run(v, changes, N_CHANGES, err);
+    return v->only_tries ? run(v, advised, N_ADVISED, err)
+                         : run(v, changes, N_CHANGES, err);
+}
+
+enum qdq_code
+qdqi_variants_judge(struct qdqi_variants *v, const struct qdq_spec *spec,
+                    struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct qdqi_attempt *trial = NULL;
+    enum qdq_code code = try_spec(v, spec, -1, &trial, ret, err);
+    qdqi_attempt_free(&trial);
+    return code;
 }
 
 enum qdq_code

@@ -21,6 +21,7 @@ struct qdqi_variant_step {
 struct qdqi_variants {
     struct qdqi_candidates *candidates; /* the comparer is open */
     int64_t bound;                      /* samples that may be run */
+    bool only_tries; /* no trial takes the place of the attempt, for advice */
     /* Returns whether the trials have to end; never NULL. */
     bool (*is_time_up)(void *arg);
     void *arg;
@@ -34,10 +35,17 @@ struct qdqi_variants {
 
 /*
  * Judges the candidates' attempt and then each change on top of those that were kept, the
- * cheapest first, until the goal is reached. The best attempt is then that of the candidates.
+ * cheapest first, until the goal is reached. The best attempt is then that of the candidates;
+ * with `only_tries` those that most often mend a result come first, and the attempt stays.
  */
 enum qdq_code qdqi_variants_try(struct qdqi_variants *variants,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Judges what the spec makes, beside the attempt; an error that is of this candidate alone is a
+   grade. */
+enum qdq_code qdqi_variants_judge(struct qdqi_variants *variants,
+                                  const struct qdq_spec *spec, struct qdqi_grade *ret,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Tries activations of 16 bits in the place of layers in float. */
 enum qdq_code qdqi_variants_widen(struct qdqi_variants *variants,

@@ -38,8 +38,9 @@ struct qdqi_whatif {
 /* An output of the float model in one run. */
 struct qdqi_float_output {
     float *data;
-    /* number of elements, and size of the last axis (0 without an axis) */
-    size_t n, last;
+    size_t n; /* elements */
+    size_t rank;
+    int64_t *shape;
 };
 
 /* One batch of the samples. */

@@ -80,10 +80,11 @@ keep_output(struct qdqi_replay *t, const struct qdqi_output *from,
             struct qdqi_float_output *to, struct qdq_error *err)
 {
     to->n = from->n;
-    to->last = from->rank ? (size_t)from->shape[from->rank - 1] : 0;
+    to->rank = from->rank;
+    to->shape = qdqi_arena_copy(t->arena, from->shape, from->rank, sizeof *from->shape);
     to->data = copy_bytes(from->data, from->n * sizeof(float));
     t->output_bytes += from->n * sizeof(float);
-    return to->data ? QDQ_OK : qdqi_no_memory(err);
+    return to->data && to->shape ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code

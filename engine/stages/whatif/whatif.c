@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/whatif/whatif.h"
 
+#include "plan/gates/judged.h"
 #include "stages/evaluate/metrics.h"
 #include "files/model/constant.h"
 #include "stages/attempt/leave.h"
@@ -185,18 +186,17 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
     w->zero_points =
         qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->zero_points);
     w->layers = qdqi_arena_array(arena, plan->view.n_quantized, sizeof *w->layers);
-    w->metrics =
-        qdqi_arena_array(arena, w->attempt->model->info.n_outputs, sizeof *w->metrics);
-    if (!w->fakes.rows || !w->scales || !w->zero_points || !w->layers || !w->metrics)
+    if (!w->fakes.rows || !w->scales || !w->zero_points || !w->layers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         qdqi_whatif_scale(w, i, scales->activations[i].scales[0],
                           qdqi_zero_point(&scales->activations[i], 0));
-    for (size_t i = 0; i < n; i++) {
-        enum qdq_code code = make_fake(w, &places[i], &w->fakes.rows[i], err);
-        if (code)
-            return code;
-    }
+    enum qdq_code code =
+        qdqi_metrics_init(w->attempt->model, false, arena, &w->metrics, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = make_fake(w, &places[i], &w->fakes.rows[i], err);
+    if (code)
+        return code;
     find_layers(w, places);
     return note_places(w, places, err);
 }
@@ -494,9 +494,10 @@ add_to_metrics(struct qdqi_whatif *w, const struct qdqi_replay *t,
         const struct qdqi_float_output *f = &batch->outputs[i];
         if (!t->compared[i])
             continue;
+        const struct qdqi_output_shape shape = {f->shape, f->rank};
         if (outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f->n)
             qdqi_metrics_update(&w->metrics[i], f->data, outputs[i].data, f->n,
-                                batch->samples, f->last);
+                                batch->samples, &shape);
         else
             w->metrics[i].noise = NAN;
     }
@@ -511,8 +512,9 @@ worst_score(const struct qdqi_whatif *w, const struct qdqi_replay *t)
         if (!t->compared[i])
             continue;
         qdqi_metrics_finish(&w->metrics[i], NULL, &r);
-        if (!(r.sqnr_db >= score.sqnr_db))
-            score.sqnr_db = isnan(r.sqnr_db) ? -INFINITY : r.sqnr_db;
+        const double db = qdqi_judged_sqnr(&r);
+        if (!(db >= score.sqnr_db))
+            score.sqnr_db = isnan(db) ? -INFINITY : db;
         score.top1_agreement = fmin(score.top1_agreement, r.top1_agreement);
     }
     return score;
@@ -527,7 +529,8 @@ qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_replay *t, int64_t samples,
     struct qdqi_replay_batch *batch;
     size_t n;
     enum qdq_code code = qdqi_replay_rewind(t, err);
-    memset(w->metrics, 0, t->n_outputs * sizeof *w->metrics);
+    for (size_t i = 0; i < t->n_outputs; i++)
+        qdqi_metrics_clear(&w->metrics[i]);
     for (int64_t done = 0; !code && done < samples; done += batch->samples) {
         if ((code = qdqi_replay_next(t, &batch, &inputs, err)) || !batch)
             break;

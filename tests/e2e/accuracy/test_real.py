@@ -65,7 +65,8 @@ def test_by_default(tmp_path, name):
     assert task(floats) > 0.9, "the inputs are not what the model was made for"
     assert abs(task(made) - task(floats)) <= 0.01
     assert real.sqnr_db(floats, made) >= 20
-    assert report["summary"]["verdict"] in ("good", "fair")
+    nothing = report["summary"]["quantized_layers"] == 0
+    assert report["summary"]["verdict"] in ((None,) if nothing else ("good", "fair"))
     gap = real.said(report, model, result, calibration)
     assert gap is not None and abs(gap) < 0.5
     # a result without integers has more metadata than the model

@@ -52,7 +52,7 @@ def test_three_lines(daemon, tmp_path, monkeypatch):
     assert result.save(tmp_path / "int8.onnx") == [tmp_path / "int8.onnx"]
     judge.load((tmp_path / "int8.onnx").read_bytes())
     assert os.listdir(tmp_path) == ["int8.onnx"]
-    assert result.verdict == result.report["summary"]["verdict"] == "good"
+    assert result.verdict == result.report["summary"]["verdict"] == "fair"
     assert result.markdown().startswith("#")
     assert result.spec()["mode"] == "full"
 

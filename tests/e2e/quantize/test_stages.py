@@ -20,7 +20,8 @@ def used(report):
 
 def test_threads_and_bytes(tmp_path):
     (tmp_path / "spec.json").write_text(json.dumps(
-        {"weights": {"rounding": "gptq"}, "profile": {"runs": 1, "threads": 1}}))
+        {"target": "onnxruntime", "recipe": "none", "weights": {"rounding": "gptq"},
+         "profile": {"runs": 1, "threads": 1}}))
     done = subprocess.run(
         [INSTALLED / "bin" / "qdq", "quantize", MODEL, "--threads", "3", "--spec",
          tmp_path / "spec.json", "--calibration", FEW_SAMPLES, "-o", tmp_path / "q.onnx",

@@ -189,12 +189,17 @@ static const struct qdq_weight_report weights[] = {
     {"w0", "conv0", 0, "int8", "channel", 0, 3, scales, 0, 0, NULL},
     {"w1", "conv1", -1, "int8", "tensor", 0, 0, NULL, 0, 0, NULL},
 };
+static const struct qdq_slice_report slices[] = {
+    {"boxes", 1, 0, 4, 30.5, 0.875, NULL},
+    {"scores", 1, 4, 12, NAN, 0.125, "constant"},
+};
 static const struct qdq_output_report output_reports[] = {
-    {"logits", 30.25, 0.999, 0.125, NAN, false, 0},
-    {"same", INFINITY, 1, 0, 1, false, 0},
+    {"logits", 30.25, 0.999, 0.125, NAN, false, .n_slices = 2, .slices = slices,
+     .samples = {32, 12.5, 20.25, 31, 12.5, 0.75}},
+    {"same", INFINITY, 1, 0, 1, false, .rows = 0},
 };
 static const struct qdq_output_report deployed_reports[] = {
-    {"logits", 12.5, 0.75, 2, NAN, false, 0}};
+    {"logits", 12.5, 0.75, 2, NAN, false, .rows = 0}};
 static const struct qdq_deployed deployed = {"A CPU", "onnxruntime",    "1.31.1",
                                              1,       deployed_reports, NULL};
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
@@ -316,19 +321,22 @@ START_TEST(test_report)
                         "\"scale_max\":null,\"channel_scales\":null}],"
                         "\"float\":null,\"equalization\":null,\"smoothing\":null,"
                         "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":"
-                        "\"logits\","
-                        "\"sqnr_db\":"
-                        "30.25,\"cosine\":0.999,\"max_abs_error\":0.125,\"top1_"
-                        "agreement\":"
-                        "null},"
+                        "\"logits\",\"sqnr_db\":30.25,\"cosine\":0.999,"
+                        "\"max_abs_error\":0.125,\"top1_agreement\":null,"
+                        "\"slices\":[{\"name\":\"boxes\",\"axis\":1,\"begin\":0,"
+                        "\"end\":4,\"sqnr_db\":30.5,\"share\":0.875},{\"name\":"
+                        "\"scores\",\"axis\":1,\"begin\":4,\"end\":12,\"sqnr_db\":null,"
+                        "\"share\":0.125,\"left_out\":\"constant\"}],"
+                        "\"samples\":{\"worst_db\":12.5,\"p5_db\":20.25,"
+                        "\"median_db\":31.0,\"confidence\":{\"db\":12.5,\"level\":0.75}"
+                        "}},"
                         "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
-                        "error\":0.0,"
-                        "\"top1_agreement\":1.0}],\"deployed\":{\"processor\":\"A "
+                        "error\":0.0,\"top1_agreement\":1.0,\"slices\":[],\"samples\":"
+                        "null}],\"deployed\":{\"processor\":\"A "
                         "CPU\",\"runtime\":{\"name\":\"onnxruntime\",\"version\":"
                         "\"1.31.1\"},\"outputs\":[{\"name\":\"logits\",\"sqnr_db\":12."
-                        "5,"
-                        "\"cosine\":0.75,\"max_abs_error\":2.0,\"top1_agreement\":null}"
-                        "]},"
+                        "5,\"cosine\":0.75,\"max_abs_error\":2.0,\"top1_agreement\":"
+                        "null,\"slices\":[],\"samples\":null}]},"
                         "\"layers\":[{\"name\":\"conv0\","
                         "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
                         "\"not_judged\":[{\"kind\":\"layer\",\"name\":\"conv1\","

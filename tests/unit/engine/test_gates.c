@@ -16,6 +16,9 @@ static const struct qdq_value values[] = {
 };
 static const struct qdq_model_info model = {.n_outputs = 6, .outputs = values};
 
+/* The figures of an output that is not divided, and whose samples are not known. */
+#define NO_SLICES .worst_slice_db = NAN, .centred_db = NAN, .samples = {.p5_db = NAN}
+
 static struct qdqi_arena *arena;
 static struct qdq_error err;
 static struct qdqi_warnings warnings;
@@ -140,21 +143,48 @@ static const struct {
     struct qdq_output_report figures;
     const char *missed; /* the missed gates, in their order */
 } judged[] = {
-    {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1, false, 0}, ""},
-    {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1, false, 0}, "min_sqnr_db "},
-    {{30, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1, false, 0}, ""},
-    {{30, NAN, NAN, NAN}, {"y", NAN, 1, 0, 1, false, 0}, "min_sqnr_db "},
-    {{NAN, 0.99, NAN, NAN}, {"y", 0, 0.99, 9, 0, false, 0}, ""},
-    {{NAN, 0.99, NAN, NAN}, {"y", 0, NAN, 9, 0, false, 0}, "min_cosine "},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5, 0, false, 0}, ""},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5000001, 0, false, 0}, "max_abs_error "},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, NAN, 0, false, 0}, "max_abs_error "},
-    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, 0.9, false, 0}, ""},
-    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, NAN, false, 0}, "min_top1_agreement "},
-    {{30, 0.9, 0.1, 0.9},
-     {"y", 10, 0.8, 0.2, 0.5, false, 0},
+    {{30, NAN, NAN, NAN, NAN}, {"y", 30, 1, 0, 1, false, 0, NO_SLICES}, ""},
+    {{30, NAN, NAN, NAN, NAN},
+     {"y", 29.999999, 1, 0, 1, false, 0, NO_SLICES},
+     "min_sqnr_db "},
+    {{30, NAN, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1, false, 0, NO_SLICES}, ""},
+    {{30, NAN, NAN, NAN, NAN},
+     {"y", NAN, 1, 0, 1, false, 0, NO_SLICES},
+     "min_sqnr_db "},
+    {{NAN, 0.99, NAN, NAN, NAN}, {"y", 0, 0.99, 9, 0, false, 0, NO_SLICES}, ""},
+    {{NAN, 0.99, NAN, NAN, NAN},
+     {"y", 0, NAN, 9, 0, false, 0, NO_SLICES},
+     "min_cosine "},
+    {{NAN, NAN, 0.5, NAN, NAN}, {"y", 0, 0, 0.5, 0, false, 0, NO_SLICES}, ""},
+    {{NAN, NAN, 0.5, NAN, NAN},
+     {"y", 0, 0, 0.5000001, 0, false, 0, NO_SLICES},
+     "max_abs_error "},
+    {{NAN, NAN, 0.5, NAN, NAN},
+     {"y", 0, 0, NAN, 0, false, 0, NO_SLICES},
+     "max_abs_error "},
+    {{NAN, NAN, NAN, 0.9, NAN}, {"y", 0, 0, 0, 0.9, false, 0, NO_SLICES}, ""},
+    {{NAN, NAN, NAN, 0.9, NAN},
+     {"y", 0, 0, 0, NAN, false, 0, NO_SLICES},
+     "min_top1_agreement "},
+    {{30, 0.9, 0.1, 0.9, NAN},
+     {"y", 10, 0.8, 0.2, 0.5, false, 0, NO_SLICES},
      "min_sqnr_db min_cosine max_abs_error min_top1_agreement "},
-    {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN, false, 0}, ""},
+    {{30, NAN, NAN, NAN, NAN},
+     {"y", 50, 1, 0, 1, .worst_slice_db = 29, .centred_db = 50},
+     "min_sqnr_db "},
+    {{30, NAN, NAN, NAN, 25},
+     {"y", 50, 1, 0, 1, .worst_slice_db = 29, .centred_db = 50},
+     ""},
+    {{30, NAN, NAN, NAN, 29.5},
+     {"y", 50, 1, 0, 1, .worst_slice_db = 29, .centred_db = 50},
+     "min_slice_sqnr_db "},
+    {{30, NAN, NAN, NAN, NAN},
+     {"y", 50, 1, 0, 1, .worst_slice_db = NAN, .centred_db = 12},
+     ""},
+    {{25, NAN, NAN, NAN, NAN},
+     {"y", 50, 1, 0, 1, .worst_slice_db = NAN, .centred_db = 9},
+     "min_sqnr_db "},
+    {{NAN, NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN, false, 0, NO_SLICES}, ""},
 };
 
 /* Returns the bounds that were missed, in their order, and their number. */
@@ -187,8 +217,9 @@ START_TEST(judges)
     size_t len = 0, asked = 0;
     const double bounds[] = {judged[_i].gate.min_sqnr_db, judged[_i].gate.min_cosine,
                              judged[_i].gate.max_abs_error,
-                             judged[_i].gate.min_top1_agreement};
-    for (size_t i = 0; i < 4; i++)
+                             judged[_i].gate.min_top1_agreement,
+                             judged[_i].gate.min_slice_sqnr_db};
+    for (size_t i = 0; i < 5; i++)
         asked += !isnan(bounds[i]);
     ck_assert_uint_eq(report.n_gates, asked); /* also those that are met */
     for (size_t i = 0; i < report.n_gates; i++) {
@@ -208,8 +239,9 @@ END_TEST
 START_TEST(own_gate)
 {
     const struct qdq_model_info two = {.n_outputs = 2, .outputs = values};
-    const struct qdq_output_report measured[] = {{"y", 20, 1, 0, 1, false, 0},
-                                                 {"one/of~two", 20, 1, 0, 1, false, 0}};
+    const struct qdq_output_report measured[] = {
+        {"y", 20, 1, 0, 1, false, 0, NO_SLICES},
+        {"one/of~two", 20, 1, 0, 1, false, 0, NO_SLICES}};
     spec.accept.all.min_sqnr_db = 10;
     spec.accept.all.min_top1_agreement = 1;
     name("one/of~two");
@@ -293,9 +325,9 @@ static const struct {
 START_TEST(verdict)
 {
     const struct qdq_output_report outputs[] = {
-        {"y", 50, 1, 0, 0.5, true, 0},
+        {"y", 50, 1, 0, 0.5, true, 0, NO_SLICES},
         {"z", verdicts[_i].sqnr_db, 1, 0, verdicts[_i].top1_agreement, false,
-         verdicts[_i].rows},
+         verdicts[_i].rows, NO_SLICES},
     };
     struct qdq_gate_report gates[] = {{.met = true}, {.met = true}};
     struct qdq_report report = {
@@ -308,6 +340,64 @@ START_TEST(verdict)
     gates[1].met = true;
     ck_assert_int_eq(qdqi_verdict(&report), QDQI_NO_VERDICT);
     ck_assert_ptr_null(qdqi_verdict_name(QDQI_NO_VERDICT));
+}
+END_TEST
+
+static const struct {
+    double slice_db, centred_db, p5_db;
+    const char *verdict;
+    int64_t samples;
+    bool is_seen;
+} capped[] = {
+    {NAN, NAN, NAN, "good", 128, false}, {15, 40, 15, "good", 128, false},
+    {14.9, 40, 40, "fair", 128, false},  {9.9, 40, 40, "poor", 128, false},
+    {NAN, 9.9, 40, "poor", 128, false},  {NAN, 12, 40, "good", 128, false},
+    {NAN, 40, 14.9, "fair", 128, false}, {NAN, 40, 4.9, "poor", 128, false},
+    {NAN, 40, 40, "good", 16, false},    {NAN, 40, 40, "fair", 15, false},
+    {NAN, 40, 40, "fair", 63, true},     {NAN, 40, 40, "good", 64, true},
+};
+
+/* A slice that is lost makes the result poor, and so does the whole output where its mean hides
+   it; few samples, or few that calibration read, are not enough for `good`. */
+START_TEST(slices_and_samples)
+{
+    const struct qdq_output_report y = {
+        .name = "y",
+        .sqnr_db = 50,
+        .top1_agreement = NAN,
+        .worst_slice_db = capped[_i].slice_db,
+        .centred_db = capped[_i].centred_db,
+        .samples = {.p5_db = capped[_i].p5_db},
+    };
+    const struct qdq_report report = {.n_outputs = 1,
+                                      .outputs = &y,
+                                      .evaluated_samples = capped[_i].samples,
+                                      .evaluated_on_calibration = capped[_i].is_seen};
+    ck_assert_str_eq(qdqi_verdict_name(qdqi_verdict(&report)), capped[_i].verdict);
+}
+END_TEST
+
+/* A result of which nothing was quantized is the model: it has no verdict, unless it misses a
+   bound, such as one for the number of layers. */
+START_TEST(nothing_quantized)
+{
+    const struct qdq_output_report y = {"y", INFINITY, 1, 0, 1, false, 0, NO_SLICES};
+    const struct qdq_plan_view plan = {.n_layers = 3};
+    struct qdq_report report = {.n_outputs = 1, .outputs = &y, .plan = &plan};
+    ck_assert_int_eq(qdqi_verdict(&report), QDQI_NO_VERDICT);
+    spec.accept.min_quantized_layers = 1;
+    ck_assert_int_eq(qdqi_gates_judge(&spec.accept, &model, NULL, &report, arena, &err),
+                     QDQ_OK);
+    ck_assert_uint_eq(report.n_gates, 1);
+    ck_assert_str_eq(report.gates[0].gate, "min_quantized_layers");
+    ck_assert(!report.gates[0].met && !report.gates[0].at_most);
+    ck_assert_int_eq(qdqi_verdict(&report), QDQI_POOR);
+    const struct qdq_plan_view some = {.n_layers = 3, .n_quantized = 1};
+    report.plan = &some;
+    ck_assert_int_eq(qdqi_gates_judge(&spec.accept, &model, NULL, &report, arena, &err),
+                     QDQ_OK);
+    ck_assert(report.gates[0].met);
+    ck_assert_int_eq(qdqi_verdict(&report), QDQI_GOOD);
 }
 END_TEST
 
@@ -326,6 +416,9 @@ suite(void)
     tcase_add_test(t, not_measured);
     tcase_add_loop_test(t, whole_model, 0, (int)(sizeof sizes / sizeof *sizes));
     tcase_add_loop_test(t, verdict, 0, (int)(sizeof verdicts / sizeof *verdicts));
+    tcase_add_loop_test(t, slices_and_samples, 0,
+                        (int)(sizeof capped / sizeof *capped));
+    tcase_add_test(t, nothing_quantized);
     suite_add_tcase(s, t);
     return s;
 }

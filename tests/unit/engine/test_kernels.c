@@ -180,7 +180,9 @@ START_TEST(sums_are_those_of_the_metrics)
     for (int i = 0; i < 3; i++)
         qdqi_cuda_noise_merge(&s, &parts[i]);
     struct qdqi_metrics m = {0};
-    qdqi_metrics_update(&m, f, q, N, 1, 1);
+    const int64_t dims[] = {N, 1};
+    const struct qdqi_output_shape shape = {dims, 2};
+    qdqi_metrics_update(&m, f, q, N, 1, &shape);
     ck_assert_double_eq(s.signal, m.signal);
     ck_assert_double_eq(s.noise, m.noise);
 }

@@ -279,7 +279,8 @@ START_TEST(figures_of_two_samples)
     const float f[] = {3, 4, 0, 1}, q[] = {3, 3, 0, 1};
     struct qdqi_metrics m = {0};
     struct qdq_output_report r;
-    qdqi_metrics_update(&m, f, q, 4, 2, 2);
+    const struct qdqi_output_shape shape = {(const int64_t[]){2, 2}, 2};
+    qdqi_metrics_update(&m, f, q, 4, 2, &shape);
     qdqi_metrics_finish(&m, "y", &r);
     ck_assert_double_eq_tol(r.sqnr_db, 10 * log10(26.0 / 1.0), 1e-12);
     ck_assert_double_eq_tol(r.cosine, (21 / (5 * sqrt(18)) + 1) / 2, 1e-12);
@@ -293,7 +294,8 @@ START_TEST(equal_outputs_have_no_noise)
     const float f[] = {0, 0, 0};
     struct qdqi_metrics m = {0};
     struct qdq_output_report r;
-    qdqi_metrics_update(&m, f, f, 3, 1, 1);
+    const struct qdqi_output_shape shape = {(const int64_t[]){3, 1}, 2};
+    qdqi_metrics_update(&m, f, f, 3, 1, &shape);
     qdqi_metrics_finish(&m, "y", &r);
     ck_assert(isinf(r.sqnr_db) && r.sqnr_db > 0);
     ck_assert_double_eq(r.cosine, 1);
@@ -308,7 +310,8 @@ START_TEST(a_nan_is_the_largest_error)
     const float f[] = {NAN, 1, 1, 1}, q[] = {0, 2, 2, 2};
     struct qdqi_metrics m = {0};
     struct qdq_output_report r;
-    qdqi_metrics_update(&m, f, q, 4, 2, 2);
+    const struct qdqi_output_shape shape = {(const int64_t[]){2, 2}, 2};
+    qdqi_metrics_update(&m, f, q, 4, 2, &shape);
     qdqi_metrics_finish(&m, "y", &r);
     ck_assert(isnan(r.max_abs_error) && isnan(r.sqnr_db));
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/evaluate/judgement_warnings.h"
+
+#include "plan/gates/gates.h"
+#include "plan/gates/judged.h"
+#include "plan/gates/verdict.h"
+
+#include <math.h>
+
+/* Returns the worst slice that carries information, or NULL. */
+static const struct qdq_slice_report *
+worst_slice(const struct qdq_output_report *o)
+{
+    const struct qdq_slice_report *worst = NULL;
+    for (size_t i = 0; i < o->n_slices; i++)
+        if (!o->slices[i].left_out && (!worst || o->slices[i].sqnr_db < worst->sqnr_db))
+            worst = &o->slices[i];
+    return worst;
+}
+
+static enum qdq_code
+warn_lost(const struct qdqi_attempt *a, const struct qdq_output_report *o,
+          struct qdq_error *err)
+{
+    const struct qdq_slice_report *s = worst_slice(o);
+    if (!qdqi_is_slice_lost(o))
+        return QDQ_OK;
+    if (!s || qdqi_worst_slice(o) < s->sqnr_db)
+        return qdqi_attempt_warn(a, err, "slice_lost", o->name,
+                                 "the output has %.1f dB about its mean: what it tells "
+                                 "is lost, whatever its "
+                                 "%.1f dB about zero say",
+                                 o->centred_db, o->sqnr_db);
+    return qdqi_attempt_warn(a, err, "slice_lost", o->name,
+                             "the slice '%.80s' (%lld to %lld along axis %zu, %.3g %% "
+                             "of the output's energy) "
+                             "has %.1f dB about its mean, and the whole output %.1f "
+                             "dB: what it tells is lost",
+                             s->name, (long long)s->begin, (long long)s->end - 1,
+                             s->axis, 100 * s->share, s->sqnr_db, o->sqnr_db);
+}
+
+static enum qdq_code
+warn_few(const struct qdqi_attempt *a, const struct qdq_report *r,
+         struct qdq_error *err)
+{
+    if (!qdqi_has_few_samples(r))
+        return QDQ_OK;
+    return qdqi_attempt_warn(
+        a, err, "few_samples", NULL,
+        "%lld samples were compared: with fewer than 16 the verdict "
+        "is at most fair",
+        (long long)r->evaluated_samples);
+}
+
+static enum qdq_code
+warn_seen(const struct qdqi_attempt *a, const struct qdq_report *r,
+          struct qdq_error *err)
+{
+    if (!r->evaluated_on_calibration)
+        return QDQ_OK;
+    return qdqi_attempt_warn(
+        a, err, "evaluated_on_calibration", NULL,
+        "the ranges come from samples that the result was compared on, %lld in all%s; "
+        "calibration.max_samples leaves some aside",
+        (long long)r->evaluated_samples,
+        qdqi_caps_verdict(r) ? ": the verdict is at most fair" : "");
+}
+
+enum qdq_code
+qdqi_warn_of_judgement(const struct qdqi_attempt *a, struct qdqi_result *result,
+                       int64_t first, struct qdq_error *err)
+{
+    struct qdq_report *r = result->report;
+    size_t n;
+    const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
+    enum qdq_code code = QDQ_OK;
+    r->evaluated_on_calibration = first < a->calibrated.samples;
+    if (a->plan->view.n_quantized == 0)
+        return QDQ_OK;
+    for (size_t i = 0; !code && i < n; i++)
+        code = warn_lost(a, &outputs[i], err);
+    if (!code)
+        code = warn_few(a, r, err);
+    return code ? code : warn_seen(a, r, err);
+}
