@@ -15,9 +15,10 @@ static const struct {
     const char *gate;
     double min, max;
 } limits[] = {
-    {"min_sqnr_db", -DBL_MAX, DBL_MAX}, {"min_cosine", -1, 1},
-    {"max_abs_error", 0, DBL_MAX},      {"min_top1_agreement", 0, 1},
-    {"max_size_ratio", 0, DBL_MAX},     {"max_latency_ratio", 0, DBL_MAX},
+    {"min_sqnr_db", -DBL_MAX, DBL_MAX},   {"min_cosine", -1, 1},
+    {"max_abs_error", 0, DBL_MAX},        {"min_top1_agreement", 0, 1},
+    {"max_size_ratio", 0, DBL_MAX},       {"max_latency_ratio", 0, DBL_MAX},
+    {"max_task_drop", -DBL_MAX, DBL_MAX},
 };
 
 bool

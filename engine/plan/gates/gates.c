@@ -252,6 +252,12 @@ latency_ratio(const struct qdq_report *report)
     return report->profile ? report->profile->ratio : NAN;
 }
 
+static double
+task_drop(const struct qdq_report *report)
+{
+    return report->task ? report->task->drop : NAN;
+}
+
 /* The figures of the whole model that a bound can be set for; all bounds are upper ones. */
 static const struct whole {
     enum qdq_figure kind;
@@ -265,6 +271,9 @@ static const struct whole {
     {QDQ_FIGURE_LATENCY_RATIO, "latency_ratio", "max_latency_ratio",
      offsetof(struct qdq_accept, max_latency_ratio), latency_ratio,
      "the latency was not measured"},
+    {QDQ_FIGURE_TASK_DROP, "task_drop", "max_task_drop",
+     offsetof(struct qdq_accept, max_task_drop), task_drop,
+     "the task was not measured"},
 };
 
 enum { N_WHOLES = sizeof wholes / sizeof *wholes };

@@ -5,6 +5,7 @@
 #include "plan/gates/gates.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The verdicts with the least figures that each of them takes. */
 static const struct level {
@@ -39,6 +40,15 @@ judge(const struct qdq_output_report *output)
     return v;
 }
 
+bool
+qdqi_data_caps_verdict(const struct qdq_report *report)
+{
+    for (size_t i = 0; i < report->n_warnings; i++)
+        if (strcmp(report->warnings[i].code, QDQI_DATA_IMPLAUSIBLE) == 0)
+            return true;
+    return false;
+}
+
 enum qdqi_verdict
 qdqi_verdict(const struct qdq_report *report)
 {
@@ -54,7 +64,7 @@ qdqi_verdict(const struct qdq_report *report)
         enum qdqi_verdict verdict = judge(&outputs[i]);
         worst = verdict > worst ? verdict : worst;
     }
-    return worst;
+    return worst == QDQI_GOOD && qdqi_data_caps_verdict(report) ? QDQI_FAIR : worst;
 }
 
 const char *
