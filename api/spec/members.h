@@ -24,7 +24,7 @@ bool api_check_formats(struct decoder *d);
 /* Checks that a percentile is given only with the method that uses it. */
 bool api_check_percentile(struct decoder *d);
 
-/* What the data to judge by is judged by. The check is that its bound and the evaluation go
+/* The task that the result is judged by. The check is that its bound and the evaluation go
    with it. */
 bool api_decode_task(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_task(const void *spec, const struct member *m);

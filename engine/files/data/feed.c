@@ -26,7 +26,7 @@ struct binding {
     size_t row;
     bool drops_axis0; /* the array has one axis more than the input */
     int64_t *shape;   /* shape of the input in a run */
-    struct qdqi_scaling scaling;
+    struct qdqi_affine scaling;
     struct qdqi_buffer data; /* the elements of the current run */
 };
 

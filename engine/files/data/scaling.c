@@ -40,7 +40,7 @@ is_floating(enum qdqi_dtype dtype)
 /* Finds the channels of an array, where they differ. Returns NULL, or what is wrong. */
 static const char *
 find_channels(const struct qdq_dataset *dataset, size_t rank, const int64_t *shape,
-              struct qdqi_scaling *ret)
+              struct qdqi_affine *ret)
 {
     const struct qdq_preprocess *row = ret->row;
     const size_t n = row->n_mean > row->n_std ? row->n_mean : row->n_std;
@@ -64,9 +64,9 @@ find_channels(const struct qdq_dataset *dataset, size_t rank, const int64_t *sha
 const char *
 qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
                   enum qdqi_dtype to, size_t rank, const int64_t *shape,
-                  struct qdqi_scaling *ret)
+                  struct qdqi_affine *ret)
 {
-    *ret = (struct qdqi_scaling){
+    *ret = (struct qdqi_affine){
         .row = find_row(dataset, input), .channels = 1, .inner = 1};
     if (!ret->row)
         return NULL;
@@ -89,7 +89,7 @@ of_channel(const double *values, size_t n, size_t channel, float without)
 }
 
 void
-qdqi_scaling_apply(const struct qdqi_scaling *scaling, float *x, size_t n, size_t first)
+qdqi_scaling_apply(const struct qdqi_affine *scaling, float *x, size_t n, size_t first)
 {
     const struct qdq_preprocess *row = scaling->row;
     const float scale = (float)row->scale;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a spec says of the arrays of a dataset before a model gets them: whether integers for a
- * floating-point input are meant (calibration.cast), and the scale, mean and deviation of
- * `preprocess`. Elements are computed in float32, step by step, as NumPy does it.
+ * Prepares the arrays of a dataset for a model, as a spec says: integers for a floating-point
+ * input are refused or meant as they are (calibration.cast), or elements are scaled by the scale,
+ * mean and deviation of `preprocess`, in float32, step by step, as NumPy does it.
  */
 #ifndef QDQI_FILES_DATA_SCALING_H
 #define QDQI_FILES_DATA_SCALING_H
@@ -12,7 +12,7 @@
 #include "qdq/spec.h"
 
 /* The scaling of one input's elements. */
-struct qdqi_scaling {
+struct qdqi_affine {
     const struct qdq_preprocess *row; /* NULL: elements stay as they are */
     size_t channels; /* 1: all elements have the same mean and deviation */
     size_t inner;    /* elements between two channels of one sample */
@@ -28,7 +28,7 @@ void qdqi_dataset_prepare(struct qdq_dataset *dataset, const struct qdq_spec *sp
  */
 const char *qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
                               enum qdqi_dtype to, size_t rank, const int64_t *shape,
-                              struct qdqi_scaling *ret);
+                              struct qdqi_affine *ret);
 
 /* Returns whether the array would give a floating-point input integers that nobody has said to
    be meant. `from` is the type of the array, `to` that of the input, which is not scaled. */
@@ -36,7 +36,7 @@ bool qdqi_scaling_is_missing(const struct qdq_dataset *dataset, enum qdqi_dtype 
                              enum qdqi_dtype to);
 
 /* Scales n elements, the first of which is element `first` of a run. */
-void qdqi_scaling_apply(const struct qdqi_scaling *scaling, float *x, size_t n,
+void qdqi_scaling_apply(const struct qdqi_affine *scaling, float *x, size_t n,
                         size_t first);
 
 #endif

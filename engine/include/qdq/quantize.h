@@ -61,7 +61,7 @@ typedef bool (*qdq_regain_fn)(void *arg);
    for the result's metadata, which the callee owns; NULL when out of memory. */
 typedef const char *(*qdq_freeze_fn)(void *arg, const struct qdq_spec *frozen);
 
-/* What the result is judged by, besides the spec. */
+/* The files that the result is judged by, besides the calibration data. */
 struct qdq_judging {
     int data;            /* descriptor of data, or -1: that is the calibration data */
     const char *data_id; /* as model_id */

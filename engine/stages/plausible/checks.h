@@ -5,7 +5,7 @@
 
 #include "stages/plausible/figures.h"
 
-/* What a check found. */
+/* A sign that a check found. */
 struct qdqi_finding {
     const char *node; /* the input, the activation or the output; NULL: no single one */
     char text[400];   /* with figures */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The float model with a few of its activations as further outputs: those of the first operators
- * that can be dead or saturated. What they say of the data needs no quantized model.
+ * that can be dead or saturated. They tell something of the data without a quantized model.
  */
 #ifndef QDQI_STAGES_PLAUSIBLE_PROBE_H
 #define QDQI_STAGES_PLAUSIBLE_PROBE_H

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* What one sample adds to the figure, which is the quotient of the sums. */
+/* The part of one sample in the figure, which is the quotient of the sums. */
 struct qdqi_fraction {
     double numerator, denominator;
 };

@@ -222,6 +222,17 @@ open_deployed(const struct qdqi_attempt *a, const struct qdq_model *quantized,
     return to->runtime && to->version ? QDQ_OK : qdqi_no_memory(err);
 }
 
+/* Returns the name of the runtime that runs the engine's own sessions. */
+static const char *
+calibrating_runtime(void)
+{
+    const struct qdqi_deploy_ops *ops;
+    for (size_t i = 0; (ops = qdqi_deploy_row(i)); i++)
+        if (ops->calibrates)
+            return ops->row->name;
+    return "";
+}
+
 /* Opens the result, by the literal arithmetic where its runtime is not here. */
 static enum qdq_code
 open_result(const struct qdqi_attempt *a, const struct qdq_model *quantized,
@@ -235,7 +246,7 @@ open_result(const struct qdqi_attempt *a, const struct qdq_model *quantized,
         return code;
     if ((code = qdqi_engine_runtime(a->context->engine, &runtime, err)))
         return code;
-    to->runtime = "onnxruntime";
+    to->runtime = calibrating_runtime();
     to->version = qdqi_arena_strdup(a->arena, qdqi_runtime_version(runtime));
     return to->version ? qdqi_session_open(runtime, quantized, quantized->proto,
                                            &options, &ret->session, err)

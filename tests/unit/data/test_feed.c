@@ -490,7 +490,7 @@ check_scaling(const struct qdq_preprocess *row, const int64_t shape[4], size_t i
     const struct qdq_spec spec = {.preprocess = row, .n_preprocess = 1};
     const struct port ports[2] = {{"x", "|u1", {2, 3, 2, 2, -1}, "x", "float32", {-1}}};
     struct qdq_dataset *dataset = make_dataset(ports);
-    struct qdqi_scaling scaling;
+    struct qdqi_affine scaling;
     qdqi_dataset_prepare(dataset, &spec);
     ck_assert_ptr_null(
         qdqi_scaling_find(dataset, "x", QDQI_FLOAT32, 4, shape, &scaling));
@@ -523,7 +523,7 @@ START_TEST(scaling_that_does_not_fit)
     const struct port ports[2] = {{"x", "|u1", {2, 3, 2, 2, -1}, "x", "float32", {-1}}};
     const int64_t shape[] = {1, 2, 2, 3};
     struct qdq_dataset *dataset = make_dataset(ports);
-    struct qdqi_scaling scaling;
+    struct qdqi_affine scaling;
     qdqi_dataset_prepare(dataset, &spec);
     ck_assert_ptr_nonnull(strstr(
         qdqi_scaling_find(dataset, "x", QDQI_FLOAT32, 4, shape, &scaling), "nchw"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found in data that cannot be right, by made figures; and the interval of a task. */
+/* The signs of data that cannot be right, in made figures; and the interval of a task. */
 #include "config.h"
 
 #include "stages/plausible/checks.h"
