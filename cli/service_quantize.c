@@ -49,7 +49,8 @@ static bool
 submit(struct remote_quantization *q, const struct options *options,
        struct api_problem *problem)
 {
-    char model[DIGEST_SIZE], dataset[DIGEST_SIZE], *request = NULL;
+    char model[DIGEST_SIZE], dataset[DIGEST_SIZE], evaluation[DIGEST_SIZE];
+    char *request = NULL;
     const char *name = api_path_base(options->model);
     struct api_job_request job = {.model = model};
     if (!client_store_model(&q->client, options->model, model, problem))
@@ -58,6 +59,11 @@ submit(struct remote_quantization *q, const struct options *options,
         if (!client_store_dataset(&q->client, options->calibration, dataset, problem))
             return false;
         job.calibration = dataset;
+    }
+    if (options->evaluation) {
+        if (!client_store_dataset(&q->client, options->evaluation, evaluation, problem))
+            return false;
+        job.evaluation = evaluation;
     }
     job.labels = digest_is_id(name) ? NULL : api_name_label_encode(name);
     bool ok = client_encode(options, &job, &request, problem) &&

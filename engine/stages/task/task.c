@@ -92,12 +92,15 @@ fractions_of(const struct qdqi_task *task)
     return task->judge.task->once ? 1 : (size_t)task->samples;
 }
 
+#define LEAST_KAPPA 0.1
+
 /* --- the float model ------------------------------------------------------------ */
 
 /*
  * Checks that the float model is better than a guess with its own shares of classes: the share of right answers that
  * chance gives is the sum over classes of the share of the answers times that of the labels (J. Cohen, A coefficient
- * of agreement for nominal scales, 1960). It must be exceeded by 1.645 standard errors. Labels of
+ * of agreement for nominal scales, 1960). It must be exceeded by 1.645 standard errors, and by a tenth of
+ * what is left (his kappa). Labels of
  * one class, and fewer than 8, tell nothing.
  */
 static enum qdq_code
@@ -114,7 +117,9 @@ check_chance(const struct qdqi_task *task, struct qdq_error *err)
         return QDQ_OK;
     by_chance /= n * n;
     const double right = qdqi_quotient(task->of_float, fractions_of(task));
-    if (right > by_chance + 1.645 * sqrt(by_chance * (1 - by_chance) / n))
+    const double kappa = (right - by_chance) / (1 - by_chance);
+    if (kappa >= LEAST_KAPPA &&
+        right > by_chance + 1.645 * sqrt(by_chance * (1 - by_chance) / n))
         return QDQ_OK;
     return qdq_error_set(
         err, QDQ_AT_CHANCE, QDQ_AT_POINTER, "/task",

@@ -32,7 +32,7 @@ END_TEST
     "\"waiting_for\":null},\"attempts\":0,"                                            \
     "\"created_at\":\"2023-11-14T22:13:20.123Z\","                                     \
     "\"started_at\":null,\"ended_at\":null,\"expires_at\":null,\"model\":"             \
-    "\"sha256:aa\",\"calibration\":null," SOURCE                                       \
+    "\"sha256:aa\",\"calibration\":null,\"evaluation\":null," SOURCE                   \
     ",\"spec\":{\"calibration\":{\"percentile\":"                                      \
     "99.99}},\"labels\":{\"team\":\"a\"},\"cached_from\":null,\"result\":null,"        \
     "\"deliveries\":[],\"error\":null}"
@@ -445,7 +445,7 @@ static const struct {
     {"{\"priority\":\"high\"}", API_BAD_REQUEST, "/priority"},
     {"{\"priority\":1.5}", API_BAD_REQUEST, "/priority"},
     {"{\"fresh\":1}", API_BAD_REQUEST, "/fresh"},
-    {"{\"evaluation\":\"sha256:cc\"}", API_UNSUPPORTED, "/evaluation"},
+    {"{\"evaluation\":{\"remote\":\"r\"}}", API_BAD_REQUEST, "/evaluation"},
 };
 
 START_TEST(test_refused_request)
