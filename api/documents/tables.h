@@ -17,6 +17,13 @@ static const struct html_column html_outputs[] = {
     {"largest error", "max_abs_error", HTML_NUMBER},
     {"same top 1", "top1_agreement", HTML_NUMBER},
 };
+static const struct html_column html_task[] = {
+    {"task", "kind", HTML_TEXT},
+    {"float", "float", HTML_NUMBER},
+    {"quantized", "quantized", HTML_NUMBER},
+    {"drop", "drop", HTML_NUMBER},
+    {"samples", "samples", HTML_NUMBER},
+};
 static const struct html_column html_unjudged[] = {
     {"", "kind", HTML_NAME},
     {"name", "name", HTML_NAME},

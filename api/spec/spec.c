@@ -77,6 +77,12 @@ api_spec_set_metric(struct api_spec *spec, const char *id, struct api_problem *p
     return true;
 }
 
+char *
+api_spec_text(const struct api_spec *spec)
+{
+    return api_json_dump(json_incref(spec->root), 0);
+}
+
 void
 api_spec_free(struct api_spec **spec)
 {

@@ -23,6 +23,10 @@ const struct qdq_spec *api_spec_get(const struct api_spec *spec);
 bool api_spec_set_metric(struct api_spec *spec, const char *id,
                          struct api_problem *problem);
 
+/* Returns the text of the spec as it was given, with such a change; the caller frees it. NULL when
+   out of memory. */
+char *api_spec_text(const struct api_spec *spec);
+
 /*
  * Encodes the effective spec: all defaults are written out, keys are sorted, and there
  * are no spaces. Decoding it gives the same spec. The caller frees the text; NULL when

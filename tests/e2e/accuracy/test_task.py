@@ -5,6 +5,7 @@ NumPy computes of onnxruntime's outputs."""
 import io
 import json
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -13,7 +14,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE, problem
+from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE, ROOT, problem
+
+sys.path.insert(0, str(ROOT / "clients" / "python"))
+import qdqd  # noqa: E402
 
 SAMPLES = 200
 
@@ -282,6 +286,42 @@ def test_form(daemon):
     job = answer.json()["id"]
     assert daemon.succeeded(job)["evaluation"].startswith("sha256:")
     assert daemon.report(job)["evaluation"]["task"]["float"] > 0.9
+
+
+def test_documents_name_the_runtime(daemon):
+    """The page and the Markdown of a report have the figures of the task and what ran it."""
+    data = daemon.upload("datasets", good_data())
+    job = daemon.submit_glyphs(evaluation=data, spec=CLASSES)
+    daemon.succeeded(job)
+    task = daemon.report(job)["evaluation"]["task"]
+    for media, title in (("text/html", "<h3>The task</h3>"), ("text/markdown", "## The task")):
+        text = daemon.get(f"/v1/jobs/{job}/report", headers={"Accept": media}).text
+        assert title in text
+        assert "by the literal arithmetic of the pairs" in text.lower()
+        assert f"onnxruntime {task['runtime']['version']} on {task['processor']}" in text
+        assert str(task["float"]) in text
+
+
+def test_python_client(daemon):
+    client = qdqd.Client(daemon.url)
+    images, labels = labelled()
+    result = client.quantize(DATA / "glyph_resnet.onnx", FEW_SAMPLES, CLASSES,
+                             evaluation={"input": images, "labels": labels})
+    assert client.report(result.job["id"])["evaluation"]["task"]["samples"] == SAMPLES
+
+
+def test_command_through_a_service(daemon, tmp_path):
+    (tmp_path / "e.npz").write_bytes(good_data())
+    (tmp_path / "m.onnx").write_bytes(cross_entropy())
+    (tmp_path / "s.json").write_text(json.dumps(
+        {"task": {"kind": "metric", "model": str(tmp_path / "m.onnx")}}))
+    subprocess.run([QUANTIZE[0], "--url", daemon.url, "quantize", DATA / "glyph_resnet.onnx",
+                    "--calibration", FEW_SAMPLES, "--evaluation", tmp_path / "e.npz", "--spec",
+                    tmp_path / "s.json", "-o", tmp_path / "o.onnx", "--report",
+                    tmp_path / "r.json"], check=True, timeout=120)
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["evaluation"]["task"]["samples"] == SAMPLES
+    assert report["spec"]["task"]["model"].startswith("sha256:")
 
 
 def test_missing_inputs(daemon):

@@ -109,7 +109,7 @@ START_TEST(test_job)
         "\"created_at\":"
         "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
         "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
-        "\"sha256:aa\",\"calibration\":\"sha256:bb\"," SOURCE
+        "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"evaluation\":null," SOURCE
         ",\"spec\":null,\"labels\":null,"
         "\"cached_from\":null,\"result\":null,\"deliveries\":[],\"error\":{\"type\":\"/"
         "v1/"
