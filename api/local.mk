@@ -39,11 +39,13 @@ api_libapi_la_SOURCES = \
 	api/spec/host.c \
 	api/spec/layers.c \
 	api/spec/members.c api/spec/members.h \
+	api/spec/preprocess.c \
 	api/spec/ranges.c \
 	api/spec/rules.c \
 	api/spec/spec.c \
 	api/spec/support.c \
 	api/spec/table.c api/spec/table.h \
+	api/spec/task.c \
 	api/spec/values.c api/spec/values.h \
 	api/spec/whatif.c
 

@@ -187,10 +187,11 @@ bool
 client_encode(const struct options *options, struct api_job_request *request,
               char **ret, struct api_problem *problem)
 {
-    char *spec = NULL;
-    size_t len = 0;
-    bool ok = !options->spec || (file_read(options->spec, &spec, &len, problem) &&
-                                 api_object_check(spec, len, problem));
+    char *spec = request->spec;
+    size_t len = spec ? strlen(spec) : 0;
+    bool ok = spec || !options->spec ||
+              (file_read(options->spec, &spec, &len, problem) &&
+               api_object_check(spec, len, problem));
     if (ok && spec)
         spec[len] = '\0';
     request->spec = spec;

@@ -46,7 +46,8 @@ bool client_store_model(struct client *client, const char *path, char ret[DIGEST
 bool client_store_dataset(struct client *client, const char *path,
                           char ret[DIGEST_SIZE], struct api_problem *problem);
 
-/* Reads the spec of --spec and encodes a request with it, which the caller frees. */
+/* Encodes a request with its spec, which this frees, or else with that of --spec. The caller frees
+   *ret. */
 bool client_encode(const struct options *options, struct api_job_request *request,
                    char **ret, struct api_problem *problem);
 /* Queues a job. The caller frees *ret. */

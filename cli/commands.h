@@ -14,7 +14,8 @@ struct options {
     const char *model;  /* or a report, REMOTE:REF, or the id of a job; NULL: none */
     char *const *files; /* the operands behind it */
     size_t n_files;
-    const char *spec, *calibration, *observations, *out, *report, *html, *cases;
+    const char *spec, *calibration, *evaluation, *observations, *out, *report, *html,
+        *cases;
     const char *config, *alias, *source;
     const char *tags[MAX_TAGS];
     size_t n_tags;

@@ -14,6 +14,7 @@ cli_qdq_SOURCES = \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
 	cli/judge.c cli/judge.h \
+	cli/metric.c cli/metric.h \
 	cli/pending_id.c cli/pending_id.h \
 	cli/main.c \
 	cli/options.c cli/options.h \

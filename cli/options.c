@@ -71,6 +71,10 @@ static const struct row {
      "Without one, every supported layer is quantized by its default."},
     {"calibration", '\0', "FILE", IN_QUANTIZE, FIELD(calibration),
      "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz."},
+    {"evaluation", '\0', "FILE", IN_QUANTIZE, FIELD(evaluation),
+     "Data to judge the result by, in the place of the calibration data: the same "
+     "forms. "
+     "Arrays beside the inputs, as labels, are for the spec's task."},
     {"out", 'o', "OUT", IN_QUANTIZE, FIELD(out),
      "The quantized model; by default MODEL with the ending .int8.onnx. Its external "
      "data, where it has some, goes to OUT.data."},

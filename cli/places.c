@@ -41,7 +41,8 @@ check_places(const struct options *options, const char *out,
 {
     const char *const outputs[] = {out, options->report, options->html,
                                    options->observations};
-    const char *const inputs[] = {options->calibration, options->spec, options->model};
+    const char *const inputs[] = {options->calibration, options->evaluation,
+                                  options->spec, options->model};
     const size_t n = sizeof outputs / sizeof *outputs;
     const size_t n_inputs = sizeof inputs / sizeof *inputs;
     for (size_t i = 0; i < n; i++) {
@@ -55,7 +56,8 @@ check_places(const struct options *options, const char *out,
         for (size_t k = 0; k < n_inputs; k++)
             if (inputs[k] && is_same_place(outputs[i], inputs[k]))
                 return api_fail(problem, API_IO, "%s is %s, so it is not overwritten",
-                                outputs[i], k == 2 ? "the model itself" : "read");
+                                outputs[i],
+                                k == n_inputs - 1 ? "the model itself" : "read");
     }
     return true;
 }

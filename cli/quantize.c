@@ -13,6 +13,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
+#include "metric.h"
 #include "pending_id.h"
 #include "print.h"
 #include "progress.h"
@@ -21,8 +22,9 @@
 struct quantization {
     struct api_spec *spec;
     int model, dataset;
+    struct qdq_judging judging;
     struct external external;
-    char dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
+    char dataset_id[DIGEST_SIZE], evaluation_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
     struct pending_id *model_id;
     struct qdq_executor executor;
     struct output out, data, report_out, html,
@@ -32,6 +34,20 @@ struct quantization {
     struct judge judge;
     struct qdq_report *report;
 };
+
+/* Opens the data to judge by and the spec's metric. */
+static bool
+open_judging(struct quantization *q, const struct options *options,
+             struct api_problem *problem)
+{
+    const char *path = options->evaluation;
+    if (path && (!file_open(path, &q->judging.data, problem) ||
+                 !digest_file(q->judging.data, path, q->evaluation_id, problem)))
+        return false;
+    q->judging.data_id = path ? q->evaluation_id : NULL;
+    q->judging.bound = metric_bound;
+    return metric_open(q->spec, &q->judging.metric, problem);
+}
 
 static bool
 open_inputs(struct quantization *q, const struct options *options,
@@ -49,7 +65,7 @@ open_inputs(struct quantization *q, const struct options *options,
         (!file_open(options->calibration, &q->dataset, problem) ||
          !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
         return false;
-    return true;
+    return open_judging(q, options, problem);
 }
 
 /* Computes the digest of the frozen spec. It is a qdq_freeze_fn whose `arg` is the struct
@@ -197,6 +213,7 @@ run(struct quantization *q, struct api_problem *problem)
         .n_external = q->external.n,
         .dataset = q->dataset,
         .dataset_id = q->dataset >= 0 ? q->dataset_id : NULL,
+        .judging = &q->judging,
         .spec = api_spec_get(q->spec),
         .freeze = digest_frozen,
         .freeze_arg = q,
@@ -284,6 +301,10 @@ close_all(struct quantization *q)
         close(q->model);
     if (q->dataset >= 0)
         close(q->dataset);
+    if (q->judging.data >= 0)
+        close(q->judging.data);
+    if (q->judging.metric >= 0)
+        close(q->judging.metric);
     api_spec_free(&q->spec);
 }
 
@@ -294,6 +315,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
         return service_quantize(options, problem);
     struct quantization q = {.model = -1,
                              .dataset = -1,
+                             .judging = {.data = -1, .metric = -1},
                              .out = OUTPUT_NONE,
                              .data = OUTPUT_NONE,
                              .report_out = OUTPUT_NONE,

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/client.h"
+#include "api/spec.h"
 #include "files.h"
 #include "print.h"
 
@@ -44,12 +46,51 @@ open_outputs(struct remote_quantization *q, const struct options *options,
            output_open(options->html, &q->html, problem);
 }
 
+/* Stores the metric that the spec names by a path, and returns the spec with its id; a spec that
+   cannot be read, or has no such metric, is left to the service. */
+static bool
+store_metric(struct remote_quantization *q, char **spec, struct api_problem *problem)
+{
+    struct api_spec *decoded = NULL;
+    struct api_problem mistake = {0};
+    char id[DIGEST_SIZE];
+    if (!*spec || !api_spec_decode(*spec, strlen(*spec), &decoded, &mistake))
+        return true;
+    const struct qdq_task *task = &api_spec_get(decoded)->task;
+    bool ok = true;
+    if (task->asked && task->model && !digest_is_id(task->model)) {
+        ok = client_store_model(&q->client, task->model, id, problem) &&
+             api_spec_set_metric(decoded, id, problem);
+        if (ok) {
+            free(*spec);
+            *spec = api_spec_text(decoded);
+            ok = *spec || api_problem_no_memory(problem);
+        }
+    }
+    api_spec_free(&decoded);
+    return ok;
+}
+
+static bool
+read_spec(const struct options *options, char **ret, struct api_problem *problem)
+{
+    size_t len;
+    if (!options->spec)
+        return true;
+    if (!file_read(options->spec, ret, &len, problem) ||
+        !api_object_check(*ret, len, problem))
+        return false;
+    (*ret)[len] = '\0';
+    return true;
+}
+
 /* Stores the inputs and queues the job. */
 static bool
 submit(struct remote_quantization *q, const struct options *options,
        struct api_problem *problem)
 {
-    char model[DIGEST_SIZE], dataset[DIGEST_SIZE], *request = NULL;
+    char model[DIGEST_SIZE], dataset[DIGEST_SIZE], evaluation[DIGEST_SIZE];
+    char *request = NULL;
     const char *name = api_path_base(options->model);
     struct api_job_request job = {.model = model};
     if (!client_store_model(&q->client, options->model, model, problem))
@@ -59,10 +100,18 @@ submit(struct remote_quantization *q, const struct options *options,
             return false;
         job.calibration = dataset;
     }
+    if (options->evaluation) {
+        if (!client_store_dataset(&q->client, options->evaluation, evaluation, problem))
+            return false;
+        job.evaluation = evaluation;
+    }
     job.labels = digest_is_id(name) ? NULL : api_name_label_encode(name);
-    bool ok = client_encode(options, &job, &request, problem) &&
+    bool ok = read_spec(options, &job.spec, problem) &&
+              store_metric(q, &job.spec, problem) &&
+              client_encode(options, &job, &request, problem) &&
               client_submit(&q->client, request, &q->queued, problem);
     free(job.labels);
+    free(job.spec);
     free(request);
     return ok;
 }

@@ -103,6 +103,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/confine.c daemon/workers/confine.h \
 	daemon/workers/judge.c daemon/workers/judge.h \
 	daemon/workers/judge_wanted.c daemon/workers/judge_wanted.h \
+	daemon/workers/judging.c daemon/workers/judging.h \
 	daemon/workers/message.c daemon/workers/message.h \
 	daemon/workers/messages.h \
 	daemon/workers/process.c daemon/workers/process.h \

@@ -13,6 +13,7 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/proto.c engine/files/data/proto.h \
 	engine/files/data/random.c engine/files/data/random.h \
 	engine/files/data/reader.c engine/files/data/reader.h \
+	engine/files/data/scaling.c engine/files/data/scaling.h \
 	engine/files/data/sets.c engine/files/data/sets.h \
 	engine/files/data/stream.c engine/files/data/stream.h \
 	engine/files/data/tar.c engine/files/data/tar.h \

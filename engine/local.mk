@@ -100,6 +100,16 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \
 	engine/transform/equalize/rescale.c engine/transform/equalize/rescale.h \
 	engine/transform/equalize/weight.c engine/transform/equalize/weight.h \
+	engine/stages/task/bootstrap.c engine/stages/task/bootstrap.h \
+	engine/stages/task/judge.c engine/stages/task/judge.h \
+	engine/stages/task/labelled.c engine/stages/task/labelled.h \
+	engine/stages/task/metric.c engine/stages/task/metric.h \
+	engine/stages/task/task.c engine/stages/task/task.h \
+	engine/stages/plausible/checks.c engine/stages/plausible/checks.h \
+	engine/stages/plausible/figures.c engine/stages/plausible/figures.h \
+	engine/stages/plausible/layout.c engine/stages/plausible/layout.h \
+	engine/stages/plausible/plausible.c engine/stages/plausible/plausible.h \
+	engine/stages/plausible/probe.c engine/stages/plausible/probe.h \
 	engine/stages/evaluate/deployed_first.c engine/stages/evaluate/deployed_first.h \
 	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
 	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \

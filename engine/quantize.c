@@ -5,6 +5,7 @@
 
 #include "files/data/inputs.h"
 #include "files/data/random.h"
+#include "files/data/scaling.h"
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "stages/calibrate/calibrate.h"
@@ -12,6 +13,8 @@
 #include "stages/evaluate/evaluate.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
+#include "stages/plausible/layout.h"
+#include "stages/plausible/plausible.h"
 #include "stages/profile/profile.h"
 #include "stages/profile/timed_models.h"
 #include "stages/recipe/advise.h"
@@ -21,6 +24,7 @@
 #include "stages/scale/precision.h"
 #include "stages/scale/scale.h"
 #include "stages/smooth/smooth.h"
+#include "stages/task/task.h"
 #include "stages/whatif/whatif.h"
 #include "transform/prepare/prepare.h"
 #include "transform/rewrite/insert.h"
@@ -53,6 +57,7 @@ struct walk {
     struct qdq_spec *spec;        /* of the first attempt */
     struct qdqi_attempt *attempt; /* the one that is chosen so far */
     struct qdqi_whatif *whatif;   /* NULL until it is needed */
+    struct qdqi_task *task;       /* NULL: none is asked for */
     struct qdqi_result result;
     int observations; /* a file that the first attempt opened; -1: none */
     /* the written result that is still to be converted; proto is NULL when there is
@@ -72,7 +77,7 @@ wants_evaluation(const struct qdqi_context *c)
     const struct qdq_spec *spec = c->asked;
     return spec->evaluate != QDQ_NO &&
            (spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
-            c->work->dataset >= 0);
+            c->work->dataset >= 0 || c->evaluation);
 }
 
 /* Returns the number of samples of the evaluation, for reports of progress. The
@@ -80,11 +85,23 @@ wants_evaluation(const struct qdqi_context *c)
 static uint64_t
 count_evaluated(const struct qdqi_context *c)
 {
-    if (!c->dataset || !wants_evaluation(c))
+    const struct qdq_dataset *data = qdqi_context_judging_data(c);
+    if (!data || !wants_evaluation(c))
         return 0;
     int64_t wanted = c->asked->evaluate_samples;
-    int64_t all = qdq_dataset_info(c->dataset)->samples;
+    int64_t all = qdq_dataset_info(data)->samples;
     return (uint64_t)(wanted && wanted < all ? wanted : all);
+}
+
+/* Opens data of the job, which the spec says how to prepare. */
+static enum qdq_code
+open_data(const struct walk *w, int fd, struct qdq_dataset **ret, struct qdq_error *err)
+{
+    enum qdq_code code =
+        qdq_dataset_open_within(fd, &w->context.engine->limits, ret, err);
+    if (!code)
+        qdqi_dataset_prepare(*ret, w->context.asked);
+    return code;
 }
 
 /* Opens the model and the data. */
@@ -108,9 +125,11 @@ open_files(struct walk *w, struct qdq_error *err)
                              "/calibration/random_samples",
                              "random samples are asked for, and calibration data was "
                              "sent");
-    return code || work->dataset < 0
+    if (!code && work->dataset >= 0)
+        code = open_data(w, work->dataset, &c->dataset, err);
+    return code || !work->judging || work->judging->data < 0
                ? code
-               : qdq_dataset_open_within(work->dataset, limits, &c->dataset, err);
+               : open_data(w, work->judging->data, &c->evaluation, err);
 }
 
 static enum qdq_code
@@ -167,7 +186,7 @@ check_data(const struct walk *w, struct qdq_error *err)
         bool asked;
         const char *pointer, *text;
     } rows[] = {
-        {qdqi_gates_ask(&spec->accept), "/accept",
+        {qdqi_gates_ask(&spec->accept) && !w->context.evaluation, "/accept",
          "accept needs an evaluation, and there is no data to evaluate with"},
         {spec->sensitivity_samples > 0, "/sensitivity",
          "sensitivity needs data to run the model with, and there is none"},
@@ -228,7 +247,8 @@ stage_plan(struct walk *w, struct qdq_error *err)
     if (code || (code = make_samples(w, err)))
         return code;
     w->account.to_evaluate = count_evaluated(&w->context);
-    return QDQ_OK;
+    code = qdqi_check_layout(w->attempt, err);
+    return code ? code : qdqi_task_begin(w->attempt, &w->task, err);
 }
 
 static enum qdq_code
@@ -329,7 +349,7 @@ stage_evaluate(struct walk *w, struct qdq_error *err)
     bool asked = w->spec->evaluate == QDQ_YES || qdqi_gates_ask(&w->spec->accept);
     if (!wants_evaluation(c))
         return QDQ_OK;
-    if (!c->dataset)
+    if (!qdqi_context_judging_data(c))
         return qdq_error_set(
             err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
             "there is no data to evaluate with: send calibration data, or leave "
@@ -337,7 +357,7 @@ stage_evaluate(struct walk *w, struct qdq_error *err)
     enum qdq_code code = qdqi_engine_runtime(c->engine, &runtime, &why);
     bool loaded = !code;
     if (!code && !(code = qdqi_evaluate(w->attempt, &w->result, runtime, &why)))
-        return QDQ_OK;
+        return c->work->dataset >= 0 ? qdqi_warn_implausible(w->attempt, err) : QDQ_OK;
     if (asked || (loaded && !w->result.lacks_format))
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     return qdqi_attempt_warn(w->attempt, err, "evaluation_skipped", NULL,
@@ -430,7 +450,8 @@ run_stage(struct walk *w, enum qdq_stage stage, struct qdq_error *err)
     case QDQ_STAGE_WRITE:
         return stage_write(w, err);
     case QDQ_STAGE_EVALUATE:
-        if ((code = stage_evaluate(w, err)))
+        if ((code = stage_evaluate(w, err)) ||
+            (code = qdqi_task_finish(w->task, w->attempt, result, err)))
             return code;
         return stage_convert(w, err);
     case QDQ_STAGE_KERNELS:
@@ -556,6 +577,7 @@ close_walk(struct walk *w)
     qdqi_reference_close(&w->last_candidate.reference);
     qdqi_engine_release_judges(w->context.engine);
     qdqi_whatif_close(&w->whatif, &w->result);
+    qdqi_task_close(&w->task);
     if (w->attempt)
         qdqi_attempt_finish(w->attempt);
     if (w->observations >= 0)
@@ -563,6 +585,7 @@ close_walk(struct walk *w)
     if (w->result.optimized >= 0)
         close(w->result.optimized);
     qdq_dataset_free(&w->context.dataset);
+    qdq_dataset_free(&w->context.evaluation);
     qdqi_arena_free(&w->result.scratch);
 }
 

@@ -81,6 +81,8 @@ api_job_request_encode(const struct api_job_request *request)
     json_t *json = json_pack("{s:s}", "model", request->model);
     if (json && request->calibration)
         json_object_set_new(json, "calibration", json_string(request->calibration));
+    if (json && request->evaluation)
+        json_object_set_new(json, "evaluation", json_string(request->evaluation));
     if (json && request->labels)
         json_object_set_new(json, "labels", api_json_embed(request->labels));
     char *text = api_json_dump(json, 0), *whole;

@@ -215,6 +215,35 @@ add_below_outputs(struct api_markup *page, const json_t *outputs)
     add_rows(page, "Samples", api_sample_rows(outputs), HTML_COLUMNS(html_samples));
 }
 
+/* Adds the figures of the user's task, with the runtime that ran the result. */
+static void
+add_task(struct api_markup *page, const json_t *task)
+{
+    json_t *rows = json_is_object(task) ? json_pack("[O]", task) : NULL;
+    const json_t *interval = member(task, "interval");
+    page->failed |= json_is_object(task) && !rows;
+    if (!rows)
+        return;
+    api_markup_add(page, "<h3>The task</h3>\n<p class=\"note\">");
+    api_markup_add(page, json_is_true(member(task, "deployed"))
+                             ? "As deployed, by "
+                             : "By the literal arithmetic of the pairs, by ");
+    api_markup_value(page, member(member(task, "runtime"), "name"));
+    api_markup_add(page, " ");
+    api_markup_value(page, member(member(task, "runtime"), "version"));
+    api_markup_add(page, " on ");
+    api_markup_value(page, member(task, "processor"));
+    if (json_array_size(interval) == 2) {
+        api_markup_add(page, ". With 95 % confidence the drop is from ");
+        api_markup_value(page, json_array_get(interval, 0));
+        api_markup_add(page, " to ");
+        api_markup_value(page, json_array_get(interval, 1));
+    }
+    api_markup_add(page, ".</p>\n");
+    html_table(page, "The task", rows, HTML_COLUMNS(html_task));
+    json_decref(rows);
+}
+
 static void
 add_outputs(struct api_markup *page, const json_t *report)
 {
@@ -241,6 +270,7 @@ add_outputs(struct api_markup *page, const json_t *report)
                    HTML_COLUMNS(html_outputs));
         add_below_outputs(page, member(deployed, "outputs"));
     }
+    add_task(page, member(evaluation, "task"));
     if (json_array_size(member(evaluation, "not_judged")) > 0) {
         api_markup_add(page, "<h3>Not judged</h3>\n");
         html_table(page, "Not judged", member(evaluation, "not_judged"),

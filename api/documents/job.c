@@ -99,11 +99,12 @@ api_job_encode(const struct api_job *job)
     json_t *json = api_pack(
         "id:t state:t progress:j queue:j attempts:i created_at:m started_at:m "
         "ended_at:m "
-        "expires_at:m model:t calibration:t source:e spec:e labels:e cached_from:t "
+        "expires_at:m model:t calibration:t evaluation:t source:e spec:e labels:e "
+        "cached_from:t "
         "result:j deliveries:e error:j",
         job->id, api_job_state_name(job->state), encode_progress(job),
         encode_queue(job), job->attempts, job->created_at, job->started_at,
-        job->ended_at, job->expires_at, job->model, job->calibration,
+        job->ended_at, job->expires_at, job->model, job->calibration, job->evaluation,
         job->source ? job->source : "{\"model\":null,\"calibration\":null}", job->spec,
         job->labels, job->cached_from, encode_result(job),
         job->deliveries ? job->deliveries : "[]",
@@ -268,15 +269,25 @@ api_labels_check(const char *text, struct api_problem *problem)
 
 /* --- what was asked ------------------------------------------------------- */
 
+/* Adds the data to judge by, where there is some: others have the digests of earlier
+   versions. Takes the object and returns it, or NULL when out of memory. */
+static json_t *
+with_evaluation(json_t *object, const struct api_job_request *request)
+{
+    const bool ok = object && (!request->evaluation ||
+                               add_member(object, "evaluation",
+                                          api_json_text(request->evaluation)));
+    return api_json_if(ok, object);
+}
+
 char *
 api_job_identity(const struct api_job_request *request, const char *effective_spec,
                  const char *scripts, const char *runtime)
 {
-    return api_json_dump(
-        api_pack("engine:t model:t calibration:t scripts:t runtime:t spec:t",
-                 qdq_version(), request->model, request->calibration, scripts, runtime,
-                 effective_spec),
-        JSON_SORT_KEYS);
+    json_t *all = api_pack("engine:t model:t calibration:t scripts:t runtime:t spec:t",
+                           qdq_version(), request->model, request->calibration, scripts,
+                           runtime, effective_spec);
+    return api_json_dump(with_evaluation(all, request), JSON_SORT_KEYS);
 }
 
 char *
@@ -285,6 +296,7 @@ api_job_asked(const struct api_job_request *request, const char *effective_spec)
     json_t *asked = api_pack("model:t calibration:t spec:t labels:e priority:i fresh:b",
                              request->model, request->calibration, effective_spec,
                              request->labels, request->priority, request->fresh);
+    asked = with_evaluation(asked, request);
     bool ok = asked;
     /* Requests without these have the digests of earlier versions. */
     if (request->model_place.ref || request->calibration_place.ref) {
@@ -398,15 +410,14 @@ parse_fresh(struct api_job_request *request, const char *name, json_t *value,
 }
 
 static bool
-refuse_evaluation(struct api_job_request *request, const char *name, json_t *value,
-                  struct api_problem *problem)
+parse_evaluation(struct api_job_request *request, const char *name, json_t *value,
+                 struct api_problem *problem)
 {
-    (void)request;
-    (void)value;
-    return api_fail_at(
-        problem, API_UNSUPPORTED, "/evaluation",
-        "this version has no %s data of its own: evaluation uses the calibration data",
-        name);
+    if (!json_is_string(value))
+        return bad_member(problem, name, "the id of data that is stored already",
+                          value);
+    request->evaluation = strdup(json_string_value(value));
+    return request->evaluation || api_problem_no_memory(problem);
 }
 
 static const struct {
@@ -416,7 +427,7 @@ static const struct {
     {"model", parse_input},       {"calibration", parse_input},
     {"spec", parse_spec},         {"labels", parse_labels},
     {"priority", parse_priority}, {"fresh", parse_fresh},
-    {"publish", parse_publish},   {"evaluation", refuse_evaluation},
+    {"publish", parse_publish},   {"evaluation", parse_evaluation},
 };
 
 static bool
@@ -487,6 +498,7 @@ api_job_request_fini(struct api_job_request *request)
 {
     free(request->model);
     free(request->calibration);
+    free(request->evaluation);
     free(request->spec);
     free(request->labels);
     free(request->publish);

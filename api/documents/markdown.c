@@ -217,6 +217,28 @@ add_outputs(struct api_markup *text, const json_t *outputs, const char *title,
     add_rows(text, samples, api_sample_rows(outputs), HTML_COLUMNS(html_samples));
 }
 
+/* Adds the figures of the user's task, with the runtime that ran the result. */
+static void
+add_task(struct api_markup *text, const json_t *task)
+{
+    json_t *rows = json_is_object(task) ? json_pack("[O]", task) : NULL;
+    const json_t *runtime = json_object_get(task, "runtime");
+    text->failed |= json_is_object(task) && !rows;
+    if (!rows)
+        return;
+    add_table(text, "The task", rows, HTML_COLUMNS(html_task));
+    api_markup_add(text, "\nThe task was run by ");
+    add_value(text, json_object_get(runtime, "name"));
+    api_markup_add(text, " ");
+    add_value(text, json_object_get(runtime, "version"));
+    api_markup_add(text, " on ");
+    add_value(text, json_object_get(task, "processor"));
+    api_markup_add(text, json_is_true(json_object_get(task, "deployed"))
+                             ? ", as deployed.\n"
+                             : ", by the literal arithmetic of the pairs.\n");
+    json_decref(rows);
+}
+
 static void
 add_evaluation(struct api_markup *text, const json_t *report)
 {
@@ -228,6 +250,7 @@ add_evaluation(struct api_markup *text, const json_t *report)
     add_outputs(text,
                 json_object_get(json_object_get(evaluation, "deployed"), "outputs"),
                 "Outputs as deployed", "Slices as deployed", "Samples as deployed");
+    add_task(text, json_object_get(evaluation, "task"));
     if (json_is_integer(samples)) {
         api_markup_add(text, "\nFloat against quantized, on this many samples: ");
         add_value(text, samples);

@@ -269,6 +269,32 @@ encode_deployed(const struct qdq_deployed *deployed)
 }
 
 static json_t *
+encode_task(const struct qdq_task_report *task)
+{
+    json_t *interval = isnan(task->low) ? json_null()
+                                        : json_pack("[o, o]", api_json_real(task->low),
+                                                    api_json_real(task->high));
+    return api_pack("kind:t float:r quantized:r drop:r interval:j samples:i deployed:b "
+                    "runtime:j processor:t",
+                    task->kind == QDQ_TASK_METRIC ? "metric" : "classification",
+                    task->float_figure, task->quantized, task->drop, interval,
+                    task->samples, task->deployed,
+                    encode_runtime(task->runtime, task->version), task->processor);
+}
+
+/* Adds the figures of the user's task, where there is one. Takes the object and returns it, or
+   NULL when out of memory. */
+static json_t *
+with_task(json_t *object, const struct qdq_task_report *task)
+{
+    if (!task)
+        return object;
+    const bool ok =
+        object && json_object_set_new(object, "task", encode_task(task)) == 0;
+    return api_json_if(ok, object);
+}
+
+static json_t *
 encode_unjudged(const void *items, size_t i)
 {
     const struct qdq_unjudged *row = (const struct qdq_unjudged *)items + i;
@@ -281,12 +307,13 @@ encode_evaluation(const struct qdq_report *report)
 {
     if (report->evaluated_samples == 0)
         return json_null();
-    return api_pack("samples:i outputs:a deployed:j layers:a not_judged:a missed:j",
-                    report->evaluated_samples, report->outputs, report->n_outputs,
-                    encode_output, encode_deployed(report->deployed),
-                    report->layer_errors, report->n_layer_errors, encode_layer_error,
-                    report->unjudged, report->n_unjudged, encode_unjudged,
-                    encode_missed(report));
+    return with_task(
+        api_pack("samples:i outputs:a deployed:j layers:a not_judged:a missed:j",
+                 report->evaluated_samples, report->outputs, report->n_outputs,
+                 encode_output, encode_deployed(report->deployed), report->layer_errors,
+                 report->n_layer_errors, encode_layer_error, report->unjudged,
+                 report->n_unjudged, encode_unjudged, encode_missed(report)),
+        report->task);
 }
 
 static json_t *

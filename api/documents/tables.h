@@ -31,6 +31,13 @@ static const struct html_column html_samples[] = {
     {"others have (dB)", "confidence_db", HTML_NUMBER},
     {"with confidence", "level", HTML_NUMBER},
 };
+static const struct html_column html_task[] = {
+    {"task", "kind", HTML_TEXT},
+    {"float", "float", HTML_NUMBER},
+    {"quantized", "quantized", HTML_NUMBER},
+    {"drop", "drop", HTML_NUMBER},
+    {"samples", "samples", HTML_NUMBER},
+};
 static const struct html_column html_unjudged[] = {
     {"", "kind", HTML_NAME},
     {"name", "name", HTML_NAME},

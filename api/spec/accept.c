@@ -22,6 +22,7 @@ static const struct {
     {"max_size_ratio", 0, DBL_MAX},
     {"max_latency_ratio", 0, DBL_MAX},
     {"min_slice_sqnr_db", -DBL_MAX, DBL_MAX},
+    {"max_task_drop", -DBL_MAX, DBL_MAX},
 };
 
 bool

@@ -299,6 +299,24 @@ encode_recipe(const void *object, const struct member *m)
     return NULL;
 }
 
+/* A spec that does not allow the cast stays as it was before there was a choice. */
+static json_t *
+encode_cast(const void *object, const struct member *m)
+{
+    (void)m;
+    return ((const struct qdq_spec *)object)->calibration.cast ? json_true()
+                                                               : json_null();
+}
+
+/* "evaluation": the only data that a task is judged by. */
+static bool
+decode_task_data(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct member names = *m;
+    names.field = NO_FIELD;
+    return api_decode_choice(d, &names, value);
+}
+
 #define SMOOTH_ALPHA 0.5 /* the default; SmoothQuant's */
 
 /* true, false, or {"alpha": x, "insert": true}. */
@@ -393,6 +411,9 @@ static const struct member members[] = {
     {"/calibration/random", OBJECT, ITEMS(api_random)},
     {"/calibration/on_nonfinite", STRING,
      CHOICE(calibration.on_nonfinite, "error", "skip_sample")},
+    {"/calibration/cast", BOOL,
+     OWN(api_decode_flag, encode_cast, calibration.cast, NULL)},
+    {"/preprocess", OBJECT, ITEMS(api_preprocess)},
     {"/bias_correction", BOOL | STRING,
      OWN(api_decode_bias_correction, encode_bias_correction, bias_correction, NULL)},
     {"/equalize", BOOL, FLAG(equalize)},
@@ -412,6 +433,15 @@ static const struct member members[] = {
     {"/accept/max_latency_ratio", NUMBER, BOUND(accept.max_latency_ratio)},
     {"/accept/min_quantized_layers", INTEGER, COUNT(accept.min_quantized_layers, 1)},
     {"/accept/outputs", OBJECT, ITEMS(api_output_gates)},
+    {"/accept/max_task_drop", NUMBER, BOUND(accept.max_task_drop)},
+    {"/task", OBJECT, WITHOUT_FIELD(api_decode_task, api_encode_task)},
+    {"/task/kind", STRING,
+     OWN(api_decode_choice, NULL, task.kind, NAMES("classification", "metric"))},
+    {"/task/model", STRING, OWN(api_decode_text, NULL, task.model, NULL)},
+    {"/task/output", STRING, OWN(api_decode_text, NULL, task.output, NULL)},
+    {"/task/once", BOOL, OWN(api_decode_flag, NULL, task.once, NULL)},
+    {"/task/data", STRING,
+     OWN(decode_task_data, NULL, task.asked, NAMES("evaluation"))},
     {"/sensitivity", OBJECT, PARTS(api_decode_sensitivity)},
     {"/sensitivity/samples", INTEGER, COUNT(sensitivity_samples, 1)},
     {"/sensitivity/max_seconds", INTEGER, COUNT(sensitivity_seconds, 1)},

@@ -7,10 +7,10 @@
 
 extern const struct table api_members;
 
-/* Lists of the spec: accept.outputs, calibration.dims, calibration.random, layers, cases and
-   layer_support. */
-extern const struct list api_output_gates, api_dims, api_random, api_layers, api_cases,
-    api_support;
+/* Lists of the spec: accept.outputs, calibration.dims, calibration.random, preprocess, layers,
+   cases and layer_support. */
+extern const struct list api_output_gates, api_dims, api_random, api_preprocess,
+    api_layers, api_cases, api_support;
 
 /* A bound of a gate; NaN where there is none. */
 bool api_decode_bound(struct decoder *d, const struct member *m, json_t *value);
@@ -23,6 +23,12 @@ bool api_check_accept(struct decoder *d);
 bool api_check_formats(struct decoder *d);
 /* Checks that a percentile is given only with the method that uses it. */
 bool api_check_percentile(struct decoder *d);
+
+/* The task that the result is judged by. The check is that its bound and the evaluation go
+   with it. */
+bool api_decode_task(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_task(const void *spec, const struct member *m);
+bool api_check_task(struct decoder *d);
 
 bool api_decode_sensitivity(struct decoder *d, const struct member *m, json_t *value);
 bool api_decode_profile(struct decoder *d, const struct member *m, json_t *value);

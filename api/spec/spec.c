@@ -51,9 +51,10 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
     }
     struct decoder decoder = {spec, problem, &api_members, &spec->spec, ""};
     if (!api_decode_members(&decoder, "", spec->root) || !check_mode(&decoder) ||
-        !api_check_accept(&decoder) || !api_check_percentile(&decoder) ||
-        !api_check_formats(&decoder) || !api_check_random(&decoder) ||
-        !api_settle_rules(&decoder) || !api_check_recipe(&decoder))
+        !api_check_accept(&decoder) || !api_check_task(&decoder) ||
+        !api_check_percentile(&decoder) || !api_check_formats(&decoder) ||
+        !api_check_random(&decoder) || !api_settle_rules(&decoder) ||
+        !api_check_recipe(&decoder))
         goto out;
     api_settle_choices(&decoder);
     api_settle_host(&decoder);
@@ -64,6 +65,22 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
 out:
     api_spec_free(&spec);
     return ok;
+}
+
+bool
+api_spec_set_metric(struct api_spec *spec, const char *id, struct api_problem *problem)
+{
+    json_t *task = json_object_get(spec->root, "task"), *text = json_string(id);
+    if (!text || json_object_set_new(task, "model", text))
+        return api_problem_no_memory(problem);
+    spec->spec.task.model = json_string_value(text);
+    return true;
+}
+
+char *
+api_spec_text(const struct api_spec *spec)
+{
+    return api_json_dump(json_incref(spec->root), 0);
 }
 
 void

@@ -332,7 +332,8 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
        struct api_problem *p)
 {
     const struct api_job_request request = {.model = job->model,
-                                            .calibration = job->calibration};
+                                            .calibration = job->calibration,
+                                            .evaluation = job->evaluation};
     struct api_spec *spec = NULL;
     const char *text = job->effective_spec ? job->effective_spec : "";
     char *runtime = tenants_runtime(service);

@@ -31,13 +31,16 @@ static const struct {
 } inputs[BODY_N_FILES] = {
     [BODY_MODEL] = {STORE_MODEL, "/model"},
     [BODY_DATASET] = {STORE_DATASET, "/calibration"},
+    [BODY_EVALUATION] = {STORE_DATASET, "/evaluation"},
 };
 
 /* Returns the member of the body that holds an input's id. */
 static char **
 id_of(struct body *body, int i)
 {
-    return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
+    return i == BODY_MODEL     ? &body->job.model
+           : i == BODY_DATASET ? &body->job.calibration
+                               : &body->job.evaluation;
 }
 
 bool
@@ -102,15 +105,16 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
 /* The checked inputs that came with a request. */
 struct brought {
     struct model_input model; /* empty when the request names a stored model */
-    /* the worker's description; NULL when no dataset came with the request */
-    char *dataset;
+    /* by place: the worker's description of a dataset; NULL when none came with the request */
+    char *datasets[BODY_N_FILES];
 };
 
 static void
 brought_fini(struct brought *brought)
 {
     model_input_fini(&brought->model);
-    free(brought->dataset);
+    for (int i = 0; i < BODY_N_FILES; i++)
+        free(brought->datasets[i]);
 }
 
 static bool
@@ -131,11 +135,38 @@ check_inputs(struct request *request, struct brought *ret, struct api_problem *p
         return false;
     if (!check_model(request, &ret->model, p))
         return false;
-    if (body->job.calibration &&
-        !check_stored(request, BODY_DATASET, body->job.calibration, p))
+    for (int i = BODY_DATASET; i < BODY_N_FILES; i++)
+        if ((*id_of(body, i) && !check_stored(request, i, *id_of(body, i), p)) ||
+            (body->files[i] &&
+             !check_dataset(request->service, body->files[i], &ret->datasets[i], p)))
+            return false;
+    return true;
+}
+
+/* Checks that the graph that the spec's task names is a stored model. */
+static bool
+check_metric(struct request *request, const struct qdq_spec *spec,
+             struct api_problem *p)
+{
+    const char *id = spec->task.asked ? spec->task.model : NULL;
+    struct store_file file;
+    struct api_problem problem = {0};
+    if (!id)
+        return true;
+    if (digest_is_id(id) && store_file_get(library_store(request->service->library),
+                                           STORE_MODEL, id, &file, &problem)) {
+        store_file_fini(&file);
+        return true;
+    }
+    if (problem.set && problem.code != API_NOT_FOUND) {
+        *p = problem;
         return false;
-    return !body->files[BODY_DATASET] ||
-           check_dataset(request->service, body->files[BODY_DATASET], &ret->dataset, p);
+    }
+    return api_fail_at(
+        p, API_NOT_FOUND, "/task/model",
+        "no model is stored under %.80s: a metric is sent to /v1/models, "
+        "and named by its id",
+        id);
 }
 
 /* Sets the id of an input of the job. */
@@ -160,10 +191,12 @@ store_inputs(struct request *request, struct brought *brought, struct api_proble
              set_input_id(body, BODY_MODEL, file.id, p);
         store_file_fini(&file);
     }
-    if (ok && body->files[BODY_DATASET]) {
-        ok = library_add(library, STORE_DATASET, &body->files[BODY_DATASET],
-                         brought->dataset, &file, &is_new, p) &&
-             set_input_id(body, BODY_DATASET, file.id, p);
+    for (int i = BODY_DATASET; ok && i < BODY_N_FILES; i++) {
+        if (!body->files[i])
+            continue;
+        ok = library_add(library, STORE_DATASET, &body->files[i], brought->datasets[i],
+                         &file, &is_new, p) &&
+             set_input_id(body, i, file.id, p);
         store_file_fini(&file);
     }
     return ok;
@@ -189,7 +222,7 @@ digest_asked(const struct body *body, const struct asked_spec *spec,
 {
     char ids[BODY_N_FILES][DIGEST_SIZE];
     struct api_job_request asked = body->job;
-    char **const places[] = {&asked.model, &asked.calibration};
+    char **const places[] = {&asked.model, &asked.calibration, &asked.evaluation};
     for (int i = 0; i < BODY_N_FILES; i++) {
         bool checked = i == BODY_MODEL && model->n;
         if (!body->files[i] && !checked)
@@ -213,6 +246,13 @@ has_room_for_texts(const struct service *service, const struct store_job *job,
     return blobs_check_room(library_blobs(service->library), size, p);
 }
 
+/* Returns the id of the spec's metric, borrowed from the spec, or NULL. */
+static char *
+metric_of(const struct qdq_spec *spec)
+{
+    return spec->task.asked ? (char *)(uintptr_t)spec->task.model : NULL;
+}
+
 /* Stores the files that came with the job, and queues the job. */
 static bool
 submit_new(struct request *request, const struct asked_spec *spec,
@@ -224,6 +264,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
     bool fetches = asked->model_place.ref || asked->calibration_place.ref;
     char identity[DIGEST_SIZE], none[] = "", *source = NULL;
     bool ok = places_check(request->service, request->scopes, asked, p) &&
+              check_metric(request, api_spec_get(spec->decoded), p) &&
               check_inputs(request, brought, p) && store_inputs(request, brought, p);
     if (ok && fetches) {
         source = api_source_encode(&asked->model_place, &asked->calibration_place);
@@ -239,6 +280,8 @@ submit_new(struct request *request, const struct asked_spec *spec,
     }
     struct store_job job = {.model = asked->model ? asked->model : none,
                             .calibration = asked->calibration,
+                            .evaluation = asked->evaluation,
+                            .metric = metric_of(api_spec_get(spec->decoded)),
                             .spec = asked->spec,
                             .effective_spec = spec->effective,
                             .labels = asked->labels,
@@ -308,6 +351,7 @@ show_job(const struct job_view *view)
                             .expires_at = row->expires_at,
                             .model = row->model && *row->model ? row->model : NULL,
                             .calibration = row->calibration,
+                            .evaluation = row->evaluation,
                             .source = row->source,
                             .deliveries = row->deliveries,
                             .spec = row->spec,

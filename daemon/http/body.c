@@ -18,7 +18,7 @@
 /* bytes of a file after which the free room on the disk is checked again */
 #define CHECK_EVERY (8u << 20)
 
-enum part_kind { MODEL, DATASET, EXTERNAL, TEXT, REFUSED };
+enum part_kind { MODEL, DATASET, EVALUATION, EXTERNAL, TEXT };
 
 static const struct {
     const char *name;
@@ -136,9 +136,8 @@ check_part(const struct body *body, int part, const char *name, struct api_probl
     if (part < 0 || (part == BODY_PART_DATASET && !one_file))
         return refuse_part(p, API_BAD_REQUEST, name, "is not known");
     enum part_kind kind = parts[part].kind;
-    if (kind == REFUSED)
-        return refuse_part(p, API_UNSUPPORTED, name, "is beyond this version");
-    if ((upload && kind == TEXT) || (one_file && kind == EXTERNAL) ||
+    if ((upload && (kind == TEXT || kind == EVALUATION)) ||
+        (one_file && kind == EXTERNAL) ||
         (body->kind == API_BODY_MODEL && kind == DATASET))
         return refuse_part(p, API_BAD_REQUEST, name, "does not belong to this upload");
     if ((body->seen[part] && kind != EXTERNAL) || (one_file && body->part >= 0))
@@ -180,6 +179,8 @@ current_file(struct body *body)
     enum part_kind kind = parts[body->part].kind;
     if (kind == EXTERNAL)
         return &body->externals[body->n_externals - 1].file;
+    if (kind == EVALUATION)
+        return &body->files[BODY_EVALUATION];
     return &body->files[kind == DATASET && body->kind == API_BODY_JOB ? BODY_DATASET
                                                                       : BODY_MODEL];
 }
@@ -338,9 +339,10 @@ finish_file(struct spool **file, char **ret_id, struct api_place *place,
 static bool
 finish_files(struct body *body, struct api_problem *p)
 {
-    char **const ids[BODY_N_FILES] = {&body->job.model, &body->job.calibration};
+    char **const ids[BODY_N_FILES] = {&body->job.model, &body->job.calibration,
+                                      &body->job.evaluation};
     struct api_place *const places[BODY_N_FILES] = {&body->job.model_place,
-                                                    &body->job.calibration_place};
+                                                    &body->job.calibration_place, NULL};
     bool is_job = body->kind == API_BODY_JOB;
     bool may_be_id = is_job || (body->kind == API_BODY_MODEL && body->part >= 0);
     for (int i = 0; i < BODY_N_FILES; i++)

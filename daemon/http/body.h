@@ -20,7 +20,7 @@ struct body_external {
     char *id;           /* id of a stored file */
 };
 
-enum body_file { BODY_MODEL, BODY_DATASET, BODY_N_FILES };
+enum body_file { BODY_MODEL, BODY_DATASET, BODY_EVALUATION, BODY_N_FILES };
 
 enum body_part {
 #define PART(name, text, kind) BODY_PART_##name,

@@ -5,7 +5,7 @@
  *                   remote
  *   EXTERNAL        the same, beside a model; any number of them
  *   TEXT            text of at most BODY_MAX_TEXT bytes
- *   REFUSED         in the contract, but not supported by this version
+ *   EVALUATION      a file or the text of a stored id, in a job's form alone
  * The BODY of the route decides which are accepted: FILE accepts one part of the kind
  * DATASET (or MODEL, whatever its name), MODEL accepts one of MODEL and those of
  * EXTERNAL, JOB accepts all.
@@ -19,4 +19,4 @@ PART(PRIORITY, "priority", TEXT)
 PART(FRESH, "fresh", TEXT)
 PART(PUBLISH, "publish", TEXT)
 PART(EXTERNAL, "external", EXTERNAL)
-PART(EVALUATION, "evaluation", REFUSED)
+PART(EVALUATION, "evaluation", EVALUATION)

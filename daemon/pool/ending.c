@@ -14,9 +14,12 @@ static void
 close_inputs(struct work *work)
 {
     model_fds_fini(&work->model);
-    if (work->dataset >= 0)
-        close(work->dataset);
-    work->dataset = -1;
+    int *const inputs[] = {&work->dataset, &work->evaluation, &work->metric};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        if (*inputs[i] >= 0)
+            close(*inputs[i]);
+        *inputs[i] = -1;
+    }
 }
 
 bool
@@ -176,7 +179,7 @@ endings_take(struct endings *endings)
     ending->state = ENDING_TAKEN;
     lock_release(&endings->lock);
     ending->slot.process = endings->process;
-    ending->work = (struct work){.dataset = -1};
+    ending->work = (struct work){.dataset = -1, .evaluation = -1, .metric = -1};
     ending->problem = (struct api_problem){0};
     return ending;
 }

@@ -19,7 +19,7 @@
 struct work {
     struct message request;
     struct model_fds model;
-    int dataset; /* -1: none */
+    int dataset, evaluation, metric; /* -1: none */
     struct spool *output, *report, *frozen, *data;
     struct spool *observed; /* NULL: nothing is observed */
     char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */

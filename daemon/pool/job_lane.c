@@ -139,6 +139,17 @@ open_observations(struct job_lane *job_lane, const struct store_job *job,
                 *work->kept ? HIT : MISS, 1);
 }
 
+/* Attaches the inputs beside the model that there are. */
+static void
+attach_inputs(struct message *request, const struct work *work)
+{
+    const int inputs[] = {work->dataset, work->evaluation, work->metric};
+    request->n_fds = MESSAGE_FD_DATASET;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i] >= 0)
+            request->fds[request->n_fds++] = inputs[i];
+}
+
 static bool
 open_work(struct job_lane *job_lane, const struct store_job *job, struct work *work,
           struct api_problem *p)
@@ -148,7 +159,9 @@ open_work(struct job_lane *job_lane, const struct store_job *job, struct work *w
     struct message *request = &work->request;
     request->type = MESSAGE_QUANTIZE;
     if (!model_fds_open(job_lane->lane.service->library, job->model, &work->model, p) ||
-        (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)))
+        (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)) ||
+        (job->evaluation && !blob_read(blobs, job->evaluation, &work->evaluation, p)) ||
+        (job->metric && !blob_read(blobs, job->metric, &work->metric, p)))
         return false;
     if (!ending_lend(ending, LENT_OUTPUT, &work->output, p) ||
         !ending_lend(ending, LENT_REPORT, &work->report, p) ||
@@ -164,12 +177,14 @@ open_work(struct job_lane *job_lane, const struct store_job *job, struct work *w
     request->fds[MESSAGE_FD_OBSERVATIONS] =
         spool_fd(work->observed ? work->observed : work->output);
     request->fds[MESSAGE_FD_DATA] = spool_fd(work->data);
-    request->fds[MESSAGE_FD_DATASET] = work->dataset;
-    request->n_fds = work->dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
+    attach_inputs(request, work);
     model_fds_attach(&work->model, request);
     snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
     snprintf(request->body.quantize.dataset_id, DIGEST_SIZE, "%s",
              job->calibration ? job->calibration : "");
+    snprintf(request->body.quantize.evaluation_id, DIGEST_SIZE, "%s",
+             job->evaluation ? job->evaluation : "");
+    request->body.quantize.has_metric = work->metric >= 0;
     request->text = job->effective_spec;
     request->text_len = strlen(job->effective_spec);
     open_observations(job_lane, job, work);

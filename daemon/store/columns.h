@@ -48,6 +48,8 @@
     COLUMN(FLAG, fetching, "fetching")                                          \
     COLUMN(INT, fetch_attempts, "fetch_attempts")                               \
     COLUMN(INT, fence, FENCE)                                                   \
+    COLUMN(TEXT, evaluation, "evaluation")                                      \
+    COLUMN(TEXT, metric, "metric")                                              \
     COLUMN(PROGRESS, progress, PROGRESS)                                        \
     COLUMN(TEXT, deliveries, DELIVERIES)
 /* clang-format on */

@@ -36,7 +36,8 @@ STATEMENT(JOB_LOCK, "SELECT 1 FROM @jobs WHERE id = ?1" LOCK_ROW)
    job of the first. */
 STATEMENT(IDENTITY_LOCK, "SELECT " LOCK_NAME("?1"))
 STATEMENT(FILE_USED, "SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
-                     " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
+                     " AND (CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
+                     " OR CASE ?1 WHEN 0 THEN metric WHEN 1 THEN evaluation END = ?2)"
                      " LIMIT 1")
 /* All places that name blobs which were stored before their row was added;
    store/backup.c lists the same places. */
@@ -50,7 +51,8 @@ STATEMENT(BLOB_STORED, BLOB_STORED_SQL " LIMIT 1")
 /* A job's inputs are needed until it ends, also when they were removed meanwhile. */
 STATEMENT(BLOB_NEEDED, BLOB_STORED_SQL
           " UNION ALL SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
-          " AND (model = ?1 OR calibration = ?1) LIMIT 1")
+          " AND (model = ?1 OR calibration = ?1 OR metric = ?1 OR evaluation = ?1)"
+          " LIMIT 1")
 /* clang-format off */
 STATEMENT(OBSERVATIONS_USE,
           "UPDATE @observations SET used_at = " MOMENT("?2")
@@ -83,14 +85,19 @@ STATEMENT(OBSERVATIONS_EVICT,
 STATEMENT(JOB_ADD,
           "INSERT INTO @jobs(id, state, priority, attempts, created_at, model,"
           " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
-          " effective_spec, observations, wants_gpu, source, publish, fetching)"
+          " effective_spec, observations, wants_gpu, source, publish, fetching,"
+          " evaluation, metric)"
           " SELECT ?1, 'queued', ?2, ?3, " MOMENT("?4") ", ?5, ?6, ?7, ?8, ?9, ?10,"
-          " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18"
+          " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20"
           " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM @files WHERE kind = 0"
           " AND id = ?5" LOCK_KEY ")"
           " OR EXISTS (SELECT 1 FROM @jobs WHERE result_model = ?5" LOCK_KEY "))"
           " AND (?6 IS NULL"
-          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?6" LOCK_KEY "))")
+          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?6" LOCK_KEY "))"
+          " AND (?19 IS NULL"
+          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?19" LOCK_KEY "))"
+          " AND (?20 IS NULL"
+          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND id = ?20" LOCK_KEY "))")
 /* clang-format on */
 STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM @jobs WHERE idempotency_key = ?1")
 /* Finds another job of the same identity; one that succeeded goes before one that is
@@ -235,8 +242,10 @@ STATEMENT(FILE_OLDEST,
           " WHERE kept_from <= " RECORD_TIME("?1") " - ?2"
           " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
           " WHERE live.state IN ('queued', 'running')"
-          " AND CASE files.kind WHEN 0 THEN live.model"
-          " WHEN 1 THEN live.calibration END = files.id)"
+          " AND (CASE files.kind WHEN 0 THEN live.model"
+          " WHEN 1 THEN live.calibration END = files.id"
+          " OR CASE files.kind WHEN 0 THEN live.metric"
+          " WHEN 1 THEN live.evaluation END = files.id))"
           " ORDER BY kept_from, id LIMIT 1")
 /* clang-format on */
 

@@ -230,6 +230,26 @@ STEP("DROP TRIGGER job_added; DROP TRIGGER job_ended;"
 /* clang-format on */
 /* The list of all tenants' jobs goes by time. */
 STEP("CREATE INDEX jobs_created ON jobs(created_at, seq);")
+/* The data that a result is judged by, and the model that is its metric. They are inputs as the
+   others are. */
+/* clang-format off */
+STEP("ALTER TABLE jobs ADD COLUMN evaluation TEXT;"
+     "ALTER TABLE jobs ADD COLUMN metric TEXT;"
+     "DROP TRIGGER job_added; DROP TRIGGER job_ended;"
+     "CREATE TRIGGER job_added AFTER INSERT ON jobs BEGIN"
+     "  UPDATE clock SET newest = max(newest, NEW.created_at, NEW.ended_at);"
+     RENEW("0", "NEW.model") RENEW("1", "NEW.calibration")
+     RENEW("0", "NEW.metric") RENEW("1", "NEW.evaluation")
+     "  UPDATE jobs SET kept_from = (SELECT newest FROM clock)"
+     "  WHERE seq = NEW.seq AND NEW.ended_at > 0; END;"
+     "CREATE TRIGGER job_ended AFTER UPDATE OF ended_at ON jobs"
+     "  WHEN NEW.ended_at > 0 BEGIN"
+     "  UPDATE clock SET newest = max(newest, NEW.ended_at);"
+     RENEW("0", "NEW.model") RENEW("1", "NEW.calibration")
+     RENEW("0", "NEW.metric") RENEW("1", "NEW.evaluation")
+     "  UPDATE jobs SET kept_from = (SELECT newest FROM clock)"
+     "  WHERE seq = NEW.seq; END;")
+/* clang-format on */
 #undef RENEW
 #undef JOB_BYTES
 #undef TEXT_BYTES

@@ -208,11 +208,12 @@ insert_job(struct store *store, const struct store_job *job,
     bind_text(stmt, 16, job->source);
     bind_text(stmt, 17, job->publish);
     bind_int(stmt, 18, job->fetching);
+    bind_text(stmt, 19, job->evaluation);
+    bind_text(stmt, 20, job->metric);
     return run(store, JOB_ADD, p) &&
            (changes(store) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                            "the model or its calibration data is not stored any "
-                            "more"));
+                            "the model or data of the job is not stored any more"));
 }
 
 bool
@@ -562,7 +563,8 @@ store_job_fini(struct store_job *job)
         &job->model,     &job->calibration, &job->spec,         &job->labels,
         &job->report,    &job->summary,     &job->result_model, &job->frozen,
         &job->waits_for, &job->cached_from, &job->result_files, &job->effective_spec,
-        &job->source,    &job->publish,     &job->deliveries};
+        &job->source,    &job->publish,     &job->deliveries,   &job->evaluation,
+        &job->metric};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

@@ -70,6 +70,9 @@ struct store_job {
     int64_t expires_at;
     /* Ids; calibration may be NULL. A model that is still to be fetched is "". */
     char *model, *calibration;
+    /* Ids or NULL: a dataset that the result is judged by, and the model that is the metric of
+       its task. */
+    char *evaluation, *metric;
     /* JSON as it was sent, or NULL. Where a text is longer than API_MAX_LISTED it is
        NULL, too, and store_job_texts() reads it. */
     char *spec, *labels;

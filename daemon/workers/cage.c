@@ -130,6 +130,7 @@ static const int calls[] = {
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
     SCMP_SYS(sigaltstack),
+    SCMP_SYS(setitimer),
     SCMP_SYS(restart_syscall),
     /* time, identity and processor */
     SCMP_SYS(nanosleep),

@@ -6,6 +6,7 @@
 #include "workers/cage.h"
 #include "workers/confine.h"
 #include "workers/judge_wanted.h"
+#include "workers/judging.h"
 #include "workers/message.h"
 #include "api/report.h"
 #include "api/spec.h"
@@ -454,7 +455,9 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
 {
     const struct message_quantize *ids = &request->body.quantize;
     struct qdq_error err = {0};
-    bool data = message_own_fds(request) > MESSAGE_FD_DATASET;
+    const struct qdq_judging judging = judging_of(request);
+    bool data = message_own_fds(request) - (judging.data >= 0) - (judging.metric >= 0) >
+                MESSAGE_FD_DATASET;
     struct qdq_external files[MESSAGE_MAX_FILES];
     list_externals(request, files);
     struct qdq_work work = {
@@ -464,6 +467,7 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .model_id = ids->model_id,
         .dataset = data ? request->fds[MESSAGE_FD_DATASET] : -1,
         .dataset_id = data ? ids->dataset_id : NULL,
+        .judging = &judging,
         .spec = api_spec_get(spec),
         .freeze = encode_frozen_spec,
         .freeze_arg = frozen,

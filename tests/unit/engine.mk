@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_cases \
 	tests/unit/engine/test_catalog \
 	tests/unit/engine/test_constant \
+	tests/unit/engine/test_data_checks \
 	tests/unit/engine/test_sample_choice \
 	tests/unit/engine/test_equalize \
 	tests/unit/engine/test_equalize_refusals \

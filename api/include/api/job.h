@@ -45,6 +45,7 @@ struct api_job {
     int64_t attempts;        /* how often a worker has begun the job */
     int64_t created_at, started_at, ended_at, expires_at;
     const char *model, *calibration; /* ids */
+    const char *evaluation;          /* likewise */
     const char *spec;                /* JSON, as the client sent it */
     const char *labels;              /* JSON object */
     /* "sha256:…" of the quantized model; absent for a job that did not succeed */
@@ -102,6 +103,7 @@ char *api_remotes_encode(const struct api_remote *remotes, size_t n);
 struct api_job_request {
     char *model;       /* id of a stored model */
     char *calibration; /* id of a stored dataset */
+    char *evaluation;  /* likewise, to judge the result by */
     /* Where the model and the dataset are fetched from, instead of an id. */
     struct api_place model_place, calibration_place;
     char *publish; /* JSON text of the member `publish`, checked */

@@ -19,6 +19,14 @@ bool api_spec_decode(const char *text, size_t len, struct api_spec **ret,
 void api_spec_free(struct api_spec **spec);
 const struct qdq_spec *api_spec_get(const struct api_spec *spec);
 
+/* Replaces task.model of a spec that has one by the id of its bytes. */
+bool api_spec_set_metric(struct api_spec *spec, const char *id,
+                         struct api_problem *problem);
+
+/* Returns the text of the spec as it was given, with such a change; the caller frees it. NULL when
+   out of memory. */
+char *api_spec_text(const struct api_spec *spec);
+
 /*
  * Encodes the effective spec: all defaults are written out, keys are sorted, and there
  * are no spaces. Decoding it gives the same spec. The caller frees the text; NULL when

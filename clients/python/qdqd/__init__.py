@@ -350,11 +350,12 @@ class Client:
 
     def submit(self, model: str, calibration: Optional[str] = None,
                spec: Optional[Spec] = None, *, labels: Optional[Mapping[str, str]] = None,
-               priority: Optional[int] = None, fresh: bool = False) -> Dict[str, Any]:
+               priority: Optional[int] = None, fresh: bool = False,
+               evaluation: Optional[str] = None) -> Dict[str, Any]:
         """Queues a job for stored files and returns it. A request whose answer is lost does
         not make a second job."""
         members = {"model": model, "calibration": calibration, "labels": labels,
-                   "priority": priority, "fresh": fresh or None}
+                   "priority": priority, "fresh": fresh or None, "evaluation": evaluation}
         text = json.dumps({name: value for name, value in members.items()
                            if value is not None})
         if spec is not None:
@@ -388,7 +389,8 @@ class Client:
                  spec: Optional[Spec] = None, *, external: Sequence[PathLike] = (),
                  labels: Optional[Mapping[str, str]] = None, priority: Optional[int] = None,
                  fresh: bool = False, timeout: Optional[float] = None,
-                 progress: Optional[OnProgress] = None) -> Result:
+                 progress: Optional[OnProgress] = None,
+                 evaluation: Calibration = None) -> Result:
         """Quantizes a model and returns the result.
 
         The model is a path, bytes, an onnx.ModelProto, or the id of a stored model. The
@@ -396,6 +398,10 @@ class Client:
         id, an array, a dict of arrays with the samples along axis 0, or an iterable of
         samples: each an array, or a dict of arrays, with or without a batch axis. The spec is
         a dict or the path of a JSON file. Only files that the service lacks are sent.
+
+        `evaluation` is data to judge the result by, in the same forms but for samples: its
+        arrays beside the model's inputs, as `labels`, are for the spec's task. The metric of a task
+        is the id that store_model() returned for it.
 
         Raises AccuracyError when the model missed a bound of `accept`, ProblemError when the
         service refused something or the job failed, StillRunningError after `timeout`
@@ -406,8 +412,11 @@ class Client:
         data_id = None
         if calibration is not None:
             data_id = self.store_calibration(calibration, model_id, progress)
+        judged_by = None
+        if evaluation is not None:
+            judged_by = self.store_calibration(evaluation, model_id, progress)
         job = self.submit(model_id, data_id, spec, labels=labels, priority=priority,
-                          fresh=fresh)
+                          fresh=fresh, evaluation=judged_by)
         return self.result(self.wait(job["id"], timeout, progress))
 
     def result(self, job: Mapping[str, Any]) -> Result:

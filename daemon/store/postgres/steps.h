@@ -197,6 +197,20 @@ STEP("DROP INDEX @jobs_result; DROP INDEX @jobs_report; DROP INDEX @jobs_frozen;
      "CREATE INDEX jobs_result ON @jobs(result_model) WHERE result_model IS NOT NULL;"
      "CREATE INDEX jobs_report ON @jobs(report) WHERE report IS NOT NULL;"
      "CREATE INDEX jobs_frozen ON @jobs(frozen) WHERE frozen IS NOT NULL;")
+/* The data that a result is judged by, and the model that is its metric. They are inputs as the
+   others are. */
+/* clang-format off */
+STEP("ALTER TABLE @jobs ADD COLUMN evaluation TEXT;"
+     "ALTER TABLE @jobs ADD COLUMN metric TEXT;"
+     "CREATE OR REPLACE FUNCTION @use_files() RETURNS trigger LANGUAGE plpgsql AS $$ "
+     "BEGIN IF TG_OP = 'INSERT' OR NEW.ended_at > 0 THEN"
+     "  UPDATE @files AS used SET kept_from = " NOW_MS " WHERE (used.kind, used.id) IN"
+     "  (SELECT one.kind, one.id FROM @files AS one"
+     "  WHERE ((one.kind = 0 AND one.id IN (NEW.model, NEW.metric))"
+     "  OR (one.kind = 1 AND one.id IN (NEW.calibration, NEW.evaluation)))"
+     "  AND one.kept_from < " NOW_MS " - 1000 FOR NO KEY UPDATE SKIP LOCKED);"
+     "  END IF; RETURN NULL; END $$;")
+/* clang-format on */
 #undef NOW_MS
 #undef TEXT_BYTES
 #undef JOB_BYTES

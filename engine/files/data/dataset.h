@@ -9,6 +9,7 @@
 #include "files/data/random.h"
 #include "files/data/tar.h"
 #include "qdq/dataset.h"
+#include "qdq/spec.h"
 
 /* The properties of an array that a reader needs beyond struct qdq_array. */
 struct qdqi_item {
@@ -52,6 +53,8 @@ struct qdq_dataset {
     uint64_t most_unpacked;   /* limit of the bytes that a packed archive unpacks to */
     /* Set for ONNX's test data: [sample * n_arrays + array]. */
     struct qdqi_sample_file *parts;
+    const struct qdq_spec
+        *prepared_by; /* NULL: no spec has said how to prepare arrays */
 };
 
 #endif

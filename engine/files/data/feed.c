@@ -4,6 +4,7 @@
 #include "files/data/buffer.h"
 #include "files/data/cast.h"
 #include "files/data/reader.h"
+#include "files/data/scaling.h"
 
 #include <inttypes.h>
 #include <stdalign.h>
@@ -23,8 +24,9 @@ struct binding {
     /* elements along the axes behind axis 0 of the array; the largest number, where
        samples differ */
     size_t row;
-    bool drops_axis0;        /* the array has one axis more than the input */
-    int64_t *shape;          /* shape of the input in a run */
+    bool drops_axis0; /* the array has one axis more than the input */
+    int64_t *shape;   /* shape of the input in a run */
+    struct qdqi_affine scaling;
     struct qdqi_buffer data; /* the elements of the current run */
 };
 
@@ -129,6 +131,19 @@ axes_fit(const struct qdq_value *input, size_t first, const int64_t *shape)
     return true;
 }
 
+/* Says how a shape of four axes that does not fit differs: `shape` is that of axes 1 to 3. */
+static const char *
+difference(const struct qdq_value *input, const int64_t *shape, const char *otherwise)
+{
+    if (input->rank != 4)
+        return otherwise;
+    const int64_t moved[] = {shape[2], shape[0], shape[1]};
+    return axes_fit(input, 1, moved) ? "the data looks like NHWC, and the model is of "
+                                       "NCHW; numpy.transpose(x, "
+                                       "(0, 3, 1, 2)) makes the other layout"
+                                     : otherwise;
+}
+
 /* Returns the shape of a sample that is fed unchanged, and its number of elements. */
 static const int64_t *
 sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t *ret_n)
@@ -179,7 +194,10 @@ fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
     if (array->rank != input->rank || feed->cut)
         return mismatch(feed, input, array, "the rank differs", err);
     if (!axes_fit(input, 1, array->shape + 1))
-        return mismatch(feed, input, array, "the shape behind axis 0 differs", err);
+        return mismatch(
+            feed, input, array,
+            difference(input, array->shape + 1, "the shape behind axis 0 differs"),
+            err);
     if (input->dims[0].value > 0)
         *ret_rows = input->dims[0].value;
     if (*ret_rows > array->shape[0])
@@ -230,9 +248,32 @@ bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
     return QDQ_OK;
 }
 
-static const struct qdq_array *
-find_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model,
-           size_t input)
+/* Finds out how the elements are scaled. The shape of the input is known. */
+static enum qdq_code
+bind_scaling(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
+             const struct qdq_array *array, enum qdqi_dtype from, struct qdq_error *err)
+{
+    struct binding *binding = &feed->bindings[i];
+    const struct qdqi_input *input = &feed->inputs[i];
+    char text[256];
+    const char *why = qdqi_scaling_find(feed->dataset, input->name, input->dtype,
+                                        input->rank, input->shape, &binding->scaling);
+    if (!why && !binding->scaling.row &&
+        qdqi_scaling_is_missing(feed->dataset, from, input->dtype)) {
+        snprintf(
+            text, sizeof text,
+            "write \"calibration\": {\"cast\": true} into the spec if these integers "
+            "are the values that the model wants, or scale them by \"preprocess\": "
+            "{\"%.64s\": {\"scale\": 0.00392156862745098}}",
+            input->name);
+        why = text;
+    }
+    return why ? mismatch(feed, wanted, array, why, err) : QDQ_OK;
+}
+
+const struct qdq_array *
+qdqi_feed_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model,
+                size_t input)
 {
     const struct qdq_dataset_info *info = qdq_dataset_info(dataset);
     if (info->n_arrays == 1 && !*info->arrays[0].name && model->n_inputs == 1)
@@ -275,7 +316,7 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
 {
     const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
     const struct qdq_value *input = &model->inputs[i];
-    const struct qdq_array *array = find_array(feed->dataset, model, i);
+    const struct qdq_array *array = qdqi_feed_array(feed->dataset, model, i);
     struct binding *binding = &feed->bindings[i];
     int64_t rows;
     if (!array)
@@ -292,6 +333,9 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
         code = fit_shape(feed, input, array, binding, &rows, err);
     if (code == QDQ_OK)
         code = bind_shape(feed, array, binding, &feed->inputs[i], err);
+    if (code == QDQ_OK)
+        code = bind_scaling(feed, i, input, array,
+                            qdqi_dataset_dtype(feed->dataset, at), err);
     if (code != QDQ_OK)
         return code;
     if (rows > 0 && feed->fixed && rows != feed->rows)
@@ -505,6 +549,8 @@ fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_erro
         if (code != QDQ_OK)
             return code;
         b->cast.fn(feed->wide, feed->piece, n);
+        if (b->scaling.row)
+            qdqi_scaling_apply(&b->scaling, (float *)feed->wide, n, done);
         code = qdqi_buffer_write(&b->data, done * b->to_size, feed->wide,
                                  n * b->to_size, err);
         if (code != QDQ_OK)

@@ -59,6 +59,11 @@ enum qdq_code qdqi_feed_open(const struct qdq_model_info *model,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_feed_close(struct qdqi_feed **feed);
 
+/* Returns the array that feeds an input of the model; NULL: none does. */
+const struct qdq_array *qdqi_feed_array(const struct qdq_dataset *dataset,
+                                        const struct qdq_model_info *model,
+                                        size_t input);
+
 /* Return the number of samples in all runs together, and the number of runs. */
 int64_t qdqi_feed_samples(const struct qdqi_feed *feed);
 int64_t qdqi_feed_runs(const struct qdqi_feed *feed);

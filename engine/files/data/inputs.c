@@ -104,6 +104,7 @@ struct names {
 
 static const struct names of_dims = {"/calibration/dims", "symbolic dimension",
                                      symbol_at};
+static const struct names of_preprocess = {"/preprocess", "input", input_at};
 static const struct names of_random = {"/calibration/random", "input", input_at};
 
 static enum qdq_code
@@ -152,6 +153,9 @@ qdqi_inputs_check(const struct qdq_model_info *model, const struct qdq_spec *spe
     for (size_t i = 0; !code && i < c->n_dims; i++)
         code =
             check_name(&of_dims, model, c->dims[i].symbol, spec, warnings, arena, err);
+    for (size_t i = 0; !code && i < spec->n_preprocess; i++)
+        code = check_name(&of_preprocess, model, spec->preprocess[i].input, spec,
+                          warnings, arena, err);
     for (size_t i = 0; !code && i < c->n_random; i++)
         code = check_name(&of_random, model, c->random[i].input, spec, warnings, arena,
                           err);

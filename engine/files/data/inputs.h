@@ -16,7 +16,7 @@ enum qdq_code qdqi_inputs_fix(const struct qdq_model_info *model,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * UNMATCHED, or a warning, for a symbol in dims or an input in random that the model
+ * UNMATCHED, or a warning, for a symbol in dims or an input in random or preprocess that the model
  * does not have. Where random samples are asked for, INVALID_SPEC or UNSUPPORTED for an
  * input that they cannot be made for. Each error names its place in the spec.
  */

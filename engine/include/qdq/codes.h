@@ -32,6 +32,8 @@ QDQ_CODE(CALIBRATION_MISMATCH, "calibration_mismatch",
 QDQ_CODE(NONFINITE, "nonfinite", "a NaN or an infinity was met")
 QDQ_CODE(NOT_OBSERVED, "not_observed",
          "no calibration sample has values of a tensor to be quantized")
+QDQ_CODE(AT_CHANCE, "float_at_chance",
+         "the float model is no better than a guess on the data to judge by")
 QDQ_CODE(RUN_FAILED, "run_failed", "ONNX Runtime could not load or run the model")
 QDQ_CODE(CANNOT_LOAD, "target_cannot_load",
          "the runtime of the target cannot load the model or the result")

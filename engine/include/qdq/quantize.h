@@ -61,6 +61,20 @@ typedef bool (*qdq_regain_fn)(void *arg);
    for the result's metadata, which the callee owns; NULL when out of memory. */
 typedef const char *(*qdq_freeze_fn)(void *arg, const struct qdq_spec *frozen);
 
+/* The files that the result is judged by, besides the calibration data. */
+struct qdq_judging {
+    int data;            /* descriptor of data, or -1: that is the calibration data */
+    const char *data_id; /* as model_id */
+    int metric; /* descriptor of the graph that spec->task.model names, or -1 */
+    /*
+     * Called before that graph runs, with the seconds that it may take at most, and
+     * afterwards with 0. When the time is over, the caller ends the process; it may bound its
+     * memory, too. NULL: not called.
+     */
+    void (*bound)(void *arg, unsigned seconds);
+    void *bound_arg;
+};
+
 struct qdq_work {
     int model;            /* descriptor of the model, a regular file */
     const char *model_id; /* written into the result's metadata; NULL: omitted */
@@ -75,8 +89,9 @@ struct qdq_work {
     /* files that may hold the model's external data */
     const struct qdq_external *external;
     size_t n_external;
-    int dataset;            /* descriptor of the calibration data, or -1 */
-    const char *dataset_id; /* as model_id */
+    int dataset;                       /* descriptor of the calibration data, or -1 */
+    const char *dataset_id;            /* as model_id */
+    const struct qdq_judging *judging; /* NULL: nothing of its own */
     const struct qdq_spec *spec;
     qdq_freeze_fn freeze; /* NULL: not called, and the metadata has no digest */
     void *freeze_arg;

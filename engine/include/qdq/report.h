@@ -110,7 +110,8 @@ enum qdq_figure {
     QDQ_FIGURE_SLICE_SQNR_DB,
     QDQ_FIGURE_SIZE_RATIO,
     QDQ_FIGURE_LATENCY_RATIO,
-    QDQ_FIGURE_QUANTIZED_LAYERS
+    QDQ_FIGURE_QUANTIZED_LAYERS,
+    QDQ_FIGURE_TASK_DROP
 };
 
 /* A bound of spec.accept, with the figure that was measured. */
@@ -283,6 +284,18 @@ struct qdq_profile {
         *nodes; /* the slowest of each model, the slowest first */
 };
 
+/* The figure of the user's own task, for the float model and for the result. */
+struct qdq_task_report {
+    enum qdq_task_kind kind;
+    double float_figure, quantized; /* classification: the share of right answers */
+    double drop;                    /* float_figure - quantized */
+    /* contains the drop with 95 % confidence; NaN where the metric is called once */
+    double low, high;
+    int64_t samples;
+    const char *runtime, *version, *processor; /* that ran the result */
+    bool deployed; /* the runtime is the target's, with its default optimizations */
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -336,6 +349,7 @@ struct qdq_histogram_report {
 
 struct qdq_report {
     const struct qdq_model_info *model; /* describes the source model */
+    const char *evaluation_id;          /* likewise */
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
     int64_t calibration_samples;
     int64_t inferences; /* runs of the model during calibration */
@@ -387,8 +401,9 @@ struct qdq_report {
     const struct qdq_refinement *refinement; /* NULL: not asked for */
     const struct qdq_float_report *floats;   /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model by the three members above, one batch each */
-    const struct qdq_kernels *kernels; /* NULL: not counted */
-    const struct qdq_profile *profile; /* NULL: not asked for, or not possible */
+    const struct qdq_kernels *kernels;  /* NULL: not counted */
+    const struct qdq_profile *profile;  /* NULL: not asked for, or not possible */
+    const struct qdq_task_report *task; /* NULL: not asked for */
     /* every bound of spec.accept: those of outputs in the model's order, then those of
        the whole model; the model is accepted when all are met */
     size_t n_gates;

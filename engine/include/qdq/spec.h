@@ -130,6 +130,20 @@ struct qdq_random_input {
     double low, high; /* low <= high; their difference is finite */
 };
 
+/*
+ * How the elements of one input's array become the values that the model gets:
+ * (element * scale - mean) / std, each step rounded to float32.
+ */
+struct qdq_preprocess {
+    const char *input;
+    bool
+        channels_last; /* the layout is nhwc: channels are the last axis, and not axis 1 */
+    double scale;      /* finite, not 0 */
+    /* one for all channels, or one for each; of std none is 0 */
+    const double *mean, *std;
+    size_t n_mean, n_std; /* 0: means of 0, and deviations of 1 */
+};
+
 enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };
 
 /* A method that finds a range from the observations of a tensor. */
@@ -159,6 +173,7 @@ struct qdq_calibration_spec {
     const struct qdq_random_input *random;
     size_t n_random;
     enum qdq_nonfinite on_nonfinite;
+    bool cast; /* integers for a floating-point input are meant as they are */
 };
 
 /* A weight is stored as float behind Q and DQ, or as integers behind DQ alone. */
@@ -189,8 +204,23 @@ struct qdq_accept {
     struct qdq_gate all; /* for every floating-point output */
     const struct qdq_output_gate *outputs;
     size_t n_outputs;
-    double max_size_ratio, max_latency_ratio; /* for the whole model; NaN: no bound */
-    int64_t min_quantized_layers;             /* 0: no bound */
+    /* for the whole model; NaN: no bound */
+    double max_size_ratio, max_latency_ratio, max_task_drop;
+    int64_t min_quantized_layers; /* 0: no bound */
+};
+
+/* By what the data to judge by is judged. */
+enum qdq_task_kind { QDQ_TASK_CLASSIFICATION, QDQ_TASK_METRIC };
+
+/* The user's own task, whose figure is that of the float model and of the result. */
+struct qdq_task {
+    bool asked; /* else the other members mean nothing */
+    enum qdq_task_kind kind;
+    const char *model; /* of METRIC: id of the graph */
+    const char
+        *output; /* of CLASSIFICATION: the output with the classes; NULL: the first
+                           floating-point one whose rows are as many as the labels */
+    bool once;   /* of METRIC: called once, with all samples */
 };
 
 /* Asks for the fewest layers in float with which every floating-point output reaches
@@ -305,12 +335,15 @@ struct qdq_spec {
     /* smoothing inserts a Mul where nothing can take the factors of an activation in */
     bool smooth_insert;
     struct qdq_calibration_spec calibration;
+    const struct qdq_preprocess *preprocess; /* of all data of the job */
+    size_t n_preprocess;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: evaluate when there is data */
     /* 0: all; a spec that leaves it out has QDQ_EVALUATE_SAMPLES, of samples that calibration
        did not read where there are enough */
     int64_t evaluate_samples;
     int64_t evaluate_seconds; /* after which no more samples run; 0: no bound */
     struct qdq_accept accept;
+    struct qdq_task task;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     int64_t sensitivity_seconds; /* 0: no bound */
     struct qdq_search search;

@@ -25,6 +25,29 @@ say_real(FILE *to, double value)
     fprintf(to, " %016" PRIx64, bits);
 }
 
+static void
+say_all(FILE *to, const char *what, const double *values, size_t n)
+{
+    fprintf(to, " %s", what);
+    for (size_t i = 0; i < n; i++)
+        say_real(to, values[i]);
+}
+
+/* A spec without `preprocess` prints nothing, as it did before there was one. */
+static void
+say_preprocess(FILE *to, const struct qdq_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_preprocess; i++) {
+        const struct qdq_preprocess *row = &spec->preprocess[i];
+        say_name(to, "preprocess", row->input);
+        fprintf(to, " layout %d", row->channels_last);
+        say_real(to, row->scale);
+        say_all(to, "mean", row->mean, row->n_mean);
+        say_all(to, "std", row->std, row->n_std);
+        fputc('\n', to);
+    }
+}
+
 char *
 qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
                           const char *dataset_id)
@@ -60,6 +83,7 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
         say_real(to, c->random[i].high);
         fputc('\n', to);
     }
+    say_preprocess(to, spec);
     bool bad = ferror(to);
     if (fclose(to) || bad) {
         free(text);

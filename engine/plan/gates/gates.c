@@ -292,6 +292,18 @@ min_quantized_layers(const struct qdq_accept *accept)
                                             : NAN;
 }
 
+static double
+max_task_drop(const struct qdq_accept *accept)
+{
+    return accept->max_task_drop;
+}
+
+static double
+task_drop(const struct qdq_report *report)
+{
+    return report->task ? report->task->drop : NAN;
+}
+
 /* The figures of the whole model that a bound can be set for. */
 static const struct whole {
     enum qdq_figure kind;
@@ -307,6 +319,8 @@ static const struct whole {
      latency_ratio, "the latency was not measured", true},
     {QDQ_FIGURE_QUANTIZED_LAYERS, "quantized_layers", "min_quantized_layers",
      min_quantized_layers, quantized_layers, "there is no plan", false},
+    {QDQ_FIGURE_TASK_DROP, "task_drop", "max_task_drop", max_task_drop, task_drop,
+     "the task was not measured", true},
 };
 
 enum { N_WHOLES = sizeof wholes / sizeof *wholes };

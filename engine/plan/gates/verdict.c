@@ -6,6 +6,7 @@
 #include "plan/gates/judged.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The verdicts with the least figures that each of them takes. */
 static const struct level {
@@ -55,9 +56,18 @@ qdqi_has_few_samples(const struct qdq_report *report)
 }
 
 bool
+qdqi_data_caps_verdict(const struct qdq_report *report)
+{
+    for (size_t i = 0; i < report->n_warnings; i++)
+        if (strcmp(report->warnings[i].code, QDQI_DATA_IMPLAUSIBLE) == 0)
+            return true;
+    return false;
+}
+
+bool
 qdqi_caps_verdict(const struct qdq_report *report)
 {
-    return qdqi_has_few_samples(report) ||
+    return qdqi_data_caps_verdict(report) || qdqi_has_few_samples(report) ||
            (report->evaluated_on_calibration &&
             report->evaluated_samples < LEAST_SEEN_SAMPLES);
 }

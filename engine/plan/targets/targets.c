@@ -69,7 +69,8 @@ qdq_spec_init(struct qdq_spec *spec)
         .evaluate_samples = QDQ_EVALUATE_SAMPLES,
         .accept = {.all = {NAN, NAN, NAN, NAN, NAN},
                    .max_size_ratio = NAN,
-                   .max_latency_ratio = NAN},
+                   .max_latency_ratio = NAN,
+                   .max_task_drop = NAN},
         .search = {NAN, NAN, QDQ_NO_LIMIT, 0, 0},
         .unmatched_is_error = true,
     };

@@ -50,3 +50,9 @@ qdqi_context_can_judge(const struct qdqi_context *c)
 {
     return c->work->dataset >= 0 && (!c->asked->weight_only || c->asked->dynamic);
 }
+
+struct qdq_dataset *
+qdqi_context_judging_data(const struct qdqi_context *context)
+{
+    return context->evaluation ? context->evaluation : context->dataset;
+}

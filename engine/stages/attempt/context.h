@@ -28,7 +28,8 @@ struct qdqi_context {
     const struct qdq_model *original; /* the model that was given */
     const struct qdqi_device *dev;    /* where models run; NULL for the CPU */
     const char *device;               /* name of the device for the report */
-    struct qdq_dataset *dataset; /* given or random data; NULL when there are none */
+    struct qdq_dataset *dataset;    /* given or random data; NULL when there are none */
+    struct qdq_dataset *evaluation; /* given to judge by; NULL: that is `dataset` */
     struct qdqi_account *account;
     struct qdqi_last_candidate *last_candidate; /* never NULL */
 };
@@ -48,6 +49,9 @@ enum qdq_code qdqi_context_progress(const struct qdqi_context *context,
 /* Asks the caller whether to stop, and shows the progress as it was told last. CANCELLED. */
 enum qdq_code qdqi_context_still_wanted(const struct qdqi_context *context,
                                         struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the data that the result is judged by; NULL when there are none. */
+struct qdq_dataset *qdqi_context_judging_data(const struct qdqi_context *context);
 
 /* Returns whether the job has data of its own by which a recipe can judge its result. */
 bool qdqi_context_can_judge(const struct qdqi_context *context);

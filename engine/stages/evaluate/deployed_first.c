@@ -20,7 +20,7 @@ qdqi_compares_deployed_first(const struct qdqi_attempt *a)
         qdqi_engine_ops(a->context->engine, spec->target->runtime);
     return ops && !ops->calibrates && ops->nodes && spec->evaluate != QDQ_NO &&
            !qdqi_asks_for_figures(spec) && a->context->work->dataset >= 0 &&
-           !a->context->dev && !qdqi_halves_matter(a) &&
+           !a->context->dev && !a->context->evaluation && !qdqi_halves_matter(a) &&
            a->float16.dtype != QDQI_BFLOAT16 && qdqi_deployed_runs(a->context);
 }
 

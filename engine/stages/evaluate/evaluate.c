@@ -57,14 +57,14 @@ open_feed(struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_attempt *a = e->attempt;
     const struct qdq_model_info *info = &a->fixed;
+    struct qdq_dataset *data = qdqi_context_judging_data(a->context);
     e->samples = (struct qdqi_feed_options){.batch = qdqi_attempt_batch(a)};
-    enum qdq_code code =
-        qdqi_feed_open(info, a->context->dataset, &e->samples, &e->feed, err);
+    enum qdq_code code = qdqi_feed_open(info, data, &e->samples, &e->feed, err);
     if (code)
         return code;
     qdqi_choose_samples(a, qdqi_feed_available(e->feed), &e->samples);
     qdqi_feed_close(&e->feed);
-    return qdqi_feed_open(info, a->context->dataset, &e->samples, &e->feed, err);
+    return qdqi_feed_open(info, data, &e->samples, &e->feed, err);
 }
 
 /* --- sessions ------------------------------------------------------------- */

@@ -93,13 +93,15 @@ void
 qdqi_choose_samples(const struct qdqi_attempt *a, int64_t available,
                     struct qdqi_feed_options *options)
 {
-    int64_t fresh = available - a->calibrated.samples;
+    /* calibration has read none of the data that was given to judge by */
+    const int64_t read = a->context->evaluation ? 0 : a->calibrated.samples;
+    int64_t fresh = available - read;
     int64_t wanted = most_samples(a, fresh);
     if (wanted == QDQ_EVALUATE_SAMPLES && fresh >= UNASKED_SAMPLES && fresh < wanted)
         wanted = fresh; /* no spec says this number */
     options->max_samples = wanted;
     if (fresh >= (wanted ? wanted : 1))
-        options->first = a->calibrated.samples;
+        options->first = read;
     else if (wanted && wanted < available)
         options->first = available - wanted;
 }

@@ -7,6 +7,44 @@
 #include "plan/placement/rules.h"
 #include "qdq/targets.h"
 
+static bool
+copy_text(struct qdqi_arena *arena, const char **text)
+{
+    return !*text || (*text = qdqi_arena_strdup(arena, *text));
+}
+
+static bool
+copy_task(struct qdqi_arena *arena, struct qdq_task *task)
+{
+    return copy_text(arena, &task->model) && copy_text(arena, &task->output);
+}
+
+static const double *
+copy_numbers(struct qdqi_arena *arena, const double *from, size_t n)
+{
+    double *copy = qdqi_arena_array(arena, n, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++)
+        copy[i] = from[i];
+    return copy;
+}
+
+static bool
+copy_preprocess(struct qdqi_arena *arena, const struct qdq_spec *from,
+                struct qdq_spec *to)
+{
+    struct qdq_preprocess *rows =
+        qdqi_arena_array(arena, from->n_preprocess, sizeof *rows);
+    for (size_t i = 0; rows && i < from->n_preprocess; i++) {
+        rows[i] = from->preprocess[i];
+        rows[i].mean = copy_numbers(arena, rows[i].mean, rows[i].n_mean);
+        rows[i].std = copy_numbers(arena, rows[i].std, rows[i].n_std);
+        if (!copy_text(arena, &rows[i].input) || !rows[i].mean || !rows[i].std)
+            return false;
+    }
+    to->preprocess = rows;
+    return rows;
+}
+
 /* Copies the spec, because the report outlives the caller's. The copy has room for
    `more` ranges behind those that were given. */
 static struct qdq_spec *
@@ -44,7 +82,10 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
         if (!(random[i].input = qdqi_arena_strdup(arena, random[i].input)))
             return NULL;
     }
-    return copy->calibration.method ? copy : NULL;
+    return copy->calibration.method && copy_task(arena, &copy->task) &&
+                   copy_preprocess(arena, spec, copy)
+               ? copy
+               : NULL;
 }
 
 /* Adds the ranges of planned activations for which none was given. */
@@ -96,6 +137,8 @@ clear_questions(struct qdq_spec *frozen)
     frozen->calibration.max_seconds = none.calibration.max_seconds;
     frozen->evaluate_seconds = none.evaluate_seconds;
     frozen->profile = none.profile;
+    frozen->task = none.task;
+    frozen->accept.max_task_drop = none.accept.max_task_drop;
 }
 
 enum qdq_code
@@ -206,6 +249,8 @@ qdqi_report_fill(const struct qdqi_attempt *a, const struct qdqi_result *result,
     r->model = &a->context->original->info;
     r->dataset_id =
         work->dataset_id ? qdqi_arena_strdup(result->arena, work->dataset_id) : NULL;
+    const char *judged_by = work->judging ? work->judging->data_id : NULL;
+    r->evaluation_id = judged_by ? qdqi_arena_strdup(result->arena, judged_by) : NULL;
     r->calibration_samples = a->calibrated.samples - a->calibrated.skipped;
     r->inferences = a->calibrated.inferences;
     r->reused = a->calibrated.reused;
@@ -216,7 +261,8 @@ qdqi_report_fill(const struct qdqi_attempt *a, const struct qdqi_result *result,
     r->warnings = a->warnings->list.rows;
     r->n_warnings = a->warnings->list.n;
     add_rows(&a->rows, r);
-    if (!r->spec || (work->dataset_id && !r->dataset_id))
+    if (!r->spec || (work->dataset_id && !r->dataset_id) ||
+        (judged_by && !r->evaluation_id))
         return qdqi_no_memory(err);
     enum qdq_code code = report_edges(a, result, err);
     if (!code)

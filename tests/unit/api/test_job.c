@@ -32,7 +32,7 @@ END_TEST
     "\"waiting_for\":null},\"attempts\":0,"                                            \
     "\"created_at\":\"2023-11-14T22:13:20.123Z\","                                     \
     "\"started_at\":null,\"ended_at\":null,\"expires_at\":null,\"model\":"             \
-    "\"sha256:aa\",\"calibration\":null," SOURCE                                       \
+    "\"sha256:aa\",\"calibration\":null,\"evaluation\":null," SOURCE                   \
     ",\"spec\":{\"calibration\":{\"percentile\":"                                      \
     "99.99}},\"labels\":{\"team\":\"a\"},\"cached_from\":null,\"result\":null,"        \
     "\"deliveries\":[],\"error\":null}"
@@ -109,7 +109,7 @@ START_TEST(test_job)
         "\"created_at\":"
         "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
         "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
-        "\"sha256:aa\",\"calibration\":\"sha256:bb\"," SOURCE
+        "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"evaluation\":null," SOURCE
         ",\"spec\":null,\"labels\":null,"
         "\"cached_from\":null,\"result\":null,\"deliveries\":[],\"error\":{\"type\":\"/"
         "v1/"
@@ -445,7 +445,7 @@ static const struct {
     {"{\"priority\":\"high\"}", API_BAD_REQUEST, "/priority"},
     {"{\"priority\":1.5}", API_BAD_REQUEST, "/priority"},
     {"{\"fresh\":1}", API_BAD_REQUEST, "/fresh"},
-    {"{\"evaluation\":\"sha256:cc\"}", API_UNSUPPORTED, "/evaluation"},
+    {"{\"evaluation\":{\"remote\":\"r\"}}", API_BAD_REQUEST, "/evaluation"},
 };
 
 START_TEST(test_refused_request)

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "files/data/cast.h"
+#include "files/data/scaling.h"
 #include "files/data/buffer.h"
 #include "files/data/feed.h"
 #include "data_files.h"
@@ -207,6 +208,24 @@ static const struct feeding feedings[] = {
      {1, 0, 0},
      QDQ_CALIBRATION_MISMATCH,
      "wants int32 [?,2], the data has int64 [4,2]",
+     0,
+     0,
+     0,
+     0},
+    {"integers for floating point",
+     {{"x", "|u1", {4, 2, -1}, "x", "float32", {0, 2, -1}}},
+     {1, 0, 0},
+     QDQ_CALIBRATION_MISMATCH,
+     "\"calibration\": {\"cast\": true}",
+     0,
+     0,
+     0,
+     0},
+    {"channels last",
+     {{"x", "<f4", {4, 2, 5, 3, -1}, "x", "float32", {0, 3, 2, 5, -1}}},
+     {1, 0, 0},
+     QDQ_CALIBRATION_MISMATCH,
+     "numpy.transpose(x, (0, 3, 1, 2))",
      0,
      0,
      0,
@@ -461,6 +480,62 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* --- scaling -------------------------------------------------------------- */
+
+/* Scales the 24 elements 0, 1, … of two samples of three channels, and compares them with
+   (element * scale - mean) / std of their channel. */
+static void
+check_scaling(const struct qdq_preprocess *row, const int64_t shape[4], size_t inner)
+{
+    const struct qdq_spec spec = {.preprocess = row, .n_preprocess = 1};
+    const struct port ports[2] = {{"x", "|u1", {2, 3, 2, 2, -1}, "x", "float32", {-1}}};
+    struct qdq_dataset *dataset = make_dataset(ports);
+    struct qdqi_affine scaling;
+    qdqi_dataset_prepare(dataset, &spec);
+    ck_assert_ptr_null(
+        qdqi_scaling_find(dataset, "x", QDQI_FLOAT32, 4, shape, &scaling));
+    for (size_t i = 0; i < 24; i++) {
+        const size_t channel = i / inner % 3;
+        const float mean = (float)row->mean[row->n_mean > 1 ? channel : 0];
+        float x = (float)i;
+        qdqi_scaling_apply(&scaling, &x, 1, i);
+        ck_assert(x ==
+                  ((float)i * (float)row->scale - mean) / (float)row->std[channel]);
+    }
+    qdq_dataset_free(&dataset);
+}
+
+static const double means[] = {0.25, 0.5, 0.125}, deviations[] = {0.5, 2, 0.1};
+
+START_TEST(scaling_of_channels)
+{
+    const struct qdq_preprocess first = {"x", false, 1. / 255, means, deviations, 3, 3};
+    const struct qdq_preprocess last = {"x", true, 2, means, deviations, 1, 3};
+    check_scaling(&first, (const int64_t[]){1, 3, 2, 2}, 4);
+    check_scaling(&last, (const int64_t[]){1, 2, 2, 3}, 1);
+}
+END_TEST
+
+START_TEST(scaling_that_does_not_fit)
+{
+    const struct qdq_preprocess row = {"x", false, 1, means, deviations, 3, 3};
+    const struct qdq_spec spec = {.preprocess = &row, .n_preprocess = 1};
+    const struct port ports[2] = {{"x", "|u1", {2, 3, 2, 2, -1}, "x", "float32", {-1}}};
+    const int64_t shape[] = {1, 2, 2, 3};
+    struct qdq_dataset *dataset = make_dataset(ports);
+    struct qdqi_affine scaling;
+    qdqi_dataset_prepare(dataset, &spec);
+    ck_assert_ptr_nonnull(strstr(
+        qdqi_scaling_find(dataset, "x", QDQI_FLOAT32, 4, shape, &scaling), "nchw"));
+    ck_assert_ptr_nonnull(strstr(
+        qdqi_scaling_find(dataset, "x", QDQI_FLOAT16, 4, shape, &scaling), "float32"));
+    ck_assert_ptr_null(
+        qdqi_scaling_find(dataset, "other", QDQI_FLOAT32, 4, shape, &scaling));
+    ck_assert_ptr_null(scaling.row);
+    qdq_dataset_free(&dataset);
+}
+END_TEST
+
 /* --- casts ---------------------------------------------------------------- */
 
 static const struct {
@@ -576,6 +651,8 @@ suite(void)
     tcase_add_loop_test(t, feeding, 0, sizeof feedings / sizeof *feedings);
     tcase_add_test(t, bare_array);
     tcase_add_test(t, damaged);
+    tcase_add_test(t, scaling_of_channels);
+    tcase_add_test(t, scaling_that_does_not_fit);
     tcase_add_loop_test(t, cast_value, 0, sizeof casts / sizeof *casts);
     tcase_add_loop_test(t, cast_table, 0, N_KINDS * N_KINDS);
     tcase_add_loop_test(t, buffer, 0, 3);

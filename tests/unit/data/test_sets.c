@@ -6,8 +6,12 @@
 #include "files/data/feed.h"
 #include "files/data/random.h"
 #include "files/data/reader.h"
+#include "files/data/scaling.h"
 #include "data_files.h"
 #include "failing.h"
+
+/* The integers of these files are meant as they are. */
+static const struct qdq_spec casting = {.calibration.cast = true};
 
 /* --- tensors, byte by byte ------------------------------------------------ */
 
@@ -197,6 +201,7 @@ START_TEST(ragged)
     int64_t samples = 1, sum = 0;
     int next = t->from;
     ck_assert_int_eq(qdq_dataset_info(dataset)->arrays[0].shape[2], QDQ_DIFFERS);
+    qdqi_dataset_prepare(dataset, &casting);
     ck_assert_int_eq(qdqi_feed_open(&model, dataset, &options, &feed, &err), QDQ_OK);
     ck_assert_int_eq(qdqi_feed_available(feed), 4);
     while (samples > 0) {
@@ -231,6 +236,7 @@ START_TEST(one_of_a_batch)
     int64_t samples;
     int fd = file_of(&b);
     ck_assert_int_eq(qdq_dataset_open(fd, &dataset, &err), QDQ_OK);
+    qdqi_dataset_prepare(dataset, &casting);
     ck_assert_int_eq(qdqi_feed_open(&model, dataset, &options, &feed, &err), QDQ_OK);
     for (int run = 0, at = 0; run < 2; run++) {
         ck_assert_int_eq(qdqi_feed_next(feed, &fed, &samples, &err), QDQ_OK);
@@ -267,8 +273,10 @@ take_all(int fd, struct qdq_error *err)
     int64_t samples = 1;
     enum qdq_code code = fd < 0 ? qdqi_random_open(&model, &spec, &dataset, err)
                                 : qdq_dataset_open(fd, &dataset, err);
-    if (!code)
+    if (!code) {
+        qdqi_dataset_prepare(dataset, &casting);
         code = qdqi_feed_open(&model, dataset, &options, &feed, err);
+    }
     while (!code && samples > 0)
         code = qdqi_feed_next(feed, &fed, &samples, err);
     qdqi_feed_close(&feed);

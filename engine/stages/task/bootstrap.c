@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/task/bootstrap.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { DRAWS = 2000 };
+
+/* xorshift64* (S. Vigna, 2016). The state is never 0. */
+static uint64_t
+next(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1dU;
+}
+
+double
+qdqi_quotient(const struct qdqi_fraction *samples, size_t n)
+{
+    double numerator = 0, denominator = 0;
+    for (size_t i = 0; i < n; i++) {
+        numerator += samples[i].numerator;
+        denominator += samples[i].denominator;
+    }
+    return denominator == 0 ? NAN : numerator / denominator;
+}
+
+/* Returns the difference for n samples that are drawn with replacement. */
+static double
+draw(const struct qdqi_fraction *first, const struct qdqi_fraction *second, size_t n,
+     uint64_t *state)
+{
+    struct qdqi_fraction a = {0}, b = {0};
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = (size_t)((next(state) >> 32) * (uint64_t)n >> 32);
+        a.numerator += first[k].numerator;
+        a.denominator += first[k].denominator;
+        b.numerator += second[k].numerator;
+        b.denominator += second[k].denominator;
+    }
+    return a.denominator == 0 || b.denominator == 0
+               ? NAN
+               : a.numerator / a.denominator - b.numerator / b.denominator;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct qdqi_interval
+qdqi_bootstrap(const struct qdqi_fraction *first, const struct qdqi_fraction *second,
+               size_t n)
+{
+    static const double outside = 0.025; /* of either side */
+    double drops[DRAWS];
+    uint64_t state = 0x9e3779b97f4a7c15U;
+    size_t kept = 0;
+    for (size_t i = 0; n >= 2 && n <= UINT32_MAX && i < DRAWS; i++) {
+        const double drop = draw(first, second, n, &state);
+        if (!isnan(drop))
+            drops[kept++] = drop;
+    }
+    if (kept == 0)
+        return (struct qdqi_interval){NAN, NAN};
+    qsort(drops, kept, sizeof *drops, compare);
+    const size_t below = (size_t)(outside * (double)(kept - 1));
+    return (struct qdqi_interval){drops[below], drops[kept - 1 - below]};
+}

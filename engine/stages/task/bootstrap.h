@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How sure a difference between two quotients of sums is, from the samples that they were added
+ * up over: the paired bootstrap with percentiles (B. Efron and R. J. Tibshirani, An Introduction
+ * to the Bootstrap, Chapman & Hall 1993, chapters 8 and 13). Samples are drawn with a fixed
+ * seed, so that the same samples give the same interval.
+ */
+#ifndef QDQI_STAGES_TASK_BOOTSTRAP_H
+#define QDQI_STAGES_TASK_BOOTSTRAP_H
+
+#include <stddef.h>
+
+/* The part of one sample in the figure, which is the quotient of the sums. */
+struct qdqi_fraction {
+    double numerator, denominator;
+};
+
+struct qdqi_interval {
+    double low, high; /* NaN: there is none */
+};
+
+/* Returns the quotient of the sums of n samples; NaN where the denominators add up to 0. */
+double qdqi_quotient(const struct qdqi_fraction *samples, size_t n);
+
+/* Returns the interval that contains the first figure less the second one with 95 % confidence. Both
+   are of the same n samples. There is none for fewer than two samples. */
+struct qdqi_interval qdqi_bootstrap(const struct qdqi_fraction *first,
+                                    const struct qdqi_fraction *second, size_t n);
+
+#endif
