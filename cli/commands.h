@@ -25,7 +25,7 @@ struct options {
     int patience; /* seconds */
     const char *threads_text;
     int threads;
-    bool json, all, help;
+    bool json, all, force, help;
 };
 
 struct command {

@@ -47,6 +47,17 @@ file_is(int fd, const char *path)
            a.st_ino == b.st_ino;
 }
 
+bool
+file_rename_new(int folder, const char *from, const char *to)
+{
+    if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    /* A file system without that call may have links, which do not replace either. */
+    return linkat(folder, from, folder, to, 0) == 0 && unlinkat(folder, from, 0) == 0;
+}
+
 char *
 path_ending_in(const char *path, const char *ending, const char *by)
 {

@@ -20,6 +20,10 @@ bool file_fail(const char *path, struct api_problem *problem);
    The caller frees it; NULL when out of memory. */
 char *path_ending_in(const char *path, const char *ending, const char *by);
 
+/* Renames a file in an open folder, or by paths in AT_FDCWD, unless something has the new name
+   already, which is EEXIST. Returns false with errno. */
+bool file_rename_new(int folder, const char *from, const char *to);
+
 /* Computes the digest of bytes in memory. */
 bool digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
                   struct api_problem *problem);

@@ -14,6 +14,7 @@
 
 #include "files.h"
 #include "print.h"
+#include "terminal.h"
 
 /* The resources of the command. */
 struct remote_quantization {
@@ -76,7 +77,9 @@ wait_for_end(struct remote_quantization *q, struct api_problem *problem)
     char *id = strdup(q->job.id);
     if (!id)
         return api_problem_no_memory(problem);
-    fprintf(stderr, "qdq: job %s\n", id);
+    fputs("qdq: job ", stderr);
+    put_text(stderr, id, 0);
+    fputc('\n', stderr);
     bool ok = client_wait(&q->client, id, &q->ended, problem) &&
               (api_document_job(q->ended, &q->job) || api_problem_no_memory(problem));
     if (ok && !q->job.id)
@@ -143,11 +146,11 @@ static void
 print_left(const struct remote_quantization *q)
 {
     struct api_job_facts job;
-    if (q->queued && !q->ended && api_document_job(q->queued, &job) && job.id)
-        fprintf(stderr,
-                "qdq: job %s goes on; the same command takes its result when it has "
-                "ended\n",
-                job.id);
+    if (!q->queued || q->ended || !api_document_job(q->queued, &job) || !job.id)
+        return;
+    fputs("qdq: job ", stderr);
+    put_text(stderr, job.id, 0);
+    fputs(" goes on; the same command takes its result when it has ended\n", stderr);
 }
 
 bool
