@@ -69,6 +69,10 @@ bool output_sync(struct output *output, struct api_problem *problem);
 /* Syncs the file, unless that was done, and renames it into place. These do nothing for
    OUTPUT_NONE, and neither does output_write(). */
 bool output_commit(struct output *output, struct api_problem *problem);
+/* The same, but a file that is there already is EEXIST's problem and stays. */
+bool output_commit_new(struct output *output, struct api_problem *problem);
+/* Removes a file that was committed as new, where what goes with it fails. */
+void output_take_back(const struct output *output);
 /* Removes the file if it was not committed; accepts OUTPUT_NONE. */
 void output_close(struct output *output);
 

@@ -132,7 +132,7 @@ def test_a_file_that_comes_meanwhile(qdq, out, registry):  # noqa: F811
 
 
 def test_a_hidden_file_with_another_name(qdq, out, tmp_path, registry):  # noqa: F811
-    """What an earlier pull seems to have left is not written where that changes a file that
+    """A file that an earlier pull seems to have left is not written where that changes a file that
     lies elsewhere."""
     registry.fault = on_file(half_a_body_and_no_more)
     qdq("pull", REF, "-o", "out", expect=1)
