@@ -334,7 +334,7 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
     const struct api_job_request request = {.model = job->model,
                                             .calibration = job->calibration};
     struct api_spec *spec = NULL;
-    const char *text = job->effective_spec ? job->effective_spec : "";
+    const char *text = job->effective_spec ? job->effective_spec : "{}";
     char *runtime = tenants_runtime(service);
     char *all =
         runtime ? api_job_identity(&request, text, service->scripts, runtime) : NULL;
