@@ -127,7 +127,7 @@ resolve(struct input *input, struct api_problem *p)
     snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",
              input->place->ref);
     remotes_release(&remotes);
-    ok = ok && ask_start(work, p);
+    ok = ok && ask_start(work, &request.body.fetch.remote, p);
     if (ok && jobs_is_unwanted(work->service->jobs, &work->slot))
         ok = api_fail(p, API_CANCELLED, "not wanted");
     ok = ok && ask_carrier(work, &request, MESSAGE_SOURCE, &input->answer, p);

@@ -234,7 +234,8 @@ ask_remote(struct tenants *tenants, struct carrier_work *work, const struct hook
     if (ok) {
         request.text = hook->models;
         request.text_len = strlen(hook->models);
-        ok = ask_start(work, p) && ask_carrier(work, &request, MESSAGE_RESULT, ret, p);
+        ok = ask_start(work, &request.body.news.remote, p) &&
+             ask_carrier(work, &request, MESSAGE_RESULT, ret, p);
         request.text = NULL;
     }
     ask_end(work);
