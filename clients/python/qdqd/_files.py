@@ -10,14 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
-from ._data import CHUNK
+from ._data import CHUNK, copy
 from ._errors import Error, FileError
 
 
 class _Row(NamedTuple):
     path: Path  # the file's name at the end
     temporary: Path  # its bytes until then, in a hidden folder beside it
-    digest: Optional[str]  # None: the file takes the place of whatever is there
+    digest: Optional[str]  # None: the file takes the place of another file
+    is_stream: bool  # it is a pipe or a device, which gets the bytes at the end
 
 
 @contextlib.contextmanager
@@ -70,6 +71,12 @@ def _is_same(one: Path, other: Path) -> bool:
     return False
 
 
+def _is_stream(path: Path) -> bool:
+    """Returns whether the path is a pipe, a device, or an open file (/dev/stdout)."""
+    is_open = os.path.abspath(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
+    return path.exists() and (is_open or not path.is_file())
+
+
 class Batch:
     """Files that get their names together, when all of them are complete. `with` removes
     what did not get its name."""
@@ -88,12 +95,18 @@ class Batch:
 
     def add(self, path: Path, digest: Optional[str] = None) -> int:
         """Adds a file and returns its index. With its digest, other bytes that are there
-        already raise FileError unless the batch is forced; without, they are replaced."""
+        already raise FileError unless the batch is forced; without, they are replaced, where
+        the path is a link, those of its target."""
         check_places([row.path for row in self._rows] + [path], self._inputs)
+        is_stream = _is_stream(path)
+        if is_stream and digest is not None:
+            raise FileError(f"{path}: is not a regular file, so it is not overwritten")
+        if digest is None and not is_stream:
+            path = Path(os.path.realpath(path))
         with named(path):
-            folder = self._stack.enter_context(
-                tempfile.TemporaryDirectory(dir=path.parent, prefix=".qdqd"))
-        row = _Row(path, Path(folder, "file"), digest)
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(
+                dir=None if is_stream else path.parent, prefix=".qdqd"))
+        row = _Row(path, Path(folder, "file"), digest, is_stream)
         self._check(row)
         self._rows.append(row)
         return len(self._rows) - 1
@@ -126,6 +139,10 @@ class Batch:
         return [row.path for row in self._rows]
 
     def _publish(self, row: _Row, undo: List[Callable[[], None]]) -> None:
+        if row.is_stream:
+            with open(row.temporary, "rb") as file, open(row.path, "wb") as stream:
+                copy(file, stream)
+            return
         try:
             # A link is refused where a file is, whoever makes that file, and when.
             os.link(row.temporary, row.path)

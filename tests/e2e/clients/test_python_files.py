@@ -123,10 +123,35 @@ def test_places_that_are_taken(daemon, tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "other").write_text("other")
     for name, words in [("folder", "is a folder"), ("nowhere", "other bytes"),
-                        ("elsewhere", "other bytes"), ("pipe", "other bytes"),
+                        ("elsewhere", "other bytes"), ("pipe", "not a regular file"),
                         ("other", "other bytes"), ("none/x", "does not exist")]:
         refused(tmp_path, words, lambda name=name: result.save(tmp_path / name))
     refused(tmp_path, "named for two", lambda: make_and_save(tmp_path, DATA))
+
+
+@pytest.mark.shares_daemon
+def test_reports_into_streams_and_links(daemon, tmp_path):
+    """A report goes to standard output, and through a link, as before."""
+    (tmp_path / "net.onnx").write_bytes(nets.block_net())
+    (tmp_path / "data.npz").write_bytes(nets.samples())
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "r.json").write_text("the one before")
+    (tmp_path / "r.json").symlink_to("there/r.json")
+    words = ["net.onnx", "-c", "data.npz", "--report", "r.json", "--markdown", "/dev/stdout"]
+    done = command(tmp_path, daemon.url, *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("#") and "verdict" in done.stdout.splitlines()[-1]
+    assert (tmp_path / "r.json").is_symlink() and os.path.islink("/dev/stdout")
+    assert (tmp_path / "there" / "r.json").read_text().startswith("{")
+    with open(tmp_path / "redirected", "w") as to:
+        subprocess.run([sys.executable, "-m", "qdqd", *words], cwd=tmp_path, stdout=to, check=True,
+                       env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "QDQD_URL": daemon.url,
+                            "PYTHONPATH": os.path.dirname(os.path.dirname(qdqd.__file__))})
+    assert (tmp_path / "redirected").read_text()
+    assert os.path.islink("/dev/stdout")
+    result = qdqd.quantize(tmp_path / "net.onnx", tmp_path / "data.npz", url=daemon.url)
+    with pytest.raises(qdqd.FileError, match="not a regular file"):
+        result.save("/dev/null", force=True)
 
 
 def make_and_save(folder, name):
