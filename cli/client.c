@@ -13,6 +13,7 @@
 #include "files.h"
 #include "print.h"
 #include "remote/remote.h"
+#include "terminal.h"
 
 enum { MAX_TOKEN = 4096, MAX_CA = 4 * 1024 * 1024, PATIENCE = 300 };
 
@@ -153,7 +154,8 @@ client_print(struct client *client, const struct qdqr_ask *ask,
     size_t len;
     if (!ask_text(client, ask, &text, &len, problem))
         return false;
-    puts(text);
+    put_json(stdout, text, len);
+    putchar('\n');
     free(text);
     return true;
 }

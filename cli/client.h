@@ -59,11 +59,13 @@ bool client_wait(struct client *client, const char *job, struct api_document **r
                  struct api_problem *problem);
 
 /*
- * Writes the model of a job that succeeded and commits it. A data file goes beside it, under
- * the name by which the model finds it; a file of that name with other bytes is an error. All
- * bytes are compared with their digests.
+ * Writes the model of a job that succeeded to `out`, and its data file, where it has one, to
+ * `data`, which is OUTPUT_NONE before, for the caller to commit as a new file. The data file
+ * has the name by which the model finds it, beside `out`; a file of that name with other bytes
+ * is an error, and one with its bytes is left alone. All bytes are compared with their digests.
  */
-bool download_model(struct client *client, const struct api_job_facts *job,
-                    struct output *out, struct api_problem *problem);
+bool download_model(struct client *client, const struct options *options,
+                    const struct api_job_facts *job, struct output *out,
+                    struct output *data, struct api_problem *problem);
 
 #endif

@@ -26,7 +26,7 @@ struct options {
     int patience; /* seconds */
     const char *threads_text;
     int threads;
-    bool json, all, help;
+    bool json, all, force, help;
 };
 
 struct command {
@@ -60,6 +60,17 @@ bool open_judge(const struct options *options, struct qdq_engine *engine,
    have the same place. `out` is that of the model. */
 bool check_places(const struct options *options, const char *out,
                   struct api_problem *problem);
+/* Fails where the data file beside `out` has the place of another file that is written. */
+bool check_data_place(const struct options *options, const char *out, const char *data,
+                      struct api_problem *problem);
+struct external;
+/* Returns whether the path is that of a file that the model is read from, by whatever name. Such
+   a file is not overwritten. */
+bool is_model_file(int model, const struct external *external, const char *path);
+/* Fails where a file that a quantization writes is one of these. */
+bool check_model_files(int model, const struct external *external,
+                       const struct options *options, const char *out,
+                       struct api_problem *problem);
 
 bool command_quantize(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);

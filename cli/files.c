@@ -47,6 +47,17 @@ file_is(int fd, const char *path)
            a.st_ino == b.st_ino;
 }
 
+bool
+file_rename_new(int folder, const char *from, const char *to)
+{
+    if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    /* A file system without that call may have links, which do not replace either. */
+    return linkat(folder, from, folder, to, 0) == 0 && unlinkat(folder, from, 0) == 0;
+}
+
 char *
 path_ending_in(const char *path, const char *ending, const char *by)
 {
@@ -384,19 +395,39 @@ output_sync(struct output *output, struct api_problem *problem)
     return true;
 }
 
-bool
-output_commit(struct output *output, struct api_problem *problem)
+static bool
+commit(struct output *output, bool may_replace, struct api_problem *problem)
 {
     if (output->fd < 0)
         return true;
     if (!output_sync(output, problem))
         return false;
-    if (rename(output->temporary, output->path) != 0)
+    if (may_replace ? rename(output->temporary, output->path) != 0
+                    : !file_rename_new(AT_FDCWD, output->temporary, output->path))
         return file_fail(output->path, problem);
     forget_temporary(output->temporary);
     free(output->temporary);
     output->temporary = NULL;
     return true;
+}
+
+bool
+output_commit(struct output *output, struct api_problem *problem)
+{
+    return commit(output, true, problem);
+}
+
+bool
+output_commit_new(struct output *output, struct api_problem *problem)
+{
+    return commit(output, false, problem);
+}
+
+void
+output_take_back(const struct output *output)
+{
+    if (output->fd >= 0 && !output->temporary)
+        unlink(output->path);
 }
 
 void

@@ -20,6 +20,10 @@ bool file_fail(const char *path, struct api_problem *problem);
    The caller frees it; NULL when out of memory. */
 char *path_ending_in(const char *path, const char *ending, const char *by);
 
+/* Renames a file in an open folder, or by paths in AT_FDCWD, unless something has the new name
+   already, which is EEXIST. Returns false with errno. */
+bool file_rename_new(int folder, const char *from, const char *to);
+
 /* Computes the digest of bytes in memory. */
 bool digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
                   struct api_problem *problem);
@@ -65,6 +69,10 @@ bool output_sync(struct output *output, struct api_problem *problem);
 /* Syncs the file, unless that was done, and renames it into place. These do nothing for
    OUTPUT_NONE, and neither does output_write(). */
 bool output_commit(struct output *output, struct api_problem *problem);
+/* The same, but a file that is there already is EEXIST's problem and stays. */
+bool output_commit_new(struct output *output, struct api_problem *problem);
+/* Removes a file that was committed as new, where what goes with it fails. */
+void output_take_back(const struct output *output);
 /* Removes the file if it was not committed; accepts OUTPUT_NONE. */
 void output_close(struct output *output);
 

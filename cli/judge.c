@@ -100,8 +100,10 @@ add_target(struct judge *judge, size_t i, const char *name, struct qdq_engine *e
     char *text = runner_encode(runner);
     if (!text)
         return api_problem_no_memory(problem);
-    const struct judges_process process = {
-        .runtime = target->runtime, .title = runner->name, .runner = text};
+    const struct judges_process process = {.runtime = target->runtime,
+                                           .title = runner->name,
+                                           .runner = text,
+                                           .patience = runner->timeout};
     const struct judges_limits limits = {.answer = runner->timeout,
                                          .answer_setting = "timeout"};
     bool ok = serve(judge, &process, limits, engine, problem);

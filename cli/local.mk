@@ -23,12 +23,14 @@ cli_qdq_SOURCES = \
 	cli/print.c cli/print.h \
 	cli/progress.c cli/progress.h \
 	cli/pull.c \
+	cli/pull_place.c cli/pull_place.h \
 	cli/push.c \
 	cli/quantize.c \
 	cli/remotes.c cli/remotes.h \
 	cli/runners.c cli/runners.h \
 	cli/service_inspect.c \
-	cli/service_quantize.c
+	cli/service_quantize.c \
+	cli/terminal.c cli/terminal.h
 
 # The completion for bash, under the name by which bash-completion finds it.
 completiondir = $(datadir)/bash-completion/completions

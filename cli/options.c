@@ -92,6 +92,9 @@ static const struct row {
     {"out", 'o', "DIR", IN_PULL, FIELD(out),
      "The folder for the files, which is made when it is absent; by default the "
      "current one."},
+    {"force", '\0', NULL, IN_PULL, FIELD(force),
+     "Overwrites files that are there with other bytes. Without it they are an "
+     "error, and nothing is changed."},
     {"config", '\0', "FILE", IN_PULL | IN_PUSH | IN_LS, FIELD(config),
      "The file with the sections [remote NAME], as in the configuration of qdqd; by "
      "default ~/.config/qdq/remotes.conf."},

@@ -71,6 +71,20 @@ read_report(const char *path, char **ret, size_t *ret_len, struct api_problem *p
                     MAX_REPORT);
 }
 
+/* Fails where the page would replace the report, by whatever name. */
+static bool
+check_report_place(const char *report, const char *path, struct api_problem *problem)
+{
+    int fd;
+    if (!file_open(report, &fd, problem))
+        return false;
+    bool is_own = file_is(fd, path);
+    close(fd);
+    return !is_own ||
+           api_fail(problem, API_IO,
+                    "%s is the report itself, so it is not overwritten", path);
+}
+
 bool
 command_report(const struct options *options, struct api_problem *problem)
 {
@@ -88,7 +102,8 @@ command_report(const struct options *options, struct api_problem *problem)
                       "%s: not a report; qdq quantize --report FILE writes one",
                       options->model);
     bool as_text = ok && strcmp(report_form(path), "text/markdown") == 0;
-    ok = ok && output_open(path, &out, problem) &&
+    ok = ok && check_report_place(options->model, path, problem) &&
+         output_open(path, &out, problem) &&
          write_made(as_text ? api_report_markdown(text, len)
                             : api_report_html(text, len),
                     &out, problem);

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "external.h"
+#include "files.h"
+
 /* Returns the path without links, "." and ".."; the last part need not exist. The caller frees
    it; NULL where the folder does not exist, or when out of memory. */
 static char *
@@ -59,5 +62,42 @@ check_places(const struct options *options, const char *out,
                                 outputs[i],
                                 k == n_inputs - 1 ? "the model itself" : "read");
     }
+    return true;
+}
+
+bool
+check_data_place(const struct options *options, const char *out, const char *data,
+                 struct api_problem *problem)
+{
+    const char *const others[] = {out, options->report, options->html};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i] && is_same_place(data, others[i]))
+            return api_fail(problem, API_IO,
+                            "%s is named for two files that are written", others[i]);
+    return true;
+}
+
+bool
+is_model_file(int model, const struct external *external, const char *path)
+{
+    bool found = file_is(model, path);
+    for (size_t i = 0; i < external->n; i++)
+        found |= file_is(external->files[i].fd, path);
+    return found;
+}
+
+bool
+check_model_files(int model, const struct external *external,
+                  const struct options *options, const char *out,
+                  struct api_problem *problem)
+{
+    const char *const written[] = {out, options->report, options->html,
+                                   options->observations};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        if (written[i] && is_model_file(model, external, written[i]))
+            return api_fail(
+                problem, API_IO, "%s is %s, so it is not overwritten", written[i],
+                file_is(model, written[i]) ? "the model itself"
+                                           : "the model's own external data");
     return true;
 }

@@ -6,16 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_COLUMN = 60 };
+#include "terminal.h"
 
-/* Prints the text without control characters, padded to `width` bytes. */
-static void
-put_text(FILE *to, const char *text, int width)
-{
-    for (; *text; text++, width--)
-        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, to);
-    fprintf(to, "%*s", width > 0 ? width : 0, "");
-}
+enum { MAX_COLUMN = 60 };
 
 /* Returns whether the text has the name in quotes. A short one may be a part of any word. */
 static bool
@@ -68,7 +61,9 @@ void
 print_warnings(const struct qdq_warning *warnings, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        fprintf(stderr, "qdq: warning: %s: ", warnings[i].code);
+        fputs("qdq: warning: ", stderr);
+        put_text(stderr, warnings[i].code, 0);
+        fputs(": ", stderr);
         put_text(stderr, warnings[i].detail, 0);
         if (warnings[i].node) {
             fputs(" (", stderr);
@@ -166,7 +161,8 @@ put_unselected(const struct qdq_plan_view *plan, enum qdq_reason_kind kind)
         n = at == n ? n + 1 : n;
     }
     for (size_t i = 0; i < n; i++) {
-        printf("%s%s%zu ", i ? ", " : reason, i ? "" : ": ", counts[i].count);
+        put_text(stdout, i ? "" : reason, 0);
+        printf("%s%zu ", i ? ", " : ": ", counts[i].count);
         put_text(stdout, counts[i].cls, 0);
     }
     if (n)
@@ -257,7 +253,8 @@ put_value(const char *what, const struct qdq_value *value)
 {
     printf("%-10s", what);
     put_text(stdout, value->name, 0);
-    printf("  %s", *value->dtype ? value->dtype : "?");
+    fputs("  ", stdout);
+    put_text(stdout, *value->dtype ? value->dtype : "?", 0);
     for (size_t i = 0; value->has_shape && i < value->rank; i++) {
         const struct qdq_dim *dim = &value->dims[i];
         fputs(i ? ", " : " [", stdout);
@@ -405,11 +402,16 @@ put_evaluation(const struct qdq_report *report)
     const struct qdq_output_report *outputs =
         deployed ? deployed->outputs : report->outputs;
     size_t n = deployed ? deployed->n_outputs : report->n_outputs;
-    if (report->evaluated_samples > 0)
-        printf("  float against quantized%s%s%s%s, %lld samples:\n",
-               deployed ? " as run by " : "", deployed ? deployed->runtime : "",
-               deployed ? " " : "", deployed ? deployed->version : "",
-               (long long)report->evaluated_samples);
+    if (report->evaluated_samples > 0) {
+        fputs("  float against quantized", stdout);
+        if (deployed) {
+            fputs(" as run by ", stdout);
+            put_text(stdout, deployed->runtime, 0);
+            putchar(' ');
+            put_text(stdout, deployed->version, 0);
+        }
+        printf(", %lld samples:\n", (long long)report->evaluated_samples);
+    }
     for (size_t i = 0; i < n; i++)
         put_output(&outputs[i]);
 }
@@ -447,7 +449,9 @@ put_gates(const struct qdq_report *report)
         const struct qdq_gate_report *gate = &report->gates[i];
         fputs("    ", stdout);
         put_text(stdout, gate->output ? gate->output : "model", 0);
-        printf(": %s %.6g, %s %.6g was asked for\n", gate->figure, gate->value,
+        fputs(": ", stdout);
+        put_text(stdout, gate->figure, 0);
+        printf(" %.6g, %s %.6g was asked for\n", gate->value,
                gate->at_most ? "at most" : "at least", gate->bound);
     }
 }
@@ -471,6 +475,9 @@ print_summary(const struct qdq_report *report, const char *out)
     put_worst_layers(report);
     put_profile(report->profile);
     put_gates(report);
-    if (report->verdict)
-        printf("  verdict: %s\n", report->verdict);
+    if (report->verdict) {
+        fputs("  verdict: ", stdout);
+        put_text(stdout, report->verdict, 0);
+        putchar('\n');
+    }
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Output for people. Texts that come from a model are printed without control characters,
- * which could move the cursor of a terminal.
- */
+/* Output for people. Texts that come from a model or a service go through terminal.h. */
 #ifndef CLI_PRINT_H
 #define CLI_PRINT_H
 

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "terminal.h"
+
 enum { BAR = 30, REDRAW = 100 }; /* characters, milliseconds */
 
 static int64_t
@@ -62,7 +64,8 @@ draw_bar(const char *what, uint64_t done, uint64_t total)
     static const char bar[] = "##############################";
     static_assert(sizeof bar == BAR + 1, "the bar's length");
     double part = total > 0 && done < total ? (double)done / (double)total : 1;
-    fprintf(stderr, "\r\033[K%-9s", what);
+    fputs("\r\033[K", stderr);
+    put_text(stderr, what, 9);
     if (total > 0)
         fprintf(stderr, " [%-*.*s]", BAR, (int)(part * BAR), bar);
 }

@@ -2,52 +2,41 @@
 /*
  * The commands pull and ls. A file that is pulled has a hidden name, which depends on the
  * version, until all files of the model are there: a pull that broke is resumed by the next.
+ * Nothing that is in the folder is changed, unless the user forces it.
  */
 #include "config.h"
 #include "commands.h"
-#include "files.h"
-#include "print.h"
-#include "remotes.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file under way. */
+#include "files.h"
+#include "pull_place.h"
+#include "remotes.h"
+#include "terminal.h"
+
+/* A file of the version. */
 struct part {
-    char *path, *final; /* owned */
-    int fd;
+    struct place place;
     char digest[DIGEST_SIZE];
+    bool is_new; /* it has its name, which nothing had before */
 };
 
 struct pull {
     const struct operand *operand;
     const struct qdqr_source *source;
     const char *folder;
+    int root; /* the same, open */
+    bool force;
     char key[9];        /* the version, in the names of its parts */
     struct part *parts; /* one for each file */
     struct transfer transfer;
 };
-
-/* Makes the folders of a path below `from` bytes of it. */
-static bool
-make_folders(char *path, size_t from, struct api_problem *problem)
-{
-    for (char *slash = path + from; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        bool ok = !*path || mkdir(path, 0777) == 0 || errno == EEXIST ||
-                  file_fail(path, problem);
-        *slash = '/';
-        if (!ok)
-            return false;
-    }
-    return true;
-}
 
 /* Computes the key of the version. Without a digest of the remote's nothing is resumed. */
 static bool
@@ -68,44 +57,64 @@ make_key(struct pull *pull, struct api_problem *problem)
     return ok;
 }
 
+/* Opens the folder of the pull, which may be a link. It is made when it is absent. */
 static bool
-open_part(struct pull *pull, size_t i, struct api_problem *problem)
+open_root(struct pull *pull, struct api_problem *problem)
 {
-    struct part *part = &pull->parts[i];
-    const char *name = pull->source->files[i].name;
-    if (asprintf(&part->final, "%s/%s", pull->folder, name) < 0) {
-        part->final = NULL;
-        return api_problem_no_memory(problem);
-    }
-    const char *base = strrchr(part->final, '/') + 1;
-    if (asprintf(&part->path, "%.*s.%s.%s.part", (int)(base - part->final), part->final,
-                 base, pull->key) < 0) {
-        part->path = NULL;
-        return api_problem_no_memory(problem);
-    }
-    if (!make_folders(part->final, strlen(pull->folder) + 1, problem))
-        return false;
-    part->fd =
-        open(part->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (part->fd < 0)
-        return file_fail(part->path, problem);
-    return flock(part->fd, LOCK_EX | LOCK_NB) == 0 ||
-           api_fail(problem, API_IO, "%s: another pull is writing it", part->path);
+    if (mkdir(pull->folder, 0777) != 0 && errno != EEXIST)
+        return file_fail(pull->folder, problem);
+    pull->root = open(pull->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return pull->root >= 0 || file_fail(pull->folder, problem);
 }
 
-/* Renames the parts into place, the model last. */
+/* Opens the places of all files, so that one that is taken is told before bytes move. */
+static bool
+open_places(struct pull *pull, struct api_problem *problem)
+{
+    const struct qdqr_file *files = pull->source->files;
+    for (size_t i = 0; i < pull->source->n_files; i++)
+        if (!place_check_name(files[i].name, problem))
+            return operand_fail(pull->operand, problem);
+    if (!open_root(pull, problem))
+        return false;
+    for (size_t i = 0; i < pull->source->n_files; i++)
+        if (!place_open(pull->root, pull->folder, &files[i], pull->key, pull->force,
+                        &pull->parts[i].place, problem))
+            return false;
+    return true;
+}
+
+static bool
+pull_file(struct pull *pull, size_t i, struct api_problem *problem)
+{
+    struct part *part = &pull->parts[i];
+    pull->transfer.label = pull->source->files[i].name;
+    if (part->place.is_complete) {
+        memcpy(part->digest, pull->source->files[i].digest, sizeof part->digest);
+        return true;
+    }
+    return qdqr_pull(&pull->operand->remote, pull->source, i, part->place.fd,
+                     &pull->transfer.call, part->digest, problem) ||
+           operand_fail(pull->operand, problem);
+}
+
+/* Gives the files their names, the model last. After a failure, files that were new have their
+   hidden names again. */
 static bool
 publish_parts(struct pull *pull, struct api_problem *problem)
 {
+    bool ok = true;
     for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < pull->source->n_files; i++) {
-            bool is_last = pull->source->files[i].role == QDQR_MODEL;
+        for (size_t i = 0; i < pull->source->n_files && ok; i++) {
             struct part *part = &pull->parts[i];
-            if (is_last == (pass == 1) &&
-                (fsync(part->fd) != 0 || rename(part->path, part->final) != 0))
-                return file_fail(part->final, problem);
+            if ((pull->source->files[i].role == QDQR_MODEL) == (pass == 1))
+                ok = place_publish(&part->place, part->digest, pull->force,
+                                   &part->is_new, problem);
         }
-    return true;
+    for (size_t i = 0; i < pull->source->n_files && !ok; i++)
+        if (pull->parts[i].is_new)
+            place_take_back(&pull->parts[i].place);
+    return ok;
 }
 
 static bool
@@ -116,18 +125,15 @@ pull_files(struct pull *pull, struct api_problem *problem)
     if (!pull->parts)
         return api_problem_no_memory(problem);
     for (size_t i = 0; i < n; i++)
-        pull->parts[i].fd = -1;
-    if (!make_key(pull, problem))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        pull->transfer.label = pull->source->files[i].name;
-        if (!open_part(pull, i, problem))
-            return false;
-        if (!qdqr_pull(&pull->operand->remote, pull->source, i, pull->parts[i].fd,
-                       &pull->transfer.call, pull->parts[i].digest, problem))
-            return operand_fail(pull->operand, problem);
-    }
-    return publish_parts(pull, problem);
+        pull->parts[i].place = PLACE_NONE;
+    bool ok = make_key(pull, problem) && open_places(pull, problem);
+    for (size_t i = 0; i < n && ok; i++)
+        ok = pull_file(pull, i, problem);
+    ok = ok && publish_parts(pull, problem);
+    /* No other pull continues the files of a version that cannot be told from others. */
+    for (size_t i = 0; i < n && !ok && !*pull->source->digest; i++)
+        place_discard(&pull->parts[i].place);
+    return ok;
 }
 
 /* Prints a line for each file, as it stands in the folder or at the remote. */
@@ -149,27 +155,28 @@ print_files(const struct qdqr_source *source, const struct part *parts)
         const char *digest = parts ? parts[i].digest : file->digest;
         struct stat st;
         long long size = file->size;
-        if (parts && fstat(parts[i].fd, &st) == 0)
+        if (parts && fstat(parts[i].place.fd, &st) == 0)
             size = (long long)st.st_size;
-        printf("%-*s  %-6s  ", width, file->name, roles[file->role]);
+        put_text(stdout, file->name, width);
+        printf("  %-6s  ", roles[file->role]);
         if (size < 0)
             printf("%12s", "-");
         else
             printf("%12lld", size);
-        printf("  %s\n", *digest ? digest : "-");
+        fputs("  ", stdout);
+        put_text(stdout, *digest ? digest : "-", 0);
+        putchar('\n');
     }
 }
 
 static void
-free_parts(struct pull *pull)
+close_pull(struct pull *pull)
 {
-    for (size_t i = 0; pull->parts && i < pull->source->n_files; i++) {
-        if (pull->parts[i].fd >= 0)
-            close(pull->parts[i].fd);
-        free(pull->parts[i].path);
-        free(pull->parts[i].final);
-    }
+    for (size_t i = 0; pull->parts && i < pull->source->n_files; i++)
+        place_close(&pull->parts[i].place);
     free(pull->parts);
+    if (pull->root >= 0)
+        close(pull->root);
 }
 
 /* Resolves the operand. The caller closes the operand and frees the source. */
@@ -197,17 +204,17 @@ command_pull(const struct options *options, struct api_problem *problem)
     if (ok) {
         struct pull pull = {.operand = &operand,
                             .source = source,
-                            .folder = options->out ? options->out : "."};
+                            .folder = options->out ? options->out : ".",
+                            .root = -1,
+                            .force = options->force};
         transfer_start(&pull.transfer, operand.text);
-        ok = mkdir(pull.folder, 0777) == 0 || errno == EEXIST ||
-             file_fail(pull.folder, problem);
-        ok = ok && pull_files(&pull, problem);
+        ok = pull_files(&pull, problem);
         transfer_end(&pull.transfer);
         if (ok) {
-            printf("%s:%s\n", operand.name, source->resolved);
+            print_version(&operand, source->resolved);
             print_files(source, pull.parts);
         }
-        free_parts(&pull);
+        close_pull(&pull);
     }
     qdqr_source_free(&source);
     operand_close(&operand);
@@ -221,7 +228,7 @@ command_ls(const struct options *options, struct api_problem *problem)
     struct qdqr_source *source = NULL;
     bool ok = resolve(options, &operand, &source, problem);
     if (ok) {
-        printf("%s:%s\n", operand.name, source->resolved);
+        print_version(&operand, source->resolved);
         print_files(source, NULL);
     }
     qdqr_source_free(&source);

@@ -173,7 +173,7 @@ publish(struct push *push, struct api_problem *problem)
               operand_fail(&push->operand, problem);
     transfer_end(&transfer);
     if (ok)
-        printf("%s:%s\n", push->operand.name, location);
+        print_version(&push->operand, location);
     free(location);
     return ok;
 }

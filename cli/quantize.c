@@ -107,17 +107,6 @@ open_observations(struct quantization *q, const char *path, struct api_problem *
     return ok;
 }
 
-/* Returns whether the path is that of a file that the work reads. Such a file is not
-   overwritten. */
-static bool
-is_input(const struct quantization *q, const char *path)
-{
-    bool read = file_is(q->model, path);
-    for (size_t i = 0; i < q->external.n; i++)
-        read |= file_is(q->external.files[i].fd, path);
-    return read;
-}
-
 /* Opens OUT.data, which is committed only if something was written to it. */
 static bool
 open_data(struct quantization *q, const char *out, struct api_problem *problem)
@@ -126,7 +115,7 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     if (asprintf(&path, "%s.data", out) < 0)
         return api_problem_no_memory(problem);
     bool ok =
-        is_input(q, path)
+        is_model_file(q->model, &q->external, path)
             ? api_fail(problem, API_IO,
                        "%s is the model's own external data, so it is not overwritten",
                        path)
@@ -137,28 +126,12 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     return ok;
 }
 
-/* Fails where an output is a file that the model is read from, by whatever name. */
-static bool
-check_inputs(const struct quantization *q, const struct options *options,
-             const char *out, struct api_problem *problem)
-{
-    const char *const written[] = {out, options->report, options->html,
-                                   options->observations};
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
-        if (written[i] && is_input(q, written[i]))
-            return api_fail(
-                problem, API_IO, "%s is %s, so it is not overwritten", written[i],
-                file_is(q->model, written[i]) ? "the model itself"
-                                              : "the model's own external data");
-    return true;
-}
-
 /* Opens all outputs before the work, so that a wrong path does not waste it. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
              struct api_problem *problem)
 {
-    return check_inputs(q, options, out, problem) &&
+    return check_model_files(q->model, &q->external, options, out, problem) &&
            check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            open_data(q, out, problem) &&
            output_open(options->report, &q->report_out, problem) &&

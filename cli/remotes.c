@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "terminal.h"
+
 enum {
     MAX_SECRET = 64 * 1024,
     MAX_CA = 4 * 1024 * 1024,
@@ -322,6 +324,14 @@ operand_fail(const struct operand *operand, struct api_problem *problem)
                            operand->text, first.detail);
 }
 
+void
+print_version(const struct operand *operand, const char *ref)
+{
+    printf("%s:", operand->name);
+    put_text(stdout, ref, 0);
+    putchar('\n');
+}
+
 /* --- progress ------------------------------------------------------------- */
 
 static int64_t
@@ -340,7 +350,9 @@ on_progress(void *arg, int64_t done, int64_t total)
     if (!transfer->shown || now - transfer->drawn_at < 200)
         return true;
     transfer->drawn_at = now;
-    fprintf(stderr, "\r\033[K%s %.1f", transfer->label, (double)done / 1e6);
+    fputs("\r\033[K", stderr);
+    put_text(stderr, transfer->label, 0);
+    fprintf(stderr, " %.1f", (double)done / 1e6);
     if (total > 0)
         fprintf(stderr, " of %.1f", (double)total / 1e6);
     fprintf(stderr, " MB");

@@ -30,6 +30,9 @@ void operand_close(struct operand *operand);
 /* Puts the operand before the text of a problem. Returns false. */
 bool operand_fail(const struct operand *operand, struct api_problem *problem);
 
+/* Prints the remote and the ref of a version, as an operand would name it. */
+void print_version(const struct operand *operand, const char *ref);
+
 /* A transfer on the terminal: a line with the file and how much of it has moved. */
 struct transfer {
     struct qdqr_call call; /* for the calls of remote.h */

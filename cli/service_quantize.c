@@ -14,34 +14,43 @@
 
 #include "api/client.h"
 #include "api/spec.h"
+#include "external.h"
 #include "files.h"
 #include "print.h"
+#include "terminal.h"
 
 /* The resources of the command. */
 struct remote_quantization {
     struct client client;
-    struct output out, report_out, html;
+    struct output out, data, report_out, html; /* data: the external data of `out` */
     struct api_document *queued, *ended, *report;
     struct api_job_facts job; /* at its end */
 };
+
+/* Fails where an output is a file that the model is read from. */
+static bool
+check_model(const struct options *options, const char *out, struct api_problem *problem)
+{
+    struct external external = {.n = 0};
+    int model;
+    if (digest_is_id(options->model))
+        return true;
+    if (!file_open(options->model, &model, problem))
+        return false;
+    bool ok = external_open(model, options->model, &external, problem) &&
+              check_model_files(model, &external, options, out, problem);
+    external_close(&external);
+    close(model);
+    return ok;
+}
 
 /* Opens all outputs before the work, so that a wrong path does not waste it. */
 static bool
 open_outputs(struct remote_quantization *q, const struct options *options,
              const char *out, struct api_problem *problem)
 {
-    int model = -1;
-    bool is_own = false;
-    if (!digest_is_id(options->model)) {
-        if (!file_open(options->model, &model, problem))
-            return false;
-        is_own = file_is(model, out);
-        close(model);
-    }
-    if (is_own)
-        return api_fail(problem, API_IO,
-                        "%s is the model itself, so it is not overwritten", out);
-    return check_places(options, out, problem) && output_open(out, &q->out, problem) &&
+    return check_model(options, out, problem) && check_places(options, out, problem) &&
+           output_open(out, &q->out, problem) &&
            output_open(options->report, &q->report_out, problem) &&
            output_open(options->html, &q->html, problem);
 }
@@ -125,7 +134,9 @@ wait_for_end(struct remote_quantization *q, struct api_problem *problem)
     char *id = strdup(q->job.id);
     if (!id)
         return api_problem_no_memory(problem);
-    fprintf(stderr, "qdq: job %s\n", id);
+    fputs("qdq: job ", stderr);
+    put_text(stderr, id, 0);
+    fputc('\n', stderr);
     bool ok = client_wait(&q->client, id, &q->ended, problem) &&
               (api_document_job(q->ended, &q->job) || api_problem_no_memory(problem));
     if (ok && !q->job.id)
@@ -148,19 +159,45 @@ fetch_reports(struct remote_quantization *q, struct api_problem *problem)
         return false;
     bool ok = api_document_parse(text, len, &q->report, problem) &&
               output_write(&q->report_out, text, problem) &&
-              output_write(&q->report_out, "\n", problem) &&
-              output_commit(&q->report_out, problem);
+              output_write(&q->report_out, "\n", problem);
     free(text);
     return ok &&
-           (q->html.fd < 0 || (qdqr_service_fetch(q->client.service, path, "text/html",
-                                                  q->html.fd, problem) &&
-                               output_commit(&q->html, problem)));
+           (q->html.fd < 0 || qdqr_service_fetch(q->client.service, path, "text/html",
+                                                 q->html.fd, problem));
 }
 
-/* Writes the result of a job that has ended; the problem is that of the job. */
+/* Fetches the model, with the progress on the terminal. */
 static bool
-write_result(struct remote_quantization *q, const char *out,
-             struct api_problem *problem)
+fetch_model(struct remote_quantization *q, const struct options *options,
+            struct api_problem *problem)
+{
+    q->client.moving = "download";
+    bool ok = download_model(&q->client, options, &q->job, &q->out, &q->data, problem);
+    progress_clear(&q->client.progress);
+    q->client.moving = NULL;
+    return ok;
+}
+
+/* Gives all files that are complete their names. The data file goes first, because it replaces
+   nothing, and the model last, because it names the data. */
+static bool
+commit_files(struct remote_quantization *q, bool has_model, struct api_problem *problem)
+{
+    if (has_model && !output_commit_new(&q->data, problem))
+        return false;
+    bool ok = output_commit(&q->report_out, problem) &&
+              output_commit(&q->html, problem) &&
+              (!has_model || output_commit(&q->out, problem));
+    if (!ok)
+        output_take_back(&q->data);
+    return ok;
+}
+
+/* Writes the result of a job that has ended, all files of it or none; the problem is that of
+   the job. */
+static bool
+write_result(struct remote_quantization *q, const struct options *options,
+             const char *out, struct api_problem *problem)
 {
     bool succeeded = q->job.state == API_JOB_SUCCEEDED;
     bool has_report = succeeded || q->job.error.code == API_ACCURACY;
@@ -174,17 +211,15 @@ write_result(struct remote_quantization *q, const char *out,
         return api_problem_no_memory(problem);
     if (report)
         print_warnings(report->warnings, report->n_warnings);
-    if (!succeeded) {
-        *problem = q->job.error;
+    if (succeeded && !fetch_model(q, options, problem))
         return false;
-    }
-    q->client.moving = "download";
-    bool ok = download_model(&q->client, &q->job, &q->out, problem);
-    progress_clear(&q->client.progress);
-    q->client.moving = NULL;
-    if (ok)
+    if (has_report && !commit_files(q, succeeded, problem))
+        return false;
+    if (succeeded)
         print_summary(report, out);
-    return ok;
+    else
+        *problem = q->job.error;
+    return succeeded;
 }
 
 /* Says where the job is to be found, when the command does not wait for its end. */
@@ -192,31 +227,34 @@ static void
 print_left(const struct remote_quantization *q)
 {
     struct api_job_facts job;
-    if (q->queued && !q->ended && api_document_job(q->queued, &job) && job.id)
-        fprintf(stderr,
-                "qdq: job %s goes on; the same command takes its result when it has "
-                "ended\n",
-                job.id);
+    if (!q->queued || q->ended || !api_document_job(q->queued, &job) || !job.id)
+        return;
+    fputs("qdq: job ", stderr);
+    put_text(stderr, job.id, 0);
+    fputs(" goes on; the same command takes its result when it has ended\n", stderr);
 }
 
 bool
 service_quantize(const struct options *options, struct api_problem *problem)
 {
-    struct remote_quantization q = {
-        .out = OUTPUT_NONE, .report_out = OUTPUT_NONE, .html = OUTPUT_NONE};
+    struct remote_quantization q = {.out = OUTPUT_NONE,
+                                    .data = OUTPUT_NONE,
+                                    .report_out = OUTPUT_NONE,
+                                    .html = OUTPUT_NONE};
     char *own =
         options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");
     const char *out = options->out ? options->out : own;
     bool ok = out || api_problem_no_memory(problem);
     ok = client_open(options, &q.client, problem) && ok &&
          open_outputs(&q, options, out, problem) && submit(&q, options, problem) &&
-         wait_for_end(&q, problem) && write_result(&q, out, problem);
+         wait_for_end(&q, problem) && write_result(&q, options, out, problem);
     if (!ok) {
         progress_end(&q.client.progress);
         client_place(problem);
         print_left(&q);
     }
     output_close(&q.out);
+    output_close(&q.data);
     output_close(&q.report_out);
     output_close(&q.html);
     api_document_free(&q.queued);

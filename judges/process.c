@@ -102,6 +102,38 @@ spawn(struct judges_process *process, int socket)
     return rc;
 }
 
+/*
+ * Bounds the wait for a process that neither reads nor answers. A process whose runtime takes too
+ * long is ended by its own timer before; one that somebody stopped is not. A runner has a time for
+ * each answer of its program, of which one answer of the process may need several.
+ */
+static bool
+limit_silence(const struct judges_process *process, int socket)
+{
+    enum { SLACK_S = 5, MOST_ANSWERS = 8 };
+    const int64_t answers = process->runner ? MOST_ANSWERS : 1;
+    const struct timeval most = {.tv_sec =
+                                     (time_t)(process->patience * answers + SLACK_S)};
+    return setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0 &&
+           setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0;
+}
+
+/* The socket has ended, and so does the process; or it has not answered, because somebody stopped
+   it. */
+static int
+end(void *arg)
+{
+    struct judges_process *process = arg;
+    siginfo_t info = {.si_pid = 0};
+    while (process->pid &&
+           waitid(P_PID, (id_t)process->pid, &info, WEXITED | WSTOPPED | WNOWAIT) < 0 &&
+           errno == EINTR)
+        ;
+    if (info.si_code == CLD_STOPPED)
+        kill(process->pid, SIGKILL);
+    return wait_for_end(process);
+}
+
 /* Waits until the process serves. */
 static bool
 is_served(struct judges_process *process, int socket, char why[JUDGES_WHY])
@@ -114,7 +146,7 @@ is_served(struct judges_process *process, int socket, char why[JUDGES_WHY])
         snprintf(why, JUDGES_WHY, "%.*s", JUDGES_WHY - 1, greeting.why);
     else
         snprintf(why, JUDGES_WHY, "%s's process ended at its start (signal %d)",
-                 process->title, wait_for_end(process));
+                 process->title, end(process));
     return false;
 }
 
@@ -126,7 +158,7 @@ reach(void *arg, char why[JUDGES_WHY])
     judges_process_end(process); /* that of an earlier work */
     int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) ? errno : 0;
     if (!rc) {
-        rc = spawn(process, sockets[1]);
+        rc = limit_silence(process, sockets[0]) ? spawn(process, sockets[1]) : errno;
         close(sockets[1]);
         if (!rc && is_served(process, sockets[0], why))
             return sockets[0];
@@ -136,13 +168,6 @@ reach(void *arg, char why[JUDGES_WHY])
         snprintf(why, JUDGES_WHY, "starting a process for %s: %s", process->title,
                  strerror(rc));
     return -1;
-}
-
-/* The socket has ended, and so does the process. */
-static int
-end(void *arg)
-{
-    return wait_for_end(arg);
 }
 
 const struct judges_host judges_process_host = {.reach = reach, .end = end};

@@ -20,6 +20,7 @@ remote_libremote_la_SOURCES = \
 	remote/base/source.c \
 	remote/s3/s3.c \
 	remote/s3/s3_api.c remote/s3/s3_api.h \
+	remote/s3/s3_list.c \
 	remote/s3/s3_bucket.c \
 	remote/s3/s3_presign.c remote/s3/s3_presign.h \
 	remote/s3/s3_publish.c remote/s3/s3_publish.h \

@@ -37,9 +37,13 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
         goto out;
     }
     qdq_spec_init(&spec->spec);
-    if (!text || is_blank(text, len)) {
+    if (!text) {
         text = "{}";
         len = 2;
+    } else if (is_blank(text, len)) {
+        api_fail(problem, API_INVALID_JSON,
+                 "the spec is empty; leave it out, or send {}, for the default one");
+        goto out;
     }
     spec->root = api_json_load(text, len, API_INVALID_SPEC, problem);
     if (!spec->root)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "carriers/ask.h"
+#include "base/clock.h"
 #include "tenants/service.h"
 
 #include <string.h>
@@ -8,6 +9,9 @@
 
 #define SEND_MS 60000 /* for a message to the process, which is on this machine */
 #define CHECK_MS 1000
+#define SLACK_MS 2000 /* in which the process says itself that its time is over */
+#define SILENT_MS \
+    (10 * 60 * 1000) /* a process that works tells its progress now and then */
 #define FIRST_WAIT_MS 1000
 #define MOST_WAIT_MS (15 * 60 * 1000)
 #define MOST_ASKED_S 3600 /* a remote cannot ask for a longer wait */
@@ -30,9 +34,13 @@ ask_fini(struct carrier_work *work)
 }
 
 bool
-ask_start(struct carrier_work *work, struct api_problem *p)
+ask_start(struct carrier_work *work, const struct message_remote *remote,
+          struct api_problem *p)
 {
     work->retry_after = 0;
+    work->most = remote->total_timeout;
+    work->ends_at =
+        work->most > 0 ? clock_steady_ms() + work->most * 1000 + SLACK_MS : 0;
     switch (process_start(&work->process, GPUS_NONE, p)) {
     case PROCESS_RUNS:
         return true;
@@ -84,11 +92,25 @@ handle_event(struct carrier_work *work, const struct message *message)
     }
 }
 
-/* Asks the caller whether the work may go on, and ends it if not. */
+/* Returns whether the process may take more time. `heard` is when it last said something. */
 static bool
-goes_on(struct carrier_work *work, struct api_problem *p)
+check_time(const struct carrier_work *work, int64_t heard, struct api_problem *p)
 {
-    if (!work->watch || work->watch(work->watch_arg, p))
+    int64_t now = clock_steady_ms();
+    if (work->ends_at && now >= work->ends_at)
+        return api_fail(p, API_REMOTE_UNAVAILABLE,
+                        "the carrier process has not ended within the %lld seconds for "
+                        "all requests together (total_timeout)",
+                        (long long)work->most);
+    return now - heard < SILENT_MS ||
+           api_fail(p, API_REMOTE_UNAVAILABLE, "the carrier process does not answer");
+}
+
+/* Asks the caller whether the work may go on, and ends it if not, or if its time is over. */
+static bool
+goes_on(struct carrier_work *work, int64_t heard, struct api_problem *p)
+{
+    if (check_time(work, heard, p) && (!work->watch || work->watch(work->watch_arg, p)))
         return true;
     process_end(&work->process, true, NULL);
     return false;
@@ -100,15 +122,16 @@ ask_carrier(struct carrier_work *work, const struct message *request,
 {
     if (!message_send(work->process.socket, SEND_MS, request))
         return fail_dead(work, p);
-    for (;;) {
+    for (int64_t heard = clock_steady_ms();;) {
         struct message message;
         enum message_got got =
             message_receive(work->process.socket, CHECK_MS, SEND_MS, &message);
         process_relay(&work->process);
-        if (got == MESSAGE_TIMEOUT && !goes_on(work, p))
+        if (got == MESSAGE_TIMEOUT && !goes_on(work, heard, p))
             return false;
         if (got == MESSAGE_TIMEOUT)
             continue;
+        heard = clock_steady_ms();
         if (got != MESSAGE_GOT)
             return fail_dead(work, p);
         if (message.type == wanted) {
@@ -125,7 +148,7 @@ ask_carrier(struct carrier_work *work, const struct message *request,
             return false;
         if (!is_event)
             return fail_dead(work, p);
-        if (!goes_on(work, p))
+        if (!goes_on(work, heard, p))
             return false;
     }
 }

@@ -14,6 +14,9 @@ struct carrier_work {
     struct delivery_slot delivery;
     const struct service *service;
     int64_t retry_after; /* seconds that the remote asked to wait; 0: it said nothing */
+    /* Steady clock in ms when the process has to have ended, which ends itself before unless
+       somebody stopped it; 0: never. `most` is the setting, in seconds. */
+    int64_t ends_at, most;
     /* Called now and then while the process works; false ends the work with its problem. NULL:
        nothing is watched. */
     bool (*watch)(void *arg, struct api_problem *p);
@@ -26,12 +29,13 @@ void ask_init(struct carrier_work *work, const struct settings *settings,
 /* Frees the members of `work`, whose process has ended. */
 void ask_fini(struct carrier_work *work);
 
-/* Starts the process of the next piece of work. */
-bool ask_start(struct carrier_work *work, struct api_problem *p);
+/* Starts the process of the next piece of work, which the remote's total_timeout bounds. */
+bool ask_start(struct carrier_work *work, const struct message_remote *remote,
+               struct api_problem *p);
 /*
  * Sends a message and waits for an answer of type `wanted`, which the caller ends. Fails
- * with the carrier's problem, or REMOTE_UNAVAILABLE when the process died. CANCELLED when
- * it was killed.
+ * with the carrier's problem, or REMOTE_UNAVAILABLE when the process died, says nothing any
+ * more or outlives its time. CANCELLED when it was killed.
  */
 bool ask_carrier(struct carrier_work *work, const struct message *request,
                  enum message_type wanted, struct message *ret, struct api_problem *p);

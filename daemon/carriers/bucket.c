@@ -140,9 +140,9 @@ open_process(struct thread *thread, struct api_problem *p)
     if (thread->has_bucket && thread->work.process.socket >= 0)
         return true;
     thread->has_bucket = false;
-    bool ok = ask_start(&thread->work, p) &&
-              remote_fds_open(&thread->pool->remote, &request.body.bucket.remote,
+    bool ok = remote_fds_open(&thread->pool->remote, &request.body.bucket.remote,
                               &request, p) &&
+              ask_start(&thread->work, &request.body.bucket.remote, p) &&
               ask_carrier(&thread->work, &request, MESSAGE_RESULT, &answer, p);
     message_fini(&request);
     message_fini(&answer);

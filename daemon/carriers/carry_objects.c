@@ -90,7 +90,6 @@ carry_objects(struct carrier *c, const struct message *request)
     struct api_problem problem = {0};
     struct qdqr_bucket *bucket = NULL;
     struct message next;
-    c->call.on_progress = NULL;
     bool ok = carry_open_remote(c, &request->body.bucket.remote, request, &problem) &&
               qdqr_bucket_open(&c->opened.remote, &c->call, &bucket, &problem);
     carry_answer(c, ok, MESSAGE_RESULT, &(struct string_list){0}, &problem);

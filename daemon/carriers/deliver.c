@@ -227,7 +227,7 @@ publish(struct carrier_work *work, const struct remote *remote,
         message.text = parcel.list.text;
         message.text_len = parcel.list.len;
         ok = jobs_delivery_is_held(work->service->jobs, &work->delivery, p) &&
-             ask_start(work, p) &&
+             ask_start(work, &body->remote, p) &&
              ask_carrier(work, &message, MESSAGE_RESULT, &answer, p);
         message.text = NULL;
     }
@@ -272,7 +272,7 @@ deliver_event(struct carrier_work *work, const struct remote *remote,
         message.text = event;
         message.text_len = strlen(event);
         ok = jobs_delivery_is_held(work->service->jobs, &work->delivery, p) &&
-             ask_start(work, p) &&
+             ask_start(work, &body->remote, p) &&
              ask_carrier(work, &message, MESSAGE_RESULT, &answer, p);
         message.text = NULL;
     }

@@ -127,7 +127,7 @@ resolve(struct input *input, struct api_problem *p)
     snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",
              input->place->ref);
     remotes_release(&remotes);
-    ok = ok && ask_start(work, p);
+    ok = ok && ask_start(work, &request.body.fetch.remote, p);
     if (ok && jobs_is_unwanted(work->service->jobs, &work->slot))
         ok = api_fail(p, API_CANCELLED, "not wanted");
     ok = ok && ask_carrier(work, &request, MESSAGE_SOURCE, &input->answer, p);
@@ -335,7 +335,7 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
                                             .calibration = job->calibration,
                                             .evaluation = job->evaluation};
     struct api_spec *spec = NULL;
-    const char *text = job->effective_spec ? job->effective_spec : "";
+    const char *text = job->effective_spec ? job->effective_spec : "{}";
     char *runtime = tenants_runtime(service);
     char *all =
         runtime ? api_job_identity(&request, text, service->scripts, runtime) : NULL;

@@ -185,6 +185,25 @@ read_answer(const struct message *answer, size_t *ret_n, struct api_problem *p)
     return list ? list : calloc(1, sizeof *list);
 }
 
+/* Leaves a version out whose names make no ref, and says so once. */
+static bool
+leave_out(const struct service *service, const struct hook *hook,
+          const struct hook_news *news, struct api_problem *p)
+{
+    char quoted[LOG_QUOTED], reason[LOG_QUOTED];
+    const struct api_problem why = *p;
+    bool is_new;
+    *p = (struct api_problem){0};
+    if (!hook_leave_out(service, hook, news, &is_new, p))
+        return false;
+    if (is_new)
+        log_error("hook_version_left_out",
+                  "hook=%s model=%s version=%s code=%s detail=%s", hook->section.name,
+                  log_quote(quoted, news->name), news->version,
+                  api_problem_slug(why.code), log_quote(reason, why.detail));
+    return true;
+}
+
 /* Submits the job of a version, unless it is known. */
 static bool
 follow(struct tenants *tenants, const struct hook *hook, const struct found *found,
@@ -194,6 +213,8 @@ follow(struct tenants *tenants, const struct hook *hook, const struct found *fou
     const struct service *service;
     const struct hook_news news = {.name = found->name, .version = found->version};
     bool ok = hook_submit(tenants, hook, &news, id, &service, p);
+    if (!ok && p->code == API_BAD_REQUEST)
+        return leave_out(service, hook, &news, p);
     if (ok && *id)
         log_info("hook_polled", "hook=%s model=%s version=%s job=%s",
                  hook->section.name, log_quote(quoted, found->name), found->version,
@@ -234,7 +255,8 @@ ask_remote(struct tenants *tenants, struct carrier_work *work, const struct hook
     if (ok) {
         request.text = hook->models;
         request.text_len = strlen(hook->models);
-        ok = ask_start(work, p) && ask_carrier(work, &request, MESSAGE_RESULT, ret, p);
+        ok = ask_start(work, &request.body.news.remote, p) &&
+             ask_carrier(work, &request, MESSAGE_RESULT, ret, p);
         request.text = NULL;
     }
     ask_end(work);
@@ -242,7 +264,17 @@ ask_remote(struct tenants *tenants, struct carrier_work *work, const struct hook
     return ok;
 }
 
-/* Asks for one hook. *since becomes the time from which the next question asks. */
+/* Returns the time from which on versions are asked for once this one is known. A clock that
+   goes wrong may say that it comes from the future, where no later one would be found. */
+static int64_t
+since_version(const struct found *found)
+{
+    int64_t now = clock_wall_ms();
+    return (found->created < now ? found->created : now) - OVERLAP_MS;
+}
+
+/* Asks for one hook. *since becomes the time from which the next question asks. A model that
+   cannot be followed now does not keep the others from it; the first problem is told. */
 static bool
 ask_and_follow(struct tenants *tenants, struct carrier_work *work,
                const struct hook *hook, int64_t *since, struct api_problem *p)
@@ -253,11 +285,15 @@ ask_and_follow(struct tenants *tenants, struct carrier_work *work,
     bool ok = tenants_get(tenants, hook->tenant, true, &work->service, p) &&
               ask_remote(tenants, work, hook, *since, &answer, p) &&
               (list = read_answer(&answer, &n, p));
-    for (size_t i = 0; ok && i < n; i = end) {
+    for (size_t i = 0; list && i < n; i = end) {
+        struct api_problem problem = {0};
         for (end = i; end < n && !strcmp(list[end].name, list[i].name); end++)
-            if (list[end].created - OVERLAP_MS > *since)
-                *since = list[end].created - OVERLAP_MS;
-        ok = follow_model(tenants, work, hook, list + i, end - i, p);
+            if (since_version(&list[end]) > *since)
+                *since = since_version(&list[end]);
+        if (!follow_model(tenants, work, hook, list + i, end - i, &problem) && ok) {
+            *p = problem;
+            ok = false;
+        }
     }
     free(list);
     message_fini(&answer);

@@ -21,6 +21,7 @@
 /* The keys of hooks' jobs begin with this; no Idempotency-Key of a client can. */
 #define KEY "\001hook"
 #define POLLED "poll" /* the key of a version that a poll saw first */
+#define HOOK_JOB_KEY (HOOK_VERSION_KEY + API_MAX_REF)
 
 enum how { ACCEPTED, IGNORED, REFUSED, FAILED };
 
@@ -129,12 +130,25 @@ submit(const struct service *service, struct asked *asked, const char *key,
 }
 
 /* Returns whether the version is the news' to make a job of. The key that it has is that of a
-   poll, or that of the message that was first. */
+   poll, or that of the message that was first. A poll also takes a version whose message was
+   refused, for example because the queue was full. */
 static bool
 is_ours(const struct hook_news *news, const char *key, bool is_done)
 {
-    bool was_polled = strcmp(key, POLLED) == 0;
-    return news->message ? !was_polled : was_polled && !is_done;
+    return news->message ? strcmp(key, POLLED) != 0 : !is_done;
+}
+
+/* Writes the key of the job. A poll that takes a message's version over has that message's key,
+   so that both make one job even at the same time. */
+static void
+write_key(char key[HOOK_JOB_KEY], const struct hook *hook, const struct hook_news *news,
+          const char *first, const char *ref)
+{
+    const char *message = news->message                ? news->message
+                          : strcmp(first, POLLED) == 0 ? NULL
+                                                       : first;
+    snprintf(key, HOOK_JOB_KEY, KEY " %s %s %s", hook->section.name,
+             message ? "message" : POLLED, message ? message : ref);
 }
 
 bool
@@ -143,7 +157,7 @@ hook_submit(struct tenants *tenants, const struct hook *hook,
             const struct service **ret_service, struct api_problem *p)
 {
     struct asked asked = {0};
-    char key[HOOK_VERSION_KEY + API_MAX_REF], first[HOOK_VERSION_KEY];
+    char key[HOOK_JOB_KEY], first[HOOK_VERSION_KEY];
     const struct store_hook_version seen = {hook->section.name, news->name,
                                             news->version};
     bool is_done = false;
@@ -156,14 +170,27 @@ hook_submit(struct tenants *tenants, const struct hook *hook,
          store_hook_version_add(store, &seen, news->message ? news->message : POLLED,
                                 first, &is_done, p);
     if (ok && is_ours(news, first, is_done)) {
-        snprintf(key, sizeof key, KEY " %s %s %s", hook->section.name,
-                 news->message ? "message" : POLLED,
-                 news->message ? news->message : asked.job.model_place.ref);
+        write_key(key, hook, news, first, asked.job.model_place.ref);
         ok = submit(*ret_service, &asked, key, id, p) &&
              store_hook_version_done(store, &seen, p);
     }
     api_job_request_fini(&asked.job);
     asked_spec_fini(&asked.spec);
+    return ok;
+}
+
+bool
+hook_leave_out(const struct service *service, const struct hook *hook,
+               const struct hook_news *news, bool *ret_new, struct api_problem *p)
+{
+    char first[HOOK_VERSION_KEY];
+    const struct store_hook_version seen = {hook->section.name, news->name,
+                                            news->version};
+    struct store *store = library_store(service->library);
+    bool is_done;
+    bool ok = store_hook_version_add(store, &seen, POLLED, first, &is_done, p) &&
+              (is_done || store_hook_version_done(store, &seen, p));
+    *ret_new = ok && !is_done;
     return ok;
 }
 

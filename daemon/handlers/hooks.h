@@ -17,10 +17,16 @@ struct hook_news {
 /*
  * Submits the job for a version, as the hook's tenant. A message with the same id finds the
  * same job. `id` is "" where there is nothing to do: a poll was first, or for a poll the
- * version is known. *ret_service is the service of the tenant.
+ * version is known and its job was made. BAD_REQUEST: the names make no ref of the remote's. *ret_service is the service of the tenant.
  */
 bool hook_submit(struct tenants *tenants, const struct hook *hook,
                  const struct hook_news *news, char id[JOB_ID_SIZE],
                  const struct service **ret_service, struct api_problem *p);
+/*
+ * Records a version that a poll found and that can never become a job, so that it is told of
+ * once: *ret_new.
+ */
+bool hook_leave_out(const struct service *service, const struct hook *hook,
+                    const struct hook_news *news, bool *ret_new, struct api_problem *p);
 
 #endif

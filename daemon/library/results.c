@@ -2,6 +2,7 @@
 /* The results of jobs: their blobs together with the end of the row. */
 #include "config.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "library/inner.h"
 #include "api/files.h"
 
@@ -129,6 +130,10 @@ remove_job(struct library *library, const char *id, enum store_remover who,
     bool ok = find_result_files(library, id, &files, p) &&
               store_job_remove(library->store, id, who, &job, p);
     if (ok) {
+        if (job.n_waiting > 0)
+            log_info("deliveries_dropped", "job=%s tenant=%s n=%lld by=%s", id,
+                     library_tenant(library), (long long)job.n_waiting,
+                     who == STORE_SWEEP ? "sweep" : "request");
         library_discard_files(library, &files);
         if (job.result_model) {
             library_discard(library, job.result_model);

@@ -246,24 +246,34 @@ struct asking {
     struct lane *lane;
     enum message_type type;
     const struct lane_events *events;
-    int stage;             /* -1: before the first */
-    bool runs_model;       /* a stage has begun to run the model on samples */
-    int64_t began;         /* steady clock in ms */
-    int64_t stopped_since; /* when the process was first seen stopped; 0: it runs */
+    int stage;       /* -1: before the first */
+    bool runs_model; /* a stage has begun to run the model on samples */
+    int64_t began;   /* steady clock in ms */
+    /* when the process, and the one that judges for it, were first seen stopped; 0: they run */
+    int64_t stopped_since, judge_stopped_since;
 };
 
-/* Returns whether somebody has stopped the process for longer than short work may take: it
-   would tell neither progress nor an end. */
+/* Returns whether somebody has stopped a process for longer than short work may take: it would
+   tell neither progress nor an end. */
 static bool
-is_stuck(struct asking *asking)
+is_stuck(const struct lane *lane, const struct process *process, int64_t *since)
+{
+    int64_t now = clock_steady_ms();
+    if (!process_is_stopped(process))
+        *since = 0;
+    else if (!*since)
+        *since = now;
+    return *since && now - *since >= message_time(lane);
+}
+
+/* Kills a judge that is stuck. Its own timer would end it only when it runs again, and the
+   worker waits for its answer; the worker gets another one. */
+static void
+end_stuck_judge(struct asking *asking)
 {
     struct lane *lane = asking->lane;
-    int64_t now = clock_steady_ms();
-    if (!process_is_stopped(&lane->process))
-        asking->stopped_since = 0;
-    else if (!asking->stopped_since)
-        asking->stopped_since = now;
-    return asking->stopped_since && now - asking->stopped_since >= message_time(lane);
+    if (is_stuck(lane, &lane->judge, &asking->judge_stopped_since))
+        process_kill(&lane->judge);
 }
 
 /* Waits for the next message within the limit of the work. The settings may change
@@ -283,7 +293,9 @@ receive(struct asking *asking, struct limit *ret_limit, struct message *ret)
         process_relay(&lane->process);
         if (got == MESSAGE_TIMEOUT && atomic_load(&lane->closing))
             return MESSAGE_EOF;
-        if (got == MESSAGE_TIMEOUT && is_stuck(asking)) {
+        end_stuck_judge(asking);
+        if (got == MESSAGE_TIMEOUT &&
+            is_stuck(lane, &lane->process, &asking->stopped_since)) {
             *ret_limit = short_limit(lane);
             again = false;
         }

@@ -80,13 +80,16 @@ text_of(sqlite3_value *value)
     return (const char *)sqlite3_value_text(value);
 }
 
-/* Decodes the spec of a row. Returns NULL when it cannot be decoded, or when out of
-   memory, which ends the statement. */
+/* Decodes the spec of a row. Rows of version 0.2 may hold an empty one, which was the default
+   then. Returns NULL when it cannot be decoded, or when out of memory, which ends the
+   statement. */
 static struct api_spec *
 decode(sqlite3_context *context, const char *text)
 {
     struct api_problem problem = {0};
     struct api_spec *spec = NULL;
+    if (text && !text[strspn(text, " \t\r\n")])
+        text = NULL;
     if (!api_spec_decode(text, text ? strlen(text) : 0, &spec, &problem) &&
         problem.code == API_NO_MEMORY)
         sqlite3_result_error_nomem(context);

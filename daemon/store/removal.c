@@ -74,6 +74,8 @@ store_job_remove(struct store *store, const char *id, enum store_remover who,
         bind_text(&store->statements[JOB_LOCK], 1, id);
         ok = may_remove(store, who, p) && run(store, JOB_LOCK, p) &&
              store_find_job(store, id, &job, p) && check_removable(store, &job, p);
+        bind_text(&store->statements[DELIVERIES_WAIT], 1, id);
+        ok = ok && ask(store, DELIVERIES_WAIT, NULL, &job.n_waiting, p);
         bind_text(&store->statements[JOB_REMOVE], 1, id);
         ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
     }

@@ -313,6 +313,8 @@ STATEMENT(DELIVERY_RECOVER,
           "UPDATE @deliveries SET claimed = 0 WHERE claimed = 1" EXPIRED)
 STATEMENT(DELIVERY_STATE, "SELECT state = 'failed' FROM @deliveries"
                           " WHERE id = ?1 AND job = ?2")
+STATEMENT(DELIVERIES_WAIT, "SELECT count(*) FROM @deliveries"
+                           " WHERE job = ?1 AND state = 'pending'")
 STATEMENT(DELIVERY_RETRY, "UPDATE @deliveries SET state = 'pending', attempts = 0,"
                           " due_at = 0 WHERE id = ?1 AND job = ?2 AND state = 'failed'")
 /* The time until then; negative: it has passed. No row: none waits. ?2 and ?3: whether fetches

@@ -102,6 +102,7 @@ struct store_job {
     const char *processor;
     int64_t fence; /* number of the claim, where the record is shared; else 0 */
     int64_t fetch_attempts; /* attempts to fetch them that failed */
+    int64_t n_waiting;      /* deliveries that were dropped; see store_job_remove() */
     /* what its daemon said last, where the record is shared */
     struct store_progress progress;
 };
@@ -318,8 +319,9 @@ bool store_job_renew(struct store *store, const char *id, int64_t fence,
 bool store_job_end(struct store *store, const char *id, enum api_job_state from,
                    const struct store_end *end, int64_t now, struct store_ended *ret,
                    struct api_problem *p);
-/* Removes a job that has ended and returns its row in *ret. NOT_FOUND, IN_USE (also
-   when an unfinished job needs its model), CANCELLED. */
+/* Removes a job that has ended, with its deliveries, and returns its row in *ret, whose
+   n_waiting says how many deliveries were not made yet. NOT_FOUND, IN_USE (also when an
+   unfinished job needs its model), CANCELLED. */
 bool store_job_remove(struct store *store, const char *id, enum store_remover who,
                       struct store_job *ret, struct api_problem *p);
 /* Puts all running jobs back into the queue, when a daemon starts after a crash. Fetches

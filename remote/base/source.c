@@ -3,17 +3,19 @@
 #include "config.h"
 #include "base/kind.h"
 #include "api/grow.h"
+#include "api/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_FILES 10000
+#define MOST_NAME 512
 
 bool
 name_is_safe(const char *name)
 {
     size_t len = strlen(name);
-    if (!len || len > 512 || *name == '/' || name[len - 1] == '/')
+    if (!len || len > MOST_NAME || *name == '/' || name[len - 1] == '/')
         return false;
     for (const char *part = name; part; part = strchr(part, '/')) {
         part += *part == '/';
@@ -71,10 +73,14 @@ bool
 source_add(struct qdqr_source *source, const char *name, int64_t size,
            enum qdqr_role role, struct api_problem *problem)
 {
+    if (!api_utf8_is_valid(name))
+        return api_problem_set(problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
+                               "the remote lists a file whose name is not UTF-8");
     if (!name_is_safe(name))
-        return api_problem_set(
-            problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
-            "the remote lists a file whose name is no relative path");
+        return api_problem_set(problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
+                               "the remote lists a file whose name is no relative path "
+                               "of at most %d bytes",
+                               MOST_NAME);
     if (source->n_files == MOST_FILES)
         return api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
                                "the ref has more than %d files", MOST_FILES);

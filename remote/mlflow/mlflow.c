@@ -83,6 +83,11 @@ list_folder(struct http *http, struct qdqr_source *source, struct folders *folde
     ok = json != NULL;
     for (size_t i = 0; ok && i < json_array_size(files); i++)
         ok = add_entry(source, folders, folder, json_array_get(files, i), problem);
+    if (ok && *mlflow_text(json, NULL, "next_page_token"))
+        ok = api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                             "remote %s lists the files of a folder in pages, and more "
+                             "than one is not read",
+                             http->remote->name);
     json_decref(json);
     return ok;
 }

@@ -11,6 +11,7 @@
 
 #define PAGE "500"
 #define MOST_PAGES 40
+#define PAGE_TOKEN 4096 /* bytes of the name of the next page, with its NUL */
 #define PROMPT "mlflow.prompt.is_prompt" /* the tag of a prompt, which is no model */
 
 /* The versions that were found, and how far the search has come. */
@@ -72,7 +73,7 @@ add_version(struct search *search, const json_t *version)
 /* Reads a page of the search. `token` is that of this page, and becomes that of the next;
    "": it is the first, or was the last. */
 static bool
-read_page(struct http *http, struct search *search, char token[256])
+read_page(struct http *http, struct search *search, char token[PAGE_TOKEN])
 {
     struct http_request request = {.max_body = INT64_C(64) << 20};
     if (!url_add(request.url, MLFLOW_API "model-versions/search", "/",
@@ -87,7 +88,12 @@ read_page(struct http *http, struct search *search, char token[256])
     bool ok = json != NULL;
     for (size_t i = 0; ok && i < json_array_size(list); i++)
         ok = add_version(search, json_array_get(list, i));
-    snprintf(token, 256, "%s", mlflow_text(json, NULL, "next_page_token"));
+    const char *next = mlflow_text(json, NULL, "next_page_token");
+    if (ok && strlen(next) >= PAGE_TOKEN)
+        ok = api_problem_set(search->problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING,
+                             NULL, "remote %s names the next page by %zu bytes",
+                             http->remote->name, strlen(next));
+    snprintf(token, PAGE_TOKEN, "%s", next);
     json_decref(json);
     return ok;
 }
@@ -100,7 +106,7 @@ mlflow_versions(struct http *http, const struct qdqr_question *question,
                             .prefix = question->tag_prefix,
                             .since = question->since,
                             .problem = problem};
-    char token[256] = "";
+    char token[PAGE_TOKEN] = "";
     bool ok = true;
     for (int i = 0; ok && i < MOST_PAGES && !search.is_over && (!i || *token); i++)
         ok = read_page(http, &search, token);

@@ -11,7 +11,8 @@
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb924" \
     "27ae41e4649b934ca495991b7852b855"
 
-#define S3_TOKEN 1200 /* most bytes of a list's token, with its NUL */
+/* Most bytes of a list's token, with its NUL. It may have a whole key in it, in base64. */
+#define S3_TOKEN 4096
 
 /* Sets the credentials, an AWS credentials file, and makes http->base the bucket's URL. */
 bool s3_authenticate(struct http *http, struct api_problem *problem);
@@ -20,6 +21,10 @@ bool s3_authenticate(struct http *http, struct api_problem *problem);
    for that time only, and from a handle without credentials. Without credentials it stays as it is. */
 bool s3_sign_url(const struct http *http, const char *method, struct s3_while when,
                  char url[HTTP_URL], struct api_problem *problem);
+
+/* Splits the URL of the remote: `base` becomes the bucket's URL, unless it is NULL, and the prefix
+   of all keys is returned. */
+const char *s3_split_url(const struct qdqr_remote *remote, char *base, size_t size);
 
 /* Writes the URL of a key below the remote's prefix. */
 bool s3_url(const struct http *http, const char *key, char url[HTTP_URL],
@@ -38,7 +43,8 @@ bool s3_is_data_ending(const char *ending);
 /* Calls `visit` with each object whose key begins with `prefix`, until it returns false. */
 typedef bool (*s3_visit_fn)(void *arg, const struct s3_object *object,
                             struct api_problem *problem);
-/* Visits the objects of one page of a list, without the first `skip` bytes of their keys. */
+/* Visits the objects of one page of a list, without the first `skip` bytes of their keys. Keys may
+   be of any length. REMOTE_UNAVAILABLE: an entry cannot be read; none is left out. */
 bool s3_visit_page(const char *page, size_t skip, s3_visit_fn visit, void *arg,
                    struct api_problem *problem);
 bool s3_list(struct http *http, const char *prefix, s3_visit_fn visit, void *arg,

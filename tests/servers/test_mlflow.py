@@ -123,7 +123,7 @@ def test_a_push_that_is_killed(remote, server, tmp_path):
                              params={"filter": "name='killed'"}).json()["model_versions"]
         assert len(found) == i + 1
         assert len({one["tags"][0]["value"] for one in found}) == i + 1
-        remote("pull", "prod:models:/killed@last", "-o", "out")
+        remote("pull", "prod:models:/killed@last", "-o", "out", "--force")
         assert (tmp_path / "out" / "m.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
 
 

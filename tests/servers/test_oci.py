@@ -314,7 +314,7 @@ def test_a_push_that_is_killed(remote, files, tmp_path):
         registry.kill_at_some_moment(remote, push, i / 200)
         location = remote(*push).strip()
         assert remote("ls", "prod:killed:last").splitlines()[0] == location
-        remote("pull", location, "-o", "out")
+        remote("pull", location, "-o", "out", "--force")
         assert (tmp_path / "out" / "a.onnx").read_bytes() == (tmp_path / "a.onnx").read_bytes()
 
 

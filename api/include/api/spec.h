@@ -9,8 +9,9 @@
 struct api_spec; /* a decoded spec, which owns its strings and arrays */
 
 /*
- * Decodes `len` bytes of JSON; NULL or only white space means `{}`. Every mistake is
- * named by its JSON pointer from the spec's root. INVALID_JSON: the text is not JSON.
+ * Decodes `len` bytes of JSON; NULL means `{}`. Every mistake is named by its JSON pointer
+ * from the spec's root. INVALID_JSON: the text is not JSON; a text that is empty, or only
+ * white space, was to be a spec and got lost.
  * INVALID_SPEC: an unknown or duplicate member, a wrong type, a value out of range.
  * UNSUPPORTED: a known member or value that this version does not support.
  */

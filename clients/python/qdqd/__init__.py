@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-import hashlib
 import http.client
 import io
 import json
@@ -34,10 +33,12 @@ from typing import (IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple
                     Sequence, TypeVar, Union)
 
 from ._data import CHUNK, Column, Source, collect, copy, is_array, write_arrays
-from ._errors import Error, ProblemError, StillRunningError, UnavailableError, UsageError
+from ._errors import (Error, FileError, ProblemError, StillRunningError, UnavailableError,
+                      UsageError, printable)
+from ._files import Batch, named, plain_name
 
-__all__ = ["AccuracyError", "Client", "Error", "ProblemError", "Progress", "Result",
-           "StillRunningError", "UnavailableError", "UsageError", "quantize"]
+__all__ = ["AccuracyError", "Client", "Error", "FileError", "ProblemError", "Progress",
+           "Result", "StillRunningError", "UnavailableError", "UsageError", "quantize"]
 __version__ = "0.3.0"
 
 _log = logging.getLogger("qdqd")
@@ -86,8 +87,11 @@ class AccuracyError(ProblemError):
 class Result:
     """A job that succeeded."""
 
-    def __init__(self, client: Client, job: Mapping[str, Any]) -> None:
+    def __init__(self, client: Client, job: Mapping[str, Any],
+                 inputs: Sequence[Path] = ()) -> None:
+        """`inputs` are the files that the job was made of, which save() does not overwrite."""
         self._client = client
+        self._inputs = list(inputs)
         self._report: Optional[Dict[str, Any]] = None
         self.job = dict(job)
         self.id: str = job["id"]
@@ -95,7 +99,7 @@ class Result:
         self.verdict: Optional[str] = self.summary.get("verdict")
 
     def __repr__(self) -> str:
-        return f"<qdqd.Result {self.id}, verdict {self.verdict}>"
+        return f"<qdqd.Result {printable(self.id)}, verdict {printable(self.verdict)}>"
 
     @property
     def report(self) -> Dict[str, Any]:
@@ -119,32 +123,37 @@ class Result:
         self._client.download(self, file)
         return file.getvalue()
 
-    def save(self, path: PathLike, progress: Optional[OnProgress] = None) -> List[Path]:
+    def save(self, path: PathLike, progress: Optional[OnProgress] = None, *,
+             force: bool = False) -> List[Path]:
         """Writes the model to `path`, and a data file beside it under the name that the
-        model gives it. Returns the paths. A file appears when it is complete."""
-        target = Path(path)
-        files = self.job["result"]["files"]
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".qdqd") as folder:
-            whole = Path(folder, "download")
-            with open(whole, "w+b") as file:
+        model gives it. Returns the paths. All files appear when they are complete, or none.
+
+        Raises FileError where other bytes are already, unless they may be replaced
+        (`force`), and where a file would take the place of an input of the job."""
+        with Batch(self._inputs, force) as batch:
+            self._write(batch, Path(path), progress)
+            return batch.publish()
+
+    def _write(self, batch: Batch, target: Path, progress: Optional[OnProgress]) -> None:
+        """Adds the files of the model to the batch and downloads them."""
+        rows = self.job["result"]["files"]
+        if not rows:
+            with batch.open(batch.add(target, self.job["result"]["model"])) as file:
                 self._client.download(self, file, progress)
-                if not files:
-                    _check_digest(file, self.job["result"]["model"])
-            if not files:
-                os.replace(whole, target)
-                return [target]
-            made = []
-            with tarfile.open(whole) as tar:
-                for i, row in enumerate(files):
-                    to = target if i == 0 else target.parent / Path(row["path"]).name
-                    one = Path(folder, str(i))
-                    with open(one, "w+b") as file:
-                        copy(tar.extractfile(row["path"]), file)
-                        _check_digest(file, row["digest"])
-                    made.append((one, to))
-            for one, to in made:
-                os.replace(one, to)
-            return [to for _, to in made]
+            return
+        files = [batch.add(target, rows[0]["digest"])]
+        files += [batch.add(target.parent / plain_name(row["path"]), row["digest"])
+                  for row in rows[1:]]
+        with named(target), tempfile.TemporaryFile(dir=target.parent) as whole:
+            self._client.download(self, whole, progress)
+            whole.seek(0)
+            try:
+                with tarfile.open(fileobj=whole, mode="r:") as tar:
+                    for index, row in zip(files, rows):
+                        with batch.open(index) as file:
+                            copy(tar.extractfile(row["path"]), file)
+            except (KeyError, tarfile.TarError) as error:
+                raise Error(f"the download is damaged: {error}") from None
 
 
 def quantize(model: Model, calibration: Calibration = None, spec: Optional[Spec] = None, *,
@@ -408,6 +417,7 @@ class Client:
         seconds of waiting for the job, and UnavailableError when the service cannot be
         reached or stays busy.
         """
+        inputs = _paths(model, calibration, spec, external, evaluation)
         model_id = self.store_model(model, external, progress)
         data_id = None
         if calibration is not None:
@@ -417,12 +427,13 @@ class Client:
             judged_by = self.store_calibration(evaluation, model_id, progress)
         job = self.submit(model_id, data_id, spec, labels=labels, priority=priority,
                           fresh=fresh, evaluation=judged_by)
-        return self.result(self.wait(job["id"], timeout, progress))
+        return self.result(self.wait(job["id"], timeout, progress), inputs)
 
-    def result(self, job: Mapping[str, Any]) -> Result:
-        """Returns the result of a job that has ended, or raises the job's error."""
+    def result(self, job: Mapping[str, Any], inputs: Sequence[Path] = ()) -> Result:
+        """Returns the result of a job that has ended, or raises the job's error. `inputs` are
+        files that the result is not to overwrite."""
         if job["state"] == "succeeded":
-            return Result(self, job)
+            return Result(self, job, inputs)
         if job["error"] and job["error"]["code"] == "accuracy":
             raise AccuracyError(self, job)
         raise ProblemError(job["error"] or {"code": job["state"], "status": 409,
@@ -465,7 +476,7 @@ class Client:
                 data = answer.read(min(left, CHUNK))
                 if not data:
                     raise ConnectionError(_CUT)
-                file.write(data)
+                _write(file, data)
                 left -= len(data)
                 if progress:
                     progress(Progress("download", file.tell(), total))
@@ -480,6 +491,16 @@ def _is_id(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("sha256:") and len(given) == 71
 
 
+def _paths(model: Model, calibration: Calibration, spec: Optional[Spec],
+           external: Sequence[PathLike]) -> List[Path]:
+    """Returns the files among the inputs of a job, with the data file that store_model()
+    may have found beside the model."""
+    given = [one for one in (model, calibration, spec, *external)
+             if isinstance(one, (str, os.PathLike)) and not _is_id(one)]
+    beside = [f"{os.fspath(one)}.data" for one in given[:1] if one is model]
+    return [Path(os.path.abspath(one)) for one in (*given, *beside)]
+
+
 def _spec_text(spec: Spec) -> str:
     """Returns the spec as JSON. The text of a file is sent as it is, so that the service
     finds members that stand twice."""
@@ -487,10 +508,13 @@ def _spec_text(spec: Spec) -> str:
         if isinstance(spec, Mapping):
             return json.dumps(spec, allow_nan=False)
         text = Path(spec).read_text(encoding="utf-8")
-        json.loads(text)
-        return text
     except (OSError, TypeError, ValueError) as error:
         raise UsageError(f"the spec: {error}") from None
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the spec: invalid_json: {error}") from None
+    return text
 
 
 def _send(connection: http.client.HTTPConnection, body: Source,
@@ -509,6 +533,15 @@ def _send(connection: http.client.HTTPConnection, body: Source,
             sent += len(data)
             if progress and body.size >= CHUNK:
                 progress(Progress("upload", sent, body.size))
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    """Writes to a file. A full disk is an error of its own: the connection is not lost."""
+    try:
+        file.write(data)
+        file.flush()
+    except OSError as error:
+        raise FileError(f"the model cannot be written: {error.strerror or error}") from error
 
 
 # --- answers -----------------------------------------------------------------------------
@@ -553,13 +586,4 @@ def _retry_after(value: Optional[str]) -> float:
 
 
 def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _check_digest(file: IO[bytes], digest: str) -> None:
-    file.seek(0)
-    hash_ = hashlib.sha256()
-    for chunk in iter(lambda: file.read(CHUNK), b""):
-        hash_.update(chunk)
-    if digest != "sha256:" + hash_.hexdigest():
-        raise Error(f"the download is damaged: it is not {digest}")
+    return printable(error) or type(error).__name__

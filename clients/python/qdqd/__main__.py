@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import List, Optional, Sequence
 
 from . import (AccuracyError, Client, Error, Progress, StillRunningError, UnavailableError,
-               UsageError, __version__)
+               UsageError, __version__, _paths)
+from ._errors import printable
+from ._files import Batch, check_places
 
 _EXITS = """\
 The status is 0 when the model is written; 1 when it missed a bound of the spec's accept (its
-reports are written); 2 for wrong usage; 3 when the service refused something or the job failed;
+reports are written); 2 for wrong usage, or a file that cannot be read or written; 3 when the service refused something or the job failed;
 4 when the service could not be reached or stayed busy, or the job did not end in time: the same
 command may succeed later. The last line on standard error has the reason."""
 
@@ -29,6 +32,8 @@ def _arguments() -> argparse.ArgumentParser:
     add("-o", "--output", metavar="FILE", help="the quantized model")
     add("-e", "--external", metavar="FILE", action="append", default=[],
         help="a file with the model's data; repeatable")
+    add("--force", action="store_true",
+        help="replace another model, or its data file, that is there already")
     add("--report", metavar="FILE", help="the report as JSON")
     add("--markdown", metavar="FILE", help="the report for a merge request")
     add("--html", metavar="FILE", help="the report as a page")
@@ -54,14 +59,20 @@ def _run(words: argparse.Namespace) -> None:
     def on_progress(progress: Progress) -> None:
         if not words.quiet and progress.stage not in stages:
             stages.append(progress.stage)
-            print(f"qdqd: {progress.stage}", file=sys.stderr, flush=True)
+            print(f"qdqd: {printable(progress.stage)}", file=sys.stderr, flush=True)
 
-    def write_reports(job: str) -> None:
-        for path, media_type in ((words.report, "application/json"),
-                                 (words.markdown, "text/markdown"),
-                                 (words.html, "text/html")):
-            if path:
-                Path(path).write_text(client.report_text(job, media_type), encoding="utf-8")
+    reports = [(Path(path), media_type) for path, media_type in (
+        (words.report, "application/json"), (words.markdown, "text/markdown"),
+        (words.html, "text/html")) if path]
+    inputs = _paths(words.model, words.calibration, words.spec, words.external)
+    # A wrong path does not waste the work of the service.
+    check_places([path for path, _ in reports] +
+                 ([Path(words.output)] if words.output else []), inputs)
+
+    def write_reports(batch: Batch, job: str) -> None:
+        for path, media_type in reports:
+            with batch.open(batch.add(path)) as file:
+                file.write(client.report_text(job, media_type).encode())
 
     client = Client(words.url, token_file=words.token_file, patience=words.patience)
     try:
@@ -70,15 +81,20 @@ def _run(words: argparse.Namespace) -> None:
                                  priority=words.priority, fresh=words.fresh,
                                  timeout=words.timeout, progress=on_progress)
     except AccuracyError as error:
-        write_reports(str((error.job or {})["id"]))
+        with Batch(inputs) as batch:
+            write_reports(batch, str((error.job or {})["id"]))
+            batch.publish()
         raise
-    write_reports(result.id)
-    if words.output:
-        result.save(words.output, on_progress)
+    with Batch(inputs, words.force) as batch:
+        if words.output:
+            result._write(batch, Path(words.output), on_progress)
+        write_reports(batch, result.id)
+        batch.publish()
     facts = result.summary
-    print(f"{words.output or result.id}: {facts['quantized_layers']} of {facts['layers']} "
-          f"layers, {facts['size_before']} to {facts['size_after']} bytes, "
-          f"verdict {result.verdict or 'none'}")
+    print(printable(
+        f"{words.output or result.id}: {facts['quantized_layers']} of {facts['layers']} "
+        f"layers, {facts['size_before']} to {facts['size_after']} bytes, "
+        f"verdict {result.verdict or 'none'}"))
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -102,5 +118,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return 130
 
 
+def _stop(*_: object) -> None:
+    """Ends the command as Ctrl-C does, which removes the files that are not complete."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
     sys.exit(main())

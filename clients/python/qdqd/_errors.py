@@ -6,12 +6,27 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional
 
 
+def printable(text: object) -> str:
+    """Returns a text that came from elsewhere as a terminal may get it: in one line, without
+    control characters, escape sequences and characters that change the direction."""
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
 class Error(Exception):
-    """The base of all errors of qdqd."""
+    """The base of all errors of qdqd. The text of each is printable; members such as
+    `detail` are as they came."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UsageError(Error):
     """The arguments cannot be sent: a file is missing, or samples do not fit the model."""
+
+
+class FileError(UsageError):
+    """A file is not written: its place is taken or is that of an input, or the disk is
+    full. Files that were there before are unchanged."""
 
 
 class UnavailableError(Error):

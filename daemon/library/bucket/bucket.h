@@ -19,7 +19,7 @@
 #include <stdatomic.h>
 
 #define BUCKET_KEY 192
-#define BUCKET_TOKEN 1200
+#define BUCKET_TOKEN 4096
 
 struct cache;
 

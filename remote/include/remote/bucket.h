@@ -10,7 +10,7 @@
 
 #include "remote/remote.h"
 
-#define QDQR_TOKEN 1200 /* most bytes of a list's token, with its NUL */
+#define QDQR_TOKEN 4096 /* most bytes of a list's token, with its NUL */
 
 struct qdqr_bucket;
 

@@ -3,8 +3,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +63,38 @@ def test_a_hang(tmp_path):
     assert report["evaluation"]["outputs"][0]["sqnr_db"] > 20
     assert found["deployed_not_measured"].endswith(
         "OpenVINO took longer than 2 s for one answer (QDQD_WORKERS_SHORT_TIMEOUT)")
+
+
+def test_a_process_that_is_stopped(tmp_path):
+    """Its own timer ends it only when it goes on. The command does not wait for that."""
+    began = time.monotonic()
+    with ThreadPoolExecutor() as pool:
+        stuck = pool.submit(quantize, tmp_path, "hang here", QDQD_WORKERS_SHORT_TIMEOUT="2")
+        stopped = set()
+        while not stuck.done():
+            for judge in children_of(tmp_path) - stopped:
+                os.kill(judge, signal.SIGSTOP)
+                stopped.add(judge)
+            time.sleep(0.02)
+        done = stuck.result()
+    assert stopped and done.returncode in (0, 1), done.stderr
+    assert time.monotonic() - began < 50
+    assert not [pid for pid in stopped if Path(f"/proc/{pid}").exists()]
+
+
+def children_of(folder):
+    """The processes that judge for the command which works in that folder."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+            parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"--judge" in words and os.fsencode(folder / "m.onnx") in Path(
+                    f"/proc/{parent}/cmdline").read_bytes().split(b"\0"):
+                found.add(int(path.parent.name))
+        except (OSError, ValueError):
+            continue
+    return found
 
 
 def test_no_process_outlives_the_command(tmp_path):

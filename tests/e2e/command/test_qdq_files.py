@@ -79,6 +79,19 @@ def test_outputs_that_cannot_be(tmp_path):
     assert (tmp_path / "net.onnx").read_bytes() == RESNET.read_bytes()
 
 
+@pytest.mark.parametrize("place", ["r.json", "sub/../r.json", "link"])
+def test_a_page_is_not_written_over_its_report(tmp_path, place):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to("r.json")
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "-o", "o", "--report", "r.json",
+               cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    before = (tmp_path / "r.json").read_bytes()
+    done = qdq("report", "r.json", "-o", place, cwd=tmp_path)
+    assert done.returncode == 1 and "the report itself" in last_line(done)
+    assert (tmp_path / "r.json").read_bytes() == before and (tmp_path / "link").is_symlink()
+
+
 @pytest.mark.parametrize("options,place,why", [
     (["-o", "a", "--report", "a"], "a", "two files"),
     (["-o", "a", "--html", "sub/../a"], "sub/../a", "two files"),

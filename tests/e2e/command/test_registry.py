@@ -235,6 +235,9 @@ FAULTS = {
                             "no relative path"),
     "folders without end": (lists({"path": "a", "is_dir": True}), "remote_denied",
                             "256 folders"),
+    "a list in pages": (lambda handler, path: path == ARTIFACTS and (handler.answer(
+        {"files": [{"path": "a.onnx", "file_size": 1}], "next_page_token": "t"}), True)[1],
+        "remote_too_large", "in pages"),
     "two models": (lists({"path": "a.onnx", "file_size": 1}, {"path": "b.onnx", "file_size": 1}),
                    "remote_not_found", "2 files *.onnx"),
     "huge": (lists({"path": "a.onnx", "file_size": 1 << 50}), "remote_too_large", "max_bytes"),

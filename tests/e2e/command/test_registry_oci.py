@@ -153,6 +153,22 @@ def test_a_manifest_of_many_archives(oci, qdq):  # noqa: F811
     assert len([path for path, _ in oci.seen if path.endswith(digest)]) <= 2 * 64
 
 
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_a_name_that_is_not_utf8(oci, qdq, form):  # noqa: F811
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=form, encoding="latin-1") as tar:
+        member = tarfile.TarInfo("caf\u00e9.onnx")
+        member.size = len(MODEL)
+        tar.addfile(member, io.BytesIO(MODEL))
+    digest = "sha256:" + hashlib.sha256(packed.getvalue()).hexdigest()
+    oci.archives = {digest: packed.getvalue()}
+    oci.manifest = json.dumps({"layers": [{
+        "digest": digest, "size": len(packed.getvalue()),
+        "mediaType": "application/vnd.cncf.model.weight.v1.tar"}]}).encode()
+    error = qdq("ls", "prod:glyph:1", expect=1)
+    assert error.startswith("qdq: remote_denied: ") and "is not UTF-8" in error, error
+
+
 def test_many_reports_of_a_model(oci, qdq):  # noqa: F811
     """The newest ones are looked at; whoever may push could add any number."""
     report = {"digest": DIGEST, "size": 1, "mediaType": "application/octet-stream"}

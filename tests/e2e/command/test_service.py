@@ -241,6 +241,51 @@ def test_a_result_with_a_data_file(service, tmp_path):
     assert names(tmp_path / "made") == ["model.onnx.data", "o.onnx"]
 
 
+@pytest.mark.parametrize("name", ["a/b", "../x", ".hidden", "", "a\\b", "a\x1b[2Jb"])
+def test_names_of_a_service(service, tmp_path, name):
+    """A data file is written under a plain name alone, and nothing else is written then."""
+    daemon = service()
+    (tmp_path / "spec.json").write_text('{"output": {"external_data": "always"}}')
+    (tmp_path / "made").mkdir()
+    words = ["quantize", *GLYPHS, "--spec", "spec.json", "-o", "made/o.onnx", "--report", "made/r"]
+    assert qdq(daemon.url, *words, cwd=tmp_path).returncode == 0
+    [job] = daemon.get("/v1/jobs").json()["jobs"]
+    document = daemon.job(job["id"])
+    document["result"]["files"][1]["path"] = name
+    answer = ("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+              f"event: end\nid: 9\ndata: {json.dumps(document)}\n\n").encode()
+    for one in (tmp_path / "made").iterdir():
+        one.unlink()
+    with CuttingProxy(daemon.url, [("GET */events*", "answer", answer)], is_closing=True) as proxy:
+        done = qdq(proxy.url, *words, cwd=tmp_path)
+        assert proxy.plans == []
+    assert done.returncode == 1 and "no plain file name" in last_line(done), done.stderr
+    assert names(tmp_path / "made") == [] and "\x1b" not in done.stderr
+
+
+def test_outputs_in_the_place_of_the_model_and_its_data(service, tmp_path):
+    daemon = service()
+    model, files = external_net(("w.data",), seed=4)
+    (tmp_path / "net.onnx").write_bytes(model)
+    (tmp_path / "w.data").write_bytes(files["w.data"])
+    (tmp_path / "link").symlink_to("w.data")
+    for words in (["-o", "link"], ["-o", "w.data"], ["--report", "./w.data"], ["--html", "link"],
+                  ["--report", "net.onnx"]):
+        done = qdq(daemon.url, "quantize", "net.onnx", *words, cwd=tmp_path)
+        assert done.returncode == 1 and "so it is not overwritten" in last_line(done), done.stderr
+    assert (tmp_path / "net.onnx").read_bytes() == model
+    assert (tmp_path / "w.data").read_bytes() == files["w.data"]
+
+
+def test_a_report_in_the_place_of_the_data_file(service, tmp_path):
+    daemon = service()
+    (tmp_path / "spec.json").write_text('{"output": {"external_data": "always"}}')
+    for words in (["-o", "o.onnx", "--report", "model.onnx.data"], ["-o", "model.onnx.data"]):
+        done = qdq(daemon.url, "quantize", *GLYPHS, "--spec", "spec.json", *words, cwd=tmp_path)
+        assert done.returncode == 1 and "two files that are written" in last_line(done)
+    assert names(tmp_path) == ["spec.json"] or names(tmp_path) == ["qdqd0", "spec.json"]
+
+
 # --- refusals ------------------------------------------------------------------------------
 
 

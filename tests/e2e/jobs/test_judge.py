@@ -4,6 +4,7 @@
 import ctypes
 import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -231,6 +232,23 @@ def test_judges_that_die_again_and_again_cost_the_figures_alone(service):
     assert sqnr is None or sqnr > 30  # None: without VNNI the recipe leaves all in float
     measured = report["evaluation"]["deployed"] is not None
     assert measured == ("deployed_not_measured" not in codes(report))
+
+
+@pytest.mark.parametrize("stage, more", [
+    ("profile", {"profile": {"runs": 5000}}),
+    ("sensitivity", {"sensitivity": {}, "profile": {"runs": 50}})])
+def test_a_judge_that_is_stopped_is_found(service, stage, more):
+    """Its own timer ends it only when it goes on; a job may take hours."""
+    start(service, QDQD_WORKERS_SHORT_TIMEOUT="5")
+    job = service.submit_glyphs(spec={**SPEC, **more})
+    eventually(lambda: judges(service))
+    eventually(lambda: (service.job(job)["progress"] or {}).get("stage") == stage)
+    [judge] = judges(service)
+    os.kill(judge, signal.SIGSTOP)
+    began = time.monotonic()
+    eventually(lambda: judge not in judges(service), seconds=20)
+    service.succeeded(job)
+    assert time.monotonic() - began < 30
 
 
 def test_a_cancelled_job_ends_its_judge(service):

@@ -217,6 +217,17 @@ def quantize(tmp_path, name, *arguments, spec=SPEC, **environment):
     return done, json.loads(report.read_text()) if done.returncode == 0 else None
 
 
+def test_a_program_that_takes_its_time(tmp_path):
+    """The command waits for as long as the section says, and not for a shorter time of its own."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(f"import time\nBOTH = {PROGRAM.read_text()!r}\ntime.sleep(5.5)\nexec(BOTH)\n")
+    file = tmp_path / "runners.conf"
+    file.write_text(section("slow", slow, provider="CPU", timeout=60))
+    done, report = quantize(tmp_path, "slow", "--runners", file)
+    assert done.returncode == 0, done.stderr
+    assert report["kernels"]["runner"] == "slow"
+
+
 def test_the_command_has_runners_too(tmp_path):
     file = tmp_path / "runners.conf"
     file.write_text(section(provider="CPU"))

@@ -236,3 +236,20 @@ def test_killed_at_random_moments(daemon, far):
         tags = [tag["value"] for version in far.versions["glyph-int8"]
                 for tag in version["tags"] if tag["key"] == "qdqd.job"]
         assert tags.count(job["id"]) == 1 and len(tags) == 2 + i
+
+
+def test_a_delivery_that_is_dropped_with_its_job(daemon, far):
+    far.fault = lambda handler, path: handler.answer(b"", 503) or True
+    job = run(daemon, publish=[TO, {**TO, "ref": "models:/other"}])
+    eventually(lambda: far.paths())
+    answer = daemon.request("DELETE", f"/v1/jobs/{job['id']}")
+    assert answer.status_code == 204, answer.text
+    [line] = [line for line in daemon.log.read_text().splitlines()
+              if "event=deliveries_dropped" in line and job["id"] in line]
+    assert " n=2 " in line and "tenant=-" in line and line.endswith("by=request")
+    # A job whose deliveries were made leaves no line.
+    far.fault = None
+    job = run(daemon, publish=[TO])
+    deliveries(daemon, job, "delivered")
+    assert daemon.request("DELETE", f"/v1/jobs/{job['id']}").status_code == 204
+    assert f"deliveries_dropped job={job['id']}" not in daemon.log.read_text()

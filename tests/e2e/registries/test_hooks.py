@@ -283,3 +283,79 @@ def test_a_poll_of_a_remote_that_is_down(daemon, far):
     answered = 'qdqd_hook_polls_total{how="answered"} '
     before = daemon.get("/metrics").text.split(answered)[1].split("\n")[0]
     eventually(lambda: daemon.get("/metrics").text.split(answered)[1].split("\n")[0] != before)
+
+
+def add_version(far, name, number=1, later=0):
+    """Registers a version, whose clock is some seconds in the future."""
+    far.versions.setdefault(name, []).append({
+        "name": name, "version": str(number), "source": "models:/m-0", "status": "READY",
+        "creation_timestamp": int((time.time() + later) * 1000), "tags": []})
+
+
+def refs(daemon, hook):
+    return {one["source"]["model"]["ref"] for one in jobs(daemon) if one["labels"] == {"hook": hook}}
+
+
+def polls(far):
+    return len([path for path in far.paths() if path.endswith("model-versions/search")])
+
+
+def test_a_name_that_is_no_ref_stops_no_other_model(daemon, far):
+    for name in ("polled%25", "polled-%", "polled-behind"):
+        add_version(far, name)
+    eventually(lambda: "models:/polled-behind/1" in refs(daemon, "polled"))
+    add_version(far, "polled-much-later")
+    eventually(lambda: "models:/polled-much-later/1" in refs(daemon, "polled"))
+    asked = polls(far)
+    eventually(lambda: polls(far) > asked + 1)
+    lines = [line for line in daemon.log.read_text().splitlines() if "version_left_out" in line]
+    assert len(lines) == 2 and "polled%25" in lines[0] and "polled-%" in lines[1]
+    assert all("code=bad_request" in line for line in lines)
+
+
+def test_a_version_of_the_future_hides_no_later_one(daemon, far):
+    add_version(far, "polled-future", later=7 * 86400)
+    eventually(lambda: "models:/polled-future/1" in refs(daemon, "polled"))
+    asked = polls(far)
+    eventually(lambda: polls(far) > asked + 1)
+    for number in (1, 2):
+        add_version(far, "polled-now", number)
+    add_version(far, "polled-future", 2)
+    eventually(lambda: {"models:/polled-now/2", "models:/polled-future/2"} <= refs(daemon, "polled"))
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_version_for_which_the_queue_was_full(far, tmp_path, told):
+    """Whether a message told of it, which was answered 429, or a poll found it."""
+    (tmp_path / "secret").write_text(SECRET + "\n")
+    (tmp_path / "secret").chmod(0o600)
+    (tmp_path / "qdqd.conf").write_text(
+        f"[remote prod]\nkind = mlflow\nurl = {far.url}\nallow_private = true\n"
+        f"[hook both]\nremote = prod\nmodels = both*\npoll = 1\nsecret = {tmp_path}/secret\n"
+        "publish = models:/{name}-int8\n")
+    one = Service(tmp_path, QDQD_QUEUE_MAX="1", QDQD_TEST_WORKER_PAUSE_MS="600000",
+                  QDQD_WORKERS_DRAIN_TIMEOUT="0")
+    one.arguments = ["--config", tmp_path / "qdqd.conf"]
+    one.start()
+    try:
+        spec = {"calibration": {"random_samples": 2}}
+        held = [one.submit(model=one.upload("models", MODEL), spec=spec)]
+        one.running(held[0])
+        held.append(one.submit(model=one.upload("models", MODEL), spec=spec, fresh=True))
+        add_version(far, "both")
+        if told:
+            body = news("both")
+            answer = post_event(one, "both", standard("msg_full", body), body)
+            assert answer.status_code == 429, answer.text
+        eventually(lambda: "hook_poll_failed" in one.log.read_text())
+        assert not refs(one, "both")
+        one.post(f"/v1/jobs/{held[1]}/cancel")
+        eventually(lambda: refs(one, "both") == {"models:/both/1"})
+        if told:  # the message comes again, and finds that job
+            again = post_event(one, "both", standard("msg_full", body, late=-1), body)
+            assert again.status_code == 202, again.text
+        asked = polls(far)
+        eventually(lambda: polls(far) > asked + 1)
+        assert len([job for job in jobs(one) if job["labels"] == {"hook": "both"}]) == 1
+    finally:
+        one.stop()

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import threading
 import time
 
@@ -11,6 +12,7 @@ import pytest
 
 import access
 import nets
+from carriers import carriers
 from far import Far
 from service import Service, eventually
 
@@ -263,3 +265,27 @@ def test_a_slow_file_that_keeps_its_rate_arrives(start, bad):
                    f"timeout = 2\nmin_rate = {len(model) // 20}\ntotal_timeout = 60\n")
     assert daemon.succeeded(submit(daemon, "slow"))
     assert "fetch_failed" not in daemon.log.read_text()
+
+
+@pytest.mark.parametrize("work", ["fetch", "delivery", "poll"])
+def test_a_carrier_that_is_stopped(start, bad, tmp_path, work):
+    """It cannot heed total_timeout itself, so the daemon does."""
+    (tmp_path / "spec.json").write_text(json.dumps(SPEC))
+    rule = (f"[hook x]\nremote = stuck\nmodels = *\npoll = 1\nspec = {tmp_path}/spec.json\n"
+            "publish = models:/{name}-int8\n" if work == "poll" else "")
+    bad.fault = lambda handler, path: bad.go_on.wait(60)
+    daemon = start(f"[remote stuck]\nkind = mlflow\nurl = {bad.url}\nallow_private = true\n"
+                   f"total_timeout = 2\n{rule}")
+    if work == "fetch":
+        submit(daemon, "stuck")
+    elif work == "delivery":
+        daemon.submit(model=daemon.upload("models", MODEL), spec=SPEC,
+                      publish=[{"remote": "stuck", "ref": "models:/out"}])
+    [carrier] = eventually(lambda: bad.paths() and carriers(daemon))
+    os.kill(carrier, signal.SIGSTOP)
+    eventually(lambda: not os.path.exists(f"/proc/{carrier}"), seconds=12)
+    event = {"fetch": "fetch_failed", "delivery": "delivery_delayed", "poll": "hook_poll_failed"}[work]
+    [line] = eventually(lambda: [line for line in daemon.log.read_text().splitlines()
+                                 if f"event={event} " in line][:1])
+    assert "total_timeout" in line and "code=remote_unavailable" in line
+    bad.go_on.set()

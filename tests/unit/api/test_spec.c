@@ -8,8 +8,6 @@
 
 static const char *const accepted[] = {
     "{}",
-    "",
-    " \t\r\n",
     "{\"mode\":\"full\",\"target\":\"tensorrt\",\"device\":\"auto\"}",
     "{\"target\":\"onnxruntime\"}",
     "{\"device\":\"cpu\"}",
@@ -235,6 +233,8 @@ END_TEST
     }
 
 static const struct refused_spec refused[] = {
+    {"", API_INVALID_JSON, NULL, "the spec is empty"},
+    {" \t\r\n", API_INVALID_JSON, NULL, "the spec is empty"},
     JSON_FAULT("{"),
     JSON_FAULT("{\"mode\":}"),
     JSON_FAULT("{} {}"),

@@ -165,7 +165,9 @@ START_TEST(submitted)
     struct api_spec *spec;
     enum store_added added;
     bool is_new;
-    job.spec = rows[_i].spec ? strdup(rows[_i].spec) : NULL;
+    /* An empty spec is in rows of earlier versions alone. */
+    const char *text = rows[_i].spec;
+    job.spec = text && text[strspn(text, " \n")] ? strdup(text) : NULL;
     job.calibration = rows[_i].has_data ? data : NULL;
     ck_assert(
         api_spec_decode(job.spec, job.spec ? strlen(job.spec) : 0, &spec, &problem));
