@@ -167,7 +167,6 @@ set_webhooks(const struct remotes *remotes, const struct tenant *tenant)
     struct store_webhook list[MOST_WEBHOOKS];
     struct webhook_texts texts[MOST_WEBHOOKS];
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
     size_t n = 0;
     for (const struct remote *r = remotes_first(remotes); r && n < MOST_WEBHOOKS;
          r = remotes_next(r)) {
@@ -183,7 +182,7 @@ set_webhooks(const struct remotes *remotes, const struct tenant *tenant)
         n++;
     }
     if (!store_set_webhooks(library_store(tenant->library), list, n, &problem))
-        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+        store_log_failure(&problem);
 }
 
 /* Tells it the newest webhooks, whichever thread tells it others at the same time. */

@@ -75,7 +75,8 @@ def test_a_newer_schema_is_refused(node, database):
     one.process = None
 
 
-@pytest.mark.parametrize("program", ["test_store", "test_store_repeats", "test_outbox", "test_fences"])
+@pytest.mark.parametrize("program", ["test_store", "test_store_repeats", "test_outbox", "test_fences",
+                                     "test_texts"])
 def test_the_store_behaves_as_with_sqlite(database, program):
     """The unit tests of the store, each with a schema of its own."""
     built = ROOT / "build" / "tests" / "unit" / "daemon" / program
