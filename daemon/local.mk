@@ -80,7 +80,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/observations.c \
 	daemon/library/open_blobs.c \
 	daemon/library/accessors.c \
-	daemon/library/publish.c \
+	daemon/library/place_mark.c daemon/library/publish.c \
 	daemon/library/read_blob.c \
 	daemon/library/results.c \
 	daemon/library/room.c \

@@ -273,3 +273,17 @@ jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
         jobs_fail(jobs, slot, &problem);
     }
 }
+
+void
+jobs_lack_files(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
+                const struct api_problem *problem)
+{
+    struct api_problem lacking = {0};
+    if (job->attempts + 1 < jobs->settings->workers_attempts) {
+        requeue(jobs, slot, 1);
+        return;
+    }
+    api_fail(&lacking, API_UNAVAILABLE, "no daemon that tried has the job's files: %s",
+             problem->detail);
+    jobs_fail(jobs, slot, &lacking);
+}

@@ -154,9 +154,11 @@ open_library(struct tenants *tenants, struct tenant *tenant, bool brief,
         .lease_ms = settings->cluster_lease * 1000,
         .brief = brief,
     };
-    const struct library_place place = {.record = *settings->store_url ? &record : NULL,
-                                        .bucket = tenants->bucket,
-                                        .tenant = tenant->name};
+    const struct library_place place = {
+        .record = *settings->store_url ? &record : NULL,
+        .bucket = tenants->bucket,
+        .bucket_url = *settings->blobs_url ? settings->blobs_url : NULL,
+        .tenant = tenant->name};
     return library_open_at(path, &place, &tenant->library, p);
 }
 

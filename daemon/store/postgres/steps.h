@@ -197,6 +197,9 @@ STEP("DROP INDEX @jobs_result; DROP INDEX @jobs_report; DROP INDEX @jobs_frozen;
      "CREATE INDEX jobs_result ON @jobs(result_model) WHERE result_model IS NOT NULL;"
      "CREATE INDEX jobs_report ON @jobs(report) WHERE report IS NOT NULL;"
      "CREATE INDEX jobs_frozen ON @jobs(frozen) WHERE frozen IS NOT NULL;")
+/* The place where the record's files are, by the mark of the daemon that was first. */
+STEP("CREATE TABLE @blob_place("
+     "  one INTEGER PRIMARY KEY CHECK (one = 1), mark TEXT NOT NULL);")
 #undef NOW_MS
 #undef TEXT_BYTES
 #undef JOB_BYTES
