@@ -56,7 +56,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/inner.h \
 	daemon/store/hook_versions.c daemon/store/hook_versions.h \
 	daemon/store/nodes.c daemon/store/nodes.h \
-	daemon/store/outage.c \
+	daemon/store/outage.c daemon/store/texts.c \
 	daemon/store/leader.c daemon/store/leader.h \
 	daemon/store/log.h \
 	daemon/store/outbox.c daemon/store/outbox.h \

@@ -6,7 +6,7 @@
 
 #include <malloc.h>
 
-/* What requests of more than SMALL_BYTES leave to others, which then need not wait for them. */
+/* Requests of more than SMALL_BYTES leave so much to others, which need not wait for them. */
 #define KEPT_BYTES (32u << 20)
 #define MOST_BYTES (BUDGET_MOST + KEPT_BYTES)
 #define SMALL_BYTES (16u << 20)

@@ -34,7 +34,7 @@ struct store {
     struct stmt statements[N_STATEMENTS];
 };
 
-/* Returns a repaired copy of a text, which lives until done() (store.c). */
+/* Returns a repaired copy of a text, which lives until done() (texts.c). */
 const char *store_repair(struct stmt *stmt, const char *text);
 
 static inline bool

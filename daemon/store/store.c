@@ -85,19 +85,6 @@ store_set_retention(struct store *store, const struct store_retention *retention
     store->retention.files = retention->files;
 }
 
-const char *
-store_repair(struct stmt *stmt, const char *text)
-{
-    lock_assert_held(stmt->lock);
-    QDQD_CHECK(stmt->n_repaired < sizeof stmt->repaired / sizeof *stmt->repaired);
-    char *copy = api_utf8_repair(text);
-    if (copy)
-        stmt->repaired[stmt->n_repaired++] = copy;
-    else
-        *stmt->lacks_memory = true;
-    return copy;
-}
-
 /* --- jobs ----------------------------------------------------------------- */
 
 /* Reads a problem. A slug that this version does not know becomes INTERNAL. Returns the column
