@@ -353,3 +353,22 @@ def test_a_job_without_its_files_is_queued_again(node, tmp_path):
     assert ended["state"] == "failed" and ended["error"]["code"] == "unavailable", ended
     assert ended["error"]["retryable"] and ended["attempts"] == 2
     assert f"event=job_requeued job={job}" in one.log.read_text()
+
+
+def test_an_outage_is_logged_once(node, database):
+    """However many requests and lanes meet it."""
+    one = node(workers_count=4)
+    one.succeeded(one.submit_glyphs())
+    database.stop(signal.SIGINT)
+    try:
+        for _ in range(20):
+            one.post("/v1/jobs", json={"model": "sha256:" + 64 * "0"})
+            one.get("/v1/jobs")
+            time.sleep(0.2)
+    finally:
+        database.start()
+    eventually(lambda: one.get("/readyz").status_code == 200)
+    one.succeeded(one.submit_glyphs(fresh=True))
+    log = one.log.read_text()
+    assert log.count("event=store_failed") <= 2, log
+    assert 1 <= log.count("event=store_answers") <= 2

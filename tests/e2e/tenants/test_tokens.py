@@ -244,8 +244,8 @@ def test_a_revoked_token_ends_its_streams(held, service):
     assert all(next(each) for each in lines)
     assert access.command(one.state, "revoke", "whose").returncode == 0
     began = time.monotonic()
-    assert not any(line.startswith(b"event: end") for line in lines[0])
-    assert time.monotonic() - began < 5
+    for line in lines[0]:
+        assert time.monotonic() - began < 10 and not line.startswith(b"event: end")
     assert other.job(job)["state"] == "running"
     streams[1].close()
     problem(whose.http.get(f"{one.url}/v1/jobs/{job}/events"), 401, "unauthorized")
