@@ -19,6 +19,8 @@ api_libapi_la_SOURCES = \
 	api/include/api/grow.h api/base/grow.c \
 	api/include/api/remote.h api/documents/remote.c api/documents/publication.c api/documents/hook.c \
 	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
+	api/documents/report_bound.c api/documents/report_bound.h \
+	api/documents/report_graph.c api/documents/report_graph.h \
 	api/documents/report_recipe.c api/documents/report_recipe.h \
 	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/tables.h api/documents/advice.h \

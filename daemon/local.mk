@@ -56,6 +56,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/inner.h \
 	daemon/store/hook_versions.c daemon/store/hook_versions.h \
 	daemon/store/nodes.c daemon/store/nodes.h \
+	daemon/store/outage.c daemon/store/texts.c \
 	daemon/store/leader.c daemon/store/leader.h \
 	daemon/store/log.h \
 	daemon/store/outbox.c daemon/store/outbox.h \
@@ -79,7 +80,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/observations.c \
 	daemon/library/open_blobs.c \
 	daemon/library/accessors.c \
-	daemon/library/publish.c \
+	daemon/library/place_mark.c daemon/library/publish.c \
 	daemon/library/read_blob.c \
 	daemon/library/results.c \
 	daemon/library/room.c \

@@ -51,6 +51,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/ground/base/map.c engine/ground/base/map.h \
 	engine/ground/base/seconds.c engine/ground/base/seconds.h \
 	engine/ground/base/tasks.c engine/ground/base/tasks.h \
+	engine/ground/base/text.c \
 	engine/ground/base/unused.c engine/ground/base/unused.h \
 	engine/ground/base/version.c \
 	engine/ground/base/warnings.c engine/ground/base/warnings.h \

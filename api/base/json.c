@@ -40,8 +40,8 @@ api_utf8_is_valid(const char *text)
     return !*text;
 }
 
-static json_t *
-repaired_text(const char *text)
+char *
+api_utf8_repair(const char *text)
 {
     static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
     char *copy = malloc(strlen(text) * (sizeof replacement - 1) + 1);
@@ -57,7 +57,14 @@ repaired_text(const char *text)
         s += n ? n : 1;
     }
     copy[len] = '\0';
-    json_t *json = json_string(copy);
+    return copy;
+}
+
+static json_t *
+repaired_text(const char *text)
+{
+    char *copy = api_utf8_repair(text);
+    json_t *json = copy ? json_string(copy) : NULL;
     free(copy);
     return json;
 }
@@ -321,12 +328,17 @@ api_text_at(const json_t *object, const char *name)
 void
 api_json_pointer_add(char *to, size_t size, const char *segment)
 {
-    size_t len = strlen(to);
+    size_t len = strlen(to),
+           end = len <= size - 4 ? len : size - 4; /* before the dots */
+    while (end && (to[end] & 0xc0) == 0x80)
+        end--;
     char escaped[3] = "/";
     for (const char *s = segment;; s++) {
         size_t n = strlen(escaped);
+        if ((*escaped & 0xc0) != 0x80 && len <= size - 4)
+            end = len;
         if (len + n >= size) {
-            memcpy(to + size - 4, "...", 4);
+            memcpy(to + end, "...", 4);
             return;
         }
         memcpy(to + len, escaped, n + 1);
@@ -445,8 +457,12 @@ api_json_load(const char *text, size_t len, enum api_code duplicate,
 void
 api_text_add(char *to, size_t size, const char *text)
 {
-    size_t len = strlen(to);
-    snprintf(to + len, size - len, "%s", text);
+    size_t len = strlen(to), room = size - len - 1, n = strlen(text);
+    if (n > room)
+        for (n = room; n && (text[n] & 0xc0) == 0x80;)
+            n--;
+    memcpy(to + len, text, n);
+    to[len + n] = '\0';
 }
 
 const char *

@@ -80,7 +80,7 @@ void api_json_pointer_add(char *to, size_t size, const char *segment);
 /* Returns the problem document as a value, for documents that contain it. */
 json_t *api_problem_json(const struct api_problem *p);
 
-/* Appends `text` to the text in `to` and drops the part that does not fit. */
+/* Appends `text` to the text in `to` and drops the characters that do not fit. */
 void api_text_add(char *to, size_t size, const char *text);
 
 /* Returns "a string", "a number"… for messages. */

@@ -3,7 +3,6 @@
 #include "api/problem.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The engine's rows come first and in its order, so code n of the engine is code n -
@@ -77,17 +76,6 @@ api_problem_code(const char *slug)
     return API_N_CODES;
 }
 
-/* Prints one line into a buffer. A text that is too long is cut and ends in "...". */
-static void
-print_line(char *to, size_t size, const char *fmt, va_list args)
-{
-    if (vsnprintf(to, size, fmt, args) >= (int)size)
-        memcpy(to + size - 4, "...", 4);
-    for (; *to; to++)
-        if ((unsigned char)*to < 0x20 || *to == 0x7f)
-            *to = ' ';
-}
-
 bool
 api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
                  const char *where, const char *fmt, va_list args)
@@ -97,10 +85,8 @@ api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
     p->set = true;
     p->code = known_or_internal(code);
     p->kind = where ? kind : QDQ_AT_NOTHING;
-    if (snprintf(p->where, sizeof p->where, "%s", where ? where : "") >=
-        (int)sizeof p->where)
-        memcpy(p->where + sizeof p->where - 4, "...", 4);
-    print_line(p->detail, sizeof p->detail, fmt, args);
+    qdq_text_copy(p->where, sizeof p->where, where ? where : "");
+    qdq_text_vprint(p->detail, sizeof p->detail, fmt, args);
     return false;
 }
 

@@ -6,18 +6,21 @@
  */
 #include "config.h"
 #include "documents/html.h"
+#include "qdq/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     MOST_NODES = 300,
+    MOST_EDGES = 3000,
     COLUMN = 176, /* the distance of two nodes in a row */
     ROW = 44,
     BOX_WIDTH = 160,
     BOX_HEIGHT = 24,
-    ARC = 130,   /* how far a connection that skips rows is drawn aside */
-    LETTERS = 21 /* of a name that stand in its box */
+    ARC = 130,    /* how far a connection that skips rows is drawn aside */
+    LETTERS = 21, /* of a name that stand in its box */
+    TITLE = 256   /* bytes of a tensor's name, which many connections may have */
 };
 
 struct node {
@@ -27,9 +30,15 @@ struct node {
     double wanted; /* the mean column of the nodes that it reads */
 };
 
+struct edge {
+    struct node *from, *to;
+    const char *tensor;
+};
+
 struct graph {
     struct node nodes[MOST_NODES];
-    size_t n;
+    struct edge edges[MOST_EDGES];
+    size_t n, n_edges;
     json_t *index; /* from the name to the node's number */
     bool failed;   /* memory has run out */
     int n_rows, n_columns;
@@ -55,9 +64,9 @@ node_of(struct graph *graph, const json_t *name)
     return &graph->nodes[graph->n++];
 }
 
-/* Adds the nodes of the layers and of the edges. Returns false when there are too many. */
+/* Adds the nodes of the layers. Returns false when there are too many. */
 static bool
-add_nodes(struct graph *graph, const json_t *layers, const json_t *edges)
+add_layers(struct graph *graph, const json_t *layers)
 {
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
@@ -67,23 +76,49 @@ add_nodes(struct graph *graph, const json_t *layers, const json_t *edges)
         if (node)
             node->layer = layer;
     }
-    for (size_t i = 0; i < json_array_size(edges); i++)
-        for (size_t side = 0; side < 2; side++)
-            if (!node_of(graph, json_array_get(json_array_get(edges, i), side)) &&
-                graph->n == MOST_NODES)
-                return false;
+    return true;
+}
+
+/* Returns member `i` of an edge: a name, or the number of one in a list. */
+static const json_t *
+name_at(const json_t *edge, size_t i, const json_t *names)
+{
+    const json_t *name = json_array_get(edge, i);
+    json_int_t number = json_integer_value(name);
+    return !json_is_integer(name) ? name
+           : number >= 0          ? json_array_get(names, (size_t)number)
+                                  : NULL;
+}
+
+/* Adds the edges and their nodes. Returns false when there are too many. */
+static bool
+add_edges(struct graph *graph, const json_t *edges, const json_t *numbered)
+{
+    const json_t *nodes = json_object_get(numbered, "nodes");
+    const json_t *tensors = json_object_get(numbered, "tensors");
+    if (json_array_size(edges) > MOST_EDGES)
+        return false;
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        const json_t *row = json_array_get(edges, i);
+        struct edge edge = {node_of(graph, name_at(row, 0, nodes)),
+                            node_of(graph, name_at(row, 1, nodes)),
+                            json_string_value(name_at(row, 2, tensors))};
+        if ((!edge.from || !edge.to) && graph->n == MOST_NODES)
+            return false;
+        if (edge.from && edge.to)
+            graph->edges[graph->n_edges++] = edge;
+    }
     return true;
 }
 
 /* Sets the rows. The edges are in the order of computation, so one pass is enough. */
 static void
-set_rows(struct graph *graph, const json_t *edges)
+set_rows(struct graph *graph)
 {
-    for (size_t i = 0; i < json_array_size(edges); i++) {
-        const json_t *edge = json_array_get(edges, i);
-        const struct node *from = node_of(graph, json_array_get(edge, 0));
-        struct node *to = node_of(graph, json_array_get(edge, 1));
-        if (from && to && from != to && to->row <= from->row && from->row < MOST_NODES)
+    for (size_t i = 0; i < graph->n_edges; i++) {
+        const struct node *from = graph->edges[i].from;
+        struct node *to = graph->edges[i].to;
+        if (from != to && to->row <= from->row && from->row < MOST_NODES)
             to->row = from->row + 1;
     }
     for (size_t i = 0; i < graph->n; i++)
@@ -102,15 +137,13 @@ compare_wanted(const void *a, const void *b)
 
 /* Sets the mean column of the nodes that each node of a row reads. */
 static void
-set_wanted(struct graph *graph, const json_t *edges, int row)
+set_wanted(struct graph *graph, int row)
 {
     double sums[MOST_NODES] = {0};
     int counts[MOST_NODES] = {0};
-    for (size_t i = 0; i < json_array_size(edges); i++) {
-        const json_t *edge = json_array_get(edges, i);
-        const struct node *from = node_of(graph, json_array_get(edge, 0));
-        const struct node *to = node_of(graph, json_array_get(edge, 1));
-        if (!from || !to || to->row != row || from->row >= row)
+    for (size_t i = 0; i < graph->n_edges; i++) {
+        const struct node *from = graph->edges[i].from, *to = graph->edges[i].to;
+        if (to->row != row || from->row >= row)
             continue;
         sums[to - graph->nodes] += from->column;
         counts[to - graph->nodes]++;
@@ -122,12 +155,12 @@ set_wanted(struct graph *graph, const json_t *edges, int row)
 
 /* Sets the columns, row by row. */
 static void
-set_columns(struct graph *graph, const json_t *edges)
+set_columns(struct graph *graph)
 {
     for (int row = 0; row < graph->n_rows; row++) {
         struct node *in_row[MOST_NODES];
         int n = 0;
-        set_wanted(graph, edges, row);
+        set_wanted(graph, row);
         for (size_t i = 0; i < graph->n; i++)
             if (graph->nodes[i].row == row)
                 in_row[n++] = &graph->nodes[i];
@@ -149,13 +182,15 @@ x_of(const struct node *node)
 }
 
 static void
-draw_edge(struct api_markup *page, const struct node *from, const struct node *to,
-          const char *tensor)
+draw_edge(struct api_markup *page, const struct edge *edge)
 {
+    const struct node *from = edge->from, *to = edge->to;
     int rows = to->row - from->row;
     int x1 = x_of(from), y1 = from->row * ROW + BOX_HEIGHT + 4;
     int x2 = x_of(to), y2 = to->row * ROW + 4;
     int aside = 0, bend = ROW / 2;
+    char name[TITLE];
+    qdq_text_copy(name, sizeof name, edge->tensor ? edge->tensor : "");
     if (rows != 1) { /* from side to side, past the boxes between */
         x1 += BOX_WIDTH / 2;
         x2 += BOX_WIDTH / 2;
@@ -166,7 +201,7 @@ draw_edge(struct api_markup *page, const struct node *from, const struct node *t
     }
     api_markup_format(page, "<path d=\"M%d %dC%d %d %d %d %d %d\"><title>", x1, y1,
                       x1 + aside, y1 + bend, x2 + aside, y2 - bend, x2, y2);
-    api_markup_text(page, tensor ? tensor : "");
+    api_markup_text(page, name);
     api_markup_add(page, "</title></path>\n");
 }
 
@@ -214,7 +249,7 @@ draw_node(struct api_markup *page, const struct node *node)
 }
 
 static void
-draw(struct api_markup *page, struct graph *graph, const json_t *edges)
+draw(struct api_markup *page, struct graph *graph)
 {
     int width = graph->n_columns * COLUMN + ARC, height = graph->n_rows * ROW;
     html_note(
@@ -227,13 +262,8 @@ draw(struct api_markup *page, struct graph *graph, const json_t *edges)
                       "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
                       "aria-label=\"The graph; the table of layers has its nodes\">\n",
                       width, height, width, height);
-    for (size_t i = 0; i < json_array_size(edges); i++) {
-        const json_t *edge = json_array_get(edges, i);
-        const struct node *from = node_of(graph, json_array_get(edge, 0));
-        const struct node *to = node_of(graph, json_array_get(edge, 1));
-        if (from && to)
-            draw_edge(page, from, to, json_string_value(json_array_get(edge, 2)));
-    }
+    for (size_t i = 0; i < graph->n_edges; i++)
+        draw_edge(page, &graph->edges[i]);
     for (size_t i = 0; i < graph->n; i++)
         draw_node(page, &graph->nodes[i]);
     api_markup_add(page, "</svg>\n</div>\n");
@@ -243,8 +273,10 @@ void
 html_graph(struct api_markup *page, const json_t *report)
 {
     const json_t *layers = json_object_get(report, "layers");
-    const json_t *edges = json_object_get(report, "edges");
-    if (json_array_size(edges) == 0)
+    const json_t *numbered = json_object_get(report, "graph");
+    const json_t *edges = json_object_get(numbered ? numbered : report, "edges");
+    bool omitted = json_object_get(report, "edges_omitted");
+    if (json_array_size(edges) == 0 && !omitted)
         return;
     struct graph *graph = calloc(1, sizeof *graph);
     if (graph)
@@ -255,14 +287,16 @@ html_graph(struct api_markup *page, const json_t *report)
         return;
     }
     html_begin_section(page, "graph", "Graph");
-    if (add_nodes(graph, layers, edges)) {
-        set_rows(graph, edges);
-        set_columns(graph, edges);
-        draw(page, graph, edges);
+    if (json_array_size(edges) && add_layers(graph, layers) &&
+        add_edges(graph, edges, numbered)) {
+        set_rows(graph);
+        set_columns(graph);
+        draw(page, graph);
     } else {
-        html_note(page,
-                  "The graph has too many nodes for a drawing, which has at most 300. "
-                  "The table of layers has all of them.");
+        html_note(
+            page,
+            "The graph is too large for a drawing, which has at most 300 nodes and "
+            "3000 connections. The table of layers has its nodes.");
     }
     html_end_section(page);
     page->failed |= graph->failed;

@@ -9,6 +9,8 @@
 
 #include "api/spec.h"
 #include "base/json.h"
+#include "documents/report_bound.h"
+#include "documents/report_graph.h"
 #include "documents/report_recipe.h"
 
 /* version of the report, raised when a member changes its meaning */
@@ -538,14 +540,6 @@ encode_profile(const struct qdq_profile *p)
 }
 
 static json_t *
-encode_edge(const void *items, size_t i)
-{
-    const struct qdq_edge *edge = (const struct qdq_edge *)items + i;
-    return json_pack("[o, o, o]", api_json_text(edge->from), api_json_text(edge->to),
-                     api_json_text(edge->tensor));
-}
-
-static json_t *
 encode_count(const void *items, size_t i)
 {
     return json_integer((json_int_t)((const uint64_t *)items)[i]);
@@ -601,18 +595,21 @@ static json_t *
 encode_body(const struct qdq_report *report)
 {
     char *spec = api_spec_encode(report->spec);
+    json_t *edges = api_encode_edges(report);
+    bool all = json_array_size(edges) == report->n_edges;
     json_t *body = api_pack(
         "schema:d engine:t model:j calibration:j spec:j device:t host:j rules:a "
         "summary:j "
-        "external_bytes:i layers:a edges:a tensors:a weights:a float:j equalization:j "
+        "external_bytes:i layers:a edges:j graph:j tensors:a weights:a float:j "
+        "equalization:j "
         "smoothing:j evaluation:j gates:a refinement:j sensitivity:j search:j recipe:j "
         "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a",
         SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
         spec ? json_loads(spec, 0, NULL) : NULL, report->device,
         encode_host(&report->host), report->rules, report->n_rules, encode_rule,
         encode_report_summary(report), report->external_bytes, report->plan,
-        report->plan->n_layers, encode_layer, report->edges, report->n_edges,
-        encode_edge, report->tensors, report->n_tensors, encode_tensor, report->weights,
+        report->plan->n_layers, encode_layer, edges, api_encode_graph(&report->graph),
+        report->tensors, report->n_tensors, encode_tensor, report->weights,
         report->n_weights, encode_weight, encode_float(report->floats),
         report->spec->equalize ? api_json_list(report->equalization,
                                                report->n_equalization, encode_equalized)
@@ -627,7 +624,11 @@ encode_body(const struct qdq_report *report)
         report->stages ? report->n_timings : 0, encode_stage, report->warnings,
         report->n_warnings, encode_warning);
     free(spec);
-    return body;
+    const bool ok =
+        all ||
+        (body && json_object_set_new(body, "edges_omitted",
+                                     json_integer((json_int_t)report->n_edges)) == 0);
+    return api_json_if(ok, body);
 }
 
 /* The histograms are the first member, so that api_report_without_histograms() can cut them off. */
@@ -635,11 +636,12 @@ char *
 api_report_encode(const struct qdq_report *report)
 {
     json_t *body = encode_body(report);
+    uint64_t model_bytes = report->size_before;
     if (!body || !report->n_histograms)
-        return api_json_dump(body, 0);
+        return api_json_dump(api_bound_report(body, model_bytes), 0);
     json_t *whole = api_pack(API_REPORT_HISTOGRAMS ":a", report->histograms,
                              report->n_histograms, encode_histogram);
     bool ok = whole && json_object_update(whole, body) == 0;
     json_decref(body);
-    return api_json_dump(api_json_if(ok, whole), 0);
+    return api_json_dump(api_bound_report(api_json_if(ok, whole), model_bytes), 0);
 }

@@ -34,18 +34,25 @@ join(const char *begin, const char *end, size_t len)
     return text;
 }
 
-char *
-api_report_without_histograms(const char *json, size_t len)
+const char *
+api_report_body(const char *json, size_t len)
 {
     const char *body = api_report_has_histograms(json, len)
                            ? memmem(json, len, second, sizeof second - 1)
                            : NULL;
-    return body ? join("{", body, len - (size_t)(body - json)) : join("", json, len);
+    return body ? body : json + (len > 0);
+}
+
+char *
+api_report_without_histograms(const char *json, size_t len)
+{
+    const char *body = api_report_body(json, len);
+    return join(len ? "{" : "", body, len - (size_t)(body - json));
 }
 
 char *
 api_report_null_histograms(const char *json, size_t len)
 {
-    return len > 1 ? join("{\"" API_REPORT_HISTOGRAMS "\":null,", json + 1, len - 1)
+    return len > 1 ? join(API_REPORT_NULL_HISTOGRAMS, json + 1, len - 1)
                    : join("", json, len);
 }

@@ -335,7 +335,8 @@ async function showJob(root, signal, id) {
         update(data);
     }, signal);
   if (hasReport(job))
-    report.append(frameOf("Report", await getHtml(`/v1/jobs/${id}/report`, {signal})));
+    await attempt(async () => report.append(
+      frameOf("Report", await getHtml(`/v1/jobs/${id}/report`, {signal}))));
 }
 
 async function showComparison(root, signal, first, second) {

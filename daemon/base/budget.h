@@ -13,8 +13,11 @@
    empty objects. */
 #define BUDGET_JSON 80
 
-/* Takes so many bytes of the budget, or all of it where that is less, and waits for
-   them for a moment. BUSY. */
+/* The most bytes that one request can take. */
+#define BUDGET_MOST (96u << 20)
+
+/* Takes so many bytes of the budget, and waits for them for a moment. BUSY. TOO_LARGE for more than
+   BUDGET_MOST. */
 bool budget_take(uint64_t bytes, struct api_problem *p);
 /* Gives back bytes that were taken with one call. */
 void budget_give(uint64_t bytes);

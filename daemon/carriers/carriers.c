@@ -89,9 +89,8 @@ set_piece(struct thread *thread, enum piece piece, const struct service *service
 static void
 log_failure(struct look *look, const struct api_problem *problem)
 {
-    char quoted[LOG_QUOTED];
     look->failed = true;
-    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+    store_log_failure(problem);
 }
 
 static bool

@@ -77,7 +77,7 @@ add_model(struct parcel *parcel, struct api_problem *p)
 }
 
 /* Reads the report, and reserves the memory that its decoding takes until the parcel is full. The
-   caller frees the text. */
+   caller frees the text. TOO_LARGE: it is not decoded here. */
 static char *
 read_report(struct parcel *parcel, size_t *ret_len, struct api_problem *p)
 {
@@ -107,9 +107,9 @@ read_report(struct parcel *parcel, size_t *ret_len, struct api_problem *p)
     return text;
 }
 
-/* Adds the report as JSON and as a page that a registry shows. */
+/* Adds a page of the report, which a registry shows. */
 static bool
-add_report(struct parcel *parcel, const char *report, size_t len, struct api_problem *p)
+add_page(struct parcel *parcel, const char *report, size_t len, struct api_problem *p)
 {
     int fd;
     char *html = api_report_html(report, len);
@@ -118,10 +118,17 @@ add_report(struct parcel *parcel, const char *report, size_t len, struct api_pro
         spool_open(library_blobs(parcel->library), &parcel->page, p) &&
         spool_write(parcel->page, html, strlen(html), p) &&
         spool_finish(parcel->page, p) && spool_read(parcel->page, &fd, p) &&
-        add_file(parcel, QDQR_REPORT, spool_id(parcel->page), "report.html", fd, p) &&
-        add_blob(parcel, QDQR_REPORT, parcel->job->report, "report.json", p);
+        add_file(parcel, QDQR_REPORT, spool_id(parcel->page), "report.html", fd, p);
     free(html);
     return ok;
+}
+
+/* Adds the report as JSON, and as a page unless it is too large for that: `report` is NULL. */
+static bool
+add_report(struct parcel *parcel, const char *report, size_t len, struct api_problem *p)
+{
+    return (!report || add_page(parcel, report, len, p)) &&
+           add_blob(parcel, QDQR_REPORT, parcel->job->report, "report.json", p);
 }
 
 static bool
@@ -172,11 +179,14 @@ fill_parcel(struct parcel *parcel, const struct api_publication *publication,
 {
     const struct store_job *job = parcel->job;
     size_t len = 0;
-    char *report = job->report ? read_report(parcel, &len, p) : NULL;
-    bool ok = !job->report || report;
+    struct api_problem too_large = {0};
+    char *report = job->report ? read_report(parcel, &len, &too_large) : NULL;
+    bool ok = !job->report || report || too_large.code == API_TOO_LARGE;
+    if (!ok)
+        *p = too_large;
     if (ok && publication->what & API_PUBLISH_MODEL)
         ok = add_model(parcel, p);
-    if (ok && report && publication->what & API_PUBLISH_REPORT)
+    if (ok && job->report && publication->what & API_PUBLISH_REPORT)
         ok = add_report(parcel, report, len, p);
     if (ok && job->frozen && publication->what & API_PUBLISH_SPEC)
         ok = add_blob(parcel, QDQR_SPEC, job->frozen, "spec.json", p);
@@ -327,12 +337,27 @@ log_outcome(const struct carrier_work *work, const struct store_delivery *delive
                   log_quote(quoted, problem->detail));
 }
 
+/* Ends the attempt. Where the record refuses its texts for good, it is written without them, so
+   that it is not made again. */
+static bool
+end_delivery(struct store *store, const struct store_delivery *delivery,
+             struct store_attempt *made, bool *ret_held, struct api_problem *p)
+{
+    if (store_delivery_end(store, delivery, made, ret_held, p) ||
+        p->code != API_INTERNAL)
+        return !p->set;
+    store_log_failure(p);
+    *p = (struct api_problem){0};
+    made->location = made->error = NULL;
+    return store_delivery_end(store, delivery, made, ret_held, p);
+}
+
 void
 deliver_one(struct carrier_work *work, const struct store_delivery *delivery)
 {
     struct store *store = library_store(work->service->library);
     struct api_problem problem = {0}, store_problem = {0};
-    char *location = NULL, *error = NULL, quoted[LOG_QUOTED];
+    char *location = NULL, *error = NULL;
     struct store_attempt made = {.state = STORE_DELIVERED};
     bool held = true;
     if (!attempt(work, delivery, &location, &problem)) {
@@ -345,11 +370,10 @@ deliver_one(struct carrier_work *work, const struct store_delivery *delivery)
     made.error = error;
     made.now = clock_wall_ms();
     bool stopped = made.state != STORE_DELIVERED && problem.code == API_CANCELLED;
-    bool ok = stopped
-                  ? store_delivery_unclaim(store, delivery, &store_problem)
-                  : store_delivery_end(store, delivery, &made, &held, &store_problem);
+    bool ok = stopped ? store_delivery_unclaim(store, delivery, &store_problem)
+                      : end_delivery(store, delivery, &made, &held, &store_problem);
     if (!ok)
-        log_error("store_failed", "detail=%s", log_quote(quoted, store_problem.detail));
+        store_log_failure(&store_problem);
     if (ok && !held) {
         jobs_delivery_refused(work->service->jobs, &work->delivery);
     } else if (!stopped) {

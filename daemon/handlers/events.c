@@ -21,12 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_MS 500 /* time between two looks at the progress of a running job */
+#define TICK_MS 500   /* time between two looks at the progress of a running job */
+#define TOKEN_MS 1000 /* time between two looks at the access token */
 /* time after which a comment shows that the connection is alive */
 #define MAX_QUIET_MS 15000
 
 struct events {
     struct jobs *jobs;
+    struct tokens *tokens; /* NULL: nobody needs one */
+    struct token who;
+    int64_t asked_at; /* steady clock of the last look at the token */
     struct job_watch *watch;
     char id[JOB_ID_SIZE];
     int64_t last_sent; /* id of the last event that was sent; 0: none */
@@ -131,6 +135,17 @@ add_progress_news(struct events *events)
     return add_progress(events, &view);
 }
 
+/* Returns whether the stream's token has not been revoked. */
+static bool
+may_go_on(struct events *events)
+{
+    int64_t now = clock_steady_ms();
+    if (!events->tokens || now - events->asked_at < TOKEN_MS)
+        return true;
+    events->asked_at = now;
+    return tokens_hold(events->tokens, &events->who);
+}
+
 /* Waits until the job may have news, or appends a comment when it was quiet for
    long. Returns false when the client has closed the connection. */
 static bool
@@ -140,10 +155,9 @@ wait_for_change(struct events *events, int socket)
     struct pollfd fds[] = {{.fd = job_watch_fd(events->watch), .events = POLLIN},
                            {.fd = socket, .events = POLLRDHUP}};
     int64_t left = events->quiet_since + events->max_quiet - clock_steady_ms();
-    if (events->running && left > TICK_MS)
-        left = TICK_MS;
+    int64_t most = events->running ? TICK_MS : TOKEN_MS;
     if (left > 0) {
-        (void)poll(fds, 2, (int)left);
+        (void)poll(fds, 2, (int)(left < most ? left : most));
         events->changed = fds[0].revents;
         return !fds[1].revents;
     }
@@ -156,7 +170,7 @@ read_events(void *arg, int socket, char *to, size_t size)
     struct events *events = arg;
     while (events->at == events->len) {
         events->at = events->len = 0;
-        if (events->over)
+        if (events->over || !may_go_on(events))
             return 0;
         if (!(events->changed ? add_job_news(events) : add_progress_news(events)))
             return -1;
@@ -206,6 +220,9 @@ make_events(const struct request *request, const struct job_view *view,
     }
     int64_t third = service->settings->http_timeout * 1000 / 3;
     events->jobs = service->jobs;
+    events->tokens = request->tokens;
+    events->who = request->who;
+    events->asked_at = clock_steady_ms();
     memcpy(events->id, view->row.id, sizeof events->id);
     events->last_sent = last_event_id(request);
     events->changed = true;

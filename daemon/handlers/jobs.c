@@ -371,9 +371,13 @@ read_texts(struct request *request, struct job_view *view, struct api_problem *p
 {
     struct store *store = library_store(request->service->library);
     int64_t size;
+    uint64_t most =
+        BUDGET_MOST / BUDGET_JSON; /* an earlier version stored longer ones */
     return (!view->row.omits_spec && !view->row.omits_labels) ||
            (store_job_texts_size(store, view->row.id, &size, p) &&
-            body_reserve(&request->body, BUDGET_JSON * (uint64_t)size, p) &&
+            body_reserve(&request->body,
+                         BUDGET_JSON * ((uint64_t)size < most ? (uint64_t)size : most),
+                         p) &&
             store_job_texts(store, &view->row, p));
 }
 

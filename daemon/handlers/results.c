@@ -3,6 +3,7 @@
    the comparison of two jobs. */
 #include "config.h"
 #include "handlers/handlers.h"
+#include "base/budget.h"
 #include "api/compare.h"
 #include "api/report.h"
 
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,9 +90,22 @@ open_job_document(struct request *request, const char *job, size_t member,
     return ok;
 }
 
+/* The bytes of a report that is small: it is cut in memory, and no other request waits for it. */
+#define MOST_IN_MEMORY (1u << 20)
+
+/* Lets the threads of other requests go first, because this one has a lot to do: a large report to
+   send, to decode or to copy. It holds as long as the connection, whose thread this is. */
+static void
+give_way(uint64_t bytes)
+{
+    if (bytes > MOST_IN_MEMORY)
+        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+}
+
 static void
 reply_job_document(struct request *request, const struct job_document *document)
 {
+    give_way(document->size);
     reply_file(request, "application/json", document->fd, document->size);
     reply_digest(request, document->id);
     reply_header(request, "ETag", "\"%s\"", document->id);
@@ -115,13 +131,28 @@ reply_policy(struct request *request, const char *policy)
     reply_header(request, "Referrer-Policy", "no-referrer");
 }
 
-/* Reads a report, and closes it. `cost` bytes of memory for each of its bytes are reserved until
-   the request ends. The caller frees the text; NULL: the request has a problem. */
-static char *
-read_text(struct request *request, const struct job_document *document, uint64_t cost)
+/* Reserves memory until the request ends, for so many bytes of reports that are decoded. */
+static bool
+reserve_decoded(struct request *request, uint64_t bytes)
 {
     struct api_problem *p = &request->problem;
-    bool ok = body_reserve(&request->body, cost * document->size, p);
+    give_way(bytes);
+    return HANDLERS_REPORT_COST * bytes <= BUDGET_MOST
+               ? body_reserve(&request->body, HANDLERS_REPORT_COST * bytes, p)
+               : api_fail(
+                     p, API_TOO_LARGE,
+                     "reports of %llu bytes are sent as application/json alone; other "
+                     "forms are made of up to %llu. qdq report makes a page",
+                     (unsigned long long)bytes,
+                     (unsigned long long)BUDGET_MOST / HANDLERS_REPORT_COST);
+}
+
+/* Reads a report, for which memory is reserved, and closes it. The caller frees the text; NULL: the
+   request has a problem. */
+static char *
+read_text(struct request *request, const struct job_document *document, bool ok)
+{
+    struct api_problem *p = &request->problem;
     char *json = ok ? malloc(document->size + 1) : NULL;
     ssize_t n = json ? pread(document->fd, json, document->size, 0) : 0;
     close(document->fd);
@@ -169,6 +200,44 @@ has_histograms(const struct job_document *document)
     return n > 0 && api_report_has_histograms(begin, (size_t)n);
 }
 
+/* Copies the report from its member `schema` on behind `begin` into a spool. */
+static bool
+copy_body(const struct job_document *document, const char *begin, struct spool *spool,
+          struct api_problem *p)
+{
+    char *json = mmap(NULL, document->size, PROT_READ, MAP_PRIVATE, document->fd, 0);
+    if (json == MAP_FAILED)
+        return api_fail(p, API_IO, "reading the report");
+    const char *body = api_report_body(json, document->size);
+    size_t len = document->size - (size_t)(body - json);
+    bool ok = spool_write(spool, begin, strlen(begin), p) &&
+              spool_write(spool, body, len, p) && spool_finish(spool, p);
+    munmap(json, document->size);
+    return ok;
+}
+
+/* Replies with a large report in whose place of histograms is nothing, or null where they are
+   asked for, and closes it. It goes through a file, so that it takes no memory. */
+static void
+reply_cut(struct request *request, const struct job_document *document, bool asked)
+{
+    struct blobs *blobs = library_blobs(request->service->library);
+    struct spool *spool = NULL;
+    int fd;
+    give_way(document->size);
+    bool ok = spool_open(blobs, &spool, &request->problem) &&
+              copy_body(document, asked ? API_REPORT_NULL_HISTOGRAMS : "{", spool,
+                        &request->problem) &&
+              spool_read(spool, &fd, &request->problem);
+    if (ok) {
+        reply_file(request, "application/json", fd, spool_size(spool));
+        reply_digest(request, spool_id(spool));
+        reply_header(request, "ETag", "\"%s\"", spool_id(spool));
+    }
+    spool_discard(&spool);
+    close(document->fd);
+}
+
 /* Replies with the JSON of the report, and closes it. The stored text is sent as it is where it has
    histograms as asked. */
 static void
@@ -180,7 +249,11 @@ reply_json_report(struct request *request, const struct job_document *document)
         close(document->fd);
     } else if (has_histograms(document) == asked) {
         reply_job_document(request, document);
-    } else if ((json = read_text(request, document, 2))) {
+    } else if (document->size > MOST_IN_MEMORY) {
+        reply_cut(request, document, asked);
+    } else if ((json = read_text(request, document,
+                                 body_reserve(&request->body, 2 * document->size,
+                                              &request->problem)))) {
         reply_json(request, 200,
                    asked ? api_report_null_histograms(json, document->size)
                          : api_report_without_histograms(json, document->size));
@@ -194,7 +267,7 @@ static void
 reply_form(struct request *request, const struct job_document *document,
            const struct form *form)
 {
-    char *json = read_text(request, document, HANDLERS_REPORT_COST);
+    char *json = read_text(request, document, reserve_decoded(request, document->size));
     if (!json)
         return;
     reply_made(request, form->type, form->make(json, document->size),
@@ -257,23 +330,28 @@ static bool
 read_compared(struct request *request, struct api_compared ret[2], char id[JOB_ID_SIZE])
 {
     const char *with = request_query(request, "with");
-    struct job_document document;
+    struct job_document documents[2];
     if (!with || strlen(with) >= JOB_ID_SIZE)
         return api_fail(&request->problem, API_BAD_REQUEST,
                         "the query's with is to be the id of another job");
     snprintf(id, JOB_ID_SIZE, "%s", with);
     ret[0].id = request->match.id;
     ret[1].id = id;
-    for (int i = 0; i < 2; i++) {
-        if (!open_job_document(request, ret[i].id, offsetof(struct store_job, report),
-                               &document))
-            return false;
-        ret[i].json = read_text(request, &document, HANDLERS_REPORT_COST);
-        ret[i].len = document.size;
-        if (!ret[i].json)
-            return false;
+    if (!open_job_document(request, ret[0].id, offsetof(struct store_job, report),
+                           &documents[0]))
+        return false;
+    if (!open_job_document(request, ret[1].id, offsetof(struct store_job, report),
+                           &documents[1])) {
+        close(documents[0].fd);
+        return false;
     }
-    return true;
+    bool ok = reserve_decoded(request, documents[0].size + documents[1].size);
+    for (int i = 0; i < 2; i++) {
+        ret[i].json = read_text(request, &documents[i], ok);
+        ret[i].len = documents[i].size;
+        ok = ret[i].json;
+    }
+    return ok;
 }
 
 void

@@ -226,20 +226,21 @@ static bool
 check_token(const struct http_needs *needs, struct request *request,
             struct api_problem *p)
 {
-    struct token who;
     /* the tenant whose jobs are to be listed; NULL: the request names none */
     const char *listed = request->match.route == API_ROUTE_jobs_get
                              ? request_query(request, "tenant")
                              : NULL;
     const char *tenant = listed ? listed : request_header(request, "Qdqd-Tenant");
-    if (!tokens_check(needs->tokens, request_header(request, "Authorization"), &who,
-                      p) ||
-        !check_scope(&who, request, p))
+    const struct token *who = &request->who;
+    request->tokens = needs->tokens;
+    if (!tokens_check(needs->tokens, request_header(request, "Authorization"),
+                      &request->who, p) ||
+        !check_scope(who, request, p))
         return false;
-    request->scopes = who.scopes;
-    if (!tenant || !strcmp(tenant, who.tenant))
-        return tenants_get(needs->tenants, who.tenant, true, &request->service, p);
-    if (!(who.scopes & TOKEN_ADMIN))
+    request->scopes = who->scopes;
+    if (!tenant || !strcmp(tenant, who->tenant))
+        return tenants_get(needs->tenants, who->tenant, true, &request->service, p);
+    if (!(who->scopes & TOKEN_ADMIN))
         return api_fail(p, API_FORBIDDEN,
                         "only an administrator acts for another tenant");
     request->of_all = listed && !strcmp(listed, ALL_TENANTS);

@@ -8,6 +8,7 @@
 #include "http/reply.h"
 #include "store/store.h"
 #include "tenants/service.h"
+#include "tenants/tokens.h"
 #include "watch/trace.h"
 #include "api/header.h"
 #include "api/route.h"
@@ -36,6 +37,9 @@ struct request {
     bool found;         /* the route exists */
     bool of_all;     /* the request concerns all tenants, and its token allows that */
     unsigned scopes; /* of the access token, as bits of tenants/tokens.h */
+    /* For an answer that outlasts the check of its token: tokens_hold(). NULL: it needs none. */
+    struct tokens *tokens;
+    struct token who;
     struct trace trace;
     int64_t began;           /* steady clock, in us */
     uint64_t received, sent; /* bytes of the two bodies */

@@ -74,17 +74,20 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
 
 /*
  * Waits before another try to write to the store, which may have failed because the
- * disk is full. Returns false when the daemon is stopping; the next daemon finds the
+ * disk is full. Returns false when another try is of no use: the store refuses the statement for
+ * good, the job is no longer this lane's, or the daemon is stopping, and the next daemon finds the
  * job as the store has it.
  */
 static bool
-wait_for_store(struct jobs *jobs, const struct api_problem *problem)
+wait_for_store(struct jobs *jobs, const struct job_slot *slot,
+               const struct api_problem *problem)
 {
     const struct timespec a_while = {1, 0};
-    char quoted[LOG_QUOTED];
-    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+    store_log_failure(problem);
+    if (problem->code == API_INTERNAL)
+        return false;
     nanosleep(&a_while, NULL);
-    return !jobs_is_draining(jobs);
+    return !jobs_is_unwanted(jobs, slot) && !jobs_is_draining(jobs);
 }
 
 /* Empties the slot after its job has ended or was queued again. Waits until that is
@@ -93,9 +96,9 @@ static void
 release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
 {
     struct api_problem problem = {0};
-    char id[JOB_ID_SIZE], quoted[LOG_QUOTED];
+    char id[JOB_ID_SIZE];
     if (!store_sync(jobs->store, &problem))
-        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+        store_log_failure(&problem);
     lock_acquire(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
     speeds_add(&jobs->speeds, slot->model, &slot->eta.speed);
@@ -189,17 +192,34 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
     library_sync_many(jobs->library);
 }
 
+bool
+jobs_write_failure(struct jobs *jobs, const struct job_slot *slot,
+                   enum api_job_state from, const struct api_problem *problem,
+                   struct store_ended *ret, struct api_problem *p)
+{
+    struct api_problem plain = {0};
+    struct store_end end = {
+        .state = API_JOB_FAILED, .error = problem, .fence = slot->fence};
+    if (store_job_end(jobs->store, slot->id, from, &end, clock_wall_ms(), ret, p) ||
+        p->code != API_INTERNAL)
+        return !p->set;
+    store_log_failure(p);
+    *p = (struct api_problem){0};
+    api_fail(&plain, problem->code,
+             "the job failed, and the database refuses the text that says why");
+    end.error = &plain;
+    return store_job_end(jobs->store, slot->id, from, &end, clock_wall_ms(), ret, p);
+}
+
 void
 jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
 {
-    const struct store_end end = {
-        .state = API_JOB_FAILED, .error = problem, .fence = slot->fence};
     struct api_problem store_problem = {0};
     struct store_ended ended = {0};
     char quoted[LOG_QUOTED];
-    while (!store_job_end(jobs->store, slot->id, API_JOB_RUNNING, &end, clock_wall_ms(),
-                          &ended, &store_problem) &&
-           wait_for_store(jobs, &store_problem))
+    while (!jobs_write_failure(jobs, slot, API_JOB_RUNNING, problem, &ended,
+                               &store_problem) &&
+           wait_for_store(jobs, slot, &store_problem))
         store_problem = (struct api_problem){0};
     if (ended.was) {
         jobs_count_failed(jobs, problem);
@@ -218,7 +238,7 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
     bool was = false;
     while (!store_job_requeue(jobs->store, slot->id, slot->fence, charge, &was,
                               &store_problem) &&
-           wait_for_store(jobs, &store_problem))
+           wait_for_store(jobs, slot, &store_problem))
         store_problem = (struct api_problem){0};
     if (was) {
         metrics_add(jobs->metrics, &metric_requeued, 0, 1);
@@ -252,4 +272,18 @@ jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
                         (long long)jobs->settings->workers_attempts);
         jobs_fail(jobs, slot, &problem);
     }
+}
+
+void
+jobs_lack_files(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
+                const struct api_problem *problem)
+{
+    struct api_problem lacking = {0};
+    if (job->attempts + 1 < jobs->settings->workers_attempts) {
+        requeue(jobs, slot, 1);
+        return;
+    }
+    api_fail(&lacking, API_UNAVAILABLE, "no daemon that tried has the job's files: %s",
+             problem->detail);
+    jobs_fail(jobs, slot, &lacking);
 }

@@ -67,13 +67,6 @@ leave(struct jobs *jobs, struct job_slot *slot)
     store_hint(jobs->store);
 }
 
-static void
-log_failure(const struct api_problem *problem)
-{
-    char quoted[LOG_QUOTED];
-    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
-}
-
 /* Lets the job wait again. When even that fails, the next start, or another daemon, finds
    the job. */
 static void
@@ -84,7 +77,7 @@ put_back(struct jobs *jobs, const struct job_slot *slot, int charge, int64_t wai
                                           wait_ms};
     bool held;
     if (!store_fetch_later(jobs->store, slot->id, &wait, &held, &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
     else if (!held)
         log_info("fetch_refused", "job=%s tenant=%s", slot->id, jobs->tenant);
 }
@@ -97,7 +90,11 @@ jobs_fetch_done(struct jobs *jobs, struct job_slot *slot, const struct store_job
     enum store_added added;
     bool was = false;
     if (!store_fetch_done(jobs->store, job, identity, &added, &was, &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
+    if (problem.code == API_INTERNAL && problem.set) {
+        jobs_fetch_fail(jobs, slot, &problem);
+        return;
+    }
     if (!was)
         put_back(jobs, slot, 1, 1000);
     else
@@ -110,16 +107,14 @@ void
 jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
                 const struct api_problem *problem)
 {
-    const struct store_end end = {
-        .state = API_JOB_FAILED, .error = problem, .fence = slot->fence};
     struct api_problem store_problem = {0};
     struct store_ended ended = {0};
     char quoted[LOG_QUOTED];
-    bool ok = store_job_end(jobs->store, slot->id, API_JOB_QUEUED, &end,
-                            clock_wall_ms(), &ended, &store_problem) &&
+    bool ok = jobs_write_failure(jobs, slot, API_JOB_QUEUED, problem, &ended,
+                                 &store_problem) &&
               store_sync(jobs->store, &store_problem);
     if (!ok) {
-        log_failure(&store_problem);
+        store_log_failure(&store_problem);
         put_back(jobs, slot, 0, 1000);
     }
     if (ended.was) {

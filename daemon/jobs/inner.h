@@ -53,6 +53,11 @@ struct job_slot *jobs_find_slot(struct jobs *jobs, const char *id);
 void jobs_notify(struct jobs *jobs, const char *id);
 /* Notifies likewise, and also wakes the threads that wait for the job's end. */
 void jobs_wake(struct jobs *jobs, const char *id);
+/* Writes that a job in the state `from` has failed. Where the record refuses the problem's text for
+   good, a plain one with the same code stands for it. INTERNAL: it refuses that, too. */
+bool jobs_write_failure(struct jobs *jobs, const struct job_slot *slot,
+                        enum api_job_state from, const struct api_problem *problem,
+                        struct store_ended *ret, struct api_problem *p);
 /* Counts a job that ended as failed, with or without the lock. */
 void jobs_count_failed(struct jobs *jobs, const struct api_problem *problem);
 /* Marks the slot's job as unwanted and kills its worker process. The caller holds the

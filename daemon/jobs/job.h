@@ -13,7 +13,7 @@
  *            |    |        | | |
  *            |    +--------+ | +----> (the daemon dies: queued again at jobs_open)
  *            |  jobs_lost,   |
- *            |  jobs_put_back|
+ *            |  jobs_put_back, jobs_lack_files
  *            |               |
  *            +---------------+------------------------------> cancelled
  *                               jobs_cancel
@@ -201,6 +201,10 @@ void jobs_fail(struct jobs *jobs, struct job_slot *slot,
                const struct api_problem *problem);
 /* Puts the job back into the queue after a temporary problem kept it from starting. */
 void jobs_put_back(struct jobs *jobs, struct job_slot *slot);
+/* The job's files are not here, and other daemons share its record: it is queued again for them, or
+   fails as UNAVAILABLE after its last attempt. */
+void jobs_lack_files(struct jobs *jobs, struct job_slot *slot,
+                     const struct store_job *job, const struct api_problem *problem);
 /* The worker died; `how` says in what way. The job is queued again, or fails after
    its last attempt. */
 void jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,

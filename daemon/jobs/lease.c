@@ -240,10 +240,9 @@ static void
 recover(struct jobs *jobs)
 {
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
     int64_t recovered = 0;
     if (!store_recover(jobs->store, &recovered, &problem))
-        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+        store_log_failure(&problem);
     if (recovered) {
         log_info("jobs_recovered", "n=%lld tenant=%s", (long long)recovered,
                  jobs->tenant);
@@ -256,14 +255,13 @@ jobs_renew(struct jobs *jobs)
 {
     struct claim *claims;
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
     bool held;
     size_t n = list_claims(jobs, &claims);
     for (size_t i = 0; i < n && problem.code != API_UNAVAILABLE; i++) {
         problem = (struct api_problem){0};
         if (!renew(jobs, &claims[i], &held, &problem) &&
             (problem.code != API_UNAVAILABLE || !jobs->unanswered))
-            log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+            store_log_failure(&problem);
     }
     free(claims);
     bool answers = problem.code != API_UNAVAILABLE;

@@ -160,6 +160,11 @@ bool blobs_judge_file(struct blobs *blobs, const char *id, int fd, bool right,
 bool blobs_is_set_aside(struct blobs *blobs, const char *id);
 /* Sets the DAMAGED of a blob that was. */
 bool blobs_fail_damaged(const char *id, struct api_problem *p);
+/* Refuses a shared record whose files are elsewhere (place_mark.c). `bucket_url` NULL: the files are
+   in the folder at `path`. */
+bool library_check_place(struct library *library, const char *path,
+                         const char *bucket_url, struct api_problem *p);
+
 /* Reads the next part of a file into a digest. Returns the number of bytes, 0 at the
    end, or -1. */
 ssize_t blobs_hash_chunk(int fd, uint64_t at, char *chunk, size_t size,

@@ -55,11 +55,13 @@ library_open_at(const char *path, const struct library_place *place,
     library->dir = library->ballast = -1;
     lock_init(&library->lock, LOCK_LIBRARY);
     snprintf(database, sizeof database, "%s/" FOLDER_DATABASE, path);
-    bool ok = folder_open(path, &library->dir, p) &&
-              blobs_open(library->dir, &library->blobs, p) &&
-              (!place->bucket || keep_in_bucket(library->blobs, place, p)) &&
-              (place->record ? store_open_at(place->record, &library->store, p)
-                             : open_own_record(library, path, database, place, p));
+    bool ok =
+        folder_open(path, &library->dir, p) &&
+        blobs_open(library->dir, &library->blobs, p) &&
+        (!place->bucket || keep_in_bucket(library->blobs, place, p)) &&
+        (place->record ? store_open_at(place->record, &library->store, p) &&
+                             library_check_place(library, path, place->bucket_url, p)
+                       : open_own_record(library, path, database, place, p));
     if (!ok) {
         library_close(&library);
         return false;

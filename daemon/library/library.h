@@ -26,6 +26,7 @@ struct library_place {
     /* The blobs are there, below the tenant's name, and the folder is a cache of them, which may
        be empty. NULL: in the folder. */
     const struct bucket *bucket;
+    const char *bucket_url; /* where it is; NULL: there is none */
     const char *tenant;
     bool adopt; /* also when the folder's record is not that of its blobs */
 };

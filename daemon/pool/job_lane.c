@@ -277,14 +277,19 @@ end_without_result(struct job_lane *job_lane, const struct store_job *job,
     struct ending *ending = job_lane->ending;
     struct jobs *jobs = ending->service->jobs;
     bool waits = outcome == OUTCOME_FAILED && p->code == API_UNAVAILABLE;
+    bool lacks = outcome == OUTCOME_FAILED && p->code == API_NOT_FOUND &&
+                 store_is_shared(library_store(ending->service->library));
     ending_report_full_disk(ending, p);
     ending_close(ending);
-    if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &ending->slot)))
+    if (waits || lacks ||
+        (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &ending->slot)))
         lane_count_failure(&job_lane->lane);
     else if (outcome != OUTCOME_DIED)
         lane_count_success(&job_lane->lane);
     if (waits)
         jobs_put_back(jobs, &ending->slot);
+    else if (lacks)
+        jobs_lack_files(jobs, &ending->slot, job, p);
     else if (outcome == OUTCOME_FAILED)
         jobs_fail(jobs, &ending->slot, p);
     else

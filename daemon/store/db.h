@@ -61,6 +61,9 @@ struct db {
    (store_wait_at_most()). */
 int64_t db_longest_wait(void);
 
+/* Ends an outage: the database has answered. */
+void db_answered(void);
+
 /* Opens the file at `path`. `lock` is the store's. */
 bool db_open_sqlite(const char *path, struct lock *lock, struct db **ret,
                     struct api_problem *p);

@@ -4,6 +4,7 @@
 #ifndef QDQD_STORE_INNER_H
 #define QDQD_STORE_INNER_H
 
+#include "api/utf8.h"
 #include "base/lock.h"
 #include "store/db.h"
 #include "store/store.h"
@@ -17,22 +18,30 @@ struct stmt {
     struct db *db;
     enum statement name;
     const struct lock *lock; /* the store's; held while it is used */
+    bool *lacks_memory;      /* the store's */
+    char *repaired[24];      /* copies of bound texts, which done() frees */
+    size_t n_repaired;
 };
 
 struct store {
     struct db *db;
     struct store_retention retention;
     int64_t lease_ms;
-    bool hints;       /* changes are told (store/hints.h) */
-    struct lock lock; /* guards db and its statements */
-    int64_t led;      /* guarded by lock: the leader's fence; 0: another one leads */
+    bool hints;        /* changes are told (store/hints.h) */
+    struct lock lock;  /* guards db and its statements, and: */
+    bool lacks_memory; /* a text of a bound statement could not be copied */
+    int64_t led;       /* guarded by lock: the leader's fence; 0: another one leads */
     struct stmt statements[N_STATEMENTS];
 };
+
+/* Returns a repaired copy of a text, which lives until done() (texts.c). */
+const char *store_repair(struct stmt *stmt, const char *text);
 
 static inline bool
 fail(struct store *store, struct api_problem *p)
 {
-    return store->db->class->fail(store->db, p);
+    return store->lacks_memory ? api_problem_no_memory(p)
+                               : store->db->class->fail(store->db, p);
 }
 
 /* Returns the end of a retention that counts from `kept_from`. */
@@ -44,10 +53,14 @@ expires(int64_t kept_from, int64_t retention)
 
 /* --- statements; the caller holds the lock -------------------------------- */
 
+/* Binds a text, which is borrowed until done(). Both databases keep the same one: U+FFFD stands for
+   each byte that is not UTF-8, which PostgreSQL would refuse. */
 static inline void
 bind_text(struct stmt *stmt, int i, const char *text)
 {
     lock_assert_held(stmt->lock);
+    if (text && !api_utf8_is_valid(text))
+        text = store_repair(stmt, text);
     stmt->db->class->bind_text(stmt->db, stmt->name, i, text);
 }
 
@@ -63,7 +76,8 @@ static inline int
 step(struct stmt *stmt)
 {
     lock_assert_held(stmt->lock);
-    return stmt->db->class->step(stmt->db, stmt->name);
+    return *stmt->lacks_memory ? DB_FAILED
+                               : stmt->db->class->step(stmt->db, stmt->name);
 }
 
 static inline int64_t
@@ -95,6 +109,9 @@ done(struct stmt *stmt)
 {
     lock_assert_held(stmt->lock);
     stmt->db->class->done(stmt->db, stmt->name);
+    *stmt->lacks_memory = false;
+    while (stmt->n_repaired)
+        free(stmt->repaired[--stmt->n_repaired]);
 }
 
 /* Runs a bound statement and ignores its rows. */

@@ -74,3 +74,19 @@ store_nodes(struct store *store, struct api_node **ret, size_t *ret_n,
     *ret = NULL;
     return false;
 }
+
+bool
+store_place_keep(struct store *store, const char *mark, const char *earlier,
+                 char ret[STORE_PLACE], struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[PLACE_KEEP];
+    bind_text(stmt, 1, mark);
+    bind_text(stmt, 2, earlier);
+    bool ok = step(stmt) == DB_ROW || fail(store, p);
+    if (ok)
+        column_chars(stmt, 0, ret, STORE_PLACE);
+    done(stmt);
+    lock_release(&store->lock);
+    return ok;
+}

@@ -16,4 +16,11 @@ bool store_node_gone(struct store *store, const char *id, struct api_problem *p)
 bool store_nodes(struct store *store, struct api_node **ret, size_t *ret_n,
                  struct api_problem *p);
 
+#define STORE_PLACE 256 /* bytes of a mark, with the NUL; a longer one is cut */
+
+/* Keeps the mark of the place where the record's files are, unless another daemon has kept one that
+   is not `earlier` (NULL: any other counts). Returns the one that holds. */
+bool store_place_keep(struct store *store, const char *mark, const char *earlier,
+                      char ret[STORE_PLACE], struct api_problem *p);
+
 #endif

@@ -6,6 +6,7 @@
 #include "store/postgres/inner.h"
 #include "store/store.h"
 #include "api/grow.h"
+#include "api/utf8.h"
 
 #include <limits.h>
 #include <sqlite3.h>
@@ -33,11 +34,12 @@ struct text {
 static bool
 fail(const struct transfer *transfer, const char *schema, struct api_problem *p)
 {
-    char line[256];
-    snprintf(line, sizeof line, "%s", PQerrorMessage(transfer->conn));
-    line[strcspn(line, "\n")] = '\0';
+    const char *text = PQerrorMessage(transfer->conn);
+    size_t len = strlen(text);
+    /* Behind the first line stands the row that is refused. */
     return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
-                           "PostgreSQL, the schema %s: %s", schema, line);
+                           "PostgreSQL, the schema %s: %.*s", schema,
+                           (int)(len ? len - 1 : 0), text);
 }
 
 static bool
@@ -102,6 +104,18 @@ add_value(struct text *text, const char *value, size_t n)
     return ok;
 }
 
+/* Adds a text of an earlier version, which may have kept bytes that are not UTF-8. */
+static bool
+add_repaired(struct text *text, const char *value)
+{
+    if (api_utf8_is_valid(value))
+        return add_value(text, value, strlen(value));
+    char *copy = api_utf8_repair(value);
+    bool ok = copy && add_value(text, copy, strlen(copy));
+    free(copy);
+    return ok;
+}
+
 static bool
 add_row(struct text *text, sqlite3_stmt *stmt)
 {
@@ -109,8 +123,7 @@ add_row(struct text *text, sqlite3_stmt *stmt)
     for (int i = 0; ok && i < sqlite3_column_count(stmt); i++) {
         const char *value = (const char *)sqlite3_column_text(stmt, i);
         ok = (i == 0 || text_add(text, "\t", 1)) &&
-             (value ? add_value(text, value, (size_t)sqlite3_column_bytes(stmt, i))
-                    : text_add(text, "\\N", 2));
+             (value ? add_repaired(text, value) : text_add(text, "\\N", 2));
     }
     return ok && text_add(text, "\n", 1);
 }

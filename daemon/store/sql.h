@@ -249,6 +249,11 @@ STATEMENT(FILE_OLDEST,
           " ORDER BY kept_from, id LIMIT 1")
 /* clang-format on */
 
+/* A mark that another daemon has kept stays, unless it is ?2. */
+STATEMENT(PLACE_KEEP,
+          SHARED_SQL("INSERT INTO @blob_place AS kept(one, mark) VALUES(1, ?1)"
+                     " ON CONFLICT(one) DO UPDATE SET mark = CASE WHEN kept.mark = ?2"
+                     " THEN ?1 ELSE kept.mark END RETURNING mark"))
 /* PostgreSQL alone. */
 STATEMENT(IDENTIFY, "SELECT " DATABASE_NUMBER)
 

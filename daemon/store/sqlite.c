@@ -55,6 +55,11 @@ code_of(sqlite3 *db)
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
         return errno_code(sqlite3_system_errno(db));
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+    case SQLITE_RANGE:
+        return API_INTERNAL;
     default:
         return API_IO;
     }
@@ -86,6 +91,8 @@ static int
 step(struct db *db, enum statement s)
 {
     int rc = sqlite3_step(sqlite_of(db)->statements[s]);
+    if (rc == SQLITE_DONE && s == COMMIT)
+        db_answered();
     return rc == SQLITE_ROW ? DB_ROW : rc == SQLITE_DONE ? DB_DONE : DB_FAILED;
 }
 

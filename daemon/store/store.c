@@ -40,8 +40,10 @@ store_open_at(const struct store_place *place, struct store **ret,
     store->lease_ms = place->lease_ms;
     store->hints = place->url && place->direct_url;
     for (int i = 0; i < N_STATEMENTS; i++)
-        store->statements[i] =
-            (struct stmt){store->db, (enum statement)i, &store->lock};
+        store->statements[i] = (struct stmt){.db = store->db,
+                                             .name = (enum statement)i,
+                                             .lock = &store->lock,
+                                             .lacks_memory = &store->lacks_memory};
     *ret = store;
     return true;
 }
@@ -99,8 +101,10 @@ column_problem(struct stmt *stmt, int i, struct api_problem *ret)
     int kind = (int)column_int(stmt, i + 1);
     ret->kind =
         kind >= 0 && kind < QDQ_N_WHERES ? (enum qdq_where)kind : QDQ_AT_NOTHING;
-    column_chars(stmt, i + 2, ret->where, sizeof ret->where);
-    column_chars(stmt, i + 3, ret->detail, sizeof ret->detail);
+    const char *where = borrow_text(stmt, i + 2);
+    qdq_text_copy(ret->where, sizeof ret->where, where ? where : "");
+    const char *detail = borrow_text(stmt, i + 3);
+    qdq_text_copy(ret->detail, sizeof ret->detail, detail ? detail : "");
     return i + 4;
 }
 

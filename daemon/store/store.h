@@ -17,6 +17,10 @@
  * jobs/job.h says which function changes a job's state, and when. The calls here carry
  * the state that they expect and report whether the job had it. Before a row changes
  * they check that the change is allowed (store_job_may_change()).
+ *
+ * Texts may hold any bytes: U+FFFD is kept in the place of those that are not UTF-8. INTERNAL is the
+ * code of a statement that the database refuses for its values, and would refuse again; UNAVAILABLE
+ * that of one that may be run later.
  */
 #ifndef QDQD_STORE_STORE_H
 #define QDQD_STORE_STORE_H
@@ -165,6 +169,9 @@ bool store_open_at(const struct store_place *place, struct store **ret,
 void store_wait_at_most(int64_t ms);
 /* Returns whether other daemons may use the record at the same time. */
 bool store_is_shared(const struct store *store);
+/* Logs a problem of the record that stops travelling here. One that passes is logged once as long as
+   the database is away. */
+void store_log_failure(const struct api_problem *problem);
 /* Opens the database file at `path` and creates it when it is absent. */
 bool store_open(const char *path, struct store **ret, struct api_problem *p);
 void store_close(struct store **store);

@@ -50,13 +50,6 @@ renew_leases(void *arg, const struct service *service)
         *answers = false;
 }
 
-static void
-log_failure(const struct api_problem *problem)
-{
-    char quoted[LOG_QUOTED];
-    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
-}
-
 /* Leads, or stays the leader, where no other daemon does. */
 static void
 lead(void *arg, const struct service *service)
@@ -64,7 +57,7 @@ lead(void *arg, const struct service *service)
     struct api_problem problem = {0};
     (void)arg;
     if (!store_lead(library_store(service->library), node_id(), &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
 }
 
 static void
@@ -73,7 +66,7 @@ end_lead(void *arg, const struct service *service)
     struct api_problem problem = {0};
     (void)arg;
     if (!store_lead_end(library_store(service->library), &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
 }
 
 static void
@@ -89,7 +82,7 @@ renew_node(const struct keeper *keeper)
 {
     struct api_problem problem = {0};
     if (!node_renew(keeper->tenants, LEASES_KEPT * keeper->lease_ms, &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
 }
 
 /* Finds the tenants that other daemons have made. */
@@ -98,7 +91,7 @@ find_tenants(const struct keeper *keeper)
 {
     struct api_problem problem = {0};
     if (!tenants_open_stored(keeper->tenants, &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
 }
 
 static void
@@ -223,7 +216,7 @@ keeper_close(struct keeper **keeper)
     end_threads(*keeper);
     tenants_each((*keeper)->tenants, end_lead, NULL);
     if (!node_leave((*keeper)->tenants, &problem))
-        log_failure(&problem);
+        store_log_failure(&problem);
     free(*keeper);
     *keeper = NULL;
 }

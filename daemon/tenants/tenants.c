@@ -154,9 +154,11 @@ open_library(struct tenants *tenants, struct tenant *tenant, bool brief,
         .lease_ms = settings->cluster_lease * 1000,
         .brief = brief,
     };
-    const struct library_place place = {.record = *settings->store_url ? &record : NULL,
-                                        .bucket = tenants->bucket,
-                                        .tenant = tenant->name};
+    const struct library_place place = {
+        .record = *settings->store_url ? &record : NULL,
+        .bucket = tenants->bucket,
+        .bucket_url = *settings->blobs_url ? settings->blobs_url : NULL,
+        .tenant = tenant->name};
     return library_open_at(path, &place, &tenant->library, p);
 }
 
@@ -167,7 +169,6 @@ set_webhooks(const struct remotes *remotes, const struct tenant *tenant)
     struct store_webhook list[MOST_WEBHOOKS];
     struct webhook_texts texts[MOST_WEBHOOKS];
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
     size_t n = 0;
     for (const struct remote *r = remotes_first(remotes); r && n < MOST_WEBHOOKS;
          r = remotes_next(r)) {
@@ -183,7 +184,7 @@ set_webhooks(const struct remotes *remotes, const struct tenant *tenant)
         n++;
     }
     if (!store_set_webhooks(library_store(tenant->library), list, n, &problem))
-        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+        store_log_failure(&problem);
 }
 
 /* Tells it the newest webhooks, whichever thread tells it others at the same time. */

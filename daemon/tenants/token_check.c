@@ -313,3 +313,18 @@ tokens_check(struct tokens *tokens, const char *authorization, struct token *ret
                            text ? "the access token is not known"
                                 : "this needs an access token: Authorization: Bearer");
 }
+
+bool
+tokens_hold(struct tokens *tokens, const struct token *who)
+{
+    struct api_problem problem = {0};
+    lock_acquire(&tokens->lock);
+    bool holds = !refresh(tokens, false, &problem);
+    const struct token *found = holds ? NULL : match(tokens, who->hash);
+    if (!*who->hash)
+        holds = holds || !tokens->needed;
+    else if (found)
+        holds = found->scopes == who->scopes && !strcmp(found->tenant, who->tenant);
+    lock_release(&tokens->lock);
+    return holds;
+}

@@ -116,6 +116,10 @@ bool tokens_check_rows(struct tokens *tokens, struct api_problem *p);
 bool tokens_check(struct tokens *tokens, const char *authorization, struct token *ret,
                   struct api_problem *p);
 
+/* Returns whether a token that was found, or the lack of one, still allows what it did. A token that
+   cannot be looked up now is still one. */
+bool tokens_hold(struct tokens *tokens, const struct token *who);
+
 /* Runs the command `qdqd token …`; argv[0] is the word "token". */
 int token_main(int argc, char **argv);
 

@@ -40,7 +40,6 @@ static void
 claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret,
       struct store_job *ret_job, struct hindrance *ret_why)
 {
-    char quoted[LOG_QUOTED];
     bool any = false;
     *ret = NULL;
     *ret_why = (struct hindrance){false, false};
@@ -55,7 +54,7 @@ claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret
         }
         if (!jobs_claim(t->jobs, slot, ret_job, &any, &problem)) {
             ret_why->failed = true;
-            log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+            store_log_failure(&problem);
         }
         if (any) {
             t->served = ++tenants->turn;

@@ -29,20 +29,15 @@ fail_as_answered(struct runner_session *s, const json_t *error, struct qdq_error
                  {"failed", QDQ_RUNNER_FAILED}};
     const char *kind = json_string_value(json_object_get(error, "kind"));
     const char *text = json_string_value(json_object_get(error, "text"));
-    char line[400 + 1];
     if (!kind || !text)
         return program_fail(&s->program, err, "answered an error without kind or text");
-    snprintf(line, sizeof line, "%s", text);
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = ' ';
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kind, kinds[i].kind))
             return qdq_error_set(
-                err, kinds[i].code, QDQ_AT_NOTHING, NULL, "%s%.32s%s%s",
+                err, kinds[i].code, QDQ_AT_NOTHING, NULL, "%s%.32s%s%.400s",
                 kinds[i].code == QDQ_RUN_FAILED ? "" : "the runner '",
                 kinds[i].code == QDQ_RUN_FAILED ? "" : s->program.runner->name,
-                kinds[i].code == QDQ_RUN_FAILED ? "" : "': ", line);
+                kinds[i].code == QDQ_RUN_FAILED ? "" : "': ", text);
     return program_fail(&s->program, err,
                         "answered an error of the unknown kind '%.32s'", kind);
 }

@@ -10,6 +10,7 @@ import time
 import pytest
 import requests
 
+import nets
 from database import Server
 from service import INSTALLED, ROOT, Service, eventually
 from test_metrics import metrics
@@ -75,7 +76,8 @@ def test_a_newer_schema_is_refused(node, database):
     one.process = None
 
 
-@pytest.mark.parametrize("program", ["test_store", "test_store_repeats", "test_outbox", "test_fences"])
+@pytest.mark.parametrize("program", ["test_store", "test_store_repeats", "test_outbox", "test_fences",
+                                     "test_texts"])
 def test_the_store_behaves_as_with_sqlite(database, program):
     """The unit tests of the store, each with a schema of its own."""
     built = ROOT / "build" / "tests" / "unit" / "daemon" / program
@@ -321,3 +323,52 @@ def test_commands_for_sqlite_refuse(command, tmp_path):
                           capture_output=True, timeout=60, check=False)
     assert done.returncode == 2 and "the record is in PostgreSQL" in done.stderr
     assert "pg_dump is the backup of the record, and the bucket's versioning" in done.stderr
+
+
+def test_a_daemon_with_files_of_its_own_is_refused(node, database, tmp_path):
+    """It would fail jobs of which it has no files."""
+    one = node()
+    job = one.submit_glyphs()
+    other = Service(tmp_path / "other", QDQD_STORE_URL=database.url)
+    with pytest.raises(AssertionError, match="the files of this record are in another folder"):
+        other.start()
+    other.process.wait()
+    other.process = None
+    assert one.succeeded(job)
+    one.stop()
+    assert one.start().get("/readyz").status_code == 200
+    assert node().get("/readyz").status_code == 200  # it shares the folder
+
+
+def test_a_job_without_its_files_is_queued_again(node, tmp_path):
+    """It fails at last as something that may be sent again."""
+    one = node(test_worker_pause_ms=2000, workers_count=1)
+    held = one.submit_glyphs()
+    one.running(held)
+    job = one.submit(model=one.upload("models", nets.block_net()),
+                     spec={"calibration": {"random_samples": 2}})
+    digest = one.job(job)["model"].split(":")[1]
+    (tmp_path / "blobs" / digest[:2] / digest).unlink()
+    ended = one.ended(job)
+    assert ended["state"] == "failed" and ended["error"]["code"] == "unavailable", ended
+    assert ended["error"]["retryable"] and ended["attempts"] == 2
+    assert f"event=job_requeued job={job}" in one.log.read_text()
+
+
+def test_an_outage_is_logged_once(node, database):
+    """However many requests and lanes meet it."""
+    one = node(workers_count=4)
+    one.succeeded(one.submit_glyphs())
+    database.stop(signal.SIGINT)
+    try:
+        for _ in range(20):
+            one.post("/v1/jobs", json={"model": "sha256:" + 64 * "0"})
+            one.get("/v1/jobs")
+            time.sleep(0.2)
+    finally:
+        database.start()
+    eventually(lambda: one.get("/readyz").status_code == 200)
+    one.succeeded(one.submit_glyphs(fresh=True))
+    log = one.log.read_text()
+    assert log.count("event=store_failed") <= 2, log
+    assert 1 <= log.count("event=store_answers") <= 2

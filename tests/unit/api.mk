@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_problem \
 	tests/unit/api/test_remote \
 	tests/unit/api/test_report \
+	tests/unit/api/test_report_bounds \
 	tests/unit/api/test_route \
 	tests/unit/api/test_signature \
 	tests/unit/api/test_spec \

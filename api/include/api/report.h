@@ -16,6 +16,11 @@
 char *api_report_encode(const struct qdq_report *report);
 /* Returns whether a text of api_report_encode() begins with histograms. */
 bool api_report_has_histograms(const char *json, size_t len);
+/* Returns what stands behind the first brace, and behind the histograms, of a text that is not
+   empty. */
+const char *api_report_body(const char *json, size_t len);
+/* The beginning of a report whose histograms are asked for and are not there. */
+#define API_REPORT_NULL_HISTOGRAMS "{\"" API_REPORT_HISTOGRAMS "\":null,"
 /* Return the same report without histograms, and with null in their place. NULL when out of
    memory. */
 char *api_report_without_histograms(const char *json, size_t len);

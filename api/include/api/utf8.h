@@ -10,5 +10,8 @@
 size_t api_utf8_length(const char *s);
 /* Returns whether all of the text is UTF-8. */
 bool api_utf8_is_valid(const char *text);
+/* Returns a copy in which U+FFFD stands for each byte that is not UTF-8. The caller frees it; NULL
+   when out of memory. */
+char *api_utf8_repair(const char *text);
 
 #endif

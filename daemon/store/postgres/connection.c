@@ -13,11 +13,13 @@
 #define CONNECT_SECONDS "3"
 
 /* Maps the class of an SQLSTATE. A request may be sent again after an error of the
-   connection, of the server's state, or of transactions that hindered each other. */
+   connection, of the server's state, or of transactions that hindered each other. A statement
+   that is refused for its values is refused whenever it is sent. */
 static enum api_code
 code_of(const char *state)
 {
     static const char *const passing[] = {"08", "40", "53", "55", "57", "58", "25"};
+    static const char *const refused[] = {"21", "22", "23", "44", "54"};
     if (!state)
         return API_UNAVAILABLE;
     if (!strcmp(state, "53100"))
@@ -25,6 +27,9 @@ code_of(const char *state)
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
         if (!strncmp(state, passing[i], 2))
             return API_UNAVAILABLE;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (!strncmp(state, refused[i], 2))
+            return API_INTERNAL;
     return API_IO;
 }
 

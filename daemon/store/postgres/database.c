@@ -223,8 +223,10 @@ ask_once(struct postgres *postgres, enum statement s)
         sent.name = is_prepared ? query->name : NULL;
         query->result = postgres_ask(postgres->conn, &sent, ms, &postgres->failure);
     }
-    if (query->result)
+    if (query->result) {
+        db_answered();
         return true;
+    }
     if (postgres->failure.lost)
         disconnect(postgres);
     return false;

@@ -211,6 +211,9 @@ STEP("ALTER TABLE @jobs ADD COLUMN evaluation TEXT;"
      "  AND one.kept_from < " NOW_MS " - 1000 FOR NO KEY UPDATE SKIP LOCKED);"
      "  END IF; RETURN NULL; END $$;")
 /* clang-format on */
+/* The place where the record's files are, by the mark of the daemon that was first. */
+STEP("CREATE TABLE @blob_place("
+     "  one INTEGER PRIMARY KEY CHECK (one = 1), mark TEXT NOT NULL);")
 #undef NOW_MS
 #undef TEXT_BYTES
 #undef JOB_BYTES

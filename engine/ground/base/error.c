@@ -2,9 +2,6 @@
 #include "config.h"
 #include "ground/base/errors.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct {
     const char *slug, *meaning;
 } codes[QDQ_N_CODES] = {
@@ -21,22 +18,6 @@ static const char *const wheres[QDQ_N_WHERES] = {
     [QDQ_AT_OFFSET] = "offset",
 };
 
-/* Ends a text that was cut in "...", so that a reader sees that it was cut. */
-static void
-mark_cut(char *text, size_t size)
-{
-    memcpy(text + size - 4, "...", 4);
-}
-
-/* Keeps an error on one line, whatever a model or a library put into it. */
-static void
-flatten(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = ' ';
-}
-
 enum qdq_code
 qdq_error_set(struct qdq_error *err, enum qdq_code code, enum qdq_where kind,
               const char *where, const char *fmt, ...)
@@ -45,15 +26,11 @@ qdq_error_set(struct qdq_error *err, enum qdq_code code, enum qdq_where kind,
         return code;
     err->code = code;
     err->kind = where ? kind : QDQ_AT_NOTHING;
-    if (snprintf(err->where, sizeof err->where, "%s", where ? where : "") >=
-        (int)sizeof err->where)
-        mark_cut(err->where, sizeof err->where);
+    qdq_text_copy(err->where, sizeof err->where, where ? where : "");
     va_list args;
     va_start(args, fmt);
-    if (vsnprintf(err->text, sizeof err->text, fmt, args) >= (int)sizeof err->text)
-        mark_cut(err->text, sizeof err->text);
+    qdq_text_vprint(err->text, sizeof err->text, fmt, args);
     va_end(args);
-    flatten(err->text);
     return code;
 }
 

@@ -25,10 +25,11 @@ qdqi_warn_text(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_err
 {
     struct qdq_warning *rows =
         qdqi_arena_grow(arena, w->rows, w->n, &w->cap, sizeof *rows);
-    const char *detail = qdqi_arena_strdup(arena, text);
+    char *detail = qdqi_arena_strdup(arena, text);
     const char *where = node ? qdqi_arena_strdup(arena, node) : NULL;
     if (!rows || !detail || (node && !where))
         return qdqi_no_memory(err);
+    qdq_text_print(detail, strlen(text) + 1, "%s", text);
     w->rows = rows;
     w->rows[w->n++] = (struct qdq_warning){code, detail, where, NULL};
     return QDQ_OK;
@@ -41,7 +42,7 @@ qdqi_warn(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *e
     char text[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    qdq_text_vprint(text, sizeof text, fmt, args);
     va_end(args);
     return qdqi_warn_text(w, arena, err, code, node, text);
 }

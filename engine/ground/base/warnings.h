@@ -28,7 +28,7 @@ enum qdq_code qdqi_warn(struct qdqi_warnings *warnings, struct qdqi_arena *arena
                         struct qdq_error *err, const char *code, const char *node,
                         const char *fmt, ...) QDQ_PRINTF(6, 7) QDQ_MUST_CHECK;
 
-/* Does the same with a detail of any length. */
+/* Does the same with a detail of any length, which becomes one line. */
 enum qdq_code qdqi_warn_text(struct qdqi_warnings *warnings, struct qdqi_arena *arena,
                              struct qdq_error *err, const char *code, const char *node,
                              const char *text) QDQ_MUST_CHECK;

@@ -55,6 +55,20 @@ QDQ_API enum qdq_code qdq_error_set(struct qdq_error *err, enum qdq_code code,
                                     enum qdq_where kind, const char *where,
                                     const char *fmt, ...) QDQ_PRINTF(5, 6);
 
+/*
+ * Print one line, as errors and warnings are, into `size` bytes, which are more than 4. Control
+ * characters become spaces. A text that is too long is cut between two characters of UTF-8 and ends
+ * in "...". Parts of characters, such as a precision like "%.64s" leaves, are dropped; other bytes
+ * that are not UTF-8 stay.
+ */
+QDQ_API void qdq_text_vprint(char *to, size_t size, const char *fmt, va_list args)
+    QDQ_PRINTF(3, 0);
+QDQ_API void qdq_text_print(char *to, size_t size, const char *fmt, ...)
+    QDQ_PRINTF(3, 4);
+
+/* Copies a text, cut in the same way, with its control characters. */
+QDQ_API void qdq_text_copy(char *to, size_t size, const char *from);
+
 /* Return the stable slug of a code ("invalid_model"), and its meaning. Never NULL. */
 QDQ_API const char *qdq_code_slug(enum qdq_code code);
 QDQ_API const char *qdq_code_meaning(enum qdq_code code);

@@ -330,6 +330,18 @@ struct qdq_edge {
     const char *tensor;
 };
 
+/* The same graph by numbers, whose size does not depend on the length of names: nodes, tensors that
+   edges have, and for each edge the node that makes the tensor, the one that reads it, the tensor. */
+struct qdq_graph_edge {
+    uint32_t from, to, tensor;
+};
+
+struct qdq_graph_report {
+    size_t n_nodes, n_tensors, n_edges;
+    const char *const *nodes, *const *tensors;
+    const struct qdq_graph_edge *edges;
+};
+
 /*
  * The values of an activation that calibration observed, in bins of equal width, and what the
  * chosen range does to them.
@@ -413,6 +425,7 @@ struct qdq_report {
     const struct qdq_timing *timings;
     const struct qdq_stage_use *stages; /* n_timings of them */
     const struct qdq_warning *warnings; /* warnings of the plan and of later stages */
+    struct qdq_graph_report graph;      /* the rows of `edges`, in their order */
 };
 
 QDQ_API void qdq_report_free(struct qdq_report **report);

@@ -61,7 +61,7 @@ qdqi_unmatched(struct qdqi_selection *s, struct qdq_error *err, const char *poin
     char text[384];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    qdq_text_vprint(text, sizeof text, fmt, args);
     va_end(args);
     if (s->unmatched_is_error)
         return qdq_error_set(err, QDQ_UNMATCHED, QDQ_AT_POINTER, pointer, "%s", text);

@@ -142,7 +142,7 @@ qdqi_attempt_warn(const struct qdqi_attempt *a, struct qdq_error *err, const cha
     const struct qdq_warning warning = {.code = code, .detail = text, .node = node};
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    qdq_text_vprint(text, sizeof text, fmt, args);
     va_end(args);
     return qdqi_stage_warnings_add(a->warnings, &warning, err);
 }

@@ -149,8 +149,8 @@ qdqi_likely_cause(const struct qdqi_attempt *a, const struct qdq_report *r,
     else if (layer && saturates(a, r, layer))
         snprintf(text, size, "saturation");
     else if (input)
-        snprintf(text, size, "range: it reads '%.60s' from %.3g to %.3g", input, min,
-                 max);
+        qdq_text_print(text, size, "range: it reads '%.60s' from %.3g to %.3g", input,
+                       min, max);
     else
         snprintf(text, size, "its weight");
     return text;

@@ -199,29 +199,87 @@ report_host(const struct qdqi_attempt *a, const struct qdqi_result *result,
     return QDQ_OK;
 }
 
+/* The graph while it is reported. */
+struct graph_rows {
+    const struct qdqi_graph *graph;
+    const char **nodes, **tensors;
+    struct qdq_edge *edges;
+    struct qdq_graph_edge *numbered;
+    struct qdqi_map
+        *numbers; /* from a tensor's name to its number, which is in `room` */
+    size_t *room;
+    size_t n_edges, n_tensors;
+};
+
+/* Returns the number of a tensor that a node makes. SIZE_MAX: out of memory. */
+static size_t
+number_of(struct graph_rows *rows, const char *tensor)
+{
+    size_t *known = qdqi_map_get(rows->numbers, tensor);
+    if (known)
+        return *known;
+    size_t number = rows->n_tensors;
+    rows->room[number] = number;
+    if (!qdqi_map_put(rows->numbers, tensor, &rows->room[number]))
+        return SIZE_MAX;
+    rows->tensors[rows->n_tensors++] = tensor;
+    return number;
+}
+
+static bool
+add_edges_to(struct graph_rows *rows, size_t to)
+{
+    const struct qdqi_node *node = &rows->graph->nodes[to];
+    for (size_t k = 0; k < node->proto->n_input; k++) {
+        const struct qdqi_tensor *tensor = node->inputs[k];
+        if (!tensor || tensor->producer < 0)
+            continue;
+        size_t from = (size_t)tensor->producer, number = number_of(rows, tensor->name);
+        if (number == SIZE_MAX)
+            return false;
+        rows->numbered[rows->n_edges] =
+            (struct qdq_graph_edge){(uint32_t)from, (uint32_t)to, (uint32_t)number};
+        rows->edges[rows->n_edges++] =
+            (struct qdq_edge){rows->graph->nodes[from].name, node->name, tensor->name};
+    }
+    return true;
+}
+
 /* Reports the graph that was planned. Nodes of all nested graphs are in it. */
 static enum qdq_code
 report_edges(const struct qdqi_attempt *a, const struct qdqi_result *result,
              struct qdq_error *err)
 {
     struct qdq_report *r = result->report;
-    const struct qdqi_graph *graph = &a->model->graph;
-    size_t room = 0;
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        room += graph->nodes[i].proto->n_input;
-    struct qdq_edge *edges = qdqi_arena_array(result->arena, room, sizeof *edges);
-    if (!edges)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const struct qdqi_node *node = &graph->nodes[i];
-        for (size_t k = 0; k < node->proto->n_input; k++) {
-            const struct qdqi_tensor *tensor = node->inputs[k];
-            if (tensor && tensor->producer >= 0)
-                edges[r->n_edges++] = (struct qdq_edge){
-                    graph->nodes[tensor->producer].name, node->name, tensor->name};
-        }
+    struct qdqi_arena *arena = result->arena;
+    struct graph_rows rows = {.graph = &a->model->graph};
+    size_t n = rows.graph->n_nodes, inputs = 0, outputs = 0;
+    for (size_t i = 0; i < n; i++) {
+        inputs += rows.graph->nodes[i].proto->n_input;
+        outputs += rows.graph->nodes[i].proto->n_output;
     }
-    r->edges = edges;
+    rows.nodes = qdqi_arena_array(arena, n, sizeof *rows.nodes);
+    rows.tensors = qdqi_arena_array(arena, outputs, sizeof *rows.tensors);
+    rows.room = qdqi_arena_array(arena, outputs, sizeof *rows.room);
+    rows.edges = qdqi_arena_array(arena, inputs, sizeof *rows.edges);
+    rows.numbered = qdqi_arena_array(arena, inputs, sizeof *rows.numbered);
+    rows.numbers = qdqi_map_new(arena);
+    bool ok = rows.nodes && rows.tensors && rows.room && rows.edges && rows.numbered &&
+              rows.numbers;
+    for (size_t i = 0; ok && i < n; i++) {
+        rows.nodes[i] = rows.graph->nodes[i].name;
+        ok = add_edges_to(&rows, i);
+    }
+    if (!ok)
+        return qdqi_no_memory(err);
+    r->edges = rows.edges;
+    r->n_edges = rows.n_edges;
+    r->graph = (struct qdq_graph_report){.n_nodes = n,
+                                         .n_tensors = rows.n_tensors,
+                                         .n_edges = rows.n_edges,
+                                         .nodes = rows.nodes,
+                                         .tensors = rows.tensors,
+                                         .edges = rows.numbered};
     return QDQ_OK;
 }
 

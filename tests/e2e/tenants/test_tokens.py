@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -228,3 +229,23 @@ def test_with_tokens_also_others_by_the_names_that_it_has(tmp_path):
         one.terminate()
         one.stderr.read()
         assert one.wait(60) == 0
+
+
+def test_a_revoked_token_ends_its_streams(held, service):
+    """Others go on. So does the job."""
+    one = service(**held)
+    whose = access.client(one, access.add(one.state, "whose", "--scope", "read,submit"))
+    other = access.client(one, access.add(one.state, "other", "--scope", "read"))
+    job = whose.submit_glyphs()
+    whose.running(job)
+    streams = [client.http.get(f"{one.url}/v1/jobs/{job}/events", stream=True, timeout=30)
+               for client in (whose, other)]
+    lines = [stream.iter_lines(chunk_size=1) for stream in streams]
+    assert all(next(each) for each in lines)
+    assert access.command(one.state, "revoke", "whose").returncode == 0
+    began = time.monotonic()
+    for line in lines[0]:
+        assert time.monotonic() - began < 10 and not line.startswith(b"event: end")
+    assert other.job(job)["state"] == "running"
+    streams[1].close()
+    problem(whose.http.get(f"{one.url}/v1/jobs/{job}/events"), 401, "unauthorized")

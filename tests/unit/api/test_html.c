@@ -211,6 +211,40 @@ START_TEST(test_is_report)
 }
 END_TEST
 
+/* The same graph by names and by numbers gives the same drawing. Nothing is drawn of more edges than
+   there is room for, and a name that many edges have is cut. */
+START_TEST(test_numbered_graph)
+{
+    enum { MOST = 3000, SIZE = 64 * MOST };
+    const char *by_names = "{\"edges\":[[\"a\",\"b\",\"t\"],[\"b\",\"c\",\"u\"]]}";
+    const char *by_numbers =
+        "{\"edges\":[],\"edges_omitted\":2,\"graph\":{\"nodes\":[\"x\",\"a\",\"b\","
+        "\"c\"],"
+        "\"tensors\":[\"t\",\"u\"],\"edges\":[[1,2,0],[2,3,1],[7,8,9],[-1,0,\"t\"]]}}";
+    char *named = api_report_html(by_names, strlen(by_names));
+    char *numbers = api_report_html(by_numbers, strlen(by_numbers));
+    ck_assert(strstr(named, "<title>u</title>") && strstr(numbers, "<title>u</title>"));
+    ck_assert_ptr_null(strstr(numbers, "too large for a drawing"));
+    free(named);
+    free(numbers);
+    char *json = malloc(SIZE);
+    size_t len = (size_t)snprintf(json, SIZE,
+                                  "{\"graph\":{\"nodes\":[\"a\",\"b\"],\"tensors\":"
+                                  "[\"%0300d\"],\"edges\":[",
+                                  7);
+    for (int i = 0; i < MOST + _i; i++)
+        len += (size_t)snprintf(json + len, SIZE - len, "%s[0,1,0]", i ? "," : "");
+    len += (size_t)snprintf(json + len, SIZE - len, "]}}");
+    char *text = api_report_html(json, len);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_int_eq(strstr(text, "<title>000") != NULL, _i == 0);
+    ck_assert_int_eq(strstr(text, "too large for a drawing") != NULL, _i == 1);
+    ck_assert_ptr_null(strstr(text, "00007"));
+    free(text);
+    free(json);
+}
+END_TEST
+
 /* A chain of as many nodes as a drawing has, and of one more. */
 START_TEST(test_large_graph)
 {
@@ -224,7 +258,7 @@ START_TEST(test_large_graph)
     char *text = api_report_html(json, len);
     ck_assert_ptr_nonnull(text);
     ck_assert_int_eq(strstr(text, "<title>n299</title>") != NULL, _i == 0);
-    ck_assert_int_eq(strstr(text, "too many nodes for a drawing") != NULL, _i == 1);
+    ck_assert_int_eq(strstr(text, "too large for a drawing") != NULL, _i == 1);
     free(text);
     free(json);
 }
@@ -254,6 +288,7 @@ suite(void)
     tcase_add_test(c, test_no_json);
     tcase_add_loop_test(c, test_is_report, 0, N_ROWS(documents));
     tcase_add_loop_test(c, test_large_graph, 0, 2);
+    tcase_add_loop_test(c, test_numbered_graph, 0, 2);
     tcase_add_test(c, test_policy);
     suite_add_tcase(s, c);
     return s;

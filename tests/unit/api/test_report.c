@@ -223,6 +223,8 @@ static const struct qdq_rule_report rule_reports[] = {{"C7", "it saturates", tru
 static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};
 
 static const struct qdq_edge edge = {"conv0", "conv1", "t"};
+static const char *const node_names[] = {"conv0", "conv1"};
+static const struct qdq_graph_edge numbered = {0, 1, 0};
 
 static struct qdq_report
 make_report(const struct qdq_spec *spec)
@@ -241,6 +243,7 @@ make_report(const struct qdq_spec *spec)
         .plan = &plan,
         .n_edges = 1,
         .edges = &edge,
+        .graph = {2, 1, 1, node_names, &edge.tensor, &numbered},
         .qdq_pairs = 3,
         .size_before = 1000,
         .size_after = 400,
@@ -304,6 +307,9 @@ START_TEST(test_report)
             "400",
             "\"poor\"") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
                         ",\"edges\":[[\"conv0\",\"conv1\",\"t\"]]"
+                        ",\"graph\":{\"nodes\":[\"conv0\",\"conv1\"],\"tensors\":["
+                        "\"t\"],"
+                        "\"edges\":[[0,1,0]]}"
                         ",\"tensors\":[{\"name\":\"input\","
                         "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
                         "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","

@@ -48,6 +48,36 @@ START_TEST(a_repeated_stage_replaces_its_own)
 }
 END_TEST
 
+/* Names of any length and characters, in a warning and in a list of names. */
+START_TEST(texts_are_cut_at_characters)
+{
+    static const char *const characters[] = {"\xc3\xa9", "\xed\x95\x9c",
+                                             "\xf0\x9f\x98\x80"};
+    const char *c = characters[_i % 3];
+    const size_t n = strlen(c), shift = (size_t)_i / 3;
+    char name[700] = "xxxx", wanted[80];
+    struct qdqi_warnings w = {0};
+    struct qdqi_names names = {0};
+    for (size_t i = 0; i + n < sizeof name - shift; i++)
+        name[shift + i] = c[i % n];
+    name[shift + 600 / n * n] = '\0';
+    qdqi_names_add(&names, name);
+    ck_assert_int_eq(qdqi_warn(&w, arena, NULL, "a", NULL, "'%.64s' %s of %s", name,
+                               names.text, name),
+                     QDQ_OK);
+    snprintf(wanted, sizeof wanted, "'%.*s' ", (int)(shift + (64 - shift) / n * n),
+             name);
+    ck_assert_msg(strncmp(w.rows[0].detail, wanted, strlen(wanted)) == 0, "%s",
+                  w.rows[0].detail);
+    /* Only whole characters stand there. */
+    size_t bytes = 0;
+    for (const char *s = w.rows[0].detail; *s; s++)
+        bytes += (unsigned char)*s >= 0x80;
+    ck_assert_uint_eq(bytes % n, 0);
+    ck_assert_str_eq(w.rows[0].detail + strlen(w.rows[0].detail) - 3, "...");
+}
+END_TEST
+
 START_TEST(an_adopted_attempt_has_all)
 {
     struct qdqi_stage_warnings old = {.arena = arena}, w = {.arena = arena};
@@ -96,6 +126,7 @@ suite(void)
     TCase *t = tcase_create("stage_warnings");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_repeated_stage_replaces_its_own);
+    tcase_add_loop_test(t, texts_are_cut_at_characters, 0, 12);
     tcase_add_test(t, an_adopted_attempt_has_all);
     tcase_add_test(t, there_is_room_for_many);
     suite_add_tcase(s, t);

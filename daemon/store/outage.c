@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log of a record that does not answer: a line when an outage begins, and one when it ends. */
+#include "config.h"
+#include "base/log.h"
+#include "store/inner.h"
+
+#include <stdatomic.h>
+
+static atomic_bool is_away; /* for all tenants, which have one database */
+
+void
+store_log_failure(const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    bool passes = problem->code == API_UNAVAILABLE;
+    if (!passes || !atomic_exchange(&is_away, true))
+        log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+}
+
+void
+db_answered(void)
+{
+    if (atomic_load_explicit(&is_away, memory_order_relaxed) &&
+        atomic_exchange(&is_away, false))
+        log_info("store_answers", "%s", "detail=\"the database answers again\"");
+}
