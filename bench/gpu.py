@@ -44,6 +44,7 @@ class Bench:
         self.device = None
         self.parts = options.parts
         self.ranges = None  # of all tensors but one
+        self.best = {}  # seconds, by batch, kind of work and number of samples
 
     def quantize(self, spec, *more):
         spec_file, report = self.folder / "spec.json", self.folder / "report.json"
@@ -106,15 +107,15 @@ class Bench:
                    self.few, self.many)
         yield "a what-if", lambda n: self.what_if(n, batch), self.fewer, self.more
 
-    def milliseconds(self, batch, rounds):
-        """Returns the milliseconds of one sample for each kind of work."""
-        works = list(self.works(batch))
-        best = {}
-        for _ in range(rounds):
-            for name, work, few, many in works:
-                for n in (few, many):
-                    best[name, n] = min(best.get((name, n), float("inf")), work(n))
-        return {name: 1000 * (best[name, many] - best[name, few]) / (many - few)
+    def milliseconds(self, batch):
+        """Does each kind of work once more. Returns the milliseconds of one sample, from the
+        shortest times of all rounds so far."""
+        works, best = list(self.works(batch)), self.best
+        for name, work, few, many in works:
+            for n in (few, many):
+                key = batch, name, n
+                best[key] = min(best.get(key, float("inf")), work(n))
+        return {name: 1000 * (best[batch, name, many] - best[batch, name, few]) / (many - few)
                 for name, _, few, many in works}
 
 
@@ -135,6 +136,24 @@ def show_parts(took_by_batch):
            "reading between runs"], rows)
 
 
+def show(bench, took_by_batch, rounds):
+    """Prints the figures so far: a run that is ended early has shown what it measured.
+    Returns the largest ratio of a calibration to plain inference."""
+    rows, worst = [], 0
+    for batch, took in took_by_batch.items():
+        plain = took["plain inference"]
+        if plain <= 0 and not bench.emulated:
+            sys.exit("the machine is too busy: more samples took less time")
+        for name, ms in took.items():
+            ratio = ms / plain
+            rows.append([batch, name, f"{ms:.3f}", f"{ratio:.2f}"])
+            if name.startswith("calibration"):
+                worst = max(worst, ratio)
+    table(f"{bench.device}: one sample, best of {rounds}",
+          ["samples a run", "", "ms", "of plain inference"], rows)
+    return worst
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rounds", nargs="?", type=int, default=3)
@@ -142,21 +161,13 @@ def main():
     parser.add_argument("--emulated", nargs=2, metavar=("MODEL", "DATA"))
     options = parser.parse_args()
     machine()
-    rows, worst, took_by_batch = [], 0, {}
+    took_by_batch = {}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options)
-        for batch in bench.batches:
-            took = took_by_batch[batch] = bench.milliseconds(batch, options.rounds)
-            plain = took["plain inference"]
-            if plain <= 0 and not bench.emulated:
-                sys.exit("the machine is too busy: more samples took less time")
-            for name, ms in took.items():
-                ratio = ms / plain
-                rows.append([batch, name, f"{ms:.3f}", f"{ratio:.2f}"])
-                if name.startswith("calibration"):
-                    worst = max(worst, ratio)
-    table(f"{bench.device}: one sample, best of {options.rounds}",
-          ["samples a run", "", "ms", "of plain inference"], rows)
+        for done in range(1, options.rounds + 1):
+            for batch in bench.batches:
+                took_by_batch[batch] = bench.milliseconds(batch)
+            worst = show(bench, took_by_batch, done)
     if options.parts:
         show_parts(took_by_batch)
     table("Budget", ["", "measured, times", "budget"],

@@ -2,7 +2,7 @@
 # without one. They are built everywhere, because they load the module when they run.
 # test_device_memory and test_staging need no device: they use the emulator's module.
 EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulated.h tests/cuda/emulator \
-	tests/cuda/quantize.py tests/cuda/serve.py
+	tests/cuda/quantize.py tests/cuda/serve.py tests/cuda/tensorrt.py
 check_PROGRAMS += \
 	tests/cuda/test_device \
 	tests/cuda/test_extremes \
