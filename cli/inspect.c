@@ -5,11 +5,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "api/report.h"
 #include "external.h"
 #include "print.h"
+#include "terminal.h"
 #include "threads/executor.h"
 
 static bool
@@ -34,7 +36,8 @@ print_json(char *text, struct api_problem *problem)
 {
     if (!text)
         return api_problem_no_memory(problem);
-    puts(text);
+    put_json(stdout, text, strlen(text));
+    putchar('\n');
     free(text);
     return true;
 }

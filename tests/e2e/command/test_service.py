@@ -263,6 +263,24 @@ def test_names_of_a_service(service, tmp_path, name):
     assert names(tmp_path / "made") == [] and "\x1b" not in done.stderr
 
 
+def test_texts_of_a_service_on_the_terminal(service, tmp_path):
+    """Escape sequences of eight bits and characters that turn a line around, in the label that
+    another user gave a job, and in the names of a model."""
+    daemon = service()
+    evil = "a\u009b31mb\u202ec"
+    net = onnx.load_from_string(nets.block_net())
+    net.graph.name = evil
+    model = daemon.upload("models", net.SerializeToString())
+    daemon.submit(model=model, labels={"name": evil}, spec={"activations": "none"})
+    (tmp_path / "m.onnx").write_bytes(net.SerializeToString())
+    for words in (["jobs"], ["info", model], ["info", "m.onnx"], ["info", "m.onnx", "--url", ""]):
+        shown = qdq(daemon.url, *words, cwd=tmp_path)
+        assert shown.returncode == 0 and "a?31mb?c" in shown.stdout, shown
+        printed = qdq(daemon.url, *words, "--json", cwd=tmp_path)
+        assert "a\\u009b31mb\\u202ec" in printed.stdout, printed
+        assert evil in json.dumps(json.loads(printed.stdout), ensure_ascii=False)
+
+
 def test_outputs_in_the_place_of_the_model_and_its_data(service, tmp_path):
     daemon = service()
     model, files = external_net(("w.data",), seed=4)
