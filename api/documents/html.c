@@ -72,6 +72,7 @@ static void
 add_timed_by(struct api_markup *page, const char *before, const json_t *profile)
 {
     json_t *runtime = api_runtime_text(member(profile, "runtime"));
+    page->failed |= !runtime;
     api_markup_add(page, before);
     api_markup_value(page, runtime);
     api_markup_add(page, " on ");

@@ -276,6 +276,7 @@ add_profile(struct api_markup *text, const json_t *report)
         return;
     add_title(text, "Latency");
     json_t *runtime = api_runtime_text(json_object_get(profile, "runtime"));
+    text->failed |= !runtime;
     add_fact(text, "runtime", runtime);
     json_decref(runtime);
     add_fact(text, "processor", json_object_get(profile, "processor"));

@@ -10,9 +10,11 @@ add_slices(json_t *rows, const json_t *output)
     const json_t *slices = json_object_get(output, "slices");
     bool ok = true;
     for (size_t i = 0; ok && i < json_array_size(slices); i++) {
+        if (!json_is_object(json_array_get(slices, i)))
+            continue;
         json_t *row = json_copy(json_array_get(slices, i));
-        ok =
-            row && json_object_set(row, "output", json_object_get(output, "name")) == 0;
+        json_t *name = json_object_get(output, "name");
+        ok = row && (!name || json_object_set(row, "output", name) == 0);
         ok = json_array_append_new(rows, row) == 0 && ok;
     }
     return ok;

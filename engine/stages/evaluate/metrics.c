@@ -15,17 +15,38 @@ larger(double a, double b)
     return a >= b || isnan(a) ? a : b;
 }
 
+static inline void
+add_one(struct sums *s, float f, float q)
+{
+    const double a = (double)f, b = (double)q, e = a - b, size = fabs(e);
+    s->f += a;
+    s->ff += a * a;
+    s->qq += b * b;
+    s->fq += a * b;
+    s->ee += e * e;
+    s->max = size > s->max ? size : s->max;
+}
+
+/* Adds neighbours in memory, in sums that a processor adds to at the same time. An error that is a
+   NaN makes `ee` one, and is then the largest. */
 static void
 add_sums(struct sums *s, const float *f, const float *q, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        double a = (double)f[i], b = (double)q[i], e = a - b;
-        s->f += a;
-        s->ff += a * a;
-        s->qq += b * b;
-        s->fq += a * b;
-        s->ee += e * e;
-        s->max = larger(s->max, fabs(e));
+    enum { LANES = 4 };
+    struct sums lanes[LANES] = {{0}};
+    const size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            add_one(&lanes[k], f[i + k], q[i + k]);
+    for (size_t i = whole; i < n; i++)
+        add_one(&lanes[0], f[i], q[i]);
+    for (size_t k = 0; k < LANES; k++) {
+        s->f += lanes[k].f;
+        s->ff += lanes[k].ff;
+        s->qq += lanes[k].qq;
+        s->fq += lanes[k].fq;
+        s->ee += lanes[k].ee;
+        s->max = larger(s->max, isnan(lanes[k].ee) ? NAN : lanes[k].max);
     }
 }
 

@@ -7,6 +7,7 @@
 
 enum {
     LEAST_VALUES = 16,
+    LANES = 4,     /* sums that a processor adds to at the same time */
     MOST_RUNS = 8, /* of one magnitude along an axis */
 };
 
@@ -44,21 +45,32 @@ qdqi_slice_sums_clear(struct qdqi_slice_sums *s)
 
 /* --- adding a run ------------------------------------------------------------ */
 
+static inline void
+add_one(double *sum, double *ff, double *ee, float f, float q)
+{
+    const double a = (double)f, e = a - (double)q;
+    *sum += a;
+    *ff += a * a;
+    *ee += e * e;
+}
+
 /* Adds neighbours in memory to one slice. */
 static void
 add_block(struct qdqi_slice_sum *to, const float *f, const float *q, size_t n)
 {
-    double sum = 0, ff = 0, ee = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double a = (double)f[i], e = a - (double)q[i];
-        sum += a;
-        ff += a * a;
-        ee += e * e;
-    }
+    double sum[LANES] = {0}, ff[LANES] = {0}, ee[LANES] = {0};
+    const size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            add_one(&sum[k], &ff[k], &ee[k], f[i + k], q[i + k]);
+    for (size_t i = whole; i < n; i++)
+        add_one(&sum[0], &ff[0], &ee[0], f[i], q[i]);
     to->n += (double)n;
-    to->f += sum;
-    to->ff += ff;
-    to->ee += ee;
+    for (size_t k = 0; k < LANES; k++) {
+        to->f += sum[k];
+        to->ff += ff[k];
+        to->ee += ee[k];
+    }
 }
 
 /* Adds each of `n` neighbours in memory to a slice of its own. */

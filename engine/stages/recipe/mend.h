@@ -15,8 +15,7 @@ struct qdqi_mending {
 };
 
 /*
- * Tries changes of the members that the spec leaves open, equalize and smooth first, until the
- * candidates' goal is reached on the few samples of their comparer and on those of the evaluation,
+ * Tries changes of the spec, equalize and smooth first, until the candidates' goal is reached on the few samples of their comparer and on those of the evaluation,
  * within `bound` samples. The attempt stays as it is. A recipe `best` has tried them.
  */
 enum qdq_code qdqi_mend(struct qdqi_candidates *candidates, int64_t bound,

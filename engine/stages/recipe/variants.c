@@ -284,8 +284,8 @@ try_change(struct qdqi_variants *v, struct observation_files *files,
     if (!spec)
         return qdqi_no_memory(err);
     *spec = *v->spec;
-    if (!(spec->open & change->choice) || samples > v->bound || v->is_time_up(v->arg) ||
-        !change->make(a, spec))
+    if ((!v->only_tries && !(spec->open & change->choice)) || samples > v->bound ||
+        v->is_time_up(v->arg) || !change->make(a, spec))
         return QDQ_OK;
     enum qdq_code code = choose_file(v, files, spec, &fd, err);
     if (!code)

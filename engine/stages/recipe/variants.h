@@ -21,7 +21,9 @@ struct qdqi_variant_step {
 struct qdqi_variants {
     struct qdqi_candidates *candidates; /* the comparer is open */
     int64_t bound;                      /* samples that may be run */
-    bool only_tries; /* no trial takes the place of the attempt, for advice */
+    /* For advice: no trial takes the place of the attempt, and members that the spec states are
+       changed, too. */
+    bool only_tries;
     /* Returns whether the trials have to end; never NULL. */
     bool (*is_time_up)(void *arg);
     void *arg;

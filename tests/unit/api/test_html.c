@@ -30,7 +30,11 @@ static const char report[] =
     "\"edges\":[[\"l1\",\"l2\",\"t\"],[\"l2\",\"k<\",\"u\"],[\"l1\",\"k<\",\"t\"]],"
     "\"evaluation\":{\"samples\":8,\"deployed\":{\"processor\":\"P\",\"runtime\":{"
     "\"name\":\"R\",\"version\":\"1\"},\"outputs\":[{\"name\":\"y\",\"sqnr_db\":28.5,"
-    "\"top1_agreement\":0.875}]},\"outputs\":[{\"name\":\"y\",\"sqnr_db\":30.25}],"
+    "\"top1_agreement\":0.875,\"slices\":[{\"name\":\"scores\",\"axis\":1,\"begin\":4,"
+    "\"end\":20,\"sqnr_db\":12.5,\"share\":0.25},{\"name\":\"pad\",\"sqnr_db\":null,"
+    "\"left_out\":\"constant\"},7],\"samples\":{\"worst_db\":11.5,\"p5_db\":13.5,"
+    "\"median_db\":29,\"confidence\":{\"db\":11.5,\"level\":0.75}}}]},\"outputs\":[{"
+    "\"name\":\"y\",\"sqnr_db\":30.25}],"
     "\"layers\":[{\"name\":\"l1\",\"sqnr_db\":20},{\"name\":\"l2\",\"sqnr_db\":40}]},"
     "\"sensitivity\":[{\"name\":\"l2\",\"sqnr_db_alone\":7.5,\"gain_db\":2},{\"name\":"
     "\"l1\",\"sqnr_db_alone\":9,\"gain_db\":1}],\"search\":{\"met\":false,"
@@ -38,7 +42,8 @@ static const char report[] =
     "\"sqnr_db\":20},{\"float_layers\":1,\"layer\":\"l2\",\"sqnr_db\":25}]},\"recipe\":"
     "[{"
     "\"step\":\"start\",\"spec\":{\"a\":1},\"sqnr_db\":20,\"kept\":true}],\"profile\":{"
-    "\"runtime\":{\"name\":\"S\"},\"ratio\":0.5,\"ratio_low\":0.4,\"ratio_high\":0.6,"
+    "\"runtime\":{\"name\":\"S\",\"version\":\"7\"},\"processor\":\"P\",\"ratio\":0.5,"
+    "\"ratio_low\":0.4,\"ratio_high\":0.6,"
     "\"float\":{\"p50_ms\":2,"
     "\"p90_ms\":3,\"peak_bytes\":7},\"quantized\":{\"p50_ms\":1},\"default_float\":{"
     "\"precision\":\"bf16\",\"p50_ms\":0.5},\"operators\":[{"
@@ -61,10 +66,16 @@ static const char *const pieces[] = {
     "<dt>SQNR as deployed</dt><dd>28.5&nbsp;dB</dd>",
     "<dt>same top 1</dt><dd>87.5&nbsp;%</dd>",
     "<dd>40.0&nbsp;%<small>1.00 KB became 400 bytes</small>",
-    "<dd>0.5&nbsp;&times;<small>of float, between 0.4 and 0.6, in S</small>",
+    "<dd>0.5&nbsp;&times;<small>of float, between 0.4 and 0.6, in S 7 on P</small>",
     "<td class=\"n\">40</td><td class=\"n\">30.25</td><td>no</td>",
     "<td>Switch rule T24 on to leave such nodes alone.</td>",
     "As R 1 runs the result on P.",
+    "<code>scores</code></td><td class=\"n\">1</td><td class=\"n\">4</td><td "
+    "class=\"n\">20</td>"
+    "<td class=\"n\">12.5</td><td class=\"n\">0.25</td>",
+    "<td>constant</td>",
+    "<td class=\"n\">11.5</td><td class=\"n\">13.5</td><td class=\"n\">29</td>"
+    "<td class=\"n\">11.5</td><td class=\"n\">0.75</td>",
     "<td><code>{&quot;a&quot;:1}</code></td>",
     "<path class=\"curve\" d=\"M56.0 ",
     "<td>input 0; weight by axis 0</td>",
