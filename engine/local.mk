@@ -196,9 +196,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/openvino/openvino.h \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \
-	engine/plan/targets/shared/blocks.c engine/plan/targets/shared/blocks.h \
+	engine/plan/targets/openvino/blocks.c engine/plan/targets/openvino/blocks.h \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
+	engine/plan/targets/tensorrt/formats.c \
 	engine/plan/targets/tensorrt/int8_readers.c \
 	engine/plan/targets/tensorrt/lints.c \
 	engine/plan/targets/tensorrt/patterns.c engine/plan/targets/tensorrt/patterns.h \
@@ -242,6 +243,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/split.c engine/transform/rewrite/split.h \
 	engine/transform/rewrite/to_float16.c engine/transform/rewrite/to_float16.h \
 	engine/transform/rewrite/twin.c engine/transform/rewrite/twin.h \
+	engine/transform/rewrite/typed_pair.c engine/transform/rewrite/typed_pair.h \
 	engine/run/operators/compare.c engine/run/operators/compare.h engine/run/operators/operators.h \
 	engine/run/operators/compare_cuda.c engine/run/operators/compare_cuda.h \
 	engine/run/operators/fake.c \

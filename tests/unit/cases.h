@@ -26,6 +26,7 @@ world_open(struct world *w)
 {
     struct qdqi_classes *rows;
     qdq_spec_init(&w->spec);
+    qdq_spec_complete(&w->spec);
     ck_assert_int_eq(builder_open(&w->b, &w->model, &w->err), QDQ_OK);
     w->arena = qdqi_arena_new();
     ck_assert_int_eq(

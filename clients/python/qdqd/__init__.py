@@ -38,7 +38,7 @@ from ._errors import Error, ProblemError, StillRunningError, UnavailableError, U
 
 __all__ = ["AccuracyError", "Client", "Error", "ProblemError", "Progress", "Result",
            "StillRunningError", "UnavailableError", "UsageError", "quantize"]
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _log = logging.getLogger("qdqd")
 _sleep = time.sleep

@@ -3,6 +3,7 @@
 #include "plan/cases/bind.h"
 
 #include "ground/base/glob.h"
+#include "numbers/arithmetic/format.h"
 #include "qdq/targets.h"
 
 #include <lauxlib.h>
@@ -184,6 +185,54 @@ layer_weight_shape(lua_State *L)
     return 1;
 }
 
+/* Returns the shape that the file states of a tensor, or NULL. */
+static const Onnx__TensorShapeProto *
+stated_shape(const Onnx__ValueInfoProto *value, const char *name)
+{
+    const Onnx__TypeProto *type = value->type;
+    return value->name && strcmp(value->name, name) == 0 && type &&
+                   type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+               ? type->tensor_type->shape
+               : NULL;
+}
+
+static const Onnx__TensorShapeProto *
+find_shape(lua_State *L, const struct qdqi_tensor *t)
+{
+    const Onnx__GraphProto *graph = layers_of(L)->model->proto->graph;
+    const Onnx__TensorShapeProto *shape = NULL;
+    qdqi_sandbox_charge(L, graph->n_value_info + graph->n_output);
+    for (size_t i = 0; t && !shape && i < graph->n_value_info; i++)
+        shape = stated_shape(graph->value_info[i], t->name);
+    for (size_t i = 0; t && !shape && i < graph->n_output; i++)
+        shape = stated_shape(graph->output[i], t->name);
+    return shape;
+}
+
+/* The list has false for a size that is no number. */
+static int
+layer_output_shape(lua_State *L)
+{
+    const struct qdqi_node *node = check_layer(L, 1);
+    const Onnx__TensorShapeProto *shape =
+        node->proto->n_output > 0 ? find_shape(L, node->outputs[0]) : NULL;
+    if (!shape) {
+        lua_pushnil(L);
+        return 1;
+    }
+    qdqi_sandbox_charge(L, shape->n_dim);
+    lua_newtable(L);
+    for (size_t k = 0; k < shape->n_dim; k++) {
+        if (shape->dim[k]->value_case ==
+            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+            lua_pushinteger(L, shape->dim[k]->dim_value);
+        else
+            lua_pushboolean(L, false);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    return 1;
+}
+
 /* is(class, …) returns whether the layer is of one of these classes or operators. */
 static int
 layer_is(lua_State *L)
@@ -268,6 +317,7 @@ static const struct member layer_members[] = {
     {"inputs", NULL, layer_inputs},
     {"n_consumers", NULL, layer_n_consumers},
     {"weight_shape", NULL, layer_weight_shape},
+    {"output_shape", NULL, layer_output_shape},
     {"is", layer_is, NULL},
     {"producer", layer_producer, NULL},
     {"producers", layer_producers, NULL},
@@ -388,6 +438,16 @@ spec_target(lua_State *L)
     return 1;
 }
 
+static int
+spec_activations(lua_State *L)
+{
+    const struct qdq_spec *spec = spec_of(L);
+    lua_pushstring(L, spec->weight_only
+                          ? "none"
+                          : qdqi_format_row((int)spec->activation_format)->name);
+    return 1;
+}
+
 static void
 push_names(lua_State *L, const struct qdq_layer_entry *entry)
 {
@@ -460,6 +520,7 @@ qdqi_push_spec(lua_State *L)
 {
     static const struct member members[] = {{"mode", NULL, spec_mode},
                                             {"target", NULL, spec_target},
+                                            {"activations", NULL, spec_activations},
                                             {"layers", NULL, spec_layers},
                                             {"names", spec_names, NULL},
                                             {NULL, NULL, NULL}};

@@ -63,7 +63,7 @@ qdq_spec_complete(struct qdq_spec *spec)
         spec->activation_symmetric =
             has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
     if (spec->weight_storage == QDQ_STORE_DEFAULT)
-        spec->weight_storage = target->storage;
+        spec->weight_storage = spec->weight_only ? QDQ_STORE_DQ : target->storage;
     if (spec->bias_correction == QDQ_BIASES_DEFAULT)
         spec->bias_correction = spec->weight_rounding == QDQ_ROUND_NEAREST
                                     ? QDQ_BIASES_NONE

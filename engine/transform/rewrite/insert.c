@@ -3,6 +3,7 @@
 #include "transform/rewrite/insert.h"
 
 #include "transform/rewrite/dynamic.h"
+#include "transform/rewrite/typed_pair.h"
 #include "files/model/constant.h"
 #include "numbers/arithmetic/both.h"
 #include "graph/weights/blocks.h"
@@ -120,10 +121,13 @@ static bool
 add_beside(struct qdqi_pairs *p, const struct qdqi_quantized *q,
            struct qdqi_beside *ret)
 {
-    ret->scale = qdqi_pairs_name(p, q->tensor, "_scale");
+    *ret = (struct qdqi_beside){.scale = qdqi_pairs_name(p, q->tensor, "_scale")};
+    if (!ret->scale || !add_scales(p, q, ret->scale))
+        return false;
+    if (q->is_typed)
+        return true;
     ret->zero = qdqi_pairs_name(p, q->tensor, "_zero_point");
-    return ret->scale && ret->zero && add_scales(p, q, ret->scale) &&
-           add_zero_points(p, q, ret->zero);
+    return ret->zero && add_zero_points(p, q, ret->zero);
 }
 
 /* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the
@@ -135,7 +139,10 @@ add_node(struct qdqi_pairs *p, size_t at, const char *op, const char *name,
 {
     const char *inputs[] = {tensor, beside->scale, beside->zero};
     Onnx__NodeProto *node =
-        qdqi_edit_add_node(p->edit, at, op, name, inputs, 3, output);
+        qdqi_edit_add_node(p->edit, at, op, name, inputs, beside->zero ? 3 : 2, output);
+    if (!beside->zero && strcmp(op, "QuantizeLinear") == 0)
+        qdqi_edit_add_int(p->edit, node, "output_dtype",
+                          qdqi_format_row((int)params->format)->dtype);
     if (params->axis >= 0)
         qdqi_edit_add_int(p->edit, node, "axis", params->axis);
     if (params->block > 0)
@@ -309,9 +316,11 @@ pair_activation(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
     const struct qdqi_tensor *t = planned->tensor;
-    const struct qdqi_quantized q = {.tensor = t->name,
-                                     .dtype = planned->dtype,
-                                     .params = &p->scales->activations[i]};
+    const struct qdqi_quantized q = {
+        .tensor = t->name,
+        .dtype = planned->dtype,
+        .is_typed = qdqi_is_typed_pair(p->source, t, &p->scales->activations[i]),
+        .params = &p->scales->activations[i]};
     const char *output = planned->everywhere
                              ? add_pair_everywhere(p, t, &q)
                              : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);

@@ -7,7 +7,7 @@
 #include "numbers/arithmetic/params.h"
 #include "plan/placement/plan.h"
 
-/* The names of a tensor's scale and zero point. */
+/* The names of a tensor's scale and zero point; a typed pair has no zero point. */
 struct qdqi_beside {
     const char *scale, *zero;
 };
@@ -44,6 +44,7 @@ struct qdqi_quantized {
     size_t rank;           /* rank and dims are set where there are blocks */
     const int64_t *dims;
     bool is_gates; /* whether the only block of an LSTM's inputs is no dimension */
+    bool is_typed; /* whether the type stands in an attribute (typed_pair.h) */
     const struct qdqi_params *params;
 };
 

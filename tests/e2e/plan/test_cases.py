@@ -15,7 +15,7 @@ from service import INSTALLED, ROOT, Service, eventually, kill_process, problem
 from test_qdq import last_line, qdq
 
 LIBRARY = {"resnet_v1", "resnet_v2", "mobilenet", "efficientnet", "inception",
-           "residual", "maxpool", "batchnorm"}
+           "residual", "maxpool", "batchnorm", "attention"}
 
 
 @pytest.fixture(scope="module")

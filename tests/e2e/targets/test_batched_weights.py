@@ -105,8 +105,8 @@ def test_blocks_that_do_not_run_are_said(tmp_path, activations, runs, target):
     report, x, y = make(tmp_path, 21, (16, 8), target=target,
                         weights={"granularity": {"block": 8}},
                         activations={"dtype": activations})
-    assert not any("in its first run" in one["detail"]
-                   for one in report["warnings"]) == runs
+    why = "TensorRT cannot multiply" if target == "tensorrt" else "in its first run"
+    assert any(why in one["detail"] for one in report["warnings"]) != runs
     if runs:
         assert sqnr(y, run(tmp_path, x)) > 30
     else:

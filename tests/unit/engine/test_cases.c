@@ -293,6 +293,14 @@ static const struct {
      "add1[0] add2[0]"},
     {"Conv a x,w p; Add add p,x y", "resnet_v1", "add[1]"},
     {"Conv a x,w p; Add add p,x y", "mobilenet", "add[1]"},
+    /* attention */
+    {"MatMul p x,x a; Softmax soft a b; MatMul o b,x y", "attention", "p[0,1] o[0,1]"},
+    {"MatMul p x,x a; Mul m a,s b; Relu r x z; Add mask b,z c; Softmax soft c d; "
+     "MatMul o d,x y",
+     "attention", "p[0,1] o[0,1]"},
+    {"MatMul p x,w a; Softmax soft a b; MatMul o b,x y", "attention", ""},
+    {"Softmax soft x b; MatMul o b,x y", "attention", ""},
+    {"MatMul p x,x a; Softmax soft a y", "attention", ""},
     /* maxpool, batchnorm */
     {"Relu a x p; MaxPool m1 p q; MaxPool m2 x y", "maxpool", "m1[*] m2[*]"},
     {"Relu a x p; MaxPool m1 p q; Add add p,q y", "inception", "m1[*]"},
@@ -375,7 +383,7 @@ START_TEST(library_is_listed)
             ck_assert_int_lt(strcmp(qdq_catalog_case(NULL, n - 1)->name, info->name),
                              0);
     }
-    ck_assert_uint_eq(n, 8);
+    ck_assert_uint_eq(n, 9);
     ck_assert_ptr_null(qdqi_catalog_find(catalog, "no_such_case"));
     ck_assert_int_eq(qdq_catalog_check(catalog, &err), QDQ_OK);
     ck_assert_int_eq(qdq_catalog_check(NULL, &err), QDQ_OK);

@@ -11,7 +11,7 @@
 #include "plan/placement/formats.h"
 #include "plan/placement/lint.h"
 #include "plan/targets/openvino/openvino.h"
-#include "plan/targets/shared/blocks.h"
+#include "plan/targets/openvino/blocks.h"
 #include "plan/targets/targets.h"
 
 #include <stdio.h>

@@ -340,6 +340,45 @@ mark_attentions(struct qdqi_patterns *patterns, struct qdqi_arena *arena,
     return QDQ_OK;
 }
 
+/* the most nodes between a projection and the products that read it */
+enum { MOST_PROJECTION_STEPS = 8 };
+
+/* Returns whether a node passes the operand of an attention on: it moves elements, or adds to
+   them or scales them by constants. */
+static bool
+passes_operand(const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"Add",     "Mul",       "Div",      "Reshape",
+                                      "Squeeze", "Unsqueeze", "Split",    "Transpose",
+                                      "Slice",   "Gather",    "Identity", NULL};
+    return qdqi_node_is_one_of(node->proto, ops);
+}
+
+static size_t
+count_products(const struct planner *p, const struct qdqi_node *node, int deep)
+{
+    const uint8_t *attention = qdqi_patterns_of(p)->attention;
+    size_t n = 0;
+    for (size_t k = 0; k < node->proto->n_output; k++) {
+        const struct qdqi_use *use = node->outputs[k] ? node->outputs[k]->uses : NULL;
+        for (; use && n < 2; use = use->next) {
+            const struct qdqi_node *reader = &p->model->graph.nodes[use->node];
+            if (attention[use->node] == QDQI_ATTENTION_MATMUL ||
+                attention[use->node] == QDQI_ATTENTION_LONG)
+                n++;
+            else if (deep > 0 && passes_operand(reader))
+                n += count_products(p, reader, deep - 1);
+        }
+    }
+    return n;
+}
+
+bool
+qdqi_is_packed_projection(const struct planner *p, const struct qdqi_node *node)
+{
+    return count_products(p, node, MOST_PROJECTION_STEPS) > 1;
+}
+
 /* --- outputs -------------------------------------------------------------- */
 
 /* Marks the nodes that make outputs of the graph. It goes from the last node to the

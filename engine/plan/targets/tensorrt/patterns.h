@@ -59,6 +59,10 @@ bool qdqi_is_gated(const struct qdqi_layers *graph, const struct qdqi_node *node
 bool qdqi_is_norm_or_gelu(const struct qdqi_layers *graph,
                           const struct qdqi_node *node);
 
+/* Returns whether the node computes several operands of attentions at once, as one MatMul for
+   queries, keys and values does. */
+bool qdqi_is_packed_projection(const struct planner *p, const struct qdqi_node *node);
+
 /* Returns the patterns of the plan's model. */
 static inline struct qdqi_patterns *
 qdqi_patterns_of(const struct planner *p)

@@ -8,7 +8,6 @@
 #include "plan/targets/tensorrt/tensorrt.h"
 
 #include "graph/layers/operators.h"
-#include "plan/targets/shared/blocks.h"
 #include "plan/targets/targets.h"
 #include "plan/targets/tensorrt/patterns.h"
 
@@ -250,58 +249,11 @@ cite(const struct planner *p, struct qdq_layer *layer)
         cite_weighted(p, layer);
     if (is_residual(p, layer))
         qdqi_rule_cite(layer, T11);
+    if (p->selection.choices[layer->node].rank == QDQI_BY_CASE &&
+        qdqi_patterns_of(p)->attention[layer->node] == QDQI_ATTENTION_MATMUL)
+        qdqi_rule_cite(layer, T24);
     if (layer->n_inputs == 2 && qdqi_is_gated(p->graph, qdqi_node_of(p, layer)))
         qdqi_rule_cite(layer, T27);
-}
-
-/* --- formats -------------------------------------------------------------- */
-
-/*
- * Returns whether TensorRT accepts the format of the activation. NVIDIA's documentation
- * of explicit quantization names int8 and float8e4m3fn for activations, and int8,
- * float8e4m3fn, int4 and float4e2m1 for weights. All zero points are 0.
- */
-static bool
-takes_activations(const struct qdqi_planned_tensor *t)
-{
-    return t->symmetric &&
-           (t->format == QDQI_TO_INT8 || t->format == QDQI_TO_FLOAT8E4M3FN);
-}
-
-static bool
-takes_weights(enum qdqi_format format)
-{
-    return format == QDQI_TO_INT8 || format == QDQI_TO_FLOAT8E4M3FN ||
-           format == QDQI_TO_INT4 || format == QDQI_TO_FLOAT4E2M1;
-}
-
-static enum qdq_code
-warn_refused(struct planner *p, const char *takes, const char *prefix,
-             enum qdqi_format format, struct qdq_error *err)
-{
-    enum qdq_code code =
-        qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
-                  "TensorRT takes %s: it would refuse the model with %s%s", takes,
-                  prefix, qdqi_format_row((int)format)->name);
-    if (!code)
-        p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, T1);
-    return code;
-}
-
-static enum qdq_code
-check_formats(struct planner *p, struct qdq_error *err)
-{
-    const struct qdq_plan *plan = p->plan;
-    enum qdq_code code = QDQ_OK;
-    if (plan->view.n_tensors && !takes_activations(plan->activations))
-        code =
-            warn_refused(p, "activations of int8 or float8e4m3fn whose zero point is 0",
-                         plan->activations->symmetric ? "symmetric " : "asymmetric ",
-                         plan->activations->format, err);
-    if (!code && plan->view.n_weights && !takes_weights(plan->weights->format))
-        code = warn_refused(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
-                            plan->weights->format, err);
-    return code ? code : qdqi_warn_blocks(p, err);
 }
 
 /* --- the row -------------------------------------------------------------- */
@@ -314,11 +266,12 @@ static const struct qdqi_hooks hooks = {
     .settle_node = qdqi_mark_int8_reader,
     .run_cases = run_cases,
     .vetoes = vetoes,
+    .hindrance = qdqi_tensorrt_hindrance,
     .needs_weight = needs_weight,
     .is_per_channel = is_per_channel,
     .cite = cite,
     .warn_connections = warn_connections,
-    .check_formats = check_formats,
+    .check_formats = qdqi_tensorrt_check_formats,
     .lints = qdqi_tensorrt_lints,
 };
 

@@ -62,13 +62,24 @@
          "excitation has a pair on both inputs, which the case `efficientnet` asks "   \
          "for.")                                                                       \
     RULE(T28, FIXED,                                                                   \
-         "TensorRT does not promise to fuse a swish between a Conv and an Add.")
+         "TensorRT does not promise to fuse a swish between a Conv and an Add.")       \
+    RULE(T29, FIXED,                                                                   \
+         "A Gemm or MatMul stays floating point where blocks do not divide its "       \
+         "weight's axis: TensorRT would read other scales from them.")
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 
 /* The warnings about layers that TensorRT does not fuse or computes slowly, with a
    row of zeros behind the last. */
 extern const struct qdqi_lint qdqi_tensorrt_lints[];
+
+/* --- what TensorRT takes of number formats: formats.c --- */
+
+/* The hooks of that name of the target. */
+const char *qdqi_tensorrt_hindrance(const struct planner *p, struct qdq_layer *layer,
+                                    bool wants_inputs);
+enum qdq_code qdqi_tensorrt_check_formats(struct planner *p,
+                                          struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* --- residual connections, found by the library's case `residual` --- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/targets/shared/blocks.h"
+#include "plan/targets/openvino/blocks.h"
 
 #include "plan/placement/formats.h"
 #include "plan/placement/lint.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warning for targets other than ONNX Runtime, by which their results may be tried. */
-#ifndef QDQI_PLAN_TARGETS_SHARED_BLOCKS_H
-#define QDQI_PLAN_TARGETS_SHARED_BLOCKS_H
+/* A warning about ONNX Runtime, by which results for OpenVINO may be tried. */
+#ifndef QDQI_PLAN_TARGETS_OPENVINO_BLOCKS_H
+#define QDQI_PLAN_TARGETS_OPENVINO_BLOCKS_H
 
 #include "plan/placement/planner.h"
 

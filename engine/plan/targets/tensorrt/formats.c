@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This file knows what TensorRT takes of number formats. NVIDIA's documentation of explicit quantization names
+ * int8 and float8e4m3fn for activations, and int8, float8e4m3fn, int4 and float4e2m1 for
+ * weights; zero points are 0. The rest was seen with the parser and the builder of TensorRT for
+ * RTX 1.7.1, which ignore `block_size` and divide the axis by the number of scales instead.
+ */
+#include "config.h"
+#include "plan/targets/tensorrt/tensorrt.h"
+
+#include "plan/placement/lint.h"
+#include "plan/targets/tensorrt/patterns.h"
+
+/* --- formats ----------------------------------------------------------------- */
+
+static bool
+takes_activations(enum qdqi_format format)
+{
+    return format == QDQI_TO_INT8 || format == QDQI_TO_FLOAT8E4M3FN;
+}
+
+static bool
+takes_weights(enum qdqi_format format)
+{
+    return takes_activations(format) || format == QDQI_TO_INT4 ||
+           format == QDQI_TO_FLOAT4E2M1;
+}
+
+static enum qdqi_format
+weights_of(const struct planner *p)
+{
+    return (enum qdqi_format)p->spec->weight_format;
+}
+
+/* --- weights --------------------------------------------------------------------- */
+
+/* The blocks of a layer's weight. */
+struct blocks {
+    int64_t n;  /* 0: it has none */
+    bool whole; /* whether they divide the axis */
+};
+
+/* Returns the shape of the layer's weight, whose rank is *ret. */
+static const int64_t *
+dims_of(const struct planner *p, const struct qdq_layer *layer, size_t *ret)
+{
+    const int64_t *dims = NULL;
+    if (!qdqi_tensor_dims(qdqi_node_of(p, layer)->inputs[layer->weight_input], &dims,
+                          ret))
+        *ret = 0;
+    return dims;
+}
+
+static struct blocks
+blocks_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    size_t rank;
+    const int64_t *dims = dims_of(p, layer, &rank);
+    const int64_t block = qdqi_block_of(p, layer, node->inputs[layer->weight_input]);
+    if (block == 0 || (size_t)layer->weight_axis >= rank)
+        return (struct blocks){0};
+    const int64_t size = dims[layer->weight_axis];
+    return (struct blocks){(size + block - 1) / block, size % block == 0};
+}
+
+static bool
+is_matrix(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Gemm", "MatMul", NULL};
+    return qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops);
+}
+
+const char *
+qdqi_tensorrt_hindrance(const struct planner *p, struct qdq_layer *layer,
+                        bool wants_inputs)
+{
+    (void)wants_inputs;
+    if (!layer->weight || !takes_weights(weights_of(p)) || !is_matrix(p, layer))
+        return NULL;
+    const struct blocks blocks = blocks_of(p, layer);
+    if (blocks.n <= 1 || blocks.whole)
+        return NULL;
+    qdqi_rule_cite(layer, T29);
+    return "rule:T29, the block does not divide its weight";
+}
+
+/* --- warnings of layers ------------------------------------------------------------ */
+
+/* Begins a function that returns whether a warning applies to a layer. */
+#define MEANT(what) \
+    static bool what(const struct planner *p, const struct qdq_layer *layer)
+
+MEANT(is_broken)
+{
+    (void)p;
+    return qdq_rule_set_has(&layer->rules, T29);
+}
+
+MEANT(has_blocks_elsewhere)
+{
+    return layer->weight && !is_matrix(p, layer) && blocks_of(p, layer).n > 0;
+}
+
+MEANT(is_odd)
+{
+    const enum qdqi_format format = weights_of(p);
+    size_t rank, n = 1;
+    if (!layer->weight || (format != QDQI_TO_INT4 && format != QDQI_TO_FLOAT4E2M1))
+        return false;
+    const int64_t *dims = dims_of(p, layer, &rank);
+    for (size_t i = 0; i < rank; i++)
+        n *= (size_t)dims[i] % 2;
+    return n == 1;
+}
+
+/* Returns whether one side of a matrix is 1. */
+static bool
+is_vector(const struct planner *p, const struct qdq_layer *layer)
+{
+    size_t rank;
+    const int64_t *dims = dims_of(p, layer, &rank);
+    return rank < 2 || dims[rank - 1] == 1 || dims[rank - 2] == 1;
+}
+
+/* Returns whether TensorRT has no product of the layer's formats. It multiplies int8 by int8 and
+   float8e4m3fn by float8e4m3fn, both without blocks, and a matrix of int4 by int8. */
+MEANT(is_no_product)
+{
+    const enum qdqi_format weight = weights_of(p),
+                           activation = (enum qdqi_format)p->spec->activation_format;
+    if (!layer->weight || layer->n_inputs == 0 || !takes_activations(activation))
+        return false;
+    const bool widened = weight == QDQI_TO_INT4 && activation == QDQI_TO_INT8 &&
+                         is_matrix(p, layer) && !is_vector(p, layer);
+    return (weight != activation && !widened) || blocks_of(p, layer).n > 1;
+}
+
+/* Returns whether the layer is one MatMul for queries, keys and values whose weight is int8. */
+MEANT(is_packed)
+{
+    return layer->weight && weights_of(p) == QDQI_TO_INT8 &&
+           qdqi_is_packed_projection(p, qdqi_node_of(p, layer));
+}
+
+MEANT(is_packed_alone)
+{
+    return p->spec->weight_only && p->spec->weight_storage == QDQ_STORE_QDQ &&
+           is_packed(p, layer);
+}
+
+MEANT(is_packed_integer)
+{
+    return !p->spec->weight_only && p->spec->weight_storage == QDQ_STORE_DQ &&
+           is_packed(p, layer);
+}
+
+static const struct {
+    bool (*means)(const struct planner *p, const struct qdq_layer *layer);
+    const char *code, *text;
+    int rule;
+} of_layers[] = {
+    {is_broken, "block_does_not_divide",
+     "TensorRT would read other scales from blocks that do not divide the weight's "
+     "axis, so "
+     "that the layer stays in floating point; choose a block that divides the axis",
+     T29},
+    {has_blocks_elsewhere, "target_format",
+     "TensorRT takes blocks of Gemm and MatMul alone, and would refuse the model: name "
+     "the "
+     "layers with \"quantize_weight\": false, or choose another granularity",
+     QDQI_NO_RULE},
+    {is_odd, "target_format",
+     "TensorRT takes weights of 4 bits with an even number of elements alone, and "
+     "would "
+     "refuse the model: name the layers with \"quantize_weight\": false, or choose "
+     "another "
+     "format",
+     QDQI_NO_RULE},
+    {is_no_product, "target_format",
+     "TensorRT cannot multiply this weight by quantized activations, and would refuse "
+     "the "
+     "model: \"activations\": \"none\" quantizes weights alone, and int8 without "
+     "blocks is "
+     "multiplied by int8",
+     QDQI_NO_RULE},
+    {is_packed_alone, "target_format",
+     "TensorRT refuses such a weight, of several operands of an attention, alone "
+     "behind "
+     "QuantizeLinear: \"weights\": {\"storage\": \"dq\"} stores it as integers",
+     QDQI_NO_RULE},
+    {is_packed_integer, "packed_projection",
+     "TensorRT computes several operands of an attention in floating point where their "
+     "weight is stored as integers: \"weights\": {\"storage\": \"qdq\"} does not",
+     QDQI_NO_RULE},
+};
+
+static enum qdq_code
+warn_layers(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < sizeof of_layers / sizeof *of_layers && !code; i++) {
+        const struct qdqi_layer_count count = qdqi_count_layers(p, of_layers[i].means);
+        code = qdqi_warn_count(p, &count, of_layers[i].code, of_layers[i].text, err);
+        if (!code && count.n > 0 && of_layers[i].rule != QDQI_NO_RULE)
+            p->warnings.rows[p->warnings.n - 1].rule =
+                qdqi_rule_id(p, of_layers[i].rule);
+    }
+    return code;
+}
+
+/* --- warnings of formats ------------------------------------------------------------ */
+
+static enum qdq_code
+warn_format(struct planner *p, const char *takes, const char *prefix,
+            enum qdqi_format format, const char *effect, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
+                                   NULL, "TensorRT takes %s: it %s with %s%s", takes,
+                                   effect ? effect : "would refuse the model", prefix,
+                                   qdqi_format_row((int)format)->name);
+    if (!code)
+        p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, T1);
+    return code;
+}
+
+/* TensorRT takes bytes of uint8 for int8. It looks at no more than the zero points, so that it
+   refuses most such models but not all. */
+static const char misread[] = "refuses the model, or reads the values above 127 as 127 "
+                              "where all zero points are 0,";
+
+static enum qdq_code
+check_activations(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_planned_tensor *t = p->plan->activations;
+    if (!p->plan->view.n_tensors || (takes_activations(t->format) && t->symmetric))
+        return QDQ_OK;
+    return warn_format(p, "activations of int8 or float8e4m3fn whose zero point is 0",
+                       t->symmetric ? "symmetric " : "asymmetric ", t->format,
+                       t->format == QDQI_TO_UINT8 ? misread : NULL, err);
+}
+
+enum qdq_code
+qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    enum qdq_code code = check_activations(p, err);
+    if (!code && plan->view.n_weights && !takes_weights(plan->weights->format))
+        code = warn_format(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
+                           plan->weights->format, NULL, err);
+    return code ? code : warn_layers(p, err);
+}

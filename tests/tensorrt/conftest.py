@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's parser and builder, which tests ask about results. They are proprietary, so these tests
+run only where QDQD_ACCEPT_TENSORRT_RTX=1 is set."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(__file__).with_name("build_plan.py")
+
+
+class Plan:
+    def __init__(self, answer):
+        self.errors, self.kernels = answer["errors"], answer["kernels"]
+        self.kilobytes = sum(k["bytes"] for k in self.kernels) / 1000
+
+    def integer_kernels(self, node):
+        """Returns the kernels that compute a node and read int8."""
+        return [k for k in self.kernels if node in k["nodes"] and "Int8" in k["inputs"]]
+
+
+@pytest.fixture(scope="session")
+def plan_of():
+    """Returns a function from a model's file to NVIDIA's plan of it."""
+    if os.environ.get("QDQD_ACCEPT_TENSORRT_RTX") != "1":
+        pytest.skip("QDQD_ACCEPT_TENSORRT_RTX is not 1: NVIDIA's licence is not accepted")
+    made = subprocess.run([ROOT / "tools" / "tensorrt"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    env = {**os.environ, "PYTHONPATH": made.stdout.strip()}
+
+    def build(path):
+        done = subprocess.run([sys.executable, PROGRAM, path], capture_output=True, text=True,
+                              env=env)
+        if done.returncode:
+            return Plan({"errors": [f"the process ended with {done.returncode}"], "kernels": []})
+        return Plan(json.loads(done.stdout.splitlines()[-1]))
+
+    return build
