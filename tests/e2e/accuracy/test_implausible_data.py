@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import CALIBRATION, DATA, QUANTIZE
+from service import CALIBRATION, DATA, QUANTIZE, from_bench
 
 GLYPHS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]
 TARGETS = ["tensorrt", "onnxruntime"]
@@ -167,3 +167,23 @@ def test_low_percentile(tmp_path):
     spec["calibration"]["percentile"] = 60
     report = quantize(tmp_path, DATA / "glyph_resnet.onnx", CALIBRATION, **spec)
     assert not found(report)
+
+
+mutations = from_bench("mutations")
+# The short form of bench/mutations.py: of the numbers whose results lose accuracy, a few of each
+# kind.
+LOSE = [3, 7, 10, 24, 38, 52, 49, 56]
+
+
+@pytest.mark.parametrize("number", LOSE)
+def test_mutation_that_loses_accuracy(tmp_path, number):
+    """What loses more than five points is not called good, and does not pass by labels."""
+    model, _, values = mutations.mutation(number)
+    report = mutations.quantize(tmp_path, model, values, {"target": "tensorrt"})
+    if mutations.top1(DATA / f"{model}.onnx") - mutations.top1(tmp_path / "o.onnx") <= mutations.LOST:
+        pytest.skip("this processor loses less")
+    assert report["summary"]["verdict"] != "good"
+    spec = {"target": "tensorrt", "task": {"kind": "classification"},
+            "accept": {"max_task_drop": mutations.LOST}}
+    assert mutations.quantize(tmp_path, model, values, spec, "--evaluation",
+                              mutations.labelled(tmp_path)) is None

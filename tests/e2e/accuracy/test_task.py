@@ -14,11 +14,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE, ROOT, problem
+from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE, ROOT, from_bench, problem
 
 sys.path.insert(0, str(ROOT / "clients" / "python"))
 import qdqd  # noqa: E402
 
+real = from_bench("real")
 SAMPLES = 200
 
 
@@ -132,6 +133,44 @@ def test_metric_equals_numpy(tmp_path, once):
         wanted = entropy_by_numpy(outputs(model), labels)
         assert done.task[member] == pytest.approx(wanted, abs=1e-6 * max(1, abs(wanted)))
     assert (done.task["interval"] is None) == once
+
+
+def agreement(output):
+    """Twice what both say to be there, over what each says (F1), of an output above 0.5."""
+    node = helper.make_node
+    return graph([
+        node("Greater", [output, "half"], ["found"]),
+        node("And", ["found", "labels"], ["both"]),
+        *(node("Cast", [name], [name + "_f"], to=TensorProto.FLOAT)
+          for name in ("found", "labels", "both")),
+        *(node("ReduceSum", [name + "_f"], [name + "_n"], keepdims=0)
+          for name in ("found", "labels", "both")),
+        node("Add", ["both_n", "both_n"], ["numerator"]),
+        node("Add", ["found_n", "labels_n"], ["denominator"])],
+        [value(output, TensorProto.FLOAT), value("labels", TensorProto.BOOL)],
+        [numpy_helper.from_array(np.array(0.5, np.float32), "half")])
+
+
+@pytest.mark.parametrize("name", ["silero_vad", "basic_pitch"])
+def test_metric_of_other_peoples_models(tmp_path, name):
+    """Models with a state, of several outputs, and with a large one: the labels are made."""
+    model, calibration, test, _ = real.load(name, None)
+    test = test[:8]
+    session = judge.session(str(model))
+    outputs_of = [session.run(None, feed)[0] for feed in test]
+    labels = np.random.default_rng(4).random((len(test), *outputs_of[0].shape[1:])) < 0.3
+    for path, feeds, more in (("c.npz", calibration[:8], {}), ("e.npz", test, {"labels": labels})):
+        np.savez(tmp_path / path, **{k: np.stack([f[k] for f in feeds]) for k in feeds[0]}, **more)
+    (tmp_path / "m").write_bytes(agreement(session.get_outputs()[0].name))
+    (tmp_path / "s.json").write_text(json.dumps(
+        {"task": {"kind": "metric", "model": str(tmp_path / "m")}}))
+    subprocess.run([*QUANTIZE, model, "--spec", tmp_path / "s.json", "--calibration",
+                    tmp_path / "c.npz", "--evaluation", tmp_path / "e.npz", "-o",
+                    tmp_path / "o.onnx", "--report", tmp_path / "r.json"], check=True, timeout=300)
+    task = json.loads((tmp_path / "r.json").read_text())["evaluation"]["task"]
+    found = np.stack([one[0] for one in outputs_of]) > 0.5
+    both, each = np.sum(found & labels), np.sum(found) + np.sum(labels)
+    assert task["float"] == pytest.approx(2 * both / each, abs=1e-6)
 
 
 def test_same_bytes_again(tmp_path):
