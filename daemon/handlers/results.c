@@ -217,25 +217,29 @@ copy_body(const struct job_document *document, const char *begin, struct spool *
 }
 
 /* Replies with a large report in whose place of histograms is nothing, or null where they are
-   asked for, and closes it. It goes through a file, so that it takes no memory. */
-static void
+   asked for, and closes it. It goes through a file, so that it takes no memory. Returns false, and
+   leaves it open, where that fails: the disk may be full. */
+static bool
 reply_cut(struct request *request, const struct job_document *document, bool asked)
 {
     struct blobs *blobs = library_blobs(request->service->library);
+    struct api_problem problem = {0};
     struct spool *spool = NULL;
     int fd;
     give_way(document->size);
-    bool ok = spool_open(blobs, &spool, &request->problem) &&
+    bool ok = spool_open(blobs, &spool, &problem) &&
               copy_body(document, asked ? API_REPORT_NULL_HISTOGRAMS : "{", spool,
-                        &request->problem) &&
-              spool_read(spool, &fd, &request->problem);
+                        &problem) &&
+              spool_read(spool, &fd, &problem);
     if (ok) {
         reply_file(request, "application/json", fd, spool_size(spool));
         reply_digest(request, spool_id(spool));
         reply_header(request, "ETag", "\"%s\"", spool_id(spool));
     }
     spool_discard(&spool);
-    close(document->fd);
+    if (ok)
+        close(document->fd);
+    return ok;
 }
 
 /* Replies with the JSON of the report, and closes it. The stored text is sent as it is where it has
@@ -249,8 +253,8 @@ reply_json_report(struct request *request, const struct job_document *document)
         close(document->fd);
     } else if (has_histograms(document) == asked) {
         reply_job_document(request, document);
-    } else if (document->size > MOST_IN_MEMORY) {
-        reply_cut(request, document, asked);
+    } else if (document->size > MOST_IN_MEMORY && reply_cut(request, document, asked)) {
+        return;
     } else if ((json = read_text(request, document,
                                  body_reserve(&request->body, 2 * document->size,
                                               &request->problem)))) {

@@ -16,6 +16,9 @@ METRIC(fetches, COUNTER, "qdqd_fetches_total", &fetch_labels, ONE,
        "again.");
 enum { FETCH_DONE, FETCH_FAILED, FETCH_RETRIED };
 
+/* How long a job waits whose end the record refuses for good, whatever its text. */
+enum { REFUSED_MS = 60000 };
+
 bool
 jobs_fetch_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
                  bool *ret_any, struct api_problem *p)
@@ -115,7 +118,7 @@ jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
               store_sync(jobs->store, &store_problem);
     if (!ok) {
         store_log_failure(&store_problem);
-        put_back(jobs, slot, 0, 1000);
+        put_back(jobs, slot, 0, store_problem.code == API_INTERNAL ? REFUSED_MS : 1000);
     }
     if (ended.was) {
         jobs_count_failed(jobs, problem);
