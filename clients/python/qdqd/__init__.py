@@ -492,10 +492,10 @@ def _is_id(given: Any) -> bool:
 
 
 def _paths(model: Model, calibration: Calibration, spec: Optional[Spec],
-           external: Sequence[PathLike]) -> List[Path]:
+           external: Sequence[PathLike], evaluation: Calibration = None) -> List[Path]:
     """Returns the files among the inputs of a job, with the data file that store_model()
     may have found beside the model."""
-    given = [one for one in (model, calibration, spec, *external)
+    given = [one for one in (model, calibration, spec, evaluation, *external)
              if isinstance(one, (str, os.PathLike)) and not _is_id(one)]
     beside = [f"{os.fspath(one)}.data" for one in given[:1] if one is model]
     return [Path(os.path.abspath(one)) for one in (*given, *beside)]

@@ -106,13 +106,15 @@ qdqi_marks_reshape(const struct qdqi_marks *from, const struct qdqi_static_shape
     for (size_t i = 0; i < from->n; i++) {
         const struct qdqi_mark *m = &from->rows[i];
         const int64_t stride = stride_of(&from->shape, m->axis);
+        int64_t whole;
         const int64_t size = from->period[m->axis] > 0 ? from->period[m->axis]
                                                        : from->shape.dims[m->axis];
         if (m->axis < same) {
             ret->period[m->axis] = from->period[m->axis];
             qdqi_marks_add(ret, m->axis, m->at, m->name);
-        } else if (stride > 0 && size > 0) {
-            add_by_offset(ret, m->at * stride, size * stride, m->name);
+        } else if (stride > 0 && size > 0 &&
+                   !__builtin_mul_overflow(size, stride, &whole) && m->at < size) {
+            add_by_offset(ret, m->at * stride, whole, m->name);
         }
     }
 }
@@ -211,8 +213,9 @@ through_concat(struct walk *w, const struct qdqi_node *node, size_t output,
         add_part(w, node->inputs[i], (size_t)axis, offset, ret);
         const bool known = qdqi_static_shape(w->shapes, node->inputs[i], &shape) &&
                            shape.rank == ret->shape.rank && shape.dims[axis] >= 0;
-        offset = known ? offset + shape.dims[axis] : -1;
-        if (!known && i + 1 < node->proto->n_input) {
+        if (!known || __builtin_add_overflow(offset, shape.dims[axis], &offset))
+            offset = -1;
+        if (offset < 0 && i + 1 < node->proto->n_input) {
             /* Where the other parts begin is not known, so nothing is along this axis. */
             size_t kept = 0;
             for (size_t k = 0; k < ret->n; k++)
@@ -267,7 +270,8 @@ through_split(struct walk *w, const struct qdqi_node *node, size_t output,
     if (!qdqi_split_sizes(w->shapes->model, node, in.shape.dims[axis], sizes))
         return;
     for (size_t i = 0; i < output; i++)
-        from += sizes[i];
+        if (sizes[i] < 0 || __builtin_add_overflow(from, sizes[i], &from))
+            return;
     add_window(&in, (size_t)axis, from, sizes[output], ret);
 }
 
@@ -367,6 +371,7 @@ through_pad(struct walk *w, const struct qdqi_node *node, size_t output,
     for (size_t axis = 0; given && axis < rank; axis++) {
         const int64_t size = in.shape.dims[axis];
         if (!has_marks(&in, axis) || pads[axis] < 0 || pads[rank + axis] < 0 ||
+            pads[axis] > INT32_MAX ||
             (in.period[axis] > 0 && (pads[axis] || pads[rank + axis])))
             continue;
         ret->period[axis] = in.period[axis];
@@ -427,7 +432,9 @@ add_readers(struct walk *w, const struct qdqi_tensor *t, struct qdqi_marks *ret)
             has_marks(ret, (size_t)axis) ||
             !qdqi_split_sizes(model, node, ret->shape.dims[axis], sizes))
             continue;
-        for (size_t i = 0; i < node->proto->n_output; at += sizes[i++])
+        for (size_t i = 0;
+             i < node->proto->n_output && sizes[i] >= 0 && sizes[i] < INT32_MAX;
+             at += sizes[i++])
             if (node->outputs[i])
                 qdqi_marks_add(ret, (size_t)axis, at, node->outputs[i]->name);
     }

@@ -71,9 +71,10 @@ of_conv(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
         return false;
     ret->rank = rank;
     ret->dims[0] = in->dims[0];
-    ret->dims[1] = qdqi_node_is(node->proto, "Conv")
-                       ? w[0]
-                       : w[1] * qdqi_node_int(node->proto, "group", 1);
+    const bool is_conv = qdqi_node_is(node->proto, "Conv");
+    const int64_t groups = is_conv ? 1 : qdqi_node_int(node->proto, "group", 1);
+    if (__builtin_mul_overflow(w[is_conv ? 0 : 1], groups, &ret->dims[1]))
+        return false;
     for (size_t i = 2; i < rank; i++)
         ret->dims[i] = -1;
     return true;
@@ -124,6 +125,8 @@ read_shape(const struct qdq_model *model, const struct qdqi_tensor *t, shape *re
     for (size_t i = 0; i < node->proto->n_input; i++) {
         int64_t part[QDQI_SHAPE_AXES] = {-2};
         size_t n = 1;
+        if (!node->inputs[i])
+            return false;
         if (node->inputs[i]->is_fixed &&
             !qdqi_constant_ints(model, node->inputs[i], part, QDQI_SHAPE_AXES, &n))
             return false;
@@ -167,7 +170,8 @@ of_reshape(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
             continue;
         *d = *d < 0 ? -1 : *d;
         all = all && *d >= 0;
-        known *= *d > 0 ? *d : 1;
+        if (__builtin_mul_overflow(known, *d > 0 ? *d : 1, &known))
+            return false;
     }
     const int64_t n = product(in, 0, in->rank);
     if (open && all && n >= 0 && n % known == 0)
@@ -258,7 +262,8 @@ of_concat(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
             ret->dims[axis] = -1;
             return true;
         }
-        ret->dims[axis] += one.dims[axis];
+        if (__builtin_add_overflow(ret->dims[axis], one.dims[axis], &ret->dims[axis]))
+            return false;
     }
     return true;
 }
@@ -328,7 +333,8 @@ of_slice(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
         const int64_t size = in->dims[axis];
         int64_t from = starts[i], to = ends[i];
         ret->dims[axis] = -1;
-        if (steps[i] < 1 || (size < 0 && (from < 0 || to < 0 || to > INT32_MAX)))
+        if (steps[i] < 1 || steps[i] > INT32_MAX ||
+            (size < 0 && (from < 0 || to < 0 || to > INT32_MAX)))
             continue;
         from = from < 0 ? from + size : from;
         to = to < 0 ? to + size : to;
@@ -355,8 +361,10 @@ of_pad(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
         return true;
     }
     for (size_t i = 0; i < ret->rank; i++)
-        if (ret->dims[i] >= 0)
-            ret->dims[i] += pads[i] + pads[in->rank + i];
+        if (ret->dims[i] >= 0 &&
+            (__builtin_add_overflow(ret->dims[i], pads[i], &ret->dims[i]) ||
+             __builtin_add_overflow(ret->dims[i], pads[in->rank + i], &ret->dims[i])))
+            return false;
     return true;
 }
 
