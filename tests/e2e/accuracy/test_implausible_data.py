@@ -177,7 +177,7 @@ LOSE = [3, 28, 41, 52, 91, 112]
 
 @pytest.mark.parametrize("number", LOSE)
 def test_mutation_that_loses_accuracy(tmp_path, number):
-    """What loses more than five points is not called good, and does not pass by labels."""
+    """A result that loses more than five points is not called good, and does not pass by labels."""
     model, _, values = mutations.mutation(number)
     report = mutations.quantize(tmp_path, model, values, {"target": "tensorrt"})
     if mutations.top1(DATA / f"{model}.onnx") - mutations.top1(tmp_path / "o.onnx") <= mutations.LOST:
