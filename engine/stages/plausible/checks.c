@@ -149,17 +149,14 @@ count_classes(const struct qdqi_answer_figures *a, size_t *ret_distinct,
     }
 }
 
-/* Returns whether the classes are too few: all one, or, where there are many classes, one for
-   most samples, or a fifth of those that there could be. */
+/* Returns whether the classes are too few, where there are many: one for most samples, or fewer
+   than a fifth of those that there could be. Of few classes, data may well have one alone. */
 static bool
 are_too_few(size_t classes, size_t distinct, uint32_t commonest, size_t samples)
 {
     const size_t possible = classes < samples ? classes : samples;
-    if (samples < LEAST_TELLING)
-        return false;
-    return distinct == 1 ||
-           (classes >= MANY_CLASSES &&
-            (10 * (size_t)commonest >= 7 * samples || 5 * distinct < possible));
+    return samples >= LEAST_TELLING && classes >= MANY_CLASSES &&
+           (10 * (size_t)commonest >= 7 * samples || 5 * distinct < possible);
 }
 
 static bool

@@ -41,7 +41,8 @@ run_all(const struct qdqi_attempt *a, struct qdqi_session *session,
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
     int64_t samples;
-    for (;;) {
+    /* a single sample would be taken for all that there is */
+    while (f->samples < 2 || !qdqi_time_is_up(a->context, a->spec->evaluate_seconds)) {
         size_t n;
         enum qdq_code code = qdqi_context_still_wanted(a->context, err);
         if (code || (code = qdqi_feed_next(feed, &inputs, &samples, err)) ||
@@ -51,17 +52,18 @@ run_all(const struct qdqi_attempt *a, struct qdqi_session *session,
             (code = qdqi_data_figures_add(f, (size_t)samples, inputs, outputs, err)))
             return code;
     }
+    return QDQ_OK;
 }
 
-/* Runs the float model. Its session has no device: a few samples do not need one. */
+/* Runs the float model. */
 static enum qdq_code
 collect(const struct qdqi_attempt *a, struct qdqi_data_figures *f,
         struct qdq_error *err)
 {
     const struct qdqi_feed_options samples = {.batch = 1,
                                               .max_samples = QDQI_MOST_PROBED_SAMPLES};
-    const struct qdqi_session_options options = {.one_thread =
-                                                     qdqi_attempt_runs_fast(a)};
+    const struct qdqi_session_options options = {
+        .dev = a->context->dev, .one_thread = qdqi_attempt_runs_fast(a)};
     const struct qdq_model *model = a->context->original;
     struct qdqi_runtime *runtime = NULL;
     struct qdqi_session *session = NULL;
@@ -123,7 +125,7 @@ qdqi_warn_implausible(const struct qdqi_attempt *a, struct qdq_error *err)
     if (!code)
         code = collect(a, &figures, &why);
     if (code == QDQ_NO_MEMORY || code == QDQ_CANCELLED)
-        qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+        (void)!qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     else
         code = warn_all(a, &figures, err);
     qdqi_arena_free(&figures.arena);
