@@ -492,7 +492,7 @@ def _is_id(given: Any) -> bool:
 
 
 def _paths(model: Model, calibration: Calibration, spec: Optional[Spec],
-           external: Sequence[PathLike], evaluation: Calibration = None) -> List[Path]:
+           external: Sequence[PathLike], evaluation: Optional[Calibration] = None) -> List[Path]:
     """Returns the files among the inputs of a job, with the data file that store_model()
     may have found beside the model."""
     given = [one for one in (model, calibration, spec, evaluation, *external)
