@@ -150,7 +150,7 @@ count_classes(const struct qdqi_answer_figures *a, size_t *ret_distinct,
 }
 
 /* Returns whether the classes are too few, where there are many: one for most samples, or fewer
-   than a fifth of those that there could be. Of few classes, data may well have one alone. */
+   than a fifth of those that there could be. Where there are few, data may well have one alone. */
 static bool
 are_too_few(size_t classes, size_t distinct, uint32_t commonest, size_t samples)
 {
