@@ -52,7 +52,7 @@ def test_an_evaluation_runs_at_least_one_sample(tmp_path):
 
 def test_a_frozen_spec_knows_of_no_time(daemon):
     model, data = (daemon.upload(kind, path) for kind, path in (
-        ("models", DATA / "glyph_se.onnx"), ("datasets", FEW_SAMPLES)))
+        ("models", DATA / "glyph_se.onnx"), ("datasets", DATA / "calib_256.npz")))
     spec = {"evaluate": False, "search": {"min_sqnr_db": 80, "max_seconds": 1},
             "sensitivity": {"max_seconds": 1},
             "calibration": {"method": "output_mse", "max_seconds": 1}}

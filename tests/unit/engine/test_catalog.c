@@ -46,7 +46,7 @@ START_TEST(folder_missing_and_empty)
     put(".hidden.lua", "no script either");
     ck_assert_int_eq(qdq_catalog_open(folder, &catalog, &err), QDQ_OK);
     ck_assert_int_eq(qdq_catalog_check(catalog, &err), QDQ_OK);
-    ck_assert_ptr_null(qdq_catalog_case(catalog, 8));
+    ck_assert_ptr_null(qdq_catalog_case(catalog, 9));
     qdq_catalog_free(&catalog);
     put("readme.txt", "");
     put(".hidden.lua", "");
