@@ -169,8 +169,8 @@ def test_low_percentile(tmp_path):
     assert not found(report)
 
 
-mutations = from_bench("mutations")
-# The short form of bench/mutations.py: of the numbers whose results lose accuracy, a few of each
+mutations = from_bench("verdicts.mutations")
+# The short form of bench/verdicts/mutations.py: of the numbers whose results lose accuracy, a few of each
 # kind.
 LOSE = [3, 28, 41, 52, 91, 112]
 

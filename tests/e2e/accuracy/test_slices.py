@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A head that is lost among larger ones is no good result, whatever the figure of the whole output
-says, and a gate does not let it pass. bench/planted.py runs all networks, targets and recipes."""
+says, and a gate does not let it pass. bench/verdicts/planted.py runs all networks, targets and recipes."""
 
 import json
 import os

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from common import ROOT, machine, table
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import ROOT, machine, table  # noqa: E402
 
 sys.path.append(sys.path.pop(0))  # The package openvino comes before a file here.
 sys.path.insert(0, str(ROOT / "tests/e2e/accuracy"))

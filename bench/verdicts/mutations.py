@@ -4,7 +4,7 @@
 lose more than five points of top-1 on the test images, how many are called good by the calibration
 data alone, and how many by labels (`task` with accept.max_task_drop)?
 
-    bench/mutations.py [--runs 200] [--target tensorrt] [--first 0]
+    bench/verdicts/mutations.py [--runs 200] [--target tensorrt] [--first 0]
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
 QDQ = ROOT / "_install" / "bin" / "qdq"
 MODELS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]

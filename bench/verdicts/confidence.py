@@ -11,14 +11,16 @@ import argparse
 import functools
 import json
 import subprocess
+import sys
 import tempfile
 from math import comb
 from pathlib import Path
 
 import numpy as np
 
-import real
-from common import ROOT, machine, table
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import real  # noqa: E402
+from common import ROOT, machine, table  # noqa: E402
 
 GLYPHS = ("glyph_resnet", "glyph_resnet_skewed", "glyph_mobilenet", "glyph_se", "glyph_vit")
 SPLITS = 200
