@@ -324,8 +324,8 @@ def test_jobs_wait_for_it_and_others_go_on(service):
         one.succeeded(job)
 
 
-def test_a_blank_spec_holds_nobody_up(service):
-    """The spec in a form may be blank: its job waits for the GPU like any other with
+def test_a_form_without_a_spec_holds_nobody_up(service):
+    """A form may have no spec: its job waits for the GPU like any other with
     data, and the jobs behind it run."""
     one = service(gpu_devices="0", gpu_module="/nowhere.so", workers_count=2,
                   test_worker_pause_ms=500)
@@ -333,7 +333,7 @@ def test_a_blank_spec_holds_nobody_up(service):
     one.running(first)
     answer = one.post("/v1/jobs", files={
         "model": (None, one.job(first)["model"]),
-        "calibration": (None, one.job(first)["calibration"]), "spec": (None, "  ")})
+        "calibration": (None, one.job(first)["calibration"])})
     assert answer.status_code == 202, answer.text
     assert answer.json()["spec"] is None
     goes = one.submit_glyphs(spec={**SHORT, "device": "cpu"})

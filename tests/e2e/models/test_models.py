@@ -46,7 +46,8 @@ class Run:
         """Returns the warnings without those about slow kernels on the target and about
         quality, because the models are small and odd."""
         return sorted({w["code"] for w in self.report["warnings"] if not w["rule"]} -
-                      {"poor", "slower_than_float"})
+                      {"poor", "slower_than_float", "evaluated_on_calibration", "few_samples",
+                       "data_implausible"})
 
     def samples(self):
         n = len(next(iter(self.data.values())))
