@@ -340,8 +340,11 @@ mark_attentions(struct qdqi_patterns *patterns, struct qdqi_arena *arena,
     return QDQ_OK;
 }
 
-/* the most nodes between a projection and the products that read it */
-enum { MOST_PROJECTION_STEPS = 8 };
+enum {
+    MOST_PROJECTION_STEPS =
+        8, /* the most nodes between a projection and its products */
+    MOST_PROJECTION_READS = 256, /* the most that is looked at for one projection */
+};
 
 /* Returns whether a node passes the operand of an attention on: it moves elements, or adds to
    them or scales them by constants. */
@@ -354,20 +357,23 @@ passes_operand(const struct qdqi_node *node)
     return qdqi_node_is_one_of(node->proto, ops);
 }
 
+/* Returns how many products read a node, counted to two. *left: how many readers may still be
+   looked at. */
 static size_t
-count_products(const struct planner *p, const struct qdqi_node *node, int deep)
+count_products(const struct planner *p, const struct qdqi_node *node, int deep,
+               int *left)
 {
     const uint8_t *attention = qdqi_patterns_of(p)->attention;
     size_t n = 0;
     for (size_t k = 0; k < node->proto->n_output; k++) {
         const struct qdqi_use *use = node->outputs[k] ? node->outputs[k]->uses : NULL;
-        for (; use && n < 2; use = use->next) {
+        for (; use && n < 2 && (*left)-- > 0; use = use->next) {
             const struct qdqi_node *reader = &p->model->graph.nodes[use->node];
             if (attention[use->node] == QDQI_ATTENTION_MATMUL ||
                 attention[use->node] == QDQI_ATTENTION_LONG)
                 n++;
             else if (deep > 0 && passes_operand(reader))
-                n += count_products(p, reader, deep - 1);
+                n += count_products(p, reader, deep - 1, left);
         }
     }
     return n;
@@ -376,7 +382,8 @@ count_products(const struct planner *p, const struct qdqi_node *node, int deep)
 bool
 qdqi_is_packed_projection(const struct planner *p, const struct qdqi_node *node)
 {
-    return count_products(p, node, MOST_PROJECTION_STEPS) > 1;
+    int left = MOST_PROJECTION_READS;
+    return count_products(p, node, MOST_PROJECTION_STEPS, &left) > 1;
 }
 
 /* --- outputs -------------------------------------------------------------- */
