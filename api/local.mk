@@ -27,9 +27,10 @@ api_libapi_la_SOURCES = \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \
 	api/documents/html_ranges.c \
 	api/documents/info.c \
+	api/include/api/overview.h api/documents/overview.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
 	api/include/api/signature.h api/http/signature.c \
-	api/include/api/spec.h api/include/api/utf8.h \
+	api/include/api/given_members.h api/include/api/spec.h api/include/api/utf8.h \
 	api/include/api/ui.h api/documents/ui.c \
 	api/include/api/version.h api/documents/version.c \
 	api/base/json.c api/base/json.h \
@@ -38,6 +39,7 @@ api_libapi_la_SOURCES = \
 	api/spec/cases.c \
 	api/spec/choices.c \
 	api/spec/data.c \
+	api/spec/given_members.c \
 	api/spec/host.c \
 	api/spec/layers.c \
 	api/spec/members.c api/spec/members.h \

@@ -7,7 +7,12 @@
 #include "judge.h"
 #include "qdq/quantize.h"
 
-enum { MAX_TAGS = 64 };
+/* The arguments of an option that may be repeated. */
+enum { MAX_TEXTS = 64 };
+struct texts {
+    const char *at[MAX_TEXTS];
+    size_t n; /* more than MAX_TEXTS: too many were given */
+};
 
 /* The parsed command line. A text is NULL where its option is absent. */
 struct options {
@@ -17,8 +22,11 @@ struct options {
     const char *spec, *calibration, *evaluation, *observations, *out, *report, *html,
         *cases;
     const char *config, *alias, *source;
-    const char *tags[MAX_TAGS];
-    size_t n_tags;
+    struct texts tags;
+    const char *target, *recipe; /* members of the spec */
+    const char *
+        targets; /* those of compare, with commas between; NULL: reports are compared */
+    struct texts accept, set;               /* members of the spec, as PATH=VALUE */
     const char *url, *token_file, *ca_file; /* of a service; url is NULL for none */
     const char *state, *label;
     const char *runners; /* the file of runners; NULL: none */
@@ -27,14 +35,19 @@ struct options {
     const char *threads_text;
     int threads;
     bool json, all, force, help;
+    bool brief; /* no summary of the result is printed */
 };
 
 struct command {
     const char *name;
     const char *argument; /* its operands, as the pages call them; "": it has none */
     bool (*run)(const struct options *options, struct api_problem *problem);
-    const char *text;   /* a sentence for the help page */
-    bool has_files;     /* whether one or more files follow its argument */
+    const char *text; /* a sentence for the help page */
+    enum {
+        NO_FILES,
+        SOME_FILES,
+        ANY_FILES
+    } has_files;        /* what follows its argument: one or more, or any number */
     bool needs_service; /* whether it works through a service alone */
 };
 
@@ -73,6 +86,7 @@ bool check_model_files(int model, const struct external *external,
                        struct api_problem *problem);
 
 bool command_quantize(const struct options *options, struct api_problem *problem);
+bool command_compare(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);
 bool command_info(const struct options *options, struct api_problem *problem);
 bool command_report(const struct options *options, struct api_problem *problem);

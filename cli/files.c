@@ -145,7 +145,7 @@ digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
     return digest_of(data, len, ret) || api_problem_no_memory(problem);
 }
 
-/* --- specs ---------------------------------------------------------------- */
+/* --- texts ---------------------------------------------------------------- */
 
 /* Reads until the end of the file or pipe. The caller frees the text. */
 static bool
@@ -179,18 +179,6 @@ file_read(const char *path, char **ret, size_t *ret_len, struct api_problem *pro
     bool ok = read_text(from, path, ret, ret_len, problem);
     if (!is_input)
         fclose(from);
-    return ok;
-}
-
-bool
-spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
-{
-    char *text = NULL;
-    size_t len = 0;
-    if (path && !file_read(path, &text, &len, problem))
-        return false;
-    bool ok = api_spec_decode(text, len, ret, problem);
-    free(text);
     return ok;
 }
 

@@ -7,7 +7,7 @@
 #define CLI_FILES_H
 
 #include "api/digest.h"
-#include "api/spec.h"
+#include "api/problem.h"
 
 /* Opens a regular file for reading; *ret is a descriptor that the caller closes. */
 bool file_open(const char *path, int *ret, struct api_problem *problem);
@@ -34,9 +34,6 @@ bool digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
 /* Reads a whole text of at most 16 MiB; "-" is standard input. The caller frees it. */
 bool file_read(const char *path, char **ret, size_t *ret_len,
                struct api_problem *problem);
-/* Reads and decodes the spec in a file; a NULL path gives the default spec. The caller
-   frees it with api_spec_free(). */
-bool spec_read(const char *path, struct api_spec **ret, struct api_problem *problem);
 
 /*
  * A file that gets its name only when it is complete. Until output_commit() it has a
@@ -81,6 +78,9 @@ void output_close(struct output *output);
 /* Returns the media type of a report that is written to a path, by its ending: .json, .md, or a
    page. */
 const char *report_form(const char *path);
+/* Reads a whole report, which the caller frees. */
+bool report_read(const char *path, char **ret, size_t *ret_len,
+                 struct api_problem *problem);
 /* Makes the page of a report's JSON and commits it. */
 bool page_write(const char *json, size_t len, struct output *to,
                 struct api_problem *problem);

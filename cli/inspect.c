@@ -11,6 +11,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "print.h"
+#include "spec.h"
 #include "terminal.h"
 #include "threads/executor.h"
 
@@ -53,7 +54,7 @@ command_plan(const struct options *options, struct api_problem *problem)
     struct qdq_plan *plan = NULL;
     struct qdq_error err = {0};
     bool ok = false;
-    if (!spec_read(options->spec, &spec, problem) ||
+    if (!spec_read(options, &spec, problem) ||
         !open_engine(options, &threads_executor, &engine, problem) ||
         !open_model(options->model, &model, problem))
         goto out;

@@ -6,9 +6,10 @@ cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INC
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
 cli_qdq_LDADD = remote/libremote.la ondemand/libnet.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
 cli_qdq_SOURCES = \
-	cli/client.c cli/client.h cli/client_store.c \
+	cli/service/client.c cli/service/client.h cli/service/client_store.c \
 	cli/commands.h \
-	cli/download.c \
+	cli/compare.c \
+	cli/service/download.c \
 	cli/engine.c \
 	cli/external.c cli/external.h \
 	cli/files.c cli/files.h \
@@ -28,8 +29,9 @@ cli_qdq_SOURCES = \
 	cli/quantize.c \
 	cli/remotes.c cli/remotes.h \
 	cli/runners.c cli/runners.h \
-	cli/service_inspect.c \
-	cli/service_quantize.c \
+	cli/service/inspect.c \
+	cli/service/quantize.c \
+	cli/spec.c cli/spec.h \
 	cli/terminal.c cli/terminal.h
 
 # The completion for bash, under the name by which bash-completion finds it.

@@ -15,14 +15,29 @@
 
 /* --- the tables ----------------------------------------------------------- */
 
-enum { QUANTIZE, PLAN, INFO, REPORT, JOBS, CANCEL, PULL, PUSH, LS, N_COMMANDS };
+enum {
+    QUANTIZE,
+    PLAN,
+    COMPARE,
+    INFO,
+    REPORT,
+    JOBS,
+    CANCEL,
+    PULL,
+    PUSH,
+    LS,
+    N_COMMANDS
+};
 
 static const struct command commands[N_COMMANDS] = {
     [QUANTIZE] = {"quantize", "MODEL", command_quantize,
-                  "Inserts calibrated Q/DQ pairs into an ONNX model.", false, false},
+                  "Inserts calibrated Q/DQ pairs into an ONNX model.", NO_FILES, false},
     [PLAN] = {"plan", "MODEL", command_plan,
               "Says which layers of a model would be quantized, and why.", false,
               false},
+    [COMPARE] = {"compare", "MODEL|REPORT...", command_compare,
+                 "Prints results for several targets, or of reports, in one table.",
+                 ANY_FILES, false},
     [INFO] = {"info", "MODEL", command_info, "Says what is in a model.", false, false},
     [REPORT] = {"report", "REPORT", command_report,
                 "Turns a report, or that of a job, into a page for a browser.", false,
@@ -34,7 +49,7 @@ static const struct command commands[N_COMMANDS] = {
     [PULL] = {"pull", "REMOTE:REF", command_pull,
               "Gets the files of a model from a registry.", false, false},
     [PUSH] = {"push", "REMOTE:REF FILE...", command_push,
-              "Registers files as a new version of a model.", true, false},
+              "Registers files as a new version of a model.", SOME_FILES, false},
     [LS] = {"ls", "REMOTE:REF", command_ls, "Lists the files of a model in a registry.",
             false, false},
 };
@@ -43,6 +58,7 @@ static const struct command commands[N_COMMANDS] = {
 enum {
     IN_QUANTIZE = 1 << QUANTIZE,
     IN_PLAN = 1 << PLAN,
+    IN_COMPARE = 1 << COMPARE,
     IN_INFO = 1 << INFO,
     IN_REPORT = 1 << REPORT,
     IN_JOBS = 1 << JOBS,
@@ -52,11 +68,12 @@ enum {
     IN_LS = 1 << LS,
     IN_ALL = (1 << N_COMMANDS) - 1,
     /* The commands that can work through a service. */
-    IN_SERVICE = IN_QUANTIZE | IN_PLAN | IN_INFO | IN_REPORT | IN_JOBS | IN_CANCEL,
+    IN_SERVICE =
+        IN_QUANTIZE | IN_PLAN | IN_COMPARE | IN_INFO | IN_REPORT | IN_JOBS | IN_CANCEL,
 };
 
-/* The field is a bool for an option without an argument, else a string. That of --tag is a
-   list of strings. */
+/* The field is a bool for an option without an argument, else a string, or the texts of an option
+   that may be repeated. */
 #define FIELD(name) offsetof(struct options, name)
 static const struct row {
     const char *name;
@@ -66,12 +83,26 @@ static const struct row {
     size_t field;
     const char *text;
 } rows[] = {
-    {"spec", '\0', "FILE", IN_QUANTIZE | IN_PLAN, FIELD(spec),
+    {"spec", '\0', "FILE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(spec),
      "The spec, which says what to quantize, and how (JSON); \"-\" is standard input. "
      "Without one, every supported layer is quantized by its default."},
-    {"calibration", '\0', "FILE", IN_QUANTIZE, FIELD(calibration),
+    {"target", '\0', "TARGET", IN_QUANTIZE | IN_PLAN, FIELD(target),
+     "The runtime that the result is for, which is the spec's member target: tensorrt, "
+     "onnxruntime, openvino. This option and the next three are an error where the "
+     "spec "
+     "has another value."},
+    {"recipe", '\0', "RECIPE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(recipe),
+     "The spec's member recipe: none, auto, best, or goals as a JSON object."},
+    {"accept", '\0', "GATE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(accept),
+     "A gate of the spec's member accept, as min_sqnr_db=30. The option may be "
+     "repeated."},
+    {"set", '\0', "MEMBER", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(set),
+     "Any member of the spec, as weights.rounding=gptq: names with dots between, or a "
+     "JSON "
+     "pointer, and behind \"=\" JSON or a word. The option may be repeated."},
+    {"calibration", '\0', "FILE", IN_QUANTIZE | IN_COMPARE, FIELD(calibration),
      "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz."},
-    {"evaluation", '\0', "FILE", IN_QUANTIZE, FIELD(evaluation),
+    {"evaluation", '\0', "FILE", IN_QUANTIZE | IN_COMPARE, FIELD(evaluation),
      "Data to judge the result by, in the place of the calibration data: the same "
      "forms. "
      "Arrays beside the inputs, as labels, are for the spec's task."},
@@ -86,6 +117,18 @@ static const struct row {
      "A file for the report, which says what was done and what it cost (JSON)."},
     {"html", '\0', "FILE", IN_QUANTIZE, FIELD(html),
      "A file for the report as a page for a browser, which needs no other file."},
+    {"targets", '\0', "TARGETS", IN_COMPARE, FIELD(targets),
+     "The targets, with commas between. The models and reports are written as OUT, "
+     "which "
+     "ends in .TARGET.onnx and .TARGET.json instead of .onnx. Without this option the "
+     "operands are reports."},
+    {"out", 'o', "OUT", IN_COMPARE, FIELD(out),
+     "What the names of results begin with; by default MODEL with the ending "
+     ".int8.onnx."},
+    {"html", '\0', "FILE", IN_COMPARE, FIELD(html),
+     "A file for a page with the table, and with pictures of accuracy against latency "
+     "and "
+     "size."},
     {"out", 'o', "OUT", IN_REPORT, FIELD(out),
      "The page; by default REPORT with the ending .html. If OUT ends in .md, the "
      "report is written as Markdown; that of a job also as JSON (.json)."},
@@ -104,13 +147,13 @@ static const struct row {
      "A tag of the new version, as KEY=VALUE. The option may be repeated."},
     {"source", '\0', "REF", IN_PUSH, FIELD(source),
      "The version of the same remote that the model was made of, for its lineage."},
-    {"threads", '\0', "N", IN_QUANTIZE, FIELD(threads_text),
+    {"threads", '\0', "N", IN_QUANTIZE | IN_COMPARE, FIELD(threads_text),
      "The number of threads that run the model and quantize weights; by default all "
      "processors."},
-    {"runners", '\0', "FILE", IN_QUANTIZE, FIELD(runners),
+    {"runners", '\0', "FILE", IN_QUANTIZE | IN_COMPARE, FIELD(runners),
      "The file with the sections [runner NAME], as in the configuration of qdqd: "
      "programs of yours that judge results; by default QDQD_RUNNERS."},
-    {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO, FIELD(cases),
+    {"cases", '\0', "DIR", IN_QUANTIZE | IN_COMPARE | IN_PLAN | IN_INFO, FIELD(cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "
      "may name; by default " QDQ_CASES ". An empty DIR leaves the library's alone."},
     {"state", '\0', "STATE", IN_JOBS, FIELD(state),
@@ -143,6 +186,14 @@ static const struct row {
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* Returns whether the row's field is a struct texts. */
+static bool
+is_repeated(const struct row *row)
+{
+    return row->field == FIELD(tags) || row->field == FIELD(accept) ||
+           row->field == FIELD(set);
+}
 
 static bool
 has_option(const struct command *command, const struct row *row)
@@ -208,14 +259,22 @@ make_getopt_tables(const struct command *command)
 }
 
 static void
+add_text(struct texts *to, const char *text)
+{
+    if (to->n < MAX_TEXTS)
+        to->at[to->n] = text;
+    to->n++;
+}
+
+static void
 store_option(struct options *options, int value, const char *argument)
 {
     int i = 0;
     while (row_value(i) != value)
         i++;
     char *field = (char *)options + rows[i].field;
-    if (rows[i].field == FIELD(tags))
-        options->tags[options->n_tags++ % MAX_TAGS] = argument;
+    if (is_repeated(&rows[i]))
+        add_text((struct texts *)(void *)field, argument);
     else if (rows[i].argument)
         *(const char **)field = argument;
     else
@@ -256,7 +315,7 @@ static int
 store_operands(int argc, char **argv, const struct command *command,
                struct options *ret)
 {
-    int least = command->has_files ? 2 : *command->argument ? 1 : 0;
+    int least = command->has_files == SOME_FILES ? 2 : *command->argument ? 1 : 0;
     bool is_file = !strchr(command->argument, ':') && !command->needs_service;
     const char *kind = is_file ? "the file " : "";
     if (argc - optind < least)
@@ -318,6 +377,18 @@ parse_numbers(const struct command *command, struct options *ret)
     return DONE;
 }
 
+static int
+check_repeated(const struct command *command, const struct options *options)
+{
+    for (int i = 0; i < N_ROWS; i++) {
+        const void *field = (const char *)options + rows[i].field;
+        if (is_repeated(&rows[i]) && ((const struct texts *)field)->n > MAX_TEXTS)
+            return wrong_usage(command, "--%s is given more than %d times",
+                               rows[i].name, MAX_TEXTS);
+    }
+    return DONE;
+}
+
 int
 parse_options(int argc, char **argv, const struct command *command, struct options *ret)
 {
@@ -338,9 +409,9 @@ parse_options(int argc, char **argv, const struct command *command, struct optio
     int status = store_operands(argc, argv, command, ret);
     if (status != DONE)
         return status;
-    if (ret->n_tags > MAX_TAGS)
-        return wrong_usage(command, "--tag is given more than %d times", MAX_TAGS);
     status = parse_numbers(command, ret);
+    if (status == DONE)
+        status = check_repeated(command, ret);
     return status != DONE ? status : check_service(command, ret);
 }
 
@@ -439,7 +510,7 @@ print_usage(FILE *to)
         print_command_usage(to, i == 0 ? "usage:" : "      ", &commands[i], true);
     fputs("       qdq [--url URL] [--token-file FILE] [--ca-file FILE] "
           "[--patience SECONDS]\n"
-          "           quantize | plan | info | report | jobs | cancel ...\n"
+          "           quantize | plan | compare | info | report | jobs | cancel ...\n"
           "       qdq COMMAND --help\n"
           "       qdq --help | --version\n",
           to);

@@ -42,9 +42,8 @@ page_write(const char *json, size_t len, struct output *to, struct api_problem *
     return write_made(api_report_html(json, len), to, problem);
 }
 
-/* Reads the whole report. The caller frees the text. */
 static bool
-read_report(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
+read_text(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
 {
     struct stat st;
     int fd;
@@ -69,6 +68,20 @@ read_report(const char *path, char **ret, size_t *ret_len, struct api_problem *p
     return api_fail(problem, API_IO,
                     "%s: cannot be read as a report of at most %d bytes", path,
                     MAX_REPORT);
+}
+
+bool
+report_read(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
+{
+    *ret = NULL;
+    if (!read_text(path, ret, ret_len, problem))
+        return false;
+    if (api_is_report(*ret, *ret_len))
+        return true;
+    free(*ret);
+    *ret = NULL;
+    return api_fail(problem, API_INVALID_JSON,
+                    "%s: not a report; qdq quantize --report FILE writes one", path);
 }
 
 /* Fails where the page would replace the report, by whatever name. */
@@ -96,11 +109,7 @@ command_report(const struct options *options, struct api_problem *problem)
     const char *path = options->out ? options->out : own;
     size_t len = 0;
     bool ok = path || api_problem_no_memory(problem);
-    ok = ok && read_report(options->model, &text, &len, problem);
-    if (ok && !api_is_report(text, len))
-        ok = api_fail(problem, API_INVALID_JSON,
-                      "%s: not a report; qdq quantize --report FILE writes one",
-                      options->model);
+    ok = ok && report_read(options->model, &text, &len, problem);
     bool as_text = ok && strcmp(report_form(path), "text/markdown") == 0;
     ok = ok && check_report_place(options->model, path, problem) &&
          output_open(path, &out, problem) &&

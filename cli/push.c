@@ -22,9 +22,9 @@ struct push {
     struct operand operand;
     struct qdqr_upload *files; /* one for each operand FILE */
     char (*digests)[DIGEST_SIZE];
-    struct qdqr_pair tags[MAX_TAGS];
-    char *tag_names[MAX_TAGS]; /* owned */
-    const char *model;         /* the operand that is the ONNX file */
+    struct qdqr_pair tags[MAX_TEXTS];
+    char *tag_names[MAX_TEXTS]; /* owned */
+    const char *model;          /* the operand that is the ONNX file */
     struct qdqr_metric *metrics;
     size_t n_metrics;
 };
@@ -116,8 +116,8 @@ read_report(struct push *push, struct api_problem *problem)
 static bool
 parse_tags(struct push *push, struct api_problem *problem)
 {
-    for (size_t i = 0; i < push->options->n_tags; i++) {
-        const char *tag = push->options->tags[i], *equals = strchr(tag, '=');
+    for (size_t i = 0; i < push->options->tags.n; i++) {
+        const char *tag = push->options->tags.at[i], *equals = strchr(tag, '=');
         if (!equals || equals == tag)
             return api_fail(problem, API_BAD_REQUEST, "--tag %s: not KEY=VALUE", tag);
         push->tag_names[i] = strndup(tag, (size_t)(equals - tag));
@@ -141,8 +141,8 @@ make_delivery(const struct push *push, char ret[DIGEST_SIZE],
         return api_problem_no_memory(problem);
     for (size_t i = 0; i < push->options->n_files; i++)
         fprintf(to, "%s %s\n", push->digests[i], push->files[i].name);
-    for (size_t i = 0; i < push->options->n_tags; i++)
-        fprintf(to, "tag %s\n", push->options->tags[i]);
+    for (size_t i = 0; i < push->options->tags.n; i++)
+        fprintf(to, "tag %s\n", push->options->tags.at[i]);
     fprintf(to, "source %s\n", source ? source : "");
     bool ok = fclose(to) == 0 || api_problem_no_memory(problem);
     ok = ok && digest_bytes(text, len, ret, problem);
@@ -164,7 +164,7 @@ publish(struct push *push, struct api_problem *problem)
                                            .files = push->files,
                                            .n_files = push->options->n_files,
                                            .tags = push->tags,
-                                           .n_tags = push->options->n_tags,
+                                           .n_tags = push->options->tags.n,
                                            .metrics = push->metrics,
                                            .n_metrics = push->n_metrics};
     transfer_start(&transfer, push->operand.text);
@@ -196,7 +196,7 @@ command_push(const struct options *options, struct api_problem *problem)
     for (size_t i = 0; push.files && i < options->n_files; i++)
         if (push.files[i].fd >= 0)
             close(push.files[i].fd);
-    for (size_t i = 0; i < options->n_tags; i++)
+    for (size_t i = 0; i < options->tags.n; i++)
         free(push.tag_names[i]);
     qdqr_metrics_free(push.metrics, push.n_metrics);
     free(push.files);

@@ -16,6 +16,7 @@
 #include "metric.h"
 #include "pending_id.h"
 #include "print.h"
+#include "spec.h"
 #include "progress.h"
 
 /* The files and objects that are open during the command. */
@@ -53,7 +54,7 @@ static bool
 open_inputs(struct quantization *q, const struct options *options,
             struct api_problem *problem)
 {
-    if (!spec_read(options->spec, &q->spec, problem) ||
+    if (!spec_read(options, &q->spec, problem) ||
         !file_open(options->model, &q->model, problem) ||
         !external_open(q->model, options->model, &q->external, problem))
         return false;
@@ -305,7 +306,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
          write_results(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
-    if (ok)
+    if (ok && !options->brief)
         print_summary(q.report, out);
     close_all(&q);
     free(own_out);

@@ -70,6 +70,12 @@ double html_largest(const json_t *rows, const char *member);
    member that a point is called by, `x` and `y` title the axes. */
 void html_curve(struct api_markup *page, const json_t *rows, const char *member,
                 const char *name, const char *x, const char *y);
+/* Adds a drawing of points, one for each row that has both numbers, at the member `x` to the right and
+   `y` upwards. `name` is the member that a point is called by. Adds a sentence where no row has
+   both. */
+void html_points(struct api_markup *page, const json_t *rows, const char *x,
+                 const char *y, const char *name, const char *x_title,
+                 const char *y_title);
 /* Adds a drawing of the range from min to max on the axis from `low` to `high`. */
 void html_range(struct api_markup *page, double min, double max, double low,
                 double high);

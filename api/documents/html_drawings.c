@@ -67,9 +67,9 @@ y_of(const struct frame *frame, double value)
     return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
+/* Adds lines at heights of the frame, with their numbers. */
 static void
-add_axes(struct api_markup *page, const struct frame *frame, const char *x,
-         const char *y)
+add_grid(struct api_markup *page, const struct frame *frame)
 {
     for (int i = 0; i < LINES; i++) {
         double value = frame->low + (frame->high - frame->low) * i / (LINES - 1);
@@ -80,6 +80,13 @@ add_axes(struct api_markup *page, const struct frame *frame, const char *x,
                           "text-anchor=\"end\">%.3g</text>",
                           LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, value);
     }
+}
+
+static void
+add_axes(struct api_markup *page, const struct frame *frame, const char *x,
+         const char *y)
+{
+    add_grid(page, frame);
     api_markup_format(page,
                       "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" "
                       "text-anchor=\"end\">%zu</text><text x=\"%d\" y=\"%d\" "
@@ -127,6 +134,71 @@ html_curve(struct api_markup *page, const json_t *rows, const char *member,
                           x_of(&frame, i), y_of(&frame, value));
         api_markup_value(page, json_object_get(json_array_get(rows, i), name));
         api_markup_format(page, ": %.4g</title></circle>", value);
+    }
+    api_markup_add(page, "</svg>\n");
+}
+
+/* Returns where a number stands on the axis to the right. */
+static double
+right_of(const struct frame *frame, double value)
+{
+    double share = (value - frame->low) / (frame->high - frame->low);
+    return LEFT + share * (WIDTH - LEFT - RIGHT);
+}
+
+/* Adds the numbers below the drawing, and what the axes are. */
+static void
+add_scale(struct api_markup *page, const struct frame *frame, const char *x,
+          const char *y)
+{
+    for (int i = 0; i < LINES; i++) {
+        double value = frame->low + (frame->high - frame->low) * i / (LINES - 1);
+        const char *anchor = i == 0 ? "start" : i == LINES - 1 ? "end" : "middle";
+        api_markup_format(page,
+                          "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%.3g</text>",
+                          right_of(frame, value), HEIGHT - 22, anchor, value);
+    }
+    api_markup_format(page,
+                      "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s (%s "
+                      "upwards)</text>\n",
+                      (WIDTH + LEFT - RIGHT) / 2, HEIGHT - 6, x, y);
+}
+
+/* Adds a point with its name, which stands on the side that has room. */
+static void
+add_point(struct api_markup *page, double x, double y, json_t *name)
+{
+    bool left = x > 0.75 * WIDTH;
+    api_markup_format(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>", x, y);
+    api_markup_value(page, name);
+    api_markup_format(page,
+                      "</title></circle><text x=\"%.1f\" y=\"%.1f\" "
+                      "text-anchor=\"%s\">",
+                      x + (left ? -8 : 8), y + 4, left ? "end" : "start");
+    api_markup_value(page, name);
+    api_markup_add(page, "</text>\n");
+}
+
+void
+html_points(struct api_markup *page, const json_t *rows, const char *x, const char *y,
+            const char *name, const char *x_title, const char *y_title)
+{
+    struct frame across = find_frame(rows, x), up = find_frame(rows, y);
+    if (!(across.low < across.high) || !(up.low < up.high)) {
+        html_note(page, "No result has both figures.");
+        return;
+    }
+    api_markup_format(page,
+                      "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                      "aria-label=\"%s, %s; a table has the figures\">\n",
+                      WIDTH, HEIGHT, y_title, x_title);
+    add_grid(page, &up);
+    add_scale(page, &across, x_title, y_title);
+    for (size_t i = 0; i < json_array_size(rows) && i < MOST_POINTS; i++) {
+        double at = number_at(rows, i, x), height = number_at(rows, i, y);
+        if (isfinite(at) && isfinite(height))
+            add_point(page, right_of(&across, at), y_of(&up, height),
+                      json_object_get(json_array_get(rows, i), name));
     }
     api_markup_add(page, "</svg>\n");
 }

@@ -6,6 +6,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_compare \
 	tests/unit/api/test_eta \
 	tests/unit/api/test_files \
+	tests/unit/api/test_given_members \
 	tests/unit/api/test_grow \
 	tests/unit/api/test_header \
 	tests/unit/api/test_html \

@@ -39,7 +39,7 @@ from ._files import Batch, named, plain_name
 
 __all__ = ["AccuracyError", "Client", "Error", "FileError", "ProblemError", "Progress",
            "Result", "StillRunningError", "UnavailableError", "UsageError", "quantize"]
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _log = logging.getLogger("qdqd")
 _sleep = time.sleep

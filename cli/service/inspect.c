@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands plan, info, jobs, cancel and report through a service. */
 #include "config.h"
-#include "client.h"
+#include "service/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

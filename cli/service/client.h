@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service of --url, for the commands that work through it. */
-#ifndef CLI_CLIENT_H
-#define CLI_CLIENT_H
+#ifndef CLI_SERVICE_CLIENT_H
+#define CLI_SERVICE_CLIENT_H
 
 #include "api/client.h"
 #include "api/digest.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Uploads. A file is sent only where the service does not have its digest. */
 #include "config.h"
-#include "client.h"
+#include "service/client.h"
 
 #include <errno.h>
 #include <stdio.h>

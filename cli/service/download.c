@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "client.h"
+#include "service/client.h"
 
 #include <errno.h>
 #include <stdio.h>

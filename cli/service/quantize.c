@@ -4,7 +4,7 @@
  * gets, and its result is written where the command would write its own.
  */
 #include "config.h"
-#include "client.h"
+#include "service/client.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "external.h"
 #include "files.h"
 #include "print.h"
+#include "spec.h"
 #include "terminal.h"
 
 /* The resources of the command. */
@@ -80,19 +81,6 @@ store_metric(struct remote_quantization *q, char **spec, struct api_problem *pro
     return ok;
 }
 
-static bool
-read_spec(const struct options *options, char **ret, struct api_problem *problem)
-{
-    size_t len;
-    if (!options->spec)
-        return true;
-    if (!file_read(options->spec, ret, &len, problem) ||
-        !api_object_check(*ret, len, problem))
-        return false;
-    (*ret)[len] = '\0';
-    return true;
-}
-
 /* Stores the inputs and queues the job. */
 static bool
 submit(struct remote_quantization *q, const struct options *options,
@@ -115,7 +103,7 @@ submit(struct remote_quantization *q, const struct options *options,
         job.evaluation = evaluation;
     }
     job.labels = digest_is_id(name) ? NULL : api_name_label_encode(name);
-    bool ok = read_spec(options, &job.spec, problem) &&
+    bool ok = spec_text(options, &job.spec, problem) &&
               store_metric(q, &job.spec, problem) &&
               client_encode(options, &job, &request, problem) &&
               client_submit(&q->client, request, &q->queued, problem);
@@ -215,9 +203,9 @@ write_result(struct remote_quantization *q, const struct options *options,
         return false;
     if (has_report && !commit_files(q, succeeded, problem))
         return false;
-    if (succeeded)
+    if (succeeded && !options->brief)
         print_summary(report, out);
-    else
+    if (!succeeded)
         *problem = q->job.error;
     return succeeded;
 }

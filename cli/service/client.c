@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "client.h"
+#include "service/client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "files.h"
 #include "print.h"
+#include "spec.h"
 #include "remote/remote.h"
 #include "terminal.h"
 
@@ -190,12 +191,7 @@ client_encode(const struct options *options, struct api_job_request *request,
               char **ret, struct api_problem *problem)
 {
     char *spec = request->spec;
-    size_t len = spec ? strlen(spec) : 0;
-    bool ok = spec || !options->spec ||
-              (file_read(options->spec, &spec, &len, problem) &&
-               api_object_check(spec, len, problem));
-    if (ok && spec)
-        spec[len] = '\0';
+    bool ok = spec || spec_text(options, &spec, problem);
     request->spec = spec;
     *ret = ok ? api_job_request_encode(request) : NULL;
     request->spec = NULL;

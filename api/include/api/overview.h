@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several reports in one table, and in one picture of accuracy against latency and size. */
+#ifndef API_OVERVIEW_H
+#define API_OVERVIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A report, the text of api_report_encode(), and what its row is called. */
+struct api_overviewed {
+    const char *name;
+    const char *json;
+    size_t len;
+};
+
+/*
+ * The figures of one report. Those of the runtime that runs the result stand before those of the
+ * literal arithmetic, whose `runtime` is "". A figure that the report lacks is NAN.
+ */
+struct api_overview_row {
+    char target[32], verdict[16], runtime[64];
+    int layers, quantized_layers, samples;
+    double sqnr_db,
+        p5_db; /* of the worst output; p5: the 5th percentile of single samples */
+    double size_ratio, latency_ratio; /* to the float model */
+};
+
+/* Reads the figures. Returns false where the text is no report. */
+bool api_overview_read(const struct api_overviewed *report,
+                       struct api_overview_row *ret);
+
+/* Returns a page of HTML with the table and the pictures, under the policy of api_html_policy(). The
+   caller frees it; NULL when out of memory or when a text is no report. */
+char *api_overview_html(const struct api_overviewed *reports, size_t n);
+
+#endif
