@@ -203,6 +203,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/onnxruntime/onnxruntime.h \
 	engine/plan/targets/onnxruntime/outputs.c \
 	engine/plan/targets/openvino/faults.h \
+	engine/plan/targets/openvino/forms.c \
 	engine/plan/targets/openvino/openvino.h \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \
@@ -227,6 +228,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/prepare/opset.c \
 	engine/transform/prepare/prepare.c engine/transform/prepare/prepare.h \
 	engine/transform/prepare/convert_opset.c engine/transform/prepare/convert_opset.h \
+	engine/transform/prepare/reform.c \
 	engine/transform/prepare/remove_pairs.c \
 	engine/quantize.c \
 	$(RANGE_METHODS) \

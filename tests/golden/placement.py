@@ -164,17 +164,21 @@ class Placement:
         return rows
 
 
-def check_untouched(source, result, gone=()):
+def check_untouched(source, result, gone=(), squeezed=()):
     """Expects that only the readers of pairs differ from the source's graph. `gone` are
-    weights that became integers, and the nodes that computed them."""
+    weights that became integers, and the nodes that computed them; `squeezed` are made by a
+    reduction that keeps its axes, and a Squeeze."""
     constants = {t.name for t in source.graph.initializer}
     inputs = [v for v in source.graph.input
               if source.ir_version >= 4 or v.name not in constants]
     assert list(result.graph.input) == inputs
     assert result.graph.output == source.graph.output
     after = [n.output[0] for n in result.graph.node if n.op_type not in BOUNDARY]
-    assert after == [n.output[0] for n in source.graph.node
-                     if n.output[0] not in gone], "order"
+    before = [n.output[0] for n in source.graph.node if n.output[0] not in gone]
+    for name in squeezed:
+        i = before.index(name)
+        before[i:i] = [name + "_with_axes"]
+    assert after == before, "order"
     weights = {t.name: t for t in result.graph.initializer}
     for tensor in source.graph.initializer:
         if tensor.name in gone:

@@ -13,6 +13,7 @@ with several of both: {case: {"spec": …, "expect": …}}. A table in `expect`:
   pairs     number of pairs, each tensor once
   integers  number of weights that are integers behind DequantizeLinear alone, 0 without
   gone      tensors of the source that the result lacks, none without
+  squeezed  tensors of reductions whose axes a Squeeze drops in the result, none without
   rules     node name: the ids of the target's rules that its row follows
   warnings  their codes, all of them; or with what they say: {code: part of the text};
             but for those of the tables of lints, engine/plan/targets
@@ -158,4 +159,4 @@ def test_model(case):
     for pair in placement.pairs if activations["symmetric"] else []:
         assert not placement.constant(pair.input[2]).any(), "symmetric"
     assert placement.integers() == expect.get("integers", 0)
-    check_untouched(source.model, model, expect.get("gone", ()))
+    check_untouched(source.model, model, expect.get("gone", ()), expect.get("squeezed", ()))

@@ -65,7 +65,7 @@ qdqi_output_can_have_pair(const struct planner *p, const struct qdqi_node *node,
    that the layer reads no tensor from its pair. A Mul that smooths does not, either: the pair
    has one scale for channels that differ. */
 static bool
-reads_raw(const struct planner *p, const struct qdq_layer *layer)
+must_read_raw(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
@@ -75,15 +75,48 @@ reads_raw(const struct planner *p, const struct qdq_layer *layer)
             (hooks->must_read_raw && hooks->must_read_raw(p, layer)));
 }
 
-bool
-qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t)
+/* the most layers that move data between a tensor and the layers that read it raw */
+enum { MOST_RAW_MOVES = 8 };
+
+static bool all_read_raw(const struct planner *p, const struct qdqi_tensor *t,
+                         int n_moves);
+
+/* Returns whether the layer moves data to layers alone that read them raw. */
+static bool
+moves_raw(const struct planner *p, const struct qdq_layer *layer, int n_moves)
+{
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    if (n_moves >= MOST_RAW_MOVES || layer->n_inputs > 0 || !hooks->follows ||
+        !hooks->follows(layer) || hooks->is_clipping(layer->op))
+        return false;
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        if (node->outputs[i] && !all_read_raw(p, node->outputs[i], n_moves + 1))
+            return false;
+    return true;
+}
+
+static bool
+reads_raw(const struct planner *p, const struct qdq_layer *layer)
+{
+    return must_read_raw(p, layer) || moves_raw(p, layer, 0);
+}
+
+static bool
+all_read_raw(const struct planner *p, const struct qdqi_tensor *t, int n_moves)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {
         const struct qdq_layer *layer = p->by_node[use->node];
-        if (!layer || !reads_raw(p, layer))
+        if (!layer || !(must_read_raw(p, layer) || moves_raw(p, layer, n_moves)))
             return false;
     }
     return t->uses && !t->is_output;
+}
+
+bool
+qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t)
+{
+    return all_read_raw(p, t, 0);
 }
 
 /* --- layers that move data ------------------------------------------------- */

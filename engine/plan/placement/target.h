@@ -11,6 +11,7 @@
 #define QDQI_PLAN_PLACEMENT_TARGET_H
 
 #include "plan/placement/rules.h"
+#include "graph/edit/edit.h"
 #include "qdq/targets.h"
 
 /*
@@ -84,6 +85,12 @@ struct qdqi_hooks {
     /* Returns whether BatchNormalizations and biases are folded into the layers before
        them, for a complete spec. NULL: the model stays as it is. */
     bool (*folds)(const struct qdq_spec *spec);
+    /* Writes nodes, by the edit, in forms that compute the same and that the runtime computes
+       right, for a complete spec; *ret_any becomes true where something was changed. NULL:
+       there are no such forms. */
+    enum qdq_code (*reform)(const struct qdq_spec *spec, const struct qdq_model *model,
+                            struct qdqi_edit *edit, struct qdqi_arena *arena,
+                            bool *ret_any, struct qdq_error *err);
     /* A MatMul and the Add of a constant behind it are one kernel, so that bias correction
        may add one. */
     bool fuses_biases;

@@ -23,6 +23,7 @@
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,18 @@ struct calibration {
 };
 
 /* --- given ranges -------------------------------------------------------- */
+
+/* Returns the upper end of the range of an operator whose output lies in [0, 1]. That of Softmax
+   ends just below 1: the reciprocal of float32(1/255) is below 255, and ONNX Runtime's integer
+   kernel cuts it to 254; that of the next smaller float32 is not. */
+static float
+unit_top(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    const bool is_softmax =
+        t->producer >= 0 &&
+        qdqi_node_is(model->graph.nodes[t->producer].proto, "Softmax");
+    return is_softmax ? nextafterf(1, 0) : 1;
+}
 
 /* Copies the ranges that the spec gives. *ret_missing is the number of activations
    that still need one. */
@@ -69,7 +82,7 @@ copy_given_ranges(struct qdqi_attempt *a, bool *missing, size_t *ret_missing,
             a->ranges[i] = (struct qdqi_range){range->min, range->max};
             a->methods[i] = "given";
         } else if (t->is_unit) {
-            a->ranges[i] = (struct qdqi_range){0, 1};
+            a->ranges[i] = (struct qdqi_range){0, unit_top(a->model, t->tensor)};
             a->methods[i] = "operator";
         }
     }

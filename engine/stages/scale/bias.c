@@ -106,8 +106,9 @@ scale_for(const struct qdqi_constant *bias, size_t k, float data, float weight)
     return need > (double)weight ? nextafterf((float)need, INFINITY) : weight;
 }
 
-/* Raises the weight's scales so that the bias fits int32. Returns NULL, or the
-   reason why that is impossible. */
+/* Raises the weight's scales, or its one scale, so that the bias fits int32. Such a bias is so
+   much larger than all products of the weight that their rounding is lost in it. Returns NULL,
+   or the reason why that is impossible. */
 static const char *
 make_room(const struct qdqi_constant *bias, float data, struct qdqi_params *weight,
           struct raised *raised)
@@ -117,7 +118,7 @@ make_room(const struct qdqi_constant *bias, float data, struct qdqi_params *weig
         float wanted = scale_for(bias, k, data, *scale);
         if (wanted == *scale)
             continue;
-        if (weight->axis < 0 || weight->rounded || !isfinite(wanted))
+        if (weight->rounded || !isfinite(wanted))
             return "it is too large for an int32 of the scale that its weight has";
         double by = (double)wanted / (double)*scale;
         raised->channels++;

@@ -42,3 +42,15 @@ FAULT("1.31",
       "target_format",
       "tests/e2e/targets/test_target_onnxruntime.py::"
       "test_formats_that_do_not_load_are_said")
+FAULT("1.31",
+      "It makes int8 with one scale of the float weight of a Conv or Gemm between two "
+      "pairs.",
+      "C19",
+      "tests/e2e/targets/test_runtime_numbers.py::test_onnxruntime_has_the_fault")
+FAULT("1.31", "Its integer Softmax over one element is 0, and not 1.", "C20",
+      "tests/e2e/targets/test_runtime_numbers.py::test_onnxruntime_has_the_fault")
+FAULT("1.31",
+      "Its integer AveragePool divides by other numbers with ceil_mode and "
+      "count_include_pad.",
+      "the integer kernel of AveragePool counts other windows",
+      "tests/e2e/targets/test_runtime_numbers.py::test_onnxruntime_has_the_fault")

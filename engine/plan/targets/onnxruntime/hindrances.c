@@ -28,9 +28,39 @@ qdqi_onnxruntime_has_blocks(const struct planner *p, const struct qdq_layer *lay
 }
 
 bool
+qdqi_onnxruntime_keeps_weight(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", NULL};
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
+    return qdqi_rule_is_on(p, C19) && entry && entry->quantize_input &&
+           !entry->quantize_weight && layer->weight_input < 0 &&
+           !p->spec->weight_only && qdqi_node_is_one_of(node->proto, ops) &&
+           qdqi_input_is_constant(node, 1);
+}
+
+/* Returns whether the node is a Softmax whose axis may have one element. */
+static bool
+may_have_one(const struct qdqi_node *node)
+{
+    const int64_t *dims;
+    size_t rank;
+    if (!qdqi_node_is(node->proto, "Softmax"))
+        return false;
+    if (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) || rank == 0)
+        return true;
+    int64_t axis = qdqi_node_int(node->proto, "axis", -1);
+    axis += axis < 0 ? (int64_t)rank : 0;
+    return axis < 0 || axis >= (int64_t)rank || dims[axis] < 2;
+}
+
+bool
 qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *layer)
 {
-    return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer);
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer) ||
+           qdqi_onnxruntime_keeps_weight(p, layer) || qdqi_kernel_hindrance(node) ||
+           (qdqi_rule_is_on(p, C20) && may_have_one(node));
 }
 
 bool
@@ -147,5 +177,9 @@ qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
         return NULL;
     if (is_half_concat(p, layer))
         return "the integer kernel of Concat has no 16-bit scales";
+    if (qdqi_rule_is_on(p, C20) && may_have_one(node)) {
+        qdqi_rule_cite(layer, C20);
+        return "rule:C20, onnxruntime answers 0 where the axis has one element";
+    }
     return qdqi_kernel_hindrance(node);
 }

@@ -74,5 +74,9 @@ qdqi_kernel_hindrance(const struct qdqi_node *node)
     if (qdqi_node_is(node->proto, "AveragePool") &&
         qdqi_node_attribute(node->proto, "dilations"))
         return "the integer kernel of AveragePool has no dilations";
+    if (qdqi_node_is(node->proto, "AveragePool") &&
+        qdqi_node_int(node->proto, "ceil_mode", 0) &&
+        qdqi_node_int(node->proto, "count_include_pad", 0))
+        return "the integer kernel of AveragePool counts other windows";
     return NULL;
 }

@@ -46,7 +46,15 @@
          "computes the same then.")                                                    \
     RULE(C18, AUTO,                                                                    \
          "A large table whose rows a Gather selects is stored as integers, and the "   \
-         "DequantizeLinear stands behind the Gather.")
+         "DequantizeLinear stands behind the Gather.")                                 \
+    RULE(                                                                              \
+        C19, ON,                                                                       \
+        "A Conv, ConvTranspose or Gemm whose weight an entry leaves in floating "      \
+        "point reads its input as it is. Off: it reads a pair, and onnxruntime makes " \
+        "the weight int8 with one scale when it loads the model.")                     \
+    RULE(C20, ON,                                                                      \
+         "A Softmax whose axis has one element, or an unknown number of them, stays "  \
+         "floating point. Off: onnxruntime answers 0 where it has one.")
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
@@ -61,6 +69,11 @@ bool qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec);
    which has no scales of blocks and fails when it runs. None is made of a Gemm with blocks. */
 bool qdqi_onnxruntime_has_blocks(const struct planner *p,
                                  const struct qdq_layer *layer);
+
+/* Returns whether an entry leaves the weight of the layer in floating point, and the runtime
+   would quantize it behind a pair (faults.h). */
+bool qdqi_onnxruntime_keeps_weight(const struct planner *p,
+                                   const struct qdq_layer *layer);
 
 bool qdqi_onnxruntime_must_read_raw(const struct planner *p,
                                     const struct qdq_layer *layer);

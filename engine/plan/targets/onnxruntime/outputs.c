@@ -116,6 +116,7 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
         !node->inputs[0] || !qdqi_map_get(p->outputs.paired, node->inputs[0]->name) ||
         (choice->entry && !choice->entry->quantize_input) ||
         !qdqi_moves_in_range(p->model, node) ||
+        (!choice->entry && qdqi_all_read_raw(p, node->outputs[0])) ||
         (!choice->entry && !is_on_the_way(p, node)))
         return true;
     if (layer->n_inputs == 0) {
@@ -127,26 +128,47 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
     return qdqi_output_add_moved(p, layer);
 }
 
-/* Takes the pairs from the inputs of layers whose weights have blocks. */
+/* Takes the pairs from the inputs of the layers that `means` finds, and warns of them. */
 static enum qdq_code
-leave_blocks(struct planner *p, struct qdq_error *err)
+leave_inputs(struct planner *p,
+             bool (*means)(const struct planner *p, const struct qdq_layer *layer),
+             const char *text, struct qdq_error *err)
 {
     struct qdqi_layer_count count = {0, NULL};
     for (size_t i = 0; i < p->n_layers; i++) {
         struct qdq_layer *layer = &p->layers[i];
-        if (layer->n_inputs == 0 || !qdqi_onnxruntime_has_blocks(p, layer))
+        if (layer->n_inputs == 0 || !means(p, layer))
             continue;
         layer->quantized_inputs = NULL;
         layer->n_inputs = 0;
         if (count.n++ == 0)
             count.first = layer->name;
     }
-    return qdqi_warn_count(
-        p, &count, "target_format",
-        "ONNX Runtime has no integer kernel for 8-bit weights with a "
-        "scale for each block, so that only the weight is quantized: "
-        "choose another granularity",
+    return qdqi_warn_count(p, &count, "target_format", text, err);
+}
+
+static enum qdq_code
+leave_blocks(struct planner *p, struct qdq_error *err)
+{
+    return leave_inputs(p, qdqi_onnxruntime_has_blocks,
+                        "ONNX Runtime has no integer kernel for 8-bit weights with a "
+                        "scale for each block, so that only the weight is quantized: "
+                        "choose another granularity",
+                        err);
+}
+
+static enum qdq_code
+leave_weights(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_code code = leave_inputs(
+        p, qdqi_onnxruntime_keeps_weight,
+        "the weight stays in floating point, and ONNX Runtime would make it int8 with "
+        "one scale behind a pair, so that the input has no pair either (rule C19)",
         err);
+    for (size_t i = 0; i < p->n_layers; i++)
+        if (qdqi_onnxruntime_keeps_weight(p, &p->layers[i]))
+            qdqi_rule_cite(&p->layers[i], C19);
+    return code;
 }
 
 /* Returns whether a product with a quantized weight reads the tensor, and no pair stands
@@ -183,7 +205,7 @@ enum qdq_code
 qdqi_onnxruntime_decide_outputs(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code = leave_blocks(p, err);
-    if (code)
+    if (code || (code = leave_weights(p, err)))
         return code;
     bool ok = (!qdqi_rule_is_on(p, C15) || qdqi_gain_apply(p)) && qdqi_outputs_begin(p);
     for (size_t i = 0; ok && i < p->n_layers; i++)

@@ -17,9 +17,32 @@ FAULT(
     "test_openvino_is_wrong_where_it_has_pairs")
 FAULT("2026.4",
       "It takes a pair into a pool of windows in front of it, and a factor below zero "
-      "between the two loses its sign: 0 to 17 dB are left.",
+      "between the two loses its sign: 0 to 17 dB are left. It does the same with the "
+      "Relu or LeakyRelu of a Conv without biases, a Concat and a change of the shape.",
       "V13",
       "tests/e2e/targets/test_openvino_extremes.py::"
       "test_openvino_is_wrong_where_it_has_pairs")
+FAULT("2026.4",
+      "It takes factors of channels into a ReduceMean or ReduceSum without keepdims, "
+      "and multiplies another axis by them: -13 to 26 dB are left.",
+      "V14", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
+FAULT(
+    "2026.4",
+    "It does not compile a pair behind a Concat that joins another axis than the last "
+    "in front of a MatMul.",
+    "V15", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_does_not_compile")
+FAULT("2026.4",
+      "It computes wrong numbers of an AveragePool that counts its padding and has a "
+      "pair of values below zero: -3 dB are left.",
+      "V16", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
+FAULT("2026.4",
+      "It computes wrong numbers of int8 activations behind a Concat: 6 to 14 dB are "
+      "left. The same numbers as uint8 are right.",
+      "V17", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
+FAULT(
+    "2026.4",
+    "It reads the bytes of uint8 weights of a ConvTranspose as int8 behind activations "
+    "whose zero point is 0: -26 to -12 dB are left.",
+    "V18", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
 FAULT("2026.4", "It refuses to load a weight whose blocks do not divide its axis.",
       "V6", "tests/e2e/plan/test_runtime_faults.py::test_a_block_that_does_not_divide")

@@ -48,7 +48,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
-    if (rule == V12 || rule == V13) {
+    if (rule >= V12 && rule <= V19) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
         return !spec->weight_only;
@@ -94,14 +94,60 @@ has_broken_block(const struct planner *p, const struct qdq_layer *layer)
            (size_t)layer->weight_axis < rank && dims[layer->weight_axis] % block != 0;
 }
 
+/* Returns whether OpenVINO would have to compile a pair behind a Concat of rows, in front of a
+   product of matrices (faults.h). */
+static bool
+has_joined_rows(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Gemm", "MatMul", NULL};
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    if (!qdqi_rule_is_on(p, V15) || !qdqi_node_is_one_of(node->proto, ops))
+        return false;
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if ((int)i != layer->weight_input &&
+            qdqi_reads_joined_rows(&p->model->graph, node->inputs[i]))
+            return true;
+    return false;
+}
+
+/* Returns whether the layer is an AveragePool that counts the zeros around its input
+   (faults.h). */
+static bool
+counts_padding(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return qdqi_rule_is_on(p, V16) && qdqi_node_is(node->proto, "AveragePool") &&
+           qdqi_node_int(node->proto, "count_include_pad", 0);
+}
+
 static const char *
 hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 {
-    (void)wants_inputs;
-    if (!has_broken_block(p, layer))
-        return NULL;
-    qdqi_rule_cite(layer, V6);
-    return "rule:V6, the block does not divide its weight";
+    if (has_broken_block(p, layer)) {
+        qdqi_rule_cite(layer, V6);
+        return "rule:V6, the block does not divide its weight";
+    }
+    if (wants_inputs && has_joined_rows(p, layer)) {
+        qdqi_rule_cite(layer, V15);
+        return "rule:V15, OpenVINO cannot compile a pair behind a Concat with a "
+               "constant";
+    }
+    if (wants_inputs && counts_padding(p, layer)) {
+        qdqi_rule_cite(layer, V16);
+        return "rule:V16, OpenVINO computes wrong numbers of windows that count "
+               "padding";
+    }
+    return NULL;
+}
+
+/* Returns whether a weight has a scale for each channel. */
+static bool
+is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+               size_t rank)
+{
+    (void)weight_input;
+    return rank < 3 || !qdqi_rule_is_on(p, V19) ||
+           strcmp(cls->support.op, "MatMul") != 0;
 }
 
 /* --- the plan -------------------------------------------------------------- */
@@ -130,9 +176,29 @@ warn_blocks(struct planner *p, struct qdq_error *err)
     return code;
 }
 
+/* Stores int8 activations as uint8, and uint8 weights of ConvTranspose as int8, where OpenVINO
+   computes wrong numbers of them (faults.h). */
+static void
+choose_formats(struct planner *p)
+{
+    for (size_t i = 0; qdqi_rule_is_on(p, V17) && i < p->plan->view.n_tensors; i++)
+        if (p->plan->activations[i].format == QDQI_TO_INT8)
+            p->plan->activations[i].format = QDQI_TO_UINT8;
+    for (size_t i = 0; qdqi_rule_is_on(p, V18) && i < p->n_layers; i++) {
+        struct qdq_layer *layer = &p->layers[i];
+        if (layer->weight_input < 0 || layer->n_inputs == 0 ||
+            strcmp(layer->op, "ConvTranspose") != 0 ||
+            p->plan->weights[layer->weight_row].format != QDQI_TO_UINT8)
+            continue;
+        p->plan->weights[layer->weight_row].format = QDQI_TO_INT8;
+        qdqi_rule_cite(layer, V18);
+    }
+}
+
 static enum qdq_code
 complete(struct planner *p, struct qdq_error *err)
 {
+    choose_formats(p);
     qdqi_saturation_plan(p, C7);
     return warn_blocks(p, err);
 }
@@ -147,8 +213,12 @@ cite(const struct planner *p, struct qdq_layer *layer)
     }
     if (layer->weight_input >= 0 && layer->n_inputs > 0)
         qdqi_rule_cite(layer, V1);
-    if (layer->weight_axis >= 0 && p->spec->weight_granularity == QDQ_PER_CHANNEL)
+    if (p->spec->weight_granularity != QDQ_PER_CHANNEL || layer->weight_input < 0)
+        return;
+    if (layer->weight_axis >= 0)
         qdqi_rule_cite(layer, V2);
+    else if (strcmp(layer->op, "MatMul") == 0 && qdqi_rule_is_on(p, V19))
+        qdqi_rule_cite(layer, V19);
 }
 
 /* --- formats ---------------------------------------------------------------- */
@@ -235,11 +305,13 @@ static const struct qdq_rule rules[] = {OPENVINO_RULES(QDQI_RULE_ROW)};
 static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
+    .reform = qdqi_openvino_reform,
     .fuses_biases = true,
     .begin = qdqi_openvino_begin,
     .is_on = is_on,
     .vetoes = qdqi_openvino_vetoes,
     .hindrance = hindrance,
+    .is_per_channel = is_per_channel,
     .complete = complete,
     .cite = cite,
     .check_formats = check_formats,

@@ -48,12 +48,41 @@
          "perhaps behind activations, stays floating point, since OpenVINO computes "  \
          "wrong numbers there.")                                                       \
     RULE(V13, AUTO,                                                                    \
-         "A layer that reads what a pool of windows makes, and behind it a factor "    \
-         "below zero, 1 - x or an absolute value, stays floating point, since "        \
+         "A layer stays floating point that reads a factor below zero, 1 - x or an "   \
+         "absolute value behind a pool of windows, a Concat, a change of the shape, "  \
+         "or the Relu or LeakyRelu of a Conv without biases, since OpenVINO computes " \
+         "wrong numbers there.")                                                       \
+    RULE(V14, AUTO,                                                                    \
+         "A ReduceMean or ReduceSum that drops its axes keeps them, and a Squeeze "    \
+         "behind it drops them: OpenVINO multiplies the wrong axis by the factors of " \
+         "channels otherwise.")                                                        \
+    RULE(V15, AUTO,                                                                    \
+         "A Gemm or MatMul stays floating point that reads what a Concat makes, "      \
+         "unless that joins along the last axis, since OpenVINO cannot compile it.")   \
+    RULE(V16, AUTO,                                                                    \
+         "An AveragePool whose windows count their padding has no pair, since "        \
          "OpenVINO computes wrong numbers there.")                                     \
+    RULE(V17, AUTO,                                                                    \
+         "Activations of int8 are stored as uint8 with zero points that are 128 "      \
+         "larger, which is the same, since OpenVINO computes wrong numbers of int8 "   \
+         "behind a Concat.")                                                           \
+    RULE(V18, AUTO,                                                                    \
+         "The weight of a ConvTranspose with a pair on its data is int8 where uint8 "  \
+         "is asked for, since OpenVINO reads its bytes as int8.")                      \
+    RULE(V19, AUTO,                                                                    \
+         "The weight of a MatMul has one scale where it has three axes or more, "      \
+         "since OpenVINO computes wrong numbers of others behind activations whose "   \
+         "zero point is 0.")                                                           \
     QDQI_SATURATION_RULE(RULE)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
+
+/* Writes the nodes of which OpenVINO computes wrong numbers in another form, where the spec's
+   rules ask for it: the hook `reform` of plan/placement/target.h. */
+enum qdq_code qdqi_openvino_reform(const struct qdq_spec *spec,
+                                   const struct qdq_model *model,
+                                   struct qdqi_edit *edit, struct qdqi_arena *arena,
+                                   bool *ret_any, struct qdq_error *err);
 
 /* Makes the marks that the vetoes and the warnings use. NO_MEMORY. */
 enum qdq_code qdqi_openvino_begin(struct planner *p, struct qdq_error *err);
@@ -72,10 +101,20 @@ extern const struct qdqi_lint qdqi_openvino_lints[];
 bool *qdqi_mark_extremes(const struct qdqi_graph *graph, struct qdqi_arena *arena);
 
 /*
- * Marks the nodes on whose way from the last layer that computes a sum stand a pool of windows
- * and, behind it, a function that falls: a factor below zero, a constant minus the data, a
- * negation, an absolute value. Returns an array by node, in the arena; NULL when out of memory.
+ * Marks the nodes on whose way from the last layer that computes a sum stand a pool of windows,
+ * a Concat, a change of the shape or the Relu of a Conv without biases, and, behind it, a function that falls: a factor below
+ * zero, a constant minus the data, a negation, an absolute value. Returns an array by node, in
+ * the arena; NULL when out of memory.
  */
 bool *qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena);
+
+/* Marks the nodes behind a Conv or ConvTranspose without biases, up to where the last function
+   does: what the mark above starts from. */
+bool *qdqi_mark_unbiased(const struct qdq_model *model, struct qdqi_arena *arena);
+
+/* Returns whether a Concat that does not join along the last axis makes the tensor, perhaps in
+   front of copies. */
+bool qdqi_reads_joined_rows(const struct qdqi_graph *graph,
+                            const struct qdqi_tensor *t);
 
 #endif

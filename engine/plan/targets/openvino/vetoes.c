@@ -245,7 +245,9 @@ const struct qdqi_lint qdqi_openvino_lints[] = {
      "OpenVINO computes wrong numbers where a pair stands behind a ReduceMax, a "
      "ReduceMin or a GlobalMaxPool; leave the layer in floating point"},
     {QDQI_LINT(pair_behind_pool), V13,
-     "OpenVINO computes wrong numbers where a pair stands behind a pool of windows and "
-     "a factor below zero; leave the layer in floating point"},
+     "OpenVINO computes wrong numbers where a pair stands behind a pool of windows, or "
+     "a "
+     "Conv without biases and its Relu, and a factor below zero; leave the layer in "
+     "floating point"},
     {0},
 };

@@ -59,16 +59,7 @@ qdqi_mark_extremes(const struct qdqi_graph *graph, struct qdqi_arena *arena)
     return marked;
 }
 
-/* --- functions that fall, behind pools ------------------------------------------ */
-
-enum { POOLED = 1, TURNED = 2 };
-
-static bool
-pools(const struct qdqi_node *node)
-{
-    static const char *const ops[] = {"AveragePool", "MaxPool", NULL};
-    return qdqi_node_is_one_of(node->proto, ops);
-}
+/* --- constants between nodes ---------------------------------------------------- */
 
 /* Returns whether values go through the node, each by itself or where others are left out. */
 static bool
@@ -79,41 +70,44 @@ passes_on(const struct qdqi_node *node)
     return is_by_element(node) || qdqi_node_is_one_of(node->proto, ops);
 }
 
-/* Returns whether the tensor is a constant with an element below zero. */
+/* Returns whether the tensor is a float32 constant one of whose elements, in C order, is
+   below zero, or, with `is_vector`, is not the first one. */
 static bool
-has_negative(const struct qdq_model *model, const struct qdqi_tensor *t)
+has_element(const struct qdq_model *model, const struct qdqi_tensor *t, bool is_vector)
 {
     struct qdqi_constant c;
-    float one;
+    float one, first = 0;
     if (!t || !t->is_fixed || qdqi_constant_read(model, t, &c, NULL) ||
         c.dtype != QDQI_FLOAT32)
         return false;
     const size_t n = c.n > 1 && qdqi_constant_is_fill(&c) ? 1 : c.n;
     for (size_t i = 0; i < n; i++) {
         memcpy(&one, c.bytes + i * sizeof one, sizeof one);
-        if (one < 0)
+        if (i == 0)
+            first = one;
+        if (is_vector ? one != first : one < 0)
             return true;
     }
     return false;
 }
 
-/* Returns whether the output of the node falls somewhere as its data grow. The shift of a
-   BatchNormalization makes a difference: OpenVINO is right there. */
 static bool
-turns(const struct qdq_model *model, const struct qdqi_node *node)
+has_negative(const struct qdq_model *model, const struct qdqi_tensor *t)
 {
-    static const char *const always[] = {"Abs", "Neg", "Reciprocal", NULL};
-    static const char *const quotients[] = {"Div", "Sub", NULL};
-    static const char *const factors[] = {"Div", "Mul", NULL};
-    if (qdqi_node_is_one_of(node->proto, always))
-        return true;
-    if (node->proto->n_input != 2)
+    return has_element(model, t, false);
+}
+
+/* Returns whether the tensor is a constant of zeros alone. */
+static bool
+is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    struct qdqi_constant c;
+    float one;
+    if (!t || !t->is_fixed || qdqi_constant_read(model, t, &c, NULL) ||
+        c.dtype != QDQI_FLOAT32 || c.n == 0 || has_element(model, t, true))
         return false;
-    return (qdqi_node_is_one_of(node->proto, quotients) && node->inputs[0] &&
-            node->inputs[0]->is_fixed) ||
-           (qdqi_node_is_one_of(node->proto, factors) &&
-            (has_negative(model, node->inputs[0]) ||
-             has_negative(model, node->inputs[1])));
+    memcpy(&one, c.bytes, sizeof one);
+    return one == 0;
 }
 
 /* Returns what is on the way of a node's inputs. */
@@ -128,21 +122,118 @@ way_before(const struct qdqi_node *node, const uint8_t *way)
     return before;
 }
 
-bool *
-qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena)
+/* Marks the nodes whose way, which `step` makes of the way before them, has the bit. */
+static bool *
+mark_ways(const struct qdq_model *model, struct qdqi_arena *arena,
+          unsigned (*step)(const struct qdq_model *model, const struct qdqi_node *node,
+                           unsigned before),
+          unsigned bit)
 {
     const struct qdqi_graph *graph = &model->graph;
     bool *marked = qdqi_arena_array(arena, graph->n_nodes, sizeof *marked);
     uint8_t *way = qdqi_arena_array(arena, graph->n_nodes, sizeof *way);
     for (size_t i = 0; marked && way && i < graph->n_nodes; i++) {
         const struct qdqi_node *node = &graph->nodes[i];
-        const unsigned before = way_before(node, way);
-        if (pools(node))
-            way[i] = (uint8_t)(before | POOLED);
-        else if (passes_on(node) || turns(model, node))
-            way[i] = (uint8_t)(before & POOLED && turns(model, node) ? before | TURNED
-                                                                     : before);
-        marked[i] = way[i] & TURNED;
+        way[i] = (uint8_t)step(model, node, way_before(node, way));
+        marked[i] = way[i] & bit;
     }
     return way ? marked : NULL;
+}
+
+/* --- functions that fall, behind pools, shapes and activations ---------------------------- */
+
+/* UNBIASED: a Conv without biases; KEPT: a pool, a change of the shape, or a Relu behind such a
+   Conv, into which OpenVINO takes what follows; TURNED: a function that falls behind that. */
+enum { UNBIASED = 1, KEPT = 2, TURNED = 4 };
+
+static bool
+pools(const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"AveragePool", "Concat",  "Flatten", "MaxPool",
+                                      "Reshape",     "Squeeze", NULL};
+    return qdqi_node_is_one_of(node->proto, ops);
+}
+
+/* Returns whether the output of the node falls somewhere as its data grow. The shift of a
+   BatchNormalization makes a difference: OpenVINO is right there. */
+static bool
+turns(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    static const char *const always[] = {"Abs", "Neg", "Reciprocal", NULL};
+    static const char *const quotients[] = {"Div", "Sub", NULL};
+    static const char *const factors[] = {"Div", "Mul", NULL};
+    if (qdqi_node_is_one_of(node->proto, always))
+        return true;
+    if (qdqi_node_is(node->proto, "BatchNormalization") && node->proto->n_input == 5)
+        return has_negative(model, node->inputs[1]) &&
+               is_zero(model, node->inputs[2]) && is_zero(model, node->inputs[3]);
+    if (node->proto->n_input != 2)
+        return false;
+    return (qdqi_node_is_one_of(node->proto, quotients) && node->inputs[0] &&
+            node->inputs[0]->is_fixed) ||
+           (qdqi_node_is_one_of(node->proto, factors) &&
+            (has_negative(model, node->inputs[0]) ||
+             has_negative(model, node->inputs[1])));
+}
+
+static unsigned
+turned_step(const struct qdq_model *model, const struct qdqi_node *node,
+            unsigned before)
+{
+    static const char *const convs[] = {"Conv", "ConvTranspose", NULL};
+    static const char *const clips[] = {"LeakyRelu", "Relu", NULL};
+    if (qdqi_node_is_one_of(node->proto, convs))
+        return node->proto->n_input < 3 || is_zero(model, node->inputs[2]) ? UNBIASED
+                                                                           : 0;
+    if (pools(node))
+        return before | KEPT;
+    if (qdqi_node_is_one_of(node->proto, clips) && before & UNBIASED)
+        return before | KEPT;
+    if (!passes_on(node) && !turns(model, node))
+        return 0;
+    return before & KEPT && turns(model, node) ? before | TURNED : before;
+}
+
+bool *
+qdqi_mark_unbiased(const struct qdq_model *model, struct qdqi_arena *arena)
+{
+    return mark_ways(model, arena, turned_step, UNBIASED);
+}
+
+bool *
+qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena)
+{
+    return mark_ways(model, arena, turned_step, TURNED);
+}
+
+/* --- rows that a Concat joins -------------------------------------------------------- */
+
+/* Returns whether the Concat joins along the last axis, which needs the rank to be known. */
+static bool
+joins_columns(const struct qdqi_node *node)
+{
+    const int64_t axis = qdqi_node_int(node->proto, "axis", 0), *dims;
+    size_t rank;
+    for (size_t i = 0; i < node->proto->n_input && axis >= 0; i++)
+        if (node->inputs[i] && qdqi_tensor_dims(node->inputs[i], &dims, &rank))
+            return (size_t)axis + 1 == rank;
+    return axis == -1;
+}
+
+bool
+qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+{
+    enum { MOST_STEPS = 8 };
+    static const char *const copies[] = {"Dropout", "Identity", NULL};
+    for (int step = 0; step < MOST_STEPS; step++) {
+        const struct qdqi_node *node = qdqi_maker_of(graph, t);
+        if (!node || node->proto->n_input == 0)
+            return false;
+        if (qdqi_node_is(node->proto, "Concat"))
+            return !joins_columns(node);
+        if (!qdqi_node_is_one_of(node->proto, copies))
+            return false;
+        t = node->inputs[0];
+    }
+    return false;
 }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Forms of nodes that compute the same, of which OpenVINO computes right numbers (faults.h):
+ * a reduction keeps its axes, and a Squeeze behind it drops them (V14); a Conv without biases
+ * whose Relu stands in front of a factor below zero has some that change nothing (V13).
+ */
+#include "config.h"
+#include "plan/targets/openvino/openvino.h"
+
+#include "files/model/constant.h"
+#include "graph/edit/edit.h"
+
+#include <string.h>
+
+enum { OPSET_AXES_INPUT = 13, BIAS = 2 };
+
+/* Added to a float32 sum it is lost. OpenVINO leaves out biases of zero. */
+static const float least_bias = 1e-30F;
+
+struct reforming {
+    const struct qdq_model *model;
+    struct qdqi_edit *edit;
+    struct qdqi_arena *arena;
+    bool any;
+};
+
+/* --- reductions ------------------------------------------------------------------ */
+
+/* Returns the name of a tensor with the axes that the node reduces; NULL where it does not
+   say them, and reduces all or none, or when out of memory. */
+static const char *
+axes_of(struct reforming *r, const struct qdqi_node *node)
+{
+    const Onnx__AttributeProto *axes = qdqi_node_attribute(node->proto, "axes");
+    if (node->proto->n_input > 1)
+        return node->inputs[1] ? node->inputs[1]->name : NULL;
+    if (!axes || axes->n_ints == 0)
+        return NULL;
+    const char *name = qdqi_edit_name(r->edit, node->outputs[0]->name, "_axes");
+    qdqi_edit_add_initializer(r->edit, name, QDQI_INT64, axes->n_ints, false,
+                              axes->ints);
+    return name;
+}
+
+static bool
+drops_axes(const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"ReduceMean", "ReduceSum", NULL};
+    return qdqi_node_is_one_of(node->proto, ops) && node->proto->n_input > 0 &&
+           node->proto->n_output == 1 && node->outputs[0] &&
+           !qdqi_node_int(node->proto, "keepdims", 1) &&
+           node->outputs[0]->dtype != QDQI_INT64 &&
+           node->outputs[0]->dtype != QDQI_INT32;
+}
+
+static void
+keep_axes(struct reforming *r, size_t i)
+{
+    const struct qdqi_node *node = &r->model->graph.nodes[i];
+    const struct qdqi_tensor *out = node->outputs[0];
+    const char *axes = axes_of(r, node);
+    if (!axes)
+        return;
+    const char *inputs[] = {qdqi_edit_name(r->edit, out->name, "_with_axes"), axes};
+    qdqi_edit_retype(r->edit, i, node->proto->op_type, "", "keepdims");
+    qdqi_edit_set_output(r->edit, i, 0, inputs[0]);
+    qdqi_edit_add_node(r->edit, qdqi_edit_behind(r->model, out), "Squeeze",
+                       qdqi_edit_name(r->edit, node->name, "_axes"), inputs, 2,
+                       out->name);
+    r->any = true;
+}
+
+/* --- biases ---------------------------------------------------------------------- */
+
+/* Returns the number of a Conv's or ConvTranspose's outputs; 0 where its weight is no float32
+   constant. */
+static size_t
+count_outputs(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    struct qdqi_constant w;
+    const bool turned = qdqi_node_is(node->proto, "ConvTranspose");
+    if ((!turned && !qdqi_node_is(node->proto, "Conv")) || node->proto->n_input < 2 ||
+        !node->inputs[1] || !node->inputs[1]->is_fixed ||
+        qdqi_constant_read(model, node->inputs[1], &w, NULL) ||
+        w.dtype != QDQI_FLOAT32 || w.rank < 3)
+        return 0;
+    return (size_t)(turned ? w.dims[1] * qdqi_node_int(node->proto, "group", 1)
+                           : w.dims[0]);
+}
+
+static bool
+give_bias(struct reforming *r, size_t i)
+{
+    const struct qdqi_node *node = &r->model->graph.nodes[i];
+    const size_t n = count_outputs(r->model, node);
+    if (n == 0)
+        return true;
+    const char *name = qdqi_edit_name(r->edit, node->inputs[1]->name, "_bias");
+    float *bias = qdqi_arena_array(r->arena, n, sizeof *bias);
+    if (!name || !bias)
+        return false;
+    for (size_t c = 0; c < n; c++)
+        bias[c] = least_bias;
+    qdqi_edit_add_initializer(r->edit, name, QDQI_FLOAT32, n, false, bias);
+    if (node->proto->n_input > BIAS)
+        qdqi_edit_set_input(r->edit, i, BIAS, name);
+    else
+        qdqi_edit_put_input(r->edit, i, BIAS, name);
+    r->any = true;
+    return true;
+}
+
+/* Returns whether a marked node reads an output of the node. */
+static bool
+is_read_by(const struct qdqi_node *node, const bool *marked)
+{
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        for (const struct qdqi_use *use = node->outputs[i] ? node->outputs[i]->uses
+                                                           : NULL;
+             use; use = use->next)
+            if (marked[use->node])
+                return true;
+    return false;
+}
+
+/* Gives biases to the Convs without any that lead to a function that falls. */
+static bool
+give_biases(struct reforming *r)
+{
+    const struct qdqi_graph *graph = &r->model->graph;
+    const bool *unbiased = qdqi_mark_unbiased(r->model, r->arena);
+    bool *leads = qdqi_mark_turned(r->model, r->arena), ok = unbiased && leads;
+    for (size_t i = graph->n_nodes; ok && i-- > 0;) {
+        leads[i] = unbiased[i] && (leads[i] || is_read_by(&graph->nodes[i], leads));
+        ok = !leads[i] || give_bias(r, i);
+    }
+    return ok;
+}
+
+enum qdq_code
+qdqi_openvino_reform(const struct qdq_spec *spec, const struct qdq_model *model,
+                     struct qdqi_edit *edit, struct qdqi_arena *arena, bool *ret_any,
+                     struct qdq_error *err)
+{
+    struct reforming r = {.model = model, .edit = edit, .arena = arena};
+    if (qdq_spec_has_rule(spec, V14) &&
+        qdqi_model_opset(model->proto) >= OPSET_AXES_INPUT)
+        for (size_t i = 0; i < model->graph.n_nodes; i++)
+            if (drops_axes(&model->graph.nodes[i]))
+                keep_axes(&r, i);
+    if (qdq_spec_has_rule(spec, V13) && !give_biases(&r))
+        return qdqi_no_memory(err);
+    *ret_any = r.any;
+    return QDQ_OK;
+}
