@@ -25,6 +25,7 @@ api_libapi_la_SOURCES = \
 	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/tables.h api/documents/advice.h \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \
+	api/documents/html_pairs.c \
 	api/documents/html_ranges.c \
 	api/documents/info.c \
 	api/include/api/overview.h api/documents/overview.c \
@@ -39,6 +40,7 @@ api_libapi_la_SOURCES = \
 	api/spec/cases.c \
 	api/spec/choices.c \
 	api/spec/data.c \
+	api/spec/formats.c \
 	api/spec/given_members.c \
 	api/spec/host.c \
 	api/spec/layers.c \

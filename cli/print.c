@@ -102,15 +102,38 @@ format_indices(const struct qdq_layer *layer, char ret[MAX_COLUMN])
     }
 }
 
-static void
-format_weight(const struct qdq_layer *layer, char ret[MAX_COLUMN])
+/* Returns whether weights have different formats, which are printed then. */
+static bool
+is_mixed(const struct qdq_plan_view *plan)
 {
+    const struct qdq_layer *first = NULL;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (!layer->weight_dtype)
+            continue;
+        first = first ? first : layer;
+        if (strcmp(first->weight_dtype, layer->weight_dtype) != 0 ||
+            first->weight_block != layer->weight_block)
+            return true;
+    }
+    return false;
+}
+
+static void
+format_weight(const struct qdq_layer *layer, bool mixed, char ret[MAX_COLUMN])
+{
+    const char *dtype = mixed && layer->weight_dtype ? layer->weight_dtype : "";
+    const char *space = *dtype ? " " : "";
     if (layer->weight_input < 0)
         snprintf(ret, MAX_COLUMN, "-");
     else if (layer->weight_axis < 0)
-        snprintf(ret, MAX_COLUMN, "per tensor");
+        snprintf(ret, MAX_COLUMN, "%s%sper tensor", dtype, space);
+    else if (mixed && layer->weight_block > 0)
+        snprintf(ret, MAX_COLUMN, "%s%sin blocks of %lld, axis %d", dtype, space,
+                 (long long)layer->weight_block, layer->weight_axis);
     else
-        snprintf(ret, MAX_COLUMN, "per channel, axis %d", layer->weight_axis);
+        snprintf(ret, MAX_COLUMN, "%s%sper channel, axis %d", dtype, space,
+                 layer->weight_axis);
 }
 
 /* The reasons of layers that no default, case or entry selects. */
@@ -171,13 +194,14 @@ put_unselected(const struct qdq_plan_view *plan, enum qdq_reason_kind kind)
 
 struct columns {
     int name, cls, inputs, weight;
+    bool mixed; /* the formats of weights are printed */
 };
 
 static struct columns
 measure(const struct qdq_plan_view *plan, bool all)
 {
     struct columns c = {sizeof "LAYER" - 1, sizeof "CLASS" - 1, sizeof "INPUTS" - 1,
-                        sizeof "WEIGHT" - 1};
+                        sizeof "WEIGHT" - 1, is_mixed(plan)};
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         char text[MAX_COLUMN];
@@ -187,7 +211,7 @@ measure(const struct qdq_plan_view *plan, bool all)
         widen(&c.cls, layer->cls);
         format_indices(layer, text);
         widen(&c.inputs, text);
-        format_weight(layer, text);
+        format_weight(layer, c.mixed, text);
         widen(&c.weight, text);
     }
     return c;
@@ -209,7 +233,7 @@ put_layer(const struct qdq_layer *layer, const struct columns *c)
     put_column(layer->cls, c->cls);
     format_indices(layer, text);
     put_column(text, c->inputs);
-    format_weight(layer, text);
+    format_weight(layer, c->mixed, text);
     put_column(text, c->weight);
     put_text(stdout, layer->reason, 0);
     putchar('\n');

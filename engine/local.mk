@@ -185,6 +185,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/float16_nodes.c engine/plan/placement/float16_nodes.h \
 	engine/plan/placement/formats.c engine/plan/placement/formats.h \
 	engine/plan/placement/idle_support.c \
+	engine/plan/placement/layer_formats.c engine/plan/placement/layer_formats.h \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
 	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
 	engine/plan/placement/plan.c engine/plan/placement/plan.h \
@@ -291,12 +292,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/weights/approximate.c engine/graph/weights/approximate.h \
 	engine/graph/weights/float16_data.c engine/graph/weights/float16_data.h \
 	engine/graph/weights/updates.c engine/graph/weights/updates.h \
+	engine/graph/weights/full_range.c engine/graph/weights/full_range.h \
 	engine/graph/weights/gptq.c engine/graph/weights/gptq.h \
 	engine/graph/weights/panel.h \
 	engine/graph/weights/elements.c engine/graph/weights/elements.h \
 	engine/graph/weights/factor.c \
 	engine/graph/weights/refine.c \
 	engine/graph/weights/integers.c engine/graph/weights/integers.h \
+	engine/graph/weights/joint.c engine/graph/weights/joint.h \
 	engine/graph/weights/least_error.c \
 	engine/graph/weights/pairs.c engine/graph/weights/pairs.h \
 	engine/graph/weights/scales.c engine/graph/weights/scales.h \

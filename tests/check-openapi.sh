@@ -83,13 +83,14 @@ formats_for() {
 }
 
 formats_for WEIGHTS >"$work/table"
-values_of dtype float4e2m1 >"$work/document"
+# The entries of layers have the same formats, and float32.
+values_of dtype float4e2m1 | grep -vx float32 | sort -u >"$work/document"
 same 'formats of weights'
 sed -n '/^| dtype | scale |/,/^$/s/^| `\([a-z0-9]*\)`.*/\1/p' "$src/docs/reference/number-formats.md" |
     sort >"$work/document"
 same 'formats of weights in docs/reference/number-formats.md'
 formats_for ACTIVATIONS >"$work/table"
-values_of dtype uint16 >"$work/document"
+values_of dtype uint16 | grep -vx float32 | sort -u >"$work/document"
 same 'formats of activations'
 
 sed -n '/state_names\[API/,/};/p' "$src/api/documents/job.c" | grep -oE '"[a-z]+"' | tr -d '"' |
@@ -112,7 +113,17 @@ properties_of() {
         here && $0 ~ column { sub(/:.*/, "", $1); print "/" $1 }' "$document" | sort
 }
 
-members_of members.c >"$work/table"
+# formats_of MACRO GROUP: the members that the rows of a macro of formats.c give a group.
+formats_of() {
+    sed -n "/^#define $1(/,/[^\\\\]\$/p" "$src/api/spec/formats.c" | grep -oE '[{]"/[a-z_]+"' |
+        sed "s|{\"\(.*\)\"|/$2\1|"
+}
+
+{
+    members_of members.c
+    formats_of WEIGHTS weights
+    formats_of ACTIVATIONS activations
+} | sort >"$work/table"
 # Members begin at column 8, those of groups at 12, those of values that may be objects at 16.
 awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
     here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }

@@ -63,6 +63,9 @@ read_layer(struct api_document *document, const json_t *json, void *items, size_
         .cls = api_text_at(json, "class"),
         .reason = api_text_at(json, "reason"),
         .weight_input = weight ? 0 : -1, /* the document does not say which input */
+        .weight_dtype = json_string_value(json_object_get(json, "weight_dtype")),
+        .weight_block = json_integer_value(json_object_get(json, "weight_block")),
+        .input_dtype = json_string_value(json_object_get(json, "input_dtype")),
         .weight_axis = json_is_integer(axis) ? (int)json_integer_value(axis) : -1,
     };
     layer->reason_kind = reason_kind_of(layer->reason);

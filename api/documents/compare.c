@@ -184,15 +184,14 @@ join_layers(const json_t *report)
 static json_t *
 compare_layers(const json_t *a, const json_t *b)
 {
-    static const char *const decides[] = {"quantized_inputs", "quantized_outputs",
-                                          "weight_quantized", "weight_axis", NULL};
-    static const char *const shown[] = {"quantized_inputs",
-                                        "quantized_outputs",
-                                        "weight_quantized",
-                                        "weight_axis",
-                                        "reason",
-                                        "sqnr_db",
-                                        NULL};
+    static const char *const decides[] = {
+        "quantized_inputs", "quantized_outputs", "weight_quantized", "weight_axis",
+        "weight_dtype",     "weight_block",      "input_dtype",      NULL};
+    static const char *const shown[] = {"quantized_inputs", "quantized_outputs",
+                                        "weight_quantized", "weight_axis",
+                                        "weight_dtype",     "weight_block",
+                                        "input_dtype",      "reason",
+                                        "sqnr_db",          NULL};
     json_t *in_a = join_layers(a), *in_b = join_layers(b);
     json_t *rows =
         in_a && in_b ? match_rows(in_a, in_b, &(struct list){shown, decides}) : NULL;

@@ -142,6 +142,9 @@ add_lists(struct api_markup *page, const json_t *compared)
         {"outputs", "quantized_outputs", HTML_TEXT},
         {"weight", "weight_quantized", HTML_TEXT},
         {"axis", "weight_axis", HTML_NUMBER},
+        {"type", "weight_dtype", HTML_TEXT},
+        {"block", "weight_block", HTML_NUMBER},
+        {"type of inputs", "input_dtype", HTML_TEXT},
         {"decided by", "reason", HTML_TEXT},
         {"SQNR (dB)", "sqnr_db", HTML_NUMBER},
     };

@@ -295,51 +295,16 @@ index_rows(const json_t *rows, const char *name)
     return api_json_if(ok, index);
 }
 
-/* Adds "inputs 0, 1". `more` says that something stands before it. Returns whether something
-   stands there now. */
-static bool
-add_indices(struct api_markup *page, const char *what, const json_t *indices, bool more)
-{
-    size_t n = json_array_size(indices);
-    if (n == 0)
-        return more;
-    api_markup_format(page, "%s%s%s ", more ? "; " : "", what, n > 1 ? "s" : "");
-    for (size_t i = 0; i < n; i++) {
-        api_markup_add(page, i ? ", " : "");
-        api_markup_value(page, json_array_get(indices, i));
-    }
-    return true;
-}
-
-/* Adds a cell that says where the layer has pairs. */
-static void
-add_given(struct api_markup *page, const json_t *layer)
-{
-    const json_t *inputs = member(layer, "quantized_inputs");
-    const json_t *outputs = member(layer, "quantized_outputs");
-    const json_t *axis = member(layer, "weight_axis");
-    bool weight = json_is_true(member(layer, "weight_quantized"));
-    bool any = weight || json_array_size(inputs) || json_array_size(outputs);
-    api_markup_add(page, any ? "<td>" : "<td class=\"off\">float");
-    bool more = add_indices(page, "input", inputs, false);
-    more = add_indices(page, "output", outputs, more);
-    if (weight)
-        api_markup_add(page, more ? "; weight" : "weight");
-    if (weight && json_is_integer(axis))
-        api_markup_format(page, " by axis %d", (int)json_integer_value(axis));
-    api_markup_add(page, "</td>");
-}
-
 static void
 add_layer(struct api_markup *page, size_t i, const json_t *layer, const json_t *figures,
-          const double largest[2])
+          const double largest[2], bool mixed)
 {
     const char *name = json_string_value(member(layer, "name"));
     const json_t *sqnr = json_array_get(figures, 0), *gain = json_array_get(figures, 1);
     api_markup_format(page, "<tr><td class=\"n\">%zu</td>", i + 1);
     html_cell(page, HTML_NAME, member(layer, "name"), 0);
     html_cell(page, HTML_TEXT, member(layer, "op"), 0);
-    add_given(page, layer);
+    html_pairs(page, layer, mixed);
     html_cell(page, HTML_BAR, name ? member(sqnr, name) : NULL, largest[0]);
     if (json_object_size(gain))
         html_cell(page, HTML_BAR, name ? member(gain, name) : NULL, largest[1]);
@@ -362,6 +327,7 @@ add_layers(struct api_markup *page, const json_t *report)
         {"SQNR (dB)", NULL, HTML_BAR}, {"decided by", NULL, HTML_TEXT},
     };
     const json_t *layers = member(report, "layers");
+    const bool mixed = html_are_mixed(layers);
     const json_t *errors = member(member(report, "evaluation"), "layers");
     const json_t *costs = member(report, "sensitivity");
     const double largest[2] = {html_largest(errors, "sqnr_db"),
@@ -381,7 +347,7 @@ add_layers(struct api_markup *page, const json_t *report)
     else
         html_begin_table(page, "Layers", HTML_COLUMNS(without), true);
     for (size_t i = 0; i < json_array_size(layers); i++)
-        add_layer(page, i, json_array_get(layers, i), figures, largest);
+        add_layer(page, i, json_array_get(layers, i), figures, largest, mixed);
     html_end_table(page);
     html_end_section(page);
     json_decref(figures);

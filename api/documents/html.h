@@ -88,4 +88,9 @@ void html_ranges(struct api_markup *page, const json_t *report);
    filled. Adds nothing for a report without edges, and a sentence for a large graph. */
 void html_graph(struct api_markup *page, const json_t *report);
 
+/* Returns whether weights of the layers have different formats, which are shown then. */
+bool html_are_mixed(const json_t *layers);
+/* Adds a cell that says where the layer has pairs. */
+void html_pairs(struct api_markup *page, const json_t *layer, bool mixed);
+
 #endif

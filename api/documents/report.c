@@ -38,12 +38,14 @@ encode_layer(const void *of_plan, size_t i)
     const struct qdq_layer *layer = &plan->layers[i];
     bool weight = layer->weight_input >= 0;
     return api_pack("name:t op:t class:t quantized_inputs:a quantized_outputs:a "
-                    "weight_quantized:b weight_axis:x reason:t rules:j",
+                    "weight_quantized:b weight_axis:x reason:t rules:j "
+                    "weight_dtype:t weight_block:n input_dtype:t",
                     layer->name, layer->op, layer->cls, layer->quantized_inputs,
                     layer->n_inputs, api_json_int_item, layer->quantized_outputs,
                     layer->n_outputs, api_json_int_item, weight,
                     weight ? layer->weight_axis : -1, layer->reason,
-                    encode_rules(plan->target, &layer->rules));
+                    encode_rules(plan->target, &layer->rules), layer->weight_dtype,
+                    layer->weight_block, layer->input_dtype);
 }
 
 static json_t *
@@ -148,7 +150,7 @@ encode_channel_scales(const struct qdq_weight_report *weight)
     for (size_t part = 0; ok && n > 1 && part < parts; part++) {
         double largest = kept ? 0 : (double)weight->part_scales[part];
         for (; kept && k < (part + 1) * n / parts; k++)
-            largest = fmax(largest, (double)weight->scales[k]);
+            largest = fmax(largest, fabs((double)weight->scales[k]));
         ok = json_array_append_new(list, api_json_real(largest)) == 0;
     }
     return api_json_if(ok, list);
@@ -166,8 +168,8 @@ encode_weight(const void *items, size_t i)
         high = (double)weight->scale_max;
     }
     for (size_t k = 0; weight->scales && k < n; k++) {
-        low = fmin(low, (double)weight->scales[k]);
-        high = fmax(high, (double)weight->scales[k]);
+        low = fmin(low, fabs((double)weight->scales[k]));
+        high = fmax(high, fabs((double)weight->scales[k]));
     }
     return api_pack("name:t layer:t axis:x dtype:t granularity:t block:n scales:i "
                     "scale_min:r scale_max:r channel_scales:j",

@@ -25,7 +25,7 @@ add_changes(json_t *to, const struct qdq_recipe_step *step)
         {QDQ_CHOICE_C7, "rules", json_pack("{s:b}", "C7", 0)},
         {QDQ_CHOICE_ACTIVATIONS, "activations",
          json_pack("{s:s}", "dtype",
-                   spec->activation_format == QDQ_FORMAT_INT16 ? "int16" : "uint16")},
+                   spec->activations.format == QDQ_FORMAT_INT16 ? "int16" : "uint16")},
     };
     bool ok = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -123,6 +123,10 @@ static const struct member members[] = {
     {"/quantize_weight", BOOL, FLAG(quantize_weight)},
     {"/quantization_index", ARRAY | NULL_VALUE,
      WITHOUT_FIELD(decode_index, encode_index)},
+    {"/weights", OBJECT,
+     WITHOUT_FIELD(api_decode_layer_weights, api_encode_layer_weights)},
+    {"/activations", STRING | OBJECT, api_decode_layer_activations,
+     api_encode_layer_activations, NO_FIELD, NAMES("none"), 0, NULL},
 };
 
 static const struct table table = TABLE(members);
@@ -133,7 +137,7 @@ decode_entry(struct decoder *d, const char *key, json_t *item)
     struct qdq_layer_entry *entry = d->object;
     (void)key;
     entry->quantize_input = entry->quantize_weight = true;
-    if (!api_decode_members(d, "", item))
+    if (!api_decode_members(d, "", item) || !api_check_layer_formats(d, item))
         return false;
     int n = 0;
     for (int by = 0; by < N_SELECTORS; by++)

@@ -18,92 +18,6 @@ decode_object(struct decoder *d, const struct member *m, json_t *value)
     return api_decode_members(d, m->pointer, value);
 }
 
-/* "none", "dynamic", or an object. */
-static bool
-decode_activations(struct decoder *d, const struct member *m, json_t *value)
-{
-    d->to->spec.weight_only = json_is_string(value);
-    d->to->spec.dynamic =
-        json_is_string(value) && strcmp(json_string_value(value), "dynamic") == 0;
-    return json_is_object(value) ? decode_object(d, m, value)
-                                 : api_decode_choice(d, m, value);
-}
-
-static json_t *
-encode_activations(const void *object, const struct member *m)
-{
-    (void)m;
-    const struct qdq_spec *spec = object;
-    return spec->weight_only ? json_string(spec->dynamic ? "dynamic" : "none")
-                             : json_null();
-}
-
-/* Leaves the member out where no activation is quantized. */
-static json_t *
-encode_activation_format(const void *object, const struct member *m)
-{
-    return ((const struct qdq_spec *)object)->weight_only
-               ? json_null()
-               : api_encode_format(object, m);
-}
-
-static json_t *
-encode_symmetric(const void *object, const struct member *m)
-{
-    return ((const struct qdq_spec *)object)->weight_only
-               ? json_null()
-               : api_encode_tristate(object, m);
-}
-
-bool
-api_check_formats(struct decoder *d)
-{
-    const struct qdq_spec *spec = &d->to->spec;
-    return !api_format_is_float(spec->activation_format) ||
-           spec->activation_symmetric != QDQ_NO ||
-           api_refuse(d, API_INVALID_SPEC, "/activations/symmetric",
-                      "activations.symmetric: a floating format has no zero point");
-}
-
-enum { MIN_BLOCK = 2 };
-
-/* "tensor", "channel", or {"block": n}. */
-static bool
-decode_granularity(struct decoder *d, const struct member *m, json_t *value)
-{
-    struct qdq_spec *spec = &d->to->spec;
-    json_t *block = json_object_get(value, "block");
-    const char *key;
-    json_t *other;
-    int64_t n;
-    if (!json_is_object(value))
-        return api_decode_choice(d, m, value);
-    json_object_foreach (value, key, other)
-        if (other != block) {
-            char where[256];
-            snprintf(where, sizeof where, "%s", m->pointer);
-            api_json_pointer_add(where, sizeof where, key);
-            return api_refuse(d, API_INVALID_SPEC, where,
-                              "unknown member \"%.64s\"; known is block", key);
-        }
-    if (!api_json_integer(block, &n))
-        return api_refuse(d, API_INVALID_SPEC,
-                          block ? "/weights/granularity/block" : m->pointer,
-                          "weights.granularity is to have a member block, an integer");
-    spec->weight_granularity = QDQ_PER_BLOCK;
-    return api_parse_integer(d, "/weights/granularity/block", block, MIN_BLOCK,
-                             API_COUNT_MAX, &spec->weight_block);
-}
-
-static json_t *
-encode_granularity(const void *object, const struct member *m)
-{
-    const struct qdq_spec *spec = object;
-    if (spec->weight_granularity == QDQ_PER_BLOCK)
-        return json_pack("{s:I}", "block", (json_int_t)spec->weight_block);
-    return api_encode_choice(object, m);
-}
-
 /* true, false, or an object, which means true. */
 static bool
 decode_evaluate(struct decoder *d, const struct member *m, json_t *value)
@@ -229,22 +143,12 @@ encode_opset(const void *object, const struct member *m)
     return json_integer((json_int_t)opset);
 }
 
-/* A spec that says nothing of rounding stays as it was before there was a choice. */
-static json_t *
-encode_rounding(const void *object, const struct member *m)
-{
-    const struct qdq_spec *spec = object;
-    return spec->weight_rounding == QDQ_ROUND_NEAREST ? json_null()
-                                                      : api_encode_choice(object, m);
-}
-
 static json_t *
 encode_bias_correction(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;
-    return spec->weight_rounding == QDQ_ROUND_NEAREST &&
-                   spec->bias_correction == QDQ_BIASES_NONE
+    return !qdq_spec_rounds(spec) && spec->bias_correction == QDQ_BIASES_NONE
                ? json_null()
                : api_encode_bias_correction(spec->bias_correction);
 }
@@ -376,23 +280,9 @@ static const struct member members[] = {
      &api_layers},
     {"/cases", ARRAY, ITEMS(api_cases)},
     {"/layer_support", ARRAY, ITEMS(api_support)},
-    {"/weights", OBJECT, GROUP},
-    {"/weights/dtype", STRING, FORMAT(weight_format, NAMES_OF_ROWS(api_weight_format))},
-    {"/weights/granularity", STRING | OBJECT,
-     OWN(decode_granularity, encode_granularity, weight_granularity,
-         NAMES("tensor", "channel"))},
-    {"/weights/storage", STRING, CHOICE(weight_storage, "qdq", "dq")},
-    {"/weights/method", STRING, CHOICE(weight_method, "max", "mse")},
-    {"/weights/rounding", STRING,
-     OWN(api_decode_choice, encode_rounding, weight_rounding,
-         NAMES("nearest", "gptq", "auto"))},
-    {"/activations", STRING | OBJECT, decode_activations, encode_activations, NO_FIELD,
-     NAMES("none", "dynamic"), 0, NULL},
-    {"/activations/dtype", STRING,
-     OWN(api_decode_format, encode_activation_format, activation_format,
-         NAMES_OF_ROWS(api_activation_format))},
-    {"/activations/symmetric", BOOL,
-     OWN(api_decode_tristate, encode_symmetric, activation_symmetric, NULL)},
+    {"/weights", OBJECT, WITHOUT_FIELD(api_decode_weights, api_encode_weights)},
+    {"/activations", STRING | OBJECT, api_decode_activations, api_encode_activations,
+     NO_FIELD, NAMES("none", "dynamic"), 0, NULL},
     {"/float", STRING, CHOICE(float_type, "keep", "float16", "bfloat16")},
     {"/calibration", OBJECT, GROUP},
     {"/calibration/method", STRING,

@@ -19,7 +19,18 @@ json_t *api_encode_bound(const void *object, const struct member *m);
 #define BOUND_ONLY(field) OWN(api_decode_bound, NULL, field, NULL)
 /* Checks that the spec does not switch off the evaluation that `accept` needs. */
 bool api_check_accept(struct decoder *d);
-/* Checks that the activations' format and `symmetric` go together. */
+/* The formats of the spec, and of an entry of layers; the check of an entry is that they do
+   not contradict its flags, and that of the spec that formats and `symmetric` go together. */
+bool api_decode_weights(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_weights(const void *spec, const struct member *m);
+bool api_decode_activations(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_activations(const void *spec, const struct member *m);
+bool api_decode_layer_weights(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_layer_weights(const void *entry, const struct member *m);
+bool api_decode_layer_activations(struct decoder *d, const struct member *m,
+                                  json_t *value);
+json_t *api_encode_layer_activations(const void *entry, const struct member *m);
+bool api_check_layer_formats(struct decoder *d, const json_t *item);
 bool api_check_formats(struct decoder *d);
 /* Checks that a percentile is given only with the method that uses it. */
 bool api_check_percentile(struct decoder *d);

@@ -97,11 +97,13 @@ api_decode_rules(struct decoder *d, const struct member *m, json_t *value)
     return true;
 }
 
-/* Returns whether the spec has the rule and states it. A frozen spec of version 0.1 states no
-   rule that is younger than that version: they are automatic. */
+/* Returns whether the spec has the rule and states it. A frozen spec states no rule that is younger
+   than the version that froze it: they are automatic. */
 static bool
 is_stated(const struct qdq_spec *spec, size_t rule)
 {
+    if (qdq_rule_set_has(&spec->rules_later, rule))
+        return false;
     return spec->host != QDQ_HOST_UNSTATED || !spec->target->rules[rule].is_auto ||
            qdq_rule_set_has(&spec->rules_on, rule) ||
            qdq_rule_set_has(&spec->rules_off, rule);
@@ -124,6 +126,33 @@ api_encode_rules(const void *object, const struct member *m)
     return api_json_if(ok, rules);
 }
 
+/* Returns whether the spec has members that a frozen one always has, and a person hardly states
+   together. */
+static bool
+looks_frozen(const json_t *root)
+{
+    static const char *const always[] = {"existing_qdq", "layer_support",
+                                         "on_unmatched", "opset", "output"};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (!json_object_get(root, always[i]))
+            return false;
+    return true;
+}
+
+/* Finds the automatic rules that a frozen spec does not state: they are younger than the version that
+   froze it, which stated all that it had. */
+static void
+find_later_rules(const struct decoder *d, struct qdq_spec *spec)
+{
+    const json_t *rules = json_object_get(d->to->root, "rules");
+    if (json_object_size(rules) == 0 || !looks_frozen(d->to->root))
+        return;
+    for (size_t i = 0; i < spec->target->n_rules; i++)
+        if (spec->target->rules[i].is_auto &&
+            !json_object_get(rules, spec->target->rules[i].id))
+            qdq_rule_set_add(&spec->rules_later, i);
+}
+
 bool
 api_settle_rules(struct decoder *d)
 {
@@ -140,5 +169,6 @@ api_settle_rules(struct decoder *d)
         if (json_is_boolean(value)) /* or "auto" */
             qdq_spec_switch_rule(spec, (size_t)rule, json_is_true(value));
     }
+    find_later_rules(d, spec);
     return true;
 }

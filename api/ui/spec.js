@@ -191,17 +191,33 @@ function makePlanner(panel, onProblem) {
   };
 }
 
+// Returns whether weights have different formats, which are shown then.
+function areMixed(layers) {
+  const formats = layers.filter((layer) => layer.weight_quantized)
+    .map((layer) => `${layer.weight_dtype} ${layer.weight_block}`);
+  return new Set(formats).size > 1;
+}
+
+// Returns the format of a layer's weight behind a space.
+function formatOf(layer) {
+  return layer.weight_block ? ` ${layer.weight_dtype} in blocks of ${layer.weight_block}`
+    : ` ${layer.weight_dtype}`;
+}
+
 // Returns where a layer has pairs, in words.
-function pairsOf(layer) {
+function pairsOf(layer, mixed) {
   const parts = [["input", layer.quantized_inputs], ["output", layer.quantized_outputs]]
     .filter(([, list]) => list.length)
     .map(([what, list]) => `${what}${list.length > 1 ? "s" : ""} ${list.join(", ")}`);
-  if (layer.weight_quantized)
-    parts.push(layer.weight_axis === null ? "weight" : `weight by axis ${layer.weight_axis}`);
+  if (layer.weight_quantized) {
+    const weight = `weight${mixed ? formatOf(layer) : ""}`;
+    parts.push(layer.weight_axis === null ? weight : `${weight} by axis ${layer.weight_axis}`);
+  }
   return parts.join("; ") || "float";
 }
 
 function planParts({summary, layers, warnings}) {
+  const mixed = areMixed(layers);
   return [
     el("p", {id: "plan-summary"}, `${summary.quantized_layers} of ${summary.layers} layers are ` +
        `quantized, with ${summary.qdq_pairs} Q/DQ pairs.`),
@@ -209,6 +225,6 @@ function planParts({summary, layers, warnings}) {
       el("li", {}, el("code", {}, warning.code), ` ${plainText(warning.detail)}`,
          ...(warning.node ? [" (", nameElement(warning.node), ")"] : [])))) : "",
     makeTable("Plan", ["layer", "operator", "pairs", "reason"], layers.map((layer) =>
-      [el("code", {}, nameElement(layer.name)), layer.op, pairsOf(layer), layer.reason])),
+      [el("code", {}, nameElement(layer.name)), layer.op, pairsOf(layer, mixed), layer.reason])),
   ];
 }

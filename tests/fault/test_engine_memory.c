@@ -67,11 +67,11 @@ START_TEST(every_allocation_may_fail)
     struct qdq_spec spec;
     qdq_spec_init(&spec);
     if (_i >= N_MODELS) {
-        spec.weight_storage = QDQ_STORE_DQ;
-        spec.weight_method = QDQ_WEIGHT_MSE;
+        spec.weights.storage = QDQ_STORE_DQ;
+        spec.weights.method = QDQ_WEIGHT_MSE;
     }
     if (_i >= 2 * N_MODELS)
-        spec.weight_format = spec.activation_format = QDQ_FORMAT_UINT8;
+        spec.weights.format = spec.activations.format = QDQ_FORMAT_UINT8;
     if (models[_i % N_MODELS] == lowered)
         spec.float_type = QDQ_FLOAT_FLOAT16;
     models[_i % N_MODELS](&b);

@@ -152,8 +152,8 @@ START_TEST(every_allocation_of_rounding_may_fail)
     spec.calibration.on_nonfinite = QDQ_NONFINITE_SKIP; /* inputs are held */
     spec.device = QDQ_DEVICE_CPU;
     spec.evaluate = QDQ_NO;
-    spec.weight_rounding = QDQ_ROUND_GPTQ;
-    spec.weight_format = QDQ_FORMAT_INT4;
+    spec.weights.rounding = QDQ_ROUND_GPTQ;
+    spec.weights.format = QDQ_FORMAT_INT4;
     int fd = rounded_model(&b);
     long n = 0, made_good = 0;
     bool over = false;

@@ -19,6 +19,25 @@ expect_equal_texts(const char *a, const char *b)
 }
 
 static inline void
+expect_equal_formats(const struct qdq_layer_entry *a, const struct qdq_layer_entry *b)
+{
+    ck_assert_int_eq(a->weights == NULL, b->weights == NULL);
+    if (a->weights) {
+        ck_assert_int_eq(a->weights->format, b->weights->format);
+        ck_assert_int_eq(a->weights->granularity, b->weights->granularity);
+        ck_assert_int_eq(a->weights->block, b->weights->block);
+        ck_assert_int_eq(a->weights->storage, b->weights->storage);
+        ck_assert_int_eq(a->weights->method, b->weights->method);
+        ck_assert_int_eq(a->weights->rounding, b->weights->rounding);
+    }
+    ck_assert_int_eq(a->activations == NULL, b->activations == NULL);
+    if (a->activations) {
+        ck_assert_int_eq(a->activations->format, b->activations->format);
+        ck_assert_int_eq(a->activations->symmetric, b->activations->symmetric);
+    }
+}
+
+static inline void
 expect_equal_layers(const struct qdq_spec *a, const struct qdq_spec *b)
 {
     ck_assert_uint_eq(a->n_layers, b->n_layers);
@@ -35,6 +54,7 @@ expect_equal_layers(const struct qdq_spec *a, const struct qdq_spec *b)
         ck_assert_uint_eq(left->n_index, right->n_index);
         for (size_t k = 0; k < left->n_index; k++)
             ck_assert_int_eq(left->index[k], right->index[k]);
+        expect_equal_formats(left, right);
     }
 }
 
@@ -96,7 +116,7 @@ expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
     for (size_t i = 0; i < a->target->n_rules; i++)
         ck_assert_int_eq(qdq_spec_has_rule(a, i), qdq_spec_has_rule(b, i));
     expect_equal_lists(a, b);
-    ck_assert_int_eq(a->weight_granularity, b->weight_granularity);
+    ck_assert_int_eq(a->weights.granularity, b->weights.granularity);
     ck_assert_str_eq(a->calibration.method, b->calibration.method);
     ck_assert(a->calibration.percentile == b->calibration.percentile);
     expect_equal_texts(a->calibration.source, b->calibration.source);

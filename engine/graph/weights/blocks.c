@@ -4,6 +4,7 @@
 
 #include "files/model/file_sink.h"
 #include "numbers/arithmetic/both.h"
+#include "graph/weights/full_range.h"
 #include "graph/weights/integers.h"
 #include "graph/weights/scales.h"
 #include "graph/weights/walk.h"
@@ -29,7 +30,7 @@ struct qdqi_blocks {
     struct qdqi_constant w;
     const char *name;
     struct qdqi_params params; /* format, axis and block */
-    bool narrow;
+    bool narrow, full;
     size_t n_scales;
     size_t rows;            /* indices of the first axis in a piece, but the last */
     size_t row, row_scales; /* elements of an index; scales of row_block indices */
@@ -87,7 +88,7 @@ summarize(struct qdqi_blocks *b, const float *scales, size_t first, size_t n)
 {
     size_t parts = count_parts(b);
     size_t part = first * parts / b->n_scales;
-    float low = scales[0], high = 0;
+    float low = fabsf(scales[0]), high = 0;
     for (size_t i = 0, end; i < n; i = end) {
         while (part + 1 < parts && (part + 1) * b->n_scales / parts <= first + i)
             part++;
@@ -95,8 +96,9 @@ summarize(struct qdqi_blocks *b, const float *scales, size_t first, size_t n)
         end = end < n ? end : n;
         float largest = 0;
         for (size_t k = i; k < end; k++) {
-            largest = scales[k] > largest ? scales[k] : largest;
-            low = scales[k] < low ? scales[k] : low;
+            const float size = fabsf(scales[k]);
+            largest = size > largest ? size : largest;
+            low = size < low ? size : low;
         }
         high = largest > high ? largest : high;
         note_high(&b->summary.parts[part], qdqi_float_bits(largest));
@@ -218,7 +220,9 @@ write_part(struct qdqi_blocks *b, size_t first, size_t n, struct qdqi_file_sink 
     if (!code)
         code = qdqi_weight_params_find(&part.w, b->name, part.first_scale, &part.params,
                                        &dead, err);
-    if (!code && b->narrow)
+    if (!code && b->full)
+        code = qdqi_weight_fill_range(&part.w, b->narrow, &part.params, err);
+    else if (!code && b->narrow)
         code = qdqi_weight_narrow(&part.w, &part.params, err);
     if (!code) {
         if (dead > 0)
@@ -283,7 +287,7 @@ choose_pieces(struct qdqi_blocks *b)
 
 struct qdqi_blocks *
 qdqi_blocks_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
-                const char *name, const struct qdqi_params *p, bool narrow)
+                const char *name, const struct qdqi_params *p, bool narrow, bool full)
 {
     struct qdqi_blocks *b = qdqi_arena_alloc(arena, sizeof *b);
     if (!b || !qdqi_count_scales(w, p->axis, p->block, &b->n_scales))
@@ -293,6 +297,7 @@ qdqi_blocks_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
     b->params =
         (struct qdqi_params){.format = p->format, .axis = p->axis, .block = p->block};
     b->narrow = narrow;
+    b->full = full;
     choose_pieces(b);
     b->pieces.places = b->places;
     b->pieces.write = write_piece;

@@ -40,7 +40,7 @@ bool qdqi_blocks_can(const struct qdqi_constant *weight, const struct qdqi_param
 struct qdqi_blocks *qdqi_blocks_new(struct qdqi_arena *arena,
                                     const struct qdqi_constant *weight,
                                     const char *name, const struct qdqi_params *p,
-                                    bool narrow);
+                                    bool narrow, bool full);
 struct qdqi_blocks_bulks qdqi_blocks_bulks(const struct qdqi_blocks *blocks);
 /* Returns the size of the elements in bytes. */
 uint64_t qdqi_blocks_bytes(const struct qdqi_blocks *blocks);

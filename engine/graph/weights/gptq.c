@@ -272,6 +272,25 @@ round_blocks(struct rounding *t, const char **ret_why, struct qdq_error *err)
 }
 
 enum qdq_code
+qdqi_round_scaled(const struct qdqi_gptq *r, struct qdq_error *err)
+{
+    struct qdqi_shared shared = {0};
+    double *diagonal = calloc(r->moment->k, sizeof *diagonal);
+    enum qdq_code code =
+        diagonal && find_shared(r, &shared) ? QDQ_OK : qdqi_no_memory(err);
+    if (!code && r->own_scales) {
+        qdqi_moment_diagonal(r->moment, r->centred, diagonal);
+        code = qdqi_narrow_scales(r, diagonal, &shared, err);
+    }
+    if (!code)
+        qdqi_round_nearest(r);
+    free(shared.begin);
+    free(shared.members);
+    free(diagonal);
+    return code;
+}
+
+enum qdq_code
 qdqi_round_gptq(const struct qdqi_gptq *r, const char **ret_why, struct qdq_error *err)
 {
     struct rounding t = {.block.r = r};

@@ -21,19 +21,26 @@ struct qdqi_gptq {
     const float *weight;
     const uint32_t *scale_of; /* by element: index of its scale */
     float *scales;
-    const int32_t *zero_points; /* by scale; NULL: all 0 */
-    int32_t lowest, highest;    /* stored integers */
+    int32_t *zero_points;    /* by scale; NULL: all 0; `joint` may change them */
+    int32_t lowest, highest; /* stored integers */
     const struct qdqi_moment *moment;
     bool centred; /* a bias takes the mean of the error, so C is the covariance */
     /* Few bits: scales may change, where `own_scales` (no two outputs share one), and
        the integers are refined. */
     bool refine, own_scales;
+    bool joint; /* `refine` chooses scales and integers together, where few share one */
+    bool is_signed;                 /* scales may be negative */
     int16_t *integers;              /* by element: the result, as it is stored */
     const struct qdqi_tasks *tasks; /* threads; NULL: the calling one does it all */
 };
 
 /* The nearest integers. */
 void qdqi_round_nearest(const struct qdqi_gptq *r);
+
+/* The nearest integers, for the scales with the least error that the moment's diagonal knows
+   of, where `own_scales`. NO_MEMORY. */
+enum qdq_code qdqi_round_scaled(const struct qdqi_gptq *r,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Rounds, with the same bits whatever the number of threads. *ret_why is NULL, or the reason
    why the moment is not usable; then the integers are the nearest ones. NO_MEMORY. */

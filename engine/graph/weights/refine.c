@@ -8,6 +8,7 @@
  * the gradient at once. Where many do, it fits the scales first.
  */
 #include "config.h"
+#include "graph/weights/joint.h"
 #include "graph/weights/panel.h"
 
 #include "ground/base/arena.h"
@@ -21,9 +22,10 @@ enum {
     STEP = QDQI_AT_ONCE, /* elements of a row that are moved before an update */
     ROUNDS = 3,          /* of scales and coordinate descent */
     PASSES = 5,          /* of coordinate descent in a round, at most */
-    MOST_SHARING = 128,  /* elements that share a scale which is fitted alone */
-    SHARES = 71,         /* of the largest scale that are tried, down to 0.30 */
-    PIECE = 32,          /* outputs whose scales are narrowed by one task */
+    JOINT_ROUNDS = 6,    /* where scales and integers are chosen together */
+    MOST_SHARING = QDQI_MOST_SHARING, /* elements of a scale that is fitted alone */
+    SHARES = 71, /* of the largest scale that are tried, down to 0.30 */
+    PIECE = 32,  /* outputs whose scales are narrowed by one task */
 };
 
 /* --- the gradient ---------------------------------------------------------- */
@@ -123,6 +125,7 @@ struct few {
     double gradient[MOST_SHARING];
     double before[MOST_SHARING];             /* the numbers that they stood for */
     double change[QDQI_PANEL][MOST_SHARING]; /* of these numbers, in all outputs */
+    struct qdqi_joint joint;
 };
 
 static void
@@ -135,6 +138,12 @@ load_few(struct few *f, const size_t *members, size_t n)
         for (size_t k = 0; k < n; k++)
             f->c[i * n + k] =
                 b->c[b->places[members[i]] * b->ld + b->places[members[k]]];
+    f->joint.r = b->r;
+    f->joint.members = members;
+    f->joint.n = n;
+    f->joint.c = f->c;
+    if (b->r->joint)
+        qdqi_joint_begin(&f->joint);
 }
 
 /* Returns a scale that least squares ask for, or the present one where it is out of all
@@ -143,8 +152,10 @@ static float
 fitted(float before, double top, double bottom)
 {
     float after = (float)((double)before + (bottom > 0 ? top / bottom : 0));
-    return !isnormal(after) || after < before / 4 || after > before * 4 ? before
-                                                                        : after;
+    float size = fabsf(after), old = fabsf(before);
+    bool same_sign = (after < 0) == (before < 0);
+    return !isnormal(after) || !same_sign || size < old / 4 || size > old * 4 ? before
+                                                                              : after;
 }
 
 /* Fits the scale of an output, whose integers stay. */
@@ -188,6 +199,8 @@ refine_few(struct few *f, size_t line)
         f->before[i] =
             qdqi_value_at(r, qdqi_element(r, p->first + line, f->members[i]));
     }
+    if (r->joint)
+        moved = qdqi_joint_search(&f->joint, p->first + line, f->gradient);
     fit_few(f, line);
     for (size_t i = 0; i < f->n; i++) {
         const double *row = f->c + i * f->n;
@@ -308,7 +321,7 @@ qdqi_refine_panel(struct qdqi_panel *p, struct qdq_error *err)
         return qdqi_no_memory(err);
     few->p = p;
     compute_gradient(p);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < (p->b->r->joint ? JOINT_ROUNDS : ROUNDS); round++) {
         bool live[QDQI_PANEL];
         int pass = 0;
         memset(live, true, sizeof live);
@@ -368,7 +381,7 @@ narrow(const struct narrowing *w, size_t output, size_t i, struct weighed *e)
     size_t n = w->shared->begin[i + 1] - w->shared->begin[i];
     size_t at = qdqi_element(r, output, members[0]);
     float *s = &r->scales[r->scale_of[at]];
-    double most = (double)*s, least = INFINITY;
+    double most = fabs((double)*s), least = INFINITY;
     e->low = r->lowest - qdqi_zero_at(r, at);
     e->high = r->highest - qdqi_zero_at(r, at);
     e->n = (n + 7) / 8 * 8;
@@ -378,11 +391,13 @@ narrow(const struct narrowing *w, size_t output, size_t i, struct weighed *e)
         e->weights[k] = k < n ? w->diagonal[members[k]] : 0;
     }
     for (int k = 0; k < SHARES; k++) {
-        float tried = (float)(most * (1 - 0.01 * k));
-        double error = weighed_error(e, (double)tried);
-        if (isnormal(tried) && error < least) {
-            least = error;
-            *s = tried;
+        for (int sign = 1; sign >= (r->is_signed ? -1 : 1); sign -= 2) {
+            float tried = (float)(sign * most * (1 - 0.01 * k));
+            double error = weighed_error(e, (double)tried);
+            if (isnormal(tried) && error < least) {
+                least = error;
+                *s = tried;
+            }
         }
     }
 }

@@ -41,6 +41,11 @@ struct qdq_layer {
     const size_t *input_rows;  /* by quantized input: which of the plan's tensors */
     const size_t *output_rows; /* by quantized output, likewise */
     enum qdq_reason_kind reason_kind;
+    const struct qdq_layer_format *format; /* whatever of the layer is quantized */
+    /* of the weight's row: its format, and the elements of a block; NULL and 0: none */
+    const char *weight_dtype;
+    int64_t weight_block;
+    const char *input_dtype; /* of the first quantized input; NULL: there is none */
 };
 
 struct qdq_warning {

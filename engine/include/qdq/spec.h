@@ -14,7 +14,12 @@
 
 enum qdq_mode { QDQ_MODE_FULL, QDQ_MODE_PARTIAL };
 enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU, QDQ_DEVICE_CUDA };
-enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL, QDQ_PER_BLOCK };
+enum qdq_granularity {
+    QDQ_GRANULARITY_DEFAULT = -1,
+    QDQ_PER_TENSOR,
+    QDQ_PER_CHANNEL,
+    QDQ_PER_BLOCK
+};
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
 
 /* Which biases take the mean shift that quantized weights cause. A bias is made for a layer
@@ -63,6 +68,76 @@ enum qdq_format_use {
 /* The type of everything that stays floating point in the result. */
 enum qdq_float { QDQ_FLOAT_KEEP, QDQ_FLOAT_FLOAT16, QDQ_FLOAT_BFLOAT16 };
 
+/* A weight is stored as float behind Q and DQ, or as integers behind DQ alone. */
+enum qdq_storage { QDQ_STORE_DEFAULT = -1, QDQ_STORE_QDQ, QDQ_STORE_DQ };
+
+/* A weight's range is its largest absolute value, or has the least squared error. */
+enum qdq_weight_method { QDQ_WEIGHT_DEFAULT = -1, QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE };
+
+/*
+ * How a weight becomes integers. GPTQ compensates the errors of rounding by each other,
+ * given the second moment of the layer's input; AUTO is GPTQ for formats of fewer than 8
+ * bits and NEAREST with the correction of biases for the others.
+ */
+enum qdq_rounding {
+    QDQ_ROUND_DEFAULT = -1,
+    QDQ_ROUND_NEAREST,
+    QDQ_ROUND_GPTQ,
+    QDQ_ROUND_AUTO
+};
+
+/* Whether weights of integers of fewer than 8 bits, with negative ones, use the lowest of
+   them: scales have a sign then. */
+enum qdq_weight_range { QDQ_RANGE_DEFAULT = -1, QDQ_RANGE_NARROW, QDQ_RANGE_FULL };
+
+/* By what scales are chosen: the weights themselves, or the error of the layer's output, which
+   the second moment of its input knows, together with the integers. */
+enum qdq_weight_scales {
+    QDQ_SCALES_DEFAULT = -1,
+    QDQ_SCALES_RANGE,
+    QDQ_SCALES_MOMENTS
+};
+
+/* How weights are stored as other numbers. In an entry of `layers` a member that is
+   ..._DEFAULT is the spec's. */
+struct qdq_weights {
+    enum qdq_format format; /* a format for weights (QDQ_FOR_WEIGHTS) */
+    enum qdq_granularity granularity;
+    /* for PER_BLOCK: number of elements that share a scale, >= 2 */
+    int64_t block;
+    enum qdq_storage storage;
+    enum qdq_weight_method method;
+    enum qdq_rounding rounding;
+    enum qdq_weight_range range;
+    enum qdq_weight_scales scales;
+};
+
+/* How activations are quantized. In an entry of `layers` the format QDQ_FORMAT_DEFAULT is the
+   spec's, and the symmetry QDQ_DEFAULT that of the entry's format, or else the spec's. */
+struct qdq_activations {
+    enum qdq_format format; /* a format for activations (QDQ_FOR_ACTIVATIONS) */
+    /* the zero point is 0, or the middle of the format */
+    enum qdq_tristate symmetric;
+};
+
+/* The formats of one layer. */
+struct qdq_layer_format {
+    struct qdq_weights weights;
+    struct qdq_activations activations;
+};
+
+/* The members of an entry that states none of them. */
+#define QDQ_WEIGHTS_UNSTATED                                      \
+    ((struct qdq_weights){.format = QDQ_FORMAT_DEFAULT,           \
+                          .granularity = QDQ_GRANULARITY_DEFAULT, \
+                          .storage = QDQ_STORE_DEFAULT,           \
+                          .method = QDQ_WEIGHT_DEFAULT,           \
+                          .rounding = QDQ_ROUND_DEFAULT,          \
+                          .range = QDQ_RANGE_DEFAULT,             \
+                          .scales = QDQ_SCALES_DEFAULT})
+#define QDQ_ACTIVATIONS_UNSTATED \
+    ((struct qdq_activations){QDQ_FORMAT_DEFAULT, QDQ_DEFAULT})
+
 /* How an entry selects nodes. When several entries select one node, the later kind
    in this list wins. */
 enum qdq_selector { QDQ_BY_CLASS, QDQ_BY_MATCH, QDQ_BY_NAME };
@@ -86,6 +161,8 @@ struct qdq_layer_entry {
        QDQ_SHORT_INDEX; NULL: all data inputs */
     const int *index;
     size_t n_index;
+    const struct qdq_weights *weights; /* NULL: the spec's */
+    const struct qdq_activations *activations;
 };
 
 /* An insertion case to run: the name of one in the catalog, or a script. */
@@ -175,19 +252,6 @@ struct qdq_calibration_spec {
     enum qdq_nonfinite on_nonfinite;
     bool cast; /* integers for a floating-point input are meant as they are */
 };
-
-/* A weight is stored as float behind Q and DQ, or as integers behind DQ alone. */
-enum qdq_storage { QDQ_STORE_DEFAULT = -1, QDQ_STORE_QDQ, QDQ_STORE_DQ };
-
-/* A weight's range is its largest absolute value, or has the least squared error. */
-enum qdq_weight_method { QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE };
-
-/*
- * How a weight becomes integers. GPTQ compensates the errors of rounding by each other,
- * given the second moment of the layer's input; AUTO is GPTQ for formats of fewer than 8
- * bits and NEAREST with the correction of biases for the others.
- */
-enum qdq_rounding { QDQ_ROUND_NEAREST, QDQ_ROUND_GPTQ, QDQ_ROUND_AUTO };
 
 /* Bounds that an output must reach; NaN: no bound. */
 struct qdq_gate {
@@ -312,23 +376,16 @@ struct qdq_spec {
     size_t n_support;
     /* Rules of the target that are switched on, and off; a rule in neither set has its
        default state. qdq_spec_complete() puts each automatic rule into one of them, except
-       where the host is unstated: such a rule is off then, and the spec does not state it. */
+       where the host is unstated, and those of rules_later: such a rule is off then, and the spec
+       does not state it. */
     struct qdq_rule_set rules_on, rules_off;
-    enum qdq_format weight_format; /* a format for weights (QDQ_FOR_WEIGHTS) */
-    enum qdq_granularity weight_granularity;
-    /* for PER_BLOCK: number of elements that share a scale, >= 2 */
-    int64_t weight_block;
-    enum qdq_storage weight_storage;
-    enum qdq_weight_method weight_method;
-    enum qdq_rounding weight_rounding;
+    struct qdq_rule_set rules_later; /* that are younger than the version that froze the spec */
+    struct qdq_weights weights; /* of layers without an entry that states others */
     enum qdq_bias_correction bias_correction;
     bool weight_only; /* only weights are stored in another format */
     /* the runtime quantizes activations by the range of each run; weight_only is set, too */
     bool dynamic;
-    /* a format for activations (QDQ_FOR_ACTIVATIONS) */
-    enum qdq_format activation_format;
-    /* the zero point is 0, or the middle of the format */
-    enum qdq_tristate activation_symmetric;
+    struct qdq_activations activations; /* likewise */
     enum qdq_float float_type;
     bool equalize; /* cross-layer equalization before calibration */
     double smooth; /* alpha of smoothing, above 0 and below 1; 0: none */
@@ -364,6 +421,10 @@ QDQ_API void qdq_spec_init(struct qdq_spec *spec);
 /* Returns whether a rule of the spec's target, by its number, is on. An automatic rule is
    off until qdq_spec_complete() has decided it. */
 QDQ_API bool qdq_spec_has_rule(const struct qdq_spec *spec, size_t rule);
+
+/* Returns whether the spec, or an entry of it, has weights that are not simply rounded to the
+   nearest integers. */
+QDQ_API bool qdq_spec_rounds(const struct qdq_spec *spec);
 
 /* Switches a rule of the spec's target on or off. */
 QDQ_API void qdq_spec_switch_rule(struct qdq_spec *spec, size_t rule, bool on);

@@ -29,6 +29,7 @@ struct qdq_target {
         is_proprietary; /* whoever offers its runtime to others needs a licence for it */
     bool short_names;   /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
+    bool signed_scales;       /* its runtimes take weights with negative scales */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
     const struct qdq_rule *rules; /* by number, at most QDQ_MAX_RULES */
     size_t n_rules;

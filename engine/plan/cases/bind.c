@@ -444,7 +444,7 @@ spec_activations(lua_State *L)
     const struct qdq_spec *spec = spec_of(L);
     lua_pushstring(L, spec->weight_only
                           ? "none"
-                          : qdqi_format_row((int)spec->activation_format)->name);
+                          : qdqi_format_row((int)spec->activations.format)->name);
     return 1;
 }
 
@@ -462,6 +462,69 @@ push_names(lua_State *L, const struct qdq_layer_entry *entry)
     }
 }
 
+static void
+set_text(lua_State *L, const char *member, const char *text)
+{
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, member);
+}
+
+/* Sets a member to one of the names, unless it is not stated. */
+static void
+set_choice(lua_State *L, const char *member, const char *const *names, int i)
+{
+    if (i >= 0)
+        set_text(L, member, names[i]);
+}
+
+static void
+set_format(lua_State *L, enum qdq_format format)
+{
+    if (format != QDQ_FORMAT_DEFAULT)
+        set_text(L, "dtype", qdqi_format_row((int)format)->name);
+}
+
+static void
+push_weights(lua_State *L, const struct qdq_weights *w)
+{
+    lua_newtable(L);
+    set_format(L, w->format);
+    if (w->granularity == QDQ_PER_BLOCK) {
+        lua_newtable(L);
+        lua_pushinteger(L, w->block);
+        lua_setfield(L, -2, "block");
+        lua_setfield(L, -2, "granularity");
+    } else {
+        set_choice(L, "granularity", (const char *const[]){"tensor", "channel"},
+                   w->granularity);
+    }
+    set_choice(L, "storage", (const char *const[]){"qdq", "dq"}, w->storage);
+    set_choice(L, "method", (const char *const[]){"max", "mse"}, w->method);
+    set_choice(L, "rounding", (const char *const[]){"nearest", "gptq", "auto"},
+               w->rounding);
+    set_choice(L, "range", (const char *const[]){"narrow", "full"}, w->range);
+    set_choice(L, "scales", (const char *const[]){"range", "moments"}, w->scales);
+}
+
+/* Sets the formats that an entry states. */
+static void
+push_formats(lua_State *L, const struct qdq_layer_entry *entry)
+{
+    if (entry->weights) {
+        push_weights(L, entry->weights);
+        lua_setfield(L, -2, "weights");
+    }
+    if (entry->activations) {
+        lua_newtable(L);
+        set_format(L, entry->activations->format);
+        if (entry->activations->symmetric != QDQ_DEFAULT) {
+            lua_pushboolean(L, entry->activations->symmetric == QDQ_YES);
+            lua_setfield(L, -2, "symmetric");
+        }
+        lua_setfield(L, -2, "activations");
+    }
+}
+
 /* Pushes an entry as a table with the members that the spec's JSON has, including
    those that have their default value. */
 static void
@@ -476,6 +539,7 @@ push_entry(lua_State *L, const struct qdq_layer_entry *entry)
     lua_setfield(L, -2, "quantize_input");
     lua_pushboolean(L, entry->quantize_weight);
     lua_setfield(L, -2, "quantize_weight");
+    push_formats(L, entry);
     if (!entry->index)
         return;
     lua_newtable(L);

@@ -13,6 +13,7 @@ enum {
     MAX_BYTES = 64 << 20, /* memory in the arena that one list may take */
     MAX_INDEX = 1 << 20,  /* elements of a quantization_index */
     MAX_AXIS = 64,        /* no tensor has a higher rank */
+    MIN_BLOCK = 2,
     NO_MEMBER = INT_MIN,
 };
 
@@ -223,13 +224,180 @@ read_axis(lua_State *L, struct reader *r, const struct member *m, void *field)
         none ? QDQ_NO_AXIS : read_int(L, r, m->name, -MAX_AXIS, MAX_AXIS - 1);
 }
 
+/* --- formats of an entry --------------------------------------------------- */
+
+static void read_row(lua_State *L, struct reader *r, const struct member *members,
+                     void *row);
+
+/* Reads one of the names, whose number is the value. */
+static void
+read_choice(lua_State *L, struct reader *r, const struct member *m, void *field,
+            const char *const *names)
+{
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    const char *fault_text = "is not one of";
+    int i = 0;
+    while (names[i] && strcmp(names[i], text) != 0)
+        i++;
+    if (!names[i]) {
+        for (int k = 0; names[k]; k++)
+            fault_text =
+                lua_pushfstring(L, "%s%s%s", fault_text, k ? ", " : " ", names[k]);
+        fault(L, r, m->name, fault_text);
+    }
+    *(int *)field = i;
+}
+
+#define READ_CHOICE(function, ...)                                               \
+    static void function(lua_State *L, struct reader *r, const struct member *m, \
+                         void *field)                                            \
+    {                                                                            \
+        read_choice(L, r, m, field, (const char *const[]){__VA_ARGS__, NULL});   \
+    }
+
+READ_CHOICE(read_storage, "qdq", "dq")
+READ_CHOICE(read_method, "max", "mse")
+READ_CHOICE(read_rounding, "nearest", "gptq", "auto")
+READ_CHOICE(read_range, "narrow", "full")
+READ_CHOICE(read_scales, "range", "moments")
+
+static void
+read_format(lua_State *L, struct reader *r, const struct member *m, void *field,
+            enum qdq_format_use use)
+{
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    static const struct {
+        const char *name;
+        unsigned uses;
+    } formats[] = {
+#define QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses) \
+    {text, uses},
+#include "qdq/formats.h"
+#undef QDQ_FORMAT
+    };
+    for (int i = 0; i < QDQ_N_FORMATS; i++)
+        if ((formats[i].uses & (unsigned)use) && strcmp(formats[i].name, text) == 0) {
+            *(enum qdq_format *)field = (enum qdq_format)i;
+            return;
+        }
+    fault(L, r, m->name,
+          use == QDQ_FOR_WEIGHTS ? "is no format of weights"
+                                 : "is no format of activations");
+}
+
+static void
+read_weight_format(lua_State *L, struct reader *r, const struct member *m, void *field)
+{
+    read_format(L, r, m, field, QDQ_FOR_WEIGHTS);
+}
+
+static void
+read_activation_format(lua_State *L, struct reader *r, const struct member *m,
+                       void *field)
+{
+    read_format(L, r, m, field, QDQ_FOR_ACTIVATIONS);
+}
+
+static void
+read_symmetric(lua_State *L, struct reader *r, const struct member *m, void *field)
+{
+    bool is;
+    read_bool(L, r, m, &is);
+    *(enum qdq_tristate *)field = is ? QDQ_YES : QDQ_NO;
+}
+
+static void
+read_block(lua_State *L, struct reader *r, const struct member *m, void *field)
+{
+    *(int64_t *)field = read_int(L, r, m->name, MIN_BLOCK, INT_MAX);
+}
+
+/* Reads "tensor", "channel", or {block = n}. */
+static void
+read_granularity(lua_State *L, struct reader *r, const struct member *m, void *field)
+{
+    static const struct member members[] = {
+        {"block", read_block, offsetof(struct qdq_weights, block)}, {NULL, NULL, 0}};
+    struct qdq_weights *weights = field;
+    if (!lua_istable(L, -1)) {
+        read_choice(L, r, m, &weights->granularity,
+                    (const char *const[]){"tensor", "channel", NULL});
+        return;
+    }
+    read_row(L, r, members, weights);
+    if (weights->block == 0)
+        fault(L, r, m->name, "has no block");
+    weights->granularity = QDQ_PER_BLOCK;
+}
+
+/* Returns whether the table on top has the dtype float32. */
+static bool
+asks_for_float(lua_State *L)
+{
+    if (!lua_istable(L, -1))
+        return false;
+    lua_pushliteral(L, "dtype");
+    lua_rawget(L, -2);
+    bool is = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "float32");
+    lua_pop(L, 1);
+    return is;
+}
+
+static void
+read_weights(lua_State *L, struct reader *r, const struct member *m, void *field)
+{
+    static const struct member members[] = {
+        {"dtype", read_weight_format, offsetof(struct qdq_weights, format)},
+        {"granularity", read_granularity, 0},
+        {"method", read_method, offsetof(struct qdq_weights, method)},
+        {"range", read_range, offsetof(struct qdq_weights, range)},
+        {"rounding", read_rounding, offsetof(struct qdq_weights, rounding)},
+        {"scales", read_scales, offsetof(struct qdq_weights, scales)},
+        {"storage", read_storage, offsetof(struct qdq_weights, storage)},
+        {NULL, NULL, 0}};
+    struct qdq_layer_entry *entry = field;
+    (void)m;
+    if (asks_for_float(L)) {
+        entry->quantize_weight = false;
+        return;
+    }
+    struct qdq_weights *own = take(L, r, 1, sizeof *own);
+    *own = QDQ_WEIGHTS_UNSTATED;
+    read_row(L, r, members, own);
+    entry->weights = own;
+}
+
+static void
+read_activations(lua_State *L, struct reader *r, const struct member *m, void *field)
+{
+    static const struct member members[] = {
+        {"dtype", read_activation_format, offsetof(struct qdq_activations, format)},
+        {"symmetric", read_symmetric, offsetof(struct qdq_activations, symmetric)},
+        {NULL, NULL, 0}};
+    const struct qdqi_script_host *host = qdqi_sandbox_host(L);
+    struct qdq_layer_entry *entry = field;
+    if (asks_for_float(L)) {
+        entry->quantize_input = false;
+        return;
+    }
+    if (host->spec->weight_only)
+        fault(L, r, m->name,
+              "are for a spec whose activations are quantized before the model runs");
+    struct qdq_activations *own = take(L, r, 1, sizeof *own);
+    *own = QDQ_ACTIVATIONS_UNSTATED;
+    read_row(L, r, members, own);
+    entry->activations = own;
+}
+
 static const struct member entry_members[] = {
+    {"activations", read_activations, 0},
     {"class", read_selector, 0},
     {"match", read_selector, 0},
     {"name", read_selector, 0},
     {"quantization_index", read_index, 0},
     {"quantize_input", read_bool, offsetof(struct qdq_layer_entry, quantize_input)},
     {"quantize_weight", read_bool, offsetof(struct qdq_layer_entry, quantize_weight)},
+    {"weights", read_weights, 0},
     {NULL, NULL, 0},
 };
 

@@ -3,6 +3,7 @@
    is compared with what is possible. The decision has a reason. */
 #include "config.h"
 #include "files/model/constant.h"
+#include "plan/placement/layer_formats.h"
 #include "plan/placement/target.h"
 
 #include <stdlib.h>
@@ -90,13 +91,15 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight,
 
 /* Returns whether a layer's weight has a scale for each channel, if it has channels. */
 static bool
-is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
-               size_t rank)
+is_per_channel(const struct planner *p, const struct qdqi_class *cls,
+               const struct qdq_layer *layer, int weight_input, size_t rank)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
-    if (!p->per_channel || !hooks->is_per_channel || cls->is_given)
-        return p->per_channel;
-    return hooks->is_per_channel(p, cls, weight_input, rank);
+    const bool wanted =
+        p->has_axes && layer->format->weights.granularity != QDQ_PER_TENSOR;
+    if (!wanted || !hooks->is_per_channel || cls->is_given)
+        return wanted;
+    return hooks->is_per_channel(p, layer, weight_input, rank);
 }
 
 /* Sets the layer's weight. Returns the reason why the layer cannot have one, or
@@ -114,14 +117,15 @@ decide_weight(const struct planner *p, const struct qdqi_class *cls,
     if (why)
         return why;
     qdqi_tensor_dims(node->inputs[w], &dims, &rank);
-    int axis = is_per_channel(p, cls, w, rank) ? cls->axis(cls, node, w, rank) : -1;
+    int axis =
+        is_per_channel(p, cls, layer, w, rank) ? cls->axis(cls, node, w, rank) : -1;
     if (axis == QDQI_BAD_AXIS)
         return "weight lacks the channel axis of its layer support";
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     layer->weight_input = w;
     layer->weight_axis = hooks->is_operand && hooks->is_operand(p, layer)
                              ? axis
-                             : qdqi_block_axis(p, node, axis, dims, rank);
+                             : qdqi_block_axis(p, layer, axis, dims, rank);
     layer->weight = node->inputs[w]->name;
     return NULL;
 }
@@ -300,7 +304,8 @@ qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
                                 .weight_input = -1,
                                 .weight_axis = -1,
                                 .reason = wish.reason,
-                                .reason_kind = wish.kind};
+                                .reason_kind = wish.kind,
+                                .format = qdqi_node_format(p, i)};
     enum qdq_code code = check_index(p, node, i, err);
     if (code || !(wish.input || (wish.weight && cls->kind == QDQ_WEIGHTED)))
         return code;

@@ -22,13 +22,15 @@ qdqi_input_axis(const struct qdqi_node *node, int axis, size_t rank)
 }
 
 int
-qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
+qdqi_block_axis(const struct planner *p, const struct qdq_layer *layer, int axis,
                 const int64_t *dims, size_t rank)
 {
-    if (p->spec->weight_granularity != QDQ_PER_BLOCK || !p->per_channel)
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdq_weights *w = &layer->format->weights;
+    if (w->granularity != QDQ_PER_BLOCK || !p->has_axes)
         return axis;
     if (rank == 1) /* a single block is one scale, which has no axis */
-        return dims[0] > p->spec->weight_block ? 0 : axis;
+        return dims[0] > w->block ? 0 : axis;
     if (axis < 0)
         return axis;
     const int other = qdqi_input_axis(node, axis, rank);
@@ -42,10 +44,9 @@ qdqi_is_8_bit_integer(enum qdq_format format)
 }
 
 bool
-qdqi_multiplies_bytes(const struct qdq_spec *spec)
+qdqi_has_byte_activations(const struct qdq_layer_format *format)
 {
-    return !spec->weight_only && qdqi_is_8_bit_integer(spec->weight_format) &&
-           qdqi_is_8_bit_integer(spec->activation_format);
+    return qdqi_is_8_bit_integer(format->activations.format);
 }
 
 int64_t
@@ -55,12 +56,13 @@ qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
     const struct qdqi_class *cls = p->graph->classes[layer->node];
     const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
     const struct qdqi_view *view = &weight->view;
-    if (p->spec->weight_granularity != QDQ_PER_BLOCK || layer->weight_axis < 0)
+    const struct qdq_weights *asked = &layer->format->weights;
+    if (asked->granularity != QDQ_PER_BLOCK || layer->weight_axis < 0)
         return 0;
     if (view->rank > 1 &&
         cls->axis(cls, node, layer->weight_input, view->rank) == layer->weight_axis)
         return 0;
-    return p->spec->weight_block;
+    return asked->block;
 }
 
 /* --- the opset ------------------------------------------------------------ */
@@ -71,53 +73,116 @@ opset_of(enum qdq_format format)
     return qdqi_format_row((int)format)->opset;
 }
 
-enum { OPSET_BLOCKS = 21 };
+enum { OPSET_AXIS = 13, OPSET_BLOCKS = 21 };
+
+static int64_t
+larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Returns the first opset that has what the weights of a format need. */
+static int64_t
+opset_of_weights(const struct qdq_weights *w)
+{
+    return larger(opset_of(w->format), w->granularity == QDQ_PER_BLOCK ? OPSET_BLOCKS
+                                       : w->granularity == QDQ_PER_CHANNEL ? OPSET_AXIS
+                                                                           : 0);
+}
 
 int64_t
 qdqi_formats_opset(const struct qdq_spec *given)
 {
     struct qdq_spec spec = *given;
     qdq_spec_complete(&spec);
-    int64_t needed = opset_of(spec.weight_format);
-    if (spec.weight_granularity == QDQ_PER_BLOCK && needed < OPSET_BLOCKS)
-        needed = OPSET_BLOCKS;
-    if (!spec.weight_only && opset_of(spec.activation_format) > needed)
-        needed = opset_of(spec.activation_format);
+    int64_t needed = 0;
+    for (size_t i = 0; i <= spec.n_layers; i++) {
+        const struct qdq_layer_format f =
+            qdqi_entry_format(&spec, i ? &spec.layers[i - 1] : NULL);
+        needed = larger(needed, opset_of_weights(&f.weights));
+        if (!spec.weight_only)
+            needed = larger(needed, opset_of(f.activations.format));
+    }
     return needed;
 }
 
-static enum qdq_code
-lacks(const struct planner *p, const char *pointer, const char *what, int64_t needed,
-      struct qdq_error *err)
+/* Returns the place of a member of the layer's formats: in the entry that states them, or
+   in the spec. */
+static const char *
+place_of(const struct planner *p, const struct qdq_layer *layer, const char *member)
 {
-    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, pointer,
-                         "%s needs opset %lld, the model has %lld", what,
-                         (long long)needed,
-                         (long long)qdqi_model_opset(p->model->proto));
+    const struct qdqi_choice *choice = &p->selection.choices[layer->node];
+    const struct qdq_layer_entry *entry = choice->entry;
+    const bool weights = member[1] == 'w';
+    if (!entry || (weights ? !entry->weights : !entry->activations))
+        return member;
+    const char *place =
+        choice->rank == QDQI_BY_CASE
+            ? choice->pointer
+            : qdqi_arena_printf(p->plan->arena, "%s%s", choice->pointer, member);
+    return place ? place : member;
+}
+
+static enum qdq_code
+lacks(const struct planner *p, const struct qdq_layer *layer, const char *member,
+      const char *what, int64_t needed, struct qdq_error *err)
+{
+    return qdq_error_set(
+        err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, place_of(p, layer, member),
+        "%s needs opset %lld, the model has %lld", what, (long long)needed,
+        (long long)qdqi_model_opset(p->model->proto));
+}
+
+/* Checks that the model's opset has what a layer's pairs need. */
+static enum qdq_code
+check_layer_opset(const struct planner *p, const struct qdq_layer *layer,
+                  struct qdq_error *err)
+{
+    const int64_t opset = qdqi_model_opset(p->model->proto);
+    if (layer->weight_input >= 0) {
+        const enum qdq_format format = layer->format->weights.format;
+        if (opset_of(format) > opset)
+            return lacks(p, layer, "/weights/dtype", qdqi_format_row((int)format)->name,
+                         opset_of(format), err);
+        if (layer->format->weights.granularity == QDQ_PER_BLOCK && opset < OPSET_BLOCKS)
+            return lacks(p, layer, "/weights/granularity", "a scale for each block",
+                         OPSET_BLOCKS, err);
+    }
+    const enum qdq_format format = layer->format->activations.format;
+    if (layer->n_inputs + layer->n_outputs > 0 && opset_of(format) > opset)
+        return lacks(p, layer, "/activations/dtype", qdqi_format_row((int)format)->name,
+                     opset_of(format), err);
+    return QDQ_OK;
 }
 
 static enum qdq_code
 check_opset(const struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = p->spec;
-    const struct qdq_plan *plan = p->plan;
-    int64_t opset = qdqi_model_opset(p->model->proto);
-    if (plan->view.n_weights && opset_of(spec->weight_format) > opset)
-        return lacks(p, "/weights/dtype",
-                     qdqi_format_row((int)spec->weight_format)->name,
-                     opset_of(spec->weight_format), err);
-    if (plan->view.n_weights && spec->weight_granularity == QDQ_PER_BLOCK &&
-        opset < OPSET_BLOCKS)
-        return lacks(p, "/weights/granularity", "a scale for each block", OPSET_BLOCKS,
-                     err);
-    if (plan->view.n_tensors && opset_of(spec->activation_format) > opset)
-        return lacks(p, "/activations/dtype",
-                     qdqi_format_row((int)spec->activation_format)->name,
-                     opset_of(spec->activation_format), err);
-    return QDQ_OK;
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < p->n_layers && !code; i++)
+        code = check_layer_opset(p, &p->layers[i], err);
+    return code;
 }
 
 /* --- the plan ------------------------------------------------------------- */
+
+static bool
+has_other_weights(const struct qdq_layer_format *f)
+{
+    return !qdqi_is_8_bit_integer(f->weights.format);
+}
+
+static bool
+has_blocks(const struct qdq_layer_format *f)
+{
+    return f->weights.granularity == QDQ_PER_BLOCK;
+}
+
+static bool
+is_stored_float(const struct qdq_layer_format *f)
+{
+    return f->weights.storage != QDQ_STORE_DQ;
+}
 
 /* Refuses what does not go with activations that the runtime quantizes. */
 static enum qdq_code
@@ -129,12 +194,11 @@ check_dynamic(const struct qdq_spec *spec, struct qdq_error *err)
     } rows[] = {
         {!spec->target->has_dynamic, "/activations",
          "the target's runtime does not quantize activations itself"},
-        {spec->weight_format != QDQ_FORMAT_INT8 &&
-             spec->weight_format != QDQ_FORMAT_UINT8,
-         "/weights/dtype", "dynamic activations go with int8 and uint8 weights"},
-        {spec->weight_granularity == QDQ_PER_BLOCK, "/weights/granularity",
+        {qdqi_spec_has(spec, has_other_weights), "/weights/dtype",
+         "dynamic activations go with int8 and uint8 weights"},
+        {qdqi_spec_has(spec, has_blocks), "/weights/granularity",
          "dynamic activations go with weights without blocks"},
-        {spec->weight_storage != QDQ_STORE_DQ, "/weights/storage",
+        {qdqi_spec_has(spec, is_stored_float), "/weights/storage",
          "dynamic activations go with weights that are stored as integers"},
         {spec->float_type != QDQ_FLOAT_KEEP, "/float",
          "the runtime quantizes activations of float32 alone"},

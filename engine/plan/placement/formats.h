@@ -10,7 +10,18 @@ int64_t qdqi_formats_opset(const struct qdq_spec *spec);
 
 bool qdqi_is_8_bit_integer(enum qdq_format format);
 
-/* Returns whether activations and weights are both quantized to integers of 8 bits. */
-bool qdqi_multiplies_bytes(const struct qdq_spec *spec);
+/* Returns the formats of layers that the entry decides; NULL: no entry does. The members that it
+   omits come from the spec, which is complete. The symmetry of activations whose format it states
+   comes from that format. */
+struct qdq_layer_format qdqi_entry_format(const struct qdq_spec *spec,
+                                          const struct qdq_layer_entry *entry);
+
+/* Returns whether the formats of the spec, or those of an entry, are of a kind. Entries that
+   cases return are not known. */
+bool qdqi_spec_has(const struct qdq_spec *spec,
+                   bool (*is)(const struct qdq_layer_format *format));
+
+/* Returns whether activations of the format are integers of 8 bits; for qdqi_spec_has(). */
+bool qdqi_has_byte_activations(const struct qdq_layer_format *format);
 
 #endif

@@ -192,17 +192,6 @@ qdqi_output_add_moved(struct planner *p, struct qdq_layer *layer)
 
 /* --- the plan ------------------------------------------------------------- */
 
-/* Returns the row of the activation that activation i shares its numbers with, or i. */
-static size_t
-find_leader(const struct planner *p, size_t i)
-{
-    const struct qdqi_tensor *leader =
-        qdqi_map_get(p->outputs.leaders, p->plan->view.tensors[i]);
-    const struct qdqi_planned_tensor *row =
-        leader ? qdqi_map_get(p->activations, leader->name) : NULL;
-    return row ? (size_t)(row - p->plan->activations) : i;
-}
-
 static enum qdq_code
 plan_raw(struct planner *p, struct qdq_error *err)
 {
@@ -223,7 +212,6 @@ qdqi_outputs_complete(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         struct qdqi_planned_tensor *t = &plan->activations[i];
         t->everywhere = true;
-        t->leader = find_leader(p, i);
         t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
     }
     return plan_raw(p, err);

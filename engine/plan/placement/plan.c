@@ -12,6 +12,8 @@
 #include "plan/cases/catalog.h"
 #include "files/data/inputs.h"
 #include "plan/gates/gates.h"
+#include "plan/placement/formats.h"
+#include "plan/placement/layer_formats.h"
 #include "plan/placement/lint.h"
 #include "plan/placement/float16_nodes.h"
 #include "plan/placement/target.h"
@@ -132,9 +134,6 @@ collect_tensor(struct planner *p, struct qdqi_tensor *t, enum qdqi_dtype dtype,
     *row = (struct qdqi_planned_tensor){
         .tensor = t,
         .dtype = dtype,
-        .format = (enum qdqi_format)p->spec->activation_format,
-        .symmetric = p->spec->activation_symmetric == QDQ_YES,
-        .leader = *ret,
     };
     return qdqi_map_put(p->activations, t->name, row) ? QDQ_OK : qdqi_no_memory(err);
 }
@@ -181,9 +180,13 @@ collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
     while (row != QDQI_NONE && plan->weights[row].axis != layer->weight_axis)
         row = plan->weights[row].next_axis;
     *ret = row;
-    if (row != QDQI_NONE)
+    if (row != QDQI_NONE) {
+        if (layer->n_inputs > 0)
+            plan->weights[row].range = QDQ_RANGE_NARROW;
         return QDQ_OK;
+    }
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    const struct qdq_weights *asked = &layer->format->weights;
     bool operand = hooks->is_operand && hooks->is_operand(p, layer);
     *ret = plan->view.n_weights++;
     known = &plan->weights[*ret];
@@ -192,8 +195,13 @@ collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
         .axis = layer->weight_axis,
         .block = qdqi_block_of(p, layer, t),
         .layer = layer->name,
-        .format = (enum qdqi_format)(operand ? p->spec->activation_format
-                                             : p->spec->weight_format),
+        .format = (enum qdqi_format)(operand ? layer->format->activations.format
+                                             : asked->format),
+        .storage = asked->storage,
+        .method = asked->method,
+        .rounding = asked->rounding,
+        .range = layer->n_inputs > 0 ? QDQ_RANGE_NARROW : asked->range,
+        .scales = asked->scales,
         .is_table = p->graph->classes[layer->node]->is_table,
         .is_gates = p->graph->classes[layer->node]->is_recurrent,
         .next_axis = next};
@@ -212,6 +220,18 @@ collect_weights(struct planner *p, struct qdq_layer *layer, struct qdqi_map *fir
                ? code
                : collect_weight(p, layer, QDQI_RECURRENT, first, &layer->recurrent_row,
                                 err);
+}
+
+/* Returns the row of the activation that activation i shares its numbers with, or i. */
+static size_t
+find_leader(const struct planner *p, size_t i)
+{
+    const struct qdqi_tensor *leader =
+        p->outputs.leaders ? qdqi_map_get(p->outputs.leaders, p->plan->view.tensors[i])
+                           : NULL;
+    const struct qdqi_planned_tensor *row =
+        leader ? qdqi_map_get(p->activations, leader->name) : NULL;
+    return row ? (size_t)(row - p->plan->activations) : i;
 }
 
 static enum qdq_code
@@ -243,6 +263,8 @@ collect(struct planner *p, struct qdq_error *err)
             return code;
     }
     plan->view.tensors = names;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        plan->activations[i].leader = find_leader(p, i);
     return QDQ_OK;
 }
 
@@ -340,6 +362,12 @@ no_pairs(const struct qdq_model *model, struct qdq_error *err)
                                 "spec's opset");
 }
 
+static bool
+has_channels(const struct qdq_layer_format *format)
+{
+    return format->weights.granularity == QDQ_PER_CHANNEL;
+}
+
 static enum qdq_code
 check_opset(struct planner *p, struct qdq_error *err)
 {
@@ -349,8 +377,8 @@ check_opset(struct planner *p, struct qdq_error *err)
                          "no layer of the model is quantized");
     if (opset < OPSET_QDQ)
         return no_pairs(p->model, err);
-    if (opset < OPSET_AXIS && p->spec->weight_granularity == QDQ_PER_CHANNEL &&
-        p->plan->view.n_weights)
+    if (opset < OPSET_AXIS && p->plan->view.n_weights &&
+        qdqi_spec_has(p->spec, has_channels))
         return qdqi_warn(&p->warnings, p->plan->arena, err, "opset_per_tensor", NULL,
                          "weights are quantized per tensor: per channel needs opset "
                          "%d, the model has %lld",
@@ -435,8 +463,9 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
     if ((code = copy_warnings(p, err)) || (code = check_not_quantized(p, err)) ||
         (code = select_entries(p, err)))
         return code;
-    p->per_channel = p->spec->weight_granularity != QDQ_PER_TENSOR &&
-                     qdqi_model_opset(p->model->proto) >= OPSET_AXIS;
+    p->has_axes = qdqi_model_opset(p->model->proto) >= OPSET_AXIS;
+    if ((code = qdqi_layer_formats_begin(p, err)))
+        return code;
     p->layers =
         qdqi_arena_array(p->plan->arena, p->model->graph.n_nodes, sizeof *p->layers);
     if (!p->layers)
@@ -447,10 +476,11 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
     if ((code = qdqi_rules_settle(p, err)) ||
         (hooks->decide_outputs && (code = hooks->decide_outputs(p, err))) ||
         (hooks->warn_connections && (code = hooks->warn_connections(p, err))) ||
-        (code = collect(p, err)) ||
+        (code = collect(p, err)) || (code = qdqi_tensor_formats_settle(p, err)) ||
         (hooks->complete && (code = hooks->complete(p, err))))
         return code;
     qdqi_rules_cite(p);
+    qdqi_layer_formats_note(p);
     if ((code = check_given_ranges(p, err)) ||
         (code = qdqi_gates_check(p->spec, &p->model->info, &p->warnings, p->plan->arena,
                                  err)) ||

@@ -41,6 +41,11 @@ struct qdqi_planned_weight {
     int64_t block;
     const char *layer; /* name of the first layer that uses the weight */
     enum qdqi_format format;
+    enum qdq_storage storage;
+    enum qdq_weight_method method;
+    enum qdq_rounding rounding;
+    enum qdq_weight_range range;
+    enum qdq_weight_scales scales;
     bool is_reduced; /* whether sums of two products fit 16 bits */
     /* the axis of the inputs where neighbours are together at most 128; -1: each integer is
        limited to -64 to 64 */
@@ -63,6 +68,7 @@ struct qdq_plan {
     const bool *reads_raw;
     struct qdqi_planned_bias *biases; /* NULL: none */
     size_t n_biases;
+    struct qdq_layer_format format; /* of layers for which no entry states another */
     bool dynamic;     /* the runtime quantizes what layers with a weight read */
     bool short_names; /* names of new tensors do not repeat long names of tensors */
 };

@@ -28,7 +28,10 @@ struct planner {
     struct qdq_layer *layers;
     size_t n_layers;
     struct qdqi_warnings warnings;
-    bool per_channel;
+    bool has_axes; /* the model's opset has scales along an axis */
+    /* by node: the formats that an entry states for its layer, or for another layer of the same
+       weight; NULL: the plan's; the whole is NULL where no entry states any */
+    const struct qdq_layer_format **formats;
     /* the layer of each node; NULL: the node is of no known class */
     struct qdq_layer **by_node;
     /* what the target found out about the model: only its own files know the type. Its hook
@@ -76,7 +79,7 @@ int qdqi_input_axis(const struct qdqi_node *node, int axis, size_t rank);
  * layer sums, for a layer whose channels lie along `axis`. Returns `axis` where there
  * can be no blocks.
  */
-int qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
+int qdqi_block_axis(const struct planner *p, const struct qdq_layer *layer, int axis,
                     const int64_t *dims, size_t rank);
 /* Returns the number of elements in a block of a planned weight, or 0 when the
    weight has a scale for each channel or one scale. */

@@ -70,7 +70,8 @@ qdqi_rules_decide(struct qdq_spec *spec)
     if (!target->hooks->decide_rule || spec->host == QDQ_HOST_UNSTATED)
         return;
     for (size_t i = 0; i < target->n_rules; i++)
-        if (target->rules[i].is_auto && !is_switched(spec, i))
+        if (target->rules[i].is_auto && !is_switched(spec, i) &&
+            !qdq_rule_set_has(&spec->rules_later, i))
             qdq_spec_switch_rule(spec, i,
                                  target->hooks->decide_rule(spec, (int)i, &reason));
 }

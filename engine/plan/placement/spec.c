@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "plan/placement/formats.h"
 #include "plan/placement/rules.h"
 #include "qdq/targets.h"
 
@@ -17,6 +18,12 @@ has_negatives(enum qdq_format format)
     return row && row->lowest < 0;
 }
 
+static enum qdq_tristate
+default_symmetry(enum qdq_format format)
+{
+    return has_negatives(format) ? QDQ_YES : QDQ_NO;
+}
+
 static bool
 is_float(enum qdq_format format)
 {
@@ -30,6 +37,73 @@ qdq_spec_is_timed(const struct qdq_spec *spec)
     return spec->calibration.max_seconds > 0 || spec->search.max_seconds > 0 ||
            spec->sensitivity_seconds > 0 || spec->recipe_seconds > 0 ||
            spec->evaluate_seconds > 0 || !isnan(spec->recipe_latency_ratio);
+}
+
+static enum qdq_weight_range
+default_range(const struct qdq_spec *spec, enum qdq_weight_scales scales)
+{
+    return scales == QDQ_SCALES_MOMENTS && spec->target->signed_scales
+               ? QDQ_RANGE_FULL
+               : QDQ_RANGE_NARROW;
+}
+
+struct qdq_layer_format
+qdqi_entry_format(const struct qdq_spec *spec, const struct qdq_layer_entry *entry)
+{
+    struct qdq_layer_format f = {spec->weights, spec->activations};
+    const struct qdq_weights *w = entry ? entry->weights : NULL;
+    const struct qdq_activations *a = entry ? entry->activations : NULL;
+    if (w && w->format != QDQ_FORMAT_DEFAULT)
+        f.weights.format = w->format;
+    if (w && w->granularity != QDQ_GRANULARITY_DEFAULT) {
+        f.weights.granularity = w->granularity;
+        f.weights.block = w->block;
+    }
+    if (w && w->storage != QDQ_STORE_DEFAULT)
+        f.weights.storage = w->storage;
+    if (w && w->method != QDQ_WEIGHT_DEFAULT)
+        f.weights.method = w->method;
+    if (w && w->scales != QDQ_SCALES_DEFAULT && w->scales != f.weights.scales) {
+        f.weights.scales = w->scales;
+        f.weights.range = default_range(spec, w->scales);
+        if (w->scales == QDQ_SCALES_MOMENTS && f.weights.rounding == QDQ_ROUND_NEAREST)
+            f.weights.rounding = QDQ_ROUND_GPTQ;
+    }
+    if (w && w->range != QDQ_RANGE_DEFAULT)
+        f.weights.range = w->range;
+    if (w && w->rounding != QDQ_ROUND_DEFAULT)
+        f.weights.rounding = w->rounding;
+    if (a && a->format != QDQ_FORMAT_DEFAULT)
+        f.activations =
+            (struct qdq_activations){a->format, default_symmetry(a->format)};
+    if (a && a->symmetric != QDQ_DEFAULT)
+        f.activations.symmetric = a->symmetric;
+    return f;
+}
+
+bool
+qdqi_spec_has(const struct qdq_spec *spec, bool (*is)(const struct qdq_layer_format *))
+{
+    struct qdq_layer_format f = qdqi_entry_format(spec, NULL);
+    bool has = is(&f);
+    for (size_t i = 0; !has && i < spec->n_layers; i++) {
+        f = qdqi_entry_format(spec, &spec->layers[i]);
+        has = (spec->layers[i].weights || spec->layers[i].activations) && is(&f);
+    }
+    return has;
+}
+
+static bool
+is_rounded(const struct qdq_layer_format *f)
+{
+    return f->weights.rounding != QDQ_ROUND_NEAREST ||
+           f->weights.scales == QDQ_SCALES_MOMENTS;
+}
+
+bool
+qdq_spec_rounds(const struct qdq_spec *spec)
+{
+    return qdqi_spec_has(spec, is_rounded);
 }
 
 /* Returns the recipe of a spec that names none. A search decides itself what stays in
@@ -53,21 +127,25 @@ qdq_spec_complete(struct qdq_spec *spec)
         (!isnan(spec->accept.max_latency_ratio) || !isnan(spec->recipe_latency_ratio)))
         spec->profile = (struct qdq_profile_spec){QDQ_PROFILE_RUNS, QDQ_PROFILE_THREADS,
                                                   QDQ_PROFILE_BATCH};
-    if (spec->activation_format == QDQ_FORMAT_DEFAULT)
-        spec->activation_format = target->activations;
-    if (spec->weight_format == QDQ_FORMAT_DEFAULT)
-        spec->weight_format = is_float(spec->activation_format) && !spec->weight_only
-                                  ? spec->activation_format
-                                  : target->weights;
-    if (spec->activation_symmetric == QDQ_DEFAULT)
-        spec->activation_symmetric =
-            has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
-    if (spec->weight_storage == QDQ_STORE_DEFAULT)
-        spec->weight_storage = spec->weight_only ? QDQ_STORE_DQ : target->storage;
+    if (spec->activations.format == QDQ_FORMAT_DEFAULT)
+        spec->activations.format = target->activations;
+    if (spec->weights.format == QDQ_FORMAT_DEFAULT)
+        spec->weights.format = is_float(spec->activations.format) && !spec->weight_only
+                                   ? spec->activations.format
+                                   : target->weights;
+    if (spec->activations.symmetric == QDQ_DEFAULT)
+        spec->activations.symmetric = default_symmetry(spec->activations.format);
+    if (spec->weights.storage == QDQ_STORE_DEFAULT)
+        spec->weights.storage = spec->weight_only ? QDQ_STORE_DQ : target->storage;
+    if (spec->weights.rounding == QDQ_ROUND_DEFAULT)
+        spec->weights.rounding = spec->weights.scales == QDQ_SCALES_MOMENTS
+                                     ? QDQ_ROUND_GPTQ
+                                     : QDQ_ROUND_NEAREST;
+    if (spec->weights.range == QDQ_RANGE_DEFAULT)
+        spec->weights.range = default_range(spec, spec->weights.scales);
     if (spec->bias_correction == QDQ_BIASES_DEFAULT)
-        spec->bias_correction = spec->weight_rounding == QDQ_ROUND_NEAREST
-                                    ? QDQ_BIASES_NONE
-                                    : QDQ_BIASES_ALL;
+        spec->bias_correction =
+            qdq_spec_rounds(spec) ? QDQ_BIASES_ALL : QDQ_BIASES_NONE;
     if (spec->recipe == QDQ_RECIPE_DEFAULT)
         spec->recipe = default_recipe(spec);
     if (spec->host == QDQ_HOST_AUTO)

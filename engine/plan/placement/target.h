@@ -135,8 +135,8 @@ struct qdqi_hooks {
      */
     bool (*needs_weight)(const struct planner *p, struct qdq_layer *layer);
     /* Returns whether the weight of a layer of the library's classes has a scale for
-       each channel, if the spec asks for that. NULL: it has. */
-    bool (*is_per_channel)(const struct planner *p, const struct qdqi_class *cls,
+       each channel, if its format asks for that. NULL: it has. */
+    bool (*is_per_channel)(const struct planner *p, const struct qdq_layer *layer,
                            int weight_input, size_t rank);
     /* Returns whether the layer's weight has the format of the activations. NULL: no
        weight has. */

@@ -229,8 +229,12 @@ qdqi_attempt_runs_fast(const struct qdqi_attempt *a)
 }
 
 bool
-qdqi_moments_wanted(const struct qdq_spec *spec)
+qdqi_moments_wanted(const struct qdqi_attempt *a)
 {
-    return spec->weight_rounding != QDQ_ROUND_NEAREST ||
-           spec->bias_correction != QDQ_BIASES_NONE;
+    bool wanted =
+        qdq_spec_rounds(a->spec) || a->spec->bias_correction != QDQ_BIASES_NONE;
+    for (size_t i = 0; i < a->plan->view.n_weights && !wanted; i++)
+        wanted = a->plan->weights[i].rounding != QDQ_ROUND_NEAREST ||
+                 a->plan->weights[i].scales == QDQ_SCALES_MOMENTS; /* as a case asks */
+    return wanted;
 }

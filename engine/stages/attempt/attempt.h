@@ -161,8 +161,8 @@ struct qdqi_map *qdqi_attempt_index_observers(const struct qdqi_attempt *attempt
    they save. */
 bool qdqi_attempt_runs_fast(const struct qdqi_attempt *attempt);
 
-/* Returns whether the spec asks for something that uses moments. */
-bool qdqi_moments_wanted(const struct qdq_spec *spec);
+/* Returns whether the spec or the plan asks for something that uses moments. */
+bool qdqi_moments_wanted(const struct qdqi_attempt *attempt);
 
 /* device.c: chooses where the job's models run, and allocates the name of the device.
    NO_DEVICE when the spec asks for a GPU and none can be used. When the spec leaves the choice

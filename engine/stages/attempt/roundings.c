@@ -38,6 +38,7 @@ free_one(struct qdqi_kept_rounded *k)
     free((void *)(uintptr_t)k->key.zero_points);
     free((void *)(uintptr_t)k->rounding.integers);
     free((void *)(uintptr_t)k->rounding.scales);
+    free((void *)(uintptr_t)k->rounding.zero_points);
     free(k);
 }
 
@@ -46,7 +47,8 @@ are_equal(const struct qdqi_rounded_key *a, const struct qdqi_rounded_key *b)
 {
     return a->format == b->format && a->axis == b->axis && a->block == b->block &&
            a->is_reduced == b->is_reduced && a->is_centred == b->is_centred &&
-           a->by_gptq == b->by_gptq && a->n == b->n &&
+           a->by_gptq == b->by_gptq && a->by_moments == b->by_moments &&
+           a->is_signed == b->is_signed && a->n == b->n &&
            memcmp(a->scales, b->scales, a->n * sizeof *a->scales) == 0 &&
            !a->zero_points == !b->zero_points &&
            (!a->zero_points ||
@@ -69,7 +71,7 @@ qdqi_roundings_keep(struct qdqi_layer_moments *m, const struct qdqi_rounded_key 
 {
     const uint64_t bytes = sizeof(struct qdqi_kept_rounded) +
                            r->n * sizeof *r->integers +
-                           key->n * (2 * sizeof *r->scales + sizeof *key->zero_points);
+                           key->n * 2 * (sizeof *r->scales + sizeof *key->zero_points);
     struct qdqi_kept_rounded *k = bytes <= *left ? malloc(sizeof *k) : NULL;
     if (!k)
         return;
@@ -80,8 +82,11 @@ qdqi_roundings_keep(struct qdqi_layer_moments *m, const struct qdqi_rounded_key 
                              : NULL;
     k->rounding.integers = copy(r->integers, r->n, sizeof *r->integers);
     k->rounding.scales = copy(r->scales, key->n, sizeof *r->scales);
+    k->rounding.zero_points =
+        r->zero_points ? copy(r->zero_points, key->n, sizeof *r->zero_points) : NULL;
     if (!k->key.scales || !k->key.zero_points != !key->zero_points ||
-        !k->rounding.integers || !k->rounding.scales) {
+        !k->rounding.zero_points != !r->zero_points || !k->rounding.integers ||
+        !k->rounding.scales) {
         free_one(k);
         return;
     }

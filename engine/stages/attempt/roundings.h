@@ -14,7 +14,7 @@ struct qdqi_rounded_key {
     enum qdqi_format format;
     int axis;
     int64_t block;
-    bool is_reduced, is_centred, by_gptq;
+    bool is_reduced, is_centred, by_gptq, by_moments, is_signed;
     size_t n; /* scales */
     const float *scales;
     const int32_t *zero_points; /* NULL: all are 0 */
@@ -25,6 +25,7 @@ struct qdqi_rounded_weight {
     size_t n; /* elements of the weight */
     const int16_t *integers;
     const float *scales; /* as many as in the key */
+    const int32_t *zero_points;
     const char
         *why; /* the integers are the nearest ones; a literal. NULL: they are not */
 };

@@ -250,14 +250,13 @@ qdqi_moments_plan(struct qdqi_attempt *a, struct qdqi_collection *ret,
                   struct qdq_error *err)
 {
     *ret = (struct qdqi_collection){.attempt = a};
-    if (!qdqi_moments_wanted(a->spec))
+    if (!qdqi_moments_wanted(a))
         return QDQ_OK;
     enum qdq_code code = plan_layers(a, ret, err);
     if (!code && ret->all.n > 0 && !a->context->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
-                             a->spec->weight_rounding == QDQ_ROUND_NEAREST
-                                 ? "/bias_correction"
-                                 : "/weights/rounding",
+                             qdq_spec_rounds(a->spec) ? "/weights/rounding"
+                                                      : "/bias_correction",
                              "rounding and the correction of biases need calibration "
                              "data, and there is none");
     return code;

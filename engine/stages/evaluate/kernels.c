@@ -191,12 +191,17 @@ note_floats(struct counting *c, struct qdq_error *err)
 }
 
 static const char *
-format_of(const struct qdqi_attempt *a)
+format_of(const struct qdqi_attempt *a, const struct qdq_layer *layer)
 {
-    enum qdqi_format format = (enum qdqi_format)a->spec->activation_format;
-    return format == QDQI_TO_INT8 || format == QDQI_TO_UINT8
-               ? NULL
-               : "there are integer kernels of int8 and uint8 alone";
+    bool bytes = true;
+    for (size_t i = 0; i < layer->n_inputs + layer->n_outputs && bytes; i++) {
+        const size_t row = i < layer->n_inputs
+                               ? layer->input_rows[i]
+                               : layer->output_rows[i - layer->n_inputs];
+        const enum qdqi_format format = a->plan->activations[row].format;
+        bytes = format == QDQI_TO_INT8 || format == QDQI_TO_UINT8;
+    }
+    return bytes ? NULL : "there are integer kernels of int8 and uint8 alone";
 }
 
 /* Returns whether the layer's output, or that of the Relu behind it, has a pair. All
@@ -228,7 +233,7 @@ static const char *
 why_float(const struct counting *c, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = &c->attempt->model->graph.nodes[layer->node];
-    const char *format = format_of(c->attempt);
+    const char *format = format_of(c->attempt, layer);
     if (layer->n_inputs == 0)
         return layer->reason;
     if (format)

@@ -58,7 +58,7 @@ is_comparable(const struct qdqi_attempt *a)
 {
     const struct qdq_spec *spec = a->spec;
     return a->context->dataset && qdqi_context_can_judge(a->context) &&
-           (spec->dynamic || qdqi_is_8_bit_integer(spec->activation_format)) &&
+           (spec->dynamic || qdqi_is_8_bit_integer(spec->activations.format)) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 

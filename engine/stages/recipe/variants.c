@@ -89,9 +89,9 @@ correct_biases(const struct qdqi_attempt *a, struct qdq_spec *spec)
 static bool
 compensate(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
-    if (a->context->dev || spec->weight_rounding != QDQ_ROUND_NEAREST)
+    if (a->context->dev || spec->weights.rounding != QDQ_ROUND_NEAREST)
         return false;
-    spec->weight_rounding = QDQ_ROUND_GPTQ;
+    spec->weights.rounding = QDQ_ROUND_GPTQ;
     return true;
 }
 
@@ -118,12 +118,12 @@ static bool
 widen(const struct qdqi_attempt *a, struct qdq_spec *spec)
 {
     (void)a;
-    if (spec->activation_format != QDQ_FORMAT_INT8 &&
-        spec->activation_format != QDQ_FORMAT_UINT8)
+    if (spec->activations.format != QDQ_FORMAT_INT8 &&
+        spec->activations.format != QDQ_FORMAT_UINT8)
         return false;
-    spec->activation_format = spec->activation_format == QDQ_FORMAT_INT8
-                                  ? QDQ_FORMAT_INT16
-                                  : QDQ_FORMAT_UINT16;
+    spec->activations.format = spec->activations.format == QDQ_FORMAT_INT8
+                                   ? QDQ_FORMAT_INT16
+                                   : QDQ_FORMAT_UINT16;
     return true;
 }
 

@@ -64,7 +64,8 @@ round_scales(enum qdqi_dtype dtype, struct qdqi_params *p)
     if (row->fraction_bits == 0)
         steps = (double)row->highest - (p->zero_points ? (double)row->lowest : 0);
     for (size_t i = 0; i < p->n; i++)
-        p->scales[i] = qdqi_float16_scale(dtype, p->scales[i], steps);
+        p->scales[i] = copysignf(qdqi_float16_scale(dtype, fabsf(p->scales[i]), steps),
+                                 p->scales[i]);
 }
 
 /* Returns for each planned activation whether a 16-bit node reads it. Activations

@@ -5,6 +5,7 @@
 #include "stages/attempt/roundings.h"
 #include "graph/layers/bias.h"
 #include "stages/scale/matrix.h"
+#include "graph/weights/full_range.h"
 #include "graph/weights/gptq.h"
 #include "graph/weights/integers.h"
 #include "graph/weights/pairs.h"
@@ -57,10 +58,10 @@ qdqi_cannot_round(const struct qdqi_attempt *a, const struct qdqi_planned_weight
 }
 
 static bool
-uses_gptq(const struct qdq_spec *spec, const struct qdqi_format_row *format)
+uses_gptq(const struct qdqi_planned_weight *w)
 {
-    return spec->weight_rounding == QDQ_ROUND_GPTQ ||
-           (spec->weight_rounding == QDQ_ROUND_AUTO && format->bits < 8);
+    return w->rounding == QDQ_ROUND_GPTQ ||
+           (w->rounding == QDQ_ROUND_AUTO && qdqi_format_row((int)w->format)->bits < 8);
 }
 
 static bool
@@ -93,12 +94,16 @@ round_group(const struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
         .centred = key->is_centred,
         .refine = format->bits < 8,
         .own_scales = has_own_scales(m),
+        .joint = key->by_moments,
+        .is_signed = key->is_signed,
         .integers = integers + first,
         .tasks = &tasks,
     };
     *ret_why = NULL;
     if (key->by_gptq)
         return qdqi_round_gptq(&r, ret_why, err);
+    if (key->by_moments && !key->is_reduced)
+        return qdqi_round_scaled(&r, err);
     qdqi_round_nearest(&r);
     return QDQ_OK;
 }
@@ -136,9 +141,13 @@ round_or_take(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
 {
     const struct qdq_spec *spec = a->spec;
     float *first = qdqi_arena_array(a->scratch, p->n, sizeof *first);
-    if (!first)
+    int32_t *zeros =
+        p->zero_points ? qdqi_arena_array(a->scratch, p->n, sizeof *zeros) : NULL;
+    if (!first || (p->zero_points && !zeros))
         return qdqi_no_memory(err);
     memcpy(first, p->scales, p->n * sizeof *first);
+    if (zeros)
+        memcpy(zeros, p->zero_points, p->n * sizeof *zeros);
     const struct qdqi_rounded_key key = {
         .format = w->format,
         .axis = p->axis,
@@ -146,24 +155,28 @@ round_or_take(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
         .is_reduced = w->is_reduced && w->pair_axis < 0,
         .is_centred = spec->bias_correction != QDQ_BIASES_NONE &&
                       has_biases(a, w, m->outputs * m->moments->groups),
-        .by_gptq = uses_gptq(spec, qdqi_format_row((int)w->format)),
+        .by_gptq = uses_gptq(w),
         .n = p->n,
         .scales = first,
-        .zero_points = p->zero_points};
+        .zero_points = zeros,
+        .by_moments = w->scales == QDQ_SCALES_MOMENTS,
+        .is_signed = w->range == QDQ_RANGE_FULL && qdqi_format_has_signs(w->format)};
     const size_t n = m->outputs * m->k * m->moments->groups;
     const struct qdqi_rounded_weight *kept = qdqi_roundings_find(m->moments, &key);
     if (kept) {
         memcpy(integers, kept->integers, n * sizeof *integers);
         memcpy(p->scales, kept->scales, p->n * sizeof *p->scales);
+        if (zeros)
+            memcpy(p->zero_points, kept->zero_points, p->n * sizeof *p->zero_points);
         *ret_why = kept->why;
         return QDQ_OK;
     }
     enum qdq_code code = round_groups(a, &key, p, m, integers, ret_why, err);
     if (!code && a->moments->keeps_roundings)
-        qdqi_roundings_keep(
-            qdqi_map_get(a->moments->by_weight, w->tensor->name), &key,
-            &(struct qdqi_rounded_weight){n, integers, p->scales, *ret_why},
-            &a->moments->roundings_left);
+        qdqi_roundings_keep(qdqi_map_get(a->moments->by_weight, w->tensor->name), &key,
+                            &(struct qdqi_rounded_weight){n, integers, p->scales,
+                                                          p->zero_points, *ret_why},
+                            &a->moments->roundings_left);
     return code;
 }
 
@@ -198,9 +211,7 @@ qdqi_round_weight(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
         return QDQ_OK;
     const char *why = qdqi_cannot_round(a, w, c);
     if (why)
-        return uses_gptq(a->spec, qdqi_format_row((int)w->format))
-                   ? warn_nearest(a, w->tensor->name, why, err)
-                   : QDQ_OK;
+        return uses_gptq(w) ? warn_nearest(a, w->tensor->name, why, err) : QDQ_OK;
     enum qdq_code code = qdqi_matrix_open(a, w, c, p, &m)
                              ? round_matrix(a, w, c, p, &m, err)
                              : qdqi_no_memory(err);

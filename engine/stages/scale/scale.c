@@ -7,6 +7,7 @@
 #include "ground/base/tasks.h"
 #include "numbers/arithmetic/half.h"
 #include "graph/weights/blocks.h"
+#include "graph/weights/full_range.h"
 #include "graph/weights/integers.h"
 #include "graph/weights/pairs.h"
 #include "graph/weights/scales.h"
@@ -211,8 +212,15 @@ can_wait(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
 {
     const struct qdq_spec *spec = a->spec;
     return !a->context->dataset && !a->moments && !w->is_reduced && !w->is_gates &&
-           spec->weight_storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
+           w->storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
            qdqi_blocks_can(c, p) && !stays_float(a, w, c, budget);
+}
+
+/* Returns whether the scales of a weight have signs. */
+static bool
+has_signs(const struct qdqi_planned_weight *w)
+{
+    return w->range == QDQ_RANGE_FULL && qdqi_format_has_signs(w->format);
 }
 
 /* Leaves the scales and the integers of a weight to the writer. */
@@ -221,11 +229,11 @@ leave_to_writer(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
                 const struct qdqi_constant *c, struct qdqi_params *p,
                 struct budget *budget, struct qdq_error *err)
 {
-    bool narrow = a->spec->weight_method == QDQ_WEIGHT_MSE;
+    const bool narrow = w->method == QDQ_WEIGHT_MSE;
     if (!qdqi_count_scales(c, p->axis, p->block, &p->n))
         return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, w->tensor->name,
                              "weight '%s' has too many scales", w->tensor->name);
-    p->blocks = qdqi_blocks_new(a->arena, c, w->tensor->name, p, narrow);
+    p->blocks = qdqi_blocks_new(a->arena, c, w->tensor->name, p, narrow, has_signs(w));
     if (!p->blocks)
         return qdqi_no_memory(err);
     p->integers = qdqi_blocks_bulks(p->blocks).integers;
@@ -258,7 +266,7 @@ static bool
 is_stored(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
           const struct qdqi_constant *c, struct budget *budget)
 {
-    if (a->spec->weight_storage != QDQ_STORE_DQ)
+    if (w->storage != QDQ_STORE_DQ)
         return false;
     const char *why = stays_float(a, w, c, budget);
     if (why)
@@ -328,9 +336,10 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
         return QDQ_OK;
     enum qdq_code code =
         qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
+    if (!code && has_signs(w))
+        return qdqi_weight_fill_range(&choice->c, w->method == QDQ_WEIGHT_MSE, p, err);
     /* With a narrower range the integers would go beyond 64. */
-    if (!code && g->attempt->spec->weight_method == QDQ_WEIGHT_MSE &&
-        (!w->is_reduced || w->pair_axis >= 0))
+    if (!code && w->method == QDQ_WEIGHT_MSE && (!w->is_reduced || w->pair_axis >= 0))
         code = qdqi_weight_narrow(&choice->c, p, err);
     if (!code && w->is_reduced)
         reduce_range(w, &choice->c, p);

@@ -11,7 +11,7 @@
    (-13), with Q/DQ of float16 (-19), and with bfloat16 in all operators. */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13, OPSET_19 = 19, OPSET_22 = 22 };
 
-static const int64_t levels[] = {23, OPSET_22, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
+static const int64_t levels[] = {25, 23, OPSET_22, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
 
 static bool
 has_float16(const struct qdq_model *model)
@@ -31,8 +31,6 @@ static int64_t
 opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
 {
     int64_t needed = OPSET_QDQ, formats = qdqi_formats_opset(spec);
-    if (spec->weight_granularity == QDQ_PER_CHANNEL)
-        needed = OPSET_AXIS;
     if (has_float16(model))
         needed = OPSET_19;
     if (spec->float_type != QDQ_FLOAT_KEEP)

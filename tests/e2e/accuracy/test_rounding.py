@@ -33,6 +33,12 @@ FIGURES = {
     "int4 alone": ({**INT4, **ALONE}, (25.4, 19.2, 19.1, 18.8)),
     "int4 blocks": ({"weights": {"dtype": "int4", **BLOCKS}, **ALONE},
                     (26.5, 19.8, 19.7, 19.9)),
+    "int4 blocks, scales by moments": (
+        {"weights": {"dtype": "int4", **BLOCKS, "scales": "moments"}, **ALONE},
+        (27.5, 22.2, 21.6, 21.5)),
+    "int4 blocks, full range": (
+        {"weights": {"dtype": "int4", **BLOCKS, "range": "full"}, **ALONE},
+        (27.2, 20.8, 20.5, 21.0)),
     "uint4 blocks": ({"weights": {"dtype": "uint4", **BLOCKS}, **ALONE},
                      (27.1, 21.3, 20.4, 21.0)),
 }

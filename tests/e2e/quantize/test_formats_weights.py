@@ -379,3 +379,43 @@ def test_what_is_not_finite_is_named(tmp_path, name, granularity, bad):
     done = Quantized(tmp_path, net(21, weights=weights), None, activations="none",
                      weights={"dtype": name, "granularity": granularity}, **TARGET)
     assert not done.ok and "nonfinite" in done.said and "'v'" in done.said
+
+
+# --- int4 over its whole range ----------------------------------------------------------------
+
+@pytest.mark.parametrize("storage", ["qdq", "dq"])
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=str)
+@pytest.mark.parametrize("method", ["max", "mse"])
+def test_whole_range(tmp_path, granularity, storage, method):
+    """Scales of either sign; no scale has a larger error than the positive one of r / 7."""
+    def done(range_, folder):
+        (tmp_path / folder).mkdir()
+        made = Quantized(tmp_path / folder, net(21), None, activations="none", evaluate=False,
+                         weights={"dtype": "int4", "granularity": granularity, "method": method,
+                                  "storage": storage, "range": range_}, **TARGET)
+        assert made.ok, made.said
+        return File(made.bytes), made.report["weights"]
+    full, rows = done("full", "full")
+    narrow, _ = done("narrow", "narrow")
+    negative = 0
+    for name, weight in WEIGHTS.items():
+        scale = full.scale(name)
+        negative += (scale < 0).sum()
+        (row,) = [row for row in rows if row["name"] == name]
+        assert np.float32(row["scale_min"]) == np.abs(scale).min()
+        assert np.float32(row["scale_max"]) == np.abs(scale).max()
+        errors = []
+        for file in (full, narrow):
+            axis = AXES[name][isinstance(granularity, dict)]
+            spread = np.repeat(file.scale(name), BLOCK, axis)[
+                tuple(slice(n) for n in weight.shape)] if isinstance(granularity, dict) else (
+                file.scale(name).reshape([-1 if i == axis else 1 for i in range(weight.ndim)])
+                if file.scale(name).size > 1 else file.scale(name).reshape(()))
+            assert np.all(spread != 0) and np.all(np.isfinite(spread))
+            q = np.clip(np.rint(weight / spread), -8, 7)
+            errors.append(((weight - q * spread) ** 2).astype(np.float64).sum())
+            if storage == "dq":
+                stored = numpy_helper.to_array(file.constants[f"{name}_quantized"])
+                assert np.array_equal(stored.astype(np.int32), q)
+        assert errors[0] <= errors[1] * (1 + 1e-6)
+    assert negative > 0 or granularity == "tensor"

@@ -217,3 +217,27 @@ def test_a_frozen_spec_of_version_0_1_gives_the_same_bytes(daemon, name):
     assert hashlib.sha256(made).hexdigest() == digests[name]
     assert daemon.get(f"/v1/jobs/{job}/spec").content == text
     assert daemon.report(job)["host"]["name"] is None
+
+
+@pytest.mark.shares_daemon
+@pytest.mark.parametrize("target, later", [("onnxruntime", ["C19", "C20"]),
+                                           ("openvino", ["V14", "V15", "V19"])])
+def test_rules_that_are_younger_than_a_frozen_spec_are_off(daemon, target, later):
+    """A version without these rules has not stated them, and its bytes stay as they were."""
+    spec = {"target": target, "recipe": "none", "calibration": {"random_samples": 2}}
+    first = submit(daemon, spec)
+    daemon.succeeded(first)
+    text = json.loads(frozen(daemon, first))
+    off = {**text, "rules": {**text["rules"], **dict.fromkeys(later, False)}}
+    old = {**text, "rules": {id: on for id, on in text["rules"].items() if id not in later}}
+    assert all(text["rules"][id] for id in later)
+    made = []
+    for one in (old, off):
+        job = submit(daemon, one)
+        daemon.succeeded(job)
+        answer = json.loads(frozen(daemon, job))
+        assert answer["rules"] == one["rules"]
+        model = onnx.load_model_from_string(daemon.result(job))
+        del model.metadata_props[:]
+        made.append(model.SerializeToString())
+    assert made[0] == made[1]

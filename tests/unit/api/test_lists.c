@@ -27,6 +27,14 @@ static const char *const accepted[] = {
     CASES("\"residual\""),
     CASES("\"resnet_v1\",\"resnet_v1\""),
     CASES("{\"name\":\"residual\"}"),
+    LAYERS("{\"class\":\"Conv\",\"weights\":{\"dtype\":\"int4\",\"rounding\":"
+           "\"nearest\"}}"),
+    LAYERS(
+        "{\"name\":\"a\",\"weights\":{\"granularity\":{\"block\":8},\"storage\":\"dq\","
+        "\"method\":\"mse\"},\"activations\":{\"dtype\":\"int16\"}}"),
+    LAYERS("{\"name\":\"a\",\"weights\":{},\"activations\":{\"symmetric\":false}}"),
+    LAYERS("{\"name\":\"a\",\"weights\":{\"dtype\":\"float32\"},\"activations\":"
+           "\"none\"}"),
     CASES("{\"name\":\"a b~\",\"lua\":\"return {}\\n\\t\\u00e4\\\"\"}"),
     CASES("{\"lua\":\"\",\"name\":\"m\"},\"residual\""),
     SUPPORT("{\"class\":\"GlobalMaxPool\",\"kind\":\"non_weighted\"}"),

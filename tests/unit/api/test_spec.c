@@ -140,9 +140,9 @@ START_TEST(test_values)
     const struct qdq_spec *s = api_spec_get(spec);
     ck_assert_int_eq(s->external_data, QDQ_EXTERNAL_NEVER);
     ck_assert_int_eq(s->device, QDQ_DEVICE_CPU);
-    ck_assert_int_eq(s->weight_granularity, QDQ_PER_TENSOR);
-    ck_assert_int_eq(s->weight_storage, QDQ_STORE_DQ);
-    ck_assert_int_eq(s->weight_method, QDQ_WEIGHT_MSE);
+    ck_assert_int_eq(s->weights.granularity, QDQ_PER_TENSOR);
+    ck_assert_int_eq(s->weights.storage, QDQ_STORE_DQ);
+    ck_assert_int_eq(s->weights.method, QDQ_WEIGHT_MSE);
     ck_assert_int_eq(s->calibration.max_samples, 64);
     ck_assert_int_eq(s->calibration.batch, 8);
     ck_assert_str_eq(s->calibration.method, "percentile");

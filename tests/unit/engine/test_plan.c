@@ -244,8 +244,16 @@ END_TEST
 START_TEST(shape_arithmetic_is_no_data)
 {
     const struct qdq_layer_entry all[] = {
-        {QDQ_BY_CLASS, (const char *const[]){"Mul"}, 1, false, true, true, NULL, 0},
-        {QDQ_BY_CLASS, (const char *const[]){"Relu"}, 1, false, true, true, NULL, 0},
+        {.by = QDQ_BY_CLASS,
+         .names = (const char *const[]){"Mul"},
+         .n_names = 1,
+         .quantize_input = true,
+         .quantize_weight = true},
+        {.by = QDQ_BY_CLASS,
+         .names = (const char *const[]){"Relu"},
+         .n_names = 1,
+         .quantize_input = true,
+         .quantize_weight = true},
     };
     builder_init(&b, 17);
     add_tensors();

@@ -318,7 +318,7 @@ quantize_to_integers(const struct builder *b, struct qdq_report **ret_report)
     struct qdq_error err = {0};
     struct qdq_spec spec;
     qdq_spec_init(&spec);
-    spec.weight_storage = QDQ_STORE_DQ;
+    spec.weights.storage = QDQ_STORE_DQ;
     int fd = builder_file(b);
     enum qdq_code code = quantize_with(fd, &spec, &result, ret_report, &err);
     ck_assert_msg(code == QDQ_OK, "%s", err.text);

@@ -130,7 +130,7 @@ START_TEST(a_plan_has_the_formats_of_its_target)
     ck_assert(!plan->activations[0].symmetric);
     ck_assert_int_eq(plan->weights[0].format, QDQI_TO_INT4);
     qdq_spec_complete(&spec);
-    ck_assert_int_eq(spec.weight_storage, QDQ_STORE_DQ);
+    ck_assert_int_eq(spec.weights.storage, QDQ_STORE_DQ);
 }
 END_TEST
 
@@ -144,7 +144,7 @@ START_TEST(a_plan_warns_as_its_target_does)
     };
     spec.layers = &pool;
     spec.n_layers = 1;
-    spec.activation_format = QDQ_FORMAT_INT8;
+    spec.activations.format = QDQ_FORMAT_INT8;
     const struct qdq_plan_view *view = make_plan();
     ck_assert_uint_eq(view->n_warnings, 2);
     ck_assert_str_eq(view->warnings[0].code, "target_format");

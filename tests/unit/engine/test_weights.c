@@ -335,7 +335,7 @@ START_TEST(a_piece_that_fails_frees_its_sink)
     FILE *file = tmpfile();
     elements[1][5] = NAN;
     ck_assert(qdqi_blocks_can(&w, &p));
-    struct qdqi_blocks *blocks = qdqi_blocks_new(arena, &w, "w", &p, false);
+    struct qdqi_blocks *blocks = qdqi_blocks_new(arena, &w, "w", &p, false, false);
     ck_assert_ptr_nonnull(blocks);
     const struct qdqi_blocks_bulks bulks = qdqi_blocks_bulks(blocks);
     const struct qdqi_bulk all[] = {

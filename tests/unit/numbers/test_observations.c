@@ -431,7 +431,7 @@ change(int k)
         spec.mode = QDQ_MODE_PARTIAL;
         return true;
     case 13:
-        spec.weight_storage = QDQ_STORE_DQ;
+        spec.weights.storage = QDQ_STORE_DQ;
         return true;
     case 14:
         spec.evaluate = QDQ_NO;

@@ -21,13 +21,13 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
 
 /* The integer Conv has a single scale for its weight. */
 static bool
-is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+is_per_channel(const struct planner *p, const struct qdq_layer *layer, int weight_input,
                size_t rank)
 {
     (void)p;
     (void)weight_input;
     (void)rank;
-    return strcmp(cls->support.op, "Conv") != 0;
+    return strcmp(layer->op, "Conv") != 0;
 }
 
 static bool
@@ -52,7 +52,7 @@ cite(const struct planner *p, struct qdq_layer *layer)
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
-    if (p->spec->weight_only || p->spec->activation_format == QDQ_FORMAT_UINT8)
+    if (p->spec->weight_only || p->spec->activations.format == QDQ_FORMAT_UINT8)
         return QDQ_OK;
     return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
                      "the toy computes with activations of uint8 alone");

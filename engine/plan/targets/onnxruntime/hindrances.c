@@ -22,7 +22,7 @@ qdqi_onnxruntime_has_blocks(const struct planner *p, const struct qdq_layer *lay
 {
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     return !p->spec->weight_only && layer->weight_input >= 0 &&
-           qdqi_is_8_bit_integer(p->spec->weight_format) &&
+           qdqi_is_8_bit_integer(layer->format->weights.format) &&
            (qdqi_node_is(node->proto, "Conv") || qdqi_node_is(node->proto, "MatMul")) &&
            qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
 }
@@ -64,11 +64,11 @@ qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *
 }
 
 bool
-qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec)
+qdqi_onnxruntime_stores_tables(const struct qdq_layer_format *format)
 {
-    return spec->weight_storage == QDQ_STORE_DQ &&
-           spec->weight_granularity != QDQ_PER_BLOCK &&
-           qdqi_is_8_bit_integer(spec->weight_format);
+    return format->weights.storage == QDQ_STORE_DQ &&
+           format->weights.granularity != QDQ_PER_BLOCK &&
+           qdqi_is_8_bit_integer(format->weights.format);
 }
 
 /* elements of the smallest table that is worth a node more */
@@ -83,7 +83,7 @@ table_hindrance(const struct planner *p, const struct qdq_layer *layer)
     size_t rank, n = 0;
     if (!qdqi_rule_is_on(p, C18))
         return qdqi_input_reason(QDQI_INPUT_CONSTANT);
-    if (!qdqi_onnxruntime_stores_tables(p->spec))
+    if (!qdqi_onnxruntime_stores_tables(layer->format))
         return "a table is stored as integers of 8 bits, without blocks, or not at all";
     if (!p->selection.choices[layer->node].entry &&
         (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) ||

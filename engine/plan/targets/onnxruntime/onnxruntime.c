@@ -23,7 +23,7 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
     if (spec->recipe < QDQ_RECIPE_AUTO)
         *ret_reason = "the recipe is none";
     else if (!spec->dynamic &&
-             (spec->weight_only || !qdqi_is_8_bit_integer(spec->activation_format)))
+             (spec->weight_only || !qdqi_spec_has(spec, qdqi_has_byte_activations)))
         *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
     else {
         *ret_reason = spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto"
@@ -39,7 +39,7 @@ decide_tables(const struct qdq_spec *spec, const char **ret_reason)
 {
     if (spec->recipe < QDQ_RECIPE_AUTO)
         *ret_reason = "the recipe is none";
-    else if (!qdqi_onnxruntime_stores_tables(spec))
+    else if (!qdqi_spec_has(spec, qdqi_onnxruntime_stores_tables))
         *ret_reason = "the rule is of weights that are stored as integers of 8 bits, "
                       "without blocks";
     else {
@@ -52,6 +52,10 @@ decide_tables(const struct qdq_spec *spec, const char **ret_reason)
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
+    if (rule == C19 || rule == C20) {
+        *ret_reason = "the result would be wrong";
+        return true;
+    }
     return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)
            : rule == C18 ? decide_tables(spec, ret_reason)
                          : decide_gain(spec, ret_reason);
@@ -83,12 +87,12 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
    accepts a scale for each column only for a matrix on the right, and the LSTM one zero
    point for all gates. */
 static bool
-is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+is_per_channel(const struct planner *p, const struct qdq_layer *layer, int weight_input,
                size_t rank)
 {
-    if (cls->is_recurrent)
-        return p->spec->weight_format == QDQ_FORMAT_INT8;
-    return strcmp(cls->support.op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
+    if (p->graph->classes[layer->node]->is_recurrent)
+        return layer->format->weights.format == QDQ_FORMAT_INT8;
+    return strcmp(layer->op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
            (p->spec->weight_only && !p->spec->dynamic);
 }
 
@@ -158,21 +162,20 @@ is_float8(enum qdq_format format)
     return format == QDQ_FORMAT_FLOAT8E4M3FN || format == QDQ_FORMAT_FLOAT8E5M2;
 }
 
-/* Returns why ONNX Runtime does not load what the spec asks for with its default
+/* Returns why ONNX Runtime does not load layers of these formats with its default
    optimizations (faults.h), or NULL. */
 static const char *
-find_unloadable(const struct qdq_spec *spec)
+find_unloadable(const struct qdq_spec *spec, const struct qdq_layer_format *f)
 {
-    if (spec->weight_format == QDQ_FORMAT_FLOAT4E2M1)
+    if (f->weights.format == QDQ_FORMAT_FLOAT4E2M1)
         return "weights of float4e2m1, for which it has no kernel: choose int4";
     if (spec->weight_only)
         return NULL;
-    if (is_float8(spec->activation_format))
+    if (is_float8(f->activations.format))
         return "activations of 8-bit floats, whose pairs it takes for those of "
                "integers: "
                "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
-    if (is_float8(spec->weight_format) &&
-        qdqi_is_8_bit_integer(spec->activation_format))
+    if (is_float8(f->weights.format) && qdqi_is_8_bit_integer(f->activations.format))
         return "weights of 8-bit floats behind activations of 8-bit integers: choose "
                "int8 "
                "weights, int16 activations or \"activations\": \"none\"";
@@ -183,7 +186,9 @@ static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
     const enum qdq_code code = qdqi_saturation_check(p, C7, err);
-    const char *what = find_unloadable(p->spec);
+    const char *what = find_unloadable(p->spec, &p->plan->format);
+    for (size_t i = 0; i < p->n_layers && !what; i++)
+        what = find_unloadable(p->spec, p->layers[i].format);
     return code || !what ? code
                          : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
                                      NULL, "ONNX Runtime does not load %s", what);
@@ -223,6 +228,7 @@ const struct qdq_target qdqi_target_onnxruntime = {
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,
     .short_names = true,
+    .signed_scales = true,
     .recipe = QDQ_RECIPE_AUTO,
     .has_kernels = true,
     .has_dynamic = true,

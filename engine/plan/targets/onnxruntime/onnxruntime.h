@@ -48,11 +48,11 @@
          "A large table whose rows a Gather selects is stored as integers, and the "   \
          "DequantizeLinear stands behind the Gather.")                                 \
     RULE(                                                                              \
-        C19, ON,                                                                       \
+        C19, AUTO,                                                                       \
         "A Conv, ConvTranspose or Gemm whose weight an entry leaves in floating "      \
         "point reads its input as it is. Off: it reads a pair, and onnxruntime makes " \
         "the weight int8 with one scale when it loads the model.")                     \
-    RULE(C20, ON,                                                                      \
+    RULE(C20, AUTO,                                                                      \
          "A Softmax whose axis has one element, or an unknown number of them, stays "  \
          "floating point. Off: onnxruntime answers 0 where it has one.")
 
@@ -63,7 +63,7 @@ enum { QDQI_N_ONNXRUNTIME_CLASSES = 6 };
 extern const struct qdqi_class qdqi_onnxruntime_classes[QDQI_N_ONNXRUNTIME_CLASSES];
 
 /* Returns whether tables can be stored as integers by the spec's formats. */
-bool qdqi_onnxruntime_stores_tables(const struct qdq_spec *spec);
+bool qdqi_onnxruntime_stores_tables(const struct qdq_layer_format *format);
 
 /* Returns whether the weight has blocks, and an integer kernel would be made of the layer,
    which has no scales of blocks and fails when it runs. None is made of a Gemm with blocks. */

@@ -7,6 +7,7 @@
 #include "files/model/constant.h"
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
+#include "plan/placement/layer_formats.h"
 #include "plan/placement/lint.h"
 #include "plan/placement/outputs.h"
 #include "plan/targets/onnxruntime/integer_paths.h"
@@ -23,10 +24,12 @@ clipping(const struct planner *p, const struct qdqi_node *node)
 {
     const struct qdqi_tensor *t = node->outputs[0];
     const struct qdqi_use *use = t->uses;
-    if (p->spec->activation_symmetric == QDQ_YES || t->is_output || !use ||
-        !qdqi_rule_is_on(p, C6) || use->next || use->input != 0)
+    if (t->is_output || !use || !qdqi_rule_is_on(p, C6) || use->next || use->input != 0)
         return NULL;
     const struct qdqi_node *next = &p->model->graph.nodes[use->node];
+    if (!next->outputs[0] ||
+        qdqi_tensor_format(p, next->outputs[0])->symmetric == QDQ_YES)
+        return NULL;
     struct qdq_layer *layer = p->by_node[use->node];
     return layer && next->scope == node->scope &&
                    qdqi_kernel_role(layer->op) == QDQI_CLIPS && layer->n_inputs == 0 &&
@@ -171,29 +174,35 @@ leave_weights(struct planner *p, struct qdq_error *err)
     return code;
 }
 
-/* Returns whether a product with a quantized weight reads the tensor, and no pair stands
-   between. */
+/* Returns whether onnxruntime makes one kernel of rows of a table and of the layer's weight.
+   On x86 it makes none of int8. */
+static bool
+makes_kernel_of_rows(const struct planner *p, const struct qdq_layer *layer)
+{
+    return p->spec->host == QDQ_HOST_ARM ||
+           layer->format->weights.format == QDQ_FORMAT_UINT8;
+}
+
+/* Returns whether a product with a quantized weight reads the tensor, no pair stands
+   between, and onnxruntime would make one kernel of them. */
 static bool
 meets_weight(const struct planner *p, const struct qdqi_tensor *t)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {
         const struct qdq_layer *layer = p->by_node[use->node];
         if (layer && qdqi_is_product(layer->op) && layer->weight_input >= 0 &&
-            !qdqi_layer_has_pair(layer, use->input))
+            !qdqi_layer_has_pair(layer, use->input) && makes_kernel_of_rows(p, layer))
             return true;
     }
     return false;
 }
 
 /* Gives tables one scale where onnxruntime would make one kernel of the rows, a weight and
-   their product (faults.h). On x86 it makes none of int8. */
+   their product (faults.h). */
 static void
 join_scales_of_tables(struct planner *p)
 {
-    const bool makes_kernel =
-        !p->spec->dynamic &&
-        (p->spec->weight_format == QDQ_FORMAT_UINT8 || p->spec->host == QDQ_HOST_ARM);
-    for (size_t i = 0; i < p->n_layers && makes_kernel; i++) {
+    for (size_t i = 0; i < p->n_layers && !p->spec->dynamic; i++) {
         struct qdq_layer *layer = &p->layers[i];
         if (p->graph->classes[layer->node]->is_table && layer->weight_axis >= 0 &&
             meets_weight(p, qdqi_node_of(p, layer)->outputs[0]))

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "plan/targets/openvino/blocks.h"
 
-#include "plan/placement/formats.h"
+#include "plan/placement/layer_formats.h"
 #include "plan/placement/lint.h"
 
 /* Returns whether ONNX Runtime makes an integer kernel of the layer, and its weight has blocks.
@@ -12,7 +12,7 @@ fails_by_blocks(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Conv", "MatMul", NULL};
     const struct qdqi_node *node = qdqi_node_of(p, layer);
-    return qdqi_multiplies_bytes(p->spec) && layer->n_inputs > 0 &&
+    return qdqi_layer_multiplies_bytes(p, layer) && layer->n_inputs > 0 &&
            layer->weight_input >= 0 && qdqi_node_is_one_of(node->proto, ops) &&
            qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
 }

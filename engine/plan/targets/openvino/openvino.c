@@ -9,6 +9,7 @@
 #include "config.h"
 #include "ground/base/host.h"
 #include "plan/placement/formats.h"
+#include "plan/placement/layer_formats.h"
 #include "plan/placement/lint.h"
 #include "plan/targets/openvino/openvino.h"
 #include "plan/targets/openvino/blocks.h"
@@ -86,12 +87,14 @@ static bool
 has_broken_block(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = qdqi_node_of(p, layer);
-    const int64_t block = p->spec->weight_block, *dims;
+    const struct qdq_weights *w = &layer->format->weights;
+    const int64_t *dims;
     size_t rank;
-    return p->spec->weight_granularity == QDQ_PER_BLOCK && layer->weight_input >= 0 &&
+    return w->granularity == QDQ_PER_BLOCK && layer->weight_input >= 0 &&
            layer->weight_axis >= 0 &&
            qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
-           (size_t)layer->weight_axis < rank && dims[layer->weight_axis] % block != 0;
+           (size_t)layer->weight_axis < rank &&
+           dims[layer->weight_axis] % w->block != 0;
 }
 
 /* Returns whether OpenVINO would have to compile a pair behind a Concat of rows, in front of a
@@ -142,12 +145,12 @@ hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 
 /* Returns whether a weight has a scale for each channel. */
 static bool
-is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
-               size_t rank)
+is_per_channel(const struct planner *p, const struct qdq_layer *layer,
+               int weight_input, size_t rank)
 {
     (void)weight_input;
     return rank < 3 || !qdqi_rule_is_on(p, V19) ||
-           strcmp(cls->support.op, "MatMul") != 0;
+           strcmp(layer->op, "MatMul") != 0;
 }
 
 /* --- the plan -------------------------------------------------------------- */
@@ -164,14 +167,19 @@ static enum qdq_code
 warn_blocks(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_layer_count count = qdqi_count_layers(p, cites_blocks);
+    const struct qdq_layer *first = p->layers;
     char text[256];
+    while (count.n > 0 && !cites_blocks(p, first))
+        first++;
+    if (count.n == 0)
+        return QDQ_OK;
     snprintf(text, sizeof text,
              "blocks of %lld do not divide the weight, and OpenVINO refuses such a "
              "layer, so that it stays in floating point; choose a block that divides "
              "the weight's axis",
-             (long long)p->spec->weight_block);
+             (long long)first->format->weights.block);
     enum qdq_code code = qdqi_warn_count(p, &count, "block_does_not_divide", text, err);
-    if (!code && count.n > 0)
+    if (!code)
         p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, V6);
     return code;
 }
@@ -206,6 +214,7 @@ complete(struct planner *p, struct qdq_error *err)
 static void
 cite(const struct planner *p, struct qdq_layer *layer)
 {
+    (void)p;
     if (!qdqi_layer_is_quantized(layer)) {
         if (layer->reason_kind == QDQ_REASON_OFF_BY_DEFAULT)
             qdqi_rule_cite(layer, V3);
@@ -213,7 +222,8 @@ cite(const struct planner *p, struct qdq_layer *layer)
     }
     if (layer->weight_input >= 0 && layer->n_inputs > 0)
         qdqi_rule_cite(layer, V1);
-    if (p->spec->weight_granularity != QDQ_PER_CHANNEL || layer->weight_input < 0)
+    if (layer->weight_input < 0 ||
+        layer->format->weights.granularity != QDQ_PER_CHANNEL)
         return;
     if (layer->weight_axis >= 0)
         qdqi_rule_cite(layer, V2);
@@ -240,15 +250,25 @@ warn_format(struct planner *p, const char *what, struct qdq_error *err)
                      what);
 }
 
+/* Returns whether OpenVINO computes with weights of the format as they are. */
+static bool
+is_kept(const struct planner *p, enum qdq_format format)
+{
+    return p->spec->weight_only ? keeps_weights(format) : format == QDQ_FORMAT_INT8;
+}
+
 /* Behind quantized activations weights of int8 alone are multiplied as integers. */
 static enum qdq_code
 check_weights(struct planner *p, struct qdq_error *err)
 {
-    const enum qdq_format format = p->spec->weight_format;
-    if (p->spec->weight_only)
-        return keeps_weights(format) ? QDQ_OK : warn_format(p, "weights", err);
-    if (format == QDQ_FORMAT_INT8)
+    enum qdq_format format = p->plan->format.weights.format;
+    for (size_t i = 0; i < p->n_layers && is_kept(p, format); i++)
+        if (p->layers[i].weight_input >= 0)
+            format = p->layers[i].format->weights.format;
+    if (is_kept(p, format))
         return QDQ_OK;
+    if (p->spec->weight_only)
+        return warn_format(p, "weights", err);
     return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
                      "OpenVINO's CPU plugin multiplies weights of int8 alone with "
                      "quantized activations, and computes those of this format in "
@@ -263,8 +283,8 @@ has_batched_scales(const struct planner *p, const struct qdq_layer *layer)
 {
     const int64_t *dims;
     size_t rank;
-    return qdqi_multiplies_bytes(p->spec) &&
-           p->spec->weight_granularity != QDQ_PER_BLOCK &&
+    return qdqi_layer_multiplies_bytes(p, layer) &&
+           layer->format->weights.granularity != QDQ_PER_BLOCK &&
            strcmp(layer->op, "MatMul") == 0 && layer->weight_input == 1 &&
            layer->weight_axis >= 0 && layer->n_inputs > 0 &&
            qdqi_tensor_dims(qdqi_node_of(p, layer)->inputs[1], &dims, &rank) &&
@@ -286,12 +306,21 @@ warn_batched(struct planner *p, struct qdq_error *err)
         count.n);
 }
 
+/* Returns whether activations are not integers of 8 bits. */
+static bool
+has_wide_activations(const struct planner *p)
+{
+    bool wide = !qdqi_has_byte_activations(&p->plan->format);
+    for (size_t i = 0; i < p->n_layers && !wide; i++)
+        wide = !qdqi_has_byte_activations(p->layers[i].format);
+    return wide;
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = p->spec;
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
-    if (!code && !spec->weight_only && !qdqi_is_8_bit_integer(spec->activation_format))
+    if (!code && !p->spec->weight_only && has_wide_activations(p))
         code = warn_format(p, "activations", err);
     if (!code && !(code = warn_batched(p, err)))
         code = qdqi_warn_blocks(p, err);
@@ -327,6 +356,7 @@ const struct qdq_target qdqi_target_openvino = {
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,
     .short_names = true,
+    .signed_scales = true,
     .recipe = QDQ_RECIPE_AUTO,
     .runtime = "openvino",
     .rules = rules,

@@ -4,8 +4,15 @@
 
 #include "ground/base/host.h"
 #include "graph/layers/operators.h"
+#include "plan/placement/formats.h"
 
 #include <string.h>
+
+static bool
+has_int8_weights(const struct qdq_layer_format *format)
+{
+    return format->weights.format == QDQ_FORMAT_INT8;
+}
 
 bool
 qdqi_saturation_decide(const struct qdq_spec *spec, const char **ret_reason)
@@ -17,10 +24,9 @@ qdqi_saturation_decide(const struct qdq_spec *spec, const char **ret_reason)
         *ret_reason = host->text;
     else if (spec->weight_only && !spec->dynamic)
         *ret_reason = "activations stay floating point, so no sum is one of integers";
-    else if (spec->weight_format != QDQ_FORMAT_INT8)
+    else if (!qdqi_spec_has(spec, has_int8_weights))
         *ret_reason = "the rule is of int8 weights alone";
-    else if (!spec->dynamic && spec->activation_format != QDQ_FORMAT_INT8 &&
-             spec->activation_format != QDQ_FORMAT_UINT8)
+    else if (!spec->dynamic && !qdqi_spec_has(spec, qdqi_has_byte_activations))
         *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
     else {
         *ret_reason = host->text;
@@ -86,10 +92,19 @@ qdqi_saturation_plan(struct planner *p, int rule)
         limit_weights(p, rule, &p->layers[i]);
 }
 
+static bool
+has_int8(const struct planner *p)
+{
+    bool has = qdqi_spec_has(p->spec, has_int8_weights);
+    for (size_t i = 0; i < p->plan->view.n_weights && !has; i++)
+        has = p->plan->weights[i].format == QDQI_TO_INT8; /* as a case asks */
+    return has;
+}
+
 enum qdq_code
 qdqi_saturation_check(const struct planner *p, int rule, struct qdq_error *err)
 {
-    if (!qdqi_rule_is_on(p, rule) || p->spec->weight_format == QDQ_FORMAT_INT8)
+    if (!qdqi_rule_is_on(p, rule) || has_int8(p))
         return QDQ_OK;
     return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
                          "rule C7 is of weights whose dtype is int8");

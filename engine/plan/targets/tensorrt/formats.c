@@ -27,9 +27,9 @@ takes_weights(enum qdqi_format format)
 }
 
 static enum qdqi_format
-weights_of(const struct planner *p)
+weights_of(const struct qdq_layer *layer)
 {
-    return (enum qdqi_format)p->spec->weight_format;
+    return (enum qdqi_format)layer->format->weights.format;
 }
 
 /* --- weights --------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ qdqi_tensorrt_hindrance(const struct planner *p, struct qdq_layer *layer,
                         bool wants_inputs)
 {
     (void)wants_inputs;
-    if (!layer->weight || !takes_weights(weights_of(p)) || !is_matrix(p, layer))
+    if (!layer->weight || !takes_weights(weights_of(layer)) || !is_matrix(p, layer))
         return NULL;
     const struct blocks blocks = blocks_of(p, layer);
     if (blocks.n <= 1 || blocks.whole)
@@ -104,7 +104,7 @@ MEANT(has_blocks_elsewhere)
 
 MEANT(is_odd)
 {
-    const enum qdqi_format format = weights_of(p);
+    const enum qdqi_format format = weights_of(layer);
     size_t rank, n = 1;
     if (!layer->weight || (format != QDQI_TO_INT4 && format != QDQI_TO_FLOAT4E2M1))
         return false;
@@ -127,8 +127,9 @@ is_vector(const struct planner *p, const struct qdq_layer *layer)
    float8e4m3fn by float8e4m3fn, both without blocks, and a matrix of int4 by int8. */
 MEANT(is_no_product)
 {
-    const enum qdqi_format weight = weights_of(p),
-                           activation = (enum qdqi_format)p->spec->activation_format;
+    const enum qdqi_format weight = weights_of(layer),
+                           activation =
+                               (enum qdqi_format)layer->format->activations.format;
     if (!layer->weight || layer->n_inputs == 0 || !takes_activations(activation))
         return false;
     const bool widened = weight == QDQI_TO_INT4 && activation == QDQI_TO_INT8 &&
@@ -139,20 +140,28 @@ MEANT(is_no_product)
 /* Returns whether the layer is one MatMul for queries, keys and values whose weight is int8. */
 MEANT(is_packed)
 {
-    return layer->weight && weights_of(p) == QDQI_TO_INT8 &&
+    return layer->weight && weights_of(layer) == QDQI_TO_INT8 &&
            qdqi_is_packed_projection(p, qdqi_node_of(p, layer));
 }
 
 MEANT(is_packed_alone)
 {
-    return p->spec->weight_only && p->spec->weight_storage == QDQ_STORE_QDQ &&
+    return p->spec->weight_only && layer->format->weights.storage == QDQ_STORE_QDQ &&
            is_packed(p, layer);
 }
 
 MEANT(is_packed_integer)
 {
-    return !p->spec->weight_only && p->spec->weight_storage == QDQ_STORE_DQ &&
+    return !p->spec->weight_only && layer->format->weights.storage == QDQ_STORE_DQ &&
            is_packed(p, layer);
+}
+
+MEANT(has_signs)
+{
+    if (!layer->weight)
+        return false;
+    const struct qdqi_planned_weight *w = &p->plan->weights[layer->weight_row];
+    return w->range == QDQ_RANGE_FULL && w->format == QDQI_TO_INT4;
 }
 
 static const struct {
@@ -176,6 +185,11 @@ static const struct {
      "refuse the model: name the layers with \"quantize_weight\": false, or choose "
      "another "
      "format",
+     QDQI_NO_RULE},
+    {has_signs, "target_format",
+     "negative scales were not tried with TensorRT: \"weights\": {\"range\": "
+     "\"narrow\"} "
+     "makes positive ones",
      QDQI_NO_RULE},
     {is_no_product, "target_format",
      "TensorRT cannot multiply this weight by quantized activations, and would refuse "
@@ -232,8 +246,11 @@ static const char misread[] = "refuses the model, or reads the values above 127 
 static enum qdq_code
 check_activations(struct planner *p, struct qdq_error *err)
 {
-    const struct qdqi_planned_tensor *t = p->plan->activations;
-    if (!p->plan->view.n_tensors || (takes_activations(t->format) && t->symmetric))
+    const struct qdqi_planned_tensor *t = p->plan->activations,
+                                     *end = t + p->plan->view.n_tensors;
+    while (t < end && takes_activations(t->format) && t->symmetric)
+        t++;
+    if (t == end)
         return QDQ_OK;
     return warn_format(p, "activations of int8 or float8e4m3fn whose zero point is 0",
                        t->symmetric ? "symmetric " : "asymmetric ", t->format,
@@ -243,10 +260,13 @@ check_activations(struct planner *p, struct qdq_error *err)
 enum qdq_code
 qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_plan *plan = p->plan;
+    const struct qdqi_planned_weight *w = p->plan->weights,
+                                     *end = w + p->plan->view.n_weights;
     enum qdq_code code = check_activations(p, err);
-    if (!code && plan->view.n_weights && !takes_weights(plan->weights->format))
+    while (w < end && takes_weights(w->format))
+        w++;
+    if (!code && w < end)
         code = warn_format(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
-                           plan->weights->format, NULL, err);
+                           w->format, NULL, err);
     return code ? code : warn_layers(p, err);
 }

@@ -143,12 +143,12 @@ static const struct qdqi_veto vetoes[] = {
 /* --- weights -------------------------------------------------------------- */
 
 static bool
-is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+is_per_channel(const struct planner *p, const struct qdq_layer *layer, int weight_input,
                size_t rank)
 {
     (void)weight_input;
     (void)rank;
-    return strcmp(cls->support.op, "ConvTranspose") != 0 || qdqi_rule_is_on(p, T3);
+    return strcmp(layer->op, "ConvTranspose") != 0 || qdqi_rule_is_on(p, T3);
 }
 
 static bool
