@@ -19,8 +19,8 @@ struct options {
     const char *model;  /* or a report, REMOTE:REF, or the id of a job; NULL: none */
     char *const *files; /* the operands behind it */
     size_t n_files;
-    const char *spec, *calibration, *evaluation, *observations, *out, *report, *html,
-        *cases;
+    const char *spec, *calibration, *evaluation, *observations, *out, *fits, *report,
+        *html, *cases;
     const char *config, *alias, *source;
     struct texts tags;
     const char *target, *recipe; /* members of the spec */
@@ -89,6 +89,7 @@ bool command_quantize(const struct options *options, struct api_problem *problem
 bool command_compare(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);
 bool command_info(const struct options *options, struct api_problem *problem);
+bool command_data(const struct options *options, struct api_problem *problem);
 bool command_report(const struct options *options, struct api_problem *problem);
 bool command_pull(const struct options *options, struct api_problem *problem);
 bool command_push(const struct options *options, struct api_problem *problem);

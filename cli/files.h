@@ -12,6 +12,13 @@
 /* Opens a regular file for reading; *ret is a descriptor that the caller closes. */
 bool file_open(const char *path, int *ret, struct api_problem *problem);
 
+/*
+ * Opens data, which is a file or a folder of images. The images of a folder (.jpg, .jpeg, .png, with .cls
+ * beside them) and of its folders, one level down, are packed in the order of their names into a
+ * file without a name in TMPDIR or /tmp; equal images give equal bytes. The caller closes *ret.
+ */
+bool data_open(const char *path, int *ret, struct api_problem *problem);
+
 /* Returns whether an open file is the one of that path. */
 bool file_is(int fd, const char *path);
 /* Sets the problem of errno with a file. Returns false. */

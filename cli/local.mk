@@ -9,6 +9,7 @@ cli_qdq_SOURCES = \
 	cli/service/client.c cli/service/client.h cli/service/client_store.c \
 	cli/commands.h \
 	cli/compare.c \
+	cli/data/command.c \
 	cli/service/download.c \
 	cli/engine.c \
 	cli/external.c cli/external.h \
@@ -19,6 +20,7 @@ cli_qdq_SOURCES = \
 	cli/pending_id.c cli/pending_id.h \
 	cli/main.c \
 	cli/options.c cli/options.h \
+	cli/data/pack.c \
 	cli/page.c \
 	cli/places.c \
 	cli/print.c cli/print.h \

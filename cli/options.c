@@ -20,6 +20,7 @@ enum {
     PLAN,
     COMPARE,
     INFO,
+    DATA,
     REPORT,
     JOBS,
     CANCEL,
@@ -39,6 +40,9 @@ static const struct command commands[N_COMMANDS] = {
                  "Prints results for several targets, or of reports, in one table.",
                  ANY_FILES, false},
     [INFO] = {"info", "MODEL", command_info, "Says what is in a model.", false, false},
+    [DATA] = {"data", "DATA", command_data,
+              "Says what is in calibration data, and what a model gets of it.", false,
+              false},
     [REPORT] = {"report", "REPORT", command_report,
                 "Turns a report, or that of a job, into a page for a browser.", false,
                 false},
@@ -60,6 +64,7 @@ enum {
     IN_PLAN = 1 << PLAN,
     IN_COMPARE = 1 << COMPARE,
     IN_INFO = 1 << INFO,
+    IN_DATA = 1 << DATA,
     IN_REPORT = 1 << REPORT,
     IN_JOBS = 1 << JOBS,
     IN_CANCEL = 1 << CANCEL,
@@ -83,7 +88,7 @@ static const struct row {
     size_t field;
     const char *text;
 } rows[] = {
-    {"spec", '\0', "FILE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(spec),
+    {"spec", '\0', "FILE", IN_QUANTIZE | IN_COMPARE | IN_PLAN | IN_DATA, FIELD(spec),
      "The spec, which says what to quantize, and how (JSON); \"-\" is standard input. "
      "Without one, every supported layer is quantized by its default."},
     {"target", '\0', "TARGET", IN_QUANTIZE | IN_PLAN, FIELD(target),
@@ -100,15 +105,23 @@ static const struct row {
      "Any member of the spec, as weights.rounding=gptq: names with dots between, or a "
      "JSON "
      "pointer, and behind \"=\" JSON or a word. The option may be repeated."},
-    {"calibration", '\0', "FILE", IN_QUANTIZE | IN_COMPARE, FIELD(calibration),
-     "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz."},
-    {"evaluation", '\0', "FILE", IN_QUANTIZE | IN_COMPARE, FIELD(evaluation),
+    {"calibration", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(calibration),
+     "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz, "
+     "or a "
+     "folder of images."},
+    {"evaluation", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(evaluation),
      "Data to judge the result by, in the place of the calibration data: the same "
      "forms. "
      "Arrays beside the inputs, as labels, are for the spec's task."},
     {"out", 'o', "OUT", IN_QUANTIZE, FIELD(out),
      "The quantized model; by default MODEL with the ending .int8.onnx. Its external "
      "data, where it has some, goes to OUT.data."},
+    {"model", '\0', "MODEL", IN_DATA, FIELD(fits),
+     "The model that gets the samples; then their ranges are those of its inputs."},
+    {"out", 'o', "OUT", IN_DATA, FIELD(out),
+     "A file (.npy) for all samples as the first input of MODEL gets them, in "
+     "float32."},
+    {"json", '\0', NULL, IN_DATA, FIELD(json), "Prints JSON instead of a table."},
     {"observations", '\0', "FILE", IN_QUANTIZE, FIELD(observations),
      "A file for what calibration observed. Another run with the same model and the "
      "same samples reads it there instead of observing it again, whatever its spec. "

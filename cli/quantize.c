@@ -42,7 +42,7 @@ open_judging(struct quantization *q, const struct options *options,
              struct api_problem *problem)
 {
     const char *path = options->evaluation;
-    if (path && (!file_open(path, &q->judging.data, problem) ||
+    if (path && (!data_open(path, &q->judging.data, problem) ||
                  !digest_file(q->judging.data, path, q->evaluation_id, problem)))
         return false;
     q->judging.data_id = path ? q->evaluation_id : NULL;
@@ -63,7 +63,7 @@ open_inputs(struct quantization *q, const struct options *options,
         return api_problem_no_memory(problem);
     q->executor = pending_id_executor(q->model_id);
     if (options->calibration &&
-        (!file_open(options->calibration, &q->dataset, problem) ||
+        (!data_open(options->calibration, &q->dataset, problem) ||
          !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
         return false;
     return open_judging(q, options, problem);

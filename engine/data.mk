@@ -1,6 +1,11 @@
 # Calibration data: .npz and .npy files, ONNX's test data and random samples, cut and
 # cast into a model's inputs.
 engine_libqdqi_la_SOURCES += \
+	engine/files/images/jpeg.c \
+	engine/files/images/picture.c engine/files/images/picture.h \
+	engine/files/images/png.c \
+	engine/files/images/resize.c \
+	engine/files/data/images.c engine/files/data/images.h \
 	engine/files/data/buffer.c engine/files/data/buffer.h \
 	engine/files/data/cast.c engine/files/data/cast.h \
 	engine/files/data/dataset.c engine/files/data/dataset.h \
@@ -15,6 +20,7 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/reader.c engine/files/data/reader.h \
 	engine/files/data/scaling.c engine/files/data/scaling.h \
 	engine/files/data/sets.c engine/files/data/sets.h \
+	engine/files/data/visit.c \
 	engine/files/data/stream.c engine/files/data/stream.h \
 	engine/files/data/tar.c engine/files/data/tar.h \
 	engine/ground/tbl/casts.h

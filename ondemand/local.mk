@@ -3,9 +3,10 @@ noinst_LTLIBRARIES += ondemand/libarchives.la ondemand/libnet.la
 ONDEMAND_CPPFLAGS = -I$(top_builddir)/generated -I$(top_srcdir)/ondemand
 ONDEMAND_LIBS = -ldl
 
-# libzip and libarchive, for libqdq.
-ondemand_libarchives_la_CPPFLAGS = $(ONDEMAND_CPPFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS)
-ondemand_libarchives_la_SOURCES = ondemand/ondemand.c ondemand/ondemand.h ondemand/archive.c ondemand/zip.c
+# libzip, libarchive, libjpeg and libpng, for libqdq.
+ondemand_libarchives_la_CPPFLAGS = $(ONDEMAND_CPPFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LIBJPEG_CFLAGS) $(LIBPNG_CFLAGS)
+ondemand_libarchives_la_SOURCES = ondemand/ondemand.c ondemand/ondemand.h ondemand/archive.c ondemand/jpeg.c \
+	ondemand/png.c ondemand/zip.c
 ondemand_libarchives_la_LIBADD = $(ONDEMAND_LIBS)
 
 # libcurl, for qdq.

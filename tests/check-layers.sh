@@ -41,6 +41,8 @@ curl/ remote/* ondemand/curl.c
 lua engine/plan/cases/*
 zip\.h engine/files/data/npz.c ondemand/zip.c
 archive engine/files/data/tar.c ondemand/archive.c
+jpeglib\.h engine/files/images/jpeg.c ondemand/jpeg.c
+png\.h engine/files/images/png.c ondemand/png.c
 zlib\.h engine/files/data/gunzip.c remote/oci/untar.c
 onnxruntime_c_api\.h engine/run/*
 cuda_runtime\.h engine/numbers/cuda/*
@@ -61,7 +63,7 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 # From the ground up: a file may include headers of its own folder and of the folders before
 # it. Files beside the folders are on top; include/, which all may use, is at the bottom. The
 # engine's folders lie in wings, which have the same order.
-engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/range files/data files/model'
+engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/range files/images files/data files/model'
 engine_order="$engine_order graph/edit graph/layers graph/weights plan/gates plan/cases plan/placement plan/targets"
 engine_order="$engine_order transform/prepare transform/equalize transform/rewrite run/operators run/session"
 engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process runtimes"

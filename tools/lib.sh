@@ -15,7 +15,8 @@ python=/usr/bin/python3
 # The packages that tools/build needs.
 build_packages=(gcc libc6-dev make autoconf automake libtool pkgconf
     libmicrohttpd-dev libgnutls28-dev libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev
-    libsqlite3-dev libpq-dev liblua5.4-dev libzip-dev libarchive-dev zlib1g-dev
+    libsqlite3-dev libpq-dev liblua5.4-dev libzip-dev libarchive-dev libjpeg62-turbo-dev libpng-dev
+    zlib1g-dev
     libssl-dev libcurl4-openssl-dev libinih-dev libseccomp-dev check
     python3 python3-pip python3-venv curl ca-certificates)
 

@@ -46,12 +46,71 @@ encode_array(const void *items, size_t i)
                     array->rank, encode_size);
 }
 
+static json_t *
+encode_name(const void *items, size_t i)
+{
+    return json_string(((const char *const *)items)[i]);
+}
+
 char *
 api_dataset_info_encode(const struct qdq_dataset_info *dataset)
 {
-    return api_json_dump(api_pack("samples:i inputs:a", dataset->samples,
-                                  dataset->arrays, dataset->n_arrays, encode_array),
-                         0);
+    json_t *json = api_pack("samples:i inputs:a", dataset->samples, dataset->arrays,
+                            dataset->n_arrays, encode_array);
+    if (json && dataset->n_classes > 0 &&
+        json_object_set_new(
+            json, "classes",
+            api_json_list(dataset->classes, dataset->n_classes, encode_name))) {
+        json_decref(json);
+        json = NULL;
+    }
+    return api_json_dump(json, 0);
+}
+
+/* --- data ----------------------------------------------------------------- */
+
+static json_t *
+encode_facts(const void *items, size_t i)
+{
+    const struct qdq_array_facts *facts = (const struct qdq_array_facts *)items + i;
+    json_t *json = encode_array(&facts->array, 0);
+    if (!json || facts->finite == 0)
+        return json;
+    json_object_set_new(json, "min", json_real(facts->low));
+    json_object_set_new(json, "max", json_real(facts->high));
+    json_object_set_new(json, "mean", json_real(facts->mean));
+    json_object_set_new(json, "not_finite", json_integer(facts->not_finite));
+    return json;
+}
+
+static json_t *
+encode_count(const void *items, size_t i)
+{
+    return json_integer(((const int64_t *)items)[i]);
+}
+
+char *
+api_data_encode(const struct api_data *data)
+{
+    char *text = api_dataset_info_encode(data->info);
+    char *spec = api_spec_encode(data->spec);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *all = spec ? json_loads(spec, 0, NULL) : NULL;
+    free(text);
+    free(spec);
+    if (!json || !all) {
+        json_decref(json);
+        json_decref(all);
+        return NULL;
+    }
+    json_object_set_new(json, data->has_model ? "model_inputs" : "arrays",
+                        api_json_list(data->facts, data->n_facts, encode_facts));
+    json_object_set_new(json, "labels",
+                        api_json_list(data->counts, data->n_counts, encode_count));
+    json_t *preprocess = json_object_get(all, "preprocess");
+    json_object_set(json, "preprocess", preprocess ? preprocess : json_null());
+    json_decref(all);
+    return api_json_dump(json, 0);
 }
 
 /* --- model ---------------------------------------------------------------- */

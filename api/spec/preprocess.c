@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The member preprocess: by input, the scale, mean and deviation of what its array holds. */
+/* The member preprocess: by input, the scale, mean and deviation of what its array holds, and how
+   images become samples. */
 #include "config.h"
 #include "spec/members.h"
 
 #include <math.h>
 
-enum { MAX_CHANNELS = 4096 };
+enum { MAX_CHANNELS = 4096, MAX_SIDE = 65535 };
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_preprocess, name))
 
@@ -100,8 +101,79 @@ encode_scale(const void *object, const struct member *m)
     return json_real(((const struct qdq_preprocess *)object)->scale);
 }
 
+/* Decodes a count of pixels, or a height and a width. Returns how many; 0: a problem is set. */
+static size_t
+decode_sides(struct decoder *d, const struct member *m, json_t *value, int64_t to[2])
+{
+    const size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    if (json_is_array(value) && n != 2) {
+        api_refuse(d, API_INVALID_SPEC, m->pointer, "%s is to be [height, width]",
+                   api_label(d, m->pointer).text);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!api_parse_integer(d, m->pointer,
+                               json_is_array(value) ? json_array_get(value, i) : value,
+                               1, MAX_SIDE, &to[i]))
+            return 0;
+    return n;
+}
+
+static bool
+decode_size(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_preprocess *to = d->object;
+    return (to->n_size = decode_sides(d, m, value, to->size));
+}
+
+static bool
+decode_crop(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_preprocess *to = d->object;
+    return decode_sides(d, m, value, to->crop);
+}
+
+static json_t *
+encode_size(const void *object, const struct member *m)
+{
+    const struct qdq_preprocess *from = object;
+    (void)m;
+    if (from->n_size == 0)
+        return json_null();
+    return from->n_size == 1 ? json_integer(from->size[0])
+                             : json_pack("[II]", (json_int_t)from->size[0],
+                                         (json_int_t)from->size[1]);
+}
+
+static json_t *
+encode_crop(const void *object, const struct member *m)
+{
+    const struct qdq_preprocess *from = object;
+    (void)m;
+    return from->crop[0] == 0 ? json_null()
+                              : json_pack("[II]", (json_int_t)from->crop[0],
+                                          (json_int_t)from->crop[1]);
+}
+
+/* A choice that is left out where it is the default, so that specs from before there were
+   images freeze to the same bytes. */
+static json_t *
+encode_asked(const void *object, const struct member *m)
+{
+    return *(const int *)(const void *)((const char *)object + m->field) == 0
+               ? json_null()
+               : api_encode_choice(object, m);
+}
+
+#define ASKED(field, ...) \
+    OWN(api_decode_choice, encode_asked, field, NAMES(__VA_ARGS__))
+
 static const struct member members[] = {
     {"/layout", STRING, SWITCH(channels_last, "nchw", "nhwc")},
+    {"/channels", STRING, ASKED(channels, "auto", "rgb", "bgr", "gray")},
+    {"/size", INTEGER | ARRAY, WITHOUT_FIELD(decode_size, encode_size)},
+    {"/resize", STRING, ASKED(resize, "bilinear", "bicubic", "nearest", "none")},
+    {"/crop", ARRAY, WITHOUT_FIELD(decode_crop, encode_crop)},
     {"/scale", NUMBER, OWN(decode_scale, encode_scale, scale, NULL)},
     {"/mean", NUMBER | ARRAY, WITHOUT_FIELD(decode_mean, encode_mean)},
     {"/std", NUMBER | ARRAY, WITHOUT_FIELD(decode_std, encode_std)},

@@ -117,7 +117,7 @@ store(struct client *client, const char *path, bool is_model, char ret[DIGEST_SI
         snprintf(ret, DIGEST_SIZE, "%s", path);
         return true;
     }
-    if (!file_open(path, &fd, problem))
+    if (!(is_model ? file_open : data_open)(path, &fd, problem))
         return false;
     bool ok = is_model ? external_open(fd, path, &external, problem) &&
                              store_model(client, path, fd, &external, ret, problem)

@@ -10,5 +10,5 @@ check_PROGRAMS += \
 tests_unit_data_test_sets_LDFLAGS = $(FAILING)
 tests_unit_data_test_tar_LDFLAGS = $(FAILING)
 
-# The fuzz target of datasets. Built without libFuzzer, it replays its corpus.
-check_PROGRAMS += tests/fuzz/fuzz_dataset
+# The fuzz targets of datasets and of images. Built without libFuzzer, each replays its corpus.
+check_PROGRAMS += tests/fuzz/fuzz_dataset tests/fuzz/fuzz_image

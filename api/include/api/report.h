@@ -60,6 +60,19 @@ char *api_model_info_encode(const struct qdq_model_info *model,
 /* Encodes the members `samples` and `inputs` of a dataset:
    {"samples":n,"inputs":[…]}. */
 char *api_dataset_info_encode(const struct qdq_dataset_info *dataset);
+
+/* Holds what was understood of a dataset: the arrays, what they or the inputs of a model hold, the
+   samples of each label, and the spec, whose preprocess is told. */
+struct api_data {
+    const struct qdq_dataset_info *info;
+    bool has_model; /* the facts are those of a model's inputs */
+    const struct qdq_array_facts *facts;
+    size_t n_facts;
+    const int64_t *counts;
+    size_t n_counts;
+    const struct qdq_spec *spec;
+};
+char *api_data_encode(const struct api_data *data);
 /* Encode the bodies of GET /v1/layers and GET /v1/cases. A NULL catalog stands for
    the library's alone. */
 char *api_layers_encode(const struct qdq_catalog *catalog);

@@ -29,9 +29,10 @@ import time
 import urllib.parse
 import uuid
 from pathlib import Path
-from typing import (IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional,
-                    Sequence, TypeVar, Union)
+from typing import (IO, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
+                    Sequence, Tuple, TypeVar, Union)
 
+from . import _images
 from ._data import CHUNK, Column, Source, collect, copy, is_array, write_arrays
 from ._errors import (Error, FileError, ProblemError, StillRunningError, UnavailableError,
                       UsageError, printable)
@@ -339,6 +340,11 @@ class Client:
         the stored model, whose inputs say whether a sample has a batch axis."""
         if _is_id(calibration):
             return str(calibration)
+        if isinstance(calibration, (str, os.PathLike)) and os.path.isdir(calibration):
+            return self._store_files(_images.files_of(Path(calibration)), progress)
+        if isinstance(calibration, (list, tuple)) and calibration and \
+                _images.is_picture(calibration[0]):
+            return self._store_files(_images.pictures_of(calibration), progress)
         if isinstance(calibration, (str, os.PathLike, bytes, bytearray)):
             source = Source.of(calibration, "the calibration data")
             return self._store("datasets", source, progress)
@@ -354,6 +360,13 @@ class Client:
                 columns = collect(calibration, info["inputs"], Path(folder))
             write_arrays(columns, path)
             return self._store("datasets", Source.of(path, "data"), progress)
+
+    def _store_files(self, files: Iterable[Tuple[str, bytes]],
+                     progress: Optional[OnProgress]) -> str:
+        with tempfile.TemporaryDirectory(prefix="qdqd") as folder:
+            path = Path(folder, "images.tar")
+            _images.write_tar(files, path)
+            return self._store("datasets", Source.of(path, "the images"), progress)
 
     # --- jobs --------------------------------------------------------------------------
 
@@ -403,8 +416,8 @@ class Client:
         """Quantizes a model and returns the result.
 
         The model is a path, bytes, an onnx.ModelProto, or the id of a stored model. The
-        calibration data is a path or the bytes of a file (.npz, .npy, ONNX's test data), an
-        id, an array, a dict of arrays with the samples along axis 0, or an iterable of
+        calibration data is a path or the bytes of a file (.npz, .npy, ONNX's test data, an archive
+        of images), the path of a folder of images, a list of pictures of Pillow, an id, an array, a dict of arrays with the samples along axis 0, or an iterable of
         samples: each an array, or a dict of arrays, with or without a batch axis. The spec is
         a dict or the path of a JSON file. Only files that the service lacks are sent.
 

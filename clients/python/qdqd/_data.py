@@ -121,6 +121,9 @@ def collect(samples: Iterable[Any], inputs: Sequence[Mapping[str, Any]],
         raise UsageError(f"the calibration data: a {type(samples).__name__} is neither a "
                          "path, bytes, an array, a dict of arrays nor samples") from None
     for i, sample in numbered:
+        if isinstance(sample, (list, tuple)) and len(sample) == 2 and len(shapes) == 1 and \
+                is_array(sample[0]) and is_array(sample[1]):
+            sample = {next(iter(shapes)): sample[0], "labels": sample[1]}
         if not isinstance(sample, Mapping):
             if len(shapes) != 1 or not is_array(sample):
                 raise UsageError(f"sample {i}: is a {type(sample).__name__}; wanted is a dict "

@@ -5,6 +5,7 @@
 #include "files/data/file.h"
 #include "files/data/npy.h"
 #include "files/data/reader.h"
+#include "files/data/images.h"
 #include "files/data/sets.h"
 
 #include <errno.h>
@@ -42,15 +43,23 @@ enum { TAR_MAGIC_AT = 257 };
    file, because its members are read in any order. */
 static const uint64_t UNPACKED_MAX = 8ull << 30;
 
+static bool
+is_wanted(const char *name)
+{
+    return qdqi_sets_is_input(name) || qdqi_images_wants(name);
+}
+
 static enum qdq_code
 open_tar(struct qdq_dataset *ds, bool gzip, struct qdq_error *err)
 {
-    const struct qdqi_tar_options options = {gzip, ds->most_unpacked,
-                                             qdqi_sets_is_input};
+    const struct qdqi_tar_options options = {gzip, ds->most_unpacked, is_wanted};
     enum qdq_code code =
         qdqi_tar_open(ds->fd, ds->info.size, &options, ds->arena, &ds->tar, err);
     if (code == QDQ_OK && qdqi_tar_count(ds->tar) == 0)
-        code = invalid_file(err, "is a tar archive without test_data_set_N/input_M.pb");
+        code =
+            invalid_file(err, "is a tar archive without images (.jpg, .jpeg, .png) and "
+                              "without test_data_set_N/input_M.pb (docs/reference/"
+                              "data.md)");
     return code;
 }
 
@@ -76,7 +85,8 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
     if (got == sizeof start && memcmp(start + TAR_MAGIC_AT, "ustar", 5) == 0)
         return open_tar(ds, false, err);
     return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy, "
-                             "a .tar or a .tar.gz file");
+                             "a .tar or a .tar.gz file; docs/reference/data.md says "
+                             "how to make one");
 }
 
 static enum qdq_code
@@ -203,8 +213,12 @@ read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
         return qdqi_no_memory(err);
     ds->info.arrays = ds->arrays;
     enum qdq_code code = ds->npz || ds->tar ? qdqi_sets_read(ds, err) : QDQ_OK;
-    if (code != QDQ_OK || ds->parts)
+    if (code == QDQ_OK && !ds->parts && (ds->npz || ds->tar))
+        code = qdqi_images_read(ds, err);
+    if (code != QDQ_OK || ds->parts || ds->images)
         return code;
+    if (ds->tar)
+        return invalid_file(err, "is a tar archive with labels and without images");
     code = ds->npz ? add_members(ds, err) : add_array(ds, 0, "", ds->info.size, err);
     return code == QDQ_OK ? check_samples(ds, err) : code;
 }
@@ -275,6 +289,12 @@ bool
 qdqi_dataset_is_cut(const struct qdq_dataset *dataset)
 {
     return dataset->parts;
+}
+
+bool
+qdqi_dataset_has_images(const struct qdq_dataset *dataset)
+{
+    return dataset->images;
 }
 
 const int64_t *

@@ -47,10 +47,11 @@ struct qdq_dataset {
     struct qdqi_npz *npz; /* set for a zip archive, else NULL */
     struct qdqi_tar *tar; /* set for a tar archive, else NULL */
     struct qdq_dataset_info info;
-    struct qdq_array *arrays; /* the array behind info.arrays */
-    struct qdqi_item *items;  /* one for each array */
-    struct qdqi_draw *draws;  /* one for each array of random samples, else NULL */
-    uint64_t most_unpacked;   /* limit of the bytes that a packed archive unpacks to */
+    struct qdq_array *arrays;   /* the array behind info.arrays */
+    struct qdqi_item *items;    /* one for each array */
+    struct qdqi_images *images; /* set for an archive of images, else NULL */
+    struct qdqi_draw *draws;    /* one for each array of random samples, else NULL */
+    uint64_t most_unpacked; /* limit of the bytes that a packed archive unpacks to */
     /* Set for ONNX's test data: [sample * n_arrays + array]. */
     struct qdqi_sample_file *parts;
     const struct qdq_spec

@@ -3,6 +3,7 @@
 #include "files/data/feed.h"
 #include "files/data/buffer.h"
 #include "files/data/cast.h"
+#include "files/data/images.h"
 #include "files/data/reader.h"
 #include "files/data/scaling.h"
 
@@ -21,6 +22,9 @@ struct binding {
     struct qdqi_cast cast;
     size_t from_size, to_size; /* bytes of one element */
     size_t array;              /* index of the array in the dataset */
+    const struct qdq_array
+        *fed; /* the array, or that of images as the input gets them */
+    struct qdqi_image_view view; /* of images */
     /* elements along the axes behind axis 0 of the array; the largest number, where
        samples differ */
     size_t row;
@@ -146,11 +150,12 @@ difference(const struct qdq_value *input, const int64_t *shape, const char *othe
 
 /* Returns the shape of a sample that is fed unchanged, and its number of elements. */
 static const int64_t *
-sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t *ret_n)
+sample_shape(const struct qdqi_feed *feed, const struct binding *binding,
+             int64_t sample, size_t *ret_n)
 {
-    const struct qdq_array *whole = &qdq_dataset_info(feed->dataset)->arrays[array];
+    const struct qdq_array *whole = binding->fed;
     if (feed->cut)
-        return qdqi_dataset_part(feed->dataset, array, sample, ret_n);
+        return qdqi_dataset_part(feed->dataset, binding->array, sample, ret_n);
     *ret_n = 1;
     /* the product was checked when the dataset was opened */
     for (size_t i = 1; i < whole->rank; i++)
@@ -161,11 +166,12 @@ sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t 
 /* Checks samples that are fed unchanged: each must fit the input. */
 static enum qdq_code
 fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
-            const struct qdq_array *array, struct qdq_error *err)
+            const struct binding *binding, struct qdq_error *err)
 {
-    size_t n, at = (size_t)(array - qdq_dataset_info(feed->dataset)->arrays);
+    const struct qdq_array *array = binding->fed;
+    size_t n;
     for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++)
-        if (!axes_fit(input, 0, sample_shape(feed, at, i, &n))) {
+        if (!axes_fit(input, 0, sample_shape(feed, binding, i, &n))) {
             char what[80] = "the shape of a sample differs";
             if (feed->cut)
                 snprintf(what, sizeof what, "the shape of sample %" PRId64 " differs",
@@ -189,7 +195,7 @@ fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
     if (array->rank == input->rank + 1) {
         binding->drops_axis0 = true;
         *ret_rows = 1;
-        return fit_samples(feed, input, array, err);
+        return fit_samples(feed, input, binding, err);
     }
     if (array->rank != input->rank || feed->cut)
         return mismatch(feed, input, array, "the rank differs", err);
@@ -241,7 +247,7 @@ bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
     input->shape = binding->shape = shape;
     for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++) {
         size_t n;
-        sample_shape(feed, binding->array, i, &n);
+        sample_shape(feed, binding, i, &n);
         if (n > binding->row)
             binding->row = n;
     }
@@ -276,6 +282,9 @@ qdqi_feed_array(const struct qdq_dataset *dataset, const struct qdq_model_info *
                 size_t input)
 {
     const struct qdq_dataset_info *info = qdq_dataset_info(dataset);
+    if (qdqi_dataset_has_images(dataset) &&
+        qdqi_images_input(dataset, model) == (int)input)
+        return info->arrays;
     if (info->n_arrays == 1 && !*info->arrays[0].name && model->n_inputs == 1)
         return info->arrays;
     for (size_t i = 0; i < info->n_arrays; i++) {
@@ -309,6 +318,22 @@ no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
                              : "");
 }
 
+/* Sets the array as the input gets it, which differs from the stored one for images. */
+static enum qdq_code
+view_array(struct qdqi_feed *feed, const struct qdq_value *input,
+           struct binding *binding, const struct qdq_array **array,
+           struct qdq_error *err)
+{
+    binding->fed = *array;
+    if (!qdqi_dataset_has_images(feed->dataset) || binding->array != 0)
+        return QDQ_OK;
+    struct qdq_array *fed = qdqi_arena_alloc(feed->arena, sizeof *fed);
+    if (!fed)
+        return qdqi_no_memory(err);
+    binding->fed = *array = fed;
+    return qdqi_images_fit(feed->dataset, input, feed->arena, &binding->view, fed, err);
+}
+
 /* Binds input i to its array and updates the number of samples of one run. */
 static enum qdq_code
 bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
@@ -327,8 +352,10 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
     feed->inputs[i].name = qdqi_arena_strdup(feed->arena, input->name);
     if (!feed->inputs[i].name)
         return qdqi_no_memory(err);
-    enum qdq_code code =
-        bind_dtype(feed, i, input, array, qdqi_dataset_dtype(feed->dataset, at), err);
+    enum qdq_code code = view_array(feed, input, binding, &array, err);
+    if (code == QDQ_OK)
+        code = bind_dtype(feed, i, input, array, qdqi_dataset_dtype(feed->dataset, at),
+                          err);
     if (code == QDQ_OK)
         code = fit_shape(feed, input, array, binding, &rows, err);
     if (code == QDQ_OK)
@@ -345,7 +372,10 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
         feed->fixed = true;
         feed->rows = rows;
     }
-    return qdqi_reader_open(feed->dataset, at, &binding->reader, err);
+    return array == &info->arrays[at]
+               ? qdqi_reader_open(feed->dataset, at, &binding->reader, err)
+               : qdqi_reader_open_images(feed->dataset, &binding->view,
+                                         &binding->reader, err);
 }
 
 static void
@@ -353,7 +383,7 @@ warn_ignored(struct qdqi_feed *feed)
 {
     const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
     for (size_t i = 0; i < info->n_arrays; i++)
-        if (!feed->used[i])
+        if (!feed->used[i] && !qdqi_dataset_has_images(feed->dataset))
             warn(feed, "array_ignored", info->arrays[i].name,
                  qdqi_arena_printf(feed->arena, "the model has no input '%s'",
                                    info->arrays[i].name));
@@ -369,7 +399,7 @@ skip_samples(const struct qdqi_feed *feed, struct binding *b, struct qdq_error *
         elements = 0;
         for (int64_t i = 0; i < feed->first; i++) {
             size_t n;
-            sample_shape(feed, b->array, i, &n);
+            sample_shape(feed, b, i, &n);
             elements += n;
         }
     }
@@ -571,8 +601,7 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
         struct qdqi_input *input = &feed->inputs[i];
         size_t elements = b->row * (size_t)rows;
         if (feed->cut)
-            memcpy(b->shape,
-                   sample_shape(feed, b->array, feed->first + feed->done, &elements),
+            memcpy(b->shape, sample_shape(feed, b, feed->first + feed->done, &elements),
                    input->rank * sizeof *b->shape);
         enum qdq_code code = fill(feed, b, elements, err);
         if (code != QDQ_OK)

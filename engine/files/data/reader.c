@@ -2,6 +2,7 @@
 #include "config.h"
 #include "files/data/reader.h"
 #include "files/data/dataset.h"
+#include "files/data/images.h"
 #include "files/data/npy.h"
 #include "files/data/proto.h"
 #include "files/data/sets.h"
@@ -17,13 +18,17 @@ struct qdqi_reader {
     struct qdqi_stream stream;
     const struct qdq_array *array;
     const struct qdqi_item *item;
+    uint64_t size;        /* bytes of all elements */
     uint64_t at;          /* bytes returned to the caller so far */
     uint64_t taken;       /* bytes read from the stream so far */
     unsigned char *whole; /* all elements in C order, when the file has Fortran order */
     /* Used where each sample is a file of its own: */
     struct qdqi_proto *proto;
-    uint64_t part_left; /* bytes of elements left in the open file */
-    size_t next_part;   /* next sample */
+    uint64_t part_left;                 /* bytes of elements left in the open file */
+    size_t next_part;                   /* next sample */
+    const struct qdqi_image_view *view; /* of images, else NULL */
+    unsigned char *decoded;             /* the image that was decoded last */
+    size_t n_decoded;                   /* its index + 1; 0: there is none */
     /* A read-ahead buffer, so that small samples do not need a system call each. */
     size_t ahead_at, ahead_n;
     unsigned char ahead[AHEAD];
@@ -190,13 +195,53 @@ read_parts(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
     return QDQ_OK;
 }
 
+/* --- samples that are images ---------------------------------------------- */
+
+static void
+read_labels(struct qdqi_reader *reader, uint64_t at, unsigned char *to, size_t size)
+{
+    for (size_t done = 0; done < size; done += sizeof(int64_t)) {
+        const int64_t label =
+            qdqi_images_label(reader->dataset, (size_t)(at + done) / sizeof(int64_t));
+        memcpy(to + done, &label, sizeof label);
+    }
+}
+
+static enum qdq_code
+read_images(struct qdqi_reader *reader, uint64_t at, unsigned char *to, size_t size,
+            struct qdq_error *err)
+{
+    const struct qdqi_image_view *view = reader->view;
+    if (!view) {
+        read_labels(reader, at, to, size);
+        return QDQ_OK;
+    }
+    while (size > 0) {
+        const size_t i = (size_t)(at / view->size), from = (size_t)(at % view->size);
+        const size_t n = size < view->size - from ? size : view->size - from;
+        enum qdq_code code = QDQ_OK;
+        if (reader->n_decoded != i + 1) {
+            reader->n_decoded = 0;
+            code = qdqi_images_sample(reader->dataset, view, i, reader->decoded, err);
+        }
+        if (code != QDQ_OK)
+            return code;
+        reader->n_decoded = i + 1;
+        memcpy(to, reader->decoded + from, n);
+        to += n;
+        at += n;
+        size -= n;
+    }
+    return QDQ_OK;
+}
+
 /* --- reading -------------------------------------------------------------- */
 
 static enum qdq_code
 open_array(struct qdqi_reader *reader, struct qdq_error *err)
 {
     struct qdq_dataset *ds = reader->dataset;
-    if (ds->draws)
+    if (ds->draws || ds->images)
         return QDQ_OK;
     if (ds->parts) {
         reader->proto = calloc(1, sizeof *reader->proto);
@@ -221,6 +266,7 @@ qdqi_reader_open(struct qdq_dataset *dataset, size_t array, struct qdqi_reader *
     reader->index = array;
     reader->array = &dataset->arrays[array];
     reader->item = &dataset->items[array];
+    reader->size = reader->item->size;
     enum qdq_code code = open_array(reader, err);
     if (code != QDQ_OK) {
         qdqi_reader_close(&reader);
@@ -230,11 +276,30 @@ qdqi_reader_open(struct qdq_dataset *dataset, size_t array, struct qdqi_reader *
     return QDQ_OK;
 }
 
+enum qdq_code
+qdqi_reader_open_images(struct qdq_dataset *dataset, const struct qdqi_image_view *view,
+                        struct qdqi_reader **ret, struct qdq_error *err)
+{
+    struct qdqi_reader *reader;
+    enum qdq_code code = qdqi_reader_open(dataset, 0, &reader, err);
+    if (code != QDQ_OK)
+        return code;
+    reader->view = view;
+    reader->decoded = malloc(view->size);
+    if (!reader->decoded || __builtin_mul_overflow((uint64_t)dataset->info.samples,
+                                                   view->size, &reader->size)) {
+        qdqi_reader_close(&reader);
+        return qdqi_no_memory(err);
+    }
+    *ret = reader;
+    return QDQ_OK;
+}
+
 /* Moves the position by `size` bytes. INVALID_DATASET when fewer are left. */
 static enum qdq_code
 advance(struct qdqi_reader *reader, uint64_t size, struct qdq_error *err)
 {
-    if (size > reader->item->size - reader->at)
+    if (size > reader->size - reader->at)
         return qdqi_array_invalid(reader->array->name, err,
                                   "it was read beyond its last element");
     reader->at += size;
@@ -255,6 +320,8 @@ qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
                   size / element);
         return QDQ_OK;
     }
+    if (reader->dataset->images)
+        return read_images(reader, at, to, size, err);
     if (reader->proto)
         return read_parts(reader, to, size, err);
     if (reader->whole) {
@@ -268,7 +335,8 @@ enum qdq_code
 qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size, struct qdq_error *err)
 {
     enum qdq_code code = advance(reader, size, err);
-    if (code != QDQ_OK || reader->whole || reader->dataset->draws)
+    if (code != QDQ_OK || reader->whole || reader->dataset->draws ||
+        reader->dataset->images)
         return code;
     if (reader->proto)
         return read_parts(reader, NULL, size, err);
@@ -283,6 +351,7 @@ qdqi_reader_close(struct qdqi_reader **reader)
     qdqi_stream_close(&(*reader)->stream);
     free((*reader)->proto);
     free((*reader)->whole);
+    free((*reader)->decoded);
     free(*reader);
     *reader = NULL;
 }

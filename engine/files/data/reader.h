@@ -20,6 +20,8 @@ enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
 int qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i);
 /* Returns whether each sample has a shape of its own. */
 bool qdqi_dataset_is_cut(const struct qdq_dataset *dataset);
+/* Returns whether array 0 is of images, which are read through a view. */
+bool qdqi_dataset_has_images(const struct qdq_dataset *dataset);
 /* Returns that shape, without axis 0 of the array, and the number of elements. For a
    dataset in which each sample has a shape of its own. */
 const int64_t *qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i,
@@ -29,6 +31,12 @@ const int64_t *qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i,
 enum qdq_code qdqi_reader_open(struct qdq_dataset *dataset, size_t array,
                                struct qdqi_reader **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* Does the same for array 0 of images, as samples of the view, which is borrowed. */
+struct qdqi_image_view;
+enum qdq_code qdqi_reader_open_images(struct qdq_dataset *dataset,
+                                      const struct qdqi_image_view *view,
+                                      struct qdqi_reader **ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
 /*
  * Reads the next `size` bytes, a multiple of the element's size. INVALID_DATASET when
  * the array ends or is damaged there. The checksum of an npz member is verified when

@@ -61,6 +61,13 @@ find_channels(const struct qdq_dataset *dataset, size_t rank, const int64_t *sha
     return NULL;
 }
 
+static bool
+is_of_images(const struct qdq_preprocess *row)
+{
+    return row->n_size > 0 || row->crop[0] > 0 || row->channels != QDQ_CHANNELS_AUTO ||
+           row->resize != QDQ_RESIZE_BILINEAR;
+}
+
 const char *
 qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
                   enum qdqi_dtype to, size_t rank, const int64_t *shape,
@@ -70,6 +77,9 @@ qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
         .row = find_row(dataset, input), .channels = 1, .inner = 1};
     if (!ret->row)
         return NULL;
+    if (is_of_images(ret->row) && !dataset->images && !dataset->draws)
+        return "\"size\", \"crop\", \"resize\" and \"channels\" of preprocess are for "
+               "images, and the data holds arrays (docs/reference/data.md)";
     return to == QDQI_FLOAT32 ? find_channels(dataset, rank, shape, ret)
                               : "preprocess scales inputs of float32 alone";
 }

@@ -207,6 +207,22 @@ struct qdq_random_input {
     double low, high; /* low <= high; their difference is finite */
 };
 
+/* The channels of an image as the model gets them. QDQ_CHANNELS_AUTO: gray for one channel,
+   else red, green, blue. */
+enum qdq_channels {
+    QDQ_CHANNELS_AUTO,
+    QDQ_CHANNELS_RGB,
+    QDQ_CHANNELS_BGR,
+    QDQ_CHANNELS_GRAY
+};
+
+enum qdq_resize {
+    QDQ_RESIZE_BILINEAR,
+    QDQ_RESIZE_BICUBIC,
+    QDQ_RESIZE_NEAREST,
+    QDQ_RESIZE_NONE,
+};
+
 /*
  * How the elements of one input's array become the values that the model gets:
  * (element * scale - mean) / std, each step rounded to float32.
@@ -219,6 +235,14 @@ struct qdq_preprocess {
     /* one for all channels, or one for each; of std none is 0 */
     const double *mean, *std;
     size_t n_mean, n_std; /* 0: means of 0, and deviations of 1 */
+    /* These are for images alone, which are resized and then cut. */
+    enum qdq_channels channels;
+    enum qdq_resize resize;
+    /* 2: height and width after resizing; 1: the shorter side; 0: the input's size */
+    size_t n_size;
+    int64_t size[2];
+    /* height and width that are cut from the middle; 0: nothing is cut */
+    int64_t crop[2];
 };
 
 enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };

@@ -33,6 +33,18 @@ say_all(FILE *to, const char *what, const double *values, size_t n)
         say_real(to, values[i]);
 }
 
+/* Prints what the spec does with images, where it says anything about them. */
+static void
+say_images(FILE *to, const struct qdq_preprocess *row)
+{
+    if (row->n_size > 0 || row->crop[0] > 0 || row->channels || row->resize)
+        fprintf(to,
+                " channels %d resize %d size %zu %" PRId64 " %" PRId64 " crop %" PRId64
+                " %" PRId64,
+                (int)row->channels, (int)row->resize, row->n_size, row->size[0],
+                row->size[1], row->crop[0], row->crop[1]);
+}
+
 /* A spec without `preprocess` prints nothing, as it did before there was one. */
 static void
 say_preprocess(FILE *to, const struct qdq_spec *spec)
@@ -44,6 +56,7 @@ say_preprocess(FILE *to, const struct qdq_spec *spec)
         say_real(to, row->scale);
         say_all(to, "mean", row->mean, row->n_mean);
         say_all(to, "std", row->std, row->n_std);
+        say_images(to, row);
         fputc('\n', to);
     }
 }

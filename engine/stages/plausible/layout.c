@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "stages/plausible/layout.h"
+#include "files/data/reader.h"
 
 #include <inttypes.h>
 
@@ -34,7 +35,7 @@ check_input(const struct qdqi_attempt *a, size_t i, struct qdq_error *err)
 {
     const struct qdq_value *input = &a->fixed.inputs[i];
     const struct qdq_array *array = qdqi_feed_array(a->context->dataset, &a->fixed, i);
-    if (!array || array->rank != 4)
+    if (!array || array->rank != 4 || qdqi_dataset_has_images(a->context->dataset))
         return QDQ_OK;
     const int64_t channels = wanted_channels(a->context->original, input->name);
     if (channels == 0 || array->shape[1] == channels || array->shape[3] != channels)

@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import onnx
 import pytest
+from PIL import Image
 
 import access
 import judge
@@ -308,3 +309,40 @@ def test_one_client_in_many_threads(client):
     for thread in threads:
         thread.join()
     assert len(results) == 4 and len(set(results)) == 1
+
+
+def pictures(n):
+    random = np.random.default_rng(2)
+    return [Image.fromarray(random.integers(0, 256, (12, 10, 3), np.uint8)) for _ in range(n)]
+
+
+@pytest.mark.shares_daemon
+def test_pictures_and_folders_are_one(client, tmp_path):
+    model = client.store_model(nets.block_net())
+    for i, picture in enumerate(pictures(4)):
+        picture.save(tmp_path / f"{i:08}.png")
+    (tmp_path / "notes.txt").write_text("this is no image")
+    assert client.store_calibration(pictures(4), model) == \
+        client.store_calibration(tmp_path, model)
+    spec = {"preprocess": {nets.INPUT: {"scale": 0.01}}}
+    result = client.quantize(nets.block_net(), tmp_path, spec)
+    assert result.report["spec"]["preprocess"][nets.INPUT]["scale"] == 0.01
+
+
+def test_what_is_no_picture(client, tmp_path):
+    with pytest.raises(qdqd.UsageError, match="hold images"):
+        client.store_calibration(tmp_path, "sha256:" + 64 * "0")
+    with pytest.raises(qdqd.UsageError, match="sample 1: is a str"):
+        client.store_calibration([*pictures(1), "x"], "sha256:" + 64 * "0")
+    with pytest.raises(qdqd.UsageError, match="its mode is CMYK"):
+        client.store_calibration([pictures(1)[0].convert("CMYK")], "sha256:" + 64 * "0")
+
+
+@pytest.mark.shares_daemon
+def test_pairs_of_a_loader(client):
+    """Batches of samples and labels, as a DataLoader yields them."""
+    x = samples()[nets.INPUT]
+    model = client.store_model(nets.block_net())
+    labels = np.arange(len(x))
+    assert client.store_calibration([(x[:2], labels[:2]), [x[2:4], labels[2:4]]], model) == \
+        client.store_calibration({nets.INPUT: x[:4], "labels": labels[:4]}, model)

@@ -8,7 +8,8 @@ import pytest
 
 from service import INSTALLED, ROOT
 
-READS = {"quantize": "MODEL", "plan": "MODEL", "compare": "MODEL|REPORT...", "info": "MODEL", "report": "REPORT",
+READS = {"quantize": "MODEL", "plan": "MODEL", "compare": "MODEL|REPORT...", "info": "MODEL",
+         "data": "DATA", "report": "REPORT",
          "jobs": "", "cancel": "JOB",
          "pull": "REMOTE:REF", "push": "REMOTE:REF FILE...", "ls": "REMOTE:REF"}
 COMMANDS = {("qdq", name): f"usage: qdq {name} {file}".rstrip() + " [" for name, file in READS.items()}
