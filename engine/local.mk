@@ -248,6 +248,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \
 	engine/stages/recipe/goals.c engine/stages/recipe/goals.h \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \
+	engine/stages/recipe/fastest.c engine/stages/recipe/fastest.h \
+	engine/stages/recipe/frontier.c engine/stages/recipe/frontier.h \
+	engine/stages/frontier/costs.c engine/stages/frontier/costs.h \
+	engine/stages/frontier/cut.c engine/stages/frontier/cut.h \
+	engine/stages/frontier/placement.c engine/stages/frontier/placement.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \

@@ -243,6 +243,8 @@ stage_plan(struct walk *w, struct qdq_error *err)
     if (!code)
         code = check_data(w, err);
     if (!code)
+        code = qdqi_recipe_plan(w->attempt, w->spec, err);
+    if (!code)
         code = qdqi_attempt_plan(w->attempt, err);
     if (code || (code = make_samples(w, err)))
         return code;

@@ -592,6 +592,23 @@ add_recipe(struct api_markup *page, const json_t *report)
     html_end_section(page);
 }
 
+/* Adds the results that no other one beats, with a drawing of them. */
+static void
+add_frontier(struct api_markup *page, const json_t *report)
+{
+    const json_t *frontier = member(report, "frontier");
+    if (json_array_size(frontier) == 0)
+        return;
+    html_begin_section(page, "frontier", "Frontier");
+    html_note(page,
+              "Of the results that were measured, those that no other one beats in "
+              "both time and accuracy. The report as JSON has the spec of each.");
+    html_curve(page, frontier, "sqnr_db", "latency_ratio", "results, the fastest first",
+               "SQNR in dB");
+    html_table(page, "Frontier", frontier, HTML_COLUMNS(html_frontier));
+    html_end_section(page);
+}
+
 static void
 add_report(struct api_markup *page, json_t *report)
 {
@@ -608,6 +625,7 @@ add_report(struct api_markup *page, json_t *report)
     add_warnings(page, report);
     add_outputs(page, report);
     add_recipe(page, report);
+    add_frontier(page, report);
     add_layers(page, report);
     html_graph(page, report);
     add_sensitivity(page, report);

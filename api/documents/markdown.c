@@ -306,6 +306,8 @@ add_what_ifs(struct api_markup *text, const json_t *report)
     const json_t *layers = json_object_get(search, "float_layers");
     add_table(text, "Sensitivity", json_object_get(report, "sensitivity"),
               HTML_COLUMNS(html_costs));
+    add_table(text, "Frontier", json_object_get(report, "frontier"),
+              HTML_COLUMNS(html_frontier));
     if (!json_is_object(search))
         return;
     add_title(text, "Search");

@@ -605,6 +605,7 @@ encode_body(const struct qdq_report *report)
         "external_bytes:i layers:a edges:j graph:j tensors:a weights:a float:j "
         "equalization:j "
         "smoothing:j evaluation:j gates:a refinement:j sensitivity:j search:j recipe:j "
+        "frontier:j "
         "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a",
         SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
         spec ? json_loads(spec, 0, NULL) : NULL, report->device,
@@ -621,10 +622,10 @@ encode_body(const struct qdq_report *report)
         encode_refinement(report->refinement),
         list_or_null(report->sensitivity, report->n_sensitivity, encode_cost),
         encode_search(report->search), api_encode_recipe(report->recipe),
-        report->what_ifs, encode_kernels(report->kernels),
-        encode_profile(report->profile), encode_timings(report), report->stages,
-        report->stages ? report->n_timings : 0, encode_stage, report->warnings,
-        report->n_warnings, encode_warning);
+        api_encode_frontier_points(report->frontier), report->what_ifs,
+        encode_kernels(report->kernels), encode_profile(report->profile),
+        encode_timings(report), report->stages, report->stages ? report->n_timings : 0,
+        encode_stage, report->warnings, report->n_warnings, encode_warning);
     free(spec);
     const bool ok =
         all ||

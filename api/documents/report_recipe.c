@@ -2,8 +2,11 @@
 #include "config.h"
 #include "documents/report_recipe.h"
 
+#include "api/spec.h"
 #include "base/json.h"
 #include "spec/values.h"
+
+#include <stdlib.h>
 
 /* Adds to an object of the spec what a step of the recipe changes there. */
 static bool
@@ -65,4 +68,24 @@ api_encode_recipe(const struct qdq_recipe_report *recipe)
 {
     return recipe ? api_json_list(recipe->steps, recipe->n_steps, encode_recipe_step)
                   : json_null();
+}
+
+static json_t *
+encode_point(const void *items, size_t i)
+{
+    const struct qdq_frontier_point *point =
+        (const struct qdq_frontier_point *)items + i;
+    char *spec = api_spec_encode(point->spec);
+    json_t *json = api_pack("sqnr_db:r latency_ratio:r size_ratio:r spec:j",
+                            point->sqnr_db, point->latency_ratio, point->size_ratio,
+                            spec ? json_loads(spec, 0, NULL) : NULL);
+    free(spec);
+    return json;
+}
+
+json_t *
+api_encode_frontier_points(const struct qdq_frontier *frontier)
+{
+    return frontier ? api_json_list(frontier->points, frontier->n, encode_point)
+                    : json_null();
 }

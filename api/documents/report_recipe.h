@@ -10,4 +10,7 @@
 /* Encodes the member `recipe`; NULL when out of memory. */
 json_t *api_encode_recipe(const struct qdq_recipe_report *recipe);
 
+/* Encodes the member `frontier`; NULL when out of memory. */
+json_t *api_encode_frontier_points(const struct qdq_frontier *frontier);
+
 #endif

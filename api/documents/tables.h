@@ -48,6 +48,11 @@ static const struct html_column html_costs[] = {
     {"SQNR (dB) with it alone", "sqnr_db_alone", HTML_BAR},
     {"gain (dB) without it", "gain_db", HTML_BAR},
 };
+static const struct html_column html_frontier[] = {
+    {"time, of the model's", "latency_ratio", HTML_NUMBER},
+    {"SQNR (dB)", "sqnr_db", HTML_BAR},
+    {"size, of the model's", "size_ratio", HTML_NUMBER},
+};
 static const struct html_column html_operators[] = {
     {"operator", "op", HTML_NAME},
     {"float (ms)", "float_ms", HTML_BAR},

@@ -58,6 +58,8 @@ bool api_decode_rules(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_rules(const void *spec, const struct member *m);
 bool api_settle_rules(struct decoder *d);
 
+bool api_decode_frontier(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_frontier(const void *object, const struct member *m);
 /* Checks that the target has the recipe that is asked for, and that no search is asked for,
    too. */
 bool api_check_recipe(struct decoder *d);

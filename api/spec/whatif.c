@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members sensitivity and search, which ask for what-ifs, their conflict with the
-   recipe, and profile. */
+   recipe, frontier, and profile. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -29,10 +29,39 @@ api_decode_search(struct decoder *d, const struct member *m, json_t *value)
                       "search has no goal: min_sqnr_db or min_top1_agreement");
 }
 
+/* true, false, or an object, which means true. */
+bool
+api_decode_frontier(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_spec *spec = &d->to->spec;
+    spec->frontier_points = json_is_false(value) ? 0 : QDQ_FRONTIER_POINTS;
+    if (json_is_object(value) && !api_decode_members(d, m->pointer, value))
+        return false;
+    return spec->frontier_points <= QDQ_MOST_FRONTIER_POINTS ||
+           api_refuse(d, API_INVALID_SPEC, "/frontier/points",
+                      "frontier.points is to be at most %d, not %lld",
+                      QDQ_MOST_FRONTIER_POINTS, (long long)spec->frontier_points);
+}
+
+json_t *
+api_encode_frontier(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    (void)m;
+    return spec->frontier_points
+               ? json_pack("{s:I}", "points", (json_int_t)spec->frontier_points)
+               : json_null();
+}
+
 bool
 api_check_recipe(struct decoder *d)
 {
     const struct qdq_spec *spec = &d->to->spec;
+    if (spec->frontier_points > 0 && !qdq_spec_measures(spec))
+        return api_refuse(
+            d, API_UNSUPPORTED, "/frontier",
+            "a frontier is measured with the target onnxruntime, activations "
+            "of 8 bits and the recipe auto or one with goals");
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return true;
     if (json_object_get(d->to->root, "search"))

@@ -345,7 +345,8 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
     free(all);
     ok = ok && api_spec_decode(text, strlen(text), &spec, p) &&
          store_derive(api_spec_get(spec), job, p);
-    if (ok && qdq_spec_is_timed(api_spec_get(spec)))
+    if (ok && (qdq_spec_is_timed(api_spec_get(spec)) ||
+               (job->calibration && qdq_spec_measures(api_spec_get(spec)))))
         identity[0] = '\0';
     api_spec_free(&spec);
     return ok;

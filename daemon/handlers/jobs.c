@@ -253,6 +253,13 @@ metric_of(const struct qdq_spec *spec)
     return spec->task.asked ? (char *)(uintptr_t)spec->task.model : NULL;
 }
 
+/* Returns whether the result depends on time, so that no other job answers this one. */
+static bool
+is_timed(const struct api_job_request *asked, const struct qdq_spec *spec)
+{
+    return qdq_spec_is_timed(spec) || (asked->calibration && qdq_spec_measures(spec));
+}
+
 /* Stores the files that came with the job, and queues the job. */
 static bool
 submit_new(struct request *request, const struct asked_spec *spec,
@@ -269,7 +276,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
     if (ok && fetches) {
         source = api_source_encode(&asked->model_place, &asked->calibration_place);
         ok = source || api_problem_no_memory(p);
-    } else if (ok && !qdq_spec_is_timed(api_spec_get(spec->decoded))) {
+    } else if (ok && !is_timed(asked, api_spec_get(spec->decoded))) {
         asking->identity = identity;
         char *runtime = tenants_runtime(service);
         ok = digest_text(runtime ? api_job_identity(asked, spec->effective,

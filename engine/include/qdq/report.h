@@ -181,7 +181,8 @@ struct qdq_search_report {
 /* A choice that the recipe judged: what it changes in the spec, and the layers that it
    leaves in float. */
 struct qdq_recipe_step {
-    /* "start", "group", "alone", "float" or "quantized"; for a change of the spec "method",
+    /* "integers", "rules", "cut", "search" or "unquantized" for placements that were measured; "start", "group",
+       "alone", "float" or "quantized"; for a change of the spec "method",
        "C7", "bias_correction", "rounding", "equalize", "smooth" or "activations" */
     const char *step;
     unsigned changed;            /* bits of enum qdq_choice */
@@ -198,6 +199,18 @@ struct qdq_recipe_step {
 struct qdq_recipe_report {
     size_t n_steps;
     const struct qdq_recipe_step *steps;
+};
+
+/* A result that no other one that was judged is both faster and better than. */
+struct qdq_frontier_point {
+    double sqnr_db;                   /* of the worst output; inf: of the float model */
+    double latency_ratio, size_ratio; /* to the given model; NaN: not measured */
+    const struct qdq_spec *spec;      /* makes the same placement with the same data */
+};
+
+struct qdq_frontier {
+    size_t n;
+    const struct qdq_frontier_point *points; /* the fastest first */
 };
 
 /* The adjustment of ranges by their effect on the outputs (method output_mse). */
@@ -409,6 +422,7 @@ struct qdq_report {
     size_t n_sensitivity;
     const struct qdq_search_report *search;  /* NULL: not asked for */
     const struct qdq_recipe_report *recipe;  /* NULL: nothing was judged */
+    const struct qdq_frontier *frontier;     /* NULL: not asked for, or not measured */
     bool recipe_missed;                      /* a goal of the recipe was not reached */
     const struct qdq_refinement *refinement; /* NULL: not asked for */
     const struct qdq_float_report *floats;   /* NULL: not asked for */

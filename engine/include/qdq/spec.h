@@ -390,7 +390,8 @@ struct qdq_spec {
     double recipe_sqnr_db, recipe_top1_agreement;
     double recipe_size_ratio, recipe_latency_ratio; /* upper bounds, likewise */
     unsigned open; /* bits of enum qdq_choice: what the spec leaves to a recipe */
-    int64_t recipe_seconds; /* takes the place of its bound in inferences; 0: none */
+    int64_t frontier_points; /* of the frontier that the report has; 0: not asked for */
+    int64_t recipe_seconds;  /* takes the place of its bound in inferences; 0: none */
     const struct qdq_layer_entry *layers;
     size_t n_layers;
     /* run in this order, each independent of the others */
@@ -403,7 +404,8 @@ struct qdq_spec {
        where the host is unstated, and those of rules_later: such a rule is off then, and the spec
        does not state it. */
     struct qdq_rule_set rules_on, rules_off;
-    struct qdq_rule_set rules_later; /* that are younger than the version that froze the spec */
+    struct qdq_rule_set
+        rules_later; /* that are younger than the version that froze the spec */
     struct qdq_weights weights; /* of layers without an entry that states others */
     enum qdq_bias_correction bias_correction;
     bool weight_only; /* only weights are stored in another format */
@@ -439,6 +441,13 @@ struct qdq_spec {
 /* Returns whether the result depends on time: there is a bound in seconds, or the recipe
    goes by latencies. */
 QDQ_API bool qdq_spec_is_timed(const struct qdq_spec *spec);
+
+/* Returns whether a job with data measures the times of layers where the runtime of its target
+   runs, so that its result depends on them: its recipe is `auto` or has goals. */
+QDQ_API bool qdq_spec_measures(const struct qdq_spec *spec);
+
+/* The points of a frontier that is asked for without a number, and the most. */
+enum { QDQ_FRONTIER_POINTS = 8, QDQ_MOST_FRONTIER_POINTS = 32 };
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
 

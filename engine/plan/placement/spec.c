@@ -2,6 +2,7 @@
 #include "config.h"
 #include "plan/placement/formats.h"
 #include "plan/placement/rules.h"
+#include "plan/placement/target.h"
 #include "qdq/targets.h"
 
 #include "ground/base/host.h"
@@ -104,6 +105,27 @@ bool
 qdq_spec_rounds(const struct qdq_spec *spec)
 {
     return qdqi_spec_has(spec, is_rounded);
+}
+
+static bool
+has_goals(const struct qdq_spec *spec)
+{
+    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
+           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_latency_ratio);
+}
+
+bool
+qdq_spec_measures(const struct qdq_spec *spec)
+{
+    const struct qdqi_hooks *hooks = spec->target->hooks;
+    struct qdq_spec complete = *spec;
+    qdq_spec_complete(&complete);
+    return (spec->frontier_points > 0 || !isnan(spec->recipe_latency_ratio)) &&
+           (complete.recipe == QDQ_RECIPE_AUTO ||
+            (complete.recipe == QDQ_RECIPE_BEST && has_goals(spec))) &&
+           hooks->set_weighing && hooks->weighs(&complete) && !complete.dynamic &&
+           !complete.weight_only && complete.float_type == QDQ_FLOAT_KEEP &&
+           qdqi_is_8_bit_integer(complete.activations.format);
 }
 
 /* Returns the recipe of a spec that names none. A search decides itself what stays in

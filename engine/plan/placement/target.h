@@ -156,6 +156,9 @@ struct qdqi_hooks {
     /* Returns whether each layer is computed in integers only where that gains more time
        than its conversions take, for a complete spec. NULL: it is not. */
     bool (*weighs)(const struct qdq_spec *spec);
+    /* Switches that rule of a complete spec on or off. A recipe that measures the times of layers
+       takes the rule as a first guess. NULL: nothing is measured. */
+    void (*set_weighing)(struct qdq_spec *spec, bool on);
     /* Returns whether a layer is quantized because its neighbours are, so that it
        may change when another layer is left in floating point. NULL: no layer is. */
     bool (*follows)(const struct qdq_layer *layer);

@@ -29,6 +29,24 @@ copy_value(const char *line, const char *key, const char *end, struct qdqi_arena
     return copy;
 }
 
+static double
+read_bytes(const char *line, const char *key)
+{
+    const char *from = find_value(line, key);
+    return from ? (double)strtoull(from, NULL, 10) : 0;
+}
+
+/* Adds the time of a run to a node. */
+static void
+add_run(const char *line, double ms, struct qdqi_traced_node *node)
+{
+    if (node->ms == 0 || ms < node->least_ms)
+        node->least_ms = ms;
+    node->ms += ms;
+    node->read_bytes = read_bytes(line, "\"activation_size\" : \"");
+    node->made_bytes = read_bytes(line, "\"output_size\" : \"");
+}
+
 /* Adds the time of an event to that of its node. */
 static bool
 add_event(const char *line, struct qdqi_map *found, struct qdqi_arena *arena,
@@ -54,7 +72,7 @@ add_event(const char *line, struct qdqi_map *found, struct qdqi_arena *arena,
         if (!node->op || !node->provider || !qdqi_map_put(found, name, node))
             return false;
     }
-    node->ms += strtod(ms, NULL) / 1000;
+    add_run(line, strtod(ms, NULL) / 1000, node);
     return true;
 }
 

@@ -6,11 +6,10 @@
 
 #include <string.h>
 
-/* Returns the spec with an entry that leaves the layers in float; NULL when out of memory. It
-   selects them by name, so it has precedence over all others. */
-static const struct qdq_spec *
-add_entry(const struct qdq_spec *spec, const char *const *names, size_t n,
-          struct qdqi_arena *arena)
+/* The entry selects the layers by name, so it has precedence over all others. */
+const struct qdq_spec *
+qdqi_spec_leaving(const struct qdq_spec *spec, const char *const *names, size_t n,
+                  struct qdqi_arena *arena)
 {
     struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
     struct qdq_layer_entry *entries =
@@ -149,7 +148,7 @@ qdqi_attempt_leave(struct qdqi_attempt *a, const struct qdqi_left *left,
     for (size_t i = 0; ok && i < left->n; i++)
         ok = qdqi_map_put(names, left->names[i], a);
     const struct qdq_spec *spec =
-        ok ? add_entry(a->planned_by, left->names, left->n, a->arena) : NULL;
+        ok ? qdqi_spec_leaving(a->planned_by, left->names, left->n, a->arena) : NULL;
     if (!spec)
         return qdqi_no_memory(err);
     a->planned_by = spec;
@@ -157,11 +156,28 @@ qdqi_attempt_leave(struct qdqi_attempt *a, const struct qdqi_left *left,
 }
 
 enum qdq_code
+qdqi_attempt_replan(struct qdqi_attempt *a, const struct qdq_spec *spec,
+                    struct qdq_error *err)
+{
+    static const struct qdqi_left none;
+    const struct qdqi_map *names = qdqi_map_new(a->scratch);
+    struct qdq_spec *own = qdqi_arena_alloc(a->arena, sizeof *own);
+    if (!names || !own)
+        return qdqi_no_memory(err);
+    *own = *a->spec;
+    own->rules_on = spec->rules_on;
+    own->rules_off = spec->rules_off;
+    a->spec = own;
+    a->planned_by = spec;
+    return plan_from(a, a->plan ? a : a->base, &none, names, err);
+}
+
+enum qdq_code
 qdqi_plan_leaving(const struct qdqi_attempt *a, const char *const *names, size_t n,
                   struct qdqi_arena *arena, struct qdq_plan **ret,
                   struct qdq_error *err)
 {
-    const struct qdq_spec *spec = add_entry(a->planned_by, names, n, arena);
+    const struct qdq_spec *spec = qdqi_spec_leaving(a->planned_by, names, n, arena);
     return spec ? qdq_plan_make(a->context->engine->catalog, a->model, spec, ret, err)
                 : qdqi_no_memory(err);
 }

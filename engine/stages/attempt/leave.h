@@ -16,6 +16,11 @@ struct qdqi_left {
     bool alone;
 };
 
+/* Returns the spec with an entry that leaves these layers in float; NULL when out of memory. */
+const struct qdq_spec *qdqi_spec_leaving(const struct qdq_spec *spec,
+                                         const char *const *names, size_t n,
+                                         struct qdqi_arena *arena);
+
 /*
  * Plans the attempt, or plans it again, with these layers in float. It takes over the ranges
  * that it had, or that its base has. An old plan is freed: nothing may refer to it any more.
@@ -25,6 +30,12 @@ struct qdqi_left {
 enum qdq_code qdqi_attempt_leave(struct qdqi_attempt *attempt,
                                  const struct qdqi_left *left,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Plans the attempt, or plans it again, by a copy of `planned_by` with other rules, which it borrows,
+   with the ranges that it had or that its base has. NOT_OBSERVED likewise. */
+enum qdq_code qdqi_attempt_replan(struct qdqi_attempt *attempt,
+                                  const struct qdq_spec *spec,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Makes the plan in which these layers stay in float, too. The plan refers to the arena. */
 enum qdq_code qdqi_plan_leaving(const struct qdqi_attempt *attempt,

@@ -84,14 +84,17 @@ qdqi_candidates_find(struct qdqi_candidates *r, struct qdq_error *err)
         qdqi_arena_array(r->result->scratch, plan->n_layers + 1, sizeof *r->costs);
     r->noise =
         qdqi_arena_array(r->result->scratch, plan->n_layers + 1, sizeof *r->noise);
+    r->only_stored = qdqi_arena_array(r->result->scratch, plan->n_layers + 1,
+                                      sizeof *r->only_stored);
     const struct qdqi_map *observers = qdqi_attempt_index_observers(r->attempt);
-    if (!r->names || !r->costs || !r->noise || !observers)
+    if (!r->names || !r->costs || !r->noise || !r->only_stored || !observers)
         return qdqi_no_memory(err);
     qdqi_roundings_begin(r->attempt);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (!may_stay_float(r, layer))
             continue;
+        r->only_stored[r->n] = layer->n_inputs == 0;
         r->costs[r->n] = cost_of(r->attempt, layer);
         r->noise[r->n] =
             noise_of(r->attempt, observers, layer->input_rows, layer->n_inputs) +

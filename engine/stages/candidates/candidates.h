@@ -30,6 +30,8 @@ struct qdqi_candidates {
     /* likewise: the noise of its quantized tensors as a part of their signal, by the
        histograms of the calibration; 0 where there are none */
     double *noise;
+    bool *
+        only_stored; /* likewise: integers are stored, and nothing computes with them */
     size_t n;
 };
 

@@ -31,6 +31,7 @@ struct qdqi_comparer {
     double top1, agreement; /* as last judged */
     struct qdqi_candidate_cost cost;
     struct qdqi_pace *pace;           /* NULL: latencies are not asked for */
+    bool is_resting;                  /* latencies are not asked for now */
     int fd;                           /* the candidate's file */
     struct qdqi_reference *reference; /* the comparer's runs are among its own, */
     size_t first_run;                 /* from this one on */
@@ -186,6 +187,18 @@ qdqi_comparer_measure_latency(struct qdqi_comparer *c, const struct qdqi_attempt
                 : QDQ_OK;
 }
 
+void
+qdqi_comparer_rest(struct qdqi_comparer *c, bool is_resting)
+{
+    c->is_resting = is_resting;
+}
+
+bool
+qdqi_comparer_measures(const struct qdqi_comparer *c)
+{
+    return c->pace != NULL;
+}
+
 struct qdqi_candidate_cost
 qdqi_comparer_cost(const struct qdqi_comparer *c)
 {
@@ -339,7 +352,7 @@ compare_once(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     enum qdq_code code = open_candidate(c, *model, &candidate, err);
     if (!code)
         code = run_candidate(c, a, &candidate, err);
-    if (!code && c->pace)
+    if (!code && c->pace && !c->is_resting)
         code = qdqi_pace_measure(c->pace, *model, &c->cost.latency_ratio, err);
     if (!code)
         qdqi_last_candidate_keep(c->context, model, &candidate);
@@ -388,6 +401,21 @@ write_next(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     qdqi_last_candidate_drop(c->context);
     enum qdq_code code = write_candidate(c, a, err);
     return code ? code : qdq_model_open(c->fd, ret, err);
+}
+
+enum qdq_code
+qdqi_comparer_profile(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+                      struct qdqi_arena *arena, struct qdq_model **ret,
+                      struct qdqi_trace *ret_floats, struct qdqi_trace *ret_trace,
+                      struct qdq_error *err)
+{
+    if (!c->pace)
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                             "nothing measures latencies");
+    enum qdq_code code = write_next(c, a, ret, err);
+    if (!code)
+        code = qdqi_pace_trace(c->pace, c->context->original, arena, ret_floats, err);
+    return code ? code : qdqi_pace_trace(c->pace, *ret, arena, ret_trace, err);
 }
 
 enum qdq_code

@@ -52,6 +52,21 @@ enum qdq_code qdqi_comparer_measure_latency(struct qdqi_comparer *comparer,
                                             const struct qdqi_attempt *attempt,
                                             struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Stops measuring them for a while, or goes on. The second function returns whether they are asked
+   for and the runtime that measures them was not lost. */
+void qdqi_comparer_rest(struct qdqi_comparer *comparer, bool is_resting);
+bool qdqi_comparer_measures(const struct qdqi_comparer *comparer);
+
+/* Writes an attempt, which *ret reads until the next candidate is written, and sets the traces to
+   the times of the nodes of the float model and of that one, in the arena. Latencies must be asked
+   for. The caller frees *ret also after a failure. RUN_FAILED, JUDGE_GONE. */
+enum qdq_code qdqi_comparer_profile(struct qdqi_comparer *comparer,
+                                    const struct qdqi_attempt *attempt,
+                                    struct qdqi_arena *arena, struct qdq_model **ret,
+                                    struct qdqi_trace *ret_floats,
+                                    struct qdqi_trace *ret_trace,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Returns the cost of the candidate that was judged last. */
 struct qdqi_candidate_cost qdqi_comparer_cost(const struct qdqi_comparer *comparer);
 

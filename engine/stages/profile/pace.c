@@ -2,11 +2,24 @@
 #include "config.h"
 #include "stages/profile/pace.h"
 
+#include "ground/base/seconds.h"
 #include "stages/evaluate/deployed.h"
 
 #include <stdlib.h>
 
-enum { WARM_UP = 2, TURNS = 15 };
+enum {
+    WARM_UP = 1,
+    LEAST_TURNS = 3,
+    MOST_TURNS = 61,
+    LEAST_TRACED = 3,
+    MOST_TRACED = 40
+};
+
+/* More turns than the least are taken until they took so long. */
+static const double enough_ms = 80;
+
+/* Likewise, for runs with the profiler. */
+static const double enough_traced_seconds = 0.05;
 
 struct qdqi_pace {
     struct qdqi_deploy deploy;
@@ -15,18 +28,33 @@ struct qdqi_pace {
     struct qdqi_feed *feed;
     const struct qdqi_input *inputs; /* of the first run; the feed owns them */
     size_t n_inputs;
+    int traced_runs;
 };
+
+/* Returns how many runs the profiler sees: more where they are short. */
+static int
+count_traced(const struct qdqi_attempt *a)
+{
+    const double each = a->calibrated.run_seconds;
+    const double n = each > 0 ? enough_traced_seconds / each : LEAST_TRACED;
+    return n < LEAST_TRACED ? LEAST_TRACED : n > MOST_TRACED ? MOST_TRACED : (int)n;
+}
 
 static enum qdq_code
 open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdq_error *err)
 {
     const struct qdq_profile_spec *profile = &a->spec->profile;
-    const struct qdqi_feed_options options = {.batch = profile->batch};
+    /* the values of a profile that is asked for without any, where none is asked for */
+    const bool asked = profile->runs > 0;
+    const struct qdqi_feed_options options = {.batch = asked ? profile->batch
+                                                             : QDQ_PROFILE_BATCH};
     int64_t samples;
     enum qdq_code code;
     p->options = (struct qdqi_deploy_options){.dev = a->context->dev,
-                                              .threads = (int)profile->threads};
+                                              .threads = asked ? (int)profile->threads
+                                                               : QDQ_PROFILE_THREADS};
     p->n_inputs = a->context->original->info.n_inputs;
+    p->traced_runs = count_traced(a);
     if ((code = qdqi_deployed_runtime(a->context, &p->deploy, err)) ||
         (code =
              qdqi_feed_open(&a->fixed, a->context->dataset, &options, &p->feed, err)) ||
@@ -62,21 +90,33 @@ qdqi_pace_close(struct qdqi_pace **pace)
     *pace = NULL;
 }
 
+/* Returns whether the thread that runs a model does all of its work, so that its own processor time
+   is what the run takes, however busy the machine is. */
+static bool
+works_alone(const struct qdqi_pace *p)
+{
+    return p->deploy.ops->calibrates && !p->options.dev && p->options.threads == 1;
+}
+
 static enum qdq_code
 run(const struct qdqi_pace *p, const struct qdqi_deployed_model *model, double *ret_ms,
     struct qdq_error *err)
 {
     const struct qdqi_output *outputs;
     size_t n;
-    return qdqi_deployed_model_run(model, p->inputs, p->n_inputs, &outputs, &n, ret_ms,
-                                   err);
+    const double start = qdqi_seconds_of_thread();
+    enum qdq_code code = qdqi_deployed_model_run(model, p->inputs, p->n_inputs,
+                                                 &outputs, &n, ret_ms, err);
+    if (works_alone(p))
+        *ret_ms = (qdqi_seconds_of_thread() - start) * 1e3;
+    return code;
 }
 
 /* Runs both once. Which one is first changes with each turn, so neither gains by its
    place. */
 static enum qdq_code
 take_turn(const struct qdqi_pace *p, const struct qdqi_deployed_model *q, int turn,
-          double *ret_ratio, struct qdq_error *err)
+          double *ret_ratio, double *ret_ms, struct qdq_error *err)
 {
     const struct qdqi_deployed_model *const models[] = {&p->f, q};
     double ms[2];
@@ -87,6 +127,7 @@ take_turn(const struct qdqi_pace *p, const struct qdqi_deployed_model *q, int tu
     }
     if (!code)
         *ret_ratio = ms[1] / ms[0];
+    *ret_ms += code ? 0 : ms[0] + ms[1];
     return code;
 }
 
@@ -102,14 +143,27 @@ qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate, double
                   struct qdq_error *err)
 {
     struct qdqi_deployed_model q = {0};
-    double ratios[TURNS], ignored;
+    double ratios[MOST_TURNS], ignored, ms = 0;
+    int n = 0;
     enum qdq_code code = qdqi_deploy_model(&p->deploy, candidate, &p->options, &q, err);
-    for (int i = 0; !code && i < WARM_UP + TURNS; i++)
-        code = take_turn(p, &q, i, i < WARM_UP ? &ignored : &ratios[i - WARM_UP], err);
+    for (int i = 0; !code && i < WARM_UP; i++)
+        code = take_turn(p, &q, i, &ignored, &ignored, err);
+    while (!code && n < MOST_TURNS && (n < LEAST_TURNS || ms < enough_ms)) {
+        code = take_turn(p, &q, n, &ratios[n], &ms, err);
+        n++;
+    }
     qdqi_deployed_model_close(&q);
     if (code)
         return code;
-    qsort(ratios, TURNS, sizeof *ratios, compare_doubles);
-    *ret = ratios[TURNS / 2];
+    qsort(ratios, (size_t)n, sizeof *ratios, compare_doubles);
+    *ret = ratios[n / 2];
     return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_pace_trace(const struct qdqi_pace *p, const struct qdq_model *model,
+                struct qdqi_arena *arena, struct qdqi_trace *ret, struct qdq_error *err)
+{
+    return qdqi_deploy_trace(&p->deploy, model, &p->options, p->inputs, p->n_inputs,
+                             p->traced_runs, arena, ret, err);
 }

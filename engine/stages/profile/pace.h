@@ -20,4 +20,11 @@ enum qdq_code qdqi_pace_measure(struct qdqi_pace *pace,
                                 const struct qdq_model *candidate, double *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Sets *ret to the times of the nodes of a model in a few runs with the same input, in the arena.
+   It has no nodes where the runtime does not tell them. RUN_FAILED. */
+enum qdq_code qdqi_pace_trace(const struct qdqi_pace *pace,
+                              const struct qdq_model *model, struct qdqi_arena *arena,
+                              struct qdqi_trace *ret,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

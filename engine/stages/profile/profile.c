@@ -211,7 +211,7 @@ warn_probably_slower(const struct qdqi_attempt *a, const struct qdqi_result *res
     const struct qdq_spec *spec = a->spec;
     const struct qdqi_hooks *hooks = spec->target->hooks;
     if (!kernels || kernels->conversions <= kernels->integer ||
-        (hooks->weighs && hooks->weighs(spec)))
+        (hooks->weighs && hooks->weighs(a->context->asked)))
         return QDQ_OK;
     return qdqi_attempt_warn(
         a, err, "slower_than_float", NULL,

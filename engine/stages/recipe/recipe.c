@@ -9,7 +9,10 @@
 #include "stages/candidates/candidates.h"
 #include "plan/placement/formats.h"
 #include "plan/placement/target.h"
+#include "stages/evaluate/deployed.h"
 #include "stages/recipe/estimate.h"
+#include "stages/recipe/fastest.h"
+#include "stages/recipe/frontier.h"
 #include "stages/recipe/goals.h"
 #include "stages/recipe/groups.h"
 #include "stages/recipe/variants.h"
@@ -39,8 +42,10 @@ struct recipe {
     struct qdqi_variants variants;
     struct qdqi_group_search groups;
     struct qdqi_estimate estimate;
-    const struct qdqi_feed_options *samples; /* that candidates are judged by */
-    int64_t bound;                           /* samples that may be run */
+    struct qdqi_fastest fastest;
+    const struct qdqi_judged_placement *chosen; /* NULL: no placement was */
+    const struct qdqi_feed_options *samples;    /* that candidates are judged by */
+    int64_t bound;                              /* samples that may be run */
 };
 
 /* --- before the calibration -------------------------------------------------- */
@@ -62,6 +67,15 @@ is_comparable(const struct qdqi_attempt *a)
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 
+/* Returns whether the attempt has all layers in integers, and the rule that weighs them is a first
+   guess. */
+static bool
+is_measured(const struct qdqi_attempt *a)
+{
+    const struct qdqi_hooks *hooks = a->spec->target->hooks;
+    return hooks->weighs && hooks->weighs(a->context->asked) && !hooks->weighs(a->spec);
+}
+
 /* Keeps samples aside, unless the spec says how many to calibrate with. */
 static void
 keep_aside(const struct qdqi_context *c, struct qdq_spec *spec)
@@ -79,6 +93,9 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
     if (spec->recipe < QDQ_RECIPE_AUTO || !is_comparable(a))
         return QDQ_OK;
     keep_aside(a->context, spec);
+    /* All layers in integers are one end of the frontier; the other placements are made from it. */
+    if (qdq_spec_measures(spec) && qdqi_deployed_runs(a->context))
+        spec->target->hooks->set_weighing(spec, false);
     if (!is_best(spec) || qdqi_keeps_observations(a->context->work))
         return QDQ_OK;
     a->observations = qdqi_file_open_temporary();
@@ -86,6 +103,42 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
                ? QDQ_OK
                : qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                                "opening a temporary file: %s", strerror(errno));
+}
+
+/* Returns whether each activation that `part` quantizes is one that `whole` quantizes, whose range
+   is known then. */
+static bool
+has_ranges(const struct qdq_plan_view *whole, const struct qdq_plan_view *part,
+           struct qdqi_map *known)
+{
+    for (size_t i = 0; i < whole->n_tensors; i++)
+        if (!qdqi_map_put(known, whole->tensors[i], known))
+            return false;
+    for (size_t i = 0; i < part->n_tensors; i++)
+        if (!qdqi_map_get(known, part->tensors[i]))
+            return false;
+    return true;
+}
+
+enum qdq_code
+qdqi_recipe_plan(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error *err)
+{
+    const struct qdqi_hooks *hooks = spec->target->hooks;
+    struct qdq_plan *plans[2] = {NULL, NULL};
+    struct qdqi_map *known = qdqi_map_new(a->scratch);
+    if (!is_measured(a))
+        return QDQ_OK;
+    enum qdq_code code = known ? QDQ_OK : qdqi_no_memory(err);
+    for (int weighed = 0; weighed < 2 && !code; weighed++) {
+        hooks->set_weighing(spec, weighed);
+        code = qdq_plan_make(a->context->engine->catalog, a->model, spec,
+                             &plans[weighed], err);
+    }
+    if (!code && has_ranges(&plans[0]->view, &plans[1]->view, known))
+        hooks->set_weighing(spec, false);
+    qdq_plan_free(&plans[0]);
+    qdq_plan_free(&plans[1]);
+    return code;
 }
 
 /* --- the report -------------------------------------------------------------- */
@@ -102,6 +155,17 @@ make_step(const char *name, const struct qdqi_grade *score, bool kept)
 }
 
 static void
+add_placements(const struct recipe *r, struct qdq_recipe_step *to)
+{
+    for (size_t i = 0; i < r->fastest.n_judged; i++) {
+        const struct qdqi_judged_placement *from = &r->fastest.judged[i];
+        to[i] = make_step(from->step, &from->grade, from == r->chosen);
+        to[i].layers = from->layers;
+        to[i].n_layers = from->n_layers;
+    }
+}
+
+static void
 add_variants(const struct qdqi_variants *v, struct qdq_recipe_step *to, size_t first,
              size_t end)
 {
@@ -113,7 +177,7 @@ add_variants(const struct qdqi_variants *v, struct qdq_recipe_step *to, size_t f
     }
 }
 
-/* Reports `n_first` steps of the variants, then those of the groups on top of `changed`,
+/* Reports the placements that were measured, `n_first` steps of the variants, then those of the groups on top of `changed`,
    then the other variants. */
 static enum qdq_code
 report(const struct recipe *r, size_t n_first, unsigned changed,
@@ -122,12 +186,16 @@ report(const struct recipe *r, size_t n_first, unsigned changed,
     const struct qdqi_group_search *h = &r->groups;
     const struct qdqi_variants *v = &r->variants;
     struct qdqi_arena *arena = r->candidates.result->arena;
-    size_t n = v->n_steps + h->n_steps;
+    const size_t measured = r->fastest.n_judged;
+    size_t n = measured + v->n_steps + h->n_steps;
     struct qdq_recipe_report *to = qdqi_arena_alloc(arena, sizeof *to);
-    struct qdq_recipe_step *steps = qdqi_arena_array(arena, n, sizeof *steps);
-    enum qdq_code code = to && steps ? QDQ_OK : qdqi_no_memory(err);
-    if (!code)
+    struct qdq_recipe_step *all = qdqi_arena_array(arena, n, sizeof *all);
+    struct qdq_recipe_step *steps = all ? all + measured : NULL;
+    enum qdq_code code = to && all ? QDQ_OK : qdqi_no_memory(err);
+    if (!code) {
+        add_placements(r, all);
         add_variants(v, steps, 0, n_first);
+    }
     for (size_t i = 0; !code && i < h->n_steps; i++) {
         const struct qdqi_group_step *from = &h->steps[i];
         struct qdq_recipe_step *step = &steps[n_first + i];
@@ -141,7 +209,7 @@ report(const struct recipe *r, size_t n_first, unsigned changed,
     if (code)
         return code;
     add_variants(v, steps + n_first + h->n_steps, n_first, v->n_steps);
-    *to = (struct qdq_recipe_report){n, steps};
+    *to = (struct qdq_recipe_report){n, all};
     r->candidates.result->report->recipe = to;
     return QDQ_OK;
 }
@@ -362,13 +430,184 @@ choose_layers(struct recipe *r, struct qdq_error *err)
     return code ? code : carry_out(r, err);
 }
 
+/* --- by measured costs ---------------------------------------------------------- */
+
+/* Returns the spec with the rule that weighs layers; NULL when out of memory. */
+static const struct qdq_spec *
+spec_by_rules(const struct recipe *r)
+{
+    const struct qdq_spec *spec = r->candidates.attempt->planned_by;
+    struct qdq_spec *copy = qdqi_arena_alloc(r->candidates.result->arena, sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *spec;
+    spec->target->hooks->set_weighing(copy, true);
+    return copy;
+}
+
+/* Plans the attempt by the rules, with its candidates. */
+static enum qdq_code
+go_by_rules(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = &r->candidates;
+    const struct qdq_spec *spec = spec_by_rules(r);
+    if (!spec)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_attempt_replan(c->attempt, spec, err);
+    if (!code)
+        code = qdqi_choose_scales(c->attempt, err);
+    c->n = 0;
+    return code ? code : qdqi_candidates_find(c, err);
+}
+
+/* Carries out a placement that was measured. */
+static enum qdq_code
+settle(const struct recipe *r, const struct qdqi_judged_placement *p,
+       struct qdq_error *err)
+{
+    struct qdqi_attempt *a = r->candidates.attempt;
+    const struct qdqi_left left = {
+        .names = p->layers, .n = p->n_layers, .reason = REASON};
+    if (p->spec == a->planned_by && p->n_layers == 0)
+        return QDQ_OK;
+    enum qdq_code code =
+        p->spec == a->planned_by ? QDQ_OK : qdqi_attempt_replan(a, p->spec, err);
+    if (!code && p->n_layers > 0)
+        code = qdqi_attempt_leave(a, &left, err);
+    return code ? code : qdqi_choose_scales(a, err);
+}
+
+static enum qdq_code
+judge_placements(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_fastest *f = &r->fastest;
+    *f = (struct qdqi_fastest){
+        .candidates = &r->candidates,
+        .by_rules = spec_by_rules(r),
+        .points = (size_t)r->candidates.attempt->context->asked->frontier_points,
+        .is_time_up = is_time_up,
+        .arg = &r->candidates};
+    if (!f->by_rules)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_fastest_judge(f, err);
+    r->bound -= f->samples;
+    qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
+    return code;
+}
+
+/* Searches for layers to leave in float, from what the rules place, and measures what it finds. */
+static enum qdq_code
+search_from_rules(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = &r->candidates;
+    struct qdqi_attempt *own = c->attempt, *trial = NULL;
+    const struct qdqi_grade start = r->fastest.judged[1].grade;
+    struct qdqi_judged_placement p = {
+        .step = "search", .spec = r->fastest.by_rules, .predicted = NAN};
+    enum qdq_code code = qdqi_fastest_try_rules(&r->fastest, &trial, err);
+    if (code == QDQ_NOT_OBSERVED || (!code && start.is_float)) {
+        qdqi_attempt_free(&trial);
+        return QDQ_OK;
+    }
+    if (code)
+        return code;
+    c->attempt = trial;
+    c->n = 0;
+    code = qdqi_candidates_find(c, err);
+    if (!code)
+        code = search_layers(r, &start, err);
+    const bool found = !code && r->groups.is_float;
+    qdqi_comparer_rest(c->comparer, false);
+    if (found)
+        code = qdqi_candidates_score(c, r->groups.is_float, &p.grade, err);
+    if (found && !code)
+        code = qdqi_candidates_list(c, r->groups.is_float, c->result->arena, &p.layers,
+                                    &p.n_layers, err);
+    if (found && !code)
+        qdqi_fastest_add(&r->fastest, &p);
+    c->attempt = own;
+    qdqi_attempt_free(&trial);
+    return code;
+}
+
+/* Returns the placement with the best outputs, but for the float model; that of the rules where none
+   can be judged. */
+static const struct qdqi_judged_placement *
+best_placement(const struct qdqi_fastest *f)
+{
+    enum { RULES = 1, UNQUANTIZED = 2 };
+    const struct qdqi_judged_placement *best = &f->judged[RULES];
+    for (size_t i = 0; i < f->n_judged; i++)
+        if (i != UNQUANTIZED && qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
+            best = &f->judged[i];
+    return best;
+}
+
+/* The recipe `auto` by measured costs: the fastest placement that is good, or usable. */
+static enum qdq_code
+choose_fastest(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_fastest *f = &r->fastest;
+    const double goal = r->candidates.goal_db;
+    enum qdq_code code = judge_placements(r, err);
+    if (code)
+        return code;
+    code = qdqi_fastest_choose(f, goal, &r->chosen, err);
+    if (!code && !r->chosen && !(code = search_from_rules(r, err)))
+        code = qdqi_fastest_choose(f, goal, &r->chosen, err);
+    if (!code && !r->chosen)
+        code = qdqi_fastest_choose(f, fmin(goal, usable_db), &r->chosen, err);
+    if (code)
+        return code;
+    if (!r->chosen)
+        r->chosen = best_placement(f);
+    code = report(r, 0, 0, NULL, err);
+    if (!code)
+        code = warn_unjudged(r, &r->chosen->grade, err);
+    return code ? code : settle(r, r->chosen, err);
+}
+
+/* A recipe with goals by measured costs: the fastest placement that reaches them, or else a search
+   that begins with the better one of the ends. */
+static enum qdq_code
+run_goals(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_fastest *f = &r->fastest;
+    enum qdq_code code = judge_placements(r, err);
+    if (!code)
+        code = qdqi_fastest_choose(f, r->candidates.goal_db, &r->chosen, err);
+    if (code)
+        return code;
+    qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
+    if (r->chosen) {
+        code = report(r, 0, 0, NULL, err);
+        return code ? code : settle(r, r->chosen, err);
+    }
+    if (qdqi_grade_is_better(&f->judged[1].grade, &f->judged[0].grade))
+        code = go_by_rules(r, err);
+    return code ? code : run_best(r, err);
+}
+
+static enum qdq_code
+choose(struct recipe *r, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = r->candidates.attempt;
+    const bool best = is_best(a->context->asked);
+    if (!is_measured(a))
+        return best ? run_best(r, err) : choose_layers(r, err);
+    enum qdq_code code = best ? run_goals(r, err) : choose_fastest(r, err);
+    return code || a->context->asked->frontier_points == 0
+               ? code
+               : qdqi_frontier_report(&r->fastest, err);
+}
+
 static enum qdq_code
 run(struct recipe *r, struct qdq_error *err)
 {
     const struct qdq_spec *asked = r->candidates.attempt->context->asked;
     enum qdq_code code = check_goal(&r->candidates, err);
     if (!code)
-        code = is_best(asked) ? run_best(r, err) : choose_layers(r, err);
+        code = choose(r, err);
     if (!code)
         code =
             qdqi_comparer_conclude(r->candidates.comparer, r->candidates.attempt, err);
@@ -386,7 +625,7 @@ open_comparer(struct recipe *r, const struct qdqi_feed_options *options,
     struct qdqi_comparer **comparer = &r->candidates.comparer;
     enum qdq_code code =
         qdqi_comparer_open(a, options, QDQ_STAGE_RECIPE, comparer, err);
-    return code || isnan(r->candidates.max_latency)
+    return code || (isnan(r->candidates.max_latency) && !is_measured(a))
                ? code
                : qdqi_comparer_measure_latency(*comparer, a, err);
 }
@@ -413,6 +652,8 @@ compare_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
         qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     else
         code = run(r, err);
+    if (why.code && !code && is_measured(r->candidates.attempt))
+        code = go_by_rules(r, err);
     qdqi_comparer_close(&r->candidates.comparer);
     return code;
 }

@@ -16,6 +16,12 @@
 enum qdq_code qdqi_recipe_begin(struct qdqi_attempt *attempt, struct qdq_spec *spec,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Decides before the plan is made whether placements will be measured: where the plan of the rules
+   has activations that the plan with all layers in integers has not, the rules alone decide. `spec`
+   is the attempt's. Errors are those of qdq_plan_make(). */
+enum qdq_code qdqi_recipe_plan(struct qdqi_attempt *attempt, struct qdq_spec *spec,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Carries out the recipe, within twice the inferences of calibration and evaluation, or
    four times as many for `best`, and fills in the report's `recipe`. *attempt is then the best
    one; another one that it was is freed. */

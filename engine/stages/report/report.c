@@ -3,6 +3,7 @@
 #include "stages/report/report.h"
 
 #include "ground/base/host.h"
+#include "stages/attempt/leave.h"
 #include "stages/report/histograms.h"
 #include "plan/placement/rules.h"
 #include "qdq/targets.h"
@@ -132,6 +133,7 @@ clear_questions(struct qdq_spec *frozen)
     frozen->recipe_size_ratio = none.recipe_size_ratio;
     frozen->recipe_latency_ratio = none.recipe_latency_ratio;
     frozen->recipe_seconds = none.recipe_seconds;
+    frozen->frontier_points = none.frontier_points;
     frozen->sensitivity_samples = none.sensitivity_samples;
     frozen->sensitivity_seconds = none.sensitivity_seconds;
     frozen->calibration.max_seconds = none.calibration.max_seconds;
@@ -159,6 +161,20 @@ qdqi_report_freeze(const struct qdqi_attempt *a, const struct qdqi_result *resul
     clear_questions(frozen);
     result->report->frozen = frozen;
     return QDQ_OK;
+}
+
+const struct qdq_spec *
+qdqi_report_leaving(const struct qdqi_result *result, const struct qdq_spec *spec,
+                    const char *const *layers, size_t n)
+{
+    struct qdq_given_range *ranges = NULL;
+    const struct qdq_spec *leaving =
+        n ? qdqi_spec_leaving(spec, layers, n, result->scratch) : spec;
+    struct qdq_spec *copy =
+        leaving ? copy_spec(result->arena, leaving, 0, &ranges) : NULL;
+    if (copy)
+        clear_questions(copy);
+    return copy;
 }
 
 /* Returns why the spec has its host. A worker sees only the effective spec, in which

@@ -43,6 +43,12 @@ enum qdq_code qdqi_report_freeze(const struct qdqi_attempt *attempt,
                                  const char **ret_source,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns the spec by which another job with the same data leaves the same layers in float, in the
+   report's arena; NULL when out of memory. */
+const struct qdq_spec *qdqi_report_leaving(const struct qdqi_result *result,
+                                           const struct qdq_spec *spec,
+                                           const char *const *layers, size_t n);
+
 /* Adds everything that the attempt made. */
 enum qdq_code qdqi_report_fill(const struct qdqi_attempt *attempt,
                                const struct qdqi_result *result,

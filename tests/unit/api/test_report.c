@@ -357,8 +357,8 @@ START_TEST(test_report)
                         "\"met\":false},{\"output\":\"logits\",\"name\":"
                         "\"min_top1_agreement\",\"wanted\":0.5,\"measured\":null,"
                         "\"met\":false}],\"refinement\":null,"
-                        "\"sensitivity\":null,\"search\":null,\"recipe\":null,\"what_"
-                        "ifs\":0,"
+                        "\"sensitivity\":null,\"search\":null,\"recipe\":null,"
+                        "\"frontier\":null,\"what_ifs\":0,"
                         "\"kernels\":"
                         "null,\"profile\":null,\"timings\":{"
                         "\"load\":0.25,"
@@ -432,6 +432,9 @@ static const struct qdq_search_report found = {.samples = 128,
                                                .n_steps = 2,
                                                .layers = left_in_float,
                                                .steps = steps};
+static struct qdq_frontier_point points[] = {{27.5, 0.5, 0.25, NULL},
+                                             {INFINITY, 1, 1, NULL}};
+static const struct qdq_frontier frontier = {2, points};
 static const struct qdq_refinement refinement = {"mse", 64, 3, 24.5, 25};
 
 static void
@@ -451,6 +454,8 @@ START_TEST(test_what_ifs)
     report.n_sensitivity = 2;
     report.search = &found;
     report.recipe = &tried;
+    points[0].spec = points[1].spec = &spec;
+    report.frontier = &frontier;
     report.refinement = &refinement;
     report.what_ifs = 512;
     char *text = api_report_encode(&report);
@@ -466,6 +471,15 @@ START_TEST(test_what_ifs)
         "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":false,"
         "\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
         "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true}]");
+    json_t *json = json_loads(text, 0, NULL);
+    json_t *first = json_array_get(json_object_get(json, "frontier"), 0);
+    json_t *last = json_array_get(json_object_get(json, "frontier"), 1);
+    ck_assert_double_eq(json_number_value(json_object_get(first, "sqnr_db")), 27.5);
+    ck_assert_double_eq(json_number_value(json_object_get(first, "latency_ratio")), .5);
+    ck_assert_double_eq(json_number_value(json_object_get(first, "size_ratio")), .25);
+    ck_assert(json_is_object(json_object_get(first, "spec")));
+    ck_assert(json_is_null(json_object_get(last, "sqnr_db")));
+    json_decref(json);
     expect_member(text, "search",
                   "{\"samples\":128,\"met\":true,\"deployed\":null,"
                   "\"float_layers\":[\"conv1\"],"

@@ -27,7 +27,8 @@ tear_down(void)
     ",\"ts\" :3,\"ph\" : \"X\","                                                   \
     "\"name\" :\"" name "_kernel_time\",\"args\" : {\"mem_in_use_peak\" : \"" peak \
     "\","                                                                          \
-    "\"provider\" : \"CPUExecutionProvider\",\"op_name\" : \"" op "\"}},\n"
+    "\"provider\" : \"CPUExecutionProvider\",\"activation_size\" : \"64\","        \
+    "\"output_size\" : \"32\",\"op_name\" : \"" op "\"}},\n"
 #define SESSION                                                                 \
     "{\"cat\" : \"Session\",\"dur\" :900000,\"ts\" :3,\"ph\" : \"X\",\"name\" " \
     ":\"model_run\","                                                           \
@@ -44,6 +45,9 @@ START_TEST(adds_the_runs_of_a_node)
     ck_assert_str_eq(trace.nodes[0].op, "Conv");
     ck_assert_str_eq(trace.nodes[0].provider, "CPUExecutionProvider");
     ck_assert_double_eq(trace.nodes[0].ms, 2);
+    ck_assert_double_eq(trace.nodes[0].least_ms, 0.5);
+    ck_assert_double_eq(trace.nodes[0].read_bytes, 64);
+    ck_assert_double_eq(trace.nodes[0].made_bytes, 32);
     ck_assert_str_eq(trace.nodes[1].op, "Relu");
     ck_assert_double_eq(trace.nodes[1].ms, 0.25);
     ck_assert_uint_eq(trace.peak_bytes, 120);

@@ -39,16 +39,34 @@ qdqi_onnxruntime_keeps_weight(const struct planner *p, const struct qdq_layer *l
            qdqi_input_is_constant(node, 1);
 }
 
-/* Returns whether the node is a Softmax whose axis may have one element. */
+/* Returns whether an input of the model has sizes that are not known, but for its first one, which
+   is mostly that of a batch. */
 static bool
-may_have_one(const struct qdqi_node *node)
+has_open_sizes(const struct planner *p)
+{
+    const struct qdq_model_info *info = &p->model->info;
+    for (size_t i = 0; i < info->n_inputs; i++) {
+        const struct qdq_value *input = &info->inputs[i];
+        if (!input->has_shape)
+            return true;
+        for (size_t k = 1; k < input->rank; k++)
+            if (input->dims[k].value < 0)
+                return true;
+    }
+    return false;
+}
+
+/* Returns whether the node is a Softmax whose axis may have one element. Where no shape is known
+   of its input, it may if that of an input of the model is open. */
+static bool
+may_have_one(const struct planner *p, const struct qdqi_node *node)
 {
     const int64_t *dims;
     size_t rank;
     if (!qdqi_node_is(node->proto, "Softmax"))
         return false;
     if (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) || rank == 0)
-        return true;
+        return has_open_sizes(p);
     int64_t axis = qdqi_node_int(node->proto, "axis", -1);
     axis += axis < 0 ? (int64_t)rank : 0;
     return axis < 0 || axis >= (int64_t)rank || dims[axis] < 2;
@@ -60,7 +78,7 @@ qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer) ||
            qdqi_onnxruntime_keeps_weight(p, layer) || qdqi_kernel_hindrance(node) ||
-           (qdqi_rule_is_on(p, C20) && may_have_one(node));
+           (qdqi_rule_is_on(p, C20) && may_have_one(p, node));
 }
 
 bool
@@ -177,7 +195,7 @@ qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
         return NULL;
     if (is_half_concat(p, layer))
         return "the integer kernel of Concat has no 16-bit scales";
-    if (qdqi_rule_is_on(p, C20) && may_have_one(node)) {
+    if (qdqi_rule_is_on(p, C20) && may_have_one(p, node)) {
         qdqi_rule_cite(layer, C20);
         return "rule:C20, onnxruntime answers 0 where the axis has one element";
     }

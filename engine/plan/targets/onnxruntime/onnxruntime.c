@@ -114,6 +114,12 @@ weighs(const struct qdq_spec *spec)
     return qdq_spec_has_rule(spec, C15);
 }
 
+static void
+set_weighing(struct qdq_spec *spec, bool on)
+{
+    qdq_spec_switch_rule(spec, C15, on);
+}
+
 /* Returns whether the layer is quantized only if its neighbours are: it moves data
    or clips. */
 static bool
@@ -212,6 +218,7 @@ static const struct qdqi_hooks hooks = {
     .decide_outputs = qdqi_onnxruntime_decide_outputs,
     .complete = qdqi_onnxruntime_complete,
     .weighs = weighs,
+    .set_weighing = set_weighing,
     .follows = follows,
     .has_kernel = qdqi_has_kernel,
     .is_clipping = is_clipping,

@@ -48,12 +48,12 @@
          "A large table whose rows a Gather selects is stored as integers, and the "   \
          "DequantizeLinear stands behind the Gather.")                                 \
     RULE(                                                                              \
-        C19, AUTO,                                                                       \
+        C19, AUTO,                                                                     \
         "A Conv, ConvTranspose or Gemm whose weight an entry leaves in floating "      \
         "point reads its input as it is. Off: it reads a pair, and onnxruntime makes " \
         "the weight int8 with one scale when it loads the model.")                     \
-    RULE(C20, AUTO,                                                                      \
-         "A Softmax whose axis has one element, or an unknown number of them, stays "  \
+    RULE(C20, AUTO,                                                                    \
+         "A Softmax whose axis has one element, or an open number of them, stays "     \
          "floating point. Off: onnxruntime answers 0 where it has one.")
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);

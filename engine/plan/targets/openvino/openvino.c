@@ -145,12 +145,11 @@ hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 
 /* Returns whether a weight has a scale for each channel. */
 static bool
-is_per_channel(const struct planner *p, const struct qdq_layer *layer,
-               int weight_input, size_t rank)
+is_per_channel(const struct planner *p, const struct qdq_layer *layer, int weight_input,
+               size_t rank)
 {
     (void)weight_input;
-    return rank < 3 || !qdqi_rule_is_on(p, V19) ||
-           strcmp(layer->op, "MatMul") != 0;
+    return rank < 3 || !qdqi_rule_is_on(p, V19) || strcmp(layer->op, "MatMul") != 0;
 }
 
 /* --- the plan -------------------------------------------------------------- */

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/recipe/fastest.h"
+
+#include "qdq/targets.h"
+#include "stages/attempt/leave.h"
+#include "stages/frontier/costs.h"
+#include "stages/scale/scale.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    MOST_DOUBTS = 3, /* placements that are measured twice */
+    ROUNDS = 3,      /* of judging, and of correcting the costs */
+    EACH_ROUND =
+        2,        /* placements that a round judges where only the fastest is wanted */
+    CORNERS = 24, /* of the hull that are looked at */
+    OTHERS = 4    /* placements that are judged besides: see qdqi_fastest.judged */
+};
+
+/* A result that takes more of the float model's time is not worth its loss. */
+static const double worth_ratio = 0.98;
+
+/* Latencies that differ by no more are the same. */
+static const double same_part = 0.03;
+
+/* A prediction of the noise may be wrong by so much. */
+static const double doubt_db = 1;
+
+struct search {
+    struct qdqi_fastest *f;
+    struct qdqi_arena *arena;
+    struct qdqi_costs costs;
+    size_t most; /* that may be judged */
+};
+
+static double
+noise_of(double sqnr_db)
+{
+    return pow(10, -sqnr_db / 10);
+}
+
+/* --- judging ------------------------------------------------------------------ */
+
+void
+qdqi_fastest_add(struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
+{
+    f->judged[f->n_judged++] = *p;
+    f->samples += p->grade.samples;
+}
+
+static enum qdq_code
+judge(struct qdqi_fastest *f, const char *step, const bool *is_float, double predicted,
+      struct qdq_error *err)
+{
+    struct qdqi_candidates *c = f->candidates;
+    struct qdqi_judged_placement p = {.step = step,
+                                      .is_float = is_float,
+                                      .spec = c->attempt->planned_by,
+                                      .predicted = predicted};
+    enum qdq_code code = qdqi_candidates_score(c, is_float, &p.grade, err);
+    if (!code)
+        code = qdqi_candidates_list(c, is_float, c->result->arena, &p.layers,
+                                    &p.n_layers, err);
+    if (!code)
+        qdqi_fastest_add(f, &p);
+    return code;
+}
+
+enum qdq_code
+qdqi_fastest_try_rules(const struct qdqi_fastest *f, struct qdqi_attempt **ret,
+                       struct qdq_error *err)
+{
+    struct qdqi_attempt *trial = NULL;
+    enum qdq_code code = qdqi_attempt_derive(f->candidates->attempt, &trial, err);
+    if (!code)
+        code = qdqi_attempt_replan(trial, f->by_rules, err);
+    if (!code)
+        code = qdqi_choose_scales(trial, err);
+    if (code)
+        qdqi_attempt_free(&trial);
+    *ret = trial;
+    return code;
+}
+
+static enum qdq_code
+judge_rules(struct qdqi_fastest *f, struct qdq_error *err)
+{
+    struct qdqi_judged_placement p = {
+        .step = "rules", .spec = f->by_rules, .predicted = NAN};
+    struct qdqi_attempt *trial = NULL;
+    struct qdq_error why = {0};
+    enum qdq_code code = qdqi_fastest_try_rules(f, &trial, &why);
+    if (!code)
+        code = qdqi_candidates_grade(f->candidates, trial, &p.grade, &why);
+    qdqi_attempt_free(&trial);
+    code = qdqi_candidates_outcome(f->candidates, code, &why, &p.grade, err);
+    if (!code)
+        qdqi_fastest_add(f, &p);
+    return code;
+}
+
+/* Returns a copy of a placement in which weights that are only stored as integers stay so: they
+   take no time. Returns NULL when out of memory. */
+static bool *
+keep_stored(const struct qdqi_candidates *c, const bool *is_float, bool *ret_any)
+{
+    bool *copy = qdqi_arena_array(c->result->arena, c->n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < c->n; i++) {
+        copy[i] = (!is_float || is_float[i]) && !c->only_stored[i];
+        *ret_any = *ret_any || c->only_stored[i];
+    }
+    return copy;
+}
+
+/* Adds the result without any layer that computes in integers. It is the float model, unless
+   weights are stored as integers. */
+static enum qdq_code
+add_float(struct qdqi_fastest *f, struct qdq_error *err)
+{
+    const struct qdqi_candidates *c = f->candidates;
+    bool stores = false;
+    const bool *all = keep_stored(c, NULL, &stores);
+    struct qdqi_judged_placement p = {.step = "unquantized",
+                                      .is_float = all,
+                                      .spec = c->attempt->planned_by,
+                                      .predicted = NAN,
+                                      .grade = {.sqnr_db = INFINITY,
+                                                .size_ratio = 1,
+                                                .latency_ratio = 1,
+                                                .is_float = true}};
+    if (!all)
+        return qdqi_no_memory(err);
+    if (stores) {
+        enum qdq_code code = judge(f, "unquantized", all, NAN, err);
+        if (!code)
+            f->judged[f->n_judged - 1].grade.is_float = true;
+        return code;
+    }
+    p.grade.excess = fmax(isnan(c->max_size) ? 0 : 1 / c->max_size,
+                          isnan(c->max_latency) ? 0 : 1 / c->max_latency);
+    enum qdq_code code =
+        qdqi_candidates_list(c, all, c->result->arena, &p.layers, &p.n_layers, err);
+    if (!code)
+        qdqi_fastest_add(f, &p);
+    return code;
+}
+
+/* --- the costs ----------------------------------------------------------------- */
+
+/* Measures the kernels of the two ends of the frontier. *ret_any is whether the runtime told
+   them. */
+static enum qdq_code
+measure(struct search *s, bool *ret_any, struct qdq_error *err)
+{
+    const struct qdqi_candidates *c = s->f->candidates;
+    const struct qdqi_attempt *a = c->attempt;
+    const struct qdqi_deploy_ops *ops =
+        qdqi_engine_ops(a->context->engine, a->spec->target->runtime);
+    struct qdqi_profiled p = {.names = ops->kernels};
+    struct qdq_model *model = NULL;
+    enum qdq_code code = qdqi_comparer_profile(c->comparer, a, s->arena, &model,
+                                               &p.floats, &p.integers, err);
+    p.model = model;
+    *ret_any = !code && p.floats.n_nodes > 0 && p.integers.n_nodes > 0;
+    if (*ret_any)
+        code =
+            qdqi_costs_make(a, c->names, c->n, c->noise, &p, s->arena, &s->costs, err);
+    qdq_model_free(&model);
+    return code;
+}
+
+/* Corrects the costs by the placements that were judged, the first of which is all in integers. */
+static void
+correct(struct search *s, size_t from)
+{
+    const struct qdqi_fastest *f = s->f;
+    struct qdqi_seen_placement
+        seen[QDQ_MOST_FRONTIER_POINTS + OTHERS + ROUNDS * EACH_ROUND];
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_judged; i++) {
+        const struct qdqi_judged_placement *p = &f->judged[i];
+        const bool counts = p->is_float && !p->grade.is_float && (i == 0 || i >= from);
+        if (counts && isfinite(p->grade.sqnr_db))
+            seen[n++] = (struct qdqi_seen_placement){
+                p->is_float, p->grade.latency_ratio, noise_of(p->grade.sqnr_db)};
+    }
+    qdqi_costs_correct(&s->costs, seen, n);
+}
+
+/* --- which ones are judged ------------------------------------------------------ */
+
+static bool
+is_judged(const struct qdqi_fastest *f, const bool *is_float)
+{
+    for (size_t i = 0; i < f->n_judged; i++)
+        if (f->judged[i].is_float && memcmp(f->judged[i].is_float, is_float,
+                                            f->candidates->n * sizeof *is_float) == 0)
+            return true;
+    return false;
+}
+
+static enum qdq_code
+judge_corner(struct search *s, const struct qdqi_placement *p, struct qdq_error *err)
+{
+    struct qdqi_fastest *f = s->f;
+    bool stores = false;
+    const bool *is_float = keep_stored(f->candidates, p->is_float, &stores);
+    if (!is_float)
+        return qdqi_no_memory(err);
+    if (is_judged(f, is_float) || f->n_judged >= s->most || f->is_time_up(f->arg))
+        return QDQ_OK;
+    return judge(f, "cut", is_float, qdqi_costs_ratio(&s->costs, p), err);
+}
+
+/* Judges the fastest corner that should have the accuracy, and the next slower one. */
+static enum qdq_code
+judge_goal(struct search *s, const struct qdqi_placement *corners, size_t n,
+           struct qdq_error *err)
+{
+    const double most = noise_of(s->f->candidates->goal_db + doubt_db);
+    size_t i = 0;
+    enum qdq_code code = QDQ_OK;
+    while (i < n && corners[i].noise > most)
+        i++;
+    for (size_t k = i; !code && k < n && k < i + EACH_ROUND; k++)
+        if (!isnan(corners[k].ms) &&
+            qdqi_costs_ratio(&s->costs, &corners[k]) < worth_ratio)
+            code = judge_corner(s, &corners[k], err);
+    return code;
+}
+
+/* Judges corners that lie evenly on the hull. */
+static enum qdq_code
+judge_evenly(struct search *s, const struct qdqi_placement *corners, size_t n,
+             struct qdq_error *err)
+{
+    const size_t wanted = s->f->points < n ? s->f->points : n;
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; !code && i < wanted; i++)
+        code =
+            judge_corner(s, &corners[wanted > 1 ? i * (n - 1) / (wanted - 1) : 0], err);
+    return code;
+}
+
+/* Returns whether those that were judged from that one on have a faster one with the goal. */
+static bool
+is_faster(const struct qdqi_fastest *f, size_t from)
+{
+    double least[2] = {INFINITY, INFINITY}; /* before, and from there on */
+    for (size_t i = 0; i < f->n_judged; i++) {
+        const struct qdqi_grade *g = &f->judged[i].grade;
+        if (g->sqnr_db >= f->candidates->goal_db && qdqi_grade_fits(g))
+            least[i >= from] = fmin(least[i >= from], g->latency_ratio);
+    }
+    return least[1] < least[0];
+}
+
+static enum qdq_code
+judge_hull(struct search *s, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (int round = 0; !code && round < ROUNDS; round++) {
+        const size_t before = s->f->n_judged;
+        struct qdqi_placement *corners = NULL;
+        size_t n = 0;
+        code = qdqi_placement_hull(&s->costs.placement, CORNERS, s->arena, &corners, &n,
+                                   err);
+        if (!code && round == 0 && s->f->points > 0)
+            code = judge_evenly(s, corners, n, err);
+        if (!code)
+            code = judge_goal(s, corners, n, err);
+        if (s->f->n_judged == before || (round > 0 && !is_faster(s->f, before)))
+            break;
+        correct(s, before);
+    }
+    return code;
+}
+
+enum qdq_code
+qdqi_fastest_judge(struct qdqi_fastest *f, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = f->candidates;
+    struct search s = {.f = f,
+                       .arena = c->result->arena,
+                       .most = OTHERS - 1 + f->points + ROUNDS * EACH_ROUND};
+    bool *none = qdqi_arena_array(s.arena, c->n + 1, sizeof *none);
+    bool any = false;
+    f->judged = qdqi_arena_array(s.arena, s.most + OTHERS, sizeof *f->judged);
+    if (!none || !f->judged)
+        return qdqi_no_memory(err);
+    enum qdq_code code = judge(f, "integers", none, NAN, err);
+    if (!code)
+        code = judge_rules(f, err);
+    if (!code)
+        code = add_float(f, err);
+    if (code || !qdqi_comparer_measures(c->comparer) || f->is_time_up(f->arg))
+        return code;
+    struct qdq_error why = {0};
+    code = measure(&s, &any, &why);
+    if (code && code != QDQ_RUN_FAILED && code != QDQ_JUDGE_GONE)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    if (code || !any)
+        return QDQ_OK;
+    correct(&s, 0);
+    return judge_hull(&s, err);
+}
+
+/* --- the choice ------------------------------------------------------------------ */
+
+static bool
+is_good(const struct qdqi_judged_placement *p, double sqnr_db)
+{
+    return p->grade.sqnr_db >= sqnr_db && qdqi_grade_fits(&p->grade) &&
+           !isnan(p->grade.latency_ratio);
+}
+
+/* Returns the choice by what was measured so far, or NULL. */
+static struct qdqi_judged_placement *
+choose(const struct qdqi_fastest *f, double sqnr_db)
+{
+    struct qdqi_judged_placement *floats = NULL;
+    double least = INFINITY;
+    bool any = false;
+    for (size_t i = 0; i < f->n_judged; i++) {
+        struct qdqi_judged_placement *p = &f->judged[i];
+        if (!is_good(p, sqnr_db))
+            continue;
+        if (p->grade.is_float && !floats)
+            floats = p;
+        any = any || !p->grade.is_float;
+        if (!p->grade.is_float)
+            least = fmin(least, p->grade.latency_ratio);
+    }
+    if (!any || (floats && least >= worth_ratio))
+        return any ? floats : NULL;
+    for (size_t i = 0; i < f->n_judged; i++) {
+        struct qdqi_judged_placement *p = &f->judged[i];
+        if (is_good(p, sqnr_db) && !p->grade.is_float &&
+            p->grade.latency_ratio <= least * (1 + same_part))
+            return p;
+    }
+    return NULL;
+}
+
+/* Returns whether a choice of a placement is sure: it is one of the first guesses, or was measured
+   twice. */
+static bool
+is_sure(const struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
+{
+    return !p || p->confirmed || p->grade.is_float || !p->is_float ||
+           !qdqi_comparer_measures(f->candidates->comparer) || f->is_time_up(f->arg);
+}
+
+enum qdq_code
+qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
+                    const struct qdqi_judged_placement **ret, struct qdq_error *err)
+{
+    struct qdqi_judged_placement *p = choose(f, sqnr_db);
+    enum qdq_code code = QDQ_OK;
+    qdqi_comparer_rest(f->candidates->comparer, false);
+    for (int i = 0; !code && i < MOST_DOUBTS && !is_sure(f, p); i++) {
+        struct qdqi_grade again;
+        code = qdqi_candidates_score(f->candidates, p->is_float, &again, err);
+        p->confirmed = true;
+        if (code)
+            break;
+        f->samples += again.samples;
+        if (again.latency_ratio > p->grade.latency_ratio) {
+            p->grade.latency_ratio = again.latency_ratio;
+            p->grade.excess = fmax(p->grade.excess, again.excess);
+        }
+        p = choose(f, sqnr_db);
+    }
+    *ret = p;
+    return code;
+}

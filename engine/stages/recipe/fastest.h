@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fastest placement at an accuracy, by what the runtime was seen to take. The placement with
+ * all layers in integers, the one by the target's rules and a few on the frontier of measured
+ * costs (stages/frontier/placement.h) are judged as deployed: accuracy, and latency by turns with
+ * the float model.
+ */
+#ifndef QDQI_STAGES_RECIPE_FASTEST_H
+#define QDQI_STAGES_RECIPE_FASTEST_H
+
+#include "stages/candidates/candidates.h"
+
+/* A placement that was judged, or the float model. */
+struct qdqi_judged_placement {
+    const char *step; /* "integers", "rules", "cut", "search" or "unquantized" */
+    /* by candidate of the attempt with all layers in integers; NULL: `spec` places them */
+    const bool *is_float;
+    const struct qdq_spec *spec; /* its rules place the layers, but for these */
+    const char *const *layers;   /* that are in float besides */
+    size_t n_layers;
+    struct qdqi_grade grade;
+    double predicted; /* latency ratio that the costs predicted; NAN: none did */
+    bool confirmed;   /* it was measured twice */
+};
+
+struct qdqi_fastest {
+    /* The attempt has all layers in integers; the comparer measures latencies. */
+    struct qdqi_candidates *candidates;
+    const struct qdq_spec
+        *by_rules; /* its planned_by with the rule that weighs layers */
+    size_t points; /* of the frontier that are wanted; 0: only the fastest is */
+    /* Returns whether no more may be judged. */
+    bool (*is_time_up)(void *arg);
+    void *arg;
+    /* The result: */
+    struct qdqi_judged_placement *judged;
+    size_t n_judged;
+    int64_t samples; /* that were run */
+};
+
+/* Judges placements. Errors are those of qdqi_candidates_grade(). */
+enum qdq_code qdqi_fastest_judge(struct qdqi_fastest *fastest,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Adds a placement that was judged elsewhere. There is room for one. */
+void qdqi_fastest_add(struct qdqi_fastest *fastest,
+                      const struct qdqi_judged_placement *placement);
+
+/*
+ * Sets *ret to the fastest that has that accuracy and keeps within the bounds, or NULL. Several may
+ * be as fast but for the noise of measurements: the first judged one of them is taken, so that the
+ * choice seldom changes from run to run. Where nothing is clearly faster than the float model, that
+ * is the one. A placement that may owe its place to a lucky measurement is measured again, and the
+ * slower time counts.
+ */
+enum qdq_code qdqi_fastest_choose(struct qdqi_fastest *fastest, double sqnr_db,
+                                  const struct qdqi_judged_placement **ret,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Makes a trial by the rules beside the candidates' attempt. */
+enum qdq_code qdqi_fastest_try_rules(const struct qdqi_fastest *fastest,
+                                     struct qdqi_attempt **ret,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

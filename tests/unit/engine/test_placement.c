@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The minimum cut and the hull of placements, against all placements of small graphs. */
+#include "config.h"
+
+#include "stages/frontier/cut.h"
+#include "stages/frontier/placement.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_LAYERS = 12, GRAPHS = 200 };
+
+static struct qdqi_arena *arena;
+static uint64_t state;
+
+/* A number from 0 to 1 of a sequence that is the same in each run (xorshift64). */
+static double
+next_random(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(state >> 11) / 9007199254740992.0;
+}
+
+struct made {
+    struct qdqi_placement_costs costs;
+    double float_ms[MOST_LAYERS], integer_ms[MOST_LAYERS], noise[MOST_LAYERS];
+    struct qdqi_passed_tensor tensors[MOST_LAYERS];
+    size_t readers[MOST_LAYERS][MOST_LAYERS];
+};
+
+/* Makes a graph whose layers read tensors of earlier ones. */
+static void
+make(struct made *m, int seed)
+{
+    state = 0x9e3779b97f4a7c15U + (uint64_t)seed * 77;
+    const size_t n = 2 + (size_t)(next_random() * (MOST_LAYERS - 1));
+    m->costs = (struct qdqi_placement_costs){.n = n,
+                                             .float_ms = m->float_ms,
+                                             .integer_ms = m->integer_ms,
+                                             .noise = m->noise,
+                                             .tensors = m->tensors};
+    for (size_t i = 0; i < n; i++) {
+        struct qdqi_passed_tensor t = {.from = i,
+                                       .to = m->readers[i],
+                                       .quantize_ms = next_random(),
+                                       .dequantize_ms = next_random()};
+        m->float_ms[i] = 3 * next_random();
+        m->integer_ms[i] = 2 * next_random();
+        m->noise[i] = 1e-4 + next_random() * next_random();
+        for (size_t k = i + 1; k < n; k++)
+            if (k == i + 1 || next_random() < 0.2)
+                m->readers[i][t.n_to++] = k;
+        if (t.n_to > 0)
+            m->tensors[m->costs.n_tensors++] = t;
+    }
+}
+
+static void
+weigh_number(const struct made *m, unsigned number, struct qdqi_placement *ret)
+{
+    static bool is_float[MOST_LAYERS];
+    for (size_t i = 0; i < m->costs.n; i++)
+        is_float[i] = number >> i & 1;
+    ret->is_float = is_float;
+    qdqi_placement_weigh(&m->costs, ret);
+}
+
+/* Returns the least ms + price * noise of all placements. */
+static double
+least_of_all(const struct made *m, double price)
+{
+    double least = INFINITY;
+    for (unsigned k = 0; k < 1U << m->costs.n; k++) {
+        struct qdqi_placement p;
+        weigh_number(m, k, &p);
+        least = fmin(least, p.ms + price * p.noise);
+    }
+    return least;
+}
+
+START_TEST(finds_the_cheapest_of_all)
+{
+    static const double prices[] = {0, 0.1, 0.5, 1, 2, 10, 1000};
+    struct qdq_error err = {0};
+    struct made m;
+    make(&m, _i);
+    for (size_t k = 0; k < sizeof prices / sizeof *prices; k++) {
+        struct qdqi_placement p;
+        ck_assert_int_eq(qdqi_placement_find(&m.costs, prices[k], arena, &p, &err),
+                         QDQ_OK);
+        ck_assert_double_eq_tol(p.ms + prices[k] * p.noise, least_of_all(&m, prices[k]),
+                                1e-9);
+    }
+}
+END_TEST
+
+/* The hull's points are corners of the hull of all placements, and no placement lies below it. */
+START_TEST(finds_the_hull_of_all)
+{
+    struct qdq_error err = {0};
+    struct made m;
+    struct qdqi_placement *points;
+    size_t n;
+    make(&m, _i);
+    ck_assert_int_eq(qdqi_placement_hull(&m.costs, 1000, arena, &points, &n, &err),
+                     QDQ_OK);
+    ck_assert_uint_ge(n, 1);
+    ck_assert_double_eq_tol(points[0].ms, least_of_all(&m, 0), 1e-9);
+    for (size_t i = 0; i + 1 < n; i++) {
+        ck_assert_double_lt(points[i].ms, points[i + 1].ms);
+        ck_assert_double_gt(points[i].noise, points[i + 1].noise);
+        const double price =
+            (points[i + 1].ms - points[i].ms) / (points[i].noise - points[i + 1].noise);
+        ck_assert_double_eq_tol(points[i].ms + price * points[i].noise,
+                                least_of_all(&m, price), 1e-7);
+    }
+    for (size_t i = 0; i < m.costs.n; i++)
+        ck_assert(n == 1 || points[n - 1].is_float[i]);
+}
+END_TEST
+
+START_TEST(keeps_to_the_number_of_points)
+{
+    struct qdq_error err = {0};
+    struct made m;
+    struct qdqi_placement *points;
+    size_t n;
+    make(&m, _i);
+    ck_assert_int_eq(qdqi_placement_hull(&m.costs, 3, arena, &points, &n, &err),
+                     QDQ_OK);
+    ck_assert_uint_le(n, 3);
+}
+END_TEST
+
+/* Costs that were measured with 3 % of noise lead to a placement that costs hardly more by the
+   true ones. */
+START_TEST(bears_the_noise_of_measurements)
+{
+    struct qdq_error err = {0};
+    struct made m, seen;
+    struct qdqi_placement p;
+    make(&m, _i);
+    make(&seen, _i);
+    for (size_t i = 0; i < m.costs.n; i++) {
+        seen.float_ms[i] *= 0.97 + 0.06 * next_random();
+        seen.integer_ms[i] *= 0.97 + 0.06 * next_random();
+    }
+    ck_assert_int_eq(qdqi_placement_find(&seen.costs, 1, arena, &p, &err), QDQ_OK);
+    qdqi_placement_weigh(&m.costs, &p);
+    ck_assert_double_le(p.ms + p.noise, 1.07 * least_of_all(&m, 1));
+}
+END_TEST
+
+/* A long chain, whose paths are as long as the graph. */
+START_TEST(cuts_a_long_chain)
+{
+    enum { N = 3000 };
+    struct qdq_error err = {0};
+    struct qdqi_pipe *pipes = qdqi_arena_array(arena, N, sizeof *pipes);
+    bool *sides = qdqi_arena_array(arena, N + 1, sizeof *sides);
+    for (size_t i = 0; i < N; i++)
+        pipes[i] = (struct qdqi_pipe){i, i + 1, i == 1234 ? 1 : 2};
+    ck_assert_int_eq(qdqi_cut(N + 1, pipes, N, 0, N, sides, arena, &err), QDQ_OK);
+    for (size_t i = 0; i <= N; i++)
+        ck_assert(sides[i] == (i <= 1234));
+}
+END_TEST
+
+static void
+setup(void)
+{
+    arena = qdqi_arena_new();
+    ck_assert_ptr_nonnull(arena);
+}
+
+static void
+teardown(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine_placement");
+    TCase *t = tcase_create("placement");
+    suite_add_tcase(s, t);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, finds_the_cheapest_of_all, 0, GRAPHS);
+    tcase_add_loop_test(t, finds_the_hull_of_all, 0, GRAPHS);
+    tcase_add_loop_test(t, keeps_to_the_number_of_points, 0, GRAPHS);
+    tcase_add_loop_test(t, bears_the_noise_of_measurements, 0, GRAPHS);
+    tcase_add_test(t, cuts_a_long_chain);
+    return s;
+}
+
+UNIT_MAIN(suite)
