@@ -27,6 +27,7 @@ api_libapi_la_SOURCES = \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \
 	api/documents/html_pairs.c \
 	api/documents/html_ranges.c \
+	api/documents/deploy.c api/documents/deploy.h \
 	api/documents/info.c \
 	api/include/api/overview.h api/documents/overview.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \

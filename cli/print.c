@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "terminal.h"
@@ -372,12 +373,20 @@ put_output(const struct qdq_output_report *output)
     put_text(stdout, output->name, 0);
     if (isinf(output->sqnr_db))
         fputs(": equal", stdout);
+    else if (isnan(output->sqnr_db))
+        fputs(": an element is not finite in one of the models alone", stdout);
     else
         printf(": SQNR %.2f dB", output->sqnr_db);
-    printf(", cosine %.5f", output->cosine);
+    if (isfinite(output->cosine))
+        printf(", cosine %.5f", output->cosine);
     if (isfinite(output->top1_agreement))
         printf(", top-1 agreement %.1f %%", 100 * output->top1_agreement);
-    printf(", largest error %.3g\n", output->max_abs_error);
+    if (isfinite(output->max_abs_error))
+        printf(", largest error %.3g", output->max_abs_error);
+    if (output->nonfinite > 0)
+        printf(", without %lld elements that are not finite in both",
+               (long long)output->nonfinite);
+    putchar('\n');
 }
 
 enum { WORST = 3 };
@@ -478,6 +487,23 @@ put_gates(const struct qdq_report *report)
         printf(" %.6g, %s %.6g was asked for\n", gate->value,
                gate->at_most ? "at most" : "at least", gate->bound);
     }
+}
+
+void
+print_program(char *text, const char *target)
+{
+    char *rest = text;
+    if (!text)
+        return;
+    fputs("  how to run it with ", stdout);
+    put_text(stdout, target, 0);
+    fputs(":\n", stdout);
+    for (char *line; (line = strsep(&rest, "\n")) && rest;) {
+        fputs(*line ? "    " : "", stdout);
+        put_text(stdout, line, 0);
+        putchar('\n');
+    }
+    free(text);
 }
 
 void

@@ -27,4 +27,7 @@ void print_jobs(const struct api_job_facts *jobs, size_t n);
 /* Prints the size and the accuracy of the quantized model, which is called `out`. */
 void print_summary(const struct qdq_report *report, const char *out);
 
+/* Prints the program that runs the result, and frees it; NULL: none. */
+void print_program(char *text, const char *target);
+
 #endif

@@ -306,8 +306,11 @@ command_quantize(const struct options *options, struct api_problem *problem)
          write_results(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
-    if (ok && !options->brief)
+    if (ok && !options->brief) {
+        char target[API_TARGET_SIZE];
         print_summary(q.report, out);
+        print_program(api_deploy_text(q.report, out, target), target);
+    }
     close_all(&q);
     free(own_out);
     return ok;

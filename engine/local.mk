@@ -162,6 +162,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/files/model/mapped.c engine/files/model/mapped.h \
 	engine/files/model/model.c engine/files/model/model.h \
 	engine/files/model/open.c \
+	engine/files/model/other_files.c engine/files/model/other_files.h \
 	engine/files/model/order.c \
 	engine/files/model/scopes.c \
 	engine/files/model/skeleton.c engine/files/model/skeleton.h \

@@ -172,9 +172,12 @@ read_output(struct api_document *document, const json_t *json, void *items, size
 {
     (void)document;
     double sqnr = api_get_real(json, "sqnr_db");
+    /* null: the outputs are equal, unless an error is not finite */
+    bool equal = isnan(sqnr) && !isnan(api_get_real(json, "max_abs_error"));
     ((struct qdq_output_report *)items)[i] = (struct qdq_output_report){
         .name = api_text_at(json, "name"),
-        .sqnr_db = isnan(sqnr) ? INFINITY : sqnr, /* null: the outputs are equal */
+        .sqnr_db = equal ? INFINITY : sqnr,
+        .nonfinite = api_get_integer(json, "nonfinite"),
         .cosine = api_get_real(json, "cosine"),
         .max_abs_error = api_get_real(json, "max_abs_error"),
         .top1_agreement = api_get_real(json, "top1_agreement"),

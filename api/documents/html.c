@@ -555,6 +555,27 @@ add_tables(struct api_markup *page, const json_t *report)
     }
 }
 
+/* Adds the programs that run the result. */
+static void
+add_programs(struct api_markup *page, const json_t *report)
+{
+    const json_t *rows = member(report, "deploy");
+    if (json_array_size(rows) == 0)
+        return;
+    html_begin_section(page, "deploy", "How to run it");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        api_markup_add(page, "<h3>");
+        api_markup_text(page, api_text_at(row, "target"));
+        api_markup_add(page, ", ");
+        api_markup_text(page, api_text_at(row, "language"));
+        api_markup_add(page, "</h3>\n<pre>");
+        api_markup_text(page, api_text_at(row, "text"));
+        api_markup_add(page, "</pre>\n");
+    }
+    html_end_section(page);
+}
+
 /* Adds the steps of a recipe; a step's spec is JSON. */
 static void
 add_recipe(struct api_markup *page, const json_t *report)
@@ -634,6 +655,7 @@ add_report(struct api_markup *page, json_t *report)
     add_profile(page, report);
     add_tables(page, report);
     add_timings(page, report);
+    add_programs(page, report);
     add_facts(page, report);
     html_end(page);
 }

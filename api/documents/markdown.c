@@ -5,6 +5,7 @@
 #include "api/report.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -360,6 +361,36 @@ add_timings(struct api_markup *text, json_t *report)
     }
 }
 
+/* Adds a text as a block of code: each of its lines is indented, so that none can end the block. */
+static void
+add_code(struct api_markup *text, const char *code)
+{
+    while (*code) {
+        size_t len = strcspn(code, "\r\n");
+        api_markup_format(text, "    %.*s\n", (int)(len < INT_MAX ? len : INT_MAX),
+                          code);
+        code += len + (code[len] != '\0');
+    }
+    api_markup_add(text, "\n");
+}
+
+/* Adds the programs that run the result. */
+static void
+add_programs(struct api_markup *text, const json_t *report)
+{
+    const json_t *rows = json_object_get(report, "deploy");
+    if (json_array_size(rows) > 0)
+        add_title(text, "How to run it");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        add_escaped(text, api_text_at(row, "target"));
+        api_markup_add(text, ", ");
+        add_escaped(text, api_text_at(row, "language"));
+        api_markup_add(text, ":\n\n");
+        add_code(text, api_text_at(row, "text"));
+    }
+}
+
 static void
 add_report(struct api_markup *text, json_t *report)
 {
@@ -379,6 +410,7 @@ add_report(struct api_markup *text, json_t *report)
     add_timings(text, report);
     add_table(text, "Stages", json_object_get(report, "stages"),
               HTML_COLUMNS(html_stages));
+    add_programs(text, report);
 }
 
 char *

@@ -9,6 +9,7 @@
 
 #include "api/spec.h"
 #include "base/json.h"
+#include "documents/deploy.h"
 #include "documents/report_bound.h"
 #include "documents/report_graph.h"
 #include "documents/report_recipe.h"
@@ -217,10 +218,11 @@ encode_output(const void *items, size_t i)
     const struct qdq_output_report *output =
         (const struct qdq_output_report *)items + i;
     return api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r "
-                    "slices:a samples:j",
+                    "nonfinite:i slices:a samples:j",
                     output->name, output->sqnr_db, output->cosine,
-                    output->max_abs_error, output->top1_agreement, output->slices,
-                    output->n_slices, encode_slice, encode_samples(&output->samples));
+                    output->max_abs_error, output->top1_agreement,
+                    (uint64_t)output->nonfinite, output->slices, output->n_slices,
+                    encode_slice, encode_samples(&output->samples));
 }
 
 static json_t *
@@ -606,7 +608,7 @@ encode_body(const struct qdq_report *report)
         "equalization:j "
         "smoothing:j evaluation:j gates:a refinement:j sensitivity:j search:j recipe:j "
         "frontier:j "
-        "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a",
+        "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a deploy:j",
         SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
         spec ? json_loads(spec, 0, NULL) : NULL, report->device,
         encode_host(&report->host), report->rules, report->n_rules, encode_rule,
@@ -625,7 +627,8 @@ encode_body(const struct qdq_report *report)
         api_encode_frontier_points(report->frontier), report->what_ifs,
         encode_kernels(report->kernels), encode_profile(report->profile),
         encode_timings(report), report->stages, report->stages ? report->n_timings : 0,
-        encode_stage, report->warnings, report->n_warnings, encode_warning);
+        encode_stage, report->warnings, report->n_warnings, encode_warning,
+        api_deploy_rows(report));
     free(spec);
     const bool ok =
         all ||

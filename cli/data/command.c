@@ -226,8 +226,8 @@ command_data(const struct options *options, struct api_problem *problem)
     struct api_spec *spec = NULL;
     struct qdq_error err = {0};
     int fd = -1;
-    bool ok = l.counts ? spec_read(options, &spec, problem)
-                       : api_problem_no_memory(problem);
+    bool ok =
+        l.counts ? spec_read(options, &spec, problem) : api_problem_no_memory(problem);
     ok = ok && data_open(options->model, &fd, problem);
     if (ok && qdq_dataset_open(fd, &dataset, &err) != QDQ_OK)
         ok = api_problem_set_engine(problem, &err);

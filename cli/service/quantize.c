@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
+#include "api/report.h"
 #include "api/spec.h"
 #include "external.h"
 #include "files.h"
@@ -203,8 +204,11 @@ write_result(struct remote_quantization *q, const struct options *options,
         return false;
     if (has_report && !commit_files(q, succeeded, problem))
         return false;
-    if (succeeded && !options->brief)
+    if (succeeded && !options->brief) {
+        char target[API_TARGET_SIZE];
         print_summary(report, out);
+        print_program(api_document_deploy(q->report, out, target), target);
+    }
     if (!succeeded)
         *problem = q->job.error;
     return succeeded;

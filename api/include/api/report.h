@@ -81,4 +81,16 @@ char *api_cases_encode(const struct qdq_catalog *catalog);
    of a spec for that target. */
 char *api_targets_encode(void);
 
+/*
+ * Return the first of the programs at the end of a report, with the path of the result in it, which
+ * the caller frees, and the name of the target that it is for. NULL where there is none, where the
+ * path cannot stand in it, or when out of memory.
+ */
+enum { API_TARGET_SIZE = 32 };
+char *api_deploy_text(const struct qdq_report *report, const char *path,
+                      char target[API_TARGET_SIZE]);
+struct api_document;
+char *api_document_deploy(const struct api_document *report, const char *path,
+                          char target[API_TARGET_SIZE]);
+
 #endif

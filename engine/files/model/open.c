@@ -5,6 +5,7 @@
 
 #include "files/model/constant.h"
 #include "files/model/external.h"
+#include "files/model/other_files.h"
 #include "files/model/write.h"
 
 #include <string.h>
@@ -64,7 +65,7 @@ check_opsets(const Onnx__ModelProto *proto, struct qdq_error *err)
 }
 
 static enum qdq_code
-parse(struct qdq_model *model, struct qdq_error *err)
+parse_proto(struct qdq_model *model, struct qdq_error *err)
 {
     struct qdqi_bytes skeleton;
     const struct qdqi_mapped *file = &model->files[0];
@@ -88,6 +89,21 @@ parse(struct qdq_model *model, struct qdq_error *err)
                              model->proto->has_ir_version ? "opset_import"
                                                           : "ir_version");
     return check_opsets(model->proto, err);
+}
+
+/* Parses the model. The error of a file of another kind says what it is. */
+static enum qdq_code
+parse(struct qdq_model *model, struct qdq_error *err)
+{
+    const struct qdqi_mapped *file = &model->files[0];
+    struct qdq_error why = {0};
+    enum qdq_code code = parse_proto(model, &why);
+    const char *other =
+        code == QDQ_INVALID_MODEL ? qdqi_other_file(file->map, file->size) : NULL;
+    if (other)
+        return qdq_error_set(err, code, QDQ_AT_NOTHING, NULL, "not an ONNX model: %s",
+                             other);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text) : code;
 }
 
 /* Checks that data and shape of every initializer agree, as far as its form is

@@ -69,6 +69,9 @@ struct qdq_output_report {
        top1_agreement */
     bool lacks_classes;
     int64_t rows; /* along the last axis, of all samples; 0: unknown, or none */
+    /* elements that are the same infinity, or NaN, in both models; the figures but top-1 are
+       without them */
+    int64_t nonfinite;
     size_t n_slices;
     const struct qdq_slice_report *slices;
     double worst_slice_db; /* of those that carry information; NaN: there are none */

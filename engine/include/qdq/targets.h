@@ -25,6 +25,9 @@ struct qdq_target {
     /* the runtime that runs a result as deployed; NULL: the literal arithmetic is all
        that can be said of the target */
     const char *runtime;
+    /* what loads a result where it is deployed: "InferenceSession", "compile_model" or
+       "trtexec", for the programs that reports end with; NULL: there are none */
+    const char *loaded_by;
     bool
         is_proprietary; /* whoever offers its runtime to others needs a licence for it */
     bool short_names;   /* names of new tensors do not repeat long names of tensors */

@@ -2,7 +2,10 @@
 #include "config.h"
 #include "stages/evaluate/metrics.h"
 
+#include "numbers/arithmetic/noise.h"
+
 #include <math.h>
+#include <stdlib.h>
 
 struct sums {
     double f, ff, qq, fq, ee, max;
@@ -99,11 +102,46 @@ qdqi_metrics_clear(struct qdqi_metrics *m)
     *m = (struct qdqi_metrics){.slices = m->slices, .by_sample = m->by_sample};
 }
 
-void
-qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
-                    int64_t samples, const struct qdqi_output_shape *shape)
+/* Returns the number of elements that are the same infinity, or NaN, in both, as masked logits
+   have them. */
+static size_t
+count_nonfinite(const float *f, const float *q, size_t n)
 {
-    const size_t last = shape->rank ? (size_t)shape->dims[shape->rank - 1] : 0;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += qdqi_same_nonfinite(f[i], q[i]);
+    return count;
+}
+
+/* Copies both with zeros in the place of such elements. Returns the copy of f, which the caller
+   frees and behind which that of q stands, or NULL when out of memory. */
+static float *
+copy_finite(const float *f, const float *q, size_t n)
+{
+    float *copy = calloc(n, 2 * sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        if (qdqi_same_nonfinite(f[i], q[i]))
+            continue;
+        copy[i] = f[i];
+        copy[n + i] = q[i];
+    }
+    return copy;
+}
+
+static void
+count_rows(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
+           size_t last)
+{
+    for (size_t i = 0; last >= 2 && i + last <= n; i += last) {
+        m->rows++;
+        m->agreeing += argmax(f + i, last) == argmax(q + i, last);
+    }
+}
+
+static void
+add_outputs(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
+            int64_t samples, const struct qdqi_output_shape *shape)
+{
     /* An output whose elements cannot be divided among the samples is compared as a
        whole. */
     size_t parts = samples > 0 && n % (size_t)samples == 0 ? (size_t)samples : 1;
@@ -120,11 +158,23 @@ qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size
         m->samples++;
         m->max_abs_error = larger(m->max_abs_error, s.max);
     }
-    for (size_t i = 0; last >= 2 && i + last <= n; i += last) {
-        m->rows++;
-        m->agreeing += argmax(f + i, last) == argmax(q + i, last);
-    }
     qdqi_slice_sums_add(&m->slices, f, q, shape->dims, shape->rank, samples);
+}
+
+void
+qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
+                    int64_t samples, const struct qdqi_output_shape *shape)
+{
+    const size_t last = shape->rank ? (size_t)shape->dims[shape->rank - 1] : 0;
+    const size_t nonfinite = count_nonfinite(f, q, n);
+    float *copy = nonfinite ? copy_finite(f, q, n) : NULL;
+    count_rows(m, f, q, n, last);
+    add_outputs(m, copy ? copy : f, copy ? copy + n : q, n, samples, shape);
+    if (copy) {
+        m->elements -= (double)nonfinite;
+        m->nonfinite += (int64_t)nonfinite;
+    }
+    free(copy);
 }
 
 void
@@ -138,6 +188,7 @@ qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
         .max_abs_error = m->max_abs_error,
         .top1_agreement = m->rows ? (double)m->agreeing / (double)m->rows : NAN,
         .rows = (int64_t)m->rows,
+        .nonfinite = m->nonfinite,
         .worst_slice_db = qdqi_slice_sums_worst(&m->slices),
     };
     const struct qdqi_slice_sum whole = {m->elements, m->sum, m->signal, m->noise};

@@ -12,6 +12,8 @@ struct qdqi_metrics {
     double sum, elements; /* sum of f, and the number of elements */
     double cosine;        /* sum over samples */
     int64_t samples;
+    int64_t
+        nonfinite; /* elements that are the same infinity, or NaN, in both: left out */
     double max_abs_error;
     /* rows along the last axis, and those with the same top-1 */
     int64_t rows, agreeing;

@@ -181,13 +181,16 @@ has_one_answer(const struct qdqi_data_figures *f, struct qdqi_finding *ret)
 
 #define LEAST_SPREAD 0.02
 
-/* Returns the standard deviation between samples, as a share of the root of the mean square. */
+/* Returns the standard deviation between samples, as a share of the root of the mean square, of the
+   elements that are finite in all of them: a mask makes others infinite. */
 static double
 spread_of(const struct qdqi_answer_figures *a, size_t samples)
 {
     const double n = (double)samples;
     double variance = 0, square = 0;
     for (size_t i = 0; i < a->n; i++) {
+        if (!isfinite(a->sum2[i]))
+            continue;
         variance += a->sum2[i] / n - a->sum[i] / n * (a->sum[i] / n);
         square += a->sum2[i] / n;
     }

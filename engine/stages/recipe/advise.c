@@ -51,6 +51,18 @@ add(struct text *t, const char *fmt, ...)
     t->n += n < 0 ? 0 : (size_t)n < t->size - t->n ? (size_t)n : t->size - t->n - 1;
 }
 
+/* Adds an SQNR. */
+static void
+add_db(struct text *t, double db)
+{
+    if (isnan(db))
+        add(t, "an element that is not finite, and is finite in float");
+    else if (isinf(db))
+        add(t, "no error");
+    else
+        add(t, "%.1f dB", db);
+}
+
 /* Adds a name as JSON writes it. */
 static void
 add_quoted(struct text *t, const char *name)
@@ -173,8 +185,8 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
     add_faults(c, t, names, n);
     const bool enough = !isnan(all->sqnr_db);
     const struct qdqi_grade *score = enough ? all : &h->best;
-    add(t, "; with %s in float it has %.1f dB", n > 1 ? "these" : "that",
-        score->sqnr_db);
+    add(t, "; with %s in float it has ", n > 1 ? "these" : "that");
+    add_db(t, score->sqnr_db);
     add_costs(c, score, t);
     if (!enough) {
         add(t, " on %lld samples, and nothing that was tried is enough",
@@ -251,8 +263,9 @@ mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
     enum qdq_code code = qdqi_mend(c, MENDING * bound, &mending, err);
     if (code || !mending.spec)
         return code ? code : search_and_confirm(c, bound, t, err);
-    add(t, "; without a layer in float it has %.1f dB with %s", mending.sqnr_db,
-        mending.spec);
+    add(t, "; without a layer in float it has ");
+    add_db(t, mending.sqnr_db);
+    add(t, " with %s", mending.spec);
     return QDQ_OK;
 }
 
@@ -289,12 +302,14 @@ add_worst(const struct qdq_report *r, struct text *t)
             worst = i;
     if (n == 0)
         return NAN;
-    add(t, "%sthe output '%.60s' has %.1f dB", t->n ? ", " : "", outputs[worst].name,
-        outputs[worst].sqnr_db);
+    add(t, "%sthe output '%.60s' has ", t->n ? ", " : "", outputs[worst].name);
+    add_db(t, outputs[worst].sqnr_db);
     if (!outputs[worst].lacks_classes && !isnan(outputs[worst].top1_agreement))
         add(t, " and a top-1 agreement of %.3f", outputs[worst].top1_agreement);
-    if (qdqi_judged_sqnr(&outputs[worst]) < outputs[worst].sqnr_db)
-        add(t, ", and its worst slice %.1f dB", qdqi_worst_slice(&outputs[worst]));
+    if (qdqi_judged_sqnr(&outputs[worst]) < outputs[worst].sqnr_db) {
+        add(t, ", and its worst slice ");
+        add_db(t, qdqi_worst_slice(&outputs[worst]));
+    }
     return qdqi_judged_sqnr(&outputs[worst]);
 }
 

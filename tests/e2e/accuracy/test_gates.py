@@ -277,7 +277,7 @@ def test_qdq(tmp_path, gate, status):
     if status == 0:
         assert left == {"report.json", "net.int8.onnx"}
         assert report["evaluation"]["missed"] == []
-        assert done.stdout.endswith(f"  verdict: {report['summary']['verdict']}\n")
+        assert f"\n  verdict: {report['summary']['verdict']}\n" in done.stdout
         for gate in report["gates"]:
             assert gate["met"] and f"{gate['measured']:.6g}" in done.stdout
         return

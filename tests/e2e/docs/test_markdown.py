@@ -70,7 +70,7 @@ def test_it_says_what_the_json_says(daemon, job):
         "paragraph_close", "bullet_list_open", "bullet_list_close", "list_item_open",
         "list_item_close", "table_open", "table_close", "thead_open", "thead_close",
         "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open",
-        "td_close", "text_special"}, "a name became something else"
+        "td_close", "text_special", "code_block"}, "a name became something else"
     assert {"Summary", "Outputs", "Tensors", "Weights", "Timings"} <= set(found)
     assert found["Summary"][1] == [str(report["summary"][name]) for name in (
         "layers", "quantized_layers", "qdq_pairs", "size_before", "size_after", "verdict")]

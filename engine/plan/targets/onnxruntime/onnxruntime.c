@@ -228,6 +228,7 @@ static const struct qdqi_hooks hooks = {
 
 const struct qdq_target qdqi_target_onnxruntime = {
     .name = "onnxruntime",
+    .loaded_by = "InferenceSession",
     .title = "ONNX Runtime",
     .text = "Pairs stand on all tensors that the integer kernels of the CPU provider "
             "read and write.",

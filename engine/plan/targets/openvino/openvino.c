@@ -348,6 +348,7 @@ static const struct qdqi_hooks hooks = {
 
 const struct qdq_target qdqi_target_openvino = {
     .name = "openvino",
+    .loaded_by = "compile_model",
     .title = "OpenVINO",
     .text = "Pairs stand on the data inputs of Conv, ConvTranspose, Gemm and MatMul, "
             "whose weights are integers.",

@@ -277,6 +277,7 @@ static const struct qdqi_hooks hooks = {
 
 const struct qdq_target qdqi_target_tensorrt = {
     .name = "tensorrt",
+    .loaded_by = "trtexec",
     .title = "TensorRT",
     .is_proprietary = true,
     .text = "Pairs stand on the inputs and weights of the layers that TensorRT "
