@@ -13,6 +13,9 @@ api_libapi_la_SOURCES = \
 	api/include/api/eta.h api/documents/eta.c \
 	api/include/api/files.h api/documents/files.c \
 	api/include/api/header.h api/http/header.c \
+	api/include/api/lineage.h api/lineage/names.h \
+	api/lineage/statement.c api/lineage/decode.c api/lineage/bom.c \
+	api/include/api/signing_key.h api/base/signing_key.c \
 	api/include/api/job.h api/documents/job.c \
 	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
 	api/base/problem_json.c \

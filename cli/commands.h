@@ -3,6 +3,7 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
+#include "api/files.h"
 #include "api/problem.h"
 #include "judge.h"
 #include "qdq/quantize.h"
@@ -24,6 +25,13 @@ struct options {
     const char *config, *alias, *source;
     struct texts tags;
     const char *target, *recipe; /* members of the spec */
+    const char *key, *signature; /* files: a public key, and a signed statement */
+    const char *source_model;    /* the float model of a statement */
+    /* No options: the spec's text, and the files that the result has to be, of a command that
+       quantizes in its turn. */
+    const char *spec_text;
+    const struct api_file *expected;
+    size_t n_expected;
     const char *
         targets; /* those of compare, with commas between; NULL: reports are compared */
     struct texts accept, set;               /* members of the spec, as PATH=VALUE */
@@ -96,6 +104,8 @@ bool command_push(const struct options *options, struct api_problem *problem);
 bool command_ls(const struct options *options, struct api_problem *problem);
 bool command_jobs(const struct options *options, struct api_problem *problem);
 bool command_cancel(const struct options *options, struct api_problem *problem);
+bool command_verify(const struct options *options, struct api_problem *problem);
+bool command_reproduce(const struct options *options, struct api_problem *problem);
 
 /* The same commands through the service of options->url. */
 bool service_quantize(const struct options *options, struct api_problem *problem);

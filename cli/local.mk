@@ -16,6 +16,9 @@ cli_qdq_SOURCES = \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
 	cli/judge.c cli/judge.h \
+	cli/lineage/reproduce.c \
+	cli/lineage/statement.c cli/lineage/statement.h \
+	cli/lineage/verify.c \
 	cli/metric.c cli/metric.h \
 	cli/pending_id.c cli/pending_id.h \
 	cli/main.c \

@@ -27,6 +27,8 @@ enum {
     PULL,
     PUSH,
     LS,
+    VERIFY,
+    REPRODUCE,
     N_COMMANDS
 };
 
@@ -56,6 +58,12 @@ static const struct command commands[N_COMMANDS] = {
               "Registers files as a new version of a model.", SOME_FILES, false},
     [LS] = {"ls", "REMOTE:REF", command_ls, "Lists the files of a model in a registry.",
             false, false},
+    [VERIFY] = {"verify", "FILE|FOLDER", command_verify,
+                "Checks a model against its signature, without a service.", false,
+                false},
+    [REPRODUCE] = {"reproduce", "STATEMENT", command_reproduce,
+                   "Makes the result of a provenance again, and compares the bytes.",
+                   false, false},
 };
 
 /* Bits for the commands that have an option. */
@@ -71,6 +79,8 @@ enum {
     IN_PULL = 1 << PULL,
     IN_PUSH = 1 << PUSH,
     IN_LS = 1 << LS,
+    IN_VERIFY = 1 << VERIFY,
+    IN_REPRODUCE = 1 << REPRODUCE,
     IN_ALL = (1 << N_COMMANDS) - 1,
     /* The commands that can work through a service. */
     IN_SERVICE =
@@ -105,6 +115,20 @@ static const struct row {
      "Any member of the spec, as weights.rounding=gptq: names with dots between, or a "
      "JSON "
      "pointer, and behind \"=\" JSON or a word. The option may be repeated."},
+    {"key", '\0', "FILE", IN_VERIFY | IN_REPRODUCE, FIELD(key),
+     "The public key (PEM) of those who sign, or several, one behind the other. A "
+     "signature of another key is an error; verify needs the option."},
+    {"signature", '\0', "FILE", IN_VERIFY, FIELD(signature),
+     "The signature: a bundle of OpenSSF Model Signing, or a signed provenance; by "
+     "default model.sig in the folder of the model."},
+    {"model", '\0', "FILE", IN_REPRODUCE, FIELD(source_model),
+     "The float model that the result was made of."},
+    {"calibration", '\0', "FILE", IN_REPRODUCE, FIELD(calibration),
+     "The calibration data that the result was made with."},
+    {"evaluation", '\0', "FILE", IN_REPRODUCE, FIELD(evaluation),
+     "The data that the result was judged by, where the statement names some."},
+    {"out", 'o', "OUT", IN_REPRODUCE, FIELD(out),
+     "The result, which is written only if its bytes are those of the statement."},
     {"calibration", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(calibration),
      "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz, "
      "or a "
@@ -160,13 +184,14 @@ static const struct row {
      "A tag of the new version, as KEY=VALUE. The option may be repeated."},
     {"source", '\0', "REF", IN_PUSH, FIELD(source),
      "The version of the same remote that the model was made of, for its lineage."},
-    {"threads", '\0', "N", IN_QUANTIZE | IN_COMPARE, FIELD(threads_text),
+    {"threads", '\0', "N", IN_QUANTIZE | IN_COMPARE | IN_REPRODUCE, FIELD(threads_text),
      "The number of threads that run the model and quantize weights; by default all "
      "processors."},
-    {"runners", '\0', "FILE", IN_QUANTIZE | IN_COMPARE, FIELD(runners),
+    {"runners", '\0', "FILE", IN_QUANTIZE | IN_COMPARE | IN_REPRODUCE, FIELD(runners),
      "The file with the sections [runner NAME], as in the configuration of qdqd: "
      "programs of yours that judge results; by default QDQD_RUNNERS."},
-    {"cases", '\0', "DIR", IN_QUANTIZE | IN_COMPARE | IN_PLAN | IN_INFO, FIELD(cases),
+    {"cases", '\0', "DIR", IN_QUANTIZE | IN_COMPARE | IN_PLAN | IN_INFO | IN_REPRODUCE,
+     FIELD(cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "
      "may name; by default " QDQ_CASES ". An empty DIR leaves the library's alone."},
     {"state", '\0', "STATE", IN_JOBS, FIELD(state),

@@ -241,6 +241,38 @@ write_report(struct quantization *q, bool accepted, struct api_problem *problem)
     return ok;
 }
 
+/* Compares a file of the result with the one of that place in the statement. */
+static bool
+check_expected(const struct output *output, const struct api_file *file,
+               struct api_problem *problem)
+{
+    char digest[DIGEST_SIZE];
+    return digest_file(output->fd, output->path, digest, problem) &&
+           (digest_is_same(digest, file->digest) ||
+            api_fail(problem, API_DIGEST_MISMATCH,
+                     "%.100s was not reproduced, and is not written: it has the digest "
+                     "%s, and the statement %s. Another class of processor, or another "
+                     "build, may be the cause",
+                     file->path, digest, file->digest));
+}
+
+/* Compares the result with the files that it is expected to be. */
+static bool
+check_result(const struct quantization *q, const struct options *options,
+             struct api_problem *problem)
+{
+    const struct api_file *files = options->expected;
+    size_t n = options->n_expected;
+    if (!n)
+        return true;
+    if ((n > 1) != (q->report->external_bytes > 0) || n > 2)
+        return api_fail(problem, API_DIGEST_MISMATCH,
+                        "the statement's result is %zu files, and this is %d", n,
+                        q->report->external_bytes > 0 ? 2 : 1);
+    return check_expected(&q->out, &files[0], problem) &&
+           (n == 1 || check_expected(&q->data, &files[1], problem));
+}
+
 /* Writes what there is to write when the engine is done. A model that misses a gate is not
    committed. The data gets its name first, so that a model never names a file that is
    missing. */
@@ -303,7 +335,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.executor, &q.engine, problem) &&
          open_judge(options, q.engine, &q.judge, problem) && run(&q, problem) &&
-         write_results(&q, problem);
+         check_result(&q, options, problem) && write_results(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
     if (ok && !options->brief) {

@@ -98,6 +98,14 @@ add_members(const struct given *given, char **ret, size_t *len,
     return *ret;
 }
 
+static bool
+copy_given(const char *text, char **ret, size_t *len, struct api_problem *problem)
+{
+    *ret = strdup(text);
+    *len = strlen(text);
+    return *ret || api_problem_no_memory(problem);
+}
+
 /* Reads the text; *ret is NULL where no option gives one. */
 static bool
 read_whole(const struct options *options, char **ret, size_t *len,
@@ -106,9 +114,11 @@ read_whole(const struct options *options, char **ret, size_t *len,
     struct given given = {.n = 0};
     *ret = NULL;
     *len = 0;
-    bool ok = find_given(options, &given, problem) &&
-              (!options->spec || file_read(options->spec, ret, len, problem)) &&
-              add_members(&given, ret, len, problem);
+    bool ok =
+        find_given(options, &given, problem) &&
+        (!options->spec || file_read(options->spec, ret, len, problem)) &&
+        (!options->spec_text || copy_given(options->spec_text, ret, len, problem)) &&
+        add_members(&given, ret, len, problem);
     free_given(&given);
     return ok;
 }

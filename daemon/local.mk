@@ -109,6 +109,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/messages.h \
 	daemon/workers/process.c daemon/workers/process.h \
 	daemon/workers/scripts.c daemon/workers/scripts.h \
+	daemon/workers/signer.c daemon/workers/signer.h daemon/workers/signing.c \
 	daemon/workers/trap.c daemon/workers/trap.h \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
@@ -157,6 +158,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/files.c \
 	daemon/handlers/handlers.c daemon/handlers/handlers.h \
 	daemon/handlers/hooks.c daemon/handlers/hooks.h \
+	daemon/handlers/lineage.c \
 	daemon/handlers/jobs.c \
 	daemon/handlers/lists.c \
 	daemon/handlers/metrics.c \

@@ -28,6 +28,7 @@
 #include "watch/notify.h"
 #include "watch/watchdog.h"
 #include "workers/judge.h"
+#include "workers/signer.h"
 #include "workers/worker.h"
 #include "qdq/catalog.h"
 
@@ -356,7 +357,7 @@ load(const struct arguments *arguments, struct settings *ret,
         settings_fini(ret);
         ok = false;
     }
-    if (ok && !bucket_check(ret, error)) {
+    if (ok && !(bucket_check(ret, error) && signer_check(ret, error))) {
         settings_fini(ret);
         ok = false;
     }
@@ -666,6 +667,8 @@ main(int argc, char **argv)
         return judge_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "--carrier"))
         return carrier_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--signer"))
+        return signer_main(argc - 2, argv + 2);
     int status = run_program(argc, argv);
     return standard_output_flush() || status != EXIT_SUCCESS ? status : EXIT_FAILURE;
 }

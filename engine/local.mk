@@ -54,7 +54,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/ground/base/tasks.c engine/ground/base/tasks.h \
 	engine/ground/base/text.c \
 	engine/ground/base/unused.c engine/ground/base/unused.h \
-	engine/ground/base/version.c \
+	engine/ground/base/build_id.h engine/ground/base/version.c \
 	engine/ground/base/warnings.c engine/ground/base/warnings.h \
 	engine/ground/base/words.c \
 	engine/ground/base/zeros.c engine/ground/base/zeros.h \

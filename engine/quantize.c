@@ -3,6 +3,8 @@
 #include "config.h"
 #include "stages/attempt/attempt.h"
 
+#include "ground/base/build_id.h"
+#include "ground/base/host.h"
 #include "files/data/inputs.h"
 #include "files/data/random.h"
 #include "files/data/scaling.h"
@@ -552,6 +554,22 @@ open_walk(struct walk *w, struct qdq_error *err)
     return qdqi_attempt_new(&w->context, w->spec, &w->attempt, err);
 }
 
+/* Says what made the result. */
+static bool
+fill_made_by(struct walk *w, struct qdq_made_by *to)
+{
+    struct qdqi_arena *arena = w->result.arena;
+    const struct qdqi_runtime *runtime = qdqi_engine_loaded_runtime(w->context.engine);
+    const char *version = runtime ? qdqi_runtime_version(runtime) : NULL;
+    char build[QDQI_BUILD_ID_SIZE];
+    qdqi_build_id(build);
+    to->engine = qdq_version();
+    to->processor = qdq_host_name((size_t)qdqi_host_here());
+    to->build = qdqi_arena_strdup(arena, build);
+    to->runtime = version ? qdqi_arena_strdup(arena, version) : NULL;
+    return to->build && (to->runtime || !version);
+}
+
 /* Completes the report. */
 static enum qdq_code
 conclude(struct walk *w, struct qdq_error *err)
@@ -560,7 +578,7 @@ conclude(struct walk *w, struct qdq_error *err)
     struct qdq_report *report = w->result.report;
     report->model_id =
         w->model_id ? qdqi_arena_strdup(w->result.arena, w->model_id) : NULL;
-    if (w->model_id && !report->model_id)
+    if ((w->model_id && !report->model_id) || !fill_made_by(w, &report->made_by))
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_report_fill(a, &w->result, err);
     if (!code)

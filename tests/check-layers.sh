@@ -36,7 +36,7 @@ libpq-fe\.h daemon/store/*
 ini\.h daemon/settings/file.c cli/remotes.c cli/runners.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/* remote/* judges/runner/*
-openssl/ api/base/digest.c remote/s3/s3_presign.c remote/webhook/signature.c
+openssl/ api/base/digest.c api/base/signing_key.c remote/s3/s3_presign.c remote/webhook/signature.c
 curl/ remote/* ondemand/curl.c
 lua engine/plan/cases/*
 zip\.h engine/files/data/npz.c ondemand/zip.c
@@ -69,7 +69,7 @@ engine_order="$engine_order transform/prepare transform/equalize transform/rewri
 engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process runtimes"
 engine_order="$engine_order stages/attempt stages/report stages/smooth stages/calibrate stages/scale"
 engine_order="$engine_order stages/evaluate stages/profile stages/plausible stages/task stages/frontier stages/candidates stages/whatif stages/recipe"
-api_order='base spec documents http'
+api_order='base spec documents lineage http'
 remote_order='base s3 oci mlflow webhook'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 

@@ -153,9 +153,8 @@ api_json_int_item(const void *items, size_t i)
 
 static_assert(sizeof(size_t) == sizeof(int64_t), "api_pack() takes sizes for integers");
 
-/* Returns a time by RFC 3339, in UTC with milliseconds; null for 0. */
-static json_t *
-json_time(int64_t ms)
+json_t *
+api_json_time(int64_t ms)
 {
     struct tm tm;
     char text[48];
@@ -188,7 +187,7 @@ next_value(char type, va_list *args)
         number = va_arg(*args, int64_t);
         return number ? json_integer(number) : json_null();
     case 'm':
-        return json_time(va_arg(*args, int64_t));
+        return api_json_time(va_arg(*args, int64_t));
     case 'e':
         return api_json_embed(va_arg(*args, const char *));
     case 'd':

@@ -20,6 +20,8 @@ json_t *api_json_text(const char *text);
 json_t *api_json_real(double value);
 /* Returns a number of seconds, rounded to microseconds. */
 json_t *api_json_seconds(double seconds);
+/* Returns a time by RFC 3339, in UTC with milliseconds; null for 0. */
+json_t *api_json_time(int64_t ms);
 /* Returns the value of a JSON text, or null for NULL and for a text that cannot be
    parsed. */
 json_t *api_json_embed(const char *text);

@@ -392,9 +392,13 @@ encode_model(const struct qdq_report *report)
 static json_t *
 encode_report_summary(const struct qdq_report *report)
 {
-    return encode_summary(report->plan, report->qdq_pairs, report->size_before,
-                          json_integer((json_int_t)report->size_after),
-                          report->verdict);
+    const struct qdq_made_by *made = &report->made_by;
+    json_t *json =
+        encode_summary(report->plan, report->qdq_pairs, report->size_before,
+                       json_integer((json_int_t)report->size_after), report->verdict);
+    json_t *by = api_pack("engine:t build:t runtime:t processor:t", made->engine,
+                          made->build, made->runtime, made->processor);
+    return api_json_if(json && json_object_set_new(json, "made_by", by) == 0, json);
 }
 
 char *

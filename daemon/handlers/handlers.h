@@ -45,6 +45,8 @@ bool wait_for_job(struct request *request, const char *id, struct job_view *ret)
 struct api_job show_job(const struct job_view *view);
 
 /* results.c */
+/* Refuses with 409 and the reason when the job has not succeeded. */
+bool check_succeeded(const struct job_view *view, struct api_problem *p);
 /* Adds the headers of a page, of which one is its content security policy. */
 void reply_policy(struct request *request, const char *policy);
 

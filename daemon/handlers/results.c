@@ -16,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Refuses with 409 and the reason when the job has not succeeded. */
-static bool
+bool
 check_succeeded(const struct job_view *view, struct api_problem *p)
 {
     switch (view->row.state) {

@@ -73,6 +73,16 @@ SETTING_NUMBER(cluster, lease, 15, 3, 3600, SECONDS, START,
                "A running job of a daemon that has not been heard of for this long is"
                " run by another one, where several share a record. A daemon renews its"
                " leases at a third of this time.")
+SETTING_TEXT(
+    signing, key, "", START,
+    "File of the key that signs results: a private key on the curve P-256 in PEM,"
+    " without a password, which nobody but the daemon's user can read (mode"
+    " 0600); empty: nothing is signed. A file that replaces it takes effect at"
+    " once.")
+SETTING_TEXT(signing, certificate, "", START,
+             "PEM file of the certificates of signing.key, the key's own first, where"
+             " those who verify know an authority instead of the key; empty: they know"
+             " the key.")
 SETTING_NUMBER(retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS, NOW,
                "A job is removed this long after its end, with its model, report and "
                "spec; 0: never. The data of an unfinished job is never removed.")

@@ -69,6 +69,18 @@ static const struct {
     [CAGE_JUDGE] = {NULL, 0},
 };
 
+bool
+cage_may_read(enum cage_profile profile, const char *path)
+{
+    for (size_t i = 0; i < paths_of[profile].n; i++) {
+        const char *open = paths_of[profile].list[i].path;
+        size_t len = strlen(open);
+        if (!strncmp(path, open, len) && (path[len] == '/' || !path[len]))
+            return true;
+    }
+    return false;
+}
+
 /* Restricts the file system. *ret_there is false when the kernel has no Landlock. */
 static bool
 close_files(enum cage_profile profile, bool *ret_there, char lacking[CAGE_TEXT])

@@ -44,6 +44,9 @@ enum cage_profile { CAGE_CPU, CAGE_GPU, CAGE_CARRIER, CAGE_JUDGE };
 
 enum { CAGE_TEXT = 160 }; /* WALL_TEXT of judges/walls.h */
 
+/* Returns whether a process in a cage of that profile may read what an absolute path names. */
+bool cage_may_read(enum cage_profile profile, const char *path);
+
 /*
  * Puts the calling process into the cage. PR_SET_NO_NEW_PRIVS must be set. Returns true
  * when the process is caged with everything that this kernel offers; `lacking` then

@@ -272,6 +272,8 @@ body_fits(const struct message *m)
                is_text(m->body.object.key, sizeof m->body.object.key) &&
                is_text(m->body.object.digest, sizeof m->body.object.digest) &&
                (m->n_fds == 1) == (m->body.object.op <= MESSAGE_OBJECT_GET);
+    case MESSAGE_SIGN:
+        return m->body.sign.form <= 1;
     case MESSAGE_RETRY_AFTER:
         return m->body.retry.seconds >= 0;
     case MESSAGE_NOTE:

@@ -146,6 +146,10 @@ struct message_object {
     int32_t seconds;
 };
 
+struct message_sign {
+    uint32_t form; /* enum signed_form of workers/signer.h */
+};
+
 struct message_carried {
     uint64_t done, total;
 };
@@ -175,6 +179,7 @@ struct message {
         struct message_news news;
         struct message_bucket bucket;
         struct message_object object;
+        struct message_sign sign;
         struct message_carried carried;
         struct message_retry retry;
         struct api_problem failed; /* for FAILED and REJECTED */

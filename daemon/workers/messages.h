@@ -44,6 +44,8 @@
  *   OBJECT         store, fetch, find or remove one; text: the token of a list   [file]
  *                                       RESULT: whether it was there; of a list the next
  *                                       token, the time, and of each key, size and time
+ *     of the signer, whose file is that of the key:
+ *   SIGN           text: a statement      key, [certificates]     RESULT: its signed form
  *     from a carrier, within its work:
  *   CARRIED        bytes so far
  *   RETRY_AFTER    before FAILED: the seconds that the remote asked to wait
@@ -68,6 +70,7 @@ MESSAGE(DELIVER, sizeof(struct message_deliver), MESSAGE_MAX_SPEC, 0, MESSAGE_N_
 MESSAGE(NEWS, sizeof(struct message_news), MESSAGE_MAX_SPEC, 0, MESSAGE_N_SECRETS, 0)
 MESSAGE(BUCKET, sizeof(struct message_bucket), 0, 0, MESSAGE_N_SECRETS, 0)
 MESSAGE(OBJECT, sizeof(struct message_object), 4096, 0, 1, 0)
+MESSAGE(SIGN, sizeof(struct message_sign), MESSAGE_MAX_RESULT, 1, 2, 0)
 MESSAGE(CARRIED, sizeof(struct message_carried), 0, 0, 0, 0)
 MESSAGE(RETRY_AFTER, sizeof(struct message_retry), 0, 0, 0, 0)
 MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)

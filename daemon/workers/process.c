@@ -59,6 +59,7 @@ events_of(const struct process *process)
         {"worker", "worker_started", "worker_ended", "worker_died"},
         {"carrier", "carrier_started", "carrier_ended", "carrier_died"},
         {"judge", "judge_started", "judge_ended", "judge_died"},
+        {"signer", "signer_started", "signer_ended", "signer_died"},
     };
     size_t i = 0;
     while (strcmp(rows[i].role, process->role) != 0)

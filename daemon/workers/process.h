@@ -20,7 +20,8 @@ struct settings;
 struct metrics;
 
 struct process {
-    const char *role;    /* "worker"; "carrier" or "judge" (set after process_init()) */
+    const char
+        *role; /* "worker"; "carrier", "judge" or "signer" (set after process_init()) */
     const char *runtime; /* name of the one that a judge judges by; "": it is none */
     const struct settings *settings;
     struct metrics *metrics;

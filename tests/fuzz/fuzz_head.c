@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads any bytes as the head of a request, with its path and header fields, and as the
- * JSON of a report to be shown as Markdown. The results have to be consistent.
+ * JSON of a report to be shown as Markdown, and of a statement about a result. The results have to be consistent.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_head.c api/… engine/…
  */
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "api/header.h"
+#include "api/lineage.h"
 #include "api/report.h"
 #include "api/route.h"
 
@@ -71,6 +72,21 @@ try_lists(const char *text)
     assert(!has || strchr(text, '*') || strstr(text, "\"a\""));
 }
 
+/* The files of a statement that is read have paths and digests. */
+static void
+try_statement(const char *json, size_t size)
+{
+    struct api_statement statement;
+    struct api_problem problem = {0};
+    bool ok = api_statement_decode(json, size, &statement, &problem);
+    assert(ok != problem.set);
+    for (size_t i = 0; i < statement.n; i++)
+        assert(api_path_is_inside(statement.files[i].path) &&
+               digest_is_id(statement.files[i].digest));
+    assert(!ok || (statement.n > 0 && !statement.spec == !statement.model_id));
+    api_statement_fini(&statement);
+}
+
 static void
 try_report(const char *json, size_t size)
 {
@@ -94,6 +110,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     try_digest(text);
     try_lists(text);
     try_report(text, size);
+    try_statement(text, size);
     free(text);
     return 0;
 }

@@ -12,6 +12,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_html \
 	tests/unit/api/test_job \
 	tests/unit/api/test_json \
+	tests/unit/api/test_lineage \
 	tests/unit/api/test_lists \
 	tests/unit/api/test_markdown \
 	tests/unit/api/test_openapi \

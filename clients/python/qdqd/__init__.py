@@ -117,6 +117,20 @@ class Result:
         """Returns the frozen spec, which makes the same bytes again without data."""
         return dict(self._client.json("GET", f"/v1/jobs/{self.id}/spec"))
 
+    def signature(self) -> Dict[str, Any]:
+        """Returns the signature of the result's files, a bundle of OpenSSF Model Signing. A service
+        without a key has none, and the error is not_found."""
+        return dict(self._client.json("GET", f"/v1/jobs/{self.id}/signature"))
+
+    def provenance(self) -> Dict[str, Any]:
+        """Returns what the result was made of: an in-toto statement, in a signed envelope where the
+        service has a key."""
+        return dict(self._client.json("GET", f"/v1/jobs/{self.id}/provenance"))
+
+    def bom(self) -> Dict[str, Any]:
+        """Returns the bill of materials (CycloneDX)."""
+        return dict(self._client.json("GET", f"/v1/jobs/{self.id}/bom"))
+
     @property
     def model(self) -> bytes:
         """The model's bytes; a tar where the model has a data file."""

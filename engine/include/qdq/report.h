@@ -375,7 +375,16 @@ struct qdq_histogram_report {
         sqnr_db; /* of the activation by itself, estimated by the histogram; NaN: no error */
 };
 
+/* The program that made the result: with the same spec, model and data it makes the same bytes. */
+struct qdq_made_by {
+    const char *engine;    /* version of the engine */
+    const char *build;     /* its build id in hex digits; "" where it has none */
+    const char *runtime;   /* version of ONNX Runtime; NULL: it was not loaded */
+    const char *processor; /* class of this processor (qdq/hosts.h) */
+};
+
 struct qdq_report {
+    struct qdq_made_by made_by;
     const struct qdq_model_info *model; /* describes the source model */
     const char *evaluation_id;          /* likewise */
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */

@@ -56,6 +56,11 @@ def test_three_lines(daemon, tmp_path, monkeypatch):
     assert result.verdict == result.report["summary"]["verdict"] == "fair"
     assert result.markdown().startswith("#")
     assert result.spec()["mode"] == "full"
+    assert result.provenance()["subject"][0]["name"] == "model.onnx"
+    assert result.bom()["bomFormat"] == "CycloneDX"
+    with pytest.raises(qdqd.ProblemError) as refused:
+        result.signature()
+    assert refused.value.code == "not_found"
 
 
 @pytest.mark.shares_daemon

@@ -11,7 +11,8 @@ from service import INSTALLED, ROOT
 READS = {"quantize": "MODEL", "plan": "MODEL", "compare": "MODEL|REPORT...", "info": "MODEL",
          "data": "DATA", "report": "REPORT",
          "jobs": "", "cancel": "JOB",
-         "pull": "REMOTE:REF", "push": "REMOTE:REF FILE...", "ls": "REMOTE:REF"}
+         "pull": "REMOTE:REF", "push": "REMOTE:REF FILE...", "ls": "REMOTE:REF",
+         "verify": "FILE|FOLDER", "reproduce": "STATEMENT"}
 COMMANDS = {("qdq", name): f"usage: qdq {name} {file}".rstrip() + " [" for name, file in READS.items()}
 PAGES = {**COMMANDS, ("qdqd",): "Usage: qdqd [OPTION]...",
          ("qdqd", "token"): "Usage: qdqd token add NAME ["}

@@ -81,6 +81,8 @@ def test_the_result_is_that_of_the_command(daemon, tmp_path):
     warnings = [line for line in far.stderr.splitlines() if "warning" in line]
     assert warnings == near.stderr.splitlines()
     far, near = (json.loads((tmp_path / name).read_text()) for name in ("far.json", "near.json"))
+    # The engine is the same, in two programs.
+    assert far["summary"]["made_by"].pop("build") != near["summary"]["made_by"].pop("build")
     assert far["evaluation"] == near["evaluation"] and far["summary"] == near["summary"]
     page = (tmp_path / "far.html").read_text()
     assert page.startswith("<!doctype html>") and "<h2" in page

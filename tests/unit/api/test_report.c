@@ -125,6 +125,12 @@ static const struct qdq_plan_view plan = {
 #define SUMMARY_JSON(after, verdict)                                             \
     "{\"layers\":3,\"quantized_layers\":2,\"qdq_pairs\":3,\"size_before\":1000," \
     "\"size_after\":" after ",\"verdict\":" verdict "}"
+/* The summary of a report, which also says what made the result. */
+#define MADE_JSON(after, verdict)                                                 \
+    "{\"layers\":3,\"quantized_layers\":2,\"qdq_pairs\":3,\"size_before\":1000,"  \
+    "\"size_after\":" after ",\"verdict\":" verdict                               \
+    ",\"made_by\":{\"engine\":\"1.2.3\",\"build\":\"ab\",\"runtime\":\"1.31.1\"," \
+    "\"processor\":\"avx2\"}}"
 
 static char *
 encode_plan(void)
@@ -230,6 +236,7 @@ static struct qdq_report
 make_report(const struct qdq_spec *spec)
 {
     return (struct qdq_report){
+        .made_by = {"1.2.3", "ab", "1.31.1", "avx2"},
         .model = &model,
         .model_id = "sha256:aa",
         .dataset_id = "sha256:bb",
@@ -303,7 +310,7 @@ START_TEST(test_report)
         "\"inferences\":0,\"reused\":27},"
         "\"device\":\"cpu\",\"host\":{\"name\":\"avx2\",\"reason\":\"as asked\","
         "\"processor\":\"A CPU\"},\"rules\":[{\"id\":\"C7\",\"on\":true,\"reason\":"
-        "\"it saturates\"}],\"summary\":" SUMMARY_JSON(
+        "\"it saturates\"}],\"summary\":" MADE_JSON(
             "400",
             "\"poor\"") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
                         ",\"edges\":[[\"conv0\",\"conv1\",\"t\"]]"
@@ -554,7 +561,7 @@ START_TEST(test_report_without_data)
     ck_assert(json_is_null(json_object_get(json_object_get(json, "model"), "id")));
     json_decref(json);
     free(text);
-    expect_json(api_summary_encode(&report), SUMMARY_JSON("400", "\"poor\""));
+    expect_json(api_summary_encode(&report), MADE_JSON("400", "\"poor\""));
 }
 END_TEST
 

@@ -346,6 +346,42 @@ START_TEST(gpu_reads_system)
 }
 END_TEST
 
+/* A key of the daemon's user, by its path. */
+static char key[64];
+
+static int
+read_key(void)
+{
+    char byte;
+    int fd = open(key, O_RDONLY);
+    return result_of(fd < 0 ? -1 : read(fd, &byte, 1));
+}
+
+/* Hostile code in a cage reads a key where cage_may_read() says so, and nowhere else. */
+START_TEST(keys_are_out_of_reach)
+{
+    static const char *const places[] = {"/var/tmp", "/dev/shm"};
+    static const enum cage_profile profiles[] = {CAGE_CPU, CAGE_GPU, CAGE_CARRIER,
+                                                 CAGE_JUDGE};
+    snprintf(key, sizeof key, "%s/qdqd-key-XXXXXX", places[_i]);
+    int fd = mkstemp(key);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "k", 1), 1);
+    close(fd);
+    int got[4];
+    for (int i = 0; i < 4; i++)
+        got[i] = caged(profiles[i], read_key);
+    bool has_landlock = caged(CAGE_GPU, NULL) != NO_LANDLOCK;
+    unlink(key);
+    for (int i = 0; i < 4; i++) {
+        bool may = has_landlock && cage_may_read(profiles[i], key);
+        ck_assert_msg((got[i] == 0) == may, "profile %d: %d", i, got[i]);
+        ck_assert_int_eq(cage_may_read(profiles[i], key),
+                         profiles[i] == CAGE_GPU && _i == 1);
+    }
+}
+END_TEST
+
 /* Binds a socket to an abstract name and listens there. */
 static int
 listen_at_name(int type)
@@ -596,6 +632,7 @@ suite(void)
         tcase_add_test(t, no_folder_is_listed);
         tcase_add_test(t, carrier_connects);
         tcase_add_test(t, gpu_reads_system);
+        tcase_add_loop_test(t, keys_are_out_of_reach, 0, 2);
         tcase_add_test(t, gpu_does_what_cuda_needs);
         tcase_add_test(t, needs_one_thread);
     }
