@@ -113,6 +113,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/plausible/plausible.c engine/stages/plausible/plausible.h \
 	engine/stages/plausible/probe.c engine/stages/plausible/probe.h \
 	engine/stages/evaluate/deployed_first.c engine/stages/evaluate/deployed_first.h \
+	engine/stages/evaluate/dequantized.c engine/stages/evaluate/dequantized.h \
 	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
 	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
@@ -198,6 +199,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/targets.c \
 	engine/plan/targets/targets.h \
 	engine/plan/targets/onnxruntime/faults.h \
+	engine/plan/targets/onnxruntime/forms.c \
 	engine/plan/targets/onnxruntime/gain.c \
 	engine/plan/targets/onnxruntime/hindrances.c \
 	engine/plan/targets/onnxruntime/integer_paths.c engine/plan/targets/onnxruntime/integer_paths.h \

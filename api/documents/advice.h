@@ -102,4 +102,6 @@ ADVICE(
     "slower_than_float",
     "Set target to the runtime that runs the model, and leave the operators that got "
     "slower in float.")
+ADVICE("weight_dequantized",
+       "Leave the weights of these layers in float where time matters more than size.")
 ADVICE("opset_raised", "Nothing: it is what opset asks for.")

@@ -34,14 +34,18 @@ is_float_layer(const struct qdqi_traced_node *node)
     return !is_integer(node);
 }
 
-/* ONNX Runtime adds "_nchwc" or "_token_N" to the name of a node whose layout it changes. */
+/* ONNX Runtime adds these to the name of a node whose layout it changes, or of a MatMul that it
+   joins with the Add behind it. */
 static size_t
 own_length(const char *name)
 {
-    const char *suffix = strstr(name, "_nchwc");
-    if (!suffix)
-        suffix = strstr(name, "_token_");
-    return suffix ? (size_t)(suffix - name) : strlen(name);
+    static const char *const added[] = {"_nchwc", "_token_", "/MatMulAddFusion"};
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+        const char *suffix = strstr(name, added[i]);
+        if (suffix)
+            return (size_t)(suffix - name);
+    }
+    return strlen(name);
 }
 
 const struct qdqi_kernel_names qdqi_onnxruntime_kernels = {

@@ -7,7 +7,9 @@
 #include "stages/evaluate/kernels.h"
 
 #include "files/data/file.h"
+#include "graph/layers/operators.h"
 #include "stages/evaluate/deployed.h"
+#include "stages/evaluate/dequantized.h"
 #include "stages/evaluate/traced_kernels.h"
 #include "plan/placement/target.h"
 #include "qdq/targets.h"
@@ -126,11 +128,15 @@ struct counting {
     const struct qdqi_attempt *attempt;
     const struct qdq_model *optimized;
     const struct qdqi_kernel_names *names;
-    struct qdqi_map *floats; /* names of the nodes that compute in floating point */
-    struct qdqi_map *paired; /* names of the tensors with a Q/DQ pair */
+    struct qdqi_map *floats;   /* names of the nodes that compute in floating point */
+    struct qdqi_map *integers; /* likewise, of those that compute with integers */
+    struct qdqi_map *paired;   /* names of the tensors with a Q/DQ pair */
     struct qdqi_map *raw; /* names of the layers that read tensors without their pair */
     bool halves;          /* whether there are float16 tensors */
     struct qdq_kernels *ret;
+    /* the layers whose weight is dequantized in each run, and the first of them */
+    size_t n_dequantized;
+    const struct qdq_float_kernel *first;
 };
 
 static int
@@ -167,27 +173,37 @@ count_ops(struct counting *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Collects the names of the nodes that compute in floating point, as the runtime has them and as
-   the model has them. */
+/* Notes the node's name as the runtime has it and as the model has it. */
+static bool
+note_name(const struct counting *c, struct qdqi_map *names, const char *given)
+{
+    char *name = qdqi_arena_strdup(c->attempt->scratch, given);
+    char *own = qdqi_arena_strdup(c->attempt->scratch, given);
+    if (!name || !own)
+        return false;
+    own[c->names->own_length(own)] = '\0';
+    return qdqi_map_put(names, name, name) && qdqi_map_put(names, own, own);
+}
+
+/* Collects the names of the nodes that compute in floating point, and of those that compute with
+   integers. */
 static enum qdq_code
-note_floats(struct counting *c, struct qdq_error *err)
+note_nodes(struct counting *c, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &c->optimized->graph;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < graph->n_nodes; i++) {
         const Onnx__NodeProto *proto = graph->nodes[i].proto;
         const struct qdqi_traced_node node = {
             .name = proto->name, .op = proto->op_type, .provider = ""};
-        if (!node.name || !*node.name || !c->names->is_float_layer(&node))
+        if (!node.name || !*node.name)
             continue;
-        char *name = qdqi_arena_strdup(c->attempt->scratch, node.name);
-        char *own = qdqi_arena_strdup(c->attempt->scratch, node.name);
-        if (!name || !own)
-            return qdqi_no_memory(err);
-        own[c->names->own_length(own)] = '\0';
-        if (!qdqi_map_put(c->floats, name, name) || !qdqi_map_put(c->floats, own, own))
-            return qdqi_no_memory(err);
+        if (c->names->is_float_layer(&node))
+            ok = note_name(c, c->floats, node.name);
+        else if (c->names->is_integer(&node))
+            ok = note_name(c, c->integers, node.name);
     }
-    return QDQ_OK;
+    return ok ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static const char *
@@ -249,24 +265,64 @@ why_float(const struct counting *c, const struct qdq_layer *layer)
     return c->names->why_none;
 }
 
+/* Returns whether the runtime dequantizes the layer's weight in each run: with weights alone, a
+   layer with integers that no node with integers computes. */
+static bool
+is_dequantized(const struct counting *c, const struct qdq_layer *layer)
+{
+    return c->attempt->spec->weight_only && !c->attempt->spec->dynamic &&
+           c->ret->conversions > 0 && layer->weight_input >= 0 &&
+           qdqi_is_product(layer->op) && !qdqi_map_get(c->integers, layer->name);
+}
+
+/* Returns why the layer is listed among those that compute in floating point; NULL: it is not. */
+static const char *
+why_listed(const struct counting *c, const struct qdq_layer *layer)
+{
+    const struct qdqi_hooks *hooks = c->attempt->spec->target->hooks;
+    if (is_dequantized(c, layer))
+        return qdqi_why_dequantized(c->attempt, layer);
+    if (c->attempt->spec->weight_only && !c->attempt->spec->dynamic &&
+        !qdqi_is_product(layer->op))
+        return NULL;
+    return hooks->has_kernel && hooks->has_kernel(layer->op) &&
+                   qdqi_map_get(c->floats, layer->name)
+               ? why_float(c, layer)
+               : NULL;
+}
+
 static enum qdq_code
 list_floats(struct counting *c, struct qdq_error *err)
 {
-    const struct qdqi_hooks *hooks = c->attempt->spec->target->hooks;
     const struct qdq_plan_view *plan = &c->attempt->plan->view;
     struct qdq_float_kernel *rows =
         qdqi_arena_array(c->attempt->arena, plan->n_layers, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
-        const struct qdq_layer *layer = &plan->layers[i];
-        if (hooks->has_kernel && hooks->has_kernel(layer->op) &&
-            qdqi_map_get(c->floats, layer->name))
+        const char *why = why_listed(c, &plan->layers[i]);
+        if (why)
             rows[c->ret->n_floats++] =
-                (struct qdq_float_kernel){layer->name, why_float(c, layer)};
+                (struct qdq_float_kernel){plan->layers[i].name, why};
+        if (why && is_dequantized(c, &plan->layers[i]) && c->n_dequantized++ == 0)
+            c->first = &rows[c->ret->n_floats - 1];
     }
     c->ret->floats = rows;
     return QDQ_OK;
+}
+
+static enum qdq_code
+warn_dequantized(const struct counting *c, struct qdq_error *err)
+{
+    if (!c->first)
+        return QDQ_OK;
+    return qdqi_attempt_warn(c->attempt, err, "weight_dequantized", c->first->name,
+                             "%zu layers, this one first, are slower than in floating "
+                             "point: %s; kernels.floats "
+                             "has the reason of each; leave them in float by entries "
+                             "with \"quantize_weight\": "
+                             "false where time matters more than size",
+                             c->n_dequantized, c->first->reason);
 }
 
 static enum qdq_code
@@ -293,17 +349,18 @@ count(const struct qdqi_attempt *a, struct qdqi_result *result,
                          .optimized = optimized,
                          .names = names,
                          .floats = qdqi_map_new(a->scratch),
+                         .integers = qdqi_map_new(a->scratch),
                          .paired = qdqi_map_new(a->scratch),
                          .raw = qdqi_map_new(a->scratch),
                          .ret = qdqi_arena_alloc(a->arena, sizeof *c.ret)};
-    if (!c.floats || !c.paired || !c.raw || !c.ret)
+    if (!c.floats || !c.integers || !c.paired || !c.raw || !c.ret)
         return qdqi_no_memory(err);
     enum qdq_code code = note_plan(&c, err);
-    if (code || (code = count_ops(&c, err)) || (code = note_floats(&c, err)) ||
+    if (code || (code = count_ops(&c, err)) || (code = note_nodes(&c, err)) ||
         (code = list_floats(&c, err)))
         return code;
     result->report->kernels = c.ret;
-    return QDQ_OK;
+    return warn_dequantized(&c, err);
 }
 
 /* Returns whether the result is run anyway, to be judged. */

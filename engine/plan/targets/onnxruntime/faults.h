@@ -54,3 +54,10 @@ FAULT("1.31",
       "count_include_pad.",
       "the integer kernel of AveragePool counts other windows",
       "tests/e2e/targets/test_runtime_numbers.py::test_onnxruntime_has_the_fault")
+FAULT("1.31",
+      "It dequantizes a weight in each run where a Gemm has transB, alpha or beta, or "
+      "a Relu "
+      "or Clip reads the layer: that takes 1.3 to 11 times as long as the float model.",
+      "C21",
+      "tests/e2e/targets/test_fused_weights.py::"
+      "test_without_the_rule_the_weight_is_dequantized_and_that_is_said")

@@ -49,6 +49,21 @@ decide_tables(const struct qdq_spec *spec, const char **ret_reason)
     return false;
 }
 
+/* Decides rule C21 by what is stored. */
+static bool
+decide_forms(const struct qdq_spec *spec, const char **ret_reason)
+{
+    if (!spec->weight_only || spec->dynamic)
+        *ret_reason = "activations are quantized, too";
+    else if (spec->weights.storage != QDQ_STORE_DQ)
+        *ret_reason = "weights are stored as floats";
+    else {
+        *ret_reason = "the layers would dequantize their weights in each run";
+        return true;
+    }
+    return false;
+}
+
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
@@ -58,6 +73,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
     }
     return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)
            : rule == C18 ? decide_tables(spec, ret_reason)
+           : rule == C21 ? decide_forms(spec, ret_reason)
                          : decide_gain(spec, ret_reason);
 }
 
@@ -207,6 +223,7 @@ static const struct qdq_rule rules[] = {ONNXRUNTIME_RULES(QDQI_RULE_ROW)};
 static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
+    .reform = qdqi_onnxruntime_reform,
     .classes = qdqi_onnxruntime_classes,
     .n_classes = QDQI_N_ONNXRUNTIME_CLASSES,
     .begin = qdqi_gain_begin,

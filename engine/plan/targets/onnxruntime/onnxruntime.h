@@ -54,7 +54,12 @@
         "the weight int8 with one scale when it loads the model.")                     \
     RULE(C20, AUTO,                                                                    \
          "A Softmax whose axis has one element, or an open number of them, stays "     \
-         "floating point. Off: onnxruntime answers 0 where it has one.")
+         "floating point. Off: onnxruntime answers 0 where it has one.")               \
+    RULE(C21, AUTO,                                                                    \
+         "With weights alone, a Gemm has a transposed weight for transB and no "       \
+         "factors, and a Relu or Clip behind a Gemm or MatMul is a Max and a Min: "    \
+         "onnxruntime makes MatMulNBits of these. Off: it dequantizes the weight in "  \
+         "each run.")
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
@@ -79,6 +84,11 @@ bool qdqi_onnxruntime_must_read_raw(const struct planner *p,
                                     const struct qdq_layer *layer);
 const char *qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
                                        bool wants_inputs);
+/* The hook `reform`: forms of which the runtime makes MatMulNBits (forms.c). */
+enum qdq_code qdqi_onnxruntime_reform(const struct qdq_spec *spec,
+                                      const struct qdq_model *model,
+                                      struct qdqi_edit *edit, struct qdqi_arena *arena,
+                                      bool *ret_any, struct qdq_error *err);
 enum qdq_code qdqi_onnxruntime_decide_outputs(struct planner *p, struct qdq_error *err);
 enum qdq_code qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err);
 
