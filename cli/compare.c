@@ -244,6 +244,9 @@ check_all(const struct comparison *all, struct api_problem *problem)
 static bool
 check_operands(const struct options *options, struct api_problem *problem)
 {
+    if (options->targets && !*options->targets)
+        return api_fail(problem, API_BAD_REQUEST,
+                        "--targets is empty; name one or several, with commas between");
     if (options->targets)
         return options->n_files == 0 ||
                api_fail(problem, API_BAD_REQUEST,

@@ -14,8 +14,9 @@ static bool
 decode_scale(struct decoder *d, const struct member *m, json_t *value)
 {
     const double scale = json_number_value(value);
-    if (!isfinite(scale) || (float)scale == 0)
-        return api_refuse(d, API_INVALID_SPEC, m->pointer, "%s is to be other than 0",
+    if (!isfinite((float)scale) || (float)scale == 0)
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                          "%s is to be other than 0 and within the range of float32",
                           api_label(d, m->pointer).text);
     *(double *)api_field(d, m) = scale;
     return true;
@@ -38,6 +39,12 @@ decode_channels(struct decoder *d, const struct member *m, json_t *value, size_t
         if (!json_is_number(item)) {
             api_refuse(d, API_INVALID_SPEC, m->pointer, "%s is to hold numbers, not %s",
                        api_label(d, m->pointer).text, api_json_type_name(item));
+            return NULL;
+        }
+        if (!isfinite((float)values[i])) {
+            api_refuse(d, API_INVALID_SPEC, m->pointer,
+                       "%s is to be within the range of float32, not %g",
+                       api_label(d, m->pointer).text, values[i]);
             return NULL;
         }
     }

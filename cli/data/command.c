@@ -25,6 +25,7 @@ struct looking {
     int64_t *counts;
     size_t n_counts;
     FILE *samples;
+    int64_t written; /* values */
 };
 
 static bool
@@ -50,6 +51,7 @@ write_samples(void *arg, size_t input, const double *values, size_t n)
         const float value = (float)values[i];
         if (fwrite(&value, sizeof value, 1, l->samples) != 1)
             return false;
+        l->written++;
     }
     return true;
 }
@@ -58,12 +60,12 @@ enum { NPY_HEAD = 256 };
 
 /* Writes the head of an .npy file, whose shape is known at the end. */
 static bool
-write_head(FILE *to, const struct qdq_array *array, int64_t samples)
+write_head(FILE *to, const struct qdq_array *array, int64_t rows)
 {
     char head[NPY_HEAD + 1], text[NPY_HEAD];
     size_t n = (size_t)snprintf(
         text, sizeof text,
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ",", samples);
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ",", rows);
     for (size_t i = 1; i < array->rank && n + 24 < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " %" PRId64 ",",
                               array->shape[i]);
@@ -152,13 +154,11 @@ look(struct qdq_dataset *dataset, const struct qdq_model *model,
 {
     const struct qdq_visitor count = {count_labels, l}, write = {write_samples, l};
     const struct qdq_dataset_info *info = data->info;
-    const bool images =
-        info->n_arrays > 0 && strcmp(info->arrays[0].name, "images") == 0;
     struct qdq_error err = {0};
     l->labels = SIZE_MAX;
     for (size_t i = 0; i < info->n_arrays; i++)
         if (strcmp(info->arrays[i].name, "labels") == 0)
-            l->labels = i - (images && info->arrays[0].rank == 4 && i > 0 ? 1 : 0);
+            l->labels = i - (info->has_images ? 1 : 0); /* images are not visited */
     enum qdq_code code = qdq_dataset_visit(dataset, NULL, NULL, &count, &data->facts,
                                            &data->n_facts, &err);
     data->counts = l->counts;
@@ -187,6 +187,18 @@ say(const struct options *options, const struct api_data *data,
 }
 
 static bool
+check_inputs(const struct options *options, const struct qdq_model *model,
+             struct api_problem *problem)
+{
+    const size_t n = model ? qdq_model_info(model)->n_inputs : 1;
+    return !options->out || n == 1 ||
+           api_fail(problem, API_BAD_REQUEST,
+                    "--out: the model has %zu inputs, and an .npy file has the samples "
+                    "of one; leave it away",
+                    n);
+}
+
+static bool
 open_samples(const struct options *options, struct looking *l,
              struct api_problem *problem)
 {
@@ -201,13 +213,33 @@ open_samples(const struct options *options, struct looking *l,
            file_fail(options->out, problem);
 }
 
+/* Finds how many rows along axis 0 the file has. */
+static bool
+count_rows(const struct options *options, const struct qdq_array *array,
+           int64_t written, int64_t *ret, struct api_problem *problem)
+{
+    int64_t row = 1;
+    for (size_t i = 1; i < array->rank; i++) {
+        if (array->shape[i] == QDQ_DIFFERS)
+            return api_fail(problem, API_BAD_REQUEST,
+                            "%s: the samples differ in size, and an .npy file has one "
+                            "size; leave --out away",
+                            options->out);
+        row *= array->shape[i];
+    }
+    *ret = row > 0 ? written / row : 0;
+    return true;
+}
+
 static bool
 close_samples(const struct options *options, struct looking *l,
               const struct api_data *data, bool ok, struct api_problem *problem)
 {
     if (!l->samples)
         return ok;
-    if (ok && !write_head(l->samples, &data->facts[0].array, data->info->samples))
+    int64_t rows = 0;
+    ok = ok && count_rows(options, &data->facts[0].array, l->written, &rows, problem);
+    if (ok && !write_head(l->samples, &data->facts[0].array, rows))
         ok = file_fail(options->out, problem);
     if (fclose(l->samples) != 0 && ok)
         ok = file_fail(options->out, problem);
@@ -232,7 +264,7 @@ command_data(const struct options *options, struct api_problem *problem)
     if (ok && qdq_dataset_open(fd, &dataset, &err) != QDQ_OK)
         ok = api_problem_set_engine(problem, &err);
     ok = ok && (!options->fits || open_model(options->fits, &model, problem)) &&
-         open_samples(options, &l, problem);
+         check_inputs(options, model, problem) && open_samples(options, &l, problem);
     if (ok) {
         data.info = qdq_dataset_info(dataset);
         data.spec = api_spec_get(spec);

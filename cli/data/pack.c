@@ -144,10 +144,12 @@ pack_entry(struct packing *p, const char *folder, const char *name, int depth)
         return true;
     if (asprintf(&path, "%s/%s", folder, name) < 0)
         return api_problem_no_memory(p->problem);
-    bool ok = stat(path, &st) == 0 || file_fail(path, p->problem);
-    if (ok && S_ISDIR(st.st_mode) && depth == 0)
+    bool ok = true;
+    if (stat(path, &st) != 0) /* such as a link to nothing */
+        ok = !is_wanted(name) || file_fail(path, p->problem);
+    else if (S_ISDIR(st.st_mode) && depth == 0)
         ok = pack_folder(p, path, depth + 1);
-    else if (ok && S_ISREG(st.st_mode) && is_wanted(name))
+    else if (S_ISREG(st.st_mode) && is_wanted(name))
         ok = pack_file(p, path);
     free(path);
     return ok;

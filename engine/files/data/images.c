@@ -222,7 +222,7 @@ read_label(struct qdq_dataset *ds, struct image *file, struct qdq_error *err)
     file->label = strtoll(text, &end, 10);
     while (isspace((unsigned char)*end))
         end++;
-    if (end == text || *end || end != text + strlen(text) || file->label < -1 ||
+    if (end == text || end != text + file->size || file->label < -1 ||
         file->label > INT32_MAX)
         return qdqi_picture_invalid(file->name, err,
                                     "a label is one whole number in a text file");
@@ -246,7 +246,10 @@ take_labels(struct qdq_dataset *ds, struct qdq_error *err)
     enum qdq_code code = QDQ_OK;
     qsort(images->labels, images->n_labels, sizeof *images->labels, by_key);
     for (size_t i = 0; !code && i < images->n_labels; i++)
-        code = read_label(ds, &images->labels[i], err);
+        code = i > 0 && by_key(&images->labels[i], &images->labels[i - 1]) == 0
+                   ? qdqi_picture_invalid(images->labels[i].name, err,
+                                          "the archive has two labels of this name")
+                   : read_label(ds, &images->labels[i], err);
     for (size_t i = 0; !code && i < images->n; i++) {
         const struct image *label =
             bsearch(&images->rows[i], images->labels, images->n_labels,
@@ -279,13 +282,27 @@ is_same_folder(const struct image *a, const struct image *b)
     return n == folder_length(b->name) && memcmp(a->name, b->name, n) == 0;
 }
 
+/* Compares paths of folders part by part, so that "cat" precedes "cat-big", as it does in a sorted
+   list of their names. */
+static int
+compare_folders(const char *a, size_t n, const char *b, size_t m)
+{
+    size_t i = 0;
+    while (i < n && i < m && a[i] == b[i])
+        i++;
+    /* a slash ends a part, and what is shorter comes first */
+    const int left = i < n && a[i] != '/' ? (unsigned char)a[i] : 0;
+    const int right = i < m && b[i] != '/' ? (unsigned char)b[i] : 0;
+    return left != right ? left - right : (i < n) - (i < m);
+}
+
 static int
 by_folder(const void *a, const void *b)
 {
     const struct image *left = a, *right = b;
-    const size_t n = folder_length(left->name), m = folder_length(right->name);
-    const int order = memcmp(left->name, right->name, n < m ? n : m);
-    return order ? order : n != m ? (n < m ? -1 : 1) : strcmp(left->name, right->name);
+    const int order = compare_folders(left->name, folder_length(left->name),
+                                      right->name, folder_length(right->name));
+    return order ? order : strcmp(left->name, right->name);
 }
 
 /* Returns the number of folders; 0 where the images lie in various depths. */
@@ -385,6 +402,7 @@ add_arrays(struct qdq_dataset *ds, bool labels, struct qdq_error *err)
         return qdqi_no_memory(err);
     ds->info.arrays = ds->arrays;
     ds->info.samples = shape[0];
+    ds->info.has_images = true;
     enum qdq_code code = add_array(ds, "images", QDQI_UINT8, 4, shape, 0, err);
     return code || !labels ? code
                            : add_array(ds, "labels", QDQI_INT64, 1, shape,

@@ -17,6 +17,7 @@ struct visiting {
     const struct qdq_visitor *visitor; /* may be NULL */
     struct qdq_array_facts *facts;
     double *sums;
+    int64_t **shapes; /* those of the facts */
     double piece[PIECE];
 };
 
@@ -105,10 +106,21 @@ describe(struct visiting *v, const struct qdqi_input *inputs, size_t n, int64_t 
             return qdqi_no_memory(err);
         if (inputs[i].rank > 0 && shape[0] == samples)
             shape[0] = 1;
+        v->shapes[i] = shape;
         v->facts[i].array = (struct qdq_array){
             name, qdqi_dtype_name((int)inputs[i].dtype), inputs[i].rank, shape};
     }
     return QDQ_OK;
+}
+
+/* Notes sizes that differ from those of the first run. */
+static void
+meet_shapes(struct visiting *v, const struct qdqi_input *inputs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 1; k < inputs[i].rank; k++)
+            if (inputs[i].shape[k] != v->facts[i].array.shape[k])
+                v->shapes[i][k] = QDQ_DIFFERS;
 }
 
 static enum qdq_code
@@ -122,6 +134,8 @@ visit_runs(struct visiting *v, struct qdqi_feed *feed, size_t n,
     while (!(code = qdqi_feed_next(feed, &inputs, &samples, err)) && samples > 0) {
         if (first)
             code = describe(v, inputs, n, samples, arena, err);
+        else
+            meet_shapes(v, inputs, n);
         for (size_t i = 0; !code && i < n; i++)
             code = visit_input(v, i, &inputs[i], err);
         if (code)
@@ -145,7 +159,8 @@ visit_model(struct qdq_dataset *ds, const struct qdq_model_info *model,
     struct qdqi_arena *arena = ds->arena;
     v.facts = qdqi_arena_array(arena, model->n_inputs, sizeof *v.facts);
     v.sums = qdqi_arena_array(arena, model->n_inputs, sizeof *v.sums);
-    if (!v.facts || !v.sums)
+    v.shapes = qdqi_arena_array(arena, model->n_inputs, sizeof *v.shapes);
+    if (!v.facts || !v.sums || !v.shapes)
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_feed_open(model, ds, &options, &feed, err);
     if (!code)

@@ -38,6 +38,7 @@ struct qdq_dataset_info {
     int64_t samples; /* size of axis 0, equal in all arrays */
     size_t n_arrays;
     const struct qdq_array *arrays;
+    bool has_images; /* the first array is of JPEG and PNG files */
     /* names of the folders that labels of images count; n_classes is 0 where there are none */
     size_t n_classes;
     const char *const *classes;

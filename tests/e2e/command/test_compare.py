@@ -77,6 +77,7 @@ def test_a_target_that_fails(tmp_path):
     (["a.json"], "a comparison needs two reports"),
     (["a.json", "a.json"], "a.json: not a report"),
     (["none.json", "a.json"], "none.json"),
+    (["m.onnx", "--targets", ""], "--targets is empty"),
     (["m.onnx", "--targets", "tensorrt,tensorrt"], "tensorrt stands there twice"),
     (["m.onnx", "--targets", "../x"], '"../x" is no target'),
     (["m.onnx", "--targets", "tensorrt,,openvino"], '"" is no target'),

@@ -226,6 +226,45 @@ def test_folders_are_labels(tmp_path):
     assert "label     0 cat: 6" in done.stdout.splitlines()
 
 
+def test_classes_are_in_the_order_of_their_names(tmp_path):
+    names = ["cat-big", "cat", "cat.2", "a b", "a", "é"]
+    files = {f"{name}/0.png": encoded(picture(np.random.default_rng(1)), "PNG")
+             for name in names}
+    said = json.loads(run("data", folder_of(tmp_path / "d", files), "--json").stdout)
+    assert said["classes"] == sorted(names)
+    files = {f"set/{name}": data for name, data in files.items()}
+    said = json.loads(run("data", zip_of(tmp_path / "d.zip", files), "--json").stdout)
+    assert said["classes"] == sorted(names)
+
+
+def test_links_to_nothing(tmp_path):
+    folder = folder_of(tmp_path / "d", pictures(2))
+    (folder / "notes.txt").symlink_to("nowhere")
+    assert run("data", folder).returncode == 0
+    (folder / "x.png").symlink_to("nowhere")
+    done = run("data", folder)
+    assert done.returncode == 1 and "x.png: No such file" in done.stderr
+
+
+@pytest.mark.parametrize("label", [b"", b"cat", b"3.0", b"1\0", b"1 2", b"-2", b"9" * 23])
+def test_labels_that_are_no_numbers(tmp_path, label):
+    files = {**pictures(1, ["jpg"]), "0000.cls": label}
+    done = run("data", tar_of(tmp_path / "d.tar", files))
+    assert done.returncode == 1 and "'0000.cls'" in done.stderr, done.stdout
+
+
+def test_two_labels_of_one_image(tmp_path):
+    path = tmp_path / "d.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, data in [("a.jpg", pictures(1, ["jpg"]).popitem()[1]),
+                           ("a.cls", b"1"), ("a.cls", b"2")]:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    done = run("data", path)
+    assert done.returncode == 1 and "two labels" in done.stderr and "'a.cls'" in done.stderr
+
+
 def test_shard_of_webdataset(tmp_path):
     files = {}
     for i, data in enumerate(pictures(6, forms=["jpg"]).values()):
@@ -311,7 +350,9 @@ def test_what_to_do(tmp_path, row, text):
 
 @pytest.mark.parametrize("row, text", [
     ({"size": [1, 2, 3]}, "[height, width]"), ({"size": 0}, "1 to"), ({"crop": [3]}, "[height"),
-    ({"resize": "lanczos"}, "bilinear"), ({"channels": "hsv"}, "rgb")])
+    ({"resize": "lanczos"}, "bilinear"), ({"channels": "hsv"}, "rgb"),
+    ({"mean": 1e300}, "range of float32"), ({"std": [1, 1e39, 1]}, "range of float32"),
+    ({"scale": 1e39}, "range of float32")])
 def test_wrong_specs(tmp_path, row, text):
     done = run("data", tar_of(tmp_path / "d.tar", pictures(2)), "--spec",
                spec_of(tmp_path / "s.json", row))
@@ -333,6 +374,48 @@ def test_arrays(tmp_path):
     facts = said["arrays"][0]
     assert (facts["min"], facts["max"], facts["mean"], facts["not_finite"]) == (1, 3, 2, 1)
     assert said["labels"] == [1, 0, 0, 0, 1] and said["preprocess"] is None
+
+
+def test_arrays_named_as_those_of_images(tmp_path):
+    np.savez(tmp_path / "d.npz", images=np.zeros((3, 3, 4, 4), np.uint8),
+             labels=np.array([1, 1, 2]))
+    assert json.loads(run("data", tmp_path / "d.npz", "--json").stdout)["labels"] == [0, 2, 1]
+
+
+def plain_net(path, shapes):
+    """Writes a model that adds up its inputs of these shapes."""
+    inputs = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, shape)
+              for i, shape in enumerate(shapes)]
+    node = helper.make_node("Sum", [value.name for value in inputs], ["y"])
+    graph = helper.make_graph([node], "net", inputs, [
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                ir_version=8), path)
+    return path
+
+
+def test_written_samples(tmp_path):
+    """The file has what the model got: whole batches, of one size and one input."""
+    data = np.random.default_rng(1).normal(size=(10, 3)).astype(np.float32)
+    np.save(tmp_path / "d.npy", data)
+    out = tmp_path / "o.npy"
+    done = run("data", tmp_path / "d.npy", "--model", plain_net(tmp_path / "m.onnx", [[4, 3]]),
+               "-o", out)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(out), data[:8])
+
+    np.savez(tmp_path / "d.npz", x0=data, x1=data)
+    done = run("data", tmp_path / "d.npz", "--model",
+               plain_net(tmp_path / "two.onnx", [["n", 3]] * 2), "-o", tmp_path / "2.npy")
+    assert done.returncode == 1 and "2 inputs" in done.stderr
+    assert not (tmp_path / "2.npy").exists()
+
+    files = {f"test_data_set_{i}/input_0.pb": numpy_helper.from_array(
+        np.zeros((1, 2 + i), np.float32), "x0").SerializeToString() for i in range(2)}
+    done = run("data", zip_of(tmp_path / "d.zip", files), "--model",
+               plain_net(tmp_path / "open.onnx", [["n", "k"]]), "-o", tmp_path / "3.npy")
+    assert done.returncode == 1 and "differ in size" in done.stderr
+    assert not (tmp_path / "3.npy").exists()
 
 
 def test_through_the_daemon(tmp_path, daemon):
