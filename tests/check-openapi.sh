@@ -128,7 +128,7 @@ formats_of() {
 awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
     here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }
     here && (/^            [a-z_0-9]+:/ ||
-        ((group == "evaluate" || group == "activations" || group == "smooth" || group == "recipe") && /^                [a-z_0-9]+:/)) {
+        ((group == "evaluate" || group == "activations" || group == "smooth" || group == "recipe" || group == "frontier") && /^                [a-z_0-9]+:/)) {
         sub(/:.*/, "", $1); print "/" group "/" $1 }' "$document" | sort >"$work/document"
 same 'members of the spec'
 

@@ -149,12 +149,14 @@ add_c_tensor(struct api_markup *text, const struct qdq_value *value, size_t i)
         value->rank ? "" : "0", i, i, i, value->rank, type->ort, i);
 }
 
+#define C_API "onnxruntime_c_api.h"
+
 static void
 onnxruntime_c(struct api_markup *text, const struct qdq_model_info *model)
 {
     api_markup_add(
         text,
-        "#include <onnxruntime_c_api.h>\n"
+        "#include <" C_API ">\n"
         "#include <stdbool.h>\n#include <stdio.h>\n#include <stdlib.h>\n\n"
         "static const OrtApi *ort;\n\n"
         "static void check(OrtStatus *status)\n{\n"

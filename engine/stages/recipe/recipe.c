@@ -125,9 +125,9 @@ qdqi_recipe_plan(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error
 {
     const struct qdqi_hooks *hooks = spec->target->hooks;
     struct qdq_plan *plans[2] = {NULL, NULL};
-    struct qdqi_map *known = qdqi_map_new(a->scratch);
     if (!is_measured(a))
         return QDQ_OK;
+    struct qdqi_map *known = qdqi_map_new(a->scratch);
     enum qdq_code code = known ? QDQ_OK : qdqi_no_memory(err);
     for (int weighed = 0; weighed < 2 && !code; weighed++) {
         hooks->set_weighing(spec, weighed);

@@ -114,8 +114,9 @@ def test_the_layer_the_reason_and_a_spec_that_mends_it(tmp_path, request, make, 
     text, tried = advice(report)
     assert f"'{layer}' ({reason})" in text
     [entry] = tried["layers"]
-    # as few as that: one layer, or for a normalization the square and the sum behind it
-    assert layer in entry["name"] and len(entry["name"]) <= (2 if make is normalization else 1)
+    # as few as that: one layer, for a normalization the square and the sum behind it, and where the
+    # layer behind the sums saturates in some runs, that one, too
+    assert layer in entry["name"] and len(entry["name"]) <= (2 if make in (normalization, saturation) else 1)
     ok, mended = quantize(tmp_path, model, feed, processor, **spec, **tried)
     assert ok and mended["summary"]["verdict"] != "poor"
     assert any(row["weight_quantized"] for row in mended["layers"])

@@ -23,6 +23,7 @@ FORMATS = {
     "int8": {"dtype": "int8"},
     "uint8": {"dtype": "uint8"},
     "int8 blocks": {"dtype": "int8", "granularity": {"block": 32}},
+    "int8 behind Q and DQ": {"dtype": "int8", "storage": "qdq"},
 }
 # name: two layers and a function behind each; {0}, {1}: the input and the output
 LAYERS = {
@@ -105,8 +106,9 @@ def inputs(*shape):
 
 
 def check_fused(result, n=2):
-    assert result.ops["MatMulNBits"] == n and not result.ops["DequantizeLinear"]
-    assert result.kernels["ops"] == {"MatMulNBits": n}
+    if n:  # the nodes of branches are not among them
+        assert result.ops["MatMulNBits"] == n and not result.ops["DequantizeLinear"]
+    assert result.kernels["ops"] == {"MatMulNBits": n or 1}
     assert result.kernels["conversions"] == 0 and result.kernels["floats"] == []
     assert result.warned == []
     assert judge.sqnr_db(result.literal, result.run) > 35  # MatMulNBits rounds what it reads
@@ -161,6 +163,26 @@ def test_a_weight_that_others_read_stays_and_is_said(tmp_path, nodes):
     assert result.ops["MatMulNBits"] < 2
     listed = {row["name"]: row["reason"] for row in result.kernels["floats"]}
     assert "several nodes read the weight" in listed["y"] and result.warned == [[*listed][0]]
+
+
+@pytest.mark.parametrize("weights, reason", [
+    ({"dtype": "int4", "granularity": {"block": 8}}, "the blocks are not of 16, 32, 64, 128 or 256"),
+    ({"dtype": "float8e4m3fn"}, "the weight's format is one of floats")])
+def test_formats_without_a_kernel_are_said(tmp_path, weights, reason):
+    model = make(two(LAYERS["Linear"], FUNCTIONS["Relu"]))
+    result = Result(tmp_path, model, {"weights": weights}, inputs(4, WIDTH))
+    assert result.ops["MatMulNBits"] == 0 and result.warned == ["m1"]
+    assert [row["name"] for row in result.kernels["floats"]] == ["m1", "m2"]
+    assert all(row["reason"].startswith(reason) for row in result.kernels["floats"])
+
+
+def test_a_layer_in_a_branch(tmp_path):
+    model = make("c = ReduceMax <keepdims = 0> (x)  d = Greater (c, zero)  y = If (d) "
+                 "<then_branch = one () => (float t) { m = Gemm <transB = 1> (x, t1, b1)  t = Relu (m) }, "
+                 "else_branch = other () => (float e) { e = Identity (x) }>")
+    for name in ("t1", "b1"):
+        model.graph.initializer.append(numpy_helper.from_array(CONSTANTS[name], name))
+    check_fused(Result(tmp_path, model, {"weights": FORMATS["int4"]}, inputs(4, WIDTH)), None)
 
 
 def test_an_operator_that_an_entry_selects_keeps_its_type(tmp_path):

@@ -202,7 +202,8 @@ def test_bias_beyond_int32_widens_the_weight_and_says_so(tmp_path):
         np.testing.assert_allclose(got[:, 1], real[:, 1], rtol=0.01)
 
 
-def test_bias_that_cannot_become_integers_stays(tmp_path):
+def test_a_bias_that_is_too_large_for_the_scale_of_the_weight_enlarges_it(tmp_path):
+    """It was left in float, and ONNX Runtime made an int32 of it that did not fit."""
     weight = RANDOM.normal(0, 1e-9, (4, 3, 3, 3)).astype(np.float32)
     model = one_layer("Conv", ["x", "w", "b"],
                       {"w": weight, "b": np.array([5000, 4990, 5000, 4980], np.float32)},
@@ -210,11 +211,11 @@ def test_bias_that_cannot_become_integers_stays(tmp_path):
     data = RANDOM.normal(0, 1e-3, (8, 3, 8, 8)).astype(np.float32)
     made, report = quantize(tmp_path, model, npz(data),
                             weights={"granularity": "tensor"})
-    assert [w["node"] for w in report["warnings"]
-            if w["code"] == "bias_stays_float"] == ["b"]
+    assert not [w for w in report["warnings"] if w["code"] == "bias_stays_float"]
     real = judge.run(model, {"x": data})
-    np.testing.assert_allclose(judge.run(made, {"x": data}, optimized=False), real,
-                               rtol=0.02)
+    for optimized in (False, True):
+        np.testing.assert_allclose(judge.run(made, {"x": data}, optimized=optimized), real,
+                                   rtol=0.02)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -294,7 +295,9 @@ def test_softmax_makes_numbers_from_0_to_1(tmp_path):
     data = RANDOM.normal(0, 1, (32, 6)).astype(np.float32)
     made, report = quantize(tmp_path, model, npz(data))
     rows = {t["name"]: t for t in report["tensors"]}
-    assert (rows["y"]["min"], rows["y"]["max"], rows["y"]["method"]) == (0, 1, "operator")
+    # ONNX Runtime rounds the reciprocal of the scale 1/255 down, and loses the last step by it.
+    most = float(np.nextafter(np.float32(1), np.float32(0)))
+    assert (rows["y"]["min"], rows["y"]["max"], rows["y"]["method"]) == (0, most, "operator")
     assert rows["y"]["zero_point"] == 0
     assert integers(kernels(tmp_path, made)) == {"QLinearSoftmax": 1}
 

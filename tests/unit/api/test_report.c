@@ -33,61 +33,27 @@ static const size_t first_row[] = {0};
 static const struct qdq_rule rules[] = {
     {.id = "T1"}, {.id = "T2"}, {.id = "T3"}, {.id = "T5"}, {.id = "T8"}};
 static const struct qdq_target target = {.rules = rules, .n_rules = 5};
+static const struct qdq_layer_format bytes = {
+    .weights = {.format = QDQ_FORMAT_INT8}, .activations = {.format = QDQ_FORMAT_INT8}};
 static const struct qdq_layer layers[] = {
-    {"conv\xc3",
-     "Conv",
-     "Conv",
-     0,
-     1,
-     first_input,
-     1,
-     0,
-     "w0",
-     "default",
-     {{0x12}},
-     0,
-     NULL,
-     0,
-     0,
-     first_row,
-     NULL,
-     QDQ_REASON_DEFAULT},
-    {"conv1",
-     "Conv",
-     "Conv",
-     1,
-     0,
-     NULL,
-     1,
-     -1,
-     "w1",
-     "integer tensor",
-     {{0}},
-     0,
-     NULL,
-     1,
-     0,
-     NULL,
-     NULL,
-     QDQ_REASON_OTHER},
-    {"add",
-     "Add",
-     "Add",
-     2,
-     0,
-     NULL,
-     -1,
-     -1,
-     NULL,
-     "off by default",
-     {{0}},
-     1,
-     first_input,
-     0,
-     0,
-     NULL,
-     first_row,
-     QDQ_REASON_OFF_BY_DEFAULT},
+    {"conv\xc3", "Conv", "Conv", 0,         1,        first_input,
+     1,          0,      "w0",   "default", {{0x12}}, 0,
+     NULL,       0,      0,      first_row, NULL,     QDQ_REASON_DEFAULT,
+     &bytes,     "int8", 0,      "int8"},
+    {"conv1", "Conv",           "Conv", 1,    0,    NULL, 1, -1,
+     "w1",    "integer tensor", {{0}},  0,    NULL, 1,    0, NULL,
+     NULL,    QDQ_REASON_OTHER, &bytes, NULL, 0,    NULL},
+    {"add",       "Add",
+     "Add",       2,
+     0,           NULL,
+     -1,          -1,
+     NULL,        "off by default",
+     {{0}},       1,
+     first_input, 0,
+     0,           NULL,
+     first_row,   QDQ_REASON_OFF_BY_DEFAULT,
+     &bytes,      NULL,
+     0,           "int8"},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {
@@ -110,15 +76,20 @@ static const struct qdq_plan_view plan = {
     "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","             \
     "\"quantized_inputs\":[0],\"quantized_outputs\":[],\"weight_quantized\":true,"    \
     "\"weight_axis\":0,\"reason\":"                                                   \
-    "\"default\",\"rules\":[\"T2\",\"T8\"]},{\"name\":\"conv1\",\"op\":\"Conv\","     \
+    "\"default\",\"rules\":[\"T2\",\"T8\"],\"weight_dtype\":\"int8\","                \
+    "\"weight_block\":null,\"input_dtype\":\"int8\"},{\"name\":\"conv1\",\"op\":"     \
+    "\"Conv\","                                                                       \
     "\"class\":\"Conv\","                                                             \
     "\"quantized_inputs\":[],\"quantized_outputs\":[],\"weight_quantized\":true,"     \
     "\"weight_axis\":null,"                                                           \
     "\"reason\":\"integer "                                                           \
-    "tensor\",\"rules\":[]},{\"name\":\"add\",\"op\":\"Add\",\"class\":"              \
+    "tensor\",\"rules\":[],\"weight_dtype\":null,"                                    \
+    "\"weight_block\":null,\"input_dtype\":null},{\"name\":\"add\",\"op\":\"Add\","   \
+    "\"class\":"                                                                      \
     "\"Add\",\"quantized_inputs\":[],\"quantized_outputs\":[0],\"weight_quantized\":" \
     "false,\"weight_axis\":null,"                                                     \
-    "\"reason\":\"off by default\",\"rules\":[]}]"
+    "\"reason\":\"off by default\",\"rules\":[],\"weight_dtype\":null,"               \
+    "\"weight_block\":null,\"input_dtype\":\"int8\"}]"
 #define WARNING_JSON                                               \
     "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \
     "axis\",\"node\":null,\"rule\":null}"
@@ -169,7 +140,7 @@ END_TEST
 
 static const int64_t shape[] = {256, 1, 32, 32};
 static const struct qdq_array arrays[] = {{"input", "float32", 4, shape}};
-static const struct qdq_dataset_info dataset = {4096, 256, 1, arrays};
+static const struct qdq_dataset_info dataset = {4096, 256, 1, arrays, false, 0, NULL};
 
 static char *
 encode_dataset(void)
@@ -336,7 +307,8 @@ START_TEST(test_report)
                         "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":"
                         "\"logits\",\"sqnr_db\":30.25,\"cosine\":0.999,"
                         "\"max_abs_error\":0.125,\"top1_agreement\":null,"
-                        "\"slices\":[{\"name\":\"boxes\",\"axis\":1,\"begin\":0,"
+                        "\"nonfinite\":0,\"slices\":[{\"name\":\"boxes\",\"axis\":1,"
+                        "\"begin\":0,"
                         "\"end\":4,\"sqnr_db\":30.5,\"share\":0.875},{\"name\":"
                         "\"scores\",\"axis\":1,\"begin\":4,\"end\":12,\"sqnr_db\":null,"
                         "\"share\":0.125,\"left_out\":\"constant\"}],"
@@ -344,12 +316,13 @@ START_TEST(test_report)
                         "\"median_db\":31.0,\"confidence\":{\"db\":12.5,\"level\":0.75}"
                         "}},"
                         "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
-                        "error\":0.0,\"top1_agreement\":1.0,\"slices\":[],\"samples\":"
+                        "error\":0.0,\"top1_agreement\":1.0,\"nonfinite\":0,\"slices\":"
+                        "[],\"samples\":"
                         "null}],\"deployed\":{\"processor\":\"A "
                         "CPU\",\"runtime\":{\"name\":\"onnxruntime\",\"version\":"
                         "\"1.31.1\"},\"outputs\":[{\"name\":\"logits\",\"sqnr_db\":12."
                         "5,\"cosine\":0.75,\"max_abs_error\":2.0,\"top1_agreement\":"
-                        "null,\"slices\":[],\"samples\":null}]},"
+                        "null,\"nonfinite\":0,\"slices\":[],\"samples\":null}]},"
                         "\"layers\":[{\"name\":\"conv0\","
                         "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
                         "\"not_judged\":[{\"kind\":\"layer\",\"name\":\"conv1\","
@@ -373,7 +346,8 @@ START_TEST(test_report)
                         "\"total\":"
                         "0.75},\"stages\":[],\"warnings\":[" WARNING_JSON
                         ",{\"code\":\"dead_tensor\",\"detail\":"
-                        "\"nobody reads it\",\"node\":\"add\",\"rule\":\"T22\"}]}");
+                        "\"nobody reads "
+                        "it\",\"node\":\"add\",\"rule\":\"T22\"}],\"deploy\":[]}");
 }
 END_TEST
 
@@ -475,7 +449,8 @@ START_TEST(test_what_ifs)
         "[{\"step\":\"start\",\"spec\":{},\"sqnr_db\":null,\"size_ratio\":null,"
         "\"latency_ratio\":null,\"samples\":0,\"kept\":true,"
         "\"estimated\":false},{\"step\":\"group\","
-        "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":false,"
+        "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":"
+        "false,"
         "\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
         "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true}]");
     json_t *json = json_loads(text, 0, NULL);

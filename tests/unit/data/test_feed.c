@@ -509,8 +509,19 @@ static const double means[] = {0.25, 0.5, 0.125}, deviations[] = {0.5, 2, 0.1};
 
 START_TEST(scaling_of_channels)
 {
-    const struct qdq_preprocess first = {"x", false, 1. / 255, means, deviations, 3, 3};
-    const struct qdq_preprocess last = {"x", true, 2, means, deviations, 1, 3};
+    const struct qdq_preprocess first = {.input = "x",
+                                         .scale = 1. / 255,
+                                         .mean = means,
+                                         .std = deviations,
+                                         .n_mean = 3,
+                                         .n_std = 3};
+    const struct qdq_preprocess last = {.input = "x",
+                                        .channels_last = true,
+                                        .scale = 2,
+                                        .mean = means,
+                                        .std = deviations,
+                                        .n_mean = 1,
+                                        .n_std = 3};
     check_scaling(&first, (const int64_t[]){1, 3, 2, 2}, 4);
     check_scaling(&last, (const int64_t[]){1, 2, 2, 3}, 1);
 }
@@ -518,7 +529,12 @@ END_TEST
 
 START_TEST(scaling_that_does_not_fit)
 {
-    const struct qdq_preprocess row = {"x", false, 1, means, deviations, 3, 3};
+    const struct qdq_preprocess row = {.input = "x",
+                                       .scale = 1,
+                                       .mean = means,
+                                       .std = deviations,
+                                       .n_mean = 3,
+                                       .n_std = 3};
     const struct qdq_spec spec = {.preprocess = &row, .n_preprocess = 1};
     const struct port ports[2] = {{"x", "|u1", {2, 3, 2, 2, -1}, "x", "float32", {-1}}};
     const int64_t shape[] = {1, 2, 2, 3};

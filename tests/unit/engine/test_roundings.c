@@ -16,7 +16,8 @@ static const struct qdqi_rounded_key one = {.format = QDQI_TO_INT4,
                                             .by_gptq = true,
                                             .n = 2,
                                             .scales = scales};
-static const struct qdqi_rounded_weight result = {3, integers, after, "for a reason"};
+static const struct qdqi_rounded_weight result = {3, integers, after, NULL,
+                                                  "for a reason"};
 
 START_TEST(an_equal_rounding_is_found)
 {

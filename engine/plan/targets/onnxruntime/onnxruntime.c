@@ -55,8 +55,6 @@ decide_forms(const struct qdq_spec *spec, const char **ret_reason)
 {
     if (!spec->weight_only || spec->dynamic)
         *ret_reason = "activations are quantized, too";
-    else if (spec->weights.storage != QDQ_STORE_DQ)
-        *ret_reason = "weights are stored as floats";
     else {
         *ret_reason = "the layers would dequantize their weights in each run";
         return true;
