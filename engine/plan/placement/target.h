@@ -86,7 +86,8 @@ struct qdqi_hooks {
        them, for a complete spec. NULL: the model stays as it is. */
     bool (*folds)(const struct qdq_spec *spec);
     /* Writes nodes, by the edit, in forms that compute the same and that the runtime computes
-       right, for a complete spec; *ret_any becomes true where something was changed. NULL:
+       right, or in one kernel, for a complete spec; *ret_any becomes true where something
+       was changed. NULL:
        there are no such forms. */
     enum qdq_code (*reform)(const struct qdq_spec *spec, const struct qdq_model *model,
                             struct qdqi_edit *edit, struct qdqi_arena *arena,

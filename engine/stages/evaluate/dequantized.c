@@ -54,7 +54,7 @@ qdqi_why_dequantized(const struct qdqi_attempt *a, const struct qdq_layer *layer
 {
     const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
     if (!strstr(layer->weight_dtype ? layer->weight_dtype : "", "int"))
-        return "the weight is of no integers" IN_EACH_RUN;
+        return "the weight's format is one of floats" IN_EACH_RUN;
     if (layer->weight_input != 1 || strcmp(layer->op, "Conv") == 0)
         return "the runtime multiplies floats by integers only on the right of a "
                "MatMul or "

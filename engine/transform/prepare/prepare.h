@@ -40,7 +40,8 @@ qdqi_step qdqi_step_fold;
 /* make_biases.c: gives a bias of zeros to layers that have none, for bias correction. */
 qdqi_step qdqi_step_make_biases;
 
-/* reform.c: writes nodes of which the target's runtime computes wrong numbers in another form. */
+/* reform.c: writes nodes of which the target's runtime computes wrong numbers, or makes no
+   kernel, in another form. */
 qdqi_step qdqi_step_reform;
 
 /* join_gates.c: computes weights of LSTM which the file has in parts, if the runtime is to

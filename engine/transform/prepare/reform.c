@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes nodes in forms that the target's runtime computes right. Targets know which (the hook
-   `reform` of plan/placement/target.h). */
+/* Writes nodes in forms that the target's runtime computes right, or in one kernel. Targets know
+   which (the hook `reform` of plan/placement/target.h). */
 #include "config.h"
 #include "transform/prepare/prepare.h"
 

@@ -167,7 +167,7 @@ def test_a_weight_that_others_read_stays_and_is_said(tmp_path, nodes):
 
 @pytest.mark.parametrize("weights, reason", [
     ({"dtype": "int4", "granularity": {"block": 8}}, "the blocks are not of 16, 32, 64, 128 or 256"),
-    ({"dtype": "float8e4m3fn"}, "the weight is of no integers")])
+    ({"dtype": "float8e4m3fn"}, "the weight's format is one of floats")])
 def test_formats_without_a_kernel_are_said(tmp_path, weights, reason):
     model = make(two(LAYERS["Linear"], FUNCTIONS["Relu"]))
     result = Result(tmp_path, model, {"weights": weights}, inputs(4, WIDTH))
