@@ -72,7 +72,9 @@ def test_a_poor_result_says_what_mends_it(daemon, harmed, spec):
     text, tried = advice(report)
     assert "'dense2' (range: it reads 'scaled' from" in text
     [entry] = tried["layers"]
-    assert "dense2" in entry["name"] and len(entry["name"]) < 7
+    # The sums of all layers saturate on a processor without VNNI.
+    most = 7 if report["host"]["name"] == "avx2" else 6
+    assert "dense2" in entry["name"] and len(entry["name"]) <= most
     assert not entry["quantize_input"] and not entry["quantize_weight"]
     assert report["timings"]["advise"] > 0
     mended = done(daemon, harmed, **spec, **MUCH, **tried)

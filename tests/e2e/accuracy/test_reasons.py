@@ -119,7 +119,8 @@ def test_the_layer_the_reason_and_a_spec_that_mends_it(tmp_path, request, make, 
     assert layer in entry["name"] and len(entry["name"]) <= (2 if make in (normalization, saturation) else 1)
     ok, mended = quantize(tmp_path, model, feed, processor, **spec, **tried)
     assert ok and mended["summary"]["verdict"] != "poor"
-    assert any(row["weight_quantized"] for row in mended["layers"])
+    assert any(row["weight_quantized"] for row in mended["layers"]) or (
+        make is saturation and len(entry["name"]) == 2)
 
 
 def test_a_missed_size_gets_advice(tmp_path):
