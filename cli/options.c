@@ -121,7 +121,7 @@ static const struct row {
     {"signature", '\0', "FILE", IN_VERIFY, FIELD(signature),
      "The signature: a bundle of OpenSSF Model Signing, or a signed provenance; by "
      "default model.sig in the folder of the model."},
-    {"model", '\0', "FILE", IN_REPRODUCE, FIELD(source_model),
+    {"model", '\0', "MODEL", IN_REPRODUCE, FIELD(source_model),
      "The float model that the result was made of."},
     {"calibration", '\0', "FILE", IN_REPRODUCE, FIELD(calibration),
      "The calibration data that the result was made with."},
