@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "qdq/rules.h"
 #include "qdq/targets.h"
 #include "qdq/words.h"
@@ -140,12 +141,14 @@ looks_frozen(const json_t *root)
 }
 
 /* Finds the automatic rules that a frozen spec does not state: they are younger than the version that
-   froze it, which stated all that it had. */
+   froze it, which stated all that it had. A frozen spec has the recipe none; one with another recipe
+   may leave rules open to it. */
 static void
 find_later_rules(const struct decoder *d, struct qdq_spec *spec)
 {
     const json_t *rules = json_object_get(d->to->root, "rules");
-    if (json_object_size(rules) == 0 || !looks_frozen(d->to->root))
+    const bool is_settled = strcmp(api_text_at(d->to->root, "recipe"), "none") == 0;
+    if (json_object_size(rules) == 0 || !is_settled || !looks_frozen(d->to->root))
         return;
     for (size_t i = 0; i < spec->target->n_rules; i++)
         if (spec->target->rules[i].is_auto &&
