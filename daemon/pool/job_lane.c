@@ -349,13 +349,17 @@ run_jobs(void *arg)
     struct job_lane *job_lane = arg;
     struct ending *ending;
     struct store_job job;
+    int64_t claimed;
     while ((ending = endings_take(&job_lane->endings)) &&
-           tenants_claim(job_lane->tenants, &ending->slot, &ending->service, &job)) {
-        lane_set_service(&job_lane->lane, ending->service);
+           tenants_claim(job_lane->tenants, &ending->slot, &ending->service, &job,
+                         &claimed)) {
+        const struct service *service = ending->service;
+        lane_set_service(&job_lane->lane, service);
         job_lane->ending = ending;
         run_job(job_lane, &job);
         store_job_fini(&job);
         lane_back_off(&job_lane->lane);
+        tenants_lane_is_free(job_lane->tenants, service, claimed);
     }
     endings_fini(&job_lane->endings);
     lane_end(&job_lane->lane);

@@ -16,6 +16,10 @@ struct tenant {
     struct jobs *jobs;
     /* guarded by `turns`: */
     uint64_t served; /* number of the turn in which its last job was claimed */
+    /* The time for which it has had lanes, without that of the jobs that run: there are so many
+       of those, and the times of their claims have that sum. turns.c says what it is for. */
+    int64_t spent_ms, claimed_ms;
+    size_t running;
     uint64_t looked; /* number of the last look at its queue */
     _Atomic(struct tenant *) next;
 };
@@ -33,8 +37,10 @@ struct tenants {
     struct backends *backends;
     struct bell bell;
     char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
-    struct lock turns;   /* held while a job is claimed; acquired before `lock` */
-    uint64_t turn, look; /* guarded by turns */
+    struct lock turns; /* held while a job is claimed; acquired before `lock` */
+    /* guarded by turns: */
+    uint64_t turn, look;
+    int64_t last_spent_ms; /* of the tenant of the last turn */
     /* Tenants are only added, and a reader of the list needs no lock. */
     _Atomic(struct tenant *) first;
     pthread_cond_t opened;

@@ -91,9 +91,13 @@ void tenants_reload(struct tenants *tenants, struct settings *settings,
                     const struct settings *fresh, settings_change_fn on_change);
 
 /* Waits for a job and claims it into an idle slot. *ret_service is the service of
-   its tenant. Returns false when no more jobs will be claimed. */
+   its tenant, *ret_ms the time of the claim. Returns false when no more jobs will be claimed. */
 bool tenants_claim(struct tenants *tenants, struct job_slot *slot,
-                   const struct service **ret_service, struct store_job *ret);
+                   const struct service **ret_service, struct store_job *ret,
+                   int64_t *ret_ms);
+/* Says that the lane which claimed a job at that time can run another one. */
+void tenants_lane_is_free(struct tenants *tenants, const struct service *service,
+                          int64_t claimed_ms);
 
 /* These call jobs_drain(), jobs_are_idle() and jobs_stop() for all tenants. */
 void tenants_drain(struct tenants *tenants);

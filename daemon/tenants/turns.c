@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turns of the tenants: whose job a lane runs next. */
+/*
+ * The turns of the tenants: whose job a lane runs next. It is a job of the tenant that has had
+ * lanes for the shortest time, so that one with long jobs has no more of them than others. A tenant
+ * without jobs saves no time up for later: with its next job it counts as one that has had lanes
+ * for as long as the tenant of the last turn (start-time fair queueing: P. Goyal, H. M. Vin and
+ * H. Cheng, 1996).
+ */
 #include "config.h"
 #include "tenants/inner.h"
 #include "base/clock.h"
@@ -7,17 +13,64 @@
 
 #include <time.h>
 
-/* Returns the tenant that was served longest ago, among those whose queue was not
-   looked at in this round. */
+/* Returns for how long the tenant has had lanes. */
+static int64_t
+spent(const struct tenant *t, int64_t now)
+{
+    return t->spent_ms + (int64_t)t->running * now - t->claimed_ms;
+}
+
+/* Returns whether the one tenant's turn comes before the other's: whoever was served longest ago
+   where both have had as much. */
+static bool
+comes_before(const struct tenant *one, const struct tenant *other, int64_t now)
+{
+    const int64_t a = spent(one, now), b = spent(other, now);
+    return a != b ? a < b : one->served < other->served;
+}
+
+/* Returns the tenant whose turn it is, among those whose queue was not looked at in this
+   round. */
 static struct tenant *
-choose(struct tenants *tenants)
+choose(struct tenants *tenants, int64_t now)
 {
     lock_assert_held(&tenants->turns);
     struct tenant *best = NULL;
     for (struct tenant *t = NULL; (t = tenants_after(tenants, t));)
-        if (t->looked != tenants->look && (!best || t->served < best->served))
+        if (t->looked != tenants->look && (!best || comes_before(t, best, now)))
             best = t;
     return best;
+}
+
+/* Notes that a lane has claimed a job of the tenant. */
+static void
+begin(struct tenants *tenants, struct tenant *t, int64_t now)
+{
+    lock_assert_held(&tenants->turns);
+    const int64_t has_spent = spent(t, now);
+    if (has_spent < tenants->last_spent_ms)
+        t->spent_ms += tenants->last_spent_ms - has_spent;
+    else
+        tenants->last_spent_ms = has_spent;
+    t->claimed_ms += now;
+    t->running++;
+    t->served = ++tenants->turn;
+}
+
+void
+tenants_lane_is_free(struct tenants *tenants, const struct service *service,
+                     int64_t claimed_ms)
+{
+    const int64_t now = clock_steady_ms();
+    lock_acquire(&tenants->turns);
+    for (struct tenant *t = NULL; (t = tenants_after(tenants, t));) {
+        if (&t->service != service)
+            continue;
+        t->spent_ms += now - claimed_ms;
+        t->claimed_ms -= claimed_ms;
+        t->running--;
+    }
+    lock_release(&tenants->turns);
 }
 
 struct hindrance {
@@ -38,14 +91,15 @@ pool_share_is_paused(struct pool_share *share)
  */
 static void
 claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret,
-      struct store_job *ret_job, struct hindrance *ret_why)
+      struct store_job *ret_job, int64_t *ret_ms, struct hindrance *ret_why)
 {
     bool any = false;
+    const int64_t now = *ret_ms = clock_steady_ms();
     *ret = NULL;
     *ret_why = (struct hindrance){false, false};
     lock_acquire(&tenants->turns);
     tenants->look++;
-    for (struct tenant *t; !any && (t = choose(tenants));) {
+    for (struct tenant *t; !any && (t = choose(tenants, now));) {
         struct api_problem problem = {0};
         t->looked = tenants->look;
         if (pool_share_is_paused(&t->share)) {
@@ -57,7 +111,7 @@ claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret
             store_log_failure(&problem);
         }
         if (any) {
-            t->served = ++tenants->turn;
+            begin(tenants, t, now);
             *ret = &t->service;
         }
     }
@@ -75,7 +129,8 @@ is_draining(struct tenants *tenants)
 
 bool
 tenants_claim(struct tenants *tenants, struct job_slot *slot,
-              const struct service **ret_service, struct store_job *ret)
+              const struct service **ret_service, struct store_job *ret,
+              int64_t *ret_ms)
 {
     const struct timespec a_while = {1, 0}, a_moment = {0, 50 * 1000000};
     for (;;) {
@@ -83,7 +138,7 @@ tenants_claim(struct tenants *tenants, struct job_slot *slot,
         uint64_t heard = bell_heard(&tenants->bell);
         if (is_draining(tenants))
             return false;
-        claim(tenants, slot, ret_service, ret, &why);
+        claim(tenants, slot, ret_service, ret, ret_ms, &why);
         if (*ret_service)
             return true;
         if (why.failed || why.paused)

@@ -195,6 +195,22 @@ def test_the_lanes_serve_one_after_the_other(slow, service):
         a.post(f"/v1/jobs/{job}/cancel")
 
 
+def test_long_jobs_have_no_more_of_a_lane_than_short_ones(service):
+    """Behind one long job, all short ones of another tenant run before the next long one."""
+    daemon = service(workers_count=1)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    long = {"calibration": {"random_samples": 15_000, "dims": {"n": 1}}}
+    model = a.upload("models", MODEL)
+    first, second = (a.submit(model=model, spec=long, fresh=True) for _ in range(2))
+    few = [job_of(b, fresh=True) for _ in range(6)]
+    for job in few:
+        b.succeeded(job)
+    last = max(b.job(job)["started_at"] for job in few)
+    assert a.job(first)["state"] == "succeeded"
+    assert a.job(second)["state"] == "queued" or a.job(second)["started_at"] >= last
+    a.post(f"/v1/jobs/{second}/cancel")
+
+
 def test_no_process_works_for_two(two):
     """No worker process works for two tenants."""
     a, b = two
