@@ -114,6 +114,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/plausible/probe.c engine/stages/plausible/probe.h \
 	engine/stages/evaluate/deployed_first.c engine/stages/evaluate/deployed_first.h \
 	engine/stages/evaluate/dequantized.c engine/stages/evaluate/dequantized.h \
+	engine/stages/evaluate/choices.c engine/stages/evaluate/choices.h \
 	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
 	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \

@@ -56,7 +56,10 @@ struct qdq_sample_report {
     double confidence_db, confidence_level;
 };
 
-/* Float output compared with quantized output, over all samples. */
+/* Output of the float model compared with that of the quantized one, over all samples. An output of
+   integers or Booleans has top1_agreement, the share of its elements that are equal, rows, the
+   number of its elements, and sqnr_db, in which an element that differs is an error as large as
+   itself; it has no cosine, no max_abs_error, and no slices. */
 struct qdq_output_report {
     const char *name;
     double sqnr_db; /* 10 log10(sum f^2 / sum (f-q)^2); +inf when equal */
@@ -78,6 +81,7 @@ struct qdq_output_report {
     /* of the whole output about its mean; NaN: it carries no information, or is not known */
     double centred_db;
     struct qdq_sample_report samples;
+    bool is_choice; /* of integers or Booleans: the verdict goes by top1_agreement */
 };
 
 /* The same comparison for the result as the target's runtime runs it on this

@@ -95,6 +95,18 @@ is_floating(const char *dtype)
     return strncmp(dtype, "float", 5) == 0 || strcmp(dtype, "bfloat16") == 0;
 }
 
+/* Returns whether outputs of the type are judged by the share of equal elements. */
+static bool
+is_choice(const char *dtype)
+{
+    static const char *const types[] = {"bool",  "int8",   "int16",  "int32", "int64",
+                                        "uint8", "uint16", "uint32", "uint64"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(dtype, types[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool
 is_compared(const char *dtype)
 {
@@ -138,10 +150,14 @@ check_named(const struct qdq_spec *spec, const struct qdq_model_info *model,
     char pointer[sizeof err->where];
     const struct qdq_value *output = find_output(model, name);
     point_at(pointer, sizeof pointer, name);
+    const struct qdq_gate *own = own_gate(&spec->accept, name);
+    if (output && is_choice(output->dtype) && own && !isnan(own->min_top1_agreement))
+        return QDQ_OK;
     if (output && *output->dtype && !is_floating(output->dtype))
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, pointer,
                              "accept.outputs names '%.128s', which is %s: only "
-                             "floating outputs can be compared",
+                             "floating outputs can be compared, and integers and "
+                             "Booleans by min_top1_agreement",
                              name, output->dtype);
     if (output)
         return QDQ_OK;
@@ -164,6 +180,8 @@ check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
     for (size_t i = 0; i < model->n_outputs; i++) {
         const struct qdq_value *output = &model->outputs[i];
         const struct qdq_gate *own = own_gate(accept, output->name);
+        *ret_any |= is_choice(output->dtype) &&
+                    !isnan((own ? own : &accept->all)->min_top1_agreement);
         if (!asks(own ? own : &accept->all) ||
             (*output->dtype && !is_floating(output->dtype)))
             continue;
@@ -229,8 +247,11 @@ judge_output(const char *name, const struct qdq_gate *gate, bool own,
         const struct figure *figure = &figures[i];
         double bound = bound_of(gate, figure);
         double value = measured ? value_of(measured, gate, figure->kind) : NAN;
-        /* An output that has no slices meets every bound for them. */
+        /* An output that has no slices meets every bound for them, and one of integers or
+           Booleans has a top-1 agreement alone. */
         if (isnan(bound) ||
+            (measured && measured->is_choice &&
+             figure->kind != QDQ_FIGURE_TOP1_AGREEMENT) ||
             (figure->kind == QDQ_FIGURE_SLICE_SQNR_DB && measured && isnan(value)))
             continue;
         const char *why = !isnan(value) ? NULL
@@ -359,9 +380,9 @@ qdqi_gates_judge(const struct qdq_accept *accept, const struct qdq_model_info *m
     for (size_t i = 0; not_float && i < model->n_outputs; i++) {
         const char *name = model->outputs[i].name;
         const struct qdq_gate *own = own_gate(accept, name);
-        if (!not_float[i])
-            judge_output(name, own ? own : &accept->all, own,
-                         find_measured(report, name), gates, &n);
+        const struct qdq_output_report *measured = find_measured(report, name);
+        if (!not_float[i] || (measured && measured->is_choice))
+            judge_output(name, own ? own : &accept->all, own, measured, gates, &n);
     }
     judge_whole(accept, report, gates, &n);
     report->gates = gates;

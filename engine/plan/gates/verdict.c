@@ -36,11 +36,15 @@ agrees(const struct qdq_output_report *output, const struct level *level)
 }
 
 /* Judges one output. Values that are not finite make it poor; an output without classes has
-   no top-1 agreement. */
+   no top-1 agreement, and one of integers or Booleans has nothing else. */
 static enum qdqi_verdict
 judge(const struct qdq_output_report *output)
 {
     enum qdqi_verdict v = QDQI_GOOD;
+    while (output->is_choice && v < QDQI_POOR && !agrees(output, &levels[v]))
+        v++;
+    if (output->is_choice)
+        return v;
     while (v < QDQI_POOR && (!(output->sqnr_db >= levels[v].sqnr_db) ||
                              output->samples.p5_db < levels[v].p5_db ||
                              qdqi_worst_slice(output) < levels[v].slice_db ||

@@ -5,6 +5,7 @@
 #include "files/data/file.h"
 #include "plan/gates/judged.h"
 #include "stages/evaluate/deployed_first.h"
+#include "stages/evaluate/choices.h"
 #include "stages/evaluate/classes.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/last_candidate.h"
@@ -270,7 +271,11 @@ compare(struct qdqi_comparer *c, size_t run, const struct qdqi_output *outputs,
     const struct qdqi_kept_output *f =
         qdqi_reference_run(c->reference, c->first_run + run);
     for (size_t i = 0; i < n && i < c->n_outputs; i++) {
-        if (!f[i].data || outputs[i].dtype != QDQI_FLOAT32)
+        const struct qdqi_output kept = {f[i].dtype, f[i].rank, f[i].shape, f[i].n,
+                                         f[i].data};
+        if (!f[i].data || qdqi_choices_add(&c->metrics[i], &kept, &outputs[i], samples))
+            continue;
+        if (outputs[i].dtype != QDQI_FLOAT32 || f[i].dtype != QDQI_FLOAT32)
             continue;
         const struct qdqi_output_shape shape = {f[i].shape, f[i].rank};
         if (outputs[i].n == f[i].n)
@@ -312,7 +317,7 @@ worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
             return -INFINITY;
         worst = fmin(worst, qdqi_judged_sqnr(&figures));
         c->agreement = fmin(c->agreement, figures.top1_agreement);
-        if (qdqi_output_may_list_classes(a->model, i))
+        if (figures.is_choice || qdqi_output_may_list_classes(a->model, i))
             c->top1 = fmin(c->top1, figures.top1_agreement);
     }
     return worst;

@@ -345,8 +345,23 @@ run_all(struct run *r)
     qdqi_tasks_both(&tasks, run_as_deployed, run_literally, r);
 }
 
-/* Compares the outputs of the result as deployed. If it did not run, it is not measured, and a
-   warning says so. */
+/* Says that the result did not run as deployed: an error where the runtime is that of the float
+   model, which ran, and a warning where the runtime may lack what the float model has. */
+static enum qdq_code
+tell_failed(const struct evaluation *e, const struct qdqi_deploy_ops *ops,
+            enum qdq_code code, const struct qdq_error *why, struct qdq_error *err)
+{
+    if (code == QDQ_NO_MEMORY)
+        return qdqi_no_memory(err);
+    if (code != QDQ_RUN_FAILED || !ops->calibrates)
+        return qdqi_deployed_warn(e->attempt, why->text, err);
+    return qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
+                         "the result is valid, and the runtime of target %s cannot run "
+                         "it: %s",
+                         e->attempt->spec->target->name, why->text);
+}
+
+/* Compares the outputs of the result as deployed. If it did not run, it is not measured. */
 static enum qdq_code
 compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
                  struct qdq_error *err)
@@ -358,12 +373,11 @@ compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
         qdqi_output_figures_add(&e->deployed, r->f, r->deployed, n, samples);
         return QDQ_OK;
     }
+    const struct qdqi_deploy_ops *ops = e->plain.ops;
     qdqi_deployed_model_close(&e->plain);
     enum qdq_code code =
         qdqi_feed_name_samples(e->feed, r->deployed_code, &r->deployed_why);
-    return code == QDQ_NO_MEMORY
-               ? qdqi_no_memory(err)
-               : qdqi_deployed_warn(e->attempt, r->deployed_why.text, err);
+    return tell_failed(e, ops, code, &r->deployed_why, err);
 }
 
 /* Runs the result with float16 in a plain session. */

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/evaluate/metrics.h"
 
+#include "stages/evaluate/choices.h"
+
 #include "numbers/arithmetic/noise.h"
 
 #include <math.h>
@@ -195,4 +197,6 @@ qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
     const char *why;
     ret->centred_db = qdqi_slice_sqnr(&whole, &why);
     qdqi_samples_finish(&m->by_sample, &ret->samples);
+    if (m->is_choice)
+        qdqi_choices_finish(m, ret);
 }

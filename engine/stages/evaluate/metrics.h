@@ -12,6 +12,11 @@ struct qdqi_metrics {
     double sum, elements; /* sum of f, and the number of elements */
     double cosine;        /* sum over samples */
     int64_t samples;
+    bool is_choice; /* an output of integers or Booleans: choices.h */
+    /* of such an output: what stands behind its first axis, counted as rows are that are found
+       in the other model's, and whether their number differed in some run */
+    int64_t entries, found;
+    bool has_other_entries;
     int64_t
         nonfinite; /* elements that are the same infinity, or NaN, in both: left out */
     double max_abs_error;

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/evaluate/output_figures.h"
 
+#include "stages/evaluate/choices.h"
 #include "stages/evaluate/classes.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static const char *
 why_not_compared(const struct qdqi_output *f, const struct qdqi_output *q)
 {
     if (qdqi_is_known_and_not_float(f->dtype))
-        return "it holds no floating-point numbers";
+        return "it holds neither numbers nor Booleans that are compared";
     if (f->dtype != QDQI_FLOAT32 || q->dtype != QDQI_FLOAT32)
         return "it is of a type that is not compared";
     return NULL;
@@ -46,6 +47,10 @@ qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output
                         const struct qdqi_output *q, size_t n, int64_t samples)
 {
     for (size_t i = 0; i < n; i++) {
+        if (qdqi_choices_add(&to->metrics[i], &f[i], &q[i], samples)) {
+            to->measured[i] = true;
+            continue;
+        }
         const char *why = why_not_compared(&f[i], &q[i]);
         if (why || f[i].n != q[i].n) {
             to->why[i] = why ? why : qdqi_other_size;
@@ -75,7 +80,8 @@ qdqi_output_figures_finish(const struct qdqi_attempt *a,
             continue;
         struct qdq_output_report *output = &outputs[(*ret_n)++];
         qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
-        output->lacks_classes = !qdqi_output_may_list_classes(a->model, i);
+        output->lacks_classes =
+            !output->is_choice && !qdqi_output_may_list_classes(a->model, i);
         code = qdqi_slice_sums_report(&from->metrics[i].slices, a->arena,
                                       &output->slices, &output->n_slices, err);
     }

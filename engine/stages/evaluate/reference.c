@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/evaluate/reference.h"
 
+#include "stages/evaluate/choices.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +24,14 @@ keep(struct qdqi_reference *r, const struct qdqi_output *outputs, size_t n,
                                      sizeof *from->shape)};
         if (!to[i].shape)
             return qdqi_no_memory(err);
-        if (from->dtype != QDQI_FLOAT32)
+        if (from->dtype != QDQI_FLOAT32 && !qdqi_is_choice(from->dtype))
             continue;
-        to[i].data = malloc(from->n * sizeof(float) + 1);
+        const size_t size = from->n * qdqi_dtype_size((int)from->dtype);
+        to[i].data = malloc(size + 1);
         if (!to[i].data)
             return qdqi_no_memory(err);
-        memcpy(to[i].data, from->data, from->n * sizeof(float));
-        r->bytes += from->n * sizeof(float);
+        memcpy(to[i].data, from->data, size);
+        r->bytes += size;
     }
     return QDQ_OK;
 }

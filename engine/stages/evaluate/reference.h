@@ -8,10 +8,11 @@
 
 #include "stages/attempt/attempt.h"
 
-/* An output in one run. Only float32 ones are kept; `data` of others is NULL. */
+/* An output in one run. Those of float32, and choices (choices.h), are kept; `data` of others is
+   NULL. */
 struct qdqi_kept_output {
     enum qdqi_dtype dtype;
-    float *data;
+    void *data;
     size_t n;
     size_t rank;
     int64_t *shape;

@@ -4,6 +4,7 @@
 #ifndef QDQI_STAGES_WHATIF_INTERNALS_H
 #define QDQI_STAGES_WHATIF_INTERNALS_H
 
+#include "stages/evaluate/choices.h"
 #include "stages/evaluate/metrics.h"
 #include "transform/rewrite/insert.h"
 #include "stages/whatif/parts.h"
@@ -35,9 +36,10 @@ struct qdqi_whatif {
     int64_t runs;
 };
 
-/* An output of the float model in one run. */
+/* An output of the float model in one run: float32, or a choice (evaluate/choices.h). */
 struct qdqi_float_output {
-    float *data;
+    enum qdqi_dtype dtype;
+    void *data;
     size_t n; /* elements */
     size_t rank;
     int64_t *shape;
@@ -57,7 +59,7 @@ struct qdqi_replay {
     struct qdqi_feed_options options;
     struct qdqi_feed *feed; /* open while samples are read */
     size_t n_outputs, n_runs, cap;
-    bool *compared; /* by output: whether it is float32 in every run */
+    bool *compared; /* by output: whether it is float32, or a choice, in every run */
     struct qdqi_replay_batch *runs;
     int64_t samples;
     size_t input_bytes, output_bytes; /* bytes of the kept inputs and outputs */

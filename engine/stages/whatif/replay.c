@@ -79,11 +79,13 @@ static enum qdq_code
 keep_output(struct qdqi_replay *t, const struct qdqi_output *from,
             struct qdqi_float_output *to, struct qdq_error *err)
 {
+    const size_t size = from->n * qdqi_dtype_size((int)from->dtype);
+    to->dtype = from->dtype;
     to->n = from->n;
     to->rank = from->rank;
     to->shape = qdqi_arena_copy(t->arena, from->shape, from->rank, sizeof *from->shape);
-    to->data = copy_bytes(from->data, from->n * sizeof(float));
-    t->output_bytes += from->n * sizeof(float);
+    to->data = copy_bytes(from->data, size);
+    t->output_bytes += size;
     return to->data && to->shape ? QDQ_OK : qdqi_no_memory(err);
 }
 
@@ -94,7 +96,7 @@ keep_outputs(struct qdqi_replay *t, struct qdqi_replay_batch *batch,
     batch->outputs = qdqi_arena_array(t->arena, t->n_outputs, sizeof *batch->outputs);
     enum qdq_code code = batch->outputs ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; !code && i < t->n_outputs; i++) {
-        if (outputs[i].dtype == QDQI_FLOAT32)
+        if (outputs[i].dtype == QDQI_FLOAT32 || qdqi_is_choice(outputs[i].dtype))
             code = keep_output(t, &outputs[i], &batch->outputs[i], err);
         else
             t->compared[i] = false;
@@ -160,8 +162,8 @@ check_compared(const struct qdqi_replay *t, const char *pointer, struct qdq_erro
         if (t->compared[i])
             return QDQ_OK;
     return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, pointer,
-                         "this compares outputs that are float32, and the model has "
-                         "none");
+                         "this compares outputs of floating-point numbers, integers "
+                         "or Booleans, and the model has none");
 }
 
 static enum qdq_code

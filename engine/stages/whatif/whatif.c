@@ -495,7 +495,11 @@ add_to_metrics(struct qdqi_whatif *w, const struct qdqi_replay *t,
         if (!t->compared[i])
             continue;
         const struct qdqi_output_shape shape = {f->shape, f->rank};
-        if (outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f->n)
+        const struct qdqi_output kept = {f->dtype, f->rank, f->shape, f->n, f->data};
+        if (qdqi_choices_add(&w->metrics[i], &kept, &outputs[i], batch->samples))
+            continue;
+        if (f->dtype == QDQI_FLOAT32 && outputs[i].dtype == QDQI_FLOAT32 &&
+            outputs[i].n == f->n)
             qdqi_metrics_update(&w->metrics[i], f->data, outputs[i].data, f->n,
                                 batch->samples, &shape);
         else
