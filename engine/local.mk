@@ -214,6 +214,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \
 	engine/plan/targets/openvino/blocks.c engine/plan/targets/openvino/blocks.h \
+	engine/plan/targets/shared/plain_forms.c engine/plan/targets/shared/plain_forms.h \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
 	engine/plan/targets/tensorrt/formats.c \
@@ -225,7 +226,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/prepare/adapt.c engine/transform/prepare/adapt.h \
 	engine/transform/prepare/adapters.c \
 	engine/transform/prepare/fold.c \
-	engine/transform/prepare/join_gates.c \
+	engine/transform/prepare/compute.c \
+	engine/transform/prepare/compute.h \
+	engine/transform/prepare/compute_weights.c \
+	engine/transform/prepare/unfuse.c \
 	engine/transform/prepare/make_biases.c \
 	engine/transform/prepare/functions.c engine/transform/prepare/functions.h \
 	engine/transform/prepare/inline.c \

@@ -324,11 +324,31 @@ write_result(struct walk *w, const char *spec_digest, struct qdq_error *err)
     return write_edited(w, &edited, err);
 }
 
+/* Warns where stages behind the plan left all of its layers in float. A plan without any has
+   warned itself. */
+static enum qdq_code
+warn_nothing_left(const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    const struct qdqi_warnings *list = &a->warnings->list;
+    const struct qdq_plan_view *plan = &a->plan->view;
+    bool is_known = plan->n_quantized > 0;
+    for (size_t i = 0; i < list->n && !is_known; i++)
+        is_known = strcmp(list->rows[i].code, QDQI_NOTHING_TO_QUANTIZE) == 0;
+    return is_known
+               ? QDQ_OK
+               : qdqi_attempt_warn(a, err, QDQI_NOTHING_TO_QUANTIZE, NULL,
+                                   "no layer of the result is quantized: what was "
+                                   "tried with integers did not reach its goal, and "
+                                   "each layer of the plan was left in float");
+}
+
 static enum qdq_code
 stage_write(struct walk *w, struct qdq_error *err)
 {
     const struct qdq_work *work = w->context.work;
-    enum qdq_code code = qdqi_report_freeze(w->attempt, &w->result, &w->source, err);
+    enum qdq_code code = warn_nothing_left(w->attempt, err);
+    if (!code)
+        code = qdqi_report_freeze(w->attempt, &w->result, &w->source, err);
     if (code)
         return code;
     const char *digest =

@@ -140,9 +140,21 @@ looks_frozen(const json_t *root)
     return true;
 }
 
-/* Finds the automatic rules that a frozen spec does not state: they are younger than the version that
-   froze it, which stated all that it had. A frozen spec has the recipe none; one with another recipe
-   may leave rules open to it. */
+/* Returns the number behind the last of the target's rules that the spec states. */
+static size_t
+end_of_stated(const struct qdq_spec *spec, const json_t *rules)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < spec->target->n_rules; i++)
+        if (json_object_get(rules, spec->target->rules[i].id))
+            end = i + 1;
+    return end;
+}
+
+/* Finds the rules that a frozen spec does not state, and that hold by default: they are younger than
+   the version that froze it, which stated all that it had. Automatic ones may stand anywhere, others
+   stand behind those that it states. A frozen spec has the recipe none; one with another recipe may
+   leave rules open to it. */
 static void
 find_later_rules(const struct decoder *d, struct qdq_spec *spec)
 {
@@ -150,10 +162,13 @@ find_later_rules(const struct decoder *d, struct qdq_spec *spec)
     const bool is_settled = strcmp(api_text_at(d->to->root, "recipe"), "none") == 0;
     if (json_object_size(rules) == 0 || !is_settled || !looks_frozen(d->to->root))
         return;
-    for (size_t i = 0; i < spec->target->n_rules; i++)
-        if (spec->target->rules[i].is_auto &&
-            !json_object_get(rules, spec->target->rules[i].id))
+    const size_t end = end_of_stated(spec, rules);
+    for (size_t i = 0; i < spec->target->n_rules; i++) {
+        const struct qdq_rule *rule = &spec->target->rules[i];
+        if ((rule->is_auto || (rule->is_on && i >= end)) && !rule->is_fixed &&
+            !json_object_get(rules, rule->id))
             qdq_rule_set_add(&spec->rules_later, i);
+    }
 }
 
 bool

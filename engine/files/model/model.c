@@ -159,22 +159,45 @@ qdqi_node_new(struct qdqi_arena *arena, const char *op, const char *name,
     return node;
 }
 
-bool
-qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node, const char *name,
-                  int64_t value)
+/* Adds an attribute without a value. Returns NULL when out of memory. */
+static Onnx__AttributeProto *
+add_attribute(struct qdqi_arena *arena, Onnx__NodeProto *node, const char *name)
 {
     Onnx__AttributeProto *a = qdqi_arena_alloc(arena, sizeof *a);
     Onnx__AttributeProto **all =
         qdqi_arena_array(arena, node->n_attribute + 1, sizeof(Onnx__AttributeProto *));
     if (!a || !all)
-        return false;
+        return NULL;
     onnx__attribute_proto__init(a);
     a->name = (char *)(uintptr_t)name;
-    qdqi_attribute_set_int(a, value);
     if (node->n_attribute)
         memcpy(all, node->attribute, node->n_attribute * sizeof *all);
     all[node->n_attribute++] = a;
     node->attribute = all;
+    return a;
+}
+
+bool
+qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node, const char *name,
+                  int64_t value)
+{
+    Onnx__AttributeProto *a = add_attribute(arena, node, name);
+    if (a)
+        qdqi_attribute_set_int(a, value);
+    return a;
+}
+
+bool
+qdqi_node_add_float(struct qdqi_arena *arena, Onnx__NodeProto *node, const char *name,
+                    float value)
+{
+    Onnx__AttributeProto *a = add_attribute(arena, node, name);
+    if (!a)
+        return false;
+    a->has_type = 1;
+    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+    a->has_f = 1;
+    a->f = value;
     return true;
 }
 

@@ -200,6 +200,8 @@ Onnx__NodeProto *qdqi_node_new(struct qdqi_arena *arena, const char *op,
                                const char *output);
 
 /* Adds an integer attribute; the name is borrowed. Returns false when out of memory. */
+bool qdqi_node_add_float(struct qdqi_arena *arena, Onnx__NodeProto *node,
+                         const char *name, float value);
 bool qdqi_node_add_int(struct qdqi_arena *arena, Onnx__NodeProto *node,
                        const char *name, int64_t value);
 

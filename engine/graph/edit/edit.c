@@ -180,6 +180,16 @@ qdqi_edit_add_int(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name,
         !qdqi_node_add_int(e->arena, node, qdqi_edit_text(e, name), value);
 }
 
+void
+qdqi_edit_add_float(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name,
+                    float value)
+{
+    if (!e || !node)
+        return;
+    e->out_of_memory |=
+        !qdqi_node_add_float(e->arena, node, qdqi_edit_text(e, name), value);
+}
+
 Onnx__NodeProto *
 qdqi_edit_change_node(struct qdqi_edit *e, size_t i)
 {

@@ -46,6 +46,8 @@ void qdqi_edit_add_output(struct qdqi_edit *edit, Onnx__NodeProto *node,
 void qdqi_edit_set_domain(Onnx__NodeProto *node, char *domain);
 void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char *name,
                        int64_t value);
+void qdqi_edit_add_float(struct qdqi_edit *edit, Onnx__NodeProto *node,
+                         const char *name, float value);
 
 /* Makes input `i` of node `node` of the source read another tensor. */
 void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,

@@ -373,8 +373,8 @@ check_opset(struct planner *p, struct qdq_error *err)
 {
     int64_t opset = qdqi_model_opset(p->model->proto);
     if (p->plan->view.n_quantized == 0)
-        return qdqi_warn(&p->warnings, p->plan->arena, err, "nothing_to_quantize", NULL,
-                         "no layer of the model is quantized");
+        return qdqi_warn(&p->warnings, p->plan->arena, err, QDQI_NOTHING_TO_QUANTIZE,
+                         NULL, "no layer of the model is quantized");
     if (opset < OPSET_QDQ)
         return no_pairs(p->model, err);
     if (opset < OPSET_AXIS && p->plan->view.n_weights &&

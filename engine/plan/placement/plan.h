@@ -76,4 +76,7 @@ struct qdq_plan {
 /* The code of a warning that jobs with data leave out. */
 #define QDQI_NEEDS_DATA "recipe_needs_data"
 
+/* The code of the warning that no layer is quantized. */
+#define QDQI_NOTHING_TO_QUANTIZE "nothing_to_quantize"
+
 #endif

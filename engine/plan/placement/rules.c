@@ -52,7 +52,8 @@ bool
 qdq_spec_has_rule(const struct qdq_spec *spec, size_t rule)
 {
     return is_switched(spec, rule) ? qdq_rule_set_has(&spec->rules_on, rule)
-                                   : spec->target->rules[rule].is_on;
+                                   : spec->target->rules[rule].is_on &&
+                                         !qdq_rule_set_has(&spec->rules_later, rule);
 }
 
 void

@@ -254,13 +254,49 @@ search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
     return code ? code : add_outcome(c, &h, &all, t, err);
 }
 
+/* Judges the model without any layer in integers, where another runtime than that of the float
+   figures has the result: it may compute the float model otherwise. Sets *ret_differs, and adds
+   that to the text, where the model itself misses the goal there. */
+static enum qdq_code
+check_float(struct qdqi_candidates *c, bool *ret_differs, struct text *t,
+            struct qdq_error *err)
+{
+    const struct qdqi_context *context = c->attempt->context;
+    const struct qdqi_deploy_ops *ops =
+        qdqi_engine_ops(context->engine, context->asked->target->runtime);
+    struct qdqi_grade grade;
+    bool *is_float = qdqi_arena_array(c->result->scratch, c->n, sizeof *is_float);
+    *ret_differs = false;
+    if (!is_float)
+        return qdqi_no_memory(err);
+    if (!ops || ops->calibrates || c->n == 0 || !qdqi_deployed_runs(context))
+        return QDQ_OK;
+    for (size_t i = 0; i < c->n; i++)
+        is_float[i] = true;
+    enum qdq_code code = qdqi_candidates_score(c, is_float, &grade, err);
+    if (code || grade.sqnr_db >= c->goal_db)
+        return code;
+    *ret_differs = true;
+    add(t,
+        "; no layer is at fault: %s computes the model otherwise without any in "
+        "integers, which has ",
+        ops->row->title);
+    add_db(t, grade.sqnr_db);
+    add(t, " there against the float model in ONNX Runtime");
+    return QDQ_OK;
+}
+
 /* Tries what costs nothing when the model runs, then layers in float, and adds what that shows. */
 static enum qdq_code
 mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
                struct qdq_error *err)
 {
     struct qdqi_mending mending;
-    enum qdq_code code = qdqi_mend(c, MENDING * bound, &mending, err);
+    bool differs;
+    enum qdq_code code = check_float(c, &differs, t, err);
+    if (code || differs)
+        return code;
+    code = qdqi_mend(c, MENDING * bound, &mending, err);
     if (code || !mending.spec)
         return code ? code : search_and_confirm(c, bound, t, err);
     add(t, "; without a layer in float it has ");
@@ -302,6 +338,12 @@ add_worst(const struct qdq_report *r, struct text *t)
             worst = i;
     if (n == 0)
         return NAN;
+    if (outputs[worst].is_choice) {
+        add(t,
+            "%sthe output '%.60s' is that of the float model in %.3f of its elements",
+            t->n ? ", " : "", outputs[worst].name, outputs[worst].top1_agreement);
+        return qdqi_judged_sqnr(&outputs[worst]);
+    }
     add(t, "%sthe output '%.60s' has ", t->n ? ", " : "", outputs[worst].name);
     add_db(t, outputs[worst].sqnr_db);
     if (!outputs[worst].lacks_classes && !isnan(outputs[worst].top1_agreement))

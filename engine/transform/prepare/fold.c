@@ -4,6 +4,8 @@
  * into its weight and bias: a BatchNormalization, and the Add of one constant for each
  * channel. The layer then computes the same up to the rounding of float32.
  *
+ * Alpha and beta of a Gemm are folded likewise, where rule P1 is on.
+ *
  * A node is folded where it alone reads the layer's output, all its parameters are
  * float32 constants, and neither an entry of the spec nor a given range names it.
  */
@@ -15,6 +17,7 @@
 #include "graph/edit/edit.h"
 #include "files/model/constant.h"
 #include "plan/placement/target.h"
+#include "plan/targets/shared/plain_forms.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +30,9 @@ struct folding {
     struct qdqi_arena *arena;
     struct qdqi_edit *edit;
     struct qdqi_map *named; /* nodes and tensors that the spec names */
-    size_t n_norms, n_biases;
+    bool follows;           /* what follows a layer is folded */
+    bool scales;            /* alpha and beta of a Gemm are folded */
+    size_t n_norms, n_biases, n_scaled;
     const char *first; /* the first node that is folded */
 };
 
@@ -39,6 +44,7 @@ struct layer {
     size_t n_folded;
     struct qdqi_constant weight;
     size_t channels;
+    bool is_scaled, has_bias; /* a Gemm with alpha or beta; a layer with a bias */
     double *factor, *shift;
 };
 
@@ -104,12 +110,13 @@ is_named(const struct folding *f, const struct qdqi_node *node)
 /* Returns the number of output channels of a layer whose weight is folded; 0 for any
    other node. */
 static size_t
-count_channels(const struct qdqi_node *node, const struct qdqi_constant *w)
+count_channels(const struct folding *f, const struct qdqi_node *node,
+               const struct qdqi_constant *w)
 {
     const Onnx__NodeProto *proto = node->proto;
     int64_t groups = qdqi_node_int(proto, "group", 1);
     if (qdqi_node_is(proto, "Gemm"))
-        return w->rank == 2 && qdqi_gemm_is_unscaled(proto)
+        return w->rank == 2 && (f->scales || qdqi_gemm_is_unscaled(proto))
                    ? (size_t)w->dims[!qdqi_node_int(proto, "transB", 0)]
                    : 0;
     if (w->rank < 3 || groups < 1 || w->dims[0] % groups != 0)
@@ -140,6 +147,13 @@ is_own_weight(const struct qdqi_tensor *t)
     return t->uses && !t->uses->next && !t->is_output && !t->is_captured;
 }
 
+static double
+float_of(const Onnx__NodeProto *proto, const char *name)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(proto, name);
+    return a ? (double)a->f : 1;
+}
+
 static bool
 begin(struct folding *f, size_t i, struct layer *ret)
 {
@@ -151,10 +165,15 @@ begin(struct folding *f, size_t i, struct layer *ret)
         !read_floats(f->model, node->inputs[WEIGHT], &ret->weight) ||
         ret->weight.n == 0 || !is_own_weight(node->inputs[WEIGHT]))
         return false;
-    size_t n = count_channels(node, &ret->weight);
+    size_t n = count_channels(f, node, &ret->weight);
     bool has_bias = node->proto->n_input > BIAS && node->inputs[BIAS];
     if (n == 0 || (has_bias && !read_channels(f->model, node, BIAS, n, &bias)))
         return false;
+    const bool gemm = qdqi_node_is(node->proto, "Gemm");
+    const double alpha = gemm ? float_of(node->proto, "alpha") : 1,
+                 beta = gemm ? float_of(node->proto, "beta") : 1;
+    ret->is_scaled = gemm && !qdqi_gemm_is_unscaled(node->proto);
+    ret->has_bias = has_bias;
     ret->node = i;
     ret->n_folded = 0;
     ret->channels = n;
@@ -163,8 +182,8 @@ begin(struct folding *f, size_t i, struct layer *ret)
     if (!ret->factor || !ret->shift)
         return false;
     for (size_t c = 0; c < n; c++) {
-        ret->factor[c] = 1;
-        ret->shift[c] = has_bias ? qdqi_float_at(bias.bytes, c) : 0;
+        ret->factor[c] = alpha;
+        ret->shift[c] = has_bias ? beta * qdqi_float_at(bias.bytes, c) : 0;
     }
     return true;
 }
@@ -306,6 +325,17 @@ remove_node(struct folding *f, const struct layer *layer, size_t i)
             qdqi_edit_drop_unused(f->edit, node->inputs[k]->name);
 }
 
+/* Makes alpha and beta of a Gemm 1, which they are where they are left out. */
+static void
+drop_factors(struct folding *f, const struct layer *layer)
+{
+    qdqi_edit_retype(f->edit, layer->node, "Gemm", "", "alpha");
+    qdqi_edit_retype(f->edit, layer->node, "Gemm", "", "beta");
+    f->n_scaled++;
+    if (!f->first)
+        f->first = f->model->graph.nodes[layer->node].name;
+}
+
 static void
 store(struct folding *f, const struct layer *layer, const float *weight,
       const float *bias)
@@ -323,7 +353,10 @@ store(struct folding *f, const struct layer *layer, const float *weight,
     qdqi_edit_add_tensor(f->edit, names[1], QDQI_FLOAT32, 1, channels, bias,
                          layer->channels * sizeof *bias);
     qdqi_edit_set_input(f->edit, layer->node, WEIGHT, names[0]);
-    qdqi_edit_put_input(f->edit, layer->node, BIAS, names[1]);
+    if (layer->has_bias || layer->n_folded > 0)
+        qdqi_edit_put_input(f->edit, layer->node, BIAS, names[1]);
+    if (layer->is_scaled)
+        drop_factors(f, layer);
     for (size_t i = 0; i < layer->n_folded; i++)
         remove_node(f, layer, layer->folded[i]);
     qdqi_edit_drop_unused(f->edit, base);
@@ -337,8 +370,9 @@ fold_layer(struct folding *f, size_t i, struct qdq_error *err)
     struct layer layer;
     if (!begin(f, i, &layer))
         return qdqi_arena_exhausted(f->arena) ? qdqi_no_memory(err) : QDQ_OK;
-    follow(f, &layer);
-    if (layer.n_folded == 0)
+    if (f->follows)
+        follow(f, &layer);
+    if (layer.n_folded == 0 && !layer.is_scaled)
         return QDQ_OK;
     float *weight = qdqi_arena_array(f->arena, layer.weight.n, sizeof *weight);
     float *bias = qdqi_arena_array(f->arena, layer.channels, sizeof *bias);
@@ -366,19 +400,27 @@ fold_all(struct folding *f, struct qdq_error *err)
 static enum qdq_code
 warn_folded(struct qdqi_preparing *p, const struct folding *f, struct qdq_error *err)
 {
+    if (f->n_scaled == 0)
+        return qdqi_warn(&p->warnings, p->arena, err, "layers_folded", f->first,
+                         "%zu BatchNormalization and %zu Add of a bias, this one "
+                         "first, are folded into the layers before them",
+                         f->n_norms, f->n_biases);
     return qdqi_warn(&p->warnings, p->arena, err, "layers_folded", f->first,
-                     "%zu BatchNormalization and %zu Add of a bias, this one first, "
-                     "are folded into the layers before them",
-                     f->n_norms, f->n_biases);
+                     "%zu BatchNormalization, %zu Add of a bias, and alpha and beta of "
+                     "%zu Gemm, this one first, are folded into weights and biases",
+                     f->n_norms, f->n_biases, f->n_scaled);
 }
 
+/* Finds out what is folded. Returns false where nothing is. */
 static bool
-is_wanted(const struct qdqi_preparing *p)
+is_wanted(const struct qdqi_preparing *p, struct folding *f)
 {
     struct qdq_spec spec = *p->spec;
     qdq_spec_complete(&spec);
     const struct qdqi_hooks *hooks = spec.target->hooks;
-    return hooks->folds && hooks->folds(&spec) && !p->model->proto->n_training_info;
+    f->follows = hooks->folds && hooks->folds(&spec);
+    f->scales = hooks->folds && qdqi_has_plain_forms(&spec);
+    return (f->follows || f->scales) && !p->model->proto->n_training_info;
 }
 
 enum qdq_code
@@ -386,7 +428,7 @@ qdqi_step_fold(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_erro
 {
     struct folding f = {.model = p->model, .spec = p->spec};
     enum qdq_code code = QDQ_OK;
-    if (!is_wanted(p))
+    if (!is_wanted(p, &f))
         return QDQ_OK;
     if ((f.arena = qdqi_arena_new())) {
         f.edit = qdqi_edit_new(p->model, f.arena);

@@ -34,7 +34,7 @@ qdqi_step qdqi_step_remove_pairs;
 qdqi_step qdqi_step_opset;
 
 /* fold.c: folds a BatchNormalization, or the Add of a bias, into the layer with a weight in
-   front of it. */
+   front of it, and alpha and beta of a Gemm. */
 qdqi_step qdqi_step_fold;
 
 /* make_biases.c: gives a bias of zeros to layers that have none, for bias correction. */
@@ -44,8 +44,13 @@ qdqi_step qdqi_step_make_biases;
    kernel, in another form. */
 qdqi_step qdqi_step_reform;
 
-/* join_gates.c: computes weights of LSTM which the file has in parts, if the runtime is to
-   quantize activations. Changes no name of a node. */
-qdqi_step qdqi_step_join_gates;
+/* unfuse.c: writes operators that ONNX Runtime's optimizer fused as those of ONNX, where rule P1
+   is on. */
+qdqi_step qdqi_step_unfuse;
+
+/* compute_weights.c: makes constants of weights that are computed from constants: those of layers
+   where rule P1 is on, and those of LSTM if the runtime is to quantize activations. Changes no
+   name of a node. */
+qdqi_step qdqi_step_compute_weights;
 
 #endif

@@ -100,13 +100,18 @@ def test_it_is_folded_and_computes_the_same(tmp_path, text, left):
     (CONV % "h = Conv (x, w) y = Add (h, one)", ["Conv", "Add"]),
     (CONV % "h = Conv (x, w) y = Add (h, b)", ["Conv", "Add"]),
     (CONV % "h = Relu (x) k = Conv (h, w) y = Add (k, k)", ["Relu", "Conv", "Add"]),
-    (f"(float[3,4] x) => (float[3,6] y) {{ h = Gemm <alpha = 0.5> (x, matrix) y = {NORM} }}",
-     ["Gemm", "BatchNormalization"]),
     (CONV % f"h = Conv (x, w) k = {NORM} n = Conv (x, w) y = Sub (k, n)",
      ["Conv", "BatchNormalization", "Conv", "Sub"]),
 ])
 def test_it_stays_where_it_cannot_be_folded(tmp_path, text, left):
     check(tmp_path, text, left, False)
+
+
+def test_factors_of_a_gemm_are_folded_where_rule_p1_is_on(tmp_path):
+    text = f"(float[3,4] x) => (float[3,6] y) {{ h = Gemm <alpha = 0.5> (x, matrix) y = {NORM} }}"
+    check(tmp_path, text, ["Gemm"], True)
+    check(tmp_path, text, ["Gemm", "BatchNormalization"], False,
+          rules={**SPEC["rules"], "P1": False})
 
 
 @pytest.mark.parametrize("more", [

@@ -61,3 +61,8 @@ FAULT("1.31",
       "C21",
       "tests/e2e/targets/test_fused_weights.py::"
       "test_without_the_rule_the_weight_is_dequantized_and_that_is_said")
+FAULT("1.31",
+      "It makes an integer form of a Pad or Resize with axes, or of a CenterCropPad, "
+      "between two pairs, and fails in its first run.",
+      "C23",
+      "tests/e2e/targets/test_plain_forms.py::test_onnxruntime_fails_in_the_first_run")

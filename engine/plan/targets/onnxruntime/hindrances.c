@@ -72,12 +72,36 @@ may_have_one(const struct planner *p, const struct qdqi_node *node)
     return axis < 0 || axis >= (int64_t)rank || dims[axis] < 2;
 }
 
+/* A Pad-18 has axes on input 3, a Resize-18 as an attribute. */
+bool
+qdqi_onnxruntime_has_axes(const struct planner *p, const struct qdqi_node *node)
+{
+    enum { AXES = 3 };
+    const Onnx__NodeProto *proto = node->proto;
+    return qdqi_rule_is_on(p, C23) &&
+           ((qdqi_node_is(proto, "Pad") && proto->n_input > AXES &&
+             node->inputs[AXES]) ||
+            (qdqi_node_is(proto, "Resize") && qdqi_node_attribute(proto, "axes")) ||
+            qdqi_node_is(proto, "CenterCropPad"));
+}
+
+/* Returns whether rule C22 leaves the layer in float. */
+static bool
+is_half(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return qdqi_rule_is_on(p, C22) && !p->selection.choices[layer->node].entry &&
+           node->proto->n_output > 0 && node->outputs[0] &&
+           node->outputs[0]->dtype == QDQI_FLOAT16;
+}
+
 bool
 qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer) ||
            qdqi_onnxruntime_keeps_weight(p, layer) || qdqi_kernel_hindrance(node) ||
+           is_half(p, layer) || qdqi_onnxruntime_has_axes(p, node) ||
            (qdqi_rule_is_on(p, C20) && may_have_one(p, node));
 }
 
@@ -193,6 +217,14 @@ qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
         return dynamic_hindrance(p, layer);
     if (!wants_inputs)
         return NULL;
+    if (is_half(p, layer)) {
+        qdqi_rule_cite(layer, C22);
+        return "rule:C22, onnxruntime has integer kernels of float32 models alone";
+    }
+    if (qdqi_onnxruntime_has_axes(p, node)) {
+        qdqi_rule_cite(layer, C23);
+        return "rule:C23, onnxruntime's integer form of it fails when it runs";
+    }
     if (is_half_concat(p, layer))
         return "the integer kernel of Concat has no 16-bit scales";
     if (qdqi_rule_is_on(p, C20) && may_have_one(p, node)) {

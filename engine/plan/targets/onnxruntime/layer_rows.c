@@ -48,5 +48,6 @@ const struct qdqi_class qdqi_onnxruntime_classes[QDQI_N_ONNXRUNTIME_CLASSES] = {
                   "Gather of rows of a constant matrix that nothing else reads")
                 LAYER("LSTM", "LSTM", RECURRENT, 1, GATES, ASKED, any_node, "LSTM")
                     LAYER("GRU", "GRU", RECURRENT, 1, GATES, ASKED, any_node, "GRU")
-                        LAYER("RNN", "RNN", RECURRENT, 1, GATES, ASKED, any_node,
-                              "RNN")};
+                        LAYER("RNN", "RNN", RECURRENT, 1, GATES, ASKED, any_node, "RNN")
+                            LAYER("CenterCropPad", "CenterCropPad", NON_WEIGHTED, -1,
+                                  NONE, OFF, any_node, "CenterCropPad")};

@@ -16,7 +16,7 @@
 
 /* --- which rules ----------------------------------------------------------- */
 
-/* Decides rules C15 to C17 by the recipe and by the formats. */
+/* Decides rules C15 to C17, and C22, by the recipe and by the formats. */
 static bool
 decide_gain(const struct qdq_spec *spec, const char **ret_reason)
 {
@@ -65,8 +65,11 @@ decide_forms(const struct qdq_spec *spec, const char **ret_reason)
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
-    if (rule == C19 || rule == C20) {
-        *ret_reason = "the result would be wrong";
+    if (rule == P1)
+        return qdqi_plain_forms_decide(ret_reason);
+    if (rule == C19 || rule == C20 || rule == C23) {
+        *ret_reason =
+            rule == C23 ? "the result would not run" : "the result would be wrong";
         return true;
     }
     return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)

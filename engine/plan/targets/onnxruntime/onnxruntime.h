@@ -5,6 +5,7 @@
 #define QDQI_PLAN_TARGETS_ONNXRUNTIME_ONNXRUNTIME_H
 
 #include "plan/placement/target.h"
+#include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
 
 #define ONNXRUNTIME_RULES(RULE)                                                        \
@@ -59,13 +60,24 @@
          "With weights alone, a Gemm has a transposed weight for transB and no "       \
          "factors, and a Relu or Clip behind a Gemm or MatMul is a Max and a Min: "    \
          "onnxruntime makes MatMulNBits of these. Off: it dequantizes the weight in "  \
-         "each run.")
+         "each run.")                                                                  \
+    RULE(C22, AUTO,                                                                    \
+         "A layer of float16 stays floating point: onnxruntime has integer kernels "   \
+         "of float32 models alone.")                                                   \
+    RULE(C23, AUTO,                                                                    \
+         "A Pad or Resize with axes, and a CenterCropPad, have no pair in front or "   \
+         "behind. Off: onnxruntime makes an integer form of them that fails when it "  \
+         "runs.")                                                                      \
+    QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
 /* The target's own rows of layer support. */
-enum { QDQI_N_ONNXRUNTIME_CLASSES = 6 };
+enum { QDQI_N_ONNXRUNTIME_CLASSES = 7 };
 extern const struct qdqi_class qdqi_onnxruntime_classes[QDQI_N_ONNXRUNTIME_CLASSES];
+
+/* Returns whether rule C23 keeps integers from the node. */
+bool qdqi_onnxruntime_has_axes(const struct planner *p, const struct qdqi_node *node);
 
 /* Returns whether tables can be stored as integers by the spec's formats. */
 bool qdqi_onnxruntime_stores_tables(const struct qdq_layer_format *format);

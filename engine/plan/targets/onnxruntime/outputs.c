@@ -118,7 +118,7 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
     if (qdqi_kernel_role(layer->op) != QDQI_MOVES || node->proto->n_input == 0 ||
         !node->inputs[0] || !qdqi_map_get(p->outputs.paired, node->inputs[0]->name) ||
         (choice->entry && !choice->entry->quantize_input) ||
-        !qdqi_moves_in_range(p->model, node) ||
+        !qdqi_moves_in_range(p->model, node) || qdqi_onnxruntime_has_axes(p, node) ||
         (!choice->entry && qdqi_all_read_raw(p, node->outputs[0])) ||
         (!choice->entry && !is_on_the_way(p, node)))
         return true;

@@ -49,6 +49,8 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
+    if (rule == P1)
+        return qdqi_plain_forms_decide(ret_reason);
     if (rule >= V12 && rule <= V19) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";

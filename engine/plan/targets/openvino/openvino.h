@@ -5,6 +5,7 @@
 #define QDQI_PLAN_TARGETS_OPENVINO_OPENVINO_H
 
 #include "plan/placement/target.h"
+#include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
 
 #define OPENVINO_RULES(RULE)                                                           \
@@ -73,7 +74,8 @@
          "The weight of a MatMul has one scale where it has three axes or more, "      \
          "since OpenVINO computes wrong numbers of others behind activations whose "   \
          "zero point is 0.")                                                           \
-    QDQI_SATURATION_RULE(RULE)
+    QDQI_SATURATION_RULE(RULE)                                                         \
+    QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

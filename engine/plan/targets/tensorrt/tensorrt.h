@@ -8,6 +8,7 @@
 #define QDQI_PLAN_TARGETS_TENSORRT_TENSORRT_H
 
 #include "plan/placement/target.h"
+#include "plan/targets/shared/plain_forms.h"
 
 #define TENSORRT_RULES(RULE)                                                           \
     RULE(T1, FIXED, "Quantization is symmetric: every zero point is 0.")               \
@@ -65,7 +66,8 @@
          "TensorRT does not promise to fuse a swish between a Conv and an Add.")       \
     RULE(T29, FIXED,                                                                   \
          "A Gemm or MatMul stays floating point where blocks do not divide its "       \
-         "weight's axis: TensorRT would read other scales from them.")
+         "weight's axis: TensorRT would read other scales from them.")                 \
+    QDQI_PLAIN_FORMS_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rule P1, which several targets have: what keeps a layer from being one in the file, and not in
+   the function, is undone before the plan. */
+#ifndef QDQI_PLAN_TARGETS_SHARED_PLAIN_FORMS_H
+#define QDQI_PLAN_TARGETS_SHARED_PLAIN_FORMS_H
+
+#include "plan/placement/rules.h"
+
+/* The rule's row in a target's list of rules. Its state is ON, or AUTO where a target has rules that
+   it decides. */
+#define QDQI_PLAIN_FORMS_RULE(RULE, STATE)                                        \
+    RULE(P1, STATE,                                                               \
+         "A weight that is computed from constants becomes one, and what ONNX "   \
+         "Runtime's optimizer fused (FusedConv, FusedGemm, FusedMatMul) becomes " \
+         "operators of ONNX again.")
+
+/* Decides the rule: it is on. */
+bool qdqi_plain_forms_decide(const char **ret_reason);
+
+/* Returns whether a complete spec's target has the rule, and it is on. */
+bool qdqi_has_plain_forms(const struct qdq_spec *spec);
+
+#endif

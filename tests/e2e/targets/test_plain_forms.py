@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rule P1: weights that are computed from constants become constants, and what ONNX Runtime's
+optimizer fused becomes operators of ONNX again. Both compute what the source does, and are
+quantized. Rules C22 and C23 of the target onnxruntime leave in float what has no integer kernel."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import judge
+from service import INSTALLED
+
+MS = "com.microsoft"
+NUMBERS = np.random.default_rng(11)
+
+
+def weight(*shape):
+    fan = max(1, int(np.prod(shape[1:])))
+    return (NUMBERS.laplace(size=shape) / np.sqrt(fan)).astype(np.float32)
+
+
+class Graph:
+    """Makes a model node by node."""
+
+    def __init__(self):
+        self.nodes, self.constants = [], []
+
+    def constant(self, values):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def op(self, kind, inputs, n=1, **attributes):
+        outputs = [f"t{len(self.nodes)}_{i}" for i in range(n)]
+        self.nodes.append(helper.make_node(kind, inputs, outputs, f"{kind}{len(self.nodes)}",
+                                           **attributes))
+        return outputs[0] if n == 1 else outputs
+
+    def model(self, output, shape, opset=18, dtype=TensorProto.FLOAT):
+        self.nodes.append(helper.make_node("Identity", [output], ["y"], "end"))
+        graph = helper.make_graph(
+            self.nodes, "g", [helper.make_tensor_value_info("x", dtype, shape)],
+            [helper.make_tensor_value_info("y", dtype, None)], self.constants)
+        return helper.make_model(graph, ir_version=9, opset_imports=[
+            helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)])
+
+
+def weight_norm(g):
+    v = g.constant(weight(8, 4, 3))
+    norm = g.op("ReduceL2", [v, g.constant(np.array([1, 2]))], keepdims=1)
+    w = g.op("Mul", [g.op("Div", [v, norm]), g.constant(np.full((8, 1, 1), 2, np.float32))])
+    return g.op("Conv", ["x", w], pads=[1, 1]), [2, 4, 16]
+
+
+def standardized(g):
+    """Weight standardization: (w - mean) / sqrt(variance + epsilon)."""
+    v, axes = g.constant(weight(8, 4, 3, 3)), g.constant(np.array([1, 2, 3]))
+    centred = g.op("Sub", [v, g.op("ReduceMean", [v, axes])])
+    variance = g.op("ReduceMean", [g.op("Pow", [centred, g.constant(np.float32(2))]), axes])
+    deviation = g.op("Sqrt", [g.op("Add", [variance, g.constant(np.float32(1e-5))])])
+    return g.op("Conv", ["x", g.op("Div", [centred, deviation])]), [1, 4, 9, 9]
+
+
+def low_rank_update(g):
+    update = g.op("MatMul", [g.constant(weight(16, 2)), g.constant(weight(2, 8))])
+    scaled = g.op("Mul", [update, g.constant(np.float32(0.5))])
+    return g.op("MatMul", ["x", g.op("Add", [g.constant(weight(16, 8)), scaled])]), [3, 16]
+
+
+def packed(g):
+    """A weight for three layers, multiplied by a factor and taken apart."""
+    whole = g.op("Mul", [g.constant(weight(16, 24)), g.constant(weight(24))])
+    parts = g.op("Split", [whole, g.constant(np.array([8, 8, 8]))], n=3, axis=1)
+    made = [g.op("MatMul", ["x", part]) for part in parts]
+    return g.op("Add", [g.op("Add", made[:2]), made[2]]), [3, 16]
+
+
+def moved(g):
+    """Slice, Concat, Transpose, Reshape, Unsqueeze, Squeeze and Expand of a computed weight."""
+    half = g.op("Neg", [g.constant(weight(4, 16))])
+    begins, ends = g.constant(np.array([1])), g.constant(np.array([3]))
+    middle = g.op("Slice", [half, begins, ends, g.constant(np.array([0]))])
+    joined = g.op("Concat", [half, middle, half], axis=0)
+    turned = g.op("Transpose", [joined], perm=[1, 0])
+    axis = g.constant(np.array([0]))
+    there = g.op("Squeeze", [g.op("Unsqueeze", [turned, axis]), axis])
+    shaped = g.op("Reshape", [there, g.constant(np.array([-1, 10]))])
+    wide = g.op("Expand", [g.op("Abs", [g.constant(weight(1, 10))]), g.constant(np.array([16, 10]))])
+    return g.op("MatMul", ["x", g.op("Max", [shaped, wide])]), [3, 16]
+
+
+def fused_conv(g):
+    w, b = g.constant(weight(8, 4, 3, 3)), g.constant(weight(8))
+    first = g.op("FusedConv", ["x", w, b], domain=MS, activation="Relu", pads=[1] * 4,
+                 kernel_shape=[3, 3])
+    w2 = g.constant(weight(8, 8, 3, 3))
+    return g.op("FusedConv", [first, w2, b, first], domain=MS, activation="Clip",
+                activation_params=[-0.5, 0.75], pads=[1] * 4, kernel_shape=[3, 3]), [1, 4, 8, 8]
+
+
+def fused_gemm(g):
+    w, b = g.constant(weight(8, 16)), g.constant(weight(8))
+    first = g.op("FusedGemm", ["x", w, b], domain=MS, activation="LeakyRelu", activation_alpha=0.2,
+                 transB=1)
+    return g.op("FusedGemm", [first, g.constant(weight(8, 8)), b], domain=MS, activation="Tanh",
+                alpha=0.5, beta=2.0), [3, 16]
+
+
+def fused_matmul(g):
+    first = g.op("FusedMatMul", ["x", g.constant(weight(8, 16))], domain=MS, transB=1, alpha=0.25)
+    return g.op("FusedMatMul", [first, g.constant(weight(8, 8))], domain=MS), [3, 16]
+
+
+CASES = {"weight_norm": (weight_norm, 1), "standardized": (standardized, 1),
+         "low_rank_update": (low_rank_update, 1), "packed": (packed, 3), "moved": (moved, 1),
+         "fused_conv": (fused_conv, 2), "fused_gemm": (fused_gemm, 2),
+         "fused_matmul": (fused_matmul, 2)}
+
+
+NOTHING = {"mode": "partial", "on_unmatched": "warn", "evaluate": False, "recipe": "none",
+           "layers": [{"class": name, "quantize_input": False, "quantize_weight": False}
+                      for name in ("Conv", "Gemm", "MatMul")]}
+
+
+def quantize(folder, model, **spec):
+    onnx.save(model, folder / "m.onnx")
+    value = model.graph.input[0].type.tensor_type
+    shape = [16, *(d.dim_value for d in value.shape.dim)]
+    half = value.elem_type == TensorProto.FLOAT16
+    np.savez(folder / "data.npz",
+             x=NUMBERS.normal(size=shape).astype(np.float16 if half else np.float32))
+    (folder / "spec.json").write_text(json.dumps(spec))
+    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec",
+                           folder / "spec.json", "--calibration", folder / "data.npz", "-o", folder / "q.onnx", "--report",
+                           folder / "report.json"], capture_output=True, text=True)
+    return done, json.loads((folder / "report.json").read_text()) if done.returncode == 0 else None
+
+
+def outputs(model, feed):
+    return judge.session(model.SerializeToString(), False).run(None, {"x": feed})[0]
+
+
+def codes(report):
+    return {w["code"] for w in report["warnings"]}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "tensorrt"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_is_computed_and_the_layers_are_quantized(tmp_path, name, target):
+    make, layers = CASES[name]
+    g = Graph()
+    output, shape = make(g)
+    source = g.model(output, shape)
+    done, report = quantize(tmp_path, source, target=target, recipe="none")
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row["op"] for row in report["layers"]}
+    weights = [w for w in report["weights"] if rows[w["layer"]] in ("Conv", "Gemm", "MatMul")]
+    assert len(weights) == layers, report["layers"]
+    assert codes(report) & {"weights_computed", "layers_unfused"}
+    done, plain = quantize(tmp_path, source, target=target, **NOTHING)
+    assert done.returncode == 0, done.stderr
+    assert plain["summary"]["quantized_layers"] == 0
+    feed = NUMBERS.normal(size=shape).astype(np.float32)
+    left = onnx.load(tmp_path / "q.onnx")
+    assert not any(n.op_type.startswith("Fused") for n in left.graph.node)
+    np.testing.assert_allclose(outputs(left, feed), outputs(source, feed), rtol=2e-5, atol=2e-5)
+
+
+def test_without_the_rule_the_model_stays(tmp_path):
+    g = Graph()
+    source = g.model(*weight_norm(g))
+    done, report = quantize(tmp_path, source, target="onnxruntime", rules={"P1": False})
+    assert done.returncode == 0, done.stderr
+    assert "weights_computed" not in codes(report) and "nothing_to_quantize" in codes(report)
+
+
+def test_what_may_be_overridden_or_is_not_constant_is_not_computed(tmp_path):
+    g = Graph()
+    w = g.op("Mul", [g.constant(weight(8, 4, 3)), "factor"])
+    source = g.model(g.op("Conv", ["x", w]), [1, 4, 9])
+    source.graph.initializer.append(numpy_helper.from_array(np.float32(2), "factor"))
+    source.graph.input.append(helper.make_tensor_value_info("factor", TensorProto.FLOAT, []))
+    done, report = quantize(tmp_path, source, target="tensorrt")
+    assert done.returncode == 0, done.stderr
+    assert "weights_computed" not in codes(report)
+
+
+def test_factors_of_a_gemm_are_folded(tmp_path):
+    g = Graph()
+    y = "x"
+    for i in range(2):
+        y = g.op("Gemm", [y, g.constant(weight(64, 64)), g.constant(weight(64))], alpha=1.5,
+                 beta=0.5 + i)
+    source = g.model(g.op("Gemm", [y, g.constant(weight(64, 64))], alpha=0.5), [4, 64])
+    done, report = quantize(tmp_path, source, target="onnxruntime", **NOTHING)
+    assert done.returncode == 0, done.stderr
+    assert "layers_folded" in codes(report)
+    made = onnx.load(tmp_path / "q.onnx")
+    gemms = [n for n in made.graph.node if n.op_type == "Gemm"]
+    assert [{a.name for a in n.attribute} & {"alpha", "beta"} for n in gemms] == [set()] * 3
+    assert [len(n.input) for n in gemms] == [3, 3, 2]
+    feed = NUMBERS.normal(size=(4, 64)).astype(np.float32)
+    np.testing.assert_allclose(outputs(made, feed), outputs(source, feed), rtol=2e-5, atol=2e-5)
+    _, report = quantize(tmp_path, source, target="onnxruntime", recipe="none")
+    assert report["kernels"]["integer"] == 3
+
+
+def float16_net():
+    g, y = Graph(), "x"
+    for _ in range(2):
+        w = g.constant(weight(16, 16, 3, 3).astype(np.float16))
+        y = g.op("Relu", [g.op("Conv", [y, w], pads=[1] * 4)])
+    return g.model(y, [1, 16, 12, 12], 19, TensorProto.FLOAT16)
+
+
+def test_float16_stays_float_where_only_float32_has_integer_kernels(tmp_path):
+    done, report = quantize(tmp_path, float16_net(), target="onnxruntime")
+    assert done.returncode == 0, done.stderr
+    assert report["summary"]["quantized_layers"] == 0
+    assert "nothing_to_quantize" in codes(report)
+    convs = [row for row in report["layers"] if row["op"] == "Conv"]
+    assert [row["reason"].split(",")[0] for row in convs] == ["rule:C22"] * 2
+    _, report = quantize(tmp_path, float16_net(), target="onnxruntime", rules={"C22": False})
+    assert report["summary"]["quantized_layers"] > 0
+
+
+def odd_net(kind):
+    """Four convolutions, with an operator between the second and third that has axes."""
+    g, y = Graph(), "x"
+    for i in range(4):
+        y = g.op("Conv", [y, g.constant(weight(16, 16, 3, 3)), g.constant(np.zeros(16, np.float32))],
+                 pads=[1] * 4)
+        if i == 1 and kind == "Pad":
+            y = g.op("Pad", [y, g.constant(np.array([1, 1, 1, 1])), "", g.constant(np.array([2, 3]))])
+        elif i == 1 and kind == "Resize":
+            y = g.op("Resize", [y, "", g.constant(np.array([2, 2], np.float32))], axes=[2, 3],
+                     mode="nearest")
+        elif i == 1:
+            y = g.op("CenterCropPad", [y, g.constant(np.array([12, 12]))], axes=[2, 3])
+        else:
+            y = g.op("Relu", [y])
+    return g.model(y, [1, 16, 16, 16], 18)
+
+
+@pytest.mark.parametrize("kind", ["Pad", "Resize", "CenterCropPad"])
+def test_operators_with_axes_stand_between_no_pairs(tmp_path, kind):
+    done, report = quantize(tmp_path, odd_net(kind), target="onnxruntime", recipe="none")
+    assert done.returncode == 0, done.stderr
+    assert report["kernels"]["integer"] >= 3
+    assert report["evaluation"]["deployed"] is not None
+    onnxruntime.InferenceSession(str(tmp_path / "q.onnx")).run(
+        None, {"x": NUMBERS.normal(size=(1, 16, 16, 16)).astype(np.float32)})
+
+
+@pytest.mark.parametrize("kind", ["Pad", "Resize", "CenterCropPad"])
+def test_onnxruntime_fails_in_the_first_run(tmp_path, kind):
+    """A result that its own runtime cannot run is no result."""
+    done, _ = quantize(tmp_path, odd_net(kind), target="onnxruntime", recipe="none",
+                       rules={"C23": False})
+    assert done.returncode != 0
+    assert "target_cannot_load" in done.stderr and "cannot run it" in done.stderr
+
+
+def test_a_recipe_that_leaves_everything_in_float_says_so(tmp_path):
+    """A channel 3,000 times larger than its neighbours, which the next layer takes back."""
+    g = Graph()
+    y = g.op("Relu", [g.op("Conv", ["x", g.constant(weight(64, 3, 3, 3))], pads=[1] * 4)])
+    factors = np.ones((1, 64, 1, 1), np.float32)
+    factors[0, 5] = 3000
+    y = g.op("Mul", [y, g.constant(factors)])
+    w = weight(64, 64, 3, 3)
+    w[:, 5] /= 3000
+    y = g.op("Relu", [g.op("Conv", [y, g.constant(w)], pads=[1] * 4)])
+    source = g.model(g.op("Conv", [y, g.constant(weight(19, 64, 1, 1))]), [1, 3, 32, 32])
+    np.savez(tmp_path / "data.npz", x=NUMBERS.normal(size=(24, 3, 32, 32)).astype(np.float32))
+    onnx.save(source, tmp_path / "m.onnx")
+    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", tmp_path / "m.onnx", "--target",
+                           "onnxruntime", "--calibration", tmp_path / "data.npz", "-o",
+                           tmp_path / "q.onnx", "--report", tmp_path / "report.json"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["summary"]["quantized_layers"] == 0) == ("nothing_to_quantize" in codes(report))
+    assert report["summary"]["quantized_layers"] == 0 and report["summary"]["verdict"] is None
