@@ -251,6 +251,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/shifts.c engine/numbers/range/shifts.h \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
+	engine/stages/recipe/allocate.c engine/stages/recipe/allocate.h \
 	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
 	engine/stages/recipe/mend.c engine/stages/recipe/mend.h \
 	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \

@@ -7,6 +7,7 @@
 #include "spec/values.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Adds to an object of the spec what a step of the recipe changes there. */
 static bool
@@ -39,10 +40,25 @@ add_changes(json_t *to, const struct qdq_recipe_step *step)
     return ok;
 }
 
+/* Encodes the entries of layers of a step that gave weights their formats. */
+static json_t *
+encode_entries(const struct qdq_spec *spec)
+{
+    char *text = api_spec_encode(spec);
+    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *to =
+        all ? json_pack("{s:O}", "layers", json_object_get(all, "layers")) : NULL;
+    json_decref(all);
+    free(text);
+    return to;
+}
+
 /* Encodes the members of the spec that a step of the recipe tried. */
 static json_t *
 encode_tried(const struct qdq_recipe_step *step)
 {
+    if (strcmp(step->step, "formats") == 0)
+        return encode_entries(step->spec);
     json_t *to =
         step->n_layers == 0
             ? json_object()

@@ -157,7 +157,8 @@ static bool
 has_goals(const struct qdq_spec *spec)
 {
     return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
-           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_latency_ratio);
+           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_bytes) ||
+           !isnan(spec->recipe_latency_ratio);
 }
 
 /* A name, or an object of goals. */
@@ -170,11 +171,17 @@ decode_recipe(struct decoder *d, const struct member *m, json_t *value)
     if (!decode_object(d, m, value))
         return false;
     bool has_goal = has_goals(spec);
+    if (spec->recipe_formats && isnan(spec->recipe_size_ratio) &&
+        isnan(spec->recipe_bytes) && isnan(spec->recipe_sqnr_db))
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                          "recipe.formats goes with a budget, max_bytes or "
+                          "max_size_ratio, or with a goal, min_sqnr_db");
     spec->recipe = has_goal ? QDQ_RECIPE_BEST : QDQ_RECIPE_AUTO;
     return has_goal || spec->recipe_seconds > 0 ||
-           api_refuse(d, API_INVALID_SPEC, m->pointer,
-                      "recipe has neither a goal, min_sqnr_db, min_top1_agreement, "
-                      "max_size_ratio or max_latency_ratio, nor max_seconds");
+           api_refuse(
+               d, API_INVALID_SPEC, m->pointer,
+               "recipe has neither a goal, min_sqnr_db, min_top1_agreement, "
+               "max_size_ratio, max_bytes or max_latency_ratio, nor max_seconds");
 }
 
 /* Adds a number to an object unless it is NaN. Returns false when there is no memory. */
@@ -182,6 +189,30 @@ static bool
 add_number(json_t *object, const char *name, double value)
 {
     return isnan(value) || json_object_set_new(object, name, json_real(value)) == 0;
+}
+
+static bool
+add_bytes(json_t *object, double bytes)
+{
+    return isnan(bytes) || json_object_set_new(object, "max_bytes",
+                                               json_integer((json_int_t)bytes)) == 0;
+}
+
+/* The formats among which a recipe chooses. */
+static bool
+decode_formats(struct decoder *d, const struct member *m, json_t *value)
+{
+    return api_decode_format_set(d, m, value, &d->to->spec.recipe_formats);
+}
+
+static bool
+decode_bytes(struct decoder *d, const struct member *m, json_t *value)
+{
+    int64_t bytes;
+    if (!api_parse_integer(d, m->pointer, value, 1, INT64_MAX, &bytes))
+        return false;
+    d->to->spec.recipe_bytes = (double)bytes;
+    return true;
 }
 
 static json_t *
@@ -195,6 +226,10 @@ encode_recipe(const void *object, const struct member *m)
         add_number(goals, "min_top1_agreement", spec->recipe_top1_agreement) &&
         add_number(goals, "max_size_ratio", spec->recipe_size_ratio) &&
         add_number(goals, "max_latency_ratio", spec->recipe_latency_ratio) &&
+        add_bytes(goals, spec->recipe_bytes) &&
+        (!spec->recipe_formats ||
+         json_object_set_new(goals, "formats",
+                             api_encode_format_set(spec->recipe_formats)) == 0) &&
         (!spec->recipe_seconds ||
          json_object_set_new(goals, "max_seconds",
                              json_integer((json_int_t)spec->recipe_seconds)) == 0))
@@ -275,6 +310,8 @@ static const struct member members[] = {
     {"/recipe/min_top1_agreement", NUMBER, BOUND_ONLY(recipe_top1_agreement)},
     {"/recipe/max_size_ratio", NUMBER, BOUND_ONLY(recipe_size_ratio)},
     {"/recipe/max_latency_ratio", NUMBER, BOUND_ONLY(recipe_latency_ratio)},
+    {"/recipe/max_bytes", INTEGER, WITHOUT_FIELD(decode_bytes, NULL)},
+    {"/recipe/formats", ARRAY, WITHOUT_FIELD(decode_formats, NULL)},
     {"/recipe/max_seconds", INTEGER, COUNT_ONLY(recipe_seconds)},
     {"/frontier", BOOL | OBJECT,
      WITHOUT_FIELD(api_decode_frontier, api_encode_frontier)},

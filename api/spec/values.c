@@ -136,6 +136,42 @@ api_encode_format(const void *object, const struct member *m)
 }
 
 bool
+api_decode_format_set(struct decoder *d, const struct member *m, json_t *value,
+                      unsigned *ret)
+{
+    size_t i;
+    json_t *item;
+    *ret = 0;
+    json_array_foreach (value, i, item) {
+        const struct member one = {.pointer = m->pointer,
+                                   .choices = NAMES_OF_ROWS(api_weight_format)};
+        const int k = json_is_string(item) ? choose(d, &one, item) : -1;
+        if (!json_is_string(item))
+            return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                              "%s is a list of names of formats",
+                              api_label(d, m->pointer).text);
+        if (k < 0)
+            return false;
+        for (unsigned f = 0; f < QDQ_N_FORMATS; f++)
+            if (strcmp(formats[f].name, api_weight_format((size_t)k)) == 0)
+                *ret |= 1U << f;
+    }
+    return *ret != 0 || api_refuse(d, API_INVALID_SPEC, m->pointer,
+                                   "%s names no format", api_label(d, m->pointer).text);
+}
+
+json_t *
+api_encode_format_set(unsigned set)
+{
+    json_t *names = json_array();
+    bool ok = names;
+    for (unsigned f = 0; ok && f < QDQ_N_FORMATS; f++)
+        if (set & (1U << f))
+            ok = json_array_append_new(names, json_string(formats[f].name)) == 0;
+    return api_json_if(ok, names);
+}
+
+bool
 api_decode_name(struct decoder *d, const struct member *m, json_t *value)
 {
     int i = choose(d, m, value);

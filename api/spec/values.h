@@ -22,6 +22,10 @@ json_t *api_encode_text(const void *object, const struct member *m);
 /* A number format, by its name in the rows of qdq/formats.h. */
 bool api_decode_format(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_format(const void *object, const struct member *m);
+/* A list of formats of weights: bits by enum qdq_format. */
+bool api_decode_format_set(struct decoder *d, const struct member *m, json_t *value,
+                           unsigned *ret);
+json_t *api_encode_format_set(unsigned set);
 /* The names of the formats for weights and for activations; NULL behind the last one. */
 const char *api_weight_format(size_t i);
 const char *api_activation_format(size_t i);

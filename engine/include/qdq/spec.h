@@ -389,6 +389,10 @@ struct qdq_spec {
     /* goals of the recipe, which is BEST then; NaN: not asked for */
     double recipe_sqnr_db, recipe_top1_agreement;
     double recipe_size_ratio, recipe_latency_ratio; /* upper bounds, likewise */
+    double recipe_bytes; /* likewise, of the result's files together */
+    /* bits by enum qdq_format: those among which the recipe chooses the format of each weight;
+       0: the formats stay */
+    unsigned recipe_formats;
     unsigned open; /* bits of enum qdq_choice: what the spec leaves to a recipe */
     int64_t frontier_points; /* of the frontier that the report has; 0: not asked for */
     int64_t recipe_seconds;  /* takes the place of its bound in inferences; 0: none */

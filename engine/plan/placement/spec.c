@@ -111,7 +111,8 @@ static bool
 has_goals(const struct qdq_spec *spec)
 {
     return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
-           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_latency_ratio);
+           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_bytes) ||
+           !isnan(spec->recipe_latency_ratio);
 }
 
 bool

@@ -54,6 +54,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .recipe_top1_agreement = NAN,
         .recipe_size_ratio = NAN,
         .recipe_latency_ratio = NAN,
+        .recipe_bytes = NAN,
         .open = QDQ_CHOICES,
         .weights.format = QDQ_FORMAT_DEFAULT,
         .weights.granularity = QDQ_PER_CHANNEL,

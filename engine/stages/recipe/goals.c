@@ -22,7 +22,15 @@ qdqi_goals_ask_for_accuracy(const struct qdq_spec *spec)
 bool
 qdqi_goals_have_bounds(const struct qdq_spec *spec)
 {
-    return !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_latency_ratio);
+    return !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_bytes) ||
+           !isnan(spec->recipe_latency_ratio);
+}
+
+double
+qdqi_goals_max_size(const struct qdqi_context *c)
+{
+    const double before = (double)qdqi_model_bytes(c->original);
+    return fmin(c->asked->recipe_size_ratio, c->asked->recipe_bytes / before);
 }
 
 double
@@ -45,8 +53,8 @@ warn_size(const struct qdqi_attempt *a, struct qdqi_result *result, double bound
     r->recipe_missed = true;
     return qdqi_attempt_warn(
         a, err, "recipe_goal_missed", NULL,
-        "max_size_ratio %.4g is missed: the best that was found has %.4g "
-        "of the size of the model",
+        "the bound for the size, %.4g of the model's, is missed: the best that was "
+        "found has %.4g",
         bound, ratio);
 }
 
@@ -105,6 +113,35 @@ qdqi_goals_conclude(const struct qdqi_attempt *a, struct qdqi_result *result,
         return QDQ_OK;
     enum qdq_code code = warn_accuracy(a, result, spec, err);
     if (!code)
-        code = warn_size(a, result, spec->recipe_size_ratio, err);
+        code = warn_size(a, result, qdqi_goals_max_size(a->context), err);
     return code ? code : warn_latency(a, result, spec->recipe_latency_ratio, err);
+}
+
+enum qdq_code
+qdqi_warn_goal_missed(const struct qdqi_candidates *c, const struct qdqi_grade *best,
+                      struct qdq_error *err)
+{
+    if (!qdqi_goals_ask_for_accuracy(c->attempt->context->asked) ||
+        best->sqnr_db >= c->goal_db)
+        return QDQ_OK;
+    c->result->report->recipe_missed = true;
+    return qdqi_attempt_warn(
+        c->attempt, err, "recipe_goal_missed", NULL,
+        "the goal of the recipe was not reached on %lld samples: the worst "
+        "output has %.4g dB",
+        (long long)qdqi_comparer_samples(c->comparer), best->sqnr_db);
+}
+
+enum qdq_code
+qdqi_warn_not_judged(const struct qdqi_candidates *c, const struct qdqi_grade *best,
+                     struct qdq_error *err)
+{
+    struct qdqi_attempt *a = c->attempt;
+    if (best->sqnr_db != -INFINITY)
+        return QDQ_OK;
+    return qdqi_attempt_warn(
+        a, err, "recipe_not_judged", NULL,
+        "the recipe chose by the model alone: no result that it tried runs "
+        "and has an output that is finite and has as many elements as the "
+        "float model's");
 }

@@ -3,7 +3,7 @@
 #ifndef QDQI_STAGES_RECIPE_GOALS_H
 #define QDQI_STAGES_RECIPE_GOALS_H
 
-#include "stages/report/report.h"
+#include "stages/candidates/candidates.h"
 
 /* Returns whether the spec has a goal for the outputs. */
 bool qdqi_goals_ask_for_accuracy(const struct qdq_spec *spec);
@@ -20,5 +20,17 @@ double qdqi_goals_sqnr_db(const struct qdq_spec *spec);
 enum qdq_code qdqi_goals_conclude(const struct qdqi_attempt *attempt,
                                   struct qdqi_result *result,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Warns when the best that a recipe found does not reach the goal for the outputs, and when no choice
+   could be compared with the float model. The comparer is open. */
+enum qdq_code qdqi_warn_goal_missed(const struct qdqi_candidates *candidates,
+                                    const struct qdqi_grade *best,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_warn_not_judged(const struct qdqi_candidates *candidates,
+                                   const struct qdqi_grade *best,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the upper bound of the result's size, as a part of the given model's; NaN: none. */
+double qdqi_goals_max_size(const struct qdqi_context *context);
 
 #endif

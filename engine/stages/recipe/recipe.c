@@ -10,6 +10,7 @@
 #include "plan/placement/formats.h"
 #include "plan/placement/target.h"
 #include "stages/evaluate/deployed.h"
+#include "stages/recipe/allocate.h"
 #include "stages/recipe/estimate.h"
 #include "stages/recipe/fastest.h"
 #include "stages/recipe/frontier.h"
@@ -62,6 +63,9 @@ static bool
 is_comparable(const struct qdqi_attempt *a)
 {
     const struct qdq_spec *spec = a->spec;
+    if (spec->recipe_formats)
+        return a->context->dataset && qdqi_context_can_judge(a->context) &&
+               spec->float_type == QDQ_FLOAT_KEEP;
     return a->context->dataset && qdqi_context_can_judge(a->context) &&
            (spec->dynamic || qdqi_is_8_bit_integer(spec->activations.format)) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
@@ -96,6 +100,8 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
     /* All layers in integers are one end of the frontier; the other placements are made from it. */
     if (qdq_spec_measures(spec) && qdqi_deployed_runs(a->context))
         spec->target->hooks->set_weighing(spec, false);
+    if (spec->recipe_formats && (spec->open & QDQ_CHOICE_ROUNDING) && !a->context->dev)
+        spec->weights.rounding = QDQ_ROUND_AUTO;
     if (!is_best(spec) || qdqi_keeps_observations(a->context->work))
         return QDQ_OK;
     a->observations = qdqi_file_open_temporary();
@@ -227,38 +233,6 @@ carry_out(struct recipe *r, struct qdq_error *err)
     if (code || left.n == 0 || (code = qdqi_attempt_leave(a, &left, err)))
         return code;
     return qdqi_choose_scales(a, err);
-}
-
-/* Warns when the goal for the outputs was not reached. */
-static enum qdq_code
-warn_missed(const struct recipe *r, const struct qdqi_grade *best,
-            struct qdq_error *err)
-{
-    const struct qdqi_candidates *c = &r->candidates;
-    if (!qdqi_goals_ask_for_accuracy(c->attempt->context->asked) ||
-        best->sqnr_db >= c->goal_db)
-        return QDQ_OK;
-    c->result->report->recipe_missed = true;
-    return qdqi_attempt_warn(
-        c->attempt, err, "recipe_goal_missed", NULL,
-        "the goal of the recipe was not reached on %lld samples: the worst "
-        "output has %.4g dB",
-        (long long)qdqi_comparer_samples(c->comparer), best->sqnr_db);
-}
-
-/* Warns when no choice could be compared with the float model. */
-static enum qdq_code
-warn_unjudged(const struct recipe *r, const struct qdqi_grade *best,
-              struct qdq_error *err)
-{
-    struct qdqi_attempt *a = r->candidates.attempt;
-    if (best->sqnr_db != -INFINITY)
-        return QDQ_OK;
-    return qdqi_attempt_warn(
-        a, err, "recipe_not_judged", NULL,
-        "the recipe chose by the model alone: no result that it tried runs "
-        "and has an output that is finite and has as many elements as the "
-        "float model's");
 }
 
 /* Returns an error if the goal is about a figure that no output has. */
@@ -412,9 +386,9 @@ run_best(struct recipe *r, struct qdq_error *err)
     if (!code)
         code = report(r, n, changed, spec, err);
     if (!code)
-        code = warn_missed(r, is_wider ? &v->best : &best, err);
+        code = qdqi_warn_goal_missed(&r->candidates, is_wider ? &v->best : &best, err);
     if (!code)
-        code = warn_unjudged(r, is_wider ? &v->best : &best, err);
+        code = qdqi_warn_not_judged(&r->candidates, is_wider ? &v->best : &best, err);
     return code || is_wider || !r->groups.is_float ? code : carry_out(r, err);
 }
 
@@ -426,7 +400,7 @@ choose_layers(struct recipe *r, struct qdq_error *err)
         return code;
     code = report(r, 0, 0, NULL, err);
     if (!code)
-        code = warn_unjudged(r, &r->groups.best, err);
+        code = qdqi_warn_not_judged(&r->candidates, &r->groups.best, err);
     return code ? code : carry_out(r, err);
 }
 
@@ -563,7 +537,7 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
         r->chosen = best_placement(f);
     code = report(r, 0, 0, NULL, err);
     if (!code)
-        code = warn_unjudged(r, &r->chosen->grade, err);
+        code = qdqi_warn_not_judged(&r->candidates, &r->chosen->grade, err);
     return code ? code : settle(r, r->chosen, err);
 }
 
@@ -588,11 +562,31 @@ run_goals(struct recipe *r, struct qdq_error *err)
     return code ? code : run_best(r, err);
 }
 
+/* A recipe with formats: each weight has the one that makes the best use of its bytes. */
+static enum qdq_code
+run_formats(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_candidates *c = &r->candidates;
+    r->variants = (struct qdqi_variants){.candidates = c,
+                                         .bound = INT64_MAX,
+                                         .is_time_up = is_time_up,
+                                         .arg = c,
+                                         .spec = c->attempt->spec};
+    enum qdq_code code = qdqi_allocate_formats(&r->variants, err);
+    if (!code)
+        code = report(r, r->variants.n_steps, 0, NULL, err);
+    if (!code)
+        code = qdqi_warn_goal_missed(&r->candidates, &r->variants.best, err);
+    return code ? code : qdqi_warn_not_judged(&r->candidates, &r->variants.best, err);
+}
+
 static enum qdq_code
 choose(struct recipe *r, struct qdq_error *err)
 {
     const struct qdqi_attempt *a = r->candidates.attempt;
     const bool best = is_best(a->context->asked);
+    if (a->context->asked->recipe_formats)
+        return run_formats(r, err);
     if (!is_measured(a))
         return best ? run_best(r, err) : choose_layers(r, err);
     enum qdq_code code = best ? run_goals(r, err) : choose_fastest(r, err);
@@ -664,13 +658,14 @@ qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
 {
     const struct qdqi_attempt *a = *attempt;
     const struct qdq_spec *spec = a->spec;
-    struct recipe r = {.candidates = {.attempt = *attempt,
-                                      .result = result,
-                                      .reason = REASON,
-                                      .goal_db = qdqi_goals_sqnr_db(spec),
-                                      .min_top1 = spec->recipe_top1_agreement,
-                                      .max_size = spec->recipe_size_ratio,
-                                      .max_latency = spec->recipe_latency_ratio}};
+    struct recipe r = {
+        .candidates = {.attempt = *attempt,
+                       .result = result,
+                       .reason = REASON,
+                       .goal_db = qdqi_goals_sqnr_db(spec),
+                       .min_top1 = spec->recipe_top1_agreement,
+                       .max_size = qdqi_goals_max_size((*attempt)->context),
+                       .max_latency = spec->recipe_latency_ratio}};
     struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(a)};
     r.samples = &options;
     if (spec->recipe < QDQ_RECIPE_AUTO)

@@ -237,8 +237,9 @@ try_spec(struct qdqi_variants *v, const struct qdq_spec *spec, int observations,
 
 /* Puts a trial in the place of the attempt. The observations that it has kept count as those of
    an earlier calibration. */
-static enum qdq_code
-adopt(struct qdqi_variants *v, struct qdqi_attempt **trial, struct qdq_error *err)
+enum qdq_code
+qdqi_variants_adopt(struct qdqi_variants *v, struct qdqi_attempt **trial,
+                    struct qdq_error *err)
 {
     struct qdqi_calibrated *c = &(*trial)->calibrated;
     c->reused += c->observed;
@@ -247,8 +248,8 @@ adopt(struct qdqi_variants *v, struct qdqi_attempt **trial, struct qdq_error *er
     return qdqi_attempt_adopt(&v->candidates->attempt, trial, err);
 }
 
-static void
-add_step(struct qdqi_variants *v, const struct qdqi_variant_step *step)
+void
+qdqi_variants_add_step(struct qdqi_variants *v, const struct qdqi_variant_step *step)
 {
     v->steps[v->n_steps++] = *step;
     v->bound -= step->score.samples;
@@ -292,10 +293,10 @@ try_change(struct qdqi_variants *v, struct observation_files *files,
         code = try_spec(v, spec, fd, &trial, &step.score, err);
     step.kept = !code && is_worth_it(&step.score, &v->best);
     if (step.kept && !v->only_tries)
-        code = adopt(v, &trial, err);
+        code = qdqi_variants_adopt(v, &trial, err);
     qdqi_attempt_free(&trial);
     if (!code)
-        add_step(v, &step);
+        qdqi_variants_add_step(v, &step);
     return code;
 }
 
@@ -338,12 +339,21 @@ qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
     enum qdq_code code = qdqi_candidates_grade(v->candidates, a, &start.score, err);
     if (code)
         return code;
-    add_step(v, &start);
+    qdqi_variants_add_step(v, &start);
     /* These ranges were adjusted by their effect on the outputs, which takes long. */
     if (strcmp(a->spec->calibration.method, "output_mse") == 0)
         return QDQ_OK;
     return v->only_tries ? run(v, advised, N_ADVISED, err)
                          : run(v, changes, N_CHANGES, err);
+}
+
+enum qdq_code
+qdqi_variants_trial(struct qdqi_variants *v, const struct qdq_spec *spec,
+                    struct qdqi_attempt **ret_trial, struct qdqi_grade *ret,
+                    struct qdq_error *err)
+{
+    *ret_trial = NULL;
+    return try_spec(v, spec, v->candidates->attempt->observations, ret_trial, ret, err);
 }
 
 enum qdq_code

@@ -43,6 +43,21 @@ struct qdqi_variants {
 enum qdq_code qdqi_variants_try(struct qdqi_variants *variants,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Makes an attempt by a spec beside the candidates' and judges it. The caller frees *ret_trial, also
+   where it fails; NULL: there is none. */
+enum qdq_code qdqi_variants_trial(struct qdqi_variants *variants,
+                                  const struct qdq_spec *spec,
+                                  struct qdqi_attempt **ret_trial,
+                                  struct qdqi_grade *ret,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+/* Puts a trial in the place of the candidates' attempt, and clears *trial. */
+enum qdq_code qdqi_variants_adopt(struct qdqi_variants *variants,
+                                  struct qdqi_attempt **trial,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+/* Adds a step, for which there must be room. One that is kept is the best so far. */
+void qdqi_variants_add_step(struct qdqi_variants *variants,
+                            const struct qdqi_variant_step *step);
+
 /* Judges what the spec makes, beside the attempt; an error that is of this candidate alone is a
    grade. */
 enum qdq_code qdqi_variants_judge(struct qdqi_variants *variants,

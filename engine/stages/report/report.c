@@ -132,6 +132,8 @@ clear_questions(struct qdq_spec *frozen)
     frozen->recipe_top1_agreement = none.recipe_top1_agreement;
     frozen->recipe_size_ratio = none.recipe_size_ratio;
     frozen->recipe_latency_ratio = none.recipe_latency_ratio;
+    frozen->recipe_bytes = none.recipe_bytes;
+    frozen->recipe_formats = none.recipe_formats;
     frozen->recipe_seconds = none.recipe_seconds;
     frozen->frontier_points = none.frontier_points;
     frozen->sensitivity_samples = none.sensitivity_samples;

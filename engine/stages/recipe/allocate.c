@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/recipe/allocate.h"
+
+#include "files/model/constant.h"
+#include "graph/weights/elements.h"
+#include "numbers/arithmetic/format.h"
+#include "stages/recipe/goals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TRIALS = 14, MOST_SIZE_TRIALS = 5 };
+
+/* A format of one weight. */
+struct point {
+    enum qdqi_format format;
+    double bytes, noise; /* the noise as a part of the weight's signal */
+};
+
+struct weight {
+    const char *layer; /* the first one that uses it */
+    double elements;
+    struct point points[QDQI_N_FORMATS]; /* on the hull, the cheapest first */
+    size_t n;
+};
+
+/* The step of one weight to its next format. */
+struct upgrade {
+    size_t weight, point; /* the format that it leads to */
+    double gain;          /* noise that goes, for a byte */
+};
+
+struct allocation {
+    struct qdqi_variants *v;
+    const struct qdq_spec *base; /* that entries are added to */
+    struct weight *weights;
+    struct upgrade *upgrades; /* the best use of a byte first */
+    size_t n_weights, n_upgrades;
+    double before,
+        other;        /* bytes: of the given model; of the result without the weights */
+    double max_bytes; /* NaN: no bound */
+    struct qdqi_arena *arena;
+    /* the best so far: */
+    struct qdqi_attempt *trial;
+    struct qdqi_grade grade;
+    size_t step;
+};
+
+/* --- the noise of a weight in each format -------------------------------------- */
+
+/* The largest and smallest of the elements of one scale, and their sum of squares. */
+struct extent {
+    float min, max;
+    double squares;
+};
+
+static struct extent
+extent_of(const float *x, size_t n)
+{
+    struct extent e = {x[0], x[0], 0};
+    for (size_t i = 0; i < n; i++) {
+        e.min = x[i] < e.min ? x[i] : e.min;
+        e.max = x[i] > e.max ? x[i] : e.max;
+        e.squares += (double)x[i] * (double)x[i];
+    }
+    return e;
+}
+
+/* Returns the squared errors of elements that share a scale, which covers their range. */
+static double
+error_of(const float *x, size_t n, const struct extent *e, enum qdqi_format format)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    const bool symmetric = row->fraction_bits > 0 || row->lowest < 0;
+    float scale;
+    int32_t zero;
+    double sum = 0;
+    qdqi_range_params(format, symmetric, QDQI_FLOAT32, (double)e->min, (double)e->max,
+                      &scale, &zero);
+    const float low = row->lowest - (float)zero, high = row->highest - (float)zero;
+    for (size_t i = 0; i < n; i++) {
+        const float y = row->fraction_bits > 0
+                            ? qdqi_fake_float(x[i], scale, row->highest,
+                                              row->fraction_bits, row->min_exponent)
+                            : qdqi_fake_integer(x[i], scale, low, high);
+        sum += ((double)x[i] - (double)y) * ((double)x[i] - (double)y);
+    }
+    return sum;
+}
+
+/* Measures a weight by all formats of the set. Returns false when it cannot be read or memory is
+   short. Long rows are measured by their first QDQI_ELEMENTS_PIECE elements. */
+static bool
+measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight *ret)
+{
+    const struct qdqi_planned_weight *w = &a->plan->weights[i];
+    const struct qdqi_params *p = &a->scales.weights[i];
+    struct qdqi_elements e;
+    struct qdqi_constant c;
+    double errors[QDQI_N_FORMATS] = {0}, squares = 0;
+    if (qdqi_constant_read(a->model, w->tensor, &c, NULL) || c.dtype != QDQI_FLOAT32 ||
+        c.strides || c.n == 0 || w->is_table || w->is_gates ||
+        w->next_axis != QDQI_NONE || !qdqi_elements_open(&e, &c, p))
+        return false;
+    for (size_t k = 0; k < p->n; k++) {
+        qdqi_elements_seek(&e, k);
+        const size_t n = e.n < QDQI_ELEMENTS_PIECE ? e.n : QDQI_ELEMENTS_PIECE;
+        if (n == 0)
+            continue;
+        qdqi_elements_gather(&e, 0, n);
+        const struct extent extent = extent_of(e.piece, n);
+        squares += extent.squares;
+        for (int f = 0; f < QDQI_N_FORMATS; f++)
+            if (formats & (1U << f))
+                errors[f] += error_of(e.piece, n, &extent, (enum qdqi_format)f);
+    }
+    qdqi_elements_close(&e);
+    *ret = (struct weight){.layer = w->layer, .elements = (double)c.n};
+    for (int f = 0; f < QDQI_N_FORMATS && squares > 0; f++)
+        if (formats & (1U << f))
+            ret->points[ret->n++] = (struct point){
+                (enum qdqi_format)f, (double)c.n * qdqi_format_row(f)->bits / 8,
+                errors[f] / squares};
+    return ret->n > 0;
+}
+
+/* --- the hull of a weight ---------------------------------------------------------- */
+
+static int
+compare_points(const void *a, const void *b)
+{
+    const struct point *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return (x->noise > y->noise) - (x->noise < y->noise);
+}
+
+/* Returns what goes of the noise for a byte from one point to another. */
+static double
+gain(const struct point *from, const struct point *to)
+{
+    return (from->noise - to->noise) / (to->bytes - from->bytes);
+}
+
+/* Keeps the points of the lower convex hull: each gains less for a byte than the one before. */
+static void
+keep_hull(struct weight *w)
+{
+    size_t n = 0;
+    qsort(w->points, w->n, sizeof *w->points, compare_points);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct point next = w->points[i];
+        if (n > 0 && next.noise >= w->points[n - 1].noise)
+            continue;
+        while (n > 1 && gain(&w->points[n - 1], &next) >=
+                            gain(&w->points[n - 2], &w->points[n - 1]))
+            n--;
+        w->points[n++] = next;
+    }
+    w->n = n;
+}
+
+/* --- the row of allocations ---------------------------------------------------------- */
+
+static int
+compare_upgrades(const void *a, const void *b)
+{
+    const struct upgrade *x = a, *y = b;
+    if (x->gain != y->gain)
+        return x->gain > y->gain ? -1 : 1;
+    if (x->weight != y->weight)
+        return x->weight < y->weight ? -1 : 1;
+    return (x->point > y->point) - (x->point < y->point);
+}
+
+static bool
+is_free(const struct qdqi_attempt *a, const char *name)
+{
+    const struct qdq_plan_view *plan = &a->plan->view;
+    for (size_t i = 0; i < plan->n_layers; i++)
+        if (strcmp(plan->layers[i].name, name) == 0)
+            return plan->layers[i].reason_kind == QDQ_REASON_DEFAULT;
+    return false;
+}
+
+static enum qdq_code
+begin(struct allocation *x, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = x->v->candidates->attempt;
+    const size_t n = a->plan->view.n_weights;
+    x->weights = qdqi_arena_array(x->arena, n, sizeof *x->weights);
+    x->upgrades = qdqi_arena_array(x->arena, n * QDQI_N_FORMATS, sizeof *x->upgrades);
+    if (!x->weights || !x->upgrades)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        struct weight *w = &x->weights[x->n_weights];
+        if (!is_free(a, a->plan->weights[i].layer) ||
+            !measure(a, i, a->context->asked->recipe_formats, w))
+            continue;
+        keep_hull(w);
+        for (size_t k = 1; k < w->n; k++)
+            x->upgrades[x->n_upgrades++] = (struct upgrade){
+                x->n_weights, k, gain(&w->points[k - 1], &w->points[k])};
+        x->other -= 4 * w->elements;
+        x->n_weights++;
+    }
+    qsort(x->upgrades, x->n_upgrades, sizeof *x->upgrades, compare_upgrades);
+    return QDQ_OK;
+}
+
+/* Finds the format of each weight after the first k upgrades. Returns their bytes. */
+static double
+allocate(const struct allocation *x, size_t k, size_t *point_of)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < x->n_weights; i++)
+        point_of[i] = 0;
+    for (size_t i = 0; i < k; i++)
+        point_of[x->upgrades[i].weight] = x->upgrades[i].point;
+    for (size_t i = 0; i < x->n_weights; i++)
+        bytes += x->weights[i].points[point_of[i]].bytes;
+    return bytes;
+}
+
+/* Makes the spec of an allocation: an entry for each format that is not the spec's. */
+static const struct qdq_spec *
+spec_of(const struct allocation *x, const size_t *point_of)
+{
+    const struct qdq_spec *from = x->base;
+    struct qdq_spec *to = qdqi_arena_alloc(x->arena, sizeof *to);
+    struct qdq_layer_entry *entries =
+        qdqi_arena_array(x->arena, from->n_layers + QDQI_N_FORMATS, sizeof *entries);
+    if (!to || !entries)
+        return NULL;
+    if (from->n_layers)
+        memcpy(entries, from->layers, from->n_layers * sizeof *entries);
+    *to = *from;
+    to->layers = entries;
+    for (int f = 0; f < QDQI_N_FORMATS; f++) {
+        const char **names = qdqi_arena_array(x->arena, x->n_weights, sizeof *names);
+        struct qdq_weights *weights = qdqi_arena_alloc(x->arena, sizeof *weights);
+        size_t n = 0;
+        if (!names || !weights)
+            return NULL;
+        for (size_t i = 0; i < x->n_weights; i++)
+            if ((int)x->weights[i].points[point_of[i]].format == f)
+                names[n++] = x->weights[i].layer;
+        *weights = QDQ_WEIGHTS_UNSTATED;
+        weights->format = (enum qdq_format)f;
+        if (n > 0 && f != (int)from->weights.format)
+            entries[to->n_layers++] = (struct qdq_layer_entry){.by = QDQ_BY_NAME,
+                                                               .names = names,
+                                                               .n_names = n,
+                                                               .is_list = true,
+                                                               .quantize_input = true,
+                                                               .quantize_weight = true,
+                                                               .weights = weights};
+    }
+    return to;
+}
+
+/* --- trials ------------------------------------------------------------------------------ */
+
+/* Returns whether the grade is better than the best so far: within the bounds, then enough, then the
+   smaller of two that are enough, else the more accurate one. */
+static bool
+is_better(const struct allocation *x, const struct qdqi_grade *g)
+{
+    const struct qdqi_grade *best = &x->grade;
+    const double goal =
+        qdqi_goals_ask_for_accuracy(x->v->spec) ? x->v->candidates->goal_db : INFINITY;
+    if (!x->trial || qdqi_grade_fits(g) != qdqi_grade_fits(best))
+        return !x->trial || qdqi_grade_fits(g);
+    if (!qdqi_grade_fits(g))
+        return g->excess < best->excess;
+    if (g->sqnr_db >= goal && best->sqnr_db >= goal)
+        return g->size_ratio < best->size_ratio;
+    return g->sqnr_db > best->sqnr_db;
+}
+
+/* Judges allocation k. The better of it and the best so far stays. */
+static enum qdq_code
+judge(struct allocation *x, size_t k, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct qdqi_variants *v = x->v;
+    size_t *point_of = qdqi_arena_array(x->arena, x->n_weights, sizeof *point_of);
+    struct qdqi_variant_step step = {.step = "formats"};
+    struct qdqi_attempt *trial = NULL;
+    if (!point_of)
+        return qdqi_no_memory(err);
+    const double bytes = allocate(x, k, point_of);
+    if (!(step.spec = spec_of(x, point_of)))
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_variants_trial(v, step.spec, &trial, &step.score, err);
+    *ret = step.score;
+    if (!code && step.score.size_ratio > 0)
+        x->other = step.score.size_ratio * x->before - bytes;
+    if (!code && is_better(x, &step.score)) {
+        struct qdqi_attempt *worse = x->trial;
+        if (worse)
+            v->steps[x->step].kept = false;
+        step.kept = true;
+        x->trial = trial;
+        x->grade = step.score;
+        x->step = v->n_steps;
+        trial = worse;
+    }
+    qdqi_attempt_free(&trial);
+    if (!code)
+        qdqi_variants_add_step(v, &step);
+    return code;
+}
+
+/* Returns the last allocation whose bytes are within the bound, by what is known of the rest. */
+static size_t
+largest_within(const struct allocation *x, size_t *point_of)
+{
+    size_t k = x->n_upgrades;
+    if (isnan(x->max_bytes))
+        return k;
+    while (k > 0 && allocate(x, k, point_of) + x->other > x->max_bytes)
+        k--;
+    return k;
+}
+
+static bool
+may_go_on(const struct allocation *x)
+{
+    return x->v->n_steps < MOST_TRIALS && !x->v->is_time_up(x->v->arg);
+}
+
+/* Looks for the largest allocation within the bound. Each trial tells how many bytes the rest of the
+   file takes. */
+static enum qdq_code
+fill_budget(struct allocation *x, size_t *ret_k, struct qdq_error *err)
+{
+    size_t *point_of = qdqi_arena_array(x->arena, x->n_weights, sizeof *point_of);
+    struct qdqi_grade grade;
+    size_t k = 0, next;
+    enum qdq_code code = point_of ? QDQ_OK : qdqi_no_memory(err);
+    for (int i = 0; !code && i < MOST_SIZE_TRIALS && may_go_on(x); i++) {
+        next = largest_within(x, point_of);
+        if (i > 0 && next == k)
+            break;
+        k = next;
+        code = judge(x, k, &grade, err);
+    }
+    *ret_k = k;
+    return code;
+}
+
+/* Looks below allocation k for the first that reaches the goal. */
+static enum qdq_code
+search_goal(struct allocation *x, size_t k, struct qdq_error *err)
+{
+    const double goal = x->v->candidates->goal_db;
+    struct qdqi_grade grade;
+    size_t low = 0, high = k; /* high reaches the goal */
+    enum qdq_code code = QDQ_OK;
+    while (!code && low < high && may_go_on(x)) {
+        const size_t middle = low + (high - low) / 2;
+        code = judge(x, middle, &grade, err);
+        if (grade.sqnr_db >= goal)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return code;
+}
+
+enum qdq_code
+qdqi_allocate_formats(struct qdqi_variants *v, struct qdq_error *err)
+{
+    const struct qdqi_context *context = v->candidates->attempt->context;
+    struct allocation x = {
+        .v = v, .base = v->spec, .arena = v->candidates->result->arena};
+    size_t k = 0;
+    x.before = x.other = (double)qdqi_model_bytes(context->original);
+    x.max_bytes = qdqi_goals_max_size(context) * x.before;
+    v->steps = qdqi_arena_array(x.arena, MOST_TRIALS + 1, sizeof *v->steps);
+    enum qdq_code code = v->steps ? begin(&x, err) : qdqi_no_memory(err);
+    if (!code)
+        code = fill_budget(&x, &k, err);
+    if (!code && qdqi_goals_ask_for_accuracy(v->spec) &&
+        x.grade.sqnr_db >= v->candidates->goal_db)
+        code = search_goal(&x, k, err);
+    if (!code && x.trial)
+        code = qdqi_variants_adopt(v, &x.trial, err);
+    if (!code && v->n_steps > 0) {
+        v->best = x.grade;
+        v->spec = v->steps[x.step].spec;
+    }
+    qdqi_attempt_free(&x.trial);
+    return code;
+}

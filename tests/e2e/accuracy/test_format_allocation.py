@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipe's formats: each weight gets the one that makes the best use of its bytes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service import INSTALLED
+
+MODELS = Path(__file__).parents[2] / "data"
+FOUR = {"target": "onnxruntime", "activations": "none",
+        "weights": {"dtype": "int4", "granularity": {"block": 32}, "storage": "dq"}}
+
+
+def quantize(folder, model, name="q", **spec):
+    (folder / f"{name}.json").write_text(json.dumps(spec))
+    images = np.load(MODELS / "test_1000.npz")["images"][:96].astype(np.float32) / np.float32(255)
+    np.savez(folder / "data.npz", input=images.reshape(-1, 1, *images.shape[-2:]))
+    done = subprocess.run(
+        [INSTALLED / "bin/qdq", "quantize", MODELS / f"{model}.onnx", "--spec",
+         folder / f"{name}.json", "--calibration", folder / "data.npz", "-o",
+         folder / f"{name}.onnx", "--report", folder / f"{name}-report.json"], capture_output=True, text=True)
+    report = folder / f"{name}-report.json"
+    return done, json.loads(report.read_text()) if done.returncode == 0 else None
+
+
+def figures(report):
+    return report["evaluation"]["outputs"][0]["sqnr_db"], report["summary"]["size_after"]
+
+
+def test_a_hundredth_more_of_bytes_is_worth_ten_decibels(tmp_path):
+    """The first convolution has 288 weights of 0.3 million, and most of the noise."""
+    done, before = quantize(tmp_path, "glyph_vit", "before", **FOUR)
+    assert done.returncode == 0, done.stderr
+    db, size = figures(before)
+    done, after = quantize(tmp_path, "glyph_vit", "after", **FOUR, recipe={
+        "formats": ["int4", "int8"], "max_bytes": int(size * 1.02)})
+    assert done.returncode == 0, done.stderr
+    assert figures(after)[1] <= size * 1.02
+    assert figures(after)[0] >= db + 10
+    assert {w["dtype"] for w in after["weights"]} == {"int4", "int8"}
+    assert {step["step"] for step in after["recipe"]} == {"formats"}
+    assert sum(step["kept"] for step in after["recipe"]) == 1
+    assert "recipe_goal_missed" not in {w["code"] for w in after["warnings"]}
+
+
+def test_more_bytes_are_never_worse_and_the_bytes_are_the_same_again(tmp_path):
+    last = -np.inf
+    for ratio in (0.19, 0.22, 0.26):
+        spec = {**FOUR, "recipe": {"formats": ["int4", "int8"], "max_size_ratio": ratio}}
+        done, report = quantize(tmp_path, "glyph_resnet", **spec)
+        assert done.returncode == 0, done.stderr
+        db, size = figures(report)
+        assert size <= ratio * report["summary"]["size_before"]
+        assert db > last - 0.3
+        last = db
+    once = (tmp_path / "q.onnx").read_bytes()
+    quantize(tmp_path, "glyph_resnet", "again", **spec)
+    assert (tmp_path / "again.onnx").read_bytes() == once
+
+
+def test_the_frozen_spec_has_the_formats(daemon, tmp_path):
+    quantize(tmp_path, "glyph_resnet", **FOUR)
+    model = daemon.upload("models", (MODELS / "glyph_resnet.onnx").read_bytes())
+    data = daemon.upload("datasets", (tmp_path / "data.npz").read_bytes())
+    spec = {**FOUR, "recipe": {"formats": ["int4", "int8"], "max_size_ratio": 0.22}}
+    job = daemon.submit(model=model, calibration=data, spec=spec)
+    daemon.succeeded(job)
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert frozen["recipe"] == "none"
+    [entry] = frozen["layers"]
+    assert entry["weights"]["dtype"] == "int8" and len(entry["name"]) > 1
+    again = daemon.submit(model=model, calibration=data, spec=frozen)
+    daemon.succeeded(again)
+    one, two = (daemon.get(f"/v1/jobs/{j}/model").content for j in (job, again))
+    assert one == two
+
+
+def test_the_smallest_that_reaches_a_goal(tmp_path):
+    spec = {**FOUR, "recipe": {"formats": ["int4", "int8"], "min_sqnr_db": 28}}
+    done, report = quantize(tmp_path, "glyph_resnet", **spec)
+    assert done.returncode == 0, done.stderr
+    kept = [s for s in report["recipe"] if s["kept"]]
+    assert kept[0]["sqnr_db"] >= 28
+    assert all(s["size_ratio"] >= kept[0]["size_ratio"] for s in report["recipe"]
+               if s["sqnr_db"] >= 28)
+
+
+def test_what_an_entry_selects_keeps_its_format(tmp_path):
+    spec = {**FOUR, "layers": [{"name": "Gemm_0", "weights": {"dtype": "int8"}}],
+            "recipe": {"formats": ["int4", "int8"], "max_size_ratio": 0.18}}
+    done, report = quantize(tmp_path, "glyph_resnet", **spec)
+    assert done.returncode == 0, done.stderr
+    [gemm] = [w for w in report["weights"] if w["layer"] == "Gemm_0"]
+    assert gemm["dtype"] == "int8"
+
+
+def test_a_budget_that_cannot_be_kept_is_said(tmp_path):
+    spec = {**FOUR, "recipe": {"formats": ["int4", "int8"], "max_bytes": 1000}}
+    done, report = quantize(tmp_path, "glyph_resnet", **spec)
+    assert done.returncode == 0, done.stderr
+    assert {w["dtype"] for w in report["weights"]} == {"int4"}
+    [missed] = [w for w in report["warnings"] if w["code"] == "recipe_goal_missed"]
+    assert "size" in missed["detail"] and report["summary"]["verdict"] == "poor"
+
+
+@pytest.mark.parametrize("recipe,said", [
+    ({"formats": ["int4", "int8"]}, "goes with a budget"),
+    ({"formats": [], "max_bytes": 10}, "names no format"),
+    ({"formats": ["int5"], "max_bytes": 10}, "is to be one of"),
+    ({"formats": [4], "max_bytes": 10}, "a list of names"),
+    ({"formats": "int4", "max_bytes": 10}, "recipe.formats"),
+    ({"formats": ["int4"], "max_bytes": 0}, "recipe.max_bytes"),
+    ({"formats": ["int4"], "max_bytes": 1.5}, "recipe.max_bytes"),
+])
+def test_recipes_that_are_none(tmp_path, recipe, said):
+    done, _ = quantize(tmp_path, "glyph_resnet", **FOUR, recipe=recipe)
+    assert done.returncode != 0
+    assert "invalid_spec" in done.stderr and said in done.stderr, done.stderr
