@@ -48,8 +48,8 @@ qdqi_context_progress(const struct qdqi_context *c, enum qdq_stage stage, uint64
 bool
 qdqi_context_can_judge(const struct qdqi_context *c)
 {
-    return c->work->dataset >= 0 && (!c->asked->weight_only || c->asked->dynamic ||
-                                     c->asked->recipe_formats);
+    return c->work->dataset >= 0 &&
+           (!c->asked->weight_only || c->asked->dynamic || c->asked->recipe_formats);
 }
 
 struct qdq_dataset *

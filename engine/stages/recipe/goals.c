@@ -54,7 +54,7 @@ warn_size(const struct qdqi_attempt *a, struct qdqi_result *result, double bound
     return qdqi_attempt_warn(
         a, err, "recipe_goal_missed", NULL,
         "the bound for the size, %.4g of the model's, is missed: the best that was "
-        "found has %.4g",
+        "found has %.4g of the size",
         bound, ratio);
 }
 
