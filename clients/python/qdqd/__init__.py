@@ -32,13 +32,14 @@ from pathlib import Path
 from typing import (IO, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
                     Sequence, Tuple, TypeVar, Union)
 
-from . import _images
+from . import _images, _local
 from ._data import CHUNK, Column, Source, collect, copy, is_array, write_arrays
 from ._errors import (Error, FileError, ProblemError, StillRunningError, UnavailableError,
                       UsageError, printable)
 from ._files import Batch, named, plain_name
+from ._local import LocalResult
 
-__all__ = ["AccuracyError", "Client", "Error", "FileError", "ProblemError", "Progress",
+__all__ = ["AccuracyError", "Client", "Error", "FileError", "LocalResult", "ProblemError", "Progress",
            "Result", "StillRunningError", "UnavailableError", "UsageError", "quantize"]
 __version__ = "0.4.0"
 
@@ -173,8 +174,12 @@ class Result:
 
 def quantize(model: Model, calibration: Calibration = None, spec: Optional[Spec] = None, *,
              url: Optional[str] = None, token: Optional[str] = None,
-             patience: float = 300.0, **options: Any) -> Result:
-    """Quantizes a model; see Client.quantize() for the arguments and the errors."""
+             patience: float = 300.0, **options: Any) -> Union[Result, LocalResult]:
+    """Quantizes a model; see Client.quantize() for the arguments and the errors. Without `url` and
+    QDQD_URL, a package with the engine (tools/wheel) does so on this machine, and takes `evaluation`
+    and `threads` as options."""
+    if url is None and not os.environ.get("QDQD_URL") and _local.is_there():
+        return _local.quantize(model, calibration, spec, **options)
     return Client(url, token, patience=patience).quantize(model, calibration, spec, **options)
 
 
