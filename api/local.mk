@@ -28,7 +28,7 @@ api_libapi_la_SOURCES = \
 	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/tables.h api/documents/advice.h \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \
-	api/documents/html_pairs.c \
+	api/documents/html_layers.c \
 	api/documents/html_ranges.c \
 	api/documents/deploy.c api/documents/deploy.h \
 	api/documents/info.c \

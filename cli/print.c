@@ -449,6 +449,26 @@ put_evaluation(const struct qdq_report *report)
         put_output(&outputs[i]);
 }
 
+/* Prints how many layers a runtime that named its kernels computes with integers. */
+static void
+put_kernels(const struct qdq_kernels *kernels)
+{
+    const struct qdq_planner *planner = kernels ? kernels->planner : NULL;
+    if (!kernels || !kernels->names_nodes)
+        return;
+    printf("  %zu of %zu layers that multiply quantized tensors are integers",
+           kernels->integer_layers, kernels->planned_layers);
+    if (planner) {
+        fputs(" in the plan of ", stdout);
+        put_text(stdout, planner->name, 0);
+        putchar(' ');
+        put_text(stdout, planner->version, 0);
+        fputs(", which ran nothing: ", stdout);
+        put_text(stdout, planner->device, 0);
+    }
+    putchar('\n');
+}
+
 static void
 put_profile(const struct qdq_profile *p)
 {
@@ -523,6 +543,7 @@ print_summary(const struct qdq_report *report, const char *out)
     printf(", in %.1f s\n", seconds);
     put_evaluation(report);
     put_worst_layers(report);
+    put_kernels(report->kernels);
     put_profile(report->profile);
     put_gates(report);
     if (report->verdict) {

@@ -218,6 +218,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
 	engine/plan/targets/tensorrt/formats.c \
+	engine/plan/targets/tensorrt/in_onnxruntime.c \
 	engine/plan/targets/tensorrt/int8_readers.c \
 	engine/plan/targets/tensorrt/lints.c \
 	engine/plan/targets/tensorrt/patterns.c engine/plan/targets/tensorrt/patterns.h \

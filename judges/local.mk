@@ -18,4 +18,4 @@ judges_libjudges_la_SOURCES = judges/include/judges/judges.h judges/include/judg
 
 # Runners that the product has.
 runnersdir = $(datadir)/qdqd/runners
-dist_runners_SCRIPTS = runners/onnxruntime_ep.py
+dist_runners_SCRIPTS = runners/onnxruntime_ep.py runners/tensorrt_rtx.py

@@ -654,6 +654,7 @@ add_report(struct api_markup *page, json_t *report)
     html_ranges(page, report);
     add_profile(page, report);
     add_tables(page, report);
+    html_fused(page, report);
     add_timings(page, report);
     add_programs(page, report);
     add_facts(page, report);

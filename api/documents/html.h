@@ -84,6 +84,10 @@ void html_range(struct api_markup *page, double min, double max, double low,
    report has them. */
 void html_ranges(struct api_markup *page, const json_t *report);
 
+/* Adds the kernels of several nodes, and how many layers are integers by them, where the runtime
+   names the nodes of its kernels. */
+void html_fused(struct api_markup *page, const json_t *report);
+
 /* Adds the graph of a report as a drawing, from top to bottom in layers. Nodes with pairs are
    filled. Adds nothing for a report without edges, and a sentence for a large graph. */
 void html_graph(struct api_markup *page, const json_t *report);

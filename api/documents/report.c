@@ -479,6 +479,41 @@ encode_float_kernel(const void *items, size_t i)
     return api_pack("name:t reason:t", row->name, row->reason);
 }
 
+static json_t *
+encode_fused_kernel(const void *items, size_t i)
+{
+    const struct qdq_fused_kernel *row = (const struct qdq_fused_kernel *)items + i;
+    json_t *nodes = json_array();
+    bool ok = nodes;
+    for (size_t k = 0; ok && k < row->n_nodes; k++)
+        ok = json_array_append_new(nodes, json_string(row->nodes[k])) == 0;
+    return api_pack("op:t computes:t nodes:j", row->op, row->computes,
+                    api_json_if(ok, nodes));
+}
+
+/* Adds what a runtime tells that names all nodes of each kernel, and what planned a result that
+   it did not run. Takes the object and returns it, or NULL when out of memory. */
+static json_t *
+with_plan(json_t *object, const struct qdq_kernels *kernels)
+{
+    const struct qdq_planner *planner = kernels->planner;
+    json_t *more =
+        kernels->names_nodes
+            ? api_pack("layers:j fused:a",
+                       api_pack("planned:i integer:i", kernels->planned_layers,
+                                kernels->integer_layers),
+                       kernels->fused, kernels->n_fused, encode_fused_kernel)
+            : json_object();
+    bool ok = object && more && json_object_update(object, more) == 0;
+    json_decref(more);
+    if (ok && planner)
+        ok = json_object_set_new(
+                 object, "planned_by",
+                 with_text(encode_runtime(planner->name, planner->version), "device",
+                           planner->device)) == 0;
+    return api_json_if(ok, object);
+}
+
 /* Encodes the counts of kernels; null where they were not counted. */
 static json_t *
 encode_kernels(const struct qdq_kernels *kernels)
@@ -490,11 +525,11 @@ encode_kernels(const struct qdq_kernels *kernels)
     for (size_t i = 0; ok && i < kernels->n_ops; i++)
         ok = json_object_set_new(ops, kernels->ops[i].op,
                                  json_integer((json_int_t)kernels->ops[i].count)) == 0;
-    return with_text(api_pack("integer:i conversions:i ops:j floats:a",
-                              kernels->integer, kernels->conversions,
-                              api_json_if(ok, ops), kernels->floats, kernels->n_floats,
-                              encode_float_kernel),
-                     "runner", kernels->runner);
+    json_t *object =
+        api_pack("integer:i conversions:i ops:j floats:a", kernels->integer,
+                 kernels->conversions, api_json_if(ok, ops), kernels->floats,
+                 kernels->n_floats, encode_float_kernel);
+    return with_plan(with_text(object, "runner", kernels->runner), kernels);
 }
 
 static json_t *

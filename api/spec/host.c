@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The member host: the class of processors that the model is made for. */
+/* The members host and version: the class of processors, and the release of the target's engine,
+   that the model is made for. */
 #include "config.h"
 #include "spec/members.h"
+
+#include "qdq/targets.h"
 
 /* Returns the name of value i: the classes in the order of their enum, then "auto". */
 const char *
@@ -19,6 +22,16 @@ api_decode_host(struct decoder *d, const struct member *m, json_t *value)
     if (spec->host == QDQ_N_HOSTS)
         spec->host = QDQ_HOST_AUTO;
     return true;
+}
+
+bool
+api_check_version(struct decoder *d)
+{
+    const struct qdq_spec *spec = &d->to->spec;
+    return spec->version == QDQ_VERSION_UNSTATED || spec->target->has_versions ||
+           api_refuse(d, API_UNSUPPORTED, "/version",
+                      "the target %s has no versions: leave the member out",
+                      spec->target->name);
 }
 
 /* Returns whether the spec asks for the automatic state of a rule. */

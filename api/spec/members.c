@@ -304,6 +304,7 @@ static const struct member members[] = {
     {"/device", STRING, CHOICE(device, "auto", "cpu", "cuda")},
     {"/host", STRING,
      OWN(api_decode_host, api_encode_choice, host, NAMES_OF_ROWS(api_host_name))},
+    {"/version", STRING, CHOICE(version, "rtx-1.7")},
     {"/recipe", STRING | OBJECT,
      OWN(decode_recipe, encode_recipe, recipe, NAMES("none", "auto", "best"))},
     {"/recipe/min_sqnr_db", NUMBER, BOUND_ONLY(recipe_sqnr_db)},

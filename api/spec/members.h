@@ -71,6 +71,8 @@ json_t *api_leave_open(const struct qdq_spec *spec, json_t *root);
 /* The class of processors. The settling is for frozen specs of version 0.1. */
 bool api_decode_host(struct decoder *d, const struct member *m, json_t *value);
 const char *api_host_name(size_t i);
+/* Checks that only a target with versions is given one. */
+bool api_check_version(struct decoder *d);
 void api_settle_host(struct decoder *d);
 
 #endif

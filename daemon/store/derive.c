@@ -3,6 +3,7 @@
 #include "store/derive.h"
 #include "api/spec.h"
 #include "qdq/quantize.h"
+#include "qdq/runtime.h"
 #include "qdq/targets.h"
 
 #include <sqlite3.h>
@@ -32,8 +33,9 @@ processor_of(const struct qdq_spec *spec, const char *calibration)
 {
     struct qdq_spec all = *spec;
     qdq_spec_complete(&all);
+    const bool runs_here = all.target->runtime && qdq_runtime_find(all.target->runtime);
     bool is_deployed =
-        all.target->runtime && all.evaluate != QDQ_NO && feeds_model(spec, calibration);
+        runs_here && all.evaluate != QDQ_NO && feeds_model(spec, calibration);
     return (is_deployed || all.profile.runs > 0) && all.host >= 0
                ? qdq_host_name((size_t)all.host)
                : NULL;

@@ -68,8 +68,10 @@ about(void *arg)
 {
     struct place *p = arg;
     greet(p);
-    p->about = (struct qdq_runtime_about){
-        .name = p->said.name, .device = p->said.device, .runner = p->runner->name};
+    p->about = (struct qdq_runtime_about){.name = p->said.name,
+                                          .device = p->said.device,
+                                          .runner = p->runner->name,
+                                          .only_plans = p->said.only_plans};
     return &p->about;
 }
 

@@ -113,6 +113,15 @@ options_of(const struct runner_config *r)
     return options;
 }
 
+/* Reads whether the program runs models, which it does where it says nothing. */
+static bool
+take_runs(const json_t *result, bool *ret_only_plans)
+{
+    const json_t *runs = json_object_get(result, "runs");
+    *ret_only_plans = json_is_false(runs);
+    return !runs || json_is_boolean(runs);
+}
+
 static enum qdq_code
 greet(struct runner_session *s, struct qdq_error *err)
 {
@@ -134,6 +143,9 @@ greet(struct runner_session *s, struct qdq_error *err)
              !take_text(result, "device", about->device, sizeof about->device))
         code = program_fail(&s->program, err,
                             "answered hello without a name, version or device");
+    else if (!take_runs(result, &about->only_plans))
+        code = program_fail(&s->program, err,
+                            "answered hello with a 'runs' that is not true or false");
     json_decref(result);
     return code;
 }
@@ -147,6 +159,17 @@ runner_session_open(const struct runner_config *runner, const char *above,
     return code ? code : greet(ret, err);
 }
 
+static void
+forget_nodes(struct runner_session *s)
+{
+    free(s->nodes);
+    free(s->names);
+    json_decref(s->nodes_json);
+    s->nodes = NULL;
+    s->names = NULL;
+    s->nodes_json = NULL;
+}
+
 void
 runner_session_close(struct runner_session *s)
 {
@@ -158,10 +181,7 @@ runner_session_close(struct runner_session *s)
     program_end(&s->program, asked);
     sent_inputs_fini(&s->inputs);
     received_fini(&s->outputs);
-    free(s->nodes);
-    json_decref(s->nodes_json);
-    s->nodes = NULL;
-    s->nodes_json = NULL;
+    forget_nodes(s);
 }
 
 /* --- the model ------------------------------------------------------------------ */
@@ -275,15 +295,44 @@ read_kind(const char *computes, enum qdq_node_kind *ret)
     return false;
 }
 
+/* Puts the names of the model's nodes that a kernel computes into a list, from which they are
+   borrowed. */
 static bool
-read_node(const json_t *json, struct qdq_run_node *ret)
+read_names(const json_t *json, const char **names, struct qdq_run_node *ret)
+{
+    const json_t *list = json_object_get(json, "nodes"), *name;
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)list, i, name) {
+        if (!json_is_string(name) || json_string_length(name) > MOST_NAME)
+            return false;
+        names[i] = json_string_value(name);
+    }
+    ret->names = names;
+    ret->n_names = json_array_size(list);
+    return !list || json_is_array(list);
+}
+
+/* Returns how many names of the model's nodes a list of kernels has. */
+static size_t
+count_names(const json_t *kernels)
+{
+    const json_t *kernel;
+    size_t i, n = 0;
+    json_array_foreach ((json_t *)(uintptr_t)kernels, i, kernel)
+        n += json_array_size(json_object_get(kernel, "nodes"));
+    return n;
+}
+
+static bool
+read_node(const json_t *json, const char **names, struct qdq_run_node *ret)
 {
     ret->name = text_of(json, "name", MOST_NAME);
     ret->op = text_of(json, "op", MOST_TEXT);
     ret->kernel = text_of(json, "device", MOST_TEXT);
     return ret->name && ret->op && ret->kernel &&
            read_kind(text_of(json, "computes", MOST_TEXT), &ret->kind) &&
-           take_time(json_object_get(json, "ms"), true, &ret->ms);
+           take_time(json_object_get(json, "ms"), true, &ret->ms) &&
+           read_names(json, names, ret);
 }
 
 enum qdq_code
@@ -294,18 +343,19 @@ runner_session_ask_kernels(struct runner_session *s, size_t *ret_n,
     enum qdq_code code = ask(s, "kernels", json_object(), &result, err);
     if (code)
         return code;
-    free(s->nodes);
-    json_decref(s->nodes_json);
+    forget_nodes(s);
     s->nodes_json = result;
     const json_t *list = json_object_get(result, "nodes");
     const size_t n = json_array_size(list);
-    s->nodes = calloc(n + 1, sizeof *s->nodes);
-    if (!s->nodes)
-        return fail_memory(err);
     if (!json_is_array(list) || n > MOST_NODES)
         return program_fail(&s->program, err, "answered no list of kernels");
-    for (size_t i = 0; i < n; i++)
-        if (!read_node(json_array_get(list, i), &s->nodes[i]))
+    s->nodes = calloc(n + 1, sizeof *s->nodes);
+    s->names = calloc(count_names(list) + 1, sizeof *s->names);
+    if (!s->nodes || !s->names)
+        return fail_memory(err);
+    const char **names = s->names;
+    for (size_t i = 0; i < n; names += s->nodes[i++].n_names)
+        if (!read_node(json_array_get(list, i), names, &s->nodes[i]))
             return program_fail(&s->program, err, "answered kernel %zu badly", i);
     *ret_n = n;
     return QDQ_OK;

@@ -8,6 +8,7 @@
 /* The words of a program about itself. */
 struct runner_about {
     char name[64 + 1], version[128 + 1], device[128 + 1];
+    bool only_plans; /* it runs nothing */
 };
 
 struct runner_session {
@@ -19,6 +20,7 @@ struct runner_session {
     struct sent_inputs inputs;
     struct received outputs;    /* of the last run */
     struct qdq_run_node *nodes; /* of the last answer, with the texts in `nodes_json` */
+    const char **names;         /* of the model's nodes that they compute, one list */
     json_t *nodes_json;
 };
 

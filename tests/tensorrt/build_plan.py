@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""build_plan.py MODEL.onnx: asks TensorRT for RTX whether it takes a model. Prints a JSON object:
+"""build_plan.py MODEL.onnx...: asks TensorRT for RTX whether it takes models. Prints a JSON object
+for each in a line, or {} where the process ended that asked:
 `errors` (what the parser or the builder refuses, empty if it takes the model) and `kernels`, each
 with `type`, `inputs` (types of elements), `outputs`, `nodes` (names of the model's nodes) and
 `bytes` (of all activations that it reads and writes). It needs no GPU. Some models end the
 process, so there is one process for each model."""
 
 import json
+import os
 import re
 import sys
 
@@ -72,5 +74,21 @@ def build(path):
     return [] if made is not None else log.errors or ["no reason"], read_kernels(log.layers)
 
 
-errors, kernels = build(sys.argv[1])
-print(json.dumps({"errors": errors, "kernels": kernels}))
+def answer(path):
+    """Asks in a process of its own, which has imported everything."""
+    sys.stdout.flush()
+    read, write = os.pipe()
+    if os.fork() == 0:
+        errors, kernels = build(path)
+        with os.fdopen(write, "w") as to:
+            json.dump({"errors": errors, "kernels": kernels}, to)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as got:
+        text = got.read()
+    os.wait()
+    return text or "{}"
+
+
+for path in sys.argv[1:]:
+    print(answer(path), flush=True)

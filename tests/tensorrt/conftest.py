@@ -25,19 +25,32 @@ class Plan:
 
 
 @pytest.fixture(scope="session")
-def plan_of():
-    """Returns a function from a model's file to NVIDIA's plan of it."""
+def packages():
+    """Returns the folder with NVIDIA's packages."""
     if os.environ.get("QDQD_ACCEPT_TENSORRT_RTX") != "1":
         pytest.skip("QDQD_ACCEPT_TENSORRT_RTX is not 1: NVIDIA's licence is not accepted")
     made = subprocess.run([ROOT / "tools" / "tensorrt"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    env = {**os.environ, "PYTHONPATH": made.stdout.strip()}
+    return made.stdout.strip()
 
-    def build(path):
-        done = subprocess.run([sys.executable, PROGRAM, path], capture_output=True, text=True,
+
+@pytest.fixture(scope="session")
+def plans_of(packages):
+    """Returns a function from files of models to NVIDIA's plans of them."""
+    env = {**os.environ, "PYTHONPATH": packages}
+    ended = {"errors": ["the process ended"], "kernels": []}
+
+    def build(paths):
+        done = subprocess.run([sys.executable, PROGRAM, *paths], capture_output=True, text=True,
                               env=env)
-        if done.returncode:
-            return Plan({"errors": [f"the process ended with {done.returncode}"], "kernels": []})
-        return Plan(json.loads(done.stdout.splitlines()[-1]))
+        answers = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        assert len(answers) == len(paths), done.stderr
+        return [Plan(json.loads(line) or ended) for line in answers]
 
     return build
+
+
+@pytest.fixture(scope="session")
+def plan_of(plans_of):
+    """Returns a function from a model's file to NVIDIA's plan of it."""
+    return lambda path: plans_of([path])[0]

@@ -107,3 +107,15 @@ def test_attention_is_one_kernel(tmp_path, plan_of):
     fused = [k for k in plan.kernels if len(set(products) & set(k["nodes"])) == 2]
     assert len(fused) == 3 and all("Int8" in k["inputs"] for k in fused)
     assert plan.kilobytes <= 0.42 * default.kilobytes
+
+
+@pytest.mark.parametrize("net", [*NETS, "glyph_se"])
+def test_average_pools_need_no_pair(tmp_path, plan_of, net):
+    """With version rtx-1.7 they have none: the kernels stay, and read and write as many bytes."""
+    default = plan_of(quantize(tmp_path, DATA / f"{net}.onnx", {})[0])
+    model, report = quantize(tmp_path, DATA / f"{net}.onnx", {"version": "rtx-1.7"})
+    plan = plan_of(model)
+    left = [layer for layer in report["layers"] if layer["reason"] == "rule:T30"]
+    assert bool(left) == (net != "glyph_vit")
+    assert len(plan.kernels) == len(default.kernels)
+    assert plan.kilobytes == default.kilobytes

@@ -234,6 +234,19 @@ struct qdq_float_kernel {
     const char *name, *reason;
 };
 
+/* A kernel that computes several nodes of the model. */
+struct qdq_fused_kernel {
+    const char *op;       /* the runtime's */
+    const char *computes; /* "integer", "float", "conversion" or "other" */
+    const char *const *nodes;
+    size_t n_nodes;
+};
+
+/* The runtime that chose the kernels of a result, and did not run it. */
+struct qdq_planner {
+    const char *name, *version, *device;
+};
+
 /* The kernels that the target's runtime chooses for the result on this processor. */
 struct qdq_kernels {
     size_t integer;     /* nodes that compute with integers */
@@ -242,7 +255,14 @@ struct qdq_kernels {
     /* counts of the integer nodes, sorted by operator */
     const struct qdq_op_count *ops;
     const struct qdq_float_kernel *floats;
-    const char *runner; /* the operator's program that ran them; NULL: none did */
+    const char *runner; /* the operator's program that told them; NULL: none did */
+    const struct qdq_planner *planner; /* NULL: the result was run */
+    /* Where the runtime names all nodes of each kernel: the layers that multiply and have pairs on
+       all that they multiply, and those of them that kernels with integers compute; and the kernels
+       of several nodes. */
+    bool names_nodes;
+    size_t planned_layers, integer_layers, n_fused;
+    const struct qdq_fused_kernel *fused;
 };
 
 /* A node that stays in float32 although the spec asks for a smaller type. */

@@ -63,6 +63,9 @@ struct qdq_run_node {
     const char *kernel; /* the runtime's name of what computed it; "": unknown */
     enum qdq_node_kind kind;
     double ms; /* of the last run */
+    /* the names of all nodes of the model that it computes; none: that of `name` */
+    const char *const *names;
+    size_t n_names;
 };
 
 struct qdq_run_options {
@@ -70,7 +73,8 @@ struct qdq_run_options {
     /* true if layers in floating point have the precision that the runtime chooses by itself;
        otherwise it is float32 */
     bool own_precision;
-    bool traced; /* nodes() will be called after a run */
+    bool
+        traced; /* nodes() will be called: after a run, unless the runtime only plans */
     /* the model need not be prepared for a run: it is asked only whether the runtime reads it */
     bool reads_only;
 };
@@ -80,6 +84,9 @@ struct qdq_runtime_about {
     const char *name;   /* in reports, in the place of the row's */
     const char *device; /* that it computes on */
     const char *runner; /* name of the operator's program that runs it */
+    /* it loads models and names their kernels before a run, and there is no device that runs
+       them */
+    bool only_plans;
 };
 
 /*

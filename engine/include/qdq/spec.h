@@ -378,6 +378,13 @@ enum qdq_choice {
     QDQ_CHOICES = 255
 };
 
+/* A release of the target's engine whose own plans decide about the placement, for a target that has
+   them. */
+enum qdq_target_version {
+    QDQ_VERSION_UNSTATED = -1, /* the placement is the target's default */
+    QDQ_VERSION_RTX_1_7        /* TensorRT for RTX 1.7 */
+};
+
 struct qdq_target;
 
 struct qdq_spec {
@@ -385,6 +392,7 @@ struct qdq_spec {
     const struct qdq_target *target; /* a row of qdq/targets.h */
     enum qdq_device device;
     enum qdq_host host;
+    enum qdq_target_version version;
     enum qdq_recipe recipe;
     /* goals of the recipe, which is BEST then; NaN: not asked for */
     double recipe_sqnr_db, recipe_top1_agreement;

@@ -22,14 +22,15 @@ struct qdq_target {
     /* the recipe of a spec that names none; NONE: the target has no other */
     enum qdq_recipe recipe;
     bool has_kernels; /* its integer kernels run here: reports count them */
-    /* the runtime that runs a result as deployed; NULL: the literal arithmetic is all
-       that can be said of the target */
+    /* the runtime that runs a result as deployed, which a program of the operator's alone may have;
+       NULL, or not there: the literal arithmetic is all that can be said of the target */
     const char *runtime;
     /* what loads a result where it is deployed: "InferenceSession", "compile_model" or
        "trtexec", for the programs that reports end with; NULL: there are none */
     const char *loaded_by;
     bool
         is_proprietary; /* whoever offers its runtime to others needs a licence for it */
+    bool has_versions;  /* a spec may state one of enum qdq_target_version */
     bool short_names;   /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool signed_scales;       /* its runtimes take weights with negative scales */

@@ -68,6 +68,10 @@ struct qdq_plan {
     const bool *reads_raw;
     struct qdqi_planned_bias *biases; /* NULL: none */
     size_t n_biases;
+    /* biases that stay floating point, and that ONNX Runtime makes int32 of where it runs the
+       result; NULL: none */
+    struct qdqi_planned_bias *float_biases;
+    size_t n_float_biases;
     struct qdq_layer_format format; /* of layers for which no entry states another */
     bool dynamic;     /* the runtime quantizes what layers with a weight read */
     bool short_names; /* names of new tensors do not repeat long names of tensors */

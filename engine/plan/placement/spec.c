@@ -173,5 +173,7 @@ qdq_spec_complete(struct qdq_spec *spec)
         spec->recipe = default_recipe(spec);
     if (spec->host == QDQ_HOST_AUTO)
         spec->host = qdqi_host_here();
+    if (target->hooks->apply_version && spec->version != QDQ_VERSION_UNSTATED)
+        target->hooks->apply_version(spec);
     qdqi_rules_decide(spec);
 }

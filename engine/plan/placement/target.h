@@ -92,6 +92,9 @@ struct qdqi_hooks {
     enum qdq_code (*reform)(const struct qdq_spec *spec, const struct qdq_model *model,
                             struct qdqi_edit *edit, struct qdqi_arena *arena,
                             bool *ret_any, struct qdq_error *err);
+    /* Switches the rules of the spec's version, but those that the spec switches itself. NULL: the
+       target has no versions. */
+    void (*apply_version)(struct qdq_spec *spec);
     /* A MatMul and the Add of a constant behind it are one kernel, so that bias correction
        may add one. */
     bool fuses_biases;

@@ -49,6 +49,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .target = targets[0],
         .device = QDQ_DEVICE_AUTO,
         .host = QDQ_HOST_AUTO,
+        .version = QDQ_VERSION_UNSTATED,
         .recipe = QDQ_RECIPE_DEFAULT,
         .recipe_sqnr_db = NAN,
         .recipe_top1_agreement = NAN,

@@ -16,6 +16,9 @@ struct qdqi_traced_node {
     /* the fastest run, and the bytes of the activations that it reads and makes; 0 where the
        runtime does not say it */
     double least_ms, read_bytes, made_bytes;
+    /* the model's nodes that it computes, where the runtime names several */
+    const char *const *names;
+    size_t n_names;
 };
 
 struct qdqi_trace {

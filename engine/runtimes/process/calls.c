@@ -185,7 +185,9 @@ nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
                                                   .op = nodes[i].op,
                                                   .provider = nodes[i].kernel,
                                                   .kind = nodes[i].kind,
-                                                  .ms = nodes[i].ms};
+                                                  .ms = nodes[i].ms,
+                                                  .names = nodes[i].names,
+                                                  .n_names = nodes[i].n_names};
     ret->n_nodes = n;
     return QDQ_OK;
 }

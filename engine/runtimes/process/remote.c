@@ -8,9 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The least bytes of an output and of a node's times in a message, and the most of a text that
+/* The least bytes of an output, of a node and of a name in a message, and the most of a text that
    reports repeat. */
-enum { OUTPUT_BYTES = 3 * 8, NODE_BYTES = 3 * 16 + 2 * 8, MOST_TEXT = 256 };
+enum {
+    OUTPUT_BYTES = 3 * 8,
+    NODE_BYTES = 3 * 16 + 3 * 8,
+    NAME_BYTES = 16,
+    MOST_TEXT = 256
+};
 
 struct qdqi_remote {
     int socket;
@@ -104,6 +109,7 @@ keep_about(struct qdqi_remote *r, struct qdqi_wire *answer, struct qdq_error *er
     r->about.name = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
     r->about.device = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
     r->about.runner = strndup(qdqi_wire_get_text(answer), MOST_TEXT);
+    r->about.only_plans = qdqi_wire_get(answer) != 0;
     if (!r->version || !r->about.name || !r->about.device || !r->about.runner)
         return qdqi_no_memory(err);
     r->says_more = *r->about.runner != '\0';
@@ -345,6 +351,23 @@ get_kind(struct qdqi_wire *from)
     return from->failed ? QDQ_NODE_BY_NAME : (enum qdq_node_kind)kind;
 }
 
+/* Reads the names of the model's nodes that a node computes. */
+static bool
+get_names(struct qdqi_wire *from, struct qdqi_arena *arena,
+          struct qdqi_traced_node *ret)
+{
+    const size_t n = qdqi_wire_get_count(from, NAME_BYTES);
+    if (n == 0)
+        return true;
+    const char **names = qdqi_arena_array(arena, n, sizeof *names);
+    bool ok = names;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = (names[i] = qdqi_arena_strdup(arena, qdqi_wire_get_text(from))) != NULL;
+    ret->names = names;
+    ret->n_names = n;
+    return ok;
+}
+
 static enum qdq_code
 get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *arena,
           struct qdqi_trace *ret, struct qdq_error *err)
@@ -364,7 +387,8 @@ get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *aren
         node->provider = qdqi_arena_strdup(arena, qdqi_wire_get_text(from));
         node->kind = get_kind(from);
         node->ms = qdqi_wire_get_real(from);
-        if (!node->name || !node->op || !node->provider)
+        if (!get_names(from, arena, node) || !node->name || !node->op ||
+            !node->provider)
             return qdqi_no_memory(err);
     }
     ret->n_nodes = n;

@@ -234,6 +234,9 @@ put_nodes(struct qdqi_wire *to, const struct qdqi_trace *trace)
         qdqi_wire_put_text(to, trace->nodes[i].provider);
         qdqi_wire_put(to, trace->nodes[i].kind);
         qdqi_wire_put_real(to, trace->nodes[i].ms);
+        qdqi_wire_put(to, trace->nodes[i].n_names);
+        for (size_t k = 0; k < trace->nodes[i].n_names; k++)
+            qdqi_wire_put_text(to, trace->nodes[i].names[k]);
     }
 }
 
@@ -259,7 +262,7 @@ answer_version(struct call *c, struct qdq_error *err)
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "the process judges by %s, and not by %s", name, wanted);
     const struct qdqi_deploy *runtime = &c->judge->runtime;
-    const struct qdq_runtime_about none = {"", "", ""}, *about = NULL;
+    const struct qdq_runtime_about none = {"", "", "", false}, *about = NULL;
     if (runtime->ops->about)
         about = runtime->ops->about(runtime->place);
     if (!about)
@@ -268,6 +271,7 @@ answer_version(struct call *c, struct qdq_error *err)
     qdqi_wire_put_text(&c->answer, about->name);
     qdqi_wire_put_text(&c->answer, about->device);
     qdqi_wire_put_text(&c->answer, about->runner);
+    qdqi_wire_put(&c->answer, about->only_plans);
     return QDQ_OK;
 }
 

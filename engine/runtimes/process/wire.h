@@ -17,7 +17,8 @@
  * RUN: id, inputs. OK: ms, outputs.
  * NODES: id. OK: nodes.
  * CLOSE: id. OK: nothing.
- * VERSION: name of the runtime that is wanted. OK: its version, its own name, device and runner, or "".
+ * VERSION: name of the runtime that is wanted. OK: its version, its own name, device and runner, or "",
+ * and whether it only plans.
  * FAILED answers any of them: code, text. */
 enum qdqi_wire_kind {
     QDQI_WIRE_OPEN,

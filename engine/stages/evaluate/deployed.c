@@ -21,18 +21,57 @@ qdqi_deployed_warn(const struct qdqi_attempt *a, const char *why, struct qdq_err
         why);
 }
 
-/* Returns whether the model is made for other processors than this one. */
+/* Returns whether the model is made for other processors than this one. A runtime that programs
+   of the operator's alone have does not run on this processor. */
 static bool
 is_for_others(const struct qdq_spec *spec)
 {
-    return spec->host >= 0 && spec->host != qdqi_host_here();
+    return spec->host >= 0 && spec->host != qdqi_host_here() &&
+           qdq_runtime_find(spec->target->runtime);
+}
+
+/* Returns the words of the target's runtime about itself; NULL: it is not there, or says
+   nothing. */
+static const struct qdq_runtime_about *
+about_runtime(const struct qdqi_context *c)
+{
+    struct qdqi_deploy deploy;
+    struct qdq_error missing = {0};
+    const char *name = c->asked->target->runtime;
+    return qdqi_engine_ops(c->engine, name) &&
+                   !qdqi_engine_deploy(c->engine, name, &deploy, &missing)
+               ? qdqi_deploy_about(&deploy)
+               : NULL;
+}
+
+bool
+qdqi_deployed_only_plans(const struct qdqi_context *c)
+{
+    const struct qdq_runtime_about *about = about_runtime(c);
+    return about && about->only_plans;
+}
+
+const struct qdqi_deploy_ops *
+qdqi_judging_ops(const struct qdqi_context *c)
+{
+    return qdqi_deployed_only_plans(c)
+               ? NULL
+               : qdqi_engine_ops(c->engine, c->asked->target->runtime);
 }
 
 enum qdq_code
 qdqi_deployed_runtime(const struct qdqi_context *c, struct qdqi_deploy *ret,
                       struct qdq_error *err)
 {
-    return qdqi_engine_deploy(c->engine, c->asked->target->runtime, ret, err);
+    enum qdq_code code =
+        qdqi_engine_deploy(c->engine, c->asked->target->runtime, ret, err);
+    const struct qdq_runtime_about *about = code ? NULL : qdqi_deploy_about(ret);
+    return about && about->only_plans
+               ? qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                               "the runner '%.32s' plans kernels and runs nothing: it "
+                               "has no device (%.64s)",
+                               about->runner, about->device)
+               : code;
 }
 
 bool
@@ -59,7 +98,7 @@ open_model(const struct qdqi_context *c, struct qdqi_result *result,
     for (int i = 0; code == QDQ_JUDGE_GONE && i < 2; i++) {
         struct qdqi_deploy deploy;
         why = (struct qdq_error){0};
-        code = qdqi_deployed_runtime(c, &deploy, &why);
+        code = qdqi_engine_deploy(c->engine, c->asked->target->runtime, &deploy, &why);
         if (!code)
             code = result ? qdqi_deploy_counted(c, result, &deploy, model, options, ret,
                                                 &why)
@@ -73,10 +112,8 @@ open_model(const struct qdqi_context *c, struct qdqi_result *result,
                 : QDQ_OK;
 }
 
-/* Returns whether an error costs the figures as deployed alone: it says nothing about the
-   model. */
-static bool
-costs_figures(enum qdq_code code)
+bool
+qdqi_costs_figures(enum qdq_code code)
 {
     return code == QDQ_RUNTIME_MISSING || code == QDQ_JUDGE_GONE ||
            code == QDQ_UNSUPPORTED;
@@ -104,7 +141,7 @@ try_given(const struct qdqi_context *c, bool reads_only, struct qdq_error *err)
         return QDQ_OK;
     enum qdq_code code = open_model(c, NULL, c->original, &options, &model, &why);
     qdqi_deployed_model_close(&model);
-    if (!code || costs_figures(code))
+    if (!code || qdqi_costs_figures(code))
         return QDQ_OK;
     return code != QDQ_RUN_FAILED
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
@@ -140,25 +177,13 @@ warn_other_host(const struct qdqi_attempt *a, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_deployed_open(const struct qdqi_attempt *a, struct qdqi_result *result,
+qdqi_deployed_load(const struct qdqi_attempt *a, struct qdqi_result *result,
                    const struct qdq_model *quantized, struct qdqi_deployed_model *ret,
                    struct qdq_error *err)
 {
-    const struct qdq_target *target = a->spec->target;
     const struct qdqi_deploy_options options = {.traced = true};
     struct qdq_error why = {0};
-    *ret = (struct qdqi_deployed_model){0};
-    if (!target->runtime)
-        return QDQ_OK;
-    if (is_for_others(a->spec))
-        return warn_other_host(a, err);
-    if (a->float16.dtype == QDQI_BFLOAT16)
-        return qdqi_deployed_warn(a, "bfloat16 does not run here", err);
-    if (qdqi_last_candidate_take(a->context, quantized, ret))
-        return QDQ_OK;
     enum qdq_code code = open_model(a->context, result, quantized, &options, ret, &why);
-    if (costs_figures(code))
-        return qdqi_deployed_warn(a, why.text, err);
     if (code && code != QDQ_RUN_FAILED)
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     enum qdq_code given = code ? qdqi_deployed_check_given(a->context, err) : QDQ_OK;
@@ -167,7 +192,32 @@ qdqi_deployed_open(const struct qdqi_attempt *a, struct qdqi_result *result,
     return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                 "the result is valid, and the runtime of target %s "
                                 "cannot load it: %s",
-                                target->name, why.text)
+                                a->spec->target->name, why.text)
+                : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_deployed_open(const struct qdqi_attempt *a, struct qdqi_result *result,
+                   const struct qdq_model *quantized, struct qdqi_deployed_model *ret,
+                   struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    struct qdq_error why = {0};
+    *ret = (struct qdqi_deployed_model){0};
+    if (!qdqi_engine_ops(a->context->engine, a->spec->target->runtime))
+        return QDQ_OK;
+    if (is_for_others(a->spec))
+        return warn_other_host(a, err);
+    if (a->float16.dtype == QDQI_BFLOAT16)
+        return qdqi_deployed_warn(a, "bfloat16 does not run here", err);
+    if (qdqi_last_candidate_take(a->context, quantized, ret))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_deployed_only_plans(a->context)
+                             ? qdqi_deployed_runtime(a->context, &deploy, &why)
+                             : qdqi_deployed_load(a, result, quantized, ret, &why);
+    if (qdqi_costs_figures(code))
+        return qdqi_deployed_warn(a, why.text, err);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
 }
 

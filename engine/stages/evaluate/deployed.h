@@ -12,7 +12,14 @@
 /* Returns whether the result runs here as deployed; opens the target's runtime. */
 bool qdqi_deployed_runs(const struct qdqi_context *context);
 
-/* Opens the runtime of the target. RUNTIME_MISSING, NO_MEMORY. */
+/* Returns whether the runtime of the target only loads models and names their kernels, because it
+   has no device that runs them. */
+bool qdqi_deployed_only_plans(const struct qdqi_context *context);
+
+/* Returns the row of the target's runtime, where one may run the result; NULL: none does. */
+const struct qdqi_deploy_ops *qdqi_judging_ops(const struct qdqi_context *context);
+
+/* Opens the runtime of the target, which runs models. RUNTIME_MISSING, NO_MEMORY. */
 enum qdq_code qdqi_deployed_runtime(const struct qdqi_context *context,
                                     struct qdqi_deploy *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
@@ -39,6 +46,18 @@ enum qdq_code qdqi_deployed_open(const struct qdqi_attempt *attempt,
                                  const struct qdq_model *quantized,
                                  struct qdqi_deployed_model *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Loads the quantized model into the runtime of the target, to learn its nodes. CANNOT_LOAD, IO,
+   NO_MEMORY, and where nothing is said about the model, a code of qdqi_costs_figures(). */
+enum qdq_code qdqi_deployed_load(const struct qdqi_attempt *attempt,
+                                 struct qdqi_result *result,
+                                 const struct qdq_model *quantized,
+                                 struct qdqi_deployed_model *ret,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns whether an error costs the figures as deployed alone: it says nothing about the
+   model. */
+bool qdqi_costs_figures(enum qdq_code code);
 
 /* Adds the warning deployed_not_measured, with the reason. NO_MEMORY. */
 enum qdq_code qdqi_deployed_warn(const struct qdqi_attempt *attempt, const char *why,

@@ -386,6 +386,8 @@ qdqi_count_kernels(const struct qdqi_attempt *a, struct qdqi_result *result,
     struct qdq_model *optimized = NULL;
     struct qdq_error why = {0};
     enum qdq_code code;
+    if (a->spec->evaluate != QDQ_NO && qdqi_deployed_only_plans(a->context))
+        return qdqi_count_planned(a, result, err);
     if (!are_written(a->context) && !is_traced(a, result))
         return QDQ_OK;
     if (is_traced(a, result))

@@ -3,6 +3,7 @@
 #include "stages/evaluate/sample_choice.h"
 
 #include "plan/gates/gates.h"
+#include "stages/evaluate/deployed.h"
 #include "qdq/targets.h"
 
 #include <math.h>
@@ -45,8 +46,7 @@ fewest_elements(const struct qdq_model_info *info)
 int64_t
 qdqi_enough_samples(const struct qdqi_attempt *a, int64_t few, int64_t least)
 {
-    const struct qdqi_deploy_ops *ops =
-        qdqi_engine_ops(a->context->engine, a->spec->target->runtime);
+    const struct qdqi_deploy_ops *ops = qdqi_judging_ops(a->context);
     if (!ops || !ops->opens_slowly)
         return few;
     const int64_t elements = fewest_elements(&a->model->info);
@@ -78,8 +78,7 @@ static int64_t
 most_samples(const struct qdqi_attempt *a, int64_t fresh)
 {
     const struct qdq_spec *spec = a->spec;
-    const struct qdqi_deploy_ops *ops =
-        qdqi_engine_ops(a->context->engine, spec->target->runtime);
+    const struct qdqi_deploy_ops *ops = qdqi_judging_ops(a->context);
     const int64_t wanted = spec->evaluate_samples;
     const int64_t enough = qdqi_enough_samples(a, UNASKED_SAMPLES, 1);
     const bool is_large = enough < UNASKED_SAMPLES;

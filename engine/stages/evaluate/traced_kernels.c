@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the kernels that ran for the result, by a runtime whose profile names them. */
+/* Counts the kernels that ran for the result, by a runtime whose profile names them, or those that
+   it plans. */
 #include "config.h"
 #include "stages/evaluate/traced_kernels.h"
 
+#include "graph/layers/operators.h"
 #include "stages/evaluate/deployed.h"
 #include "qdq/targets.h"
 
@@ -38,20 +40,31 @@ is_named(const struct qdqi_kernel_names *names, const char *name, const char *wa
            (name[n] == '\0' || names->own_length(name) == n);
 }
 
-/* Returns whether one of the nodes is the layer in floating point. */
+/* Returns whether a traced node computes a layer: alone, or a quantized one with others. */
 static bool
-runs_in_float(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
-              const struct qdq_layer *layer, const struct qdqi_trace *trace)
+computes(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
+         const struct qdqi_traced_node *one, const struct qdq_layer *layer)
 {
     const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
     const struct qdqi_tensor *made = node->proto->n_output ? node->outputs[0] : NULL;
-    for (size_t i = 0; i < trace->n_nodes; i++) {
-        const struct qdqi_traced_node *one = &trace->nodes[i];
-        if (qdqi_node_is_of(names, one, QDQ_NODE_FLOAT_LAYER) &&
-            (is_named(names, one->name, layer->name) ||
-             (made && is_named(names, one->name, made->name))))
+    const bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
+    for (size_t i = 0; quantized && i < one->n_names; i++)
+        if (strcmp(one->names[i], layer->name) == 0)
             return true;
-    }
+    return is_named(names, one->name, layer->name) ||
+           (made && is_named(names, one->name, made->name));
+}
+
+/* Returns whether one of the nodes is the layer, in a kernel of this kind. */
+static bool
+runs_as(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
+        const struct qdq_layer *layer, const struct qdqi_trace *trace,
+        enum qdq_node_kind kind)
+{
+    for (size_t i = 0; i < trace->n_nodes; i++)
+        if (qdqi_node_is_of(names, &trace->nodes[i], kind) &&
+            computes(a, names, &trace->nodes[i], layer))
+            return true;
     return false;
 }
 
@@ -67,7 +80,7 @@ list_floats(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (runs_in_float(a, names, layer, trace))
+        if (runs_as(a, names, layer, trace, QDQ_NODE_FLOAT_LAYER))
             rows[ret->n_floats++] = (struct qdq_float_kernel){
                 layer->name, layer->n_inputs == 0 ? layer->reason : names->why_none};
     }
@@ -75,7 +88,89 @@ list_floats(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
     return QDQ_OK;
 }
 
-/* Names the operator's program that ran the kernels, where there is one. */
+/* --- fused kernels ------------------------------------------------------------- */
+
+/* Counts the layers that multiply what pairs make, and those of them that are integers. */
+static void
+count_layers(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
+             const struct qdqi_trace *trace, struct qdq_kernels *ret)
+{
+    const struct qdq_plan_view *plan = &a->plan->view;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (!qdqi_is_product(layer->op) ||
+            layer->n_inputs + (layer->weight_input >= 0) < 2)
+            continue;
+        ret->planned_layers++;
+        ret->integer_layers += runs_as(a, names, layer, trace, QDQ_NODE_INTEGER);
+    }
+}
+
+static const char *
+kind_name(enum qdq_node_kind kind)
+{
+    return kind == QDQ_NODE_INTEGER       ? "integer"
+           : kind == QDQ_NODE_FLOAT_LAYER ? "float"
+           : kind == QDQ_NODE_CONVERSION  ? "conversion"
+                                          : "other";
+}
+
+/* Copies a kernel of several nodes. */
+static bool
+add_fused(struct qdq_fused_kernel *to, const struct qdqi_traced_node *from,
+          struct qdqi_arena *arena)
+{
+    const char **nodes = qdqi_arena_array(arena, from->n_names, sizeof *nodes);
+    *to = (struct qdq_fused_kernel){.op = qdqi_arena_strdup(arena, from->op),
+                                    .computes = kind_name(from->kind),
+                                    .nodes = nodes,
+                                    .n_nodes = from->n_names};
+    bool ok = to->op && nodes;
+    for (size_t i = 0; ok && i < from->n_names; i++)
+        ok = (nodes[i] = qdqi_arena_strdup(arena, from->names[i])) != NULL;
+    return ok;
+}
+
+/* Lists the kernels of several nodes, where the runtime names all nodes. */
+static enum qdq_code
+list_fused(const struct qdqi_trace *trace, struct qdqi_arena *arena,
+           struct qdq_kernels *ret, struct qdq_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < trace->n_nodes; i++) {
+        ret->names_nodes = ret->names_nodes || trace->nodes[i].n_names > 0;
+        n += trace->nodes[i].n_names > 1;
+    }
+    struct qdq_fused_kernel *rows = qdqi_arena_array(arena, n, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < trace->n_nodes; i++)
+        if (trace->nodes[i].n_names > 1 &&
+            !add_fused(&rows[ret->n_fused++], &trace->nodes[i], arena))
+            return qdqi_no_memory(err);
+    ret->fused = rows;
+    return QDQ_OK;
+}
+
+/* --- the report ---------------------------------------------------------------- */
+
+/* Names what chose the kernels of a result that it did not run. */
+static enum qdq_code
+name_planner(const struct qdqi_deploy *deploy, const struct qdq_runtime_about *about,
+             struct qdqi_arena *arena, struct qdq_kernels *ret, struct qdq_error *err)
+{
+    struct qdq_planner *planner = qdqi_arena_alloc(arena, sizeof *planner);
+    if (!planner)
+        return qdqi_no_memory(err);
+    planner->name = qdqi_arena_strdup(arena, about->name);
+    planner->version = qdqi_arena_strdup(arena, deploy->ops->version(deploy->place));
+    planner->device = qdqi_arena_strdup(arena, about->device);
+    ret->planner = planner;
+    return planner->name && planner->version && planner->device ? QDQ_OK
+                                                                : qdqi_no_memory(err);
+}
+
+/* Names the operator's program that told the kernels, where there is one. */
 static enum qdq_code
 name_runner(const struct qdqi_context *c, struct qdqi_arena *arena,
             struct qdq_kernels *ret, struct qdq_error *err)
@@ -83,11 +178,14 @@ name_runner(const struct qdqi_context *c, struct qdqi_arena *arena,
     struct qdqi_deploy deploy;
     struct qdq_error gone = {0};
     const struct qdq_runtime_about *about = NULL;
-    if (!qdqi_deployed_runtime(c, &deploy, &gone))
+    if (!qdqi_engine_deploy(c->engine, c->asked->target->runtime, &deploy, &gone))
         about = qdqi_deploy_about(&deploy);
-    if (about)
-        ret->runner = qdqi_arena_strdup(arena, about->runner);
-    return about && !ret->runner ? qdqi_no_memory(err) : QDQ_OK;
+    if (!about)
+        return QDQ_OK;
+    ret->runner = qdqi_arena_strdup(arena, about->runner);
+    if (!ret->runner)
+        return qdqi_no_memory(err);
+    return about->only_plans ? name_planner(&deploy, about, arena, ret, err) : QDQ_OK;
 }
 
 static enum qdq_code
@@ -110,6 +208,10 @@ count(const struct qdqi_attempt *a, struct qdqi_result *result,
         return qdqi_no_memory(err);
     qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
     enum qdq_code code = list_floats(a, names, trace, ret, err);
+    if (!code)
+        code = list_fused(trace, result->arena, ret, err);
+    if (!code && ret->names_nodes)
+        count_layers(a, names, trace, ret);
     if (!code)
         code = name_runner(a->context, result->arena, ret, err);
     if (!code)
@@ -142,4 +244,41 @@ qdqi_count_traced(const struct qdqi_attempt *a, struct qdqi_result *result,
                              result->no_nodes ? result->no_nodes
                                               : "the runtime named no nodes");
     return count(a, result, &result->nodes, err);
+}
+
+/* Has the runtime load the result, which was written, and keeps the kernels of its plan. */
+static enum qdq_code
+plan_result(const struct qdqi_attempt *a, struct qdqi_result *result,
+            struct qdq_error *err)
+{
+    const struct qdq_work *work = a->context->work;
+    const struct qdq_external data = {work->output_data_name, work->output_data};
+    const bool split = result->report->external_bytes > 0;
+    struct qdq_model *model = NULL;
+    struct qdqi_deployed_model planned = {0};
+    enum qdq_code code = qdq_model_open_files(work->output, &data, split, &model, err);
+    if (!code)
+        code = qdqi_deployed_load(a, result, model, &planned, err);
+    if (!code)
+        code = planned.ops->nodes(planned.model, result->scratch, &result->nodes, err);
+    qdqi_deployed_model_close(&planned);
+    qdq_model_free(&model);
+    return code;
+}
+
+enum qdq_code
+qdqi_count_planned(const struct qdqi_attempt *a, struct qdqi_result *result,
+                   struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code = plan_result(a, result, &why);
+    if (code && code != QDQ_RUN_FAILED && !qdqi_costs_figures(code))
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    if (!code)
+        code = qdqi_count_traced(a, result, &why);
+    if (code == QDQ_NO_MEMORY)
+        return qdqi_no_memory(err);
+    return !code ? QDQ_OK
+                 : qdqi_attempt_warn(a, err, "kernels_not_counted", NULL,
+                                     "integer kernels were not counted: %s", why.text);
 }

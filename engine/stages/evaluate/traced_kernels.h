@@ -15,4 +15,11 @@ enum qdq_code qdqi_count_traced(const struct qdqi_attempt *attempt,
                                 struct qdqi_result *result,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Has a runtime that only plans (qdqi_deployed_only_plans()) load the result, and fills in the
+   report's `kernels` by its plan. A failure is only a warning, but CANNOT_LOAD, RUNNER_FAILED,
+   IO, NO_MEMORY. */
+enum qdq_code qdqi_count_planned(const struct qdqi_attempt *attempt,
+                                 struct qdqi_result *result,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/profile/timed_models.h"
 
+#include "stages/evaluate/deployed.h"
 #include "stages/evaluate/kernels.h"
 #include "qdq/targets.h"
 
@@ -45,8 +46,8 @@ qdqi_timing_runtime(const struct qdqi_context *c, struct qdqi_deploy *ret,
                     struct qdq_error *err)
 {
     const struct qdq_target *target = c->asked->target;
-    return target->runtime
-               ? qdqi_engine_deploy(c->engine, target->runtime, ret, err)
+    return qdqi_engine_ops(c->engine, target->runtime)
+               ? qdqi_deployed_runtime(c, ret, err)
                : qdq_error_set(
                      err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                      "the runtime of target %s does not run here, and the time "

@@ -196,6 +196,52 @@ round_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
     return QDQ_OK;
 }
 
+/* --- biases that stay floating point ---------------------------------------- */
+
+/* Returns whether ONNX Runtime can make int32 of a bias. */
+static bool
+fits_int32(const struct qdqi_attempt *a, const struct qdqi_scales *s,
+           const struct qdqi_planned_bias *b)
+{
+    const struct qdqi_params *weight = &s->weights[b->weight];
+    const float data = s->activations[b->activation].scales[0];
+    struct qdqi_constant bias;
+    if (weight->block || !weight->scales ||
+        qdqi_constant_read(a->model, b->tensor, &bias, NULL) ||
+        bias.dtype != QDQI_FLOAT32 || bias.rank != 1 ||
+        (weight->axis >= 0 && weight->n != bias.n))
+        return true;
+    for (size_t k = 0; k < bias.n; k++)
+        if (fabs((double)element(&bias, k)) >
+            most * (double)data * (double)weight->scales[weight->axis < 0 ? 0 : k])
+            return false;
+    return true;
+}
+
+/* Warns of the biases that stay floating point and of which ONNX Runtime would make an int32 that
+   does not fit. */
+static enum qdq_code
+warn_float_biases(struct qdqi_attempt *a, const struct qdqi_scales *s,
+                  struct qdq_error *err)
+{
+    const struct qdqi_planned_bias *b = a->plan->float_biases, *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < a->plan->n_float_biases; i++)
+        if (!fits_int32(a, s, &b[i]) && n++ == 0)
+            first = &b[i];
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_attempt_warn(
+        a, err, "onnxruntime_differs", a->plan->view.layers[first->layer].name,
+        "%zu layers, this one first, have a bias of more than 2^31 steps of the "
+        "product of "
+        "their scales, because the weights of a channel are tiny. TensorRT adds it in "
+        "floating point, and ONNX Runtime makes an int32 of it that overflows, by its "
+        "default optimizations: name the layer with \"quantize_input\": false and "
+        "\"quantize_weight\": false, or run the file there without optimizations",
+        n);
+}
+
 /* Layers may share a weight, so all scales are raised before the first bias is
    rounded. */
 enum qdq_code
@@ -203,7 +249,9 @@ qdqi_choose_biases(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_err
 {
     size_t n = a->plan->n_biases;
     uint64_t left = SPARE + qdqi_model_bytes(a->model) / sizeof(float);
-    enum qdq_code code = QDQ_OK;
+    enum qdq_code code = warn_float_biases(a, s, err);
+    if (code)
+        return code;
     s->biases = qdqi_arena_array(a->scratch, n, sizeof *s->biases);
     if (!s->biases)
         return qdqi_no_memory(err);

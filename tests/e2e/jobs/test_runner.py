@@ -182,7 +182,6 @@ def test_sections_are_printed(runners):
     ([section(targets="")], "[runner cpu] targets: is missing"),
     ([section(targets="tflite")], '[runner cpu] targets: there is no target "tflite"'),
     ([section(targets="tensorrt")], "is proprietary; the section needs licence = mine"),
-    ([section(targets="tensorrt", licence="mine")], "results for tensorrt are judged by no runtime"),
     ([section(), section("other")], "another runner judges results for onnxruntime"),
     ([section(allow="network")], "[runner cpu] allow: has a word that is not exec"),
     ([section(licence="yours")], "[runner cpu] licence"),

@@ -70,6 +70,29 @@ def test_an_odd_number_of_elements_is_said(tmp_path):
     assert "even number" in done.warnings["target_format"]["detail"]
 
 
+INSIDE = """<ir_version: 10, opset_import: ["": 21]>
+    net (float[1, 16, 12] x, bool c) => (float[1, 8, n] y) {{
+        [if] y = If (c) <
+            then_branch = then () => (float[1, 8, n] t) {{ {} }},
+            else_branch = other () => (float[1, 8, n] e) {{ [other] e = Conv (x, v) }}> }}"""
+
+
+@pytest.mark.parametrize("inside,layers", [
+    ("[conv] t = Conv (x, w)", "2 layers (conv, ...)"),
+    ("[relu] r = Relu (x) [conv] t = Conv (r, w)", "1 layer (other)"),
+])
+def test_pairs_outside_of_an_if_are_said(tmp_path, inside, layers):
+    """A layer that reads what its own graph makes has its pair there, and stays an integer."""
+    model = onnx.parser.parse_model(INSIDE.format(inside))
+    for name in "wv":
+        value = RANDOM.standard_normal((8, 16, 3)).astype("float32")
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    done = Quantized(tmp_path, model, npz(x=X, c=np.array([True, False] * 4)), target="tensorrt",
+                     evaluate=False)
+    detail = done.warnings["target_format"]["detail"]
+    assert layers in detail and "inside an If" in detail
+
+
 def test_broken_blocks_stay_float(tmp_path):
     done = Quantized(tmp_path, matrix(), npz(x=X), target="tensorrt",
                      weights={"granularity": {"block": 8}}, evaluate=False)

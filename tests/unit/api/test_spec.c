@@ -120,7 +120,8 @@ START_TEST(test_defaults)
         "\"auto\"},\"recipe\":\"none\","
         "\"rules\":{\"P1\":true,\"T11\":false,\"T14\":false,"
         "\"T18\":false,\"T19\":false,\"T20\":false,\"T22\":false,\"T23\":false,"
-        "\"T24\":false,\"T26\":true,\"T3\":true},\"target\":\"tensorrt\",\"weights\":{"
+        "\"T24\":false,\"T26\":true,\"T3\":true,\"T30\":false},\"target\":\"tensorrt\","
+        "\"weights\":{"
         "\"dtype\":"
         "\"int8\",\"granularity\":\"channel\",\"method\":\"max\",\"storage\":\"qdq\"}"
         "}");

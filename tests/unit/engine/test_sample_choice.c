@@ -57,7 +57,7 @@ START_TEST(large_outputs_need_fewer_samples)
     const struct qdq_engine_options options = {.threads = 1};
     struct qdq_engine *engine = NULL;
     ck_assert_int_eq(qdq_engine_open(&options, &engine, NULL), QDQ_OK);
-    const struct qdqi_context context = {.engine = engine};
+    const struct qdqi_context context = {.engine = engine, .asked = &spec};
     const struct qdqi_attempt attempt = {
         .context = &context, .spec = &spec, .model = &model};
     ck_assert_int_eq(qdqi_enough_samples(&attempt, rows[_i].few, rows[_i].least),

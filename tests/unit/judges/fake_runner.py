@@ -189,6 +189,8 @@ def break_hello(request):
                 "name": {"name": "Fake Runtime"},
                 "version": {"version": "x" * 200},
                 "device": {"device": "a\nb"},
+                "runs": {"runs": 1},
+                "plans": {"runs": False},
                 "walls": {"version": allowed()[:128] if WAY == "walls" else ""},
                 "outlive": {"version": outlive() if WAY == "outlive" else ""},
                 "echo": {
@@ -248,7 +250,14 @@ def break_outputs(request):
 
 def kernels():
     node = {"name": "Conv_0", "op": "QLinearConv", "device": "d", "computes": "integer", "ms": 0.25}
-    node.update({"kernel_kind": {"computes": "x"}, "kernel_time": {"ms": -1}}.get(WAY, {}))
+    changes = {
+        "kernel_kind": {"computes": "x"},
+        "kernel_time": {"ms": -1},
+        "kernel_nodes": {"nodes": "Conv_0"},
+        "kernel_names": {"nodes": ["Conv_0", 7]},
+        "plans": {"nodes": ["Conv_0", "Relu_0"]},
+    }
+    node.update(changes.get(WAY, {}))
     return {"nodes": {} if WAY == "kernel_list" else [node]}
 
 

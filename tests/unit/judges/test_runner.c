@@ -97,6 +97,7 @@ static const struct {
     {"name", QDQ_RUNNER_FAILED, "hello without a name"},
     {"version", QDQ_RUNNER_FAILED, "hello without a name"},
     {"device", QDQ_RUNNER_FAILED, "hello without a name"},
+    {"runs", QDQ_RUNNER_FAILED, "a 'runs' that is not true or false"},
 };
 
 START_TEST(refuses_bad_hello)
@@ -425,9 +426,9 @@ END_TEST
 static const struct {
     const char *way, *text;
 } bad_kernels[] = {
-    {"kernel_kind", "kernel 0 badly"},
-    {"kernel_time", "kernel 0 badly"},
-    {"kernel_list", "no list of kernels"},
+    {"kernel_kind", "kernel 0 badly"},     {"kernel_time", "kernel 0 badly"},
+    {"kernel_list", "no list of kernels"}, {"kernel_nodes", "kernel 0 badly"},
+    {"kernel_names", "kernel 0 badly"},
 };
 
 START_TEST(refuses_bad_kernels)
@@ -436,6 +437,20 @@ START_TEST(refuses_bad_kernels)
     open_model(bad_kernels[_i].way, 0);
     ck_error(runner_session_ask_kernels(&session, &n, &err), QDQ_RUNNER_FAILED,
              bad_kernels[_i].text);
+}
+END_TEST
+
+START_TEST(names_the_nodes_of_kernels)
+{
+    size_t n;
+    open_model("plans", 0);
+    ck_assert(session.about.only_plans);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!runner_session_ask_kernels(&session, &n, &err));
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(session.nodes[0].n_names, 2);
+        ck_assert_str_eq(session.nodes[0].names[1], "Relu_0");
+    }
 }
 END_TEST
 
@@ -528,6 +543,7 @@ add_tests_with_programs(TCase *t)
     tcase_add_test(t, refuses_bad_load);
     tcase_add_test(t, refuses_bad_latency);
     LOOP(t, refuses_bad_kernels, bad_kernels);
+    tcase_add_test(t, names_the_nodes_of_kernels);
     tcase_add_test(t, refuses_unknown_types);
 }
 

@@ -164,6 +164,32 @@ MEANT(has_signs)
     return w->range == QDQ_RANGE_FULL && w->format == QDQI_TO_INT4;
 }
 
+/* Returns whether a tensor comes into an If, from outside of it, that holds the node. */
+static bool
+comes_into_if(const struct planner *p, const struct qdqi_node *node,
+              const struct qdqi_tensor *t)
+{
+    const struct qdqi_graph *graph = &p->model->graph;
+    for (size_t at = node->scope; at != t->scope && at != 0;
+         at = graph->scopes[at].outer) {
+        const int64_t owner = graph->scopes[at].owner;
+        if (owner >= 0 && qdqi_node_is(graph->nodes[owner].proto, "If"))
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether a product in an If reads a pair that stands outside of it. */
+MEANT(reads_from_outside)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (comes_into_if(p, node, node->inputs[layer->quantized_inputs[i]]))
+            return qdqi_node_is_one_of(node->proto, ops);
+    return false;
+}
+
 static const struct {
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
     const char *code, *text;
@@ -185,6 +211,13 @@ static const struct {
      "refuse the model: name the layers with \"quantize_weight\": false, or choose "
      "another "
      "format",
+     QDQI_NO_RULE},
+    {reads_from_outside, "target_format",
+     "TensorRT computes a layer inside an If in floating point where the pair on what "
+     "it "
+     "reads stands outside, which rounds and saves nothing: leave the layer without "
+     "pairs, "
+     "or compute what it reads inside",
      QDQI_NO_RULE},
     {has_signs, "target_format",
      "negative scales were not tried with TensorRT: \"weights\": {\"range\": "
@@ -268,5 +301,7 @@ qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
     if (!code && w < end)
         code = warn_format(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
                            w->format, NULL, err);
-    return code ? code : warn_layers(p, err);
+    if (code || (code = warn_layers(p, err)))
+        return code;
+    return qdqi_tensorrt_check_in_onnxruntime(p, err);
 }

@@ -132,12 +132,24 @@ attention(const struct planner *p, const struct qdq_layer *layer)
     return qdqi_patterns_of(p)->attention[layer->node] >= QDQI_ATTENTION_LONG;
 }
 
+static bool
+average_pool(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return qdqi_is_pooling(p->graph, node) && !qdqi_node_is(node->proto, "MaxPool");
+}
+
 /* The rules that keep layers in floating point. */
 static const struct qdqi_veto vetoes[] = {
-    {QDQI_VETO(T14), pooling_alone, true},   {QDQI_VETO(T18), norm_or_gelu, false},
-    {QDQI_VETO(T19), int8_into_float, true}, {QDQI_VETO(T20), output_layer, false},
-    {QDQI_VETO(T22), small_channels, false}, {QDQI_VETO(T23), small_matmul, false},
-    {QDQI_VETO(T24), attention, false},      {0},
+    {QDQI_VETO(T14), pooling_alone, true},
+    {QDQI_VETO(T18), norm_or_gelu, false},
+    {QDQI_VETO(T19), int8_into_float, true},
+    {QDQI_VETO(T20), output_layer, false},
+    {QDQI_VETO(T22), small_channels, false},
+    {QDQI_VETO(T23), small_matmul, false},
+    {QDQI_VETO(T24), attention, false},
+    {QDQI_VETO(T30), average_pool, false},
+    {0},
 };
 
 /* --- weights -------------------------------------------------------------- */
@@ -256,11 +268,23 @@ cite(const struct planner *p, struct qdq_layer *layer)
         qdqi_rule_cite(layer, T27);
 }
 
+/* --- versions -------------------------------------------------------------- */
+
+/* The one version that there is, TensorRT for RTX 1.7. */
+static void
+apply_version(struct qdq_spec *spec)
+{
+    if (!qdq_rule_set_has(&spec->rules_on, T30) &&
+        !qdq_rule_set_has(&spec->rules_off, T30))
+        qdq_spec_switch_rule(spec, T30, true);
+}
+
 /* --- the row -------------------------------------------------------------- */
 
 static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
+    .apply_version = apply_version,
     .fuses_biases = true,
     .begin = qdqi_patterns_begin,
     .settle_node = qdqi_mark_int8_reader,
@@ -277,9 +301,11 @@ static const struct qdqi_hooks hooks = {
 
 const struct qdq_target qdqi_target_tensorrt = {
     .name = "tensorrt",
+    .runtime = "tensorrt_rtx",
     .loaded_by = "trtexec",
     .title = "TensorRT",
     .is_proprietary = true,
+    .has_versions = true,
     .text = "Pairs stand on the inputs and weights of the layers that TensorRT "
             "computes in int8.",
     .weights = QDQ_FORMAT_INT8,

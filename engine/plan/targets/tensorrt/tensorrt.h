@@ -67,6 +67,10 @@
     RULE(T29, FIXED,                                                                   \
          "A Gemm or MatMul stays floating point where blocks do not divide its "       \
          "weight's axis: TensorRT would read other scales from them.")                 \
+    RULE(T30, OFF,                                                                     \
+         "An average pool has no pair: TensorRT for RTX 1.7 computes it in floating "  \
+         "point, and a pair rounds its input and saves no kernel. The version "        \
+         "`rtx-1.7` switches it on.")                                                  \
     QDQI_PLAIN_FORMS_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
@@ -82,6 +86,13 @@ const char *qdqi_tensorrt_hindrance(const struct planner *p, struct qdq_layer *l
                                     bool wants_inputs);
 enum qdq_code qdqi_tensorrt_check_formats(struct planner *p,
                                           struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* --- what ONNX Runtime makes of a result: in_onnxruntime.c --- */
+
+/* Warns of layers that ONNX Runtime computes otherwise, and notes in the plan the biases that it
+   may. NO_MEMORY. */
+enum qdq_code qdqi_tensorrt_check_in_onnxruntime(struct planner *p,
+                                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* --- residual connections, found by the library's case `residual` --- */
 
