@@ -103,9 +103,8 @@ static const struct row {
      "Without one, every supported layer is quantized by its default."},
     {"target", '\0', "TARGET", IN_QUANTIZE | IN_PLAN, FIELD(target),
      "The runtime that the result is for, which is the spec's member target: tensorrt, "
-     "onnxruntime, openvino. This option and the next three are an error where the "
-     "spec "
-     "has another value."},
+     "onnxruntime, openvino, qnn. This option and the next three are an error where "
+     "the spec has another value."},
     {"recipe", '\0', "RECIPE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(recipe),
      "The spec's member recipe: none, auto, best, or goals as a JSON object."},
     {"accept", '\0', "GATE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(accept),

@@ -214,6 +214,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \
 	engine/plan/targets/openvino/blocks.c engine/plan/targets/openvino/blocks.h \
+	engine/plan/targets/qnn/faults.h \
+	engine/plan/targets/qnn/forms.c \
+	engine/plan/targets/qnn/gelu.c \
+	engine/plan/targets/qnn/hindrances.c \
+	engine/plan/targets/qnn/layer_rows.c \
+	engine/plan/targets/qnn/lints.c \
+	engine/plan/targets/qnn/outputs.c \
+	engine/plan/targets/qnn/qnn.h \
 	engine/plan/targets/shared/plain_forms.c engine/plan/targets/shared/plain_forms.h \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
@@ -334,7 +342,8 @@ engine_libqdqi_la_SOURCES = \
 TARGETS = \
 	engine/plan/targets/tensorrt/tensorrt.c \
 	engine/plan/targets/onnxruntime/onnxruntime.c \
-	engine/plan/targets/openvino/openvino.c
+	engine/plan/targets/openvino/openvino.c \
+	engine/plan/targets/qnn/qnn.c
 engine_libqdqi_la_SOURCES += $(TARGETS)
 BUILT_SOURCES += engine/targets.inc
 CLEANFILES += engine/targets.inc

@@ -552,6 +552,19 @@ run_stages(struct walk *w, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* A target's own rounding is by data. Where there are none, weights are rounded to the nearest
+   integers, unless the spec asks for something else. */
+static void
+round_plainly(struct qdq_spec *spec)
+{
+    if (spec->target->rounding == QDQ_ROUND_NEAREST ||
+        !(spec->open & QDQ_CHOICE_ROUNDING))
+        return;
+    spec->weights.rounding = QDQ_ROUND_NEAREST;
+    if (spec->open & QDQ_CHOICE_BIASES)
+        spec->bias_correction = QDQ_BIASES_NONE;
+}
+
 /* Makes the objects that the stages work with. */
 static enum qdq_code
 open_walk(struct walk *w, struct qdq_error *err)
@@ -569,6 +582,8 @@ open_walk(struct walk *w, struct qdq_error *err)
         return qdqi_no_memory(err);
     *w->spec = *work->spec;
     qdq_spec_complete(w->spec);
+    if (work->dataset < 0)
+        round_plainly(w->spec);
     *asked = *w->spec;
     w->context.asked = asked;
     return qdqi_attempt_new(&w->context, w->spec, &w->attempt, err);

@@ -4,13 +4,18 @@
 
 It needs onnxruntime and numpy. A provider that is not there, or that does not take the whole
 model, is an error: nothing falls back to the processor in silence.
+
+`provider = QNN` is Qualcomm's plugin of the package onnxruntime-qnn, whose emulator of the HTP
+computes on an x86-64 processor what the accelerator of a phone computes. It needs onnx, too.
 """
 
 import json
 import os
 import pathlib
+import re
 import sys
 import time
+import types
 
 PROTOCOL = 1
 MOST_RUNS = 1000
@@ -106,6 +111,8 @@ class Provider:
     """An execution provider with its options, as sessions get it."""
 
     OWN_OPTIONS = ("provider", "library", "partial", "precision")
+    # Why the times of runs say nothing; None: they do.
+    no_times = None
 
     def __init__(self, options):
         self.name = options.get("provider", "CPU")
@@ -190,12 +197,13 @@ class Provider:
             )
         return Failure("memory" if "bad_alloc" in text else "model", text)
 
-    def open(self, path, threads, own_precision, is_traced):
+    def open(self, path, request):
         """Opens a session of which the provider takes the whole model, unless `partial` says else."""
+        own_precision = request["own_precision"]
         o = self.runtime.SessionOptions()
-        o.intra_op_num_threads = threads
+        o.intra_op_num_threads = request["threads"]
         o.execution_mode = self.runtime.ExecutionMode.ORT_SEQUENTIAL
-        o.enable_profiling = is_traced
+        o.enable_profiling = request["traced"]
         o.profile_file_prefix = "profile"
         if not self.is_processor and not self.is_partial:
             o.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
@@ -211,6 +219,276 @@ class Provider:
         if self.name not in session.get_providers():
             raise Failure("unavailable", f"onnxruntime could not start {self.name}; its log says why")
         return session
+
+    def fit(self, feeds):
+        """Called before each run: a provider may need the sizes of the inputs."""
+        return None
+
+    def kernels(self):
+        """Returns the kernels where the provider tells them; None: a profile does."""
+        return None
+
+
+# --- Qualcomm's HTP -------------------------------------------------------------------
+
+# A model of a chip of the HTP's generation v73: all chips from v73 on give the same numbers.
+V73 = "43"
+REFUSED = re.compile(r"Operator type: (\S+) Node name: (.*) Node index: \d+")
+REASON = re.compile(r"REASON : (.*)")
+
+
+def find_groups(nodes, makers, readers):
+    """Returns, by name, the nodes of each GELU with an Erf, which is one kernel between pairs."""
+    groups = {}
+    for erf in (n for n in nodes if n.op_type == "Erf"):
+        group = [makers.get(erf.input[0]), erf]
+        at = erf
+        for op in ("Add", "Mul", "Mul"):
+            at = next((r for r in readers.get(at.output[0], ()) if r.op_type == op), None)
+            group.append(at)
+        group = [n for n in group if n is not None]
+        half = [makers.get(i) for n in group if n.op_type == "Mul" for i in n.input]
+        group += [n for n in half if n is not None and n.op_type == "Mul" and n not in group]
+        for node in group:
+            groups[node.name] = group
+    return groups
+
+
+class Graph:
+    """Tells of the nodes of a file which of them stand between pairs."""
+
+    def __init__(self, model):
+        self.nodes = list(model.graph.node)
+        self.fixed = {i.name for i in model.graph.initializer}
+        self.fixed |= {n.output[0] for n in self.nodes if n.op_type == "Constant"}
+        self.makers = {o: n for n in self.nodes for o in n.output}
+        self.readers = {}
+        for node in self.nodes:
+            for name in node.input:
+                self.readers.setdefault(name, []).append(node)
+        self.by_name = {n.name: n for n in self.nodes}
+        self.groups = find_groups(self.nodes, self.makers, self.readers)
+
+    def _is_from_pair(self, name, group):
+        maker = self.makers.get(name)
+        if maker is None:
+            return name in self.fixed or not name
+        return maker.op_type in ("DequantizeLinear", "Constant") or maker in group
+
+    def _goes_to_pair(self, name, group):
+        """Returns whether all readers quantize the tensor, perhaps behind a clipping."""
+        readers = [r for r in self.readers.get(name, ()) if r not in group]
+        return all(
+            r.op_type == "QuantizeLinear"
+            or (r.op_type in ("Relu", "Clip") and self._goes_to_pair(r.output[0], ()))
+            for r in readers
+        ) and bool(readers or group)
+
+    def computes(self, name, op):
+        """Says what a node computes with, as far as its own file tells."""
+        node = self.by_name.get(name)
+        if op in CONVERSIONS:
+            return "conversion"
+        if node is None:
+            return "other"
+        group = self.groups.get(name, [])
+        whole = group or [node]
+        if all(self._is_from_pair(i, group) for n in whole for i in n.input) and all(
+            self._goes_to_pair(o, group) for n in whole for o in n.output
+        ):
+            return "integer"
+        return "other" if op in MOVERS else "float"
+
+
+class Qnn(Provider):
+    """Qualcomm's plugin with the emulator of the HTP: always a model of a chip, sessions for
+    the sizes that come, and what it left to the processor, with the reasons."""
+
+    OWN_OPTIONS = (*Provider.OWN_OPTIONS, "backend_path", "soc_model")
+    no_times = "an emulator of the HTP computes here, whose times say nothing of a chip"
+
+    def __init__(self, options):
+        super().__init__(options)
+        if not self.devices:
+            self._register(self._package("get_library_path", "library"))
+        self.soc_model = options.get("soc_model", V73)
+        self.backend = options.get("backend_path") or self._package("get_qnn_htp_path", "backend_path")
+        if not os.path.isabs(self.backend) or not os.path.exists(self.backend):
+            raise Failure("unavailable", f"backend_path is no absolute path: {self.backend}")
+        self.path = self.request = self.graph = self.session = self.sizes = None
+        self.nodes = []
+
+    def _find(self):
+        self.name = "QNNExecutionProvider"
+
+    @staticmethod
+    def _package(function, option):
+        """Asks the package onnxruntime-qnn where a file of it is."""
+        try:
+            import onnxruntime_qnn
+        except ImportError as error:
+            raise Failure(
+                "unavailable", f"onnxruntime_qnn cannot be imported, and there is no option {option}: {error}"
+            ) from None
+        return getattr(onnxruntime_qnn, function)()
+
+    def device(self):
+        return f"{self.name} (emulator of the HTP, soc_model {self.soc_model})"
+
+    def precision_of(self, own_precision):
+        return "f16"
+
+    def open(self, path, request):
+        import onnx
+
+        try:
+            model = onnx.load(path)
+        except Exception as error:
+            raise Failure("model", f"onnx cannot read the model: {error}") from None
+        self.path, self.request = path, request
+        self.graph = Graph(model)
+        self.outputs = [output.name for output in model.graph.output]
+        if not self._open_sizes(model) and not request.get("reads_only"):
+            self._compile({})
+        return self
+
+    def get_outputs(self):
+        return [types.SimpleNamespace(name=name) for name in self.outputs]
+
+    @staticmethod
+    def _open_sizes(model):
+        fixed = {i.name for i in model.graph.initializer}
+        return [
+            i.name
+            for i in model.graph.input
+            if i.name not in fixed and any(not d.dim_value for d in i.type.tensor_type.shape.dim)
+        ]
+
+    def fit(self, feeds):
+        """Makes a session for inputs of these sizes, which the HTP must know."""
+        sizes = {name: list(array.shape) for name, array in feeds.items()}
+        if self.session is None or (self.sizes and sizes != self.sizes):
+            self.session = None
+            self._compile(sizes)
+        return self.session
+
+    def _write_fixed(self, sizes):
+        """Writes the model with these sizes of its inputs; returns its path."""
+        import onnx
+
+        model = onnx.load(self.path)
+        if not sizes or not self._open_sizes(model):
+            return self.path
+        for value in model.graph.input:
+            for dim, size in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ())):
+                dim.dim_value = size
+        for value in model.graph.output:
+            for dim in value.type.tensor_type.shape.dim:
+                dim.ClearField("dim_param")
+        del model.graph.value_info[:]
+        onnx.save(model, "fixed.onnx")
+        self.sizes = sizes
+        return "fixed.onnx"
+
+    def _open_session(self, path, severity):
+        o = self.runtime.SessionOptions()
+        o.intra_op_num_threads = self.request["threads"]
+        o.log_severity_level = severity
+        o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        options = {**self.options, "backend_path": self.backend, "soc_model": self.soc_model}
+        o.add_provider_for_devices(self.devices, options)
+        try:
+            return self.runtime.InferenceSession(path, o, enable_fallback=0)
+        except Exception as error:
+            raise self._explain(error) from None
+
+    def _compile(self, sizes):
+        path = self._write_fixed(sizes)
+        self.session = self._open_session(path, 3)
+        parts = [
+            (part.ep_name == self.name, part.ep_name, node)
+            for part in self.session.get_provider_graph_assignment_info()
+            for node in part.get_nodes()
+        ]
+        left = [n for is_here, _, n in parts if not is_here and n.op_type not in CONVERSIONS]
+        reasons = {}
+        taken = any(is_here for is_here, _, _ in parts)
+        if not taken or (left and self.request["traced"]):
+            reasons = self._ask_reasons(path)
+        if not taken:
+            first = next(iter(reasons.values()), None)
+            raise Failure(
+                "model" if first else "unavailable",
+                f"{self.name} takes no node of the model: {first or 'its backend was not loaded'}",
+            )
+        # A pair on the HTP is a part of the layers beside it.
+        self.nodes = [
+            self._make_kernel(node, name, None if is_here else reasons)
+            for is_here, name, node in parts
+            if not (is_here and node.op_type in CONVERSIONS)
+        ]
+
+    def _ask_reasons(self, path):
+        """Opens the model once more with the log that tells why nodes are left."""
+        with Captured("qnn.log") as log:
+            self._open_session(path, 0)
+        return read_refusals(log.path)
+
+    def _make_kernel(self, node, provider, reasons):
+        name = own_name(node.name)
+        kernel = {
+            "name": name[:1024],
+            "op": node.op_type[:128],
+            "device": provider,
+            "computes": self.graph.computes(name, node.op_type),
+            "ms": 0,
+        }
+        if reasons is not None and node.op_type not in CONVERSIONS:
+            kernel["computes"] = kernel["computes"].replace("integer", "float")
+            reason = reasons.get(node.name) or reasons.get(name) or "the provider does not say why"
+            kernel["reason"] = one_line(reason)
+        return kernel
+
+    def kernels(self):
+        return self.nodes
+
+
+class Captured:
+    """Sends what is written to standard error into a file for a while."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        sys.stderr.flush()
+        self.kept = os.dup(2)
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(file, 2)
+        os.close(file)
+        return self
+
+    def __exit__(self, *_):
+        os.dup2(self.kept, 2)
+        os.close(self.kept)
+
+
+def read_refusals(path):
+    """Returns, by the name of a node, why the provider left it; removes the log."""
+    reasons, names = {}, []
+    with open(path, encoding="utf-8", errors="replace") as log:
+        for line in log:
+            if "Validation FAILED" in line or "Validation PASSED" in line:
+                names = []
+            elif found := REFUSED.search(line):
+                names.append(found[2])
+            elif found := REASON.search(line):
+                for name in names:
+                    reasons.setdefault(name, found[1])
+    os.remove(path)
+    return reasons
+
+
+PROVIDERS = {"QNN": Qnn, "QNNExecutionProvider": Qnn}
 
 
 # --- tensors --------------------------------------------------------------------------
@@ -319,7 +597,8 @@ class Runner:
     def hello(self, request):
         if request.get("protocol") != PROTOCOL:
             raise Failure("failed", f"this program speaks version {PROTOCOL} of the protocol")
-        self.provider = Provider(request.get("options", {}))
+        options = request.get("options", {})
+        self.provider = PROVIDERS.get(options.get("provider"), Provider)(options)
         self.tensors = Tensors()
         return {
             "protocol": PROTOCOL,
@@ -332,23 +611,22 @@ class Runner:
         if not self.provider or self.session:
             raise Failure("failed", "load comes once, after hello")
         self.is_traced = request["traced"]
-        self.session = self.provider.open(
-            request["model"], request["threads"], request["own_precision"], self.is_traced
-        )
+        self.session = self.provider.open(request["model"], request)
         self.names = [output.name for output in self.session.get_outputs()]
         return {"precision": self.provider.precision_of(request["own_precision"])}
 
     def _run(self):
         try:
+            session = self.provider.fit(self.feeds) or self.session
             began = time.perf_counter()
-            arrays = self.session.run(None, self.feeds)
+            arrays = session.run(None, self.feeds)
             ms = (time.perf_counter() - began) * 1e3
-        except MemoryError:
+        except (MemoryError, Failure):
             raise
         except Exception as error:
             raise Failure("memory" if "bad_alloc" in str(error) else "model", error) from None
         self.profiled += 1
-        if self.is_traced and self.profiled == PROFILED_RUNS:
+        if self.provider.kernels() is None and self.is_traced and self.profiled == PROFILED_RUNS:
             self.nodes = read_profile(self.session.end_profiling())
         return ms, arrays
 
@@ -363,6 +641,8 @@ class Runner:
         return {"ms": ms, "outputs": self.tensors.write(self.names, arrays)}
 
     def latency(self, request):
+        if self.provider.no_times:
+            return {"ms": None, "reason": self.provider.no_times}
         self._read_inputs(request)
         if not 1 <= request["runs"] <= MOST_RUNS:
             raise Failure("failed", f"runs is not from 1 to {MOST_RUNS}")
@@ -373,6 +653,8 @@ class Runner:
     def kernels(self, request):
         if not self.feeds or not self.is_traced:
             raise Failure("failed", "the model was not loaded to be traced, or has not run")
+        if self.provider.kernels() is not None:
+            return {"nodes": self.provider.kernels()}
         while self.profiled < PROFILED_RUNS:
             self._run()
         return {"nodes": self.nodes}

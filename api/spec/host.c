@@ -2,9 +2,11 @@
 /* The members host and version: the class of processors, and the release of the target's engine,
    that the model is made for. */
 #include "config.h"
+#include "qdq/targets.h"
 #include "spec/members.h"
 
-#include "qdq/targets.h"
+#include <stdio.h>
+#include <string.h>
 
 /* Returns the name of value i: the classes in the order of their enum, then "auto". */
 const char *
@@ -32,6 +34,25 @@ api_check_version(struct decoder *d)
            api_refuse(d, API_UNSUPPORTED, "/version",
                       "the target %s has no versions: leave the member out",
                       spec->target->name);
+}
+
+/* Refuses a processor for a target that computes on an accelerator, and the other way round. */
+bool
+api_check_host(struct decoder *d)
+{
+    const struct qdq_spec *spec = &d->to->spec;
+    const struct qdq_target *target = spec->target;
+    const bool is_other = qdq_host_is_accelerator(spec->host) != (target->host != NULL);
+    char list[64] = "";
+    if (spec->host < 0 || !is_other)
+        return true;
+    for (size_t i = 0; i < QDQ_N_HOSTS; i++)
+        if (qdq_host_is_accelerator((enum qdq_host)i) == (target->host != NULL))
+            snprintf(list + strlen(list), sizeof list - strlen(list), ", %s",
+                     qdq_host_name(i));
+    return api_refuse(d, API_INVALID_SPEC, "/host",
+                      "the target %s has the hosts auto%s, and not %s", target->name,
+                      list, qdq_host_name((size_t)spec->host));
 }
 
 /* Returns whether the spec asks for the automatic state of a rule. */

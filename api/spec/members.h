@@ -63,6 +63,7 @@ json_t *api_encode_frontier(const void *object, const struct member *m);
 /* Checks that the target has the recipe that is asked for, and that no search is asked for,
    too. */
 bool api_check_recipe(struct decoder *d);
+bool api_check_host(struct decoder *d);
 /* Notes what the spec leaves to the recipe `best`. The second function takes these
    members out of an encoded spec with such a recipe and states the others; `root`, which it
    takes and returns, may be NULL, and it returns NULL when out of memory. */

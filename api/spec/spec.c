@@ -58,7 +58,8 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
         !api_check_accept(&decoder) || !api_check_task(&decoder) ||
         !api_check_percentile(&decoder) || !api_check_formats(&decoder) ||
         !api_check_random(&decoder) || !api_settle_rules(&decoder) ||
-        !api_check_recipe(&decoder) || !api_check_version(&decoder))
+        !api_check_recipe(&decoder) || !api_check_version(&decoder) ||
+        !api_check_host(&decoder))
         goto out;
     api_settle_choices(&decoder);
     api_settle_host(&decoder);

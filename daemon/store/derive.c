@@ -36,7 +36,8 @@ processor_of(const struct qdq_spec *spec, const char *calibration)
     const bool runs_here = all.target->runtime && qdq_runtime_find(all.target->runtime);
     bool is_deployed =
         runs_here && all.evaluate != QDQ_NO && feeds_model(spec, calibration);
-    return (is_deployed || all.profile.runs > 0) && all.host >= 0
+    return (is_deployed || all.profile.runs > 0) && all.host >= 0 &&
+                   !qdq_host_is_accelerator(all.host)
                ? qdq_host_name((size_t)all.host)
                : NULL;
 }

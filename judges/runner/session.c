@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROTOCOL = 1, MOST_NODES = 100000, MOST_NAME = 1024, MOST_TEXT = 128 };
+enum {
+    PROTOCOL = 1,
+    MOST_NODES = 100000,
+    MOST_NAME = 1024,
+    MOST_TEXT = 128,
+    MOST_REASON = 401
+};
 
 static enum qdq_code
 fail_memory(struct qdq_error *err)
@@ -235,6 +241,11 @@ read_latency(struct runner_session *s, const json_t *result, double *ret_ms,
              struct qdq_error *err)
 {
     const json_t *list = json_object_get(result, "ms");
+    char reason[MOST_REASON];
+    if (json_is_null(list) && take_text(result, "reason", reason, sizeof reason))
+        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                             "the runner '%.32s' measures no times: %s",
+                             s->program.runner->name, reason);
     return json_array_size(list) == 1 &&
                    take_time(json_array_get(list, 0), false, ret_ms)
                ? QDQ_OK

@@ -8,8 +8,8 @@
 #include <sys/utsname.h>
 
 static const struct qdqi_host_row rows[QDQ_N_HOSTS] = {
-#define QDQ_HOST(id, name, adds_in_16_bits, text) \
-    [QDQ_HOST_##id] = {name, adds_in_16_bits, text},
+#define QDQ_HOST(id, name, adds_in_16_bits, is_accelerator, text) \
+    [QDQ_HOST_##id] = {name, adds_in_16_bits, is_accelerator, text},
 #include "qdq/hosts.h"
 #undef QDQ_HOST
 };
@@ -24,6 +24,13 @@ const char *
 qdq_host_name(size_t i)
 {
     return i < QDQ_N_HOSTS ? rows[i].name : NULL;
+}
+
+bool
+qdq_host_is_accelerator(enum qdq_host host)
+{
+    const struct qdqi_host_row *row = qdqi_host_row(host);
+    return row && row->is_accelerator;
 }
 
 enum { LARGEST_BLOCK = 16 }; /* channels of a block on any processor */

@@ -8,6 +8,7 @@
 struct qdqi_host_row {
     const char *name;
     bool adds_in_16_bits; /* sums of products of 8 bits saturate */
+    bool is_accelerator;  /* no processor that this program runs on */
     const char *text;
 };
 

@@ -58,6 +58,9 @@ enum qdq_host {
 /* Returns the name of class i; NULL past the last. */
 QDQ_API const char *qdq_host_name(size_t i);
 
+/* Returns whether a class is that of an accelerator, and no processor's. */
+QDQ_API bool qdq_host_is_accelerator(enum qdq_host host);
+
 /* The tensors that a format can be used for; a set of bits. */
 enum qdq_format_use {
     QDQ_FOR_WEIGHTS = 1,

@@ -21,6 +21,17 @@ struct qdq_target {
     enum qdq_storage storage;
     /* the recipe of a spec that names none; NONE: the target has no other */
     enum qdq_recipe recipe;
+    /* the rounding of weights of a spec that names none, where there are data to round by */
+    enum qdq_rounding rounding;
+    /* the class of hosts of a spec that names none, an accelerator's; NULL: that of this
+       processor */
+    const char *host;
+    /* the recipe `auto` gives activations 16 bits where 8 are too few, and leaves no layer in
+       floating point */
+    bool widens;
+    /* most samples that its runtime, which is slow, is asked to run where no spec says how many;
+       0: no bound of its own */
+    int64_t judged_samples;
     bool has_kernels; /* its integer kernels run here: reports count them */
     /* the runtime that runs a result as deployed, which a program of the operator's alone may have;
        NULL, or not there: the literal arithmetic is all that can be said of the target */

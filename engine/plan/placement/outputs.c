@@ -5,6 +5,7 @@
 #include "files/model/constant.h"
 #include "plan/placement/target.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- which tensors have a pair --------------------------------------------- */
@@ -204,6 +205,18 @@ plan_raw(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Returns the upper end of the range of an operator whose output lies in [0, 1]. That of Softmax
+   ends just below 1: the reciprocal of float32(1/255) is below 255, and ONNX Runtime's integer
+   kernel cuts it to 254; that of the next smaller float32 is not. */
+static float
+unit_top(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    const bool is_softmax =
+        t->producer >= 0 &&
+        qdqi_node_is(model->graph.nodes[t->producer].proto, "Softmax");
+    return is_softmax ? nextafterf(1, 0) : 1;
+}
+
 enum qdq_code
 qdqi_outputs_complete(struct planner *p, struct qdq_error *err)
 {
@@ -212,7 +225,8 @@ qdqi_outputs_complete(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         struct qdqi_planned_tensor *t = &plan->activations[i];
         t->everywhere = true;
-        t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
+        t->has_range = qdqi_map_get(o->units, t->tensor->name) != NULL;
+        t->high = unit_top(p->model, t->tensor);
     }
     return plan_raw(p, err);
 }

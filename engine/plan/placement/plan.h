@@ -14,7 +14,8 @@ struct qdqi_planned_tensor {
     enum qdqi_format format;
     bool symmetric;
     bool everywhere; /* whether all readers read it from its pair */
-    bool is_unit;    /* whether its values lie in [0, 1] for any data */
+    bool has_range;  /* whether its values lie in [low, high] for any data */
+    float low, high;
     /* row of the activation whose range, scale and zero point it shares; its own row
        if it shares none */
     size_t leader;

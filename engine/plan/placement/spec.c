@@ -9,6 +9,7 @@
 #include "numbers/arithmetic/format.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Returns whether the format has a sign. Such formats are symmetric by default, the
    others are not. */
@@ -140,6 +141,15 @@ default_recipe(const struct qdq_spec *spec)
                                                 : spec->target->recipe;
 }
 
+static enum qdq_host
+default_host(const struct qdq_target *target)
+{
+    for (size_t i = 0; target->host && i < QDQ_N_HOSTS; i++)
+        if (strcmp(qdq_host_name(i), target->host) == 0)
+            return (enum qdq_host)i;
+    return qdqi_host_here();
+}
+
 /* Fills in the defaults. A bound for the latency implies a profile. When the activations
    are 8-bit floats, the weights have the same format by default. */
 void
@@ -163,7 +173,7 @@ qdq_spec_complete(struct qdq_spec *spec)
     if (spec->weights.rounding == QDQ_ROUND_DEFAULT)
         spec->weights.rounding = spec->weights.scales == QDQ_SCALES_MOMENTS
                                      ? QDQ_ROUND_GPTQ
-                                     : QDQ_ROUND_NEAREST;
+                                     : target->rounding;
     if (spec->weights.range == QDQ_RANGE_DEFAULT)
         spec->weights.range = default_range(spec, spec->weights.scales);
     if (spec->bias_correction == QDQ_BIASES_DEFAULT)
@@ -172,7 +182,7 @@ qdq_spec_complete(struct qdq_spec *spec)
     if (spec->recipe == QDQ_RECIPE_DEFAULT)
         spec->recipe = default_recipe(spec);
     if (spec->host == QDQ_HOST_AUTO)
-        spec->host = qdqi_host_here();
+        spec->host = default_host(target);
     if (target->hooks->apply_version && spec->version != QDQ_VERSION_UNSTATED)
         target->hooks->apply_version(spec);
     qdqi_rules_decide(spec);

@@ -181,3 +181,16 @@ qdqi_plan_leaving(const struct qdqi_attempt *a, const char *const *names, size_t
     return spec ? qdq_plan_make(a->context->engine->catalog, a->model, spec, ret, err)
                 : qdqi_no_memory(err);
 }
+
+bool
+qdqi_plan_has_ranges(const struct qdq_plan_view *whole,
+                     const struct qdq_plan_view *part, struct qdqi_map *known)
+{
+    for (size_t i = 0; i < whole->n_tensors; i++)
+        if (!qdqi_map_put(known, whole->tensors[i], known))
+            return false;
+    for (size_t i = 0; i < part->n_tensors; i++)
+        if (!qdqi_map_get(known, part->tensors[i]))
+            return false;
+    return true;
+}

@@ -37,6 +37,11 @@ enum qdq_code qdqi_attempt_replan(struct qdqi_attempt *attempt,
                                   const struct qdq_spec *spec,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether each activation that `part` quantizes is one that `whole` quantizes, whose range
+   is known then. */
+bool qdqi_plan_has_ranges(const struct qdq_plan_view *whole,
+                          const struct qdq_plan_view *part, struct qdqi_map *known);
+
 /* Makes the plan in which these layers stay in float, too. The plan refers to the arena. */
 enum qdq_code qdqi_plan_leaving(const struct qdqi_attempt *attempt,
                                 const char *const *names, size_t n,

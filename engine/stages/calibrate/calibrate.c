@@ -46,18 +46,6 @@ struct calibration {
 
 /* --- given ranges -------------------------------------------------------- */
 
-/* Returns the upper end of the range of an operator whose output lies in [0, 1]. That of Softmax
-   ends just below 1: the reciprocal of float32(1/255) is below 255, and ONNX Runtime's integer
-   kernel cuts it to 254; that of the next smaller float32 is not. */
-static float
-unit_top(const struct qdq_model *model, const struct qdqi_tensor *t)
-{
-    const bool is_softmax =
-        t->producer >= 0 &&
-        qdqi_node_is(model->graph.nodes[t->producer].proto, "Softmax");
-    return is_softmax ? nextafterf(1, 0) : 1;
-}
-
 /* Copies the ranges that the spec gives. *ret_missing is the number of activations
    that still need one. */
 static enum qdq_code
@@ -76,13 +64,13 @@ copy_given_ranges(struct qdqi_attempt *a, bool *missing, size_t *ret_missing,
         const struct qdq_given_range *range =
             qdqi_map_get(given, a->plan->view.tensors[i]);
         const struct qdqi_planned_tensor *t = &a->plan->activations[i];
-        missing[i] = !range && t->leader == i && !t->is_unit;
+        missing[i] = !range && t->leader == i && !t->has_range;
         n += missing[i];
         if (range) {
             a->ranges[i] = (struct qdqi_range){range->min, range->max};
             a->methods[i] = "given";
-        } else if (t->is_unit) {
-            a->ranges[i] = (struct qdqi_range){0, unit_top(a->model, t->tensor)};
+        } else if (t->has_range) {
+            a->ranges[i] = (struct qdqi_range){t->low, t->high};
             a->methods[i] = "operator";
         }
     }
@@ -530,7 +518,7 @@ choose_needed(struct calibration *c)
     for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
         const struct qdqi_planned_tensor *t = &a->plan->activations[i];
         c->needed[i] = c->wanted[i] =
-            c->missing[i] || (all && t->leader == i && !t->is_unit);
+            c->missing[i] || (all && t->leader == i && !t->has_range);
         c->n_wanted += c->wanted[i];
     }
 }

@@ -232,6 +232,11 @@ qdqi_candidates_samples(const struct qdqi_attempt *a, int64_t times,
     *ret_bound = 2 * times * (first + (int64_t)a->context->account->to_evaluate);
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < USUAL_SAMPLES ? USUAL_SAMPLES : wanted;
+    const int64_t most = a->spec->target->judged_samples;
+    if (most > 0 && wanted > most) {
+        *ret_bound = *ret_bound * most / wanted;
+        wanted = most;
+    }
     /* Fewer samples of large outputs leave as many candidates. */
     const int64_t few = qdqi_enough_samples(a, wanted, LARGE_OUTPUT_SAMPLES);
     *ret_bound = few < wanted ? *ret_bound * few / wanted : *ret_bound;

@@ -27,6 +27,7 @@ static bool
 is_for_others(const struct qdq_spec *spec)
 {
     return spec->host >= 0 && spec->host != qdqi_host_here() &&
+           !qdq_host_is_accelerator(spec->host) &&
            qdq_runtime_find(spec->target->runtime);
 }
 

@@ -76,7 +76,8 @@ qdqi_warn_of_judgement(const struct qdqi_attempt *a, struct qdqi_result *result,
     size_t n;
     const struct qdq_output_report *outputs = qdqi_deciding_outputs(r, &n);
     enum qdq_code code = QDQ_OK;
-    r->evaluated_on_calibration = first < a->calibrated.samples;
+    r->evaluated_on_calibration =
+        !a->context->evaluation && first < a->calibrated.samples;
     if (a->plan->view.n_quantized == 0)
         return QDQ_OK;
     for (size_t i = 0; !code && i < n; i++)

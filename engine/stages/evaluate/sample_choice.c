@@ -96,6 +96,10 @@ qdqi_choose_samples(const struct qdqi_attempt *a, int64_t available,
     const int64_t read = a->context->evaluation ? 0 : a->calibrated.samples;
     int64_t fresh = available - read;
     int64_t wanted = most_samples(a, fresh);
+    const int64_t most = a->spec->target->judged_samples;
+    if (most > 0 && (wanted == 0 || wanted > most) &&
+        a->spec->evaluate_samples == QDQ_EVALUATE_SAMPLES)
+        wanted = most; /* no spec says another number */
     if (wanted == QDQ_EVALUATE_SAMPLES && fresh >= UNASKED_SAMPLES && fresh < wanted)
         wanted = fresh; /* no spec says this number */
     options->max_samples = wanted;

@@ -111,21 +111,6 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
                                "opening a temporary file: %s", strerror(errno));
 }
 
-/* Returns whether each activation that `part` quantizes is one that `whole` quantizes, whose range
-   is known then. */
-static bool
-has_ranges(const struct qdq_plan_view *whole, const struct qdq_plan_view *part,
-           struct qdqi_map *known)
-{
-    for (size_t i = 0; i < whole->n_tensors; i++)
-        if (!qdqi_map_put(known, whole->tensors[i], known))
-            return false;
-    for (size_t i = 0; i < part->n_tensors; i++)
-        if (!qdqi_map_get(known, part->tensors[i]))
-            return false;
-    return true;
-}
-
 enum qdq_code
 qdqi_recipe_plan(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error *err)
 {
@@ -140,7 +125,7 @@ qdqi_recipe_plan(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error
         code = qdq_plan_make(a->context->engine->catalog, a->model, spec,
                              &plans[weighed], err);
     }
-    if (!code && has_ranges(&plans[0]->view, &plans[1]->view, known))
+    if (!code && qdqi_plan_has_ranges(&plans[0]->view, &plans[1]->view, known))
         hooks->set_weighing(spec, false);
     qdq_plan_free(&plans[0]);
     qdq_plan_free(&plans[1]);
@@ -580,6 +565,23 @@ run_formats(struct recipe *r, struct qdq_error *err)
     return code ? code : qdqi_warn_not_judged(&r->candidates, &r->variants.best, err);
 }
 
+/* The recipe `auto` of a target that widens: 16 bits where 8 do not reach the goal. */
+static enum qdq_code
+choose_width(struct recipe *r, struct qdq_error *err)
+{
+    struct qdqi_variants *v = &r->variants;
+    *v = (struct qdqi_variants){.candidates = &r->candidates,
+                                .bound = INT64_MAX / BEST_FACTOR,
+                                .is_time_up = is_time_up,
+                                .arg = &r->candidates,
+                                .spec = r->candidates.attempt->spec};
+    enum qdq_code code = qdqi_variants_start(v, err);
+    if (!code && !(v->best.sqnr_db >= r->candidates.goal_db))
+        code = qdqi_variants_widen(v, err);
+    code = code ? code : report(r, v->n_steps, 0, NULL, err);
+    return code ? code : qdqi_warn_not_judged(&r->candidates, &v->best, err);
+}
+
 static enum qdq_code
 choose(struct recipe *r, struct qdq_error *err)
 {
@@ -587,6 +589,8 @@ choose(struct recipe *r, struct qdq_error *err)
     const bool best = is_best(a->context->asked);
     if (a->context->asked->recipe_formats)
         return run_formats(r, err);
+    if (!best && a->spec->target->widens)
+        return choose_width(r, err);
     if (!is_measured(a))
         return best ? run_best(r, err) : choose_layers(r, err);
     enum qdq_code code = best ? run_goals(r, err) : choose_fastest(r, err);
@@ -629,7 +633,8 @@ static bool
 has_choice(const struct recipe *r)
 {
     const struct qdqi_attempt *a = r->candidates.attempt;
-    return r->candidates.n > 0 || (is_best(a->spec) && a->plan->view.n_quantized > 0);
+    return r->candidates.n > 0 || ((is_best(a->spec) || a->spec->target->widens) &&
+                                   a->plan->view.n_quantized > 0);
 }
 
 /* Opens the comparer and chooses. */

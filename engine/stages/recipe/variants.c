@@ -328,7 +328,7 @@ run(struct qdqi_variants *v, const struct change *rows, size_t n, struct qdq_err
 }
 
 enum qdq_code
-qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
+qdqi_variants_start(struct qdqi_variants *v, struct qdq_error *err)
 {
     const struct qdqi_attempt *a = v->candidates->attempt;
     struct qdqi_variant_step start = {.step = "start", .spec = a->spec, .kept = true};
@@ -337,9 +337,18 @@ qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
     if (!v->steps)
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_candidates_grade(v->candidates, a, &start.score, err);
+    if (!code)
+        qdqi_variants_add_step(v, &start);
+    return code;
+}
+
+enum qdq_code
+qdqi_variants_try(struct qdqi_variants *v, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = v->candidates->attempt;
+    enum qdq_code code = qdqi_variants_start(v, err);
     if (code)
         return code;
-    qdqi_variants_add_step(v, &start);
     /* These ranges were adjusted by their effect on the outputs, which takes long. */
     if (strcmp(a->spec->calibration.method, "output_mse") == 0)
         return QDQ_OK;

@@ -35,6 +35,10 @@ struct qdqi_variants {
     struct qdqi_variant_step *steps;
 };
 
+/* Judges the candidates' attempt, which is the first step. */
+enum qdq_code qdqi_variants_start(struct qdqi_variants *variants,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
 /*
  * Judges the candidates' attempt and then each change on top of those that were kept, the
  * cheapest first, until the goal is reached. The best attempt is then that of the candidates;

@@ -186,6 +186,9 @@ host_reason(enum qdq_host host)
 {
     if (host == QDQ_HOST_UNSTATED)
         return "the spec is a frozen one of version 0.1, which states no host";
+    if (qdq_host_is_accelerator(host))
+        return "it is the spec's, or that of the target, which computes on no "
+               "processor";
     return host == qdqi_host_here() ? "it is the class of this processor"
                                     : "the spec asks for it";
 }

@@ -83,7 +83,8 @@ def test_mistakes(daemon, inputs, spec, code):
 
 def test_targets_state_their_recipe(daemon):
     rows = {row["name"]: row["recipe"] for row in daemon.get("/v1/targets").json()["targets"]}
-    assert rows == {"tensorrt": "none", "onnxruntime": "auto", "openvino": "auto"}
+    assert rows == {"tensorrt": "none", "onnxruntime": "auto", "openvino": "auto",
+                    "qnn": "auto"}
 
 
 def harmed_net(layers=6, wide=256, harmed=2, seed=5):

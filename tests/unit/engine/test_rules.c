@@ -74,6 +74,9 @@ static const struct {
 #define FAULT(...) {"openvino", __VA_ARGS__},
 #include "plan/targets/openvino/faults.h"
 #undef FAULT
+#define FAULT(...) {"qnn", __VA_ARGS__},
+#include "plan/targets/qnn/faults.h"
+#undef FAULT
 };
 
 enum { N_FAULTS = sizeof faults / sizeof *faults };

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Faults of the HTP's emulator that the target heeds, as FAULT of onnxruntime/faults.h. Each was
+ * seen with onnxruntime-qnn 2.7.0 and soc_model 43; the tests run where QDQD_ACCEPT_QNN is 1.
+ */
+FAULT(
+    "2.7.0",
+    "It leaves out an Add of 8 bits with a constant of one element that stands beside "
+    "a Mul or behind a product of matrices.",
+    "Q8", "tests/qnn/test_emulator.py::test_figures_are_those_that_are_said")
+FAULT("2.7.0", "Its Reciprocal between pairs has 1.5 dB where the output is large.",
+      "Q8", "tests/qnn/test_emulator.py::test_faults_that_the_target_heeds")
+FAULT("2.7.0", "Its Max of 16 bits with a vector of zeros makes zeros of all numbers.",
+      "Q8", "tests/qnn/test_emulator.py::test_faults_that_the_target_heeds")
+FAULT("2.7.0", "Its Log of 16 bits has -9 dB.", "Q11",
+      "tests/qnn/test_emulator.py::test_faults_that_the_target_heeds")

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a layer stays in floating point: the HTP refuses it, or has no kernel for it as it is. */
+#include "config.h"
+#include "plan/targets/qnn/qnn.h"
+
+#include "files/model/constant.h"
+#include "numbers/arithmetic/both.h"
+
+#include <math.h>
+
+/* Returns whether the constant operand of the layer has an element that is no number. */
+static bool
+is_infinite(const struct planner *p, const struct qdq_layer *layer)
+{
+    struct qdqi_constant c;
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    if (!p->graph->classes[layer->node]->is_operand || layer->weight_input < 0 ||
+        qdqi_constant_read(p->model, node->inputs[layer->weight_input], &c, NULL) ||
+        c.dtype != QDQI_FLOAT32)
+        return false;
+    const size_t n = qdqi_constant_is_fill(&c) ? 1 : c.n;
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(qdqi_float_at(c.bytes, i)))
+            return true;
+    return false;
+}
+
+/* Returns why the HTP has no kernel for the layer with activations of int16, or NULL. */
+static const char *
+why_not_signed(const struct qdq_layer *layer, const struct qdqi_node *node)
+{
+    static const char *const refused[] = {"AveragePool", "GlobalAveragePool", "MatMul",
+                                          NULL};
+    if (layer->format->activations.format != QDQ_FORMAT_INT16)
+        return NULL;
+    if (qdqi_node_is_one_of(node->proto, refused))
+        return "rule:Q11, the HTP refuses it with int16; uint16 is computed";
+    return qdqi_node_is(node->proto, "Conv") &&
+                   qdqi_node_int(node->proto, "group", 1) > 1
+               ? "rule:Q11, the HTP refuses groups with int16; uint16 is computed"
+               : NULL;
+}
+
+static bool
+is_narrow_conv(const struct qdq_layer *layer, const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", NULL};
+    const enum qdq_format format = layer->format->weights.format;
+    return qdqi_node_is_one_of(node->proto, ops) && layer->weight_axis < 0 &&
+           layer->weight_input >= 0 &&
+           (format == QDQ_FORMAT_INT4 || format == QDQ_FORMAT_UINT4);
+}
+
+const char *
+qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const enum qdq_format format = layer->format->activations.format;
+    const bool wide = format == QDQ_FORMAT_UINT16 || format == QDQ_FORMAT_INT16;
+    const char *why = NULL;
+    if (is_infinite(p, layer))
+        why = "rule:Q11, its constant is not finite";
+    else if (is_narrow_conv(layer, node))
+        why = "rule:Q11, the HTP refuses a Conv of 4 bits without a scale for each "
+              "channel";
+    else if (wants_inputs && wide && qdqi_node_is(node->proto, "PRelu"))
+        why = "rule:Q11, the HTP refuses a PRelu of 16 bits";
+    else if (wants_inputs && wide && qdqi_node_is(node->proto, "Log"))
+        why = "rule:Q11, the HTP computes wrong numbers of a Log of 16 bits";
+    else if (wants_inputs)
+        why = why_not_signed(layer, node);
+    if (why)
+        qdqi_rule_cite(layer, Q11);
+    return why;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The placement rules of the target qnn, and its hooks that stand in files of their own;
+   plan/placement/target.h explains both. */
+#ifndef QDQI_PLAN_TARGETS_QNN_QNN_H
+#define QDQI_PLAN_TARGETS_QNN_QNN_H
+
+#include "plan/placement/target.h"
+#include "plan/targets/shared/plain_forms.h"
+
+#define QNN_RULES(RULE)                                                               \
+    RULE(Q1, FIXED,                                                                   \
+         "A layer that the HTP computes in integers has a pair on each data input "   \
+         "and on its output, and all readers read the output from that pair.")        \
+    RULE(Q2, FIXED,                                                                   \
+         "A layer that only moves data has the scale and the zero point of its "      \
+         "input.")                                                                    \
+    RULE(Q3, FIXED,                                                                   \
+         "A weight with a sign has a scale for each output channel; that of a "       \
+         "MatMul only if it is a matrix and the right operand. A weight without a "   \
+         "sign, and that of a normalization, has one scale.")                         \
+    RULE(Q4, ON,                                                                      \
+         "A bias is int32, with the scale of the input times that of the weight. "    \
+         "Off: it stays floating point, and the layer with it.")                      \
+    RULE(Q5, ON,                                                                      \
+         "No pair stands between a layer and a Relu or Clip that is its only "        \
+         "reader, if the QuantizeLinear behind does the clipping. Off: the pair "     \
+         "stands between the two.")                                                   \
+    RULE(Q6, FIXED,                                                                   \
+         "The output of Sigmoid, HardSigmoid and Softmax has the range from 0 to "    \
+         "1. In 16 bits the scale of a Sigmoid is 1/65536, or 1/32768 with a sign, "  \
+         "and that of a Tanh 1/32768: the HTP has these and no others.")              \
+    RULE(Q7, ON,                                                                      \
+         "A GELU with an Erf has a pair before and one behind, and none inside: so "  \
+         "it is one operator of the HTP. Off: its parts have pairs, and the Erf "     \
+         "runs on the processor.")                                                    \
+    RULE(Q8, ON,                                                                      \
+         "A constant operand of one element is written as a vector over the last "    \
+         "axis, where its length is known: the HTP may leave a scalar Add out.")      \
+    RULE(Q9, ON,                                                                      \
+         "No pair stands between a MatMul with a constant matrix and the Add of a "   \
+         "constant vector that alone reads it, whose constant stays floating point: " \
+         "the two become one layer with a bias of int32. Off: each has its pairs.")   \
+    RULE(Q10, ON,                                                                     \
+         "A BatchNormalization, or the Add of one constant for each channel, is "     \
+         "folded into the Conv, ConvTranspose or Gemm in front of it, which "         \
+         "computes the same then.")                                                   \
+    RULE(Q11, FIXED,                                                                  \
+         "A layer that the HTP refuses in the formats of the spec stays floating "    \
+         "point.")                                                                    \
+    QDQI_PLAIN_FORMS_RULE(RULE, ON)
+
+QDQI_RULE_ENUM(QNN_RULES);
+
+/* The part that an operator has on the HTP (layer_rows.c). */
+enum qdqi_htp_role {
+    QDQI_HTP_NONE,     /* it falls to the processor, or is float16 */
+    QDQI_HTP_COMPUTES, /* has an integer kernel between pairs */
+    QDQI_HTP_UNIT,     /* the same, and its output is in [0, 1] for any data */
+    QDQI_HTP_CLIPS,    /* the same, or the QuantizeLinear behind it clips */
+    QDQI_HTP_MOVES,    /* moves integers as it moves floats */
+};
+
+enum qdqi_htp_role qdqi_htp_role(const char *op);
+
+/* The target's own rows of layer support. */
+enum { QDQI_N_QNN_CLASSES = 26 };
+extern const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES];
+
+/* By node: its part in a GELU of an Erf (gelu.c). */
+enum qdqi_gelu_part {
+    QDQI_GELU_NONE,
+    QDQI_GELU_FIRST, /* reads what the GELU is computed from */
+    QDQI_GELU_INNER, /* reads nothing but what parts make */
+    QDQI_GELU_LAST,  /* makes the output, and may read the input, too */
+};
+
+/* Returns an array by node of enum qdqi_gelu_part in bytes, in the arena; NULL when out of
+   memory. */
+uint8_t *qdqi_mark_gelus(const struct qdq_model *model, struct qdqi_arena *arena);
+
+/* The hook begin(): p->marks are the GELUs of the planned model. NO_MEMORY. */
+enum qdq_code qdqi_qnn_begin(struct planner *p, struct qdq_error *err);
+
+/* Returns the part of a layer in a GELU that has no pairs inside; NONE with rule Q7 off. */
+enum qdqi_gelu_part qdqi_gelu_part(const struct planner *p, size_t node);
+
+/* The hook `reform`: constants of one element, and spelled-out normalizations (forms.c). */
+enum qdq_code qdqi_qnn_reform(const struct qdq_spec *spec,
+                              const struct qdq_model *model, struct qdqi_edit *edit,
+                              struct qdqi_arena *arena, bool *ret_any,
+                              struct qdq_error *err);
+
+/* Returns whether the layer's weight stands for an activation, and has the format of those: the hook
+   is_operand. */
+bool qdqi_qnn_is_operand(const struct planner *p, const struct qdq_layer *layer);
+
+enum qdq_code qdqi_qnn_decide_outputs(struct planner *p, struct qdq_error *err);
+enum qdq_code qdqi_qnn_complete(struct planner *p, struct qdq_error *err);
+
+/* Returns why a layer stays in floating point (hindrances.c), or NULL: the hook of that name. */
+const char *qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer,
+                               bool wants_inputs);
+
+/* The hook of that name, which also warns of open sizes and of nodes in floating point. */
+enum qdq_code qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err);
+
+extern const struct qdqi_lint qdqi_qnn_lints[];
+
+#endif
