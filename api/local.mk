@@ -12,6 +12,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/digest.h api/base/digest.c \
 	api/include/api/eta.h api/documents/eta.c \
 	api/include/api/files.h api/documents/files.c \
+	api/include/api/genai.h api/base/genai.c \
 	api/include/api/header.h api/http/header.c \
 	api/include/api/lineage.h api/lineage/names.h \
 	api/lineage/statement.c api/lineage/decode.c api/lineage/bom.c \

@@ -10,6 +10,7 @@
 
 #include "api/report.h"
 #include "external.h"
+#include "folder.h"
 #include "print.h"
 #include "spec.h"
 #include "terminal.h"
@@ -43,8 +44,8 @@ print_json(char *text, struct api_problem *problem)
     return true;
 }
 
-bool
-command_plan(const struct options *options, struct api_problem *problem)
+static bool
+plan_file(const struct options *options, struct api_problem *problem)
 {
     if (options->url)
         return service_plan(options, problem);
@@ -82,7 +83,18 @@ out:
 }
 
 bool
-command_info(const struct options *options, struct api_problem *problem)
+command_plan(const struct options *options, struct api_problem *problem)
+{
+    struct folder folder;
+    struct options own;
+    bool ok =
+        folder_open(options, false, &folder, &own, problem) && plan_file(&own, problem);
+    folder_close(&folder);
+    return ok;
+}
+
+static bool
+describe_file(const struct options *options, struct api_problem *problem)
 {
     if (options->url)
         return service_info(options, problem);
@@ -111,5 +123,16 @@ out:
     qdq_model_free(&prepared);
     qdq_model_free(&model);
     qdq_engine_close(&engine);
+    return ok;
+}
+
+bool
+command_info(const struct options *options, struct api_problem *problem)
+{
+    struct folder folder;
+    struct options own;
+    bool ok = folder_open(options, false, &folder, &own, problem) &&
+              describe_file(&own, problem);
+    folder_close(&folder);
     return ok;
 }

@@ -14,6 +14,7 @@ cli_qdq_SOURCES = \
 	cli/engine.c \
 	cli/external.c cli/external.h \
 	cli/files.c cli/files.h \
+	cli/folder.c cli/folder.h \
 	cli/inspect.c \
 	cli/judge.c cli/judge.h \
 	cli/lineage/reproduce.c \

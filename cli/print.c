@@ -379,6 +379,11 @@ put_output(const struct qdq_output_report *output)
         printf(": SQNR %.2f dB", output->sqnr_db);
     if (isfinite(output->cosine))
         printf(", cosine %.5f", output->cosine);
+    if (isfinite(output->kl))
+        printf(", KL %.4f", output->kl);
+    if (isfinite(output->nats_per_token))
+        printf(", %.3f nats per token (float %.3f)", output->nats_per_token,
+               output->float_nats_per_token);
     if (isfinite(output->top1_agreement))
         printf(", top-1 agreement %.1f %%", 100 * output->top1_agreement);
     if (isfinite(output->max_abs_error))

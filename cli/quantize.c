@@ -13,6 +13,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
+#include "folder.h"
 #include "metric.h"
 #include "pending_id.h"
 #include "print.h"
@@ -314,8 +315,9 @@ close_all(struct quantization *q)
     api_spec_free(&q->spec);
 }
 
-bool
-command_quantize(const struct options *options, struct api_problem *problem)
+/* Quantizes the model in a file. */
+static bool
+quantize_file(const struct options *options, struct api_problem *problem)
 {
     if (options->url)
         return service_quantize(options, problem);
@@ -345,5 +347,16 @@ command_quantize(const struct options *options, struct api_problem *problem)
     }
     close_all(&q);
     free(own_out);
+    return ok;
+}
+
+bool
+command_quantize(const struct options *options, struct api_problem *problem)
+{
+    struct folder folder;
+    struct options own;
+    bool ok = folder_open(options, true, &folder, &own, problem) &&
+              quantize_file(&own, problem) && folder_finish(&folder, problem);
+    folder_close(&folder);
     return ok;
 }

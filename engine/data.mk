@@ -9,7 +9,8 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/buffer.c engine/files/data/buffer.h \
 	engine/files/data/cast.c engine/files/data/cast.h \
 	engine/files/data/dataset.c engine/files/data/dataset.h \
-	engine/files/data/feed.c engine/files/data/feed.h \
+	engine/files/data/feed.c engine/files/data/feed.h engine/files/data/feed_inner.h \
+	engine/files/data/feed_tokens.c \
 	engine/files/data/file.c engine/files/data/file.h \
 	engine/files/data/gunzip.c engine/files/data/gunzip.h \
 	engine/files/data/inputs.c engine/files/data/inputs.h \
@@ -23,4 +24,5 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/visit.c \
 	engine/files/data/stream.c engine/files/data/stream.h \
 	engine/files/data/tar.c engine/files/data/tar.h \
+	engine/files/data/tokens.c engine/files/data/tokens.h \
 	engine/ground/tbl/casts.h

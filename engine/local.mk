@@ -120,6 +120,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
 	engine/stages/evaluate/sample_choice.c engine/stages/evaluate/sample_choice.h \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
+	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
 	engine/stages/evaluate/node_values.c engine/stages/evaluate/node_values.h \
@@ -150,6 +151,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/report/histograms.c engine/stages/report/histograms.h \
 	engine/stages/report/report.c engine/stages/report/report.h \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
+	engine/graph/layers/caches.c engine/graph/layers/caches.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
 	engine/graph/layers/layers.c engine/graph/layers/layers.h \
 	engine/graph/layers/operators.c engine/graph/layers/operators.h \
@@ -276,6 +278,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \
 	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \
+	engine/transform/rewrite/embedding.c engine/transform/rewrite/embedding.h \
+	engine/transform/rewrite/nbits.c engine/transform/rewrite/nbits.h \
 	engine/transform/rewrite/insert_fakes.c engine/transform/rewrite/insert_sinks.c \
 	engine/transform/rewrite/pairs.h \
 	engine/transform/rewrite/split.c engine/transform/rewrite/split.h \

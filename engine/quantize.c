@@ -8,6 +8,7 @@
 #include "files/data/inputs.h"
 #include "files/data/random.h"
 #include "files/data/scaling.h"
+#include "graph/layers/caches.h"
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "stages/calibrate/calibrate.h"
@@ -216,6 +217,8 @@ make_samples(struct walk *w, struct qdq_error *err)
     const struct qdq_calibration_spec *spec = &a->spec->calibration;
     enum qdq_code code =
         qdqi_inputs_fix(&a->model->info, a->spec, a->arena, &a->fixed, err);
+    if (!code)
+        qdqi_caches_fix(a->model, &a->fixed);
     if (code || c->dataset || spec->random_samples == 0 || a->model->info.n_inputs == 0)
         return code;
     code = qdqi_random_open(&a->fixed, spec, &c->dataset, err);

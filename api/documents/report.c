@@ -218,9 +218,11 @@ encode_output(const void *items, size_t i)
     const struct qdq_output_report *output =
         (const struct qdq_output_report *)items + i;
     return api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r "
+                    "kl:r nats_per_token:r float_nats_per_token:r "
                     "nonfinite:i slices:a samples:j",
                     output->name, output->sqnr_db, output->cosine,
-                    output->max_abs_error, output->top1_agreement,
+                    output->max_abs_error, output->top1_agreement, output->kl,
+                    output->nats_per_token, output->float_nats_per_token,
                     (uint64_t)output->nonfinite, output->slices, output->n_slices,
                     encode_slice, encode_samples(&output->samples));
 }

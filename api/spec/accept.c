@@ -16,6 +16,7 @@ static const struct {
     double min, max;
 } limits[] = {
     {"min_sqnr_db", -DBL_MAX, DBL_MAX},
+    {"max_kl", 0, DBL_MAX},
     {"min_cosine", -1, 1},
     {"max_abs_error", 0, DBL_MAX},
     {"min_top1_agreement", 0, 1},
@@ -60,6 +61,7 @@ api_encode_bound(const void *object, const struct member *m)
 static const struct member members[] = {
     {"/min_sqnr_db", NUMBER, BOUND(min_sqnr_db)},
     {"/min_slice_sqnr_db", NUMBER, BOUND(min_slice_sqnr_db)},
+    {"/max_kl", NUMBER, BOUND(max_kl)},
     {"/min_cosine", NUMBER, BOUND(min_cosine)},
     {"/max_abs_error", NUMBER, BOUND(max_abs_error)},
     {"/min_top1_agreement", NUMBER, BOUND(min_top1_agreement)},
@@ -71,7 +73,7 @@ static bool
 decode_gate(struct decoder *d, const char *output, json_t *item)
 {
     *(struct qdq_output_gate *)d->object =
-        (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN, NAN}};
+        (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN, NAN, NAN}};
     if (json_is_object(item))
         return api_decode_members(d, "", item);
     return api_refuse(d, API_INVALID_SPEC, "",
@@ -94,8 +96,8 @@ static bool
 has_bound(const struct qdq_gate *gate)
 {
     return !isnan(gate->min_sqnr_db) || !isnan(gate->min_slice_sqnr_db) ||
-           !isnan(gate->min_cosine) || !isnan(gate->max_abs_error) ||
-           !isnan(gate->min_top1_agreement);
+           !isnan(gate->min_cosine) || !isnan(gate->max_kl) ||
+           !isnan(gate->max_abs_error) || !isnan(gate->min_top1_agreement);
 }
 
 bool

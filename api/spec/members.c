@@ -291,6 +291,15 @@ encode_smooth(const void *object, const struct member *m)
                : json_pack("{s:f}", "alpha", spec->smooth);
 }
 
+/* Left out where it says nothing, likewise. */
+static json_t *
+encode_decoder(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    return spec->decoder == QDQ_DECODER_AS_IS ? json_null()
+                                              : api_encode_choice(object, m);
+}
+
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
@@ -357,6 +366,7 @@ static const struct member members[] = {
     {"/accept", OBJECT, GROUP},
     {"/accept/min_sqnr_db", NUMBER, BOUND(accept.all.min_sqnr_db)},
     {"/accept/min_slice_sqnr_db", NUMBER, BOUND(accept.all.min_slice_sqnr_db)},
+    {"/accept/max_kl", NUMBER, BOUND(accept.all.max_kl)},
     {"/accept/min_cosine", NUMBER, BOUND(accept.all.min_cosine)},
     {"/accept/max_abs_error", NUMBER, BOUND(accept.all.max_abs_error)},
     {"/accept/min_top1_agreement", NUMBER, BOUND(accept.all.min_top1_agreement)},
@@ -392,6 +402,9 @@ static const struct member members[] = {
     {"/rules", OBJECT, WITHOUT_FIELD(api_decode_rules, api_encode_rules)},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE(external_data, "auto", "always", "never")},
+    {"/output/decoder", STRING,
+     OWN(api_decode_choice, encode_decoder, decoder,
+         NAMES("none", "dq", "matmulnbits"))},
     {"/on_unmatched", STRING, SWITCH(unmatched_is_error, "warn", "error")},
 };
 

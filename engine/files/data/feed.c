@@ -1,58 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "files/data/feed.h"
-#include "files/data/buffer.h"
-#include "files/data/cast.h"
-#include "files/data/images.h"
-#include "files/data/reader.h"
-#include "files/data/scaling.h"
+#include "files/data/feed_inner.h"
 
 #include <inttypes.h>
-#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Elements are read and cast in pieces of this size. */
-enum { PIECE = 64 * 1024 };
-
-/* One model input and the array that feeds it. */
-struct binding {
-    struct qdqi_reader *reader;
-    struct qdqi_cast cast;
-    size_t from_size, to_size; /* bytes of one element */
-    size_t array;              /* index of the array in the dataset */
-    const struct qdq_array
-        *fed; /* the array, or that of images as the input gets them */
-    struct qdqi_image_view view; /* of images */
-    /* elements along the axes behind axis 0 of the array; the largest number, where
-       samples differ */
-    size_t row;
-    bool drops_axis0; /* the array has one axis more than the input */
-    int64_t *shape;   /* shape of the input in a run */
-    struct qdqi_affine scaling;
-    struct qdqi_buffer data; /* the elements of the current run */
-};
-
-struct qdqi_feed {
-    struct qdqi_arena *arena;
-    struct qdq_dataset *dataset;
-    size_t n;
-    struct binding *bindings;
-    struct qdqi_input *inputs; /* in the order of the model's inputs */
-    bool *used;                /* for each array of the dataset: an input reads it */
-    int64_t rows;              /* samples that one run takes */
-    /* the model or the data fixes the batch: no run can have fewer samples */
-    bool fixed;
-    bool cut; /* each sample has a shape of its own */
-    int64_t available, first, samples, done;
-    int64_t in_run; /* samples of the last run */
-    size_t n_warnings;
-    /* room for one warning for each input, one for each array and one more */
-    struct qdq_warning *warnings;
-    /* elements as read, and as cast */
-    alignas(max_align_t) unsigned char piece[PIECE], wide[PIECE];
-};
 
 /* --- opening: matching arrays and inputs --------------------------------- */
 
@@ -105,17 +58,17 @@ mismatch(const struct qdqi_feed *feed, const struct qdq_value *input,
                          what);
 }
 
-static void
-warn(struct qdqi_feed *feed, const char *code, const char *node, const char *detail)
+void
+qdqi_feed_warn(struct qdqi_feed *feed, const char *code, const char *node,
+               const char *detail)
 {
     if (detail) /* a warning is dropped when there is no memory for it */
         feed->warnings[feed->n_warnings++] =
             (struct qdq_warning){code, detail, node, NULL};
 }
 
-/* Returns the type of an input; the array's type when the model declares none. */
-static enum qdqi_dtype
-wanted_dtype(const struct qdq_value *input, enum qdqi_dtype given)
+enum qdqi_dtype
+qdqi_feed_dtype(const struct qdq_value *input, enum qdqi_dtype given)
 {
     if (!*input->dtype)
         return given;
@@ -150,7 +103,7 @@ difference(const struct qdq_value *input, const int64_t *shape, const char *othe
 
 /* Returns the shape of a sample that is fed unchanged, and its number of elements. */
 static const int64_t *
-sample_shape(const struct qdqi_feed *feed, const struct binding *binding,
+sample_shape(const struct qdqi_feed *feed, const struct qdqi_binding *binding,
              int64_t sample, size_t *ret_n)
 {
     const struct qdq_array *whole = binding->fed;
@@ -166,7 +119,7 @@ sample_shape(const struct qdqi_feed *feed, const struct binding *binding,
 /* Checks samples that are fed unchanged: each must fit the input. */
 static enum qdq_code
 fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
-            const struct binding *binding, struct qdq_error *err)
+            const struct qdqi_binding *binding, struct qdq_error *err)
 {
     const struct qdq_array *array = binding->fed;
     size_t n;
@@ -185,8 +138,8 @@ fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
    the input takes in one run; 0 where it takes any number. */
 static enum qdq_code
 fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
-          const struct qdq_array *array, struct binding *binding, int64_t *ret_rows,
-          struct qdq_error *err)
+          const struct qdq_array *array, struct qdqi_binding *binding,
+          int64_t *ret_rows, struct qdq_error *err)
 {
     *ret_rows = feed->cut ? 1 : 0;
     binding->drops_axis0 = feed->cut;
@@ -216,18 +169,19 @@ static enum qdq_code
 bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
            const struct qdq_array *array, enum qdqi_dtype from, struct qdq_error *err)
 {
-    struct binding *binding = &feed->bindings[i];
+    struct qdqi_binding *binding = &feed->bindings[i];
     struct qdqi_input *input = &feed->inputs[i];
-    input->dtype = wanted_dtype(wanted, from);
+    input->dtype = qdqi_feed_dtype(wanted, from);
     binding->cast = qdqi_cast_find(from, input->dtype);
     if (!binding->cast.fn)
         return mismatch(feed, wanted, array, "this cast may lose, so it is not made",
                         err);
     if (binding->cast.lossy)
-        warn(feed, "float64_cast", input->name,
-             qdqi_arena_printf(
-                 feed->arena, "input '%s': %s data is rounded to %s for the model",
-                 input->name, array->dtype, qdqi_dtype_name(input->dtype)));
+        qdqi_feed_warn(feed, "float64_cast", input->name,
+                       qdqi_arena_printf(
+                           feed->arena,
+                           "input '%s': %s data is rounded to %s for the model",
+                           input->name, array->dtype, qdqi_dtype_name(input->dtype)));
     binding->from_size = qdqi_dtype_size(from);
     binding->to_size = qdqi_dtype_size(input->dtype);
     return QDQ_OK;
@@ -236,7 +190,8 @@ bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
 /* Sets the shape of an input in a run; axis 0 is set again for each run. */
 static enum qdq_code
 bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
-           struct binding *binding, struct qdqi_input *input, struct qdq_error *err)
+           struct qdqi_binding *binding, struct qdqi_input *input,
+           struct qdq_error *err)
 {
     size_t skip = binding->drops_axis0 ? 1 : 0;
     int64_t *shape = qdqi_arena_array(feed->arena, array->rank, sizeof *shape);
@@ -259,7 +214,7 @@ static enum qdq_code
 bind_scaling(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
              const struct qdq_array *array, enum qdqi_dtype from, struct qdq_error *err)
 {
-    struct binding *binding = &feed->bindings[i];
+    struct qdqi_binding *binding = &feed->bindings[i];
     const struct qdqi_input *input = &feed->inputs[i];
     char text[256];
     const char *why = qdqi_scaling_find(feed->dataset, input->name, input->dtype,
@@ -285,7 +240,8 @@ qdqi_feed_array(const struct qdq_dataset *dataset, const struct qdq_model_info *
     if (qdqi_dataset_has_images(dataset) &&
         qdqi_images_input(dataset, model) == (int)input)
         return info->arrays;
-    if (info->n_arrays == 1 && !*info->arrays[0].name && model->n_inputs == 1)
+    if (info->n_arrays == 1 && !*info->arrays[0].name &&
+        (model->n_inputs == 1 || input == qdqi_tokens_input(model)))
         return info->arrays;
     for (size_t i = 0; i < info->n_arrays; i++) {
         int place = qdqi_dataset_input(dataset, i);
@@ -321,7 +277,7 @@ no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
 /* Sets the array as the input gets it, which differs from the stored one for images. */
 static enum qdq_code
 view_array(struct qdqi_feed *feed, const struct qdq_value *input,
-           struct binding *binding, const struct qdq_array **array,
+           struct qdqi_binding *binding, const struct qdq_array **array,
            struct qdq_error *err)
 {
     binding->fed = *array;
@@ -342,8 +298,10 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
     const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
     const struct qdq_value *input = &model->inputs[i];
     const struct qdq_array *array = qdqi_feed_array(feed->dataset, model, i);
-    struct binding *binding = &feed->bindings[i];
+    struct qdqi_binding *binding = &feed->bindings[i];
     int64_t rows;
+    if (!array && feed->fills && qdqi_tokens_give(model, i) != QDQI_NOT_FROM_TOKENS)
+        return qdqi_feed_bind_filled(feed, model, i, err);
     if (!array)
         return no_array(info, input, err);
     size_t at = (size_t)(array - info->arrays);
@@ -384,15 +342,16 @@ warn_ignored(struct qdqi_feed *feed)
     const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
     for (size_t i = 0; i < info->n_arrays; i++)
         if (!feed->used[i] && !qdqi_dataset_has_images(feed->dataset))
-            warn(feed, "array_ignored", info->arrays[i].name,
-                 qdqi_arena_printf(feed->arena, "the model has no input '%s'",
-                                   info->arrays[i].name));
+            qdqi_feed_warn(feed, "array_ignored", info->arrays[i].name,
+                           qdqi_arena_printf(feed->arena, "the model has no input '%s'",
+                                             info->arrays[i].name));
 }
 
 /* --- opening: samples and memory ------------------------------------------ */
 
 static enum qdq_code
-skip_samples(const struct qdqi_feed *feed, struct binding *b, struct qdq_error *err)
+skip_samples(const struct qdqi_feed *feed, struct qdqi_binding *b,
+             struct qdq_error *err)
 {
     uint64_t elements = (uint64_t)feed->first * b->row;
     if (feed->cut) {
@@ -417,12 +376,12 @@ choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
     int64_t dropped = feed->fixed ? there % rows : 0;
     feed->available = there - dropped;
     if (dropped > 0)
-        warn(feed, "remainder_dropped", NULL,
-             qdqi_arena_printf(feed->arena,
-                               "the last %" PRId64 " of %" PRId64
-                               " samples do not fill "
-                               "the model's batch of %" PRId64,
-                               dropped, there, rows));
+        qdqi_feed_warn(feed, "remainder_dropped", NULL,
+                       qdqi_arena_printf(feed->arena,
+                                         "the last %" PRId64 " of %" PRId64
+                                         " samples do not fill "
+                                         "the model's batch of %" PRId64,
+                                         dropped, there, rows));
     /* the boundaries of fixed batches do not move */
     if (feed->fixed && first % rows != 0)
         first += rows - first % rows;
@@ -434,6 +393,8 @@ choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
         feed->samples = most;
     feed->first = first;
     for (size_t i = 0; i < feed->n && feed->samples > 0; i++) {
+        if (!feed->bindings[i].reader)
+            continue;
         enum qdq_code code = skip_samples(feed, &feed->bindings[i], err);
         if (code != QDQ_OK)
             return code;
@@ -446,7 +407,7 @@ make_buffers(struct qdqi_feed *feed, struct qdq_error *err)
 {
     int64_t rows = feed->rows < feed->samples ? feed->rows : feed->samples;
     for (size_t i = 0; i < feed->n && rows > 0; i++) {
-        struct binding *b = &feed->bindings[i];
+        struct qdqi_binding *b = &feed->bindings[i];
         size_t size;
         if (__builtin_mul_overflow(b->row, b->to_size, &size) ||
             __builtin_mul_overflow(size, (size_t)rows, &size) ||
@@ -477,16 +438,18 @@ open_feed(struct qdqi_feed *feed, const struct qdq_model_info *model,
     feed->bindings = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->bindings);
     feed->inputs = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->inputs);
     feed->warnings =
-        qdqi_arena_array(feed->arena, feed->n + n_arrays + 1, sizeof *feed->warnings);
+        qdqi_arena_array(feed->arena, feed->n + n_arrays + 2, sizeof *feed->warnings);
     feed->used = qdqi_arena_array(feed->arena, n_arrays, sizeof *feed->used);
     if (!feed->bindings || !feed->inputs || !feed->warnings || !feed->used)
         return qdqi_no_memory(err);
+    qdqi_feed_find_filled(feed, model);
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < feed->n && code == QDQ_OK; i++)
         code = bind_input(feed, model, i, err);
     if (code != QDQ_OK)
         return code;
     warn_ignored(feed);
+    qdqi_feed_warn_filled(feed);
     code = choose_samples(feed, options, err);
     return code == QDQ_OK ? make_buffers(feed, err) : code;
 }
@@ -569,9 +532,11 @@ qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning **ret)
 /* --- running -------------------------------------------------------------- */
 
 static enum qdq_code
-fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_error *err)
+fill(struct qdqi_feed *feed, struct qdqi_binding *b, size_t elements,
+     struct qdq_error *err)
 {
-    size_t most = PIECE / (b->from_size > b->to_size ? b->from_size : b->to_size);
+    size_t most =
+        QDQI_FEED_PIECE / (b->from_size > b->to_size ? b->from_size : b->to_size);
     for (size_t done = 0; done < elements;) {
         size_t n = elements - done < most ? elements - done : most;
         enum qdq_code code =
@@ -597,9 +562,13 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
     int64_t left = feed->samples - feed->done;
     int64_t rows = left < feed->rows ? left : feed->rows;
     for (size_t i = 0; i < feed->n && rows > 0; i++) {
-        struct binding *b = &feed->bindings[i];
+        struct qdqi_binding *b = &feed->bindings[i];
         struct qdqi_input *input = &feed->inputs[i];
         size_t elements = b->row * (size_t)rows;
+        if (b->filled != QDQI_NOT_FROM_TOKENS)
+            continue;
+        if (feed->ends_at_negative)
+            b->shape[input->rank - 1] = (int64_t)b->row;
         if (feed->cut)
             memcpy(b->shape, sample_shape(feed, b, feed->first + feed->done, &elements),
                    input->rank * sizeof *b->shape);
@@ -611,6 +580,9 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
         input->data = b->data.data;
         input->size = elements * b->to_size;
     }
+    enum qdq_code code = feed->fills && rows > 0 ? qdqi_feed_fill(feed, err) : QDQ_OK;
+    if (code)
+        return code;
     feed->done += rows;
     feed->in_run = rows;
     *ret = feed->inputs;
@@ -646,7 +618,7 @@ qdqi_feed_sample(struct qdqi_feed *feed, int64_t i)
     if (feed->fixed || i < 0 || i >= feed->in_run)
         return NULL;
     for (size_t k = 0; k < feed->n; k++) {
-        struct binding *b = &feed->bindings[k];
+        struct qdqi_binding *b = &feed->bindings[k];
         size_t size = b->row * b->to_size;
         b->shape[0] = 1;
         feed->inputs[k].data = b->data.data + (size_t)i * size;

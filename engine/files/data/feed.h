@@ -12,6 +12,10 @@
  *  - Samples that are files of their own (ONNX's test data) are fed unchanged, each in
  *    its own shape.
  *
+ *  - Inputs of a language model without an array are filled from the ids of its tokens
+ *    (tokens.h), one sample a run. Where the ids are the only array, a sample ends before its
+ *    first negative id.
+ *
  * The dataset is borrowed and must outlive the feed. The model's information is read
  * only while the feed is opened, except for the names in warnings.
  */

@@ -7,36 +7,31 @@
 
 enum rule { SAME, FIXED, ATTR, LIKE, VALUE };
 
+/* The outputs that a rule is for: all, those after the first, or the one of this index. */
+enum { ALL = -1, REST = -2 };
+
 struct type_rule {
+    bool is_microsoft; /* the operators are those of com.microsoft, not of ONNX */
+    int outputs;
     enum rule rule;
     int argument;
     const char *const *ops; /* the last one is NULL */
 };
 
-#define ROW(rule, argument, ...) \
-    {rule, argument, (const char *const[]){__VA_ARGS__, NULL}},
-#define NO_ROW(...)
-
 static const struct type_rule rules[] = {
-#define TYPE_RULE ROW
-#define REST_RULE NO_ROW
+#define MS_RULE(outputs, rule, argument, ...) \
+    {true, outputs, rule, argument, (const char *const[]){__VA_ARGS__, NULL}},
+#define TYPE_RULE(rule, argument, ...) \
+    {false, ALL, rule, argument, (const char *const[]){__VA_ARGS__, NULL}},
+#define REST_RULE(rule, argument, ...) \
+    {false, REST, rule, argument, (const char *const[]){__VA_ARGS__, NULL}},
 #include "ground/tbl/types.h"
+#undef MS_RULE
 #undef TYPE_RULE
 #undef REST_RULE
 };
 
-static const struct type_rule rest_rules[] = {
-#define TYPE_RULE NO_ROW
-#define REST_RULE ROW
-#include "ground/tbl/types.h"
-#undef TYPE_RULE
-#undef REST_RULE
-};
-
-enum {
-    N_RULES = sizeof rules / sizeof *rules,
-    N_REST_RULES = sizeof rest_rules / sizeof *rest_rules
-};
+enum { N_RULES = sizeof rules / sizeof *rules };
 
 /* Attributes that name an element type; no operator has two of them. */
 static const char *const type_attributes[] = {
@@ -93,31 +88,43 @@ output_dtype(const struct qdqi_node *node, const struct type_rule *rule)
     return QDQI_UNKNOWN;
 }
 
-/* Returns the rule of an operator, or NULL. */
-static const struct type_rule *
-find_rule(const struct type_rule *all, size_t n, const char *op)
+static bool
+is_microsoft(const Onnx__NodeProto *node)
 {
-    for (size_t i = 0; i < n; i++)
-        for (const char *const *name = all[i].ops; *name; name++)
-            if (strcmp(*name, op) == 0)
-                return &all[i];
+    return strcmp(node->domain, QDQI_MS_DOMAIN) == 0;
+}
+
+/* Returns the rule of a node's operator for outputs of that kind, or NULL. */
+static const struct type_rule *
+find_rule(const Onnx__NodeProto *node, int outputs)
+{
+    const bool theirs = is_microsoft(node);
+    if (!theirs && !qdqi_is_onnx_domain(node->domain))
+        return NULL;
+    for (size_t i = 0; i < N_RULES; i++)
+        for (const char *const *name = rules[i].ops; *name; name++)
+            if (rules[i].is_microsoft == theirs && rules[i].outputs == outputs &&
+                strcmp(*name, node->op_type) == 0)
+                return &rules[i];
     return NULL;
 }
 
+/* Returns the rule for one output, where `rule` is the one for all. */
 static const struct type_rule *
 rule_of_output(const struct type_rule *rule, const Onnx__NodeProto *node, size_t output)
 {
-    const struct type_rule *rest =
-        output > 0 ? find_rule(rest_rules, N_REST_RULES, node->op_type) : NULL;
-    return rest ? rest : rule;
+    const struct type_rule *own = NULL;
+    if (output > 0 && is_microsoft(node))
+        own = find_rule(node, (int)output);
+    if (output > 0 && !own)
+        own = find_rule(node, REST);
+    return own ? own : rule;
 }
 
 enum qdqi_dtype
 qdqi_output_dtype(const struct qdqi_node *node, size_t output)
 {
-    const struct type_rule *rule = qdqi_is_onnx_domain(node->proto->domain)
-                                       ? find_rule(rules, N_RULES, node->proto->op_type)
-                                       : NULL;
+    const struct type_rule *rule = find_rule(node->proto, ALL);
     return rule ? output_dtype(node, rule_of_output(rule, node->proto, output))
                 : QDQI_UNKNOWN;
 }
@@ -198,18 +205,13 @@ type_owner(const struct qdq_model *m, size_t i)
     }
 }
 
-/* Returns the rule of a node's operator, or NULL. The table has ONNX's own operators, and
-   results have one of ONNX Runtime's. */
+/* Returns the rule of a node's operator for all outputs, or NULL. `by_op` has those of ONNX's
+   own operators. */
 static const struct type_rule *
 rule_of(const struct qdqi_map *by_op, const Onnx__NodeProto *node)
 {
-    static const struct type_rule lstm = {SAME, 0, NULL};
-    if (qdqi_is_onnx_domain(node->domain))
-        return qdqi_map_get(by_op, node->op_type);
-    return strcmp(node->domain, QDQI_MS_DOMAIN) == 0 &&
-                   strcmp(node->op_type, QDQI_DYNAMIC_LSTM) == 0
-               ? &lstm
-               : NULL;
+    return qdqi_is_onnx_domain(node->domain) ? qdqi_map_get(by_op, node->op_type)
+                                             : find_rule(node, ALL);
 }
 
 enum qdq_code
@@ -220,7 +222,8 @@ qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < N_RULES; i++)
         for (const char *const *op = rules[i].ops; *op; op++)
-            if (!qdqi_map_put(by_op, *op, (void *)(uintptr_t)&rules[i]))
+            if (!rules[i].is_microsoft && rules[i].outputs == ALL &&
+                !qdqi_map_put(by_op, *op, (void *)(uintptr_t)&rules[i]))
                 return qdqi_no_memory(err);
     size_t scope = 0;
     for (size_t i = 0; i < m->graph.n_nodes; i++) {

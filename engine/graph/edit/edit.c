@@ -190,6 +190,24 @@ qdqi_edit_add_float(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name
         !qdqi_node_add_float(e->arena, node, qdqi_edit_text(e, name), value);
 }
 
+void
+qdqi_edit_add_ints(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name,
+                   size_t n, const int64_t *values)
+{
+    if (!e || !node)
+        return;
+    int64_t *ints = qdqi_arena_copy(e->arena, values, n, sizeof *ints);
+    if (!ints || !qdqi_node_add_int(e->arena, node, qdqi_edit_text(e, name), 0)) {
+        e->out_of_memory = true;
+        return;
+    }
+    Onnx__AttributeProto *a = node->attribute[node->n_attribute - 1];
+    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+    a->has_i = false;
+    a->ints = ints;
+    a->n_ints = n;
+}
+
 Onnx__NodeProto *
 qdqi_edit_change_node(struct qdqi_edit *e, size_t i)
 {
@@ -210,6 +228,13 @@ qdqi_edit_change_node(struct qdqi_edit *e, size_t i)
     node->input = inputs;
     e->changed[i] = node;
     return node;
+}
+
+void
+qdqi_edit_set_int(struct qdqi_edit *e, size_t node, const char *name, int64_t value)
+{
+    if (e)
+        qdqi_edit_add_int(e, qdqi_edit_change_node(e, node), name, value);
 }
 
 void

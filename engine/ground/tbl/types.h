@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Element types of operators' outputs, from their schemas (ONNX operators up to opset
- * 24): TYPE_RULE(RULE, argument, "Op", ...).
+ * 24): TYPE_RULE(RULE, argument, "Op", ...); and MS_RULE(outputs, RULE, argument, "Op", ...)
+ * for operators of the domain com.microsoft (ONNX Runtime 1.31), where `outputs` are ALL, REST
+ * (those after the first) or the index of one. SimplifiedLayerNormalization has no domain
+ * there.
  *
  *   SAME  the element type of input `argument`
  *   FIXED the element type `argument`
@@ -37,7 +40,8 @@ TYPE_RULE(SAME, 0, "Abs", "Acos", "Acosh", "Add", "AffineGrid", "Asin", "Asinh",
           "StringNormalizer", "Sub", "Sum", "Swish", "Tan", "Tanh", "TensorScatter",
           "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unique",
           "Unsqueeze", "Upsample")
-TYPE_RULE(SAME, 1, "CastLike", "RMSNormalization", "Where")
+TYPE_RULE(SAME, 1, "CastLike", "RMSNormalization", "SimplifiedLayerNormalization",
+          "Where")
 TYPE_RULE(SAME, 2, "OneHot")
 TYPE_RULE(SAME, 7, "QLinearConv", "QLinearMatMul")
 TYPE_RULE(FIXED, QDQI_BOOL, "And", "Equal", "Greater", "GreaterOrEqual", "IsInf",
@@ -61,4 +65,31 @@ REST_RULE(SAME, 3, "BatchNormalization")
 REST_RULE(FIXED, QDQI_UNKNOWN, "Attention", "DynamicQuantizeLinear")
 REST_RULE(FIXED, QDQI_BOOL, "Dropout")
 REST_RULE(FIXED, QDQI_INT64, "MaxPool", "StringSplit", "TopK", "Unique")
-REST_RULE(ATTR, QDQI_FLOAT32, "LayerNormalization")
+REST_RULE(ATTR, QDQI_FLOAT32, "LayerNormalization", "SimplifiedLayerNormalization")
+MS_RULE(ALL, SAME, 0, "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax",
+        "BiasSplitGelu", "CausalConvWithState", "ComplexMul", "DecoderAttention",
+        "DecoderMaskedMultiHeadAttention", "DecoderMaskedSelfAttention",
+        "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "ExpandDims", "FastGelu",
+        "FusedConv", "FusedGemm", "FusedMatMul", "GatedRelativePositionBias", "Gelu",
+        "GemmFastGelu", "GridSample", "GroupNorm", "GroupQueryAttention", "Inverse",
+        "LinearAttention", "MatMulBnb4", "MatMulFpQ4", "MatMulNBits", "MoE",
+        "MultiHeadAttention", "NhwcConv", "NhwcFusedConv", "NhwcMaxPool",
+        "PackedAttention", "PackedMultiHeadAttention", "Pad", "PagedAttention", "QMoE",
+        "QuickGelu", "RelativePositionBias", "RemovePadding", "RestorePadding",
+        "RotaryEmbedding", "SkipGroupNorm", "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization", "SparseAttention", "TransposeMatMul",
+        "Trilu")
+MS_RULE(ALL, SAME, 0, "QLinearAdd", "QLinearAveragePool", "QLinearGlobalAveragePool",
+        "QLinearLeakyRelu", "QLinearMul", "QLinearReduceMean", "QLinearSigmoid",
+        "QLinearSoftmax")
+MS_RULE(ALL, SAME, 1, "DequantizeLinear")
+MS_RULE(ALL, SAME, 2, "EmbedLayerNormalization", "GatherBlockQuantized",
+        "MatMulIntegerToFloat")
+MS_RULE(REST, FIXED, QDQI_UNKNOWN, "EmbedLayerNormalization", "PackedAttention",
+        "RemovePadding", "SparseAttention", "SkipGroupNorm", "MoE", "QMoE",
+        "CausalConvWithState", "LinearAttention")
+MS_RULE(REST, FIXED, QDQI_BOOL, "BiasDropout")
+MS_RULE(REST, FIXED, QDQI_FLOAT32, "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization")
+MS_RULE(3, SAME, 0, "SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+MS_RULE(REST, SAME, 3, "GroupQueryAttention") /* its cache may have a type of its own */

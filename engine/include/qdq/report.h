@@ -81,6 +81,12 @@ struct qdq_output_report {
     /* of the whole output about its mean; NaN: it carries no information, or is not known */
     double centred_db;
     struct qdq_sample_report samples;
+    /* These are of a language model's logits, in nats; NaN: it is none. The divergence of the quantized
+       distribution of the next token from that of float, and the cross entropies of the tokens of
+       the data, for a model that has a cache. */
+    double kl, nats_per_token, float_nats_per_token;
+    bool is_logits; /* kl is a number, and the verdict goes by it */
+    bool is_cache; /* what the next run of a decoder reads: the verdict leaves it out */
     bool is_choice; /* of integers or Booleans: the verdict goes by top1_agreement */
 };
 
@@ -111,6 +117,7 @@ struct qdq_unjudged {
 /* The figures that a bound of spec.accept is about. */
 enum qdq_figure {
     QDQ_FIGURE_SQNR_DB,
+    QDQ_FIGURE_KL,
     QDQ_FIGURE_COSINE,
     QDQ_FIGURE_MAX_ABS_ERROR,
     QDQ_FIGURE_TOP1_AGREEMENT,

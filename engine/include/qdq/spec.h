@@ -284,6 +284,7 @@ struct qdq_calibration_spec {
 struct qdq_gate {
     double min_sqnr_db, min_cosine, max_abs_error, min_top1_agreement;
     double min_slice_sqnr_db; /* for slices in the place of min_sqnr_db */
+    double max_kl;            /* of a language model's logits, in nats */
 };
 
 struct qdq_output_gate {
@@ -337,6 +338,13 @@ struct qdq_profile_spec {
 enum { QDQ_PROFILE_RUNS = 50, QDQ_PROFILE_THREADS = 1, QDQ_PROFILE_BATCH = 1 };
 
 /* Whether the result's weights are stored in a second file. */
+/* The form of a decoder with weights of few bits (output.decoder). */
+enum qdq_decoder_form {
+    QDQ_DECODER_AS_IS,
+    QDQ_DECODER_DQ, /* DequantizeLinear, except for a head that embeddings share */
+    QDQ_DECODER_MATMULNBITS
+};
+
 enum qdq_external_data {
     QDQ_EXTERNAL_AUTO,   /* when one file would be larger than 1.5 GB */
     QDQ_EXTERNAL_ALWAYS, /* all weights that are not small */
@@ -446,6 +454,7 @@ struct qdq_spec {
     int64_t sensitivity_seconds; /* 0: no bound */
     struct qdq_search search;
     struct qdq_profile_spec profile;
+    enum qdq_decoder_form decoder;        /* output.decoder */
     enum qdq_external_data external_data; /* of the result: output.external_data */
     /* opset to raise the model to, 7 to 25, or one of the values above */
     int64_t opset;

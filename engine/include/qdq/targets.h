@@ -42,7 +42,8 @@ struct qdq_target {
     bool
         is_proprietary; /* whoever offers its runtime to others needs a licence for it */
     bool has_versions;  /* a spec may state one of enum qdq_target_version */
-    bool short_names;   /* names of new tensors do not repeat long names of tensors */
+    bool has_decoder_form; /* the spec's output.decoder may ask for one */
+    bool short_names; /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool signed_scales;       /* its runtimes take weights with negative scales */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "plan/gates/gates.h"
 
+#include "files/data/tokens.h"
 #include "plan/gates/judged.h"
 
 #include <math.h>
@@ -20,6 +21,7 @@ static const struct figure {
      offsetof(struct qdq_gate, min_sqnr_db), false},
     {QDQ_FIGURE_SLICE_SQNR_DB, "slice_sqnr_db", "min_slice_sqnr_db",
      offsetof(struct qdq_gate, min_slice_sqnr_db), false},
+    {QDQ_FIGURE_KL, "kl", "max_kl", offsetof(struct qdq_gate, max_kl), true},
     {QDQ_FIGURE_COSINE, "cosine", "min_cosine", offsetof(struct qdq_gate, min_cosine),
      false},
     {QDQ_FIGURE_MAX_ABS_ERROR, "max_abs_error", "max_abs_error",
@@ -50,6 +52,8 @@ value_of(const struct qdq_output_report *output, const struct qdq_gate *gate,
                                               : output->sqnr_db;
     case QDQ_FIGURE_SLICE_SQNR_DB:
         return qdqi_worst_slice(output);
+    case QDQ_FIGURE_KL:
+        return output->kl;
     case QDQ_FIGURE_COSINE:
         return output->cosine;
     case QDQ_FIGURE_MAX_ABS_ERROR:
@@ -196,6 +200,15 @@ check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
     return QDQ_OK;
 }
 
+static bool
+has_logits(const struct qdq_model_info *model)
+{
+    for (size_t i = 0; i < model->n_outputs; i++)
+        if (qdqi_tokens_are_logits(model, i))
+            return true;
+    return false;
+}
+
 enum qdq_code
 qdqi_gates_check(const struct qdq_spec *spec, const struct qdq_model_info *model,
                  struct qdqi_warnings *warnings, struct qdqi_arena *arena,
@@ -209,6 +222,12 @@ qdqi_gates_check(const struct qdq_spec *spec, const struct qdq_model_info *model
             check_named(spec, model, accept->outputs[i].output, warnings, arena, err);
     if (code || (code = check_types(accept, model, &any, err)))
         return code;
+    if (!isnan(accept->all.max_kl) && !has_logits(model))
+        return qdq_error_set(
+            err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/accept/max_kl",
+            "max_kl is about a language model's output 'logits' "
+            "[batch, length, vocabulary] beside its input 'input_ids', "
+            "and the model has none");
     if (!any && asks(&accept->all))
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/accept",
                              "the model has no floating output that accept could be "
@@ -247,15 +266,18 @@ judge_output(const char *name, const struct qdq_gate *gate, bool own,
         const struct figure *figure = &figures[i];
         double bound = bound_of(gate, figure);
         double value = measured ? value_of(measured, gate, figure->kind) : NAN;
-        /* An output that has no slices meets every bound for them, and one of integers or
-           Booleans has a top-1 agreement alone. */
+        /* An output that has no slices meets every bound for them, one of integers or Booleans has
+           a top-1 agreement alone, and outputs beside the logits have no divergence. */
         if (isnan(bound) ||
             (measured && measured->is_choice &&
              figure->kind != QDQ_FIGURE_TOP1_AGREEMENT) ||
-            (figure->kind == QDQ_FIGURE_SLICE_SQNR_DB && measured && isnan(value)))
+            (figure->kind == QDQ_FIGURE_SLICE_SQNR_DB && measured && isnan(value)) ||
+            (figure->kind == QDQ_FIGURE_KL && !own && measured && isnan(value)))
             continue;
         const char *why = !isnan(value) ? NULL
                           : !measured   ? "the output could not be compared"
+                          : figure->kind == QDQ_FIGURE_KL
+                              ? "it holds no logits of a language model"
                           : figure->kind == QDQ_FIGURE_TOP1_AGREEMENT
                               ? "its last axis has fewer than two values"
                               : "it holds values that are not finite";

@@ -28,3 +28,12 @@ qdqi_judged_sqnr(const struct qdq_output_report *o)
 {
     return isnan(o->sqnr_db) ? NAN : fmin(o->sqnr_db, qdqi_worst_slice(o));
 }
+
+bool
+qdqi_output_decides(const struct qdq_output_report *outputs, size_t n, size_t i)
+{
+    bool others = false;
+    for (size_t k = 0; k < n; k++)
+        others |= !outputs[k].is_cache;
+    return !outputs[i].is_cache || !others;
+}

@@ -17,6 +17,10 @@ double qdqi_judged_sqnr(const struct qdq_output_report *output);
    NaN: there is none. */
 double qdqi_worst_slice(const struct qdq_output_report *output);
 
+/* Returns whether the verdict goes by output i of n: it does not by the caches of a decoder beside
+   other outputs. */
+bool qdqi_output_decides(const struct qdq_output_report *outputs, size_t n, size_t i);
+
 /* Returns whether a slice of the output, or the whole of it, is lost: nothing of what it tells is
    left when its noise is a tenth of its variance. */
 bool qdqi_is_slice_lost(const struct qdq_output_report *output);

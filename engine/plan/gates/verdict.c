@@ -15,10 +15,11 @@ static const struct level {
     /* of the 5th percentile of samples, and of slices that carry information: these figures
        leave out what is large and easy, and lie up to 10 dB below the pooled one of all */
     double p5_db, slice_db;
+    double kl; /* the most, in the place of all others, of a language model's logits */
 } levels[] = {
-    [QDQI_GOOD] = {"good", 25, 0.99, 15, 15},
-    [QDQI_FAIR] = {"fair", 15, 0.95, 5, 10},
-    [QDQI_POOR] = {"poor", -INFINITY, -INFINITY, -INFINITY, -INFINITY},
+    [QDQI_GOOD] = {"good", 25, 0.99, 15, 15, 0.03},
+    [QDQI_FAIR] = {"fair", 15, 0.95, 5, 10, 0.2},
+    [QDQI_POOR] = {"poor", -INFINITY, -INFINITY, -INFINITY, -INFINITY, INFINITY},
 };
 
 /* The fewest samples of the verdict `good`: of all, and of those that calibration read. */
@@ -45,6 +46,11 @@ judge(const struct qdq_output_report *output)
         v++;
     if (output->is_choice)
         return v;
+    if (output->is_logits) {
+        while (v < QDQI_POOR && !(output->kl <= levels[v].kl))
+            v++;
+        return v;
+    }
     while (v < QDQI_POOR && (!(output->sqnr_db >= levels[v].sqnr_db) ||
                              output->samples.p5_db < levels[v].p5_db ||
                              qdqi_worst_slice(output) < levels[v].slice_db ||
@@ -90,6 +96,8 @@ qdqi_verdict(const struct qdq_report *report)
     if (report->plan && report->plan->n_quantized == 0 && !report->floats)
         return QDQI_NO_VERDICT;
     for (size_t i = 0; i < n; i++) {
+        if (!qdqi_output_decides(outputs, n, i))
+            continue;
         enum qdqi_verdict verdict = judge(&outputs[i]);
         worst = verdict > worst ? verdict : worst;
     }

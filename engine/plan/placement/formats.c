@@ -214,11 +214,22 @@ check_dynamic(const struct qdq_spec *spec, struct qdq_error *err)
     return QDQ_OK;
 }
 
+static enum qdq_code
+check_decoder(const struct qdq_spec *spec, struct qdq_error *err)
+{
+    if (spec->decoder == QDQ_DECODER_AS_IS || spec->target->has_decoder_form)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/output/decoder",
+                         "the target has no form of its own for decoders");
+}
+
 enum qdq_code
 qdqi_check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     enum qdq_code code = check_dynamic(p->spec, err);
+    if (!code)
+        code = check_decoder(p->spec, err);
     if (!code)
         code = check_opset(p, err);
     return code || !hooks->check_formats ? code : hooks->check_formats(p, err);

@@ -67,6 +67,7 @@ is_idle(struct planner *p, size_t i, bool *ret, struct qdq_error *err)
     spec.n_support--;
     plan->arena = arena;
     plan->short_names = p->plan->short_names;
+    plan->decoder = p->plan->decoder;
     struct planner other = {.catalog = p->catalog,
                             .model = p->model,
                             .spec = &spec,

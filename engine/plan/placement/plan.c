@@ -513,6 +513,7 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
     struct qdq_spec complete = *spec;
     qdq_spec_complete(&complete);
     plan->dynamic = complete.dynamic;
+    plan->decoder = complete.decoder;
     /* A frozen spec of version 0.1, which has no host, gives the names that it gave. */
     plan->short_names =
         complete.target->short_names && complete.host != QDQ_HOST_UNSTATED;

@@ -74,7 +74,8 @@ struct qdq_plan {
     struct qdqi_planned_bias *float_biases;
     size_t n_float_biases;
     struct qdq_layer_format format; /* of layers for which no entry states another */
-    bool dynamic;     /* the runtime quantizes what layers with a weight read */
+    bool dynamic; /* the runtime quantizes what layers with a weight read */
+    enum qdq_decoder_form decoder; /* of the result */
     bool short_names; /* names of new tensors do not repeat long names of tensors */
 };
 

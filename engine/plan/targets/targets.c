@@ -71,7 +71,7 @@ qdq_spec_init(struct qdq_spec *spec)
                         .batch = 1},
         .evaluate = QDQ_DEFAULT,
         .evaluate_samples = QDQ_EVALUATE_SAMPLES,
-        .accept = {.all = {NAN, NAN, NAN, NAN, NAN},
+        .accept = {.all = {NAN, NAN, NAN, NAN, NAN, NAN},
                    .max_size_ratio = NAN,
                    .max_latency_ratio = NAN,
                    .max_task_drop = NAN},

@@ -97,9 +97,10 @@ static void
 free_moments(struct qdqi_weight_moments *moments)
 {
     for (struct qdqi_layer_moments *m = moments->first; m; m = m->next) {
-        for (size_t g = 0; g < m->groups; g++)
+        for (size_t g = 0; m->moments && !m->owner && g < m->groups; g++)
             qdqi_moment_fini(&m->moments[g]);
-        free(m->moments);
+        if (!m->owner)
+            free(m->moments);
         qdqi_roundings_free(m);
     }
 }

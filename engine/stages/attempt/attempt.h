@@ -23,6 +23,9 @@ struct qdqi_layer_moments {
     bool is_kept;      /* they are those of an earlier calibration */
     bool outputs_last; /* the layers multiply by the weight with its outputs along the
                           last axis, and not along the first one */
+    const char *sources; /* the tensors that the layers read, and how */
+    /* the weight whose layers read the same, and whose moments these are; NULL: their own */
+    struct qdqi_layer_moments *owner;
     size_t groups;
     struct qdqi_moment *moments;         /* by group */
     struct qdqi_kept_rounded *roundings; /* of the weight (roundings.h), in a list */

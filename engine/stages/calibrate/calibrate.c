@@ -292,6 +292,8 @@ feed_observers(struct calibration *c, struct qdq_error *err)
     if (!code && runs) {
         code = run_until_it_fits(c, runtime, &options, &feed, err);
         qdqi_moments_finish(&c->moments);
+        if (!code && qdq_spec_rounds(a->spec))
+            code = qdqi_moments_warn(&c->moments, err);
     }
     qdqi_feed_close(&feed);
     return code || c->n_missing + c->n_wanted == 0

@@ -3,14 +3,16 @@
 #include "stages/calibrate/moments.h"
 
 #include "stages/attempt/roundings.h"
+#include "files/model/constant.h"
 #include "numbers/range/shifts.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ROWS = 32768,      /* are taken of each layer's input, spread over all samples */
-    MAX_MIB = 1024,    /* that all moments of a job may take */
+    ROWS = 32768,   /* are taken of each layer's input, spread over all samples */
+    MAX_MIB = 1024, /* that all moments of a job may take, or half the weights' size */
     MAX_GROUPS = 65536 /* of a convolution */
 };
 
@@ -112,55 +114,111 @@ form_of(const struct qdqi_node *node, const struct qdq_layer *layer)
     return f.why || f.k > 0 ? f : (struct form){.why = "its weight is empty"};
 }
 
-/* Returns the moments of the weight, made if it has none yet; NULL when out of
-   memory. */
-static struct qdqi_layer_moments *
-moments_of(struct qdqi_collection *c, const struct qdqi_tensor *weight,
-           const struct form *f)
+/* Returns what the layer reads and how, as text. Layers with equal texts have equal moments. */
+static const char *
+source_of(struct qdqi_arena *arena, const struct qdqi_tensor *input,
+          const struct form *f)
 {
-    struct qdqi_attempt *a = c->attempt;
-    struct qdqi_layer_moments *m = qdqi_map_get(a->moments->by_weight, weight->name);
-    if (m)
-        return m;
-    if (!(m = qdqi_arena_alloc(a->scratch, sizeof *m)) ||
-        !qdqi_map_put(a->moments->by_weight, weight->name, m))
-        return NULL;
-    uint64_t bytes = f->why ? 0 : f->groups * qdqi_moment_bytes(f->k) + f->more;
-    m->next = a->moments->first;
-    a->moments->first = m;
-    m->why = f->why;
-    m->outputs_last = f->outputs_last;
-    if (!m->why && bytes > ((uint64_t)MAX_MIB << 20) - c->bytes)
-        m->why = "the moments of all layers would take more than 1 GiB";
-    if (m->why)
-        return m;
-    c->bytes += bytes;
-    m->moments = calloc(f->groups, sizeof *m->moments);
-    for (; m->moments && m->groups < f->groups; m->groups++)
-        if (!qdqi_moment_init(&m->moments[m->groups], f->k))
-            return NULL;
-    return m->moments ? m : NULL;
+    const struct qdqi_window *w = &f->window;
+    const char *text = qdqi_arena_printf(arena, "%s\n%zu %zu %d%d", input->name,
+                                         f->groups, f->k, w->same_upper, w->same_lower);
+    for (size_t i = 0; i < w->axes && text; i++)
+        text = qdqi_arena_printf(
+            arena, "%s %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, text,
+            w->kernel[i], w->stride[i], w->dilation[i], w->begin[i], w->end[i]);
+    return text;
 }
 
-/* Gives the layer a slot, unless there is a reason not to. */
+/* The layers of a weight must use it in one way. */
+static void
+check_use(struct qdqi_layer_moments *m, const struct form *f, const char *source)
+{
+    const bool is_first = !m->sources;
+    if (!m->why)
+        m->why = f->why;
+    if (m->why)
+        return;
+    if (!is_first && (f->groups != m->groups || f->outputs_last != m->outputs_last))
+        m->why = "layers that share it use it in different ways";
+    m->groups = f->groups;
+    m->outputs_last = f->outputs_last;
+    m->sources = source;
+}
+
+/* Adds a layer to the moments of its weight, which are not allocated yet. */
 static enum qdq_code
 add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
           struct qdq_error *err)
 {
-    const struct qdqi_node *node = &c->attempt->model->graph.nodes[layer->node];
+    struct qdqi_attempt *a = c->attempt;
+    struct qdqi_weight_moments *all = a->moments;
+    const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
+    const char *weight = node->inputs[layer->weight_input]->name;
+    struct qdqi_layer_moments *m = qdqi_map_get(all->by_weight, weight);
     const struct form f = form_of(node, layer);
-    struct qdqi_patches *p = qdqi_arena_alloc(c->attempt->scratch, sizeof *p);
-    struct qdqi_layer_moments *m =
-        p ? moments_of(c, node->inputs[layer->weight_input], &f) : NULL;
-    if (!m)
+    if (!m) {
+        m = qdqi_arena_alloc(a->scratch, sizeof *m);
+        if (!m || !qdqi_map_put(all->by_weight, weight, m))
+            return qdqi_no_memory(err);
+        *(all->first ? &c->last->next : &all->first) = m;
+        c->last = m;
+    }
+    const char *source = f.why ? "" : source_of(a->scratch, node->inputs[0], &f);
+    if (source && m->sources)
+        source = qdqi_arena_printf(a->scratch, "%s\n%s", m->sources, source);
+    if (!source)
         return qdqi_no_memory(err);
-    if (m->why)
-        return QDQ_OK;
-    if (f.why || f.groups != m->groups || f.k != m->moments->k ||
-        f.outputs_last != m->outputs_last) {
-        m->why = "layers that share it use it in different ways";
+    check_use(m, &f, source);
+    return QDQ_OK;
+}
+
+/* Allocates the moments of a weight, of which the form of a layer is given, unless another's
+   are the same. */
+static enum qdq_code
+own_or_share(struct qdqi_collection *c, struct qdqi_layer_moments *m,
+             const struct form *f, struct qdq_error *err)
+{
+    m->owner = qdqi_map_get(c->by_sources, m->sources);
+    if (m->owner) {
+        m->moments = m->owner->moments;
+        m->why = m->owner->why;
         return QDQ_OK;
     }
+    if (!qdqi_map_put(c->by_sources, m->sources, m))
+        return qdqi_no_memory(err);
+    const uint64_t bytes = f->groups * qdqi_moment_bytes(f->k) + f->more;
+    if (bytes > c->most - c->bytes) {
+        m->why = "the moments of all layers would take more than 1 GiB, and more than "
+                 "half of what their weights take";
+        return QDQ_OK;
+    }
+    c->bytes += bytes;
+    m->moments = calloc(f->groups, sizeof *m->moments);
+    m->groups = 0; /* those to be freed */
+    for (; m->moments && m->groups < f->groups; m->groups++)
+        if (!qdqi_moment_init(&m->moments[m->groups], f->k))
+            return qdqi_no_memory(err);
+    return m->moments ? QDQ_OK : qdqi_no_memory(err);
+}
+
+/* Gives the layer a slot, if its weight has moments of its own. */
+static enum qdq_code
+add_slot(struct qdqi_collection *c, const struct qdq_layer *layer,
+         struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = c->attempt;
+    const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
+    struct qdqi_layer_moments *m =
+        qdqi_map_get(a->moments->by_weight, node->inputs[layer->weight_input]->name);
+    if (m->why || m->owner)
+        return QDQ_OK;
+    const struct form f = form_of(node, layer);
+    enum qdq_code code = m->moments ? QDQ_OK : own_or_share(c, m, &f, err);
+    if (code || m->why || m->owner)
+        return code;
+    struct qdqi_patches *p = qdqi_arena_alloc(a->scratch, sizeof *p);
+    if (!p)
+        return qdqi_no_memory(err);
     *p = (struct qdqi_patches){
         .window = f.window, .groups = m->groups, .moments = m->moments};
     c->tensors[c->all.n] = node->inputs[0];
@@ -174,7 +232,7 @@ static enum qdq_code
 warn_blocks(struct qdqi_attempt *a, const char *weight,
             const struct qdqi_layer_moments *m, struct qdq_error *err)
 {
-    if (m->key || m->why || m->moments->block == m->moments->k)
+    if (m->key || m->why || m->owner || m->moments->block == m->moments->k)
         return QDQ_OK;
     return qdqi_attempt_warn(
         a, err, "moment_in_blocks", weight,
@@ -206,42 +264,47 @@ set_keys(struct qdqi_attempt *a, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Removes the slots of weights that turned out to have no moments. */
-static void
-drop_unneeded(struct qdqi_collection *c)
+/* Returns the bytes that all moments may take. */
+static uint64_t
+most_bytes(const struct qdqi_attempt *a)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < c->all.n; i++) {
-        if (c->owners[i]->why)
-            continue;
-        c->tensors[n] = c->tensors[i];
-        c->owners[n] = c->owners[i];
-        c->all.rows[n++] = c->all.rows[i];
+    uint64_t weights = 0;
+    for (size_t i = 0; i < a->plan->view.n_weights; i++) {
+        const struct qdqi_view *view = &a->plan->weights[i].tensor->view;
+        size_t n;
+        if (qdqi_count_elements(view->dims, view->rank, &n))
+            weights += n * (sizeof(float) / 2);
     }
-    c->all.n = n;
+    return weights > (uint64_t)MAX_MIB << 20 ? weights : (uint64_t)MAX_MIB << 20;
 }
 
 static enum qdq_code
 plan_layers(struct qdqi_attempt *a, struct qdqi_collection *c, struct qdq_error *err)
 {
     size_t n = a->plan->view.n_layers;
+    const struct qdq_layer *layers = a->plan->view.layers;
     struct qdqi_arena *arena = a->scratch;
     enum qdq_code code = QDQ_OK;
     *c = (struct qdqi_collection){
         .attempt = a,
         .tensors = qdqi_arena_array(arena, n, sizeof(*c->tensors)),
         .owners = qdqi_arena_array(arena, n, sizeof(*c->owners)),
-        .all.rows = qdqi_arena_array(arena, n, sizeof(*c->all.rows))};
+        .all.rows = qdqi_arena_array(arena, n, sizeof(*c->all.rows)),
+        .by_sources = qdqi_map_new(arena),
+        .most = most_bytes(a)};
     struct qdqi_weight_moments *moments = qdqi_arena_alloc(arena, sizeof *moments);
     if (moments)
         moments->by_weight = qdqi_map_new(arena);
-    if (!c->tensors || !c->owners || !c->all.rows || !moments || !moments->by_weight)
+    if (!c->tensors || !c->owners || !c->all.rows || !c->by_sources || !moments ||
+        !moments->by_weight)
         return qdqi_no_memory(err);
     a->moments = moments;
     for (size_t i = 0; i < n && !code; i++)
-        if (a->plan->view.layers[i].weight_input >= 0)
-            code = add_layer(c, &a->plan->view.layers[i], err);
-    drop_unneeded(c);
+        if (layers[i].weight_input >= 0)
+            code = add_layer(c, &layers[i], err);
+    for (size_t i = 0; i < n && !code; i++)
+        if (layers[i].weight_input >= 0)
+            code = add_slot(c, &layers[i], err);
     return code ? code : set_keys(a, err);
 }
 
@@ -354,6 +417,31 @@ qdqi_moments_finish(struct qdqi_collection *c)
     }
 }
 
+enum qdq_code
+qdqi_moments_warn(const struct qdqi_collection *c, struct qdq_error *err)
+{
+    size_t n = 0;
+    const struct qdqi_moment *worst = NULL;
+    const char *tensor = NULL;
+    for (size_t i = 0; i < c->all.n; i++) {
+        const struct qdqi_moment *m = c->owners[i]->moments;
+        const bool is_short = m->rows > 0 && m->rows < m->k;
+        n += is_short;
+        if (is_short && (!worst || m->rows * worst->k < worst->rows * m->k)) {
+            worst = m;
+            tensor = c->tensors[i]->name;
+        }
+    }
+    return worst
+               ? qdqi_attempt_warn(
+                     c->attempt, err, "few_rows", tensor,
+                     "the samples have %" PRIu64 " rows of %zu elements for it, and "
+                     "fewer rows than elements for %zu tensors: rounding that goes by "
+                     "them fits these samples more than other data",
+                     worst->rows, worst->k, n)
+               : QDQ_OK;
+}
+
 const struct qdqi_kept_moments *
 qdqi_moments_new(const struct qdqi_collection *c)
 {
@@ -361,7 +449,7 @@ qdqi_moments_new(const struct qdqi_collection *c)
     const struct qdqi_weight_moments *all = c->attempt->moments;
     for (struct qdqi_layer_moments *m = all ? all->first : NULL; m; m = m->next) {
         struct qdqi_kept_moments *k;
-        if (m->why || m->is_kept ||
+        if (m->why || m->is_kept || m->owner ||
             !(k = qdqi_arena_alloc(c->attempt->scratch, sizeof *k)))
             continue;
         *k = (struct qdqi_kept_moments){m->key, m->groups, m->moments, first};

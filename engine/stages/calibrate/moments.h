@@ -16,7 +16,9 @@ struct qdqi_collection {
     const struct qdqi_tensor **tensors; /* by slot: the layer's input */
     struct qdqi_layer_moments **owners; /* by slot */
     struct qdqi_moments all;
-    uint64_t bytes;
+    struct qdqi_map *by_sources;     /* weights with moments of their own */
+    struct qdqi_layer_moments *last; /* of the attempt's list */
+    uint64_t bytes, most;            /* of all moments */
 };
 
 /* Fills in a->moments and the collection if the spec asks for them. NO_CALIBRATION when
@@ -45,6 +47,10 @@ void qdqi_moments_finish(struct qdqi_collection *collection);
 void qdqi_moments_expect(struct qdqi_collection *collection, int64_t samples);
 enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Warns where rounding by the moments that were collected has few rows to go by. */
+enum qdq_code qdqi_moments_warn(const struct qdqi_collection *collection,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns the moments that are to be kept, as a list in the attempt's scratch; NULL: none, or
    out of memory. */

@@ -64,7 +64,8 @@ run_once(const struct qdqi_attempt *a, struct qdqi_feed *feed,
 /* Adds the outputs of a run to the figures. */
 static void
 add_run(struct qdqi_output_figures *to, const struct qdqi_kept_output *f, size_t n_f,
-        const struct one_run *r, int64_t samples, bool *not_float)
+        const struct one_run *r, int64_t samples, const struct qdqi_input *inputs,
+        bool *not_float)
 {
     for (size_t i = 0; i < n_f; i++)
         not_float[i] = qdqi_is_known_and_not_float(f[i].dtype);
@@ -76,7 +77,7 @@ add_run(struct qdqi_output_figures *to, const struct qdqi_kept_output *f, size_t
                                            .n = f[i].n};
         struct qdqi_output_figures one = {to->metrics + i, to->measured + i,
                                           to->why + i, to->has_other_size + i};
-        qdqi_output_figures_add(&one, &output, &r->outputs[i], 1, samples);
+        qdqi_output_figures_add(&one, &output, &r->outputs[i], 1, samples, inputs);
     }
 }
 
@@ -97,7 +98,8 @@ run_all(const struct qdqi_attempt *a, const struct qdqi_reference *f,
         run_once(a, feed, deployed, inputs, r);
         if (r->code)
             return QDQ_OK;
-        add_run(to, qdqi_reference_run(f, i), f->n_outputs, r, samples, not_float);
+        add_run(to, qdqi_reference_run(f, i), f->n_outputs, r, samples, inputs,
+                not_float);
     }
     return QDQ_OK;
 }

@@ -370,7 +370,7 @@ compare_deployed(struct evaluation *e, struct run *r, int64_t samples,
     if (!e->plain.ops)
         return QDQ_OK;
     if (!r->deployed_code) {
-        qdqi_output_figures_add(&e->deployed, r->f, r->deployed, n, samples);
+        qdqi_output_figures_add(&e->deployed, r->f, r->deployed, n, samples, r->inputs);
         return QDQ_OK;
     }
     const struct qdqi_deploy_ops *ops = e->plain.ops;
@@ -394,7 +394,7 @@ compare_halves(struct evaluation *e, const struct qdqi_input *inputs,
         &e->halves, inputs, e->attempt->model->info.n_inputs, &q, &n_q, NULL, err);
     if (code)
         return qdqi_feed_name_samples(e->feed, code, err);
-    qdqi_output_figures_add(&e->halved, f, q, n < n_q ? n : n_q, samples);
+    qdqi_output_figures_add(&e->halved, f, q, n < n_q ? n : n_q, samples, inputs);
     return QDQ_OK;
 }
 
@@ -411,7 +411,7 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     }
     for (size_t i = 0; i < r.n; i++)
         e->not_float[i] = qdqi_is_known_and_not_float(r.f[i].dtype);
-    qdqi_output_figures_add(&e->literal, r.f, r.q, r.n, samples);
+    qdqi_output_figures_add(&e->literal, r.f, r.q, r.n, samples, inputs);
     if ((code = compare_deployed(e, &r, samples, err)))
         return code;
     return compare_halves(e, inputs, r.f, r.n, samples, err);

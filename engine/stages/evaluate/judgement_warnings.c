@@ -81,7 +81,8 @@ qdqi_warn_of_judgement(const struct qdqi_attempt *a, struct qdqi_result *result,
     if (a->plan->view.n_quantized == 0)
         return QDQ_OK;
     for (size_t i = 0; !code && i < n; i++)
-        code = warn_lost(a, &outputs[i], err);
+        if (qdqi_output_decides(outputs, n, i) && !outputs[i].is_logits)
+            code = warn_lost(a, &outputs[i], err);
     if (!code)
         code = warn_few(a, r, err);
     return code ? code : warn_seen(a, r, err);

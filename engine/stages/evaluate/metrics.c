@@ -90,6 +90,7 @@ qdqi_metrics_init(const struct qdq_model *model, bool keeps_samples,
             cuts ? qdqi_output_cuts(model, i, arena, cuts, err) : qdqi_no_memory(err);
         if (!code)
             code = qdqi_slice_sums_init(&m[i].slices, cuts, arena, err);
+        m[i].language = qdqi_language_of(&model->info, i);
         m[i].by_sample.arena = keeps_samples ? arena : NULL;
     }
     *ret = m;
@@ -101,7 +102,10 @@ qdqi_metrics_clear(struct qdqi_metrics *m)
 {
     qdqi_slice_sums_clear(&m->slices);
     m->by_sample.n = 0;
-    *m = (struct qdqi_metrics){.slices = m->slices, .by_sample = m->by_sample};
+    m->language.divergence = m->language.float_nats = m->language.nats = 0;
+    m->language.rows = m->language.tokens = 0;
+    *m = (struct qdqi_metrics){
+        .slices = m->slices, .language = m->language, .by_sample = m->by_sample};
 }
 
 /* Returns the number of elements that are the same infinity, or NaN, in both, as masked logits
@@ -193,6 +197,7 @@ qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
         .nonfinite = m->nonfinite,
         .worst_slice_db = qdqi_slice_sums_worst(&m->slices),
     };
+    qdqi_language_finish(&m->language, ret);
     const struct qdqi_slice_sum whole = {m->elements, m->sum, m->signal, m->noise};
     const char *why;
     ret->centred_db = qdqi_slice_sqnr(&whole, &why);

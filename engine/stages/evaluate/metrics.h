@@ -4,6 +4,7 @@
 #define QDQI_STAGES_EVALUATE_METRICS_H
 
 #include "qdq/report.h"
+#include "stages/evaluate/language.h"
 #include "stages/evaluate/sample_figures.h"
 #include "stages/evaluate/slice_sums.h"
 
@@ -23,6 +24,7 @@ struct qdqi_metrics {
     /* rows along the last axis, and those with the same top-1 */
     int64_t rows, agreeing;
     struct qdqi_slice_sums slices; /* none without qdqi_metrics_init() */
+    struct qdqi_language language; /* likewise */
     struct qdqi_samples by_sample; /* likewise, and where they are kept */
 };
 

@@ -44,7 +44,8 @@ why_not_compared(const struct qdqi_output *f, const struct qdqi_output *q)
 
 void
 qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output *f,
-                        const struct qdqi_output *q, size_t n, int64_t samples)
+                        const struct qdqi_output *q, size_t n, int64_t samples,
+                        const struct qdqi_input *inputs)
 {
     for (size_t i = 0; i < n; i++) {
         if (qdqi_choices_add(&to->metrics[i], &f[i], &q[i], samples)) {
@@ -60,6 +61,8 @@ qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output
         const struct qdqi_output_shape shape = {f[i].shape, f[i].rank};
         qdqi_metrics_update(&to->metrics[i], f[i].data, q[i].data, f[i].n, samples,
                             &shape);
+        qdqi_language_add(&to->metrics[i].language, f[i].data, q[i].data, f[i].shape,
+                          f[i].rank, inputs);
         to->measured[i] = true;
     }
 }
@@ -80,6 +83,7 @@ qdqi_output_figures_finish(const struct qdqi_attempt *a,
             continue;
         struct qdq_output_report *output = &outputs[(*ret_n)++];
         qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
+        output->is_cache = qdqi_output_is_cache(info, i);
         output->lacks_classes =
             !output->is_choice && !qdqi_output_may_list_classes(a->model, i);
         code = qdqi_slice_sums_report(&from->metrics[i].slices, a->arena,

@@ -28,7 +28,8 @@ bool qdqi_is_known_and_not_float(enum qdqi_dtype dtype);
 /* Adds n outputs of one run to the figures. */
 void qdqi_output_figures_add(struct qdqi_output_figures *compared,
                              const struct qdqi_output *f, const struct qdqi_output *q,
-                             size_t n, int64_t samples);
+                             size_t n, int64_t samples,
+                             const struct qdqi_input *inputs);
 
 /* Computes the figures of all outputs that were compared in every run, in the attempt's arena.
    NO_MEMORY. */

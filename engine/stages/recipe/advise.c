@@ -334,7 +334,9 @@ add_worst(const struct qdq_report *r, struct text *t)
     if (r->recipe_missed)
         add(t, "%sa goal of the recipe is missed", t->n ? ", " : "");
     for (size_t i = 1; i < n; i++)
-        if (!(qdqi_judged_sqnr(&outputs[i]) >= qdqi_judged_sqnr(&outputs[worst])))
+        if (qdqi_output_decides(outputs, n, i) &&
+            (!qdqi_output_decides(outputs, n, worst) ||
+             !(qdqi_judged_sqnr(&outputs[i]) >= qdqi_judged_sqnr(&outputs[worst]))))
             worst = i;
     if (n == 0)
         return NAN;

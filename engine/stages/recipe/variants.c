@@ -4,6 +4,7 @@
 
 #include "files/data/file.h"
 #include "files/data/inputs.h"
+#include "graph/layers/caches.h"
 #include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
 #include "plan/targets/shared/saturation.h"
@@ -206,8 +207,10 @@ make_attempt(struct qdqi_attempt *a, struct qdq_error *err)
     if (a->prepared)
         a->model = a->prepared;
     if (code || (code = qdqi_attempt_equalize(a, err)) ||
-        (code = qdqi_inputs_fix(&a->model->info, a->spec, a->arena, &a->fixed, err)) ||
-        (code = qdqi_smooth(a, err)) || (code = qdqi_attempt_plan(a, err)) ||
+        (code = qdqi_inputs_fix(&a->model->info, a->spec, a->arena, &a->fixed, err)))
+        return code;
+    qdqi_caches_fix(a->model, &a->fixed);
+    if ((code = qdqi_smooth(a, err)) || (code = qdqi_attempt_plan(a, err)) ||
         (code = qdqi_calibrate(a, err)))
         return code;
     return qdqi_choose_scales(a, err);

@@ -172,8 +172,6 @@ bool
 qdqi_value_types_infer(struct qdqi_map *known, struct qdqi_arena *arena,
                        const Onnx__NodeProto *node)
 {
-    if (!qdqi_is_onnx_domain(node->domain))
-        return true;
     const Onnx__TensorProto *value =
         qdqi_node_is(node, "Constant") ? qdqi_constant_value(arena, node) : NULL;
     for (size_t i = 0; i < node->n_output; i++) {

@@ -3,6 +3,7 @@
 #include "transform/rewrite/insert.h"
 
 #include "transform/rewrite/dynamic.h"
+#include "transform/rewrite/embedding.h"
 #include "transform/rewrite/typed_pair.h"
 #include "files/model/constant.h"
 #include "numbers/arithmetic/both.h"
@@ -328,6 +329,30 @@ pair_activation(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
     return output ? QDQ_OK : qdqi_no_memory(err);
 }
 
+/* Stores a weight of a decoder for MatMulNBits, and, if it is that of the head, for the embeddings,
+   too. *ret_done is false for other weights. */
+static enum qdq_code
+store_for_decoder(struct qdqi_pairs *p, size_t i, const struct qdqi_quantized *q,
+                  bool *ret_done, struct qdq_error *err)
+{
+    const enum qdq_decoder_form form = p->plan->decoder;
+    const struct qdqi_tensor *weight = p->plan->weights[i].tensor;
+    struct qdqi_nbits stored;
+    *ret_done = false;
+    if (form == QDQ_DECODER_AS_IS || !qdqi_nbits_can(p, i, q))
+        return QDQ_OK;
+    const bool shares = qdqi_format_row((int)q->params->format)->bits == 8 &&
+                        q->dims[0] % q->params->block == 0 && qdqi_is_table(p, weight);
+    if (form != QDQ_DECODER_MATMULNBITS && !shares)
+        return QDQ_OK;
+    if (!qdqi_nbits_store(p, q, &stored))
+        return qdqi_no_memory(err);
+    qdqi_nbits_multiply(p, i, &stored);
+    *ret_done = true;
+    return !shares || qdqi_share_table(p, weight, &stored) ? QDQ_OK
+                                                           : qdqi_no_memory(err);
+}
+
 static enum qdq_code
 pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
@@ -348,6 +373,10 @@ pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
         return store_for_layers(p, i, &q, qdqi_multiply_dynamically)
                    ? QDQ_OK
                    : qdqi_no_memory(err);
+    bool done;
+    enum qdq_code code = store_for_decoder(p, i, &q, &done, err);
+    if (code || done)
+        return code;
     if (q.params->integers)
         p->made_weights[i] = add_integers(p, at, &q);
     else if (q.params->rounded_floats)

@@ -254,6 +254,7 @@ const struct qdq_target qdqi_target_onnxruntime = {
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,
     .short_names = true,
+    .has_decoder_form = true,
     .signed_scales = true,
     .recipe = QDQ_RECIPE_AUTO,
     .has_kernels = true,

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/genai.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+static const char pointer[] = "/model/decoder/filename";
+
+/* Returns the object that holds the decoder's file name. */
+static json_t *
+find_decoder(json_t *config, struct api_problem *problem)
+{
+    json_t *decoder = json_object_get(json_object_get(config, "model"), "decoder");
+    if (json_is_string(json_object_get(decoder, "filename")))
+        return decoder;
+    api_fail_at(problem, API_INVALID_MODEL, pointer,
+                API_GENAI_CONFIG " does not name the file of a decoder");
+    return NULL;
+}
+
+char *
+api_genai_model(const char *text, size_t len, struct api_problem *problem)
+{
+    json_t *config = api_json_load(text, len, API_INVALID_JSON, problem);
+    const json_t *decoder = config ? find_decoder(config, problem) : NULL;
+    char *name = NULL;
+    if (decoder) {
+        const char *file = json_string_value(json_object_get(decoder, "filename"));
+        if (!*file || strchr(file, '/') || strcmp(file, "..") == 0 ||
+            strcmp(file, ".") == 0)
+            api_fail_at(problem, API_INVALID_MODEL, pointer,
+                        "the decoder of " API_GENAI_CONFIG
+                        " is to be a file of its folder, not '%.128s'",
+                        file);
+        else if (!(name = strdup(file)))
+            api_problem_no_memory(problem);
+    }
+    json_decref(config);
+    return name;
+}
+
+char *
+api_genai_rename(const char *text, size_t len, const char *name,
+                 struct api_problem *problem)
+{
+    json_t *config = api_json_load(text, len, API_INVALID_JSON, problem);
+    json_t *decoder = config ? find_decoder(config, problem) : NULL;
+    char *ret = NULL;
+    if (decoder && (json_object_set_new(decoder, "filename", json_string(name)) != 0 ||
+                    !(ret = json_dumps(config, JSON_INDENT(4)))))
+        api_problem_no_memory(problem);
+    json_decref(config);
+    return ret;
+}

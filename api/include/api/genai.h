@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* genai_config.json, by which ONNX Runtime GenAI opens a folder with a decoder. */
+#ifndef API_GENAI_H
+#define API_GENAI_H
+
+#include <stddef.h>
+
+#include "api/problem.h"
+
+#define API_GENAI_CONFIG "genai_config.json"
+
+/* Returns the file name of the decoder, which the caller frees. NULL with a problem that names the
+   member. */
+char *api_genai_model(const char *text, size_t len, struct api_problem *problem);
+
+/* Returns the text with another file name of the decoder, which the caller frees. NULL with a
+   problem. */
+char *api_genai_rename(const char *text, size_t len, const char *name,
+                       struct api_problem *problem);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "transform/rewrite/embedding.h"
+
+#include "graph/layers/operators.h"
+
+#include <string.h>
+
+enum { MOST_AXES = 8 };
+
+/* The integers that are gathered in the place of rows of the table. */
+struct sharing {
+    struct qdqi_pairs *p;
+    const struct qdqi_nbits *stored; /* NULL: Gathers are counted alone */
+    const struct qdqi_tensor *table; /* the transposed weight, as the Gather reads it */
+    size_t node;                     /* the Gather */
+    size_t rank;                     /* of its indices */
+    size_t n;                        /* Gathers */
+};
+
+/* --- the graph ------------------------------------------------------------------- */
+
+/* Returns whether the node is a Transpose that swaps two axes. */
+static bool
+swaps_axes(const struct qdqi_node *node)
+{
+    const Onnx__AttributeProto *perm = qdqi_node_attribute(node->proto, "perm");
+    return qdqi_node_is(node->proto, "Transpose") &&
+           (!perm || (perm->n_ints == 2 && perm->ints[0] == 1 && perm->ints[1] == 0));
+}
+
+/* Returns the rank of the indices, which are an input of the model; 0: it is not known. */
+static size_t
+rank_of_indices(const struct qdqi_pairs *p, const struct qdqi_tensor *indices)
+{
+    const struct qdq_model_info *info = &p->source->info;
+    for (size_t i = 0; indices && i < info->n_inputs; i++)
+        if (strcmp(info->inputs[i].name, indices->name) == 0)
+            return info->inputs[i].has_shape ? info->inputs[i].rank : 0;
+    return 0;
+}
+
+/* --- new nodes --------------------------------------------------------------------- */
+
+static const char *
+name_of(const struct sharing *s, const char *suffix)
+{
+    const struct qdqi_node *node = &s->p->source->graph.nodes[s->node];
+    return qdqi_pairs_name(s->p, node->outputs[0]->name, suffix);
+}
+
+/* Adds a node. Returns the name of what it makes; NULL when out of memory. */
+static const char *
+add(const struct sharing *s, const char *op, const char *suffix,
+    const char *const *inputs, size_t n, Onnx__NodeProto **ret)
+{
+    const char *name = name_of(s, suffix), *output = name_of(s, suffix);
+    bool ok = name && output;
+    for (size_t i = 0; i < n; i++)
+        ok = ok && inputs[i];
+    *ret = ok ? qdqi_edit_add_node(s->p->edit, s->node, op, name, inputs, n, output)
+              : NULL;
+    return ok ? output : NULL;
+}
+
+static const char *
+gather(const struct sharing *s, const char *from, const char *suffix)
+{
+    const struct qdqi_node *node = &s->p->source->graph.nodes[s->node];
+    const char *inputs[] = {from, node->inputs[1]->name};
+    Onnx__NodeProto *made;
+    return add(s, "Gather", suffix, inputs, 2, &made);
+}
+
+/* Adds a constant of integers. */
+static const char *
+constant(const struct sharing *s, const char *suffix, const int64_t *values, size_t n)
+{
+    const char *name = name_of(s, suffix);
+    int64_t *copy = qdqi_arena_copy(s->p->arena, values, n, sizeof *copy);
+    const int64_t dims[] = {(int64_t)n};
+    if (!name || !copy)
+        return NULL;
+    qdqi_edit_add_tensor(s->p->edit, name, QDQI_INT64, 1, dims, copy, n * sizeof *copy);
+    return name;
+}
+
+/* Gathers scales or zero points, one for each block, with an axis for the elements of a block. */
+static const char *
+gather_for_blocks(const struct sharing *s, const char *from, const char *suffix,
+                  const char *axes)
+{
+    const char *inputs[] = {gather(s, from, suffix), axes};
+    Onnx__NodeProto *made;
+    return add(s, "Unsqueeze", suffix, inputs, 2, &made);
+}
+
+static bool
+replace(const struct sharing *s)
+{
+    static const int64_t last[] = {-1};
+    const struct qdqi_nbits *w = s->stored;
+    int64_t shape[MOST_AXES + 1] = {0}; /* 0: as it is */
+    shape[s->rank] = w->k;
+    const char *axes = constant(s, "_last_axis", last, 1);
+    const char *blocks[] = {gather(s, w->integers, "_quantized"),
+                            gather_for_blocks(s, w->scales, "_scale", axes),
+                            gather_for_blocks(s, w->zeros, "_zero_point", axes)};
+    Onnx__NodeProto *node;
+    const char *rows[] = {
+        add(s, "DequantizeLinear", "_DequantizeLinear", blocks, 3, &node),
+        constant(s, "_shape", shape, s->rank + 1)};
+    qdqi_edit_add_int(s->p->edit, node, "axis", (int64_t)s->rank + 1);
+    qdqi_edit_add_int(s->p->edit, node, "block_size", w->block);
+    const char *all = add(s, "Reshape", "_rows", rows, 2, &node);
+    if (!all)
+        return false;
+    qdqi_edit_pass_on(s->p->edit, s->node, all);
+    qdqi_edit_drop_unused(s->p->edit, s->table->name);
+    return true;
+}
+
+/* --- the weight -------------------------------------------------------------------- */
+
+/* Replaces the Gathers that read rows of the table. */
+static bool
+share(struct sharing *s)
+{
+    const struct qdqi_graph *graph = &s->p->source->graph;
+    for (const struct qdqi_use *use = s->table->uses; use; use = use->next) {
+        const struct qdqi_node *node = &graph->nodes[use->node];
+        if (use->input != 0 || !qdqi_node_is(node->proto, "Gather") ||
+            qdqi_node_int(node->proto, "axis", 0) != 0 || node->scope != 0)
+            continue;
+        s->node = use->node;
+        s->rank = rank_of_indices(s->p, node->inputs[1]);
+        if (s->rank == 0 || s->rank > MOST_AXES)
+            continue;
+        s->n++;
+        if (s->stored && !replace(s))
+            return false;
+    }
+    return true;
+}
+
+/* Visits the Gathers. The weight is the transpose of the table, or the table that of the weight. */
+static bool
+visit(struct sharing *s, const struct qdqi_tensor *weight)
+{
+    const struct qdqi_graph *graph = &s->p->source->graph;
+    const struct qdqi_node *maker = qdqi_maker_of(graph, weight);
+    if (maker && swaps_axes(maker)) {
+        s->table = maker->inputs[0];
+        if (!share(s))
+            return false;
+    }
+    for (const struct qdqi_use *use = weight->uses; use; use = use->next) {
+        const struct qdqi_node *node = &graph->nodes[use->node];
+        s->table = swaps_axes(node) ? node->outputs[0] : NULL;
+        if (s->table && !s->table->is_output && !share(s))
+            return false;
+    }
+    return true;
+}
+
+bool
+qdqi_is_table(const struct qdqi_pairs *p, const struct qdqi_tensor *weight)
+{
+    struct sharing s = {.p = (struct qdqi_pairs *)(uintptr_t)p};
+    return visit(&s, weight) && s.n > 0;
+}
+
+bool
+qdqi_share_table(struct qdqi_pairs *p, const struct qdqi_tensor *weight,
+                 const struct qdqi_nbits *stored)
+{
+    struct sharing s = {.p = p, .stored = stored};
+    return visit(&s, weight);
+}

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoders as ONNX Runtime GenAI's builder writes them: ids alone are data, every MatMul is rounded
+by the moments of what it reads, and the logits are judged as those of a language model."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import decoders
+from service import QUANTIZE
+
+ALONE = {"target": "onnxruntime", "activations": "none",
+         "weights": {"dtype": "uint4", "granularity": {"block": 32}, "rounding": "gptq"}}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The model, ids to calibrate by and others to judge by."""
+    path = tmp_path_factory.mktemp("decoder")
+    onnx.save(decoders.decoder(), path / "model.onnx")
+    np.save(path / "ids.npy", decoders.ids(40, 40))
+    np.save(path / "held.npy", decoders.ids(20, 40, seed=9))
+    return path
+
+
+def quantize(folder, small, spec=ALONE, ids="ids.npy", fails=False):
+    (folder / "spec.json").write_text(json.dumps(spec))
+    done = subprocess.run(
+        [*QUANTIZE, small / "model.onnx", "--spec", folder / "spec.json", "--calibration",
+         small / ids, "--evaluation", small / "held.npy", "-o", folder / "out.onnx",
+         "--report", folder / "report.json"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr if fails else json.loads((folder / "report.json").read_text())
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def figures(small, result, rows):
+    """The divergence and the cross entropies as numpy computes them."""
+    a, b = (onnxruntime.InferenceSession(path) for path in (small / "model.onnx", result))
+    kl, nats, tokens = [], [0, 0], 0
+    for row in rows:
+        f, q = (np.float64(s.run(["logits"], decoders.inputs_of(row))[0][0]) for s in (a, b))
+        p, r = softmax(f), softmax(q)
+        kl += list((p * (np.log(p) - np.log(r))).sum(-1))
+        at = np.arange(len(row) - 1), row[1:]
+        nats[0] -= np.log(p[at]).sum()
+        nats[1] -= np.log(r[at]).sum()
+        tokens += len(row) - 1
+    return np.mean(kl), nats[0] / tokens, nats[1] / tokens
+
+
+def codes(report):
+    return [warning["code"] for warning in report["warnings"]]
+
+
+def test_no_weight_is_rounded_to_nearest(tmp_path, small):
+    report = quantize(tmp_path, small)
+    assert len(report["weights"]) == 2 * 7 + 1
+    assert "rounded_to_nearest" not in codes(report) and "inputs_filled" in codes(report)
+
+
+def test_the_figures_of_the_logits_are_numpys(tmp_path, small):
+    report = quantize(tmp_path, small)
+    logits, *caches = report["evaluation"]["deployed"]["outputs"]
+    kl, float_nats, nats = figures(small, tmp_path / "out.onnx", np.load(small / "held.npy"))
+    assert logits["kl"] == pytest.approx(kl, rel=2e-3)
+    assert logits["nats_per_token"] == pytest.approx(nats, rel=1e-3)
+    assert logits["float_nats_per_token"] == pytest.approx(float_nats, rel=1e-4)
+    assert len(caches) == 4 and all(o["kl"] is None for o in caches)
+
+
+def test_a_gate_of_the_divergence_is_met_or_missed(tmp_path, small):
+    kl = quantize(tmp_path, small)["evaluation"]["deployed"]["outputs"][0]["kl"]
+    report = quantize(tmp_path, small, {**ALONE, "accept": {"max_kl": 1.1 * kl}})
+    assert [gate["met"] for gate in report["gates"]] == [True]
+    error = quantize(tmp_path, small, {**ALONE, "accept": {"max_kl": 0.9 * kl}}, fails=True)
+    assert "kl" in error
+
+
+def test_the_verdict_goes_by_the_logits_alone(tmp_path, small):
+    """In 8 bits the caches have less than 25 dB where the logits are as good as in float."""
+    eight = {**ALONE, "weights": {"dtype": "int8"}}
+    report = quantize(tmp_path, small, eight)
+    logits = report["evaluation"]["deployed"]["outputs"][0]
+    assert logits["kl"] < 0.03 and report["summary"]["verdict"] == "good"
+
+
+def test_samples_end_at_the_first_negative_id(tmp_path, small):
+    """Rows of several lengths give what their beginnings give one by one."""
+    rows = decoders.ids(20, 40, seed=9)
+    lengths = 5 + np.arange(20)
+    for row, n in zip(rows, lengths):
+        row[n:] = -1
+    np.save(small / "ragged.npy", rows)
+    (tmp_path / "spec.json").write_text(json.dumps(ALONE))
+    done = subprocess.run(
+        [*QUANTIZE, small / "model.onnx", "--spec", tmp_path / "spec.json", "--calibration",
+         small / "ids.npy", "--evaluation", small / "ragged.npy", "-o", tmp_path / "out.onnx",
+         "--report", tmp_path / "report.json"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    logits = json.loads((tmp_path / "report.json").read_text())[
+        "evaluation"]["deployed"]["outputs"][0]
+    kl, _, nats = figures(small, tmp_path / "out.onnx",
+                          [row[:n] for row, n in zip(rows, lengths)])
+    assert logits["kl"] == pytest.approx(kl, rel=2e-3)
+    assert logits["nats_per_token"] == pytest.approx(nats, rel=1e-3)
+
+
+def test_a_negative_id_inside_a_sample_is_an_error(tmp_path, small):
+    rows = decoders.ids(4, 8)
+    rows[2, 3] = -1
+    np.save(small / "hole.npy", rows)
+    error = quantize(tmp_path, small, ids="hole.npy", fails=True)
+    assert "sample 2" in error and "negative" in error
+
+
+def test_few_rows_are_said(tmp_path, small):
+    np.save(small / "few.npy", decoders.ids(1, 40))
+    assert "few_rows" in codes(quantize(tmp_path, small, ids="few.npy"))
+    assert "few_rows" not in codes(quantize(tmp_path, small))
+
+
+def test_arrays_of_all_inputs_give_the_same_bytes(tmp_path, small):
+    rows = np.load(small / "ids.npy")
+    every = [decoders.inputs_of(row) for row in rows]
+    np.savez(small / "all.npz", **{
+        name: np.concatenate([one[name] for one in every]) for name in every[0]})
+    quantize(tmp_path, small)
+    by_ids = (tmp_path / "out.onnx").read_bytes()
+    report = quantize(tmp_path, small, ids="all.npz")
+    assert codes(report).count("inputs_filled") <= 1  # of the data to judge by
+    one, other = onnx.load_from_string(by_ids), onnx.load(tmp_path / "out.onnx")
+    assert one.graph == other.graph
+
+
+EIGHT = {"name": "@logits", "weights": {"dtype": "uint8", "granularity": {"block": 32}}}
+
+
+def form(folder, small, decoder):
+    """The result with a head of 8 bits, and its figures."""
+    report = quantize(folder, small, {**ALONE, "recipe": "none", "layers": [EIGHT],
+                                      "output": {"decoder": decoder}})
+    return (onnx.load(folder / "out.onnx"),
+            report["evaluation"]["deployed"]["outputs"][0]["kl"], report)
+
+
+@pytest.mark.parametrize("decoder, products", [("dq", 1), ("matmulnbits", 15)])
+def test_the_embeddings_share_the_integers_of_the_head(tmp_path, small, decoder, products):
+    _, apart, _ = form(tmp_path, small, "none")
+    model, kl, report = form(tmp_path, small, decoder)
+    assert "float" not in {onnx.TensorProto.DataType.Name(c.data_type).lower()
+                           for c in model.graph.initializer
+                           if c.dims == [decoders.VOCABULARY, decoders.HIDDEN]}
+    assert sum(n.op_type == "MatMulNBits" for n in model.graph.node) == products
+    assert not any(n.op_type == "Gather" and "model.embed_tokens.weight" in n.input
+                   for n in model.graph.node)
+    assert kl == pytest.approx(apart, rel=0.1)
+    assert report["evaluation"]["kernels"]["floats"] == [] if "kernels" in report[
+        "evaluation"] else report["kernels"]["floats"] == []
+
+
+def test_rows_of_the_shared_table_are_those_of_the_head(tmp_path, small):
+    """The embeddings read the numbers that the head multiplies by, to the last bit."""
+    model, _, _ = form(tmp_path, small, "dq")
+    head = next(n for n in model.graph.node if n.output[0] == "logits")
+    values = {c.name: onnx.numpy_helper.to_array(c) for c in model.graph.initializer}
+    q, scale, zero = (np.float32(values[name]) for name in head.input[1:])
+    table = ((q - zero[..., None]) * scale[..., None]).reshape(decoders.VOCABULARY, -1)
+    model.graph.output.append(onnx.helper.make_tensor_value_info("embedded", 1, None))
+    row = decoders.ids(1, 40)[0]
+    got = onnxruntime.InferenceSession(model.SerializeToString()).run(
+        ["embedded"], decoders.inputs_of(row))[0]
+    assert np.array_equal(got[0], table[row])
+
+
+def test_the_form_is_refused_for_other_targets(tmp_path, small):
+    error = quantize(tmp_path, small, {"target": "openvino", "activations": "none",
+                                       "output": {"decoder": "dq"}}, fails=True)
+    assert "unsupported" in error and "/output/decoder" in error
+
+
+def run(*command):
+    return subprocess.run([*QUANTIZE, *command], capture_output=True, text=True, timeout=120)
+
+
+def test_a_folder_gives_a_folder(tmp_path, small):
+    source = decoders.folder(tmp_path / "float")
+    done = run(source, "--calibration", small / "ids.npy", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names - {"model.onnx.data"} == {"model.onnx", "genai_config.json",
+                                           "tokenizer.json", "tokenizer_config.json"}
+    before, after = (json.loads((path / "genai_config.json").read_text())
+                     for path in (source, tmp_path / "out"))
+    assert after["model"]["decoder"].pop("filename") == "model.onnx"
+    assert before["model"]["decoder"].pop("filename") == "decoder.onnx" and after == before
+    kl, _, _ = figures(small, tmp_path / "out" / "model.onnx", np.load(small / "held.npy"))
+    assert kl < 0.4
+
+
+def test_errors_of_folders_say_what_to_do(tmp_path, small):
+    source = decoders.folder(tmp_path / "float")
+    ids = ("--calibration", small / "ids.npy")
+    (tmp_path / "text.txt").write_text("words")
+    done = run(source, "--calibration", tmp_path / "text.txt", "-o", tmp_path / "out")
+    assert done.returncode != 0 and "ids.npy" in done.stderr and "tokenizers" in done.stderr
+    done = run(source, *ids, "-o", source)
+    assert done.returncode != 0 and "is read" in done.stderr
+    config = json.loads((source / "genai_config.json").read_text())
+    config["model"]["decoder"]["filename"] = "../decoder.onnx"
+    (source / "genai_config.json").write_text(json.dumps(config))
+    done = run(source, *ids, "-o", tmp_path / "out")
+    assert done.returncode != 0 and "/model/decoder/filename" in done.stderr
+    (source / "genai_config.json").unlink()
+    done = run(source, *ids, "-o", tmp_path / "out")
+    assert done.returncode != 0 and "genai_config.json" in done.stderr
