@@ -115,7 +115,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/deployed_first.c engine/stages/evaluate/deployed_first.h \
 	engine/stages/evaluate/dequantized.c engine/stages/evaluate/dequantized.h \
 	engine/stages/evaluate/choices.c engine/stages/evaluate/choices.h \
-	engine/stages/evaluate/classes.c engine/stages/evaluate/classes.h \
+	engine/stages/slices/classes.c engine/stages/slices/classes.h \
 	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
 	engine/stages/evaluate/sample_choice.c engine/stages/evaluate/sample_choice.h \
@@ -123,13 +123,13 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
-	engine/stages/evaluate/node_values.c engine/stages/evaluate/node_values.h \
-	engine/stages/evaluate/static_shape.c engine/stages/evaluate/static_shape.h \
+	engine/stages/slices/node_values.c engine/stages/slices/node_values.h \
+	engine/stages/slices/static_shape.c engine/stages/slices/static_shape.h \
 	engine/stages/evaluate/judgement_warnings.c \
 	engine/stages/evaluate/judgement_warnings.h \
-	engine/stages/evaluate/marks.c engine/stages/evaluate/marks.h \
-	engine/stages/evaluate/output_slices.c engine/stages/evaluate/output_slices.h \
-	engine/stages/evaluate/slice_sums.c engine/stages/evaluate/slice_sums.h \
+	engine/stages/slices/marks.c engine/stages/slices/marks.h \
+	engine/stages/slices/output_slices.c engine/stages/slices/output_slices.h \
+	engine/stages/slices/slice_sums.c engine/stages/slices/slice_sums.h \
 	engine/stages/evaluate/sample_figures.c engine/stages/evaluate/sample_figures.h \
 	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \

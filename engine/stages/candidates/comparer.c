@@ -6,7 +6,7 @@
 #include "plan/gates/judged.h"
 #include "stages/evaluate/deployed_first.h"
 #include "stages/evaluate/choices.h"
-#include "stages/evaluate/classes.h"
+#include "stages/slices/classes.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/metrics.h"

@@ -6,7 +6,7 @@
 #include "qdq/report.h"
 #include "stages/evaluate/language.h"
 #include "stages/evaluate/sample_figures.h"
-#include "stages/evaluate/slice_sums.h"
+#include "stages/slices/slice_sums.h"
 
 struct qdqi_metrics {
     double signal, noise; /* sums of f^2 and of (f - q)^2 */

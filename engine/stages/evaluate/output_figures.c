@@ -3,7 +3,7 @@
 #include "stages/evaluate/output_figures.h"
 
 #include "stages/evaluate/choices.h"
-#include "stages/evaluate/classes.h"
+#include "stages/slices/classes.h"
 
 #include <string.h>
 

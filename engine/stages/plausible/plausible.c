@@ -3,7 +3,7 @@
 #include "stages/plausible/plausible.h"
 
 #include "plan/gates/verdict.h"
-#include "stages/evaluate/classes.h"
+#include "stages/slices/classes.h"
 #include "stages/plausible/checks.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "builder.h"
-#include "stages/evaluate/classes.h"
+#include "stages/slices/classes.h"
 #include "unit.h"
 
 static const struct row {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The axes, sizes and places that a node has as constants, in inputs or in attributes. */
-#ifndef QDQI_STAGES_EVALUATE_NODE_VALUES_H
-#define QDQI_STAGES_EVALUATE_NODE_VALUES_H
+#ifndef QDQI_STAGES_SLICES_NODE_VALUES_H
+#define QDQI_STAGES_SLICES_NODE_VALUES_H
 
 #include "files/model/model.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/marks.h"
+#include "stages/slices/marks.h"
 
 #include "files/model/constant.h"
 

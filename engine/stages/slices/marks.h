@@ -3,10 +3,10 @@
  * Marks on a tensor: the places along its axes where the parts begin that it is made of. Each
  * operator that moves elements moves them.
  */
-#ifndef QDQI_STAGES_EVALUATE_MARKS_H
-#define QDQI_STAGES_EVALUATE_MARKS_H
+#ifndef QDQI_STAGES_SLICES_MARKS_H
+#define QDQI_STAGES_SLICES_MARKS_H
 
-#include "stages/evaluate/static_shape.h"
+#include "stages/slices/static_shape.h"
 
 enum { QDQI_MOST_MARKS = 96 }; /* a tensor with more of them has none */
 

@@ -3,10 +3,10 @@
  * The shapes of tensors inside a model, as far as they follow from its file: from declared
  * values, weights, constant shapes and the operators between them (ONNX's operators, opset 27).
  */
-#ifndef QDQI_STAGES_EVALUATE_STATIC_SHAPE_H
-#define QDQI_STAGES_EVALUATE_STATIC_SHAPE_H
+#ifndef QDQI_STAGES_SLICES_STATIC_SHAPE_H
+#define QDQI_STAGES_SLICES_STATIC_SHAPE_H
 
-#include "stages/evaluate/node_values.h"
+#include "stages/slices/node_values.h"
 
 struct qdqi_static_shape {
     size_t rank;

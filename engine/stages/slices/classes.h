@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the last axis of an output lists classes, of which the largest is the answer. */
-#ifndef QDQI_STAGES_EVALUATE_CLASSES_H
-#define QDQI_STAGES_EVALUATE_CLASSES_H
+#ifndef QDQI_STAGES_SLICES_CLASSES_H
+#define QDQI_STAGES_SLICES_CLASSES_H
 
 #include "files/model/model.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/classes.h"
+#include "stages/slices/classes.h"
 
 #include "files/model/constant.h"
 

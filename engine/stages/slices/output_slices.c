@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/output_slices.h"
+#include "stages/slices/output_slices.h"
 
-#include "stages/evaluate/classes.h"
-#include "stages/evaluate/marks.h"
+#include "stages/slices/classes.h"
+#include "stages/slices/marks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,10 +10,10 @@
  * elements may be of several kinds: of a fixed size, neither the samples, nor places of an image, nor
  * classes that a Softmax compares.
  */
-#ifndef QDQI_STAGES_EVALUATE_OUTPUT_SLICES_H
-#define QDQI_STAGES_EVALUATE_OUTPUT_SLICES_H
+#ifndef QDQI_STAGES_SLICES_OUTPUT_SLICES_H
+#define QDQI_STAGES_SLICES_OUTPUT_SLICES_H
 
-#include "stages/evaluate/static_shape.h"
+#include "stages/slices/static_shape.h"
 
 /* The slices along one axis: [begins[i], begins[i + 1]) of each `period` elements along it. */
 struct qdqi_cut {

@@ -23,11 +23,11 @@
  * more than the output shows: what is cut is what one figure can hide, and scores of one magnitude
  * stay together. Elements that are constant belong to the run around them.
  */
-#ifndef QDQI_STAGES_EVALUATE_SLICE_SUMS_H
-#define QDQI_STAGES_EVALUATE_SLICE_SUMS_H
+#ifndef QDQI_STAGES_SLICES_SLICE_SUMS_H
+#define QDQI_STAGES_SLICES_SLICE_SUMS_H
 
 #include "qdq/report.h"
-#include "stages/evaluate/output_slices.h"
+#include "stages/slices/output_slices.h"
 
 /* Sums over the elements of a slice. */
 struct qdqi_slice_sum {

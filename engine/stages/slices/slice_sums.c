@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/slice_sums.h"
+#include "stages/slices/slice_sums.h"
 
 #include <math.h>
 #include <string.h>

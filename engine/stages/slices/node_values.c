@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/node_values.h"
+#include "stages/slices/node_values.h"
 
 #include "files/model/constant.h"
 
