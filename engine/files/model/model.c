@@ -100,6 +100,12 @@ qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise)
 }
 
 bool
+qdqi_node_is_microsoft(const Onnx__NodeProto *node)
+{
+    return node->domain && strcmp(node->domain, QDQI_MS_DOMAIN) == 0;
+}
+
+bool
 qdqi_node_is(const Onnx__NodeProto *node, const char *op)
 {
     return qdqi_is_onnx_domain(node->domain) && strcmp(node->op_type, op) == 0;

@@ -174,6 +174,8 @@ bool qdqi_drop_constant_inputs(const struct qdq_model *model, struct qdqi_arena 
 const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
                                                 const char *name);
 int64_t qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
+/* Returns whether the node's operator is one of ONNX Runtime's own domain. */
+bool qdqi_node_is_microsoft(const Onnx__NodeProto *node);
 /* Returns whether the node is this operator of ONNX's own domain. */
 bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
 /* Returns whether the node is one of these operators; the list ends with NULL. */

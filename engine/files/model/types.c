@@ -88,17 +88,11 @@ output_dtype(const struct qdqi_node *node, const struct type_rule *rule)
     return QDQI_UNKNOWN;
 }
 
-static bool
-is_microsoft(const Onnx__NodeProto *node)
-{
-    return strcmp(node->domain, QDQI_MS_DOMAIN) == 0;
-}
-
 /* Returns the rule of a node's operator for outputs of that kind, or NULL. */
 static const struct type_rule *
 find_rule(const Onnx__NodeProto *node, int outputs)
 {
-    const bool theirs = is_microsoft(node);
+    const bool theirs = qdqi_node_is_microsoft(node);
     if (!theirs && !qdqi_is_onnx_domain(node->domain))
         return NULL;
     for (size_t i = 0; i < N_RULES; i++)
@@ -114,7 +108,7 @@ static const struct type_rule *
 rule_of_output(const struct type_rule *rule, const Onnx__NodeProto *node, size_t output)
 {
     const struct type_rule *own = NULL;
-    if (output > 0 && is_microsoft(node))
+    if (output > 0 && qdqi_node_is_microsoft(node))
         own = find_rule(node, (int)output);
     if (output > 0 && !own)
         own = find_rule(node, REST);

@@ -29,7 +29,7 @@ head_size(const struct qdqi_graph *graph, const struct qdqi_use *use)
 {
     const struct qdqi_node *node = &graph->nodes[use->node];
     if (strcmp(node->proto->op_type, "GroupQueryAttention") != 0 ||
-        strcmp(node->proto->domain, QDQI_MS_DOMAIN) != 0 || use->input < PAST_KEY ||
+        !qdqi_node_is_microsoft(node->proto) || use->input < PAST_KEY ||
         use->input > PAST_VALUE)
         return 0;
     const bool is_packed = node->proto->n_input <= KEY || !node->inputs[KEY];

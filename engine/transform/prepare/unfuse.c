@@ -53,7 +53,7 @@ struct behind {
 static bool
 is_fused(const struct qdqi_node *node, const char *op)
 {
-    return node->proto->domain && strcmp(node->proto->domain, QDQI_MS_DOMAIN) == 0 &&
+    return qdqi_node_is_microsoft(node->proto) &&
            strcmp(node->proto->op_type, op) == 0 && node->proto->n_output == 1 &&
            node->outputs[0] && node->proto->n_input >= 2 && node->inputs[1] &&
            node->inputs[1]->dtype == QDQI_FLOAT32;
