@@ -221,8 +221,10 @@ encode_output(const void *items, size_t i)
                     "kl:r nats_per_token:r float_nats_per_token:r "
                     "nonfinite:i slices:a samples:j",
                     output->name, output->sqnr_db, output->cosine,
-                    output->max_abs_error, output->top1_agreement, output->kl,
-                    output->nats_per_token, output->float_nats_per_token,
+                    output->max_abs_error, output->top1_agreement,
+                    output->is_logits ? output->kl : NAN,
+                    output->is_logits ? output->nats_per_token : NAN,
+                    output->is_logits ? output->float_nats_per_token : NAN,
                     (uint64_t)output->nonfinite, output->slices, output->n_slices,
                     encode_slice, encode_samples(&output->samples));
 }

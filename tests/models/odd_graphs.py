@@ -79,8 +79,8 @@ def weight_cast_lossy():
     return made_weight("w = Cast <to = 1> (v)", "double[8,6] v")
 
 
-@row("A weight that is a sum of constants is not read: the layer stays in float.",
-     warnings=["nothing_to_quantize"])
+@row("A weight that is computed from constants becomes one.", "fc",
+     warnings=["weights_computed"])
 def weight_computed():
     return made_weight("w = Add (u, v)", "float[8,6] u, float[8,6] v")
 

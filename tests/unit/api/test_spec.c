@@ -373,7 +373,7 @@ static const struct refused_spec refused[] = {
             "/calibration/ranges", "\"x\" stands there twice"),
     INVALID("{\"accept\":[]}", "/accept", "an object, not an array"),
     INVALID("{\"accept\":{\"sqnr_db\":30}}", "/accept/sqnr_db",
-            "known are min_sqnr_db, min_slice_sqnr_db, min_cosine"),
+            "known are min_sqnr_db, min_slice_sqnr_db, max_kl, min_cosine"),
     INVALID("{\"accept\":{\"min_sqnr_db\":\"30\"}}", "/accept/min_sqnr_db", "a number"),
     INVALID("{\"accept\":{\"min_sqnr_db\":null}}", "/accept/min_sqnr_db", "not null"),
     INVALID("{\"accept\":{\"min_cosine\":1.5}}", "/accept/min_cosine",

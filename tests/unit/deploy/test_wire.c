@@ -136,6 +136,8 @@ add_node(struct bytes *to, double ms)
     qdqi_wire_put_text(&body, "fake_I8");
     qdqi_wire_put(&body, QDQ_NODE_BY_NAME);
     qdqi_wire_put_real(&body, ms);
+    qdqi_wire_put(&body, 1); /* a name of a node of the model */
+    qdqi_wire_put_text(&body, "node");
     add(to, QDQI_WIRE_OK, &body, NULL);
 }
 
@@ -168,6 +170,7 @@ answers(void)
     qdqi_wire_put_text(&body, "2000.0");
     for (int i = 0; i < 3; i++) /* its own name, device and runner */
         qdqi_wire_put_text(&body, "");
+    qdqi_wire_put(&body, 0); /* it does not only plan */
     add(&all, QDQI_WIRE_OK, &body, NULL);
     add_opened(&all);
     add_outputs(&all);

@@ -316,7 +316,8 @@ layer_of(const struct qdq_plan_view *view, const char *name)
     return NULL;
 }
 
-/* Returns the codes of the warnings, without those about TensorRT's slow kernels. */
+/* Returns the codes of the warnings, without those about TensorRT's slow kernels, and about what
+   ONNX Runtime makes of the result. */
 static const char *
 warned(const struct qdq_plan_view *view)
 {
@@ -324,7 +325,8 @@ warned(const struct qdq_plan_view *view)
     size_t n = 0;
     *text = '\0';
     for (size_t i = 0; i < view->n_warnings; i++)
-        if (!view->warnings[i].rule)
+        if (!view->warnings[i].rule &&
+            strcmp(view->warnings[i].code, "onnxruntime_differs") != 0)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "",
                                   view->warnings[i].code);
     return text;
