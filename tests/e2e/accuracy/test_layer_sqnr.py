@@ -278,7 +278,8 @@ def test_graphs(tmp_path, make, spec):
 
 def test_outputs_keep_their_names_and_order(tmp_path):
     done = Quantized(tmp_path, several_outputs(), feed())
-    assert list(done.outputs) == ["two_out", "one_out", "x"]
+    assert list(done.outputs) == ["two_out", "one_out", "x", "index"]
+    assert done.outputs["index"]["cosine"] is None, "integers are compared one by one"
     assert done.outputs["two_out"]["sqnr_db"] == pytest.approx(done.layers["two"], abs=DB)
     assert done.outputs["one_out"]["sqnr_db"] == pytest.approx(done.layers["one"], abs=DB)
     assert done.outputs["x"]["sqnr_db"] is None, "what is equal has no noise"
