@@ -151,7 +151,7 @@ end_of_stated(const struct qdq_spec *spec, const json_t *rules)
     return end;
 }
 
-/* Finds the rules that a frozen spec does not state, and that hold by default: they are younger than
+/* Finds the rules that a frozen spec does not state: they are younger than
    the version that froze it, which stated all that it had. Automatic ones may stand anywhere, others
    stand behind those that it states. A frozen spec has the recipe none; one with another recipe may
    leave rules open to it. */
@@ -165,7 +165,7 @@ find_later_rules(const struct decoder *d, struct qdq_spec *spec)
     const size_t end = end_of_stated(spec, rules);
     for (size_t i = 0; i < spec->target->n_rules; i++) {
         const struct qdq_rule *rule = &spec->target->rules[i];
-        if ((rule->is_auto || (rule->is_on && i >= end)) && !rule->is_fixed &&
+        if ((rule->is_auto || i >= end) && !rule->is_fixed &&
             !json_object_get(rules, rule->id))
             qdq_rule_set_add(&spec->rules_later, i);
     }

@@ -57,13 +57,16 @@ is_computed(const struct computing *c, const struct qdqi_tensor *t)
            qdqi_constant_read(c->from.model, t, &constant, NULL) != QDQ_OK;
 }
 
-/* Returns the name of the constant in the place of a tensor, or NULL. */
+/* Returns the name of the constant in the place of a tensor, or NULL. The weights of an LSTM are
+   [directions, gates, inputs]. */
 static const char *
-make_constant(struct computing *c, const struct qdqi_tensor *t, const char *suffix)
+make_constant(struct computing *c, const struct qdqi_tensor *t, const char *suffix,
+              bool is_recurrent)
 {
     const char *name = qdqi_map_get(c->made, t->name);
     struct qdqi_computed value;
-    if (name || !qdqi_compute(&c->from, t, &value) || value.n == 0)
+    if (name || !qdqi_compute(&c->from, t, &value) || value.n == 0 ||
+        (is_recurrent && (value.rank != 3 || value.dims[0] > 2)))
         return name;
     name = qdqi_edit_name(c->edit, t->name, suffix);
     if (!name || !qdqi_map_put(c->made, t->name, (void *)(uintptr_t)name))
@@ -83,8 +86,9 @@ compute_weights(struct computing *c, size_t i)
         return;
     for (size_t k = inputs->first; k <= inputs->last && k < node->proto->n_input; k++) {
         const struct qdqi_tensor *t = node->inputs[k];
-        const char *name =
-            is_computed(c, t) ? make_constant(c, t, inputs->suffix) : NULL;
+        const char *name = is_computed(c, t) ? make_constant(c, t, inputs->suffix,
+                                                             inputs->is_recurrent)
+                                             : NULL;
         if (!name)
             continue;
         qdqi_edit_set_input(c->edit, i, k, name);

@@ -140,9 +140,9 @@ def test_inputs_that_are_no_files(tmp_path):
                           ["quantize", RESNET, "-o", "o", "--calibration", path]):
             done = qdq(*arguments, cwd=tmp_path)
             assert done.returncode == 1
-            # a folder may hold images
-            folder = path == tmp_path and arguments[0] == "quantize"
-            said = "hold images" if folder else "not a regular file"
+            # a folder may hold images, or a decoder
+            said = ("not a regular file" if path != tmp_path else
+                    "hold images" if arguments[0] == "quantize" else "without genai_config.json")
             assert said in last_line(done)
     for path in (tmp_path, "/dev/zero"):
         done = qdq("plan", RESNET, "--spec", path, cwd=tmp_path)

@@ -144,8 +144,8 @@ def test_a_provider_that_is_not_there_costs_the_figures(service, runners):
     report = service.report(job)
     assert report["evaluation"]["deployed"] is None
     [warning] = [w for w in report["warnings"] if w["code"] == "deployed_not_measured"]
-    assert "the runner 'cpu': onnxruntime" in warning["detail"]
-    assert "has no QNNExecutionProvider" in warning["detail"]
+    assert "the runner 'cpu': onnxruntime_qnn" in warning["detail"]
+    assert "onnxruntime_qnn cannot be imported" in warning["detail"]
 
 
 def test_nothing_falls_back_to_the_processor(service, runners):

@@ -135,7 +135,7 @@ def test_every_form_becomes_one_kernel(tmp_path, layer, function, weights):
                                              ("MatMul, Add", "Clip"), ("alpha", "nothing")])
 def test_without_the_rule_the_weight_is_dequantized_and_that_is_said(tmp_path, layer, function):
     model = make(two(LAYERS[layer], FUNCTIONS[function]))
-    plain = Result(tmp_path, model, {"weights": FORMATS["int4"], "rules": {"C21": False}},
+    plain = Result(tmp_path, model, {"weights": FORMATS["int4"], "rules": {"C21": False, "P1": False}},
                    inputs(4, WIDTH))
     assert plain.ops["DequantizeLinear"] == plain.kernels["conversions"] > 0
     listed = {row["name"]: row["reason"] for row in plain.kernels["floats"]}

@@ -146,7 +146,7 @@ def test_alpha_of_gemm(tmp_path):
     source = model("(float[4,8] x) => (float[4,6] y) "
                    "{ [fc] y = Gemm <alpha = 0.25> (x, w, b) }", w=numbers(8, 6),
                    b=numbers(6))
-    made = Made(tmp_path, source, samples(4, 8))
+    made = Made(tmp_path, source, samples(4, 8), rules={"P1": False})
     assert made.floats == {"fc": "alpha or beta is not 1"}
     assert min(made.db) > 25
 
@@ -192,7 +192,8 @@ def test_layers_cite_rules(tmp_path):
     assert rows["block/conv2"]["rules"] == ["C1", "C2", "C4", "C9"]
     assert report["spec"]["rules"] == {"C4": True, "C6": True, "C7": False, "C15": False,
                                        "C16": False, "C17": False, "C18": False, "C19": True,
-                                       "C20": True, "C21": False}
+                                       "C20": True, "C21": False, "C22": False, "C23": True,
+                                       "P1": True}
 
 
 def test_biases_may_stay_float(tmp_path):
