@@ -159,7 +159,10 @@ static void
 find_later_rules(const struct decoder *d, struct qdq_spec *spec)
 {
     const json_t *rules = json_object_get(d->to->root, "rules");
-    const bool is_settled = strcmp(api_text_at(d->to->root, "recipe"), "none") == 0;
+    const bool is_settled =
+        json_object_get(d->to->root, "recipe")
+            ? strcmp(api_text_at(d->to->root, "recipe"), "none") == 0
+            : spec->target->recipe == QDQ_RECIPE_NONE;
     if (json_object_size(rules) == 0 || !is_settled || !looks_frozen(d->to->root))
         return;
     const size_t end = end_of_stated(spec, rules);
