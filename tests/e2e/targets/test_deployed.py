@@ -13,7 +13,8 @@ from service import DATA, INSTALLED
 
 HERE = "avx2" if judge.saturates() else "vnni"
 OTHER = "vnni" if HERE == "avx2" else "avx2"
-FIGURES = ("sqnr_db", "cosine", "max_abs_error", "top1_agreement", "nonfinite", "slices", "samples")
+FIGURES = ("sqnr_db", "cosine", "max_abs_error", "top1_agreement", "nonfinite", "kl",
+           "nats_per_token", "float_nats_per_token", "slices", "samples")
 N = 24
 
 
