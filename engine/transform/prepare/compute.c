@@ -7,8 +7,9 @@
 
 enum { MAX_AXES = QDQI_COMPUTED_AXES, MAX_DEPTH = 16 };
 
-/* A model may have so many times its own bytes computed. */
-enum { COPIES = 16 };
+/* A model may have so many times its own bytes computed, and a few more. Each node that is computed
+   counts as some bytes: those of tensors without elements are not for nothing. */
+enum { COPIES = 16, SPARE_BYTES = 1 << 20, STEP_BYTES = 64 };
 
 /* A node whose output is computed. */
 struct step {
@@ -362,7 +363,7 @@ compute_reshape(struct step *s, struct qdqi_computed *ret)
             dims[i] = ret->dims[i];
         if (dims[i] == -1 && rest == SIZE_MAX)
             rest = i;
-        else if (dims[i] <= 0 || (size_t)dims[i] > ret->n)
+        else if (dims[i] <= 0 || (size_t)dims[i] > ret->n / known)
             return false;
         else
             known *= (size_t)dims[i];
@@ -418,6 +419,9 @@ compute_transpose(struct step *s, struct qdqi_computed *ret)
         perm[i] = (int64_t)(from.rank - 1 - i);
     if ((n != 0 && n != from.rank) || !axes_of(perm, from.rank, from.rank, seen))
         return false;
+    for (size_t i = 0; i < from.rank; i++)
+        if (perm[i] < 0) /* axes of a permutation do not count from the end */
+            return false;
     for (size_t i = from.rank; i-- > 0; step *= (size_t)from.dims[i])
         of[i] = step;
     *ret = from;
@@ -468,9 +472,12 @@ static bool
 compute_concat(struct step *s, struct qdqi_computed *ret)
 {
     const size_t n = s->node->proto->n_input;
-    struct qdqi_computed *parts = qdqi_arena_array(s->c->arena, n, sizeof *parts);
     size_t axis = 0, at = 0;
-    if (!parts || n == 0)
+    if (n == 0 || n > s->c->left / sizeof(struct qdqi_computed))
+        return false;
+    s->c->left -= n * sizeof(struct qdqi_computed);
+    struct qdqi_computed *parts = qdqi_arena_array(s->c->arena, n, sizeof *parts);
+    if (!parts)
         return false;
     for (size_t i = 0; i < n; i++) {
         if (!compute_input(s, i, &parts[i]) || parts[i].rank != parts[0].rank ||
@@ -635,8 +642,9 @@ compute(struct qdqi_computing *c, const struct qdqi_tensor *t, int depth,
         struct qdqi_computed *ret)
 {
     *ret = (struct qdqi_computed){0};
-    if (!t->is_fixed || depth == 0)
+    if (!t->is_fixed || depth == 0 || c->left < STEP_BYTES)
         return false;
+    c->left -= STEP_BYTES;
     if (read_constant(c, t, ret))
         return true;
     const struct qdqi_node *node =
@@ -655,7 +663,8 @@ compute(struct qdqi_computing *c, const struct qdqi_tensor *t, int depth,
 struct qdqi_computing
 qdqi_computing_begin(const struct qdq_model *model, struct qdqi_arena *arena)
 {
-    return (struct qdqi_computing){model, arena, COPIES * qdqi_model_bytes(model)};
+    return (struct qdqi_computing){model, arena,
+                                   COPIES * qdqi_model_bytes(model) + SPARE_BYTES};
 }
 
 bool

@@ -190,6 +190,39 @@ def test_what_may_be_overridden_or_is_not_constant_is_not_computed(tmp_path):
     assert "weights_computed" not in codes(report)
 
 
+def backwards(g):
+    """A permutation with an axis that counts from the end, which ONNX does not have."""
+    turned = g.op("Transpose", [g.op("Neg", [g.constant(weight(16, 8))])], perm=[-1, 0])
+    return g.op("MatMul", ["x", turned])
+
+
+def sizes_beyond(g):
+    shaped = g.op("Reshape", [g.op("Neg", [g.constant(weight(16, 8))]),
+                              g.constant(np.array([2 ** 33, 2 ** 33, -1]))])
+    return g.op("MatMul", ["x", shaped])
+
+
+def doubled(g, shape):
+    """Each node reads the one before it a hundred times."""
+    y = g.constant(np.zeros(shape, np.float32))
+    for _ in range(14):
+        y = g.op("Concat", [y] * 100, axis=0)
+    return g.op("MatMul", ["x", y])
+
+
+@pytest.mark.parametrize("make", [backwards, sizes_beyond, lambda g: doubled(g, (0, 8)),
+                                  lambda g: doubled(g, (1, 8))],
+                         ids=["backwards", "sizes beyond", "nothing doubled", "doubled"])
+def test_what_cannot_be_computed_ends_soon(tmp_path, make):
+    """Such models are planned, or refused in words, and neither crash nor take long."""
+    g = Graph()
+    onnx.save(g.model(make(g), [3, 16]), tmp_path / "m.onnx")
+    done = subprocess.run([INSTALLED / "bin/qdq", "plan", tmp_path / "m.onnx"],
+                          capture_output=True, text=True, timeout=20)
+    assert done.returncode in (0, 1), done.stderr
+    assert "weights_computed" not in done.stderr
+
+
 def test_factors_of_a_gemm_are_folded(tmp_path):
     g = Graph()
     y = "x"
