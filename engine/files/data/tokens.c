@@ -93,11 +93,23 @@ qdqi_tokens_write(enum qdqi_from_tokens what, enum qdqi_dtype dtype, size_t n, v
     }
 }
 
+int64_t
+qdqi_tokens_at(enum qdqi_dtype dtype, const void *from, size_t i)
+{
+    int64_t wide;
+    int32_t narrow;
+    if (dtype != QDQI_INT64) {
+        memcpy(&narrow, (const char *)from + i * sizeof narrow, sizeof narrow);
+        return narrow;
+    }
+    memcpy(&wide, (const char *)from + i * sizeof wide, sizeof wide);
+    return wide;
+}
+
 static bool
 is_negative(enum qdqi_dtype dtype, const void *from, size_t i)
 {
-    return dtype == QDQI_INT64 ? ((const int64_t *)from)[i] < 0
-                               : ((const int32_t *)from)[i] < 0;
+    return qdqi_tokens_at(dtype, from, i) < 0;
 }
 
 bool

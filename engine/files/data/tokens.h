@@ -40,4 +40,7 @@ void qdqi_tokens_write(enum qdqi_from_tokens what, enum qdqi_dtype dtype, size_t
    others follow it. */
 bool qdqi_tokens_count(enum qdqi_dtype dtype, const void *ids, size_t n, size_t *ret);
 
+/* Returns integer i of int32 or int64, which need not be aligned. */
+int64_t qdqi_tokens_at(enum qdqi_dtype dtype, const void *from, size_t i);
+
 #endif

@@ -8,6 +8,8 @@
 
 enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE };
 
+enum { MOST_HEADS = 1 << 20 }; /* a file with more is not believed */
+
 /* Returns the outputs of the projection that makes a tensor, which a bias may follow; 0: unknown. */
 static int64_t
 width_of(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
@@ -32,10 +34,14 @@ head_size(const struct qdqi_graph *graph, const struct qdqi_use *use)
         !qdqi_node_is_microsoft(node->proto) || use->input < PAST_KEY ||
         use->input > PAST_VALUE)
         return 0;
-    const bool is_packed = node->proto->n_input <= KEY || !node->inputs[KEY];
+    const bool is_packed =
+        !node->inputs[KEY]; /* it has the input `use`, and all before */
     int64_t heads = qdqi_node_int(node->proto, "num_heads", 0);
+    const int64_t others = qdqi_node_int(node->proto, "kv_num_heads", 0);
+    if (heads < 0 || heads > MOST_HEADS || others < 0 || others > MOST_HEADS)
+        return 0;
     if (is_packed)
-        heads += 2 * qdqi_node_int(node->proto, "kv_num_heads", 0);
+        heads += 2 * others;
     const int64_t width = width_of(graph, node->inputs[QUERY]);
     return heads > 0 && width % heads == 0 ? width / heads : 0;
 }

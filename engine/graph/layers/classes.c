@@ -407,11 +407,24 @@ fits(const struct qdqi_class *cls, const struct qdq_model *model,
            cls->is(model, node);
 }
 
+/* Returns whether the node reads and makes something. One that does not is no layer, whatever its
+   operator. */
+static bool
+is_connected(const struct qdqi_node *node)
+{
+    bool makes = false;
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        makes = makes || node->outputs[i];
+    return makes && node->proto->n_input > 0;
+}
+
 const struct qdqi_class *
 qdqi_class_of(const struct qdqi_classes *classes, const struct qdq_model *model,
               const struct qdqi_node *node)
 {
     const struct rows *rows = qdqi_map_get(classes->by_op, node->proto->op_type);
+    if (!is_connected(node))
+        return NULL;
     for (const struct row *row = rows ? rows->first : NULL; row; row = row->next)
         if (fits(row->cls, model, node))
             return row->cls;

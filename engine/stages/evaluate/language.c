@@ -90,8 +90,7 @@ add_row(struct qdqi_language *to, const float *f, const float *q, size_t n,
 static int64_t
 integer_at(const struct qdqi_input *input, size_t i)
 {
-    return input->dtype == QDQI_INT64 ? ((const int64_t *)input->data)[i]
-                                      : ((const int32_t *)input->data)[i];
+    return qdqi_tokens_at(input->dtype, input->data, i);
 }
 
 /* Returns whether a position of a sample counts. A mask may begin with a past. */

@@ -20,12 +20,14 @@ struct sharing {
 
 /* --- the graph ------------------------------------------------------------------- */
 
-/* Returns whether the node is a Transpose that swaps two axes. */
+/* Returns whether the node is a Transpose that swaps two axes. One with other numbers of inputs or
+   outputs than the operator has is none. */
 static bool
 swaps_axes(const struct qdqi_node *node)
 {
     const Onnx__AttributeProto *perm = qdqi_node_attribute(node->proto, "perm");
-    return qdqi_node_is(node->proto, "Transpose") &&
+    return qdqi_node_is(node->proto, "Transpose") && node->proto->n_input == 1 &&
+           node->inputs[0] && node->proto->n_output == 1 && node->outputs[0] &&
            (!perm || (perm->n_ints == 2 && perm->ints[0] == 1 && perm->ints[1] == 0));
 }
 
@@ -130,6 +132,7 @@ share(struct sharing *s)
     for (const struct qdqi_use *use = s->table->uses; use; use = use->next) {
         const struct qdqi_node *node = &graph->nodes[use->node];
         if (use->input != 0 || !qdqi_node_is(node->proto, "Gather") ||
+            node->proto->n_input != 2 || node->proto->n_output != 1 ||
             qdqi_node_int(node->proto, "axis", 0) != 0 || node->scope != 0)
             continue;
         s->node = use->node;

@@ -223,6 +223,29 @@ def test_what_cannot_be_computed_ends_soon(tmp_path, make):
     assert "weights_computed" not in done.stderr
 
 
+@pytest.mark.parametrize("target", ["tensorrt", "onnxruntime", "openvino", "qnn"])
+@pytest.mark.parametrize("kind", ["Erf", "Reciprocal", "Gelu", "Transpose", "Gather", "Identity",
+                                  "FusedConv", "FusedMatMul", "GroupQueryAttention", "Softmax",
+                                  "Sqrt", "Add", "Gemm", "MatMul", "Clip", "Pad", "Resize"])
+def test_nodes_with_too_few_inputs_or_outputs(tmp_path, kind, target):
+    """No operator is taken for one with the inputs and outputs that it should have."""
+    domain = MS if kind.startswith(("Fused", "Group", "Gelu")) else ""
+    w = numpy_helper.from_array(weight(8), "w")
+    for inputs, outputs in (([], ["y"]), (["x"], []), (["x", "w"], ["y"]), ([], []), (["", "w"], [""]),
+                            (["x", "", "", "x", "x"], ["y"])):
+        odd = helper.make_node(kind, inputs, outputs, "odd", domain=domain)
+        last = helper.make_node("Add", ["y" if outputs == ["y"] else "x", "w"], ["z"], "last")
+        graph = helper.make_graph(
+            [odd, last], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 8])],
+            [helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 8])], [w])
+        model = helper.make_model(graph, ir_version=9, opset_imports=[
+            helper.make_opsetid("", 18), helper.make_opsetid(MS, 1)])
+        onnx.save(model, tmp_path / "m.onnx")
+        done = subprocess.run([INSTALLED / "bin/qdq", "plan", tmp_path / "m.onnx", "--target",
+                               target], capture_output=True, text=True, timeout=20)
+        assert done.returncode in (0, 1), (inputs, outputs, done.returncode, done.stderr)
+
+
 def test_factors_of_a_gemm_are_folded(tmp_path):
     g = Graph()
     y = "x"

@@ -112,7 +112,8 @@ last_of(const struct reforming *r, const struct qdqi_tensor *t)
                        ? last_of_shape(r, node->inputs[1])
                        : 0;
         if (n > 1 && qdqi_node_is(node->proto, "Gemm"))
-            found = node->inputs[1] && node->inputs[1]->view.stored
+            found = node->inputs[1] && node->inputs[1]->view.stored &&
+                            node->inputs[1]->view.rank == 2
                         ? node->inputs[1]
                               ->view.dims[!qdqi_node_int(node->proto, "transB", 0)]
                         : 0;
@@ -120,7 +121,7 @@ last_of(const struct reforming *r, const struct qdqi_tensor *t)
             found = last_of_constant(node->inputs[1]);
         if (n > 1 && found < 2 && keeps_last(node))
             found = last_of_constant(node->inputs[0]);
-        if (found > 1 || !keeps_last(node))
+        if (found > 1 || n == 0 || !keeps_last(node))
             return found > 1 ? found : 0;
         t = n > 1 && node->inputs[0] && node->inputs[0]->is_fixed ? node->inputs[1]
                                                                   : node->inputs[0];
@@ -232,8 +233,9 @@ expand(struct reforming *r, size_t i)
 {
     const struct qdqi_node *node = &r->model->graph.nodes[i];
     struct qdqi_constant c;
-    if (qdqi_node_is(node->proto, "Reciprocal") && node->inputs[0] &&
-        !node->inputs[0]->is_fixed && node->inputs[0]->dtype == QDQI_FLOAT32)
+    if (qdqi_node_is(node->proto, "Reciprocal") && node->proto->n_input == 1 &&
+        node->inputs[0] && !node->inputs[0]->is_fixed &&
+        node->inputs[0]->dtype == QDQI_FLOAT32)
         return write_quotient(r, i);
     const int input = find_scalar(r, node, &c);
     if (input < 0)

@@ -50,7 +50,8 @@ only_reader(const struct qdqi_tensor *t)
 static const struct qdqi_node *
 next_of(const struct qdq_model *model, const struct qdqi_node *node, const char *op)
 {
-    const int64_t i = node ? only_reader(node->outputs[0]) : -1;
+    const int64_t i =
+        node && node->proto->n_output > 0 ? only_reader(node->outputs[0]) : -1;
     const struct qdqi_node *next = i < 0 ? NULL : &model->graph.nodes[i];
     return next && qdqi_node_is(next->proto, op) && next->proto->n_input == 2 ? next
                                                                               : NULL;
@@ -128,7 +129,7 @@ qdqi_mark_gelus(const struct qdq_model *model, struct qdqi_arena *arena)
     for (size_t i = 0; parts && i < graph->n_nodes; i++) {
         const struct qdqi_node *node = &graph->nodes[i];
         if (qdqi_node_is(node->proto, "Erf") && node->proto->n_input == 1 &&
-            node->inputs[0] && node->outputs[0])
+            node->proto->n_output == 1 && node->inputs[0] && node->outputs[0])
             mark_gelu(parts, model, node);
     }
     return parts;
