@@ -642,13 +642,16 @@ compute(struct qdqi_computing *c, const struct qdqi_tensor *t, int depth,
         struct qdqi_computed *ret)
 {
     *ret = (struct qdqi_computed){0};
-    if (!t->is_fixed || depth == 0 || c->left < STEP_BYTES)
+    if (!t->is_fixed || depth == 0 || qdqi_map_get(c->named, t->name) ||
+        c->left < STEP_BYTES)
         return false;
     c->left -= STEP_BYTES;
     if (read_constant(c, t, ret))
         return true;
     const struct qdqi_node *node =
         t->producer >= 0 ? &c->model->graph.nodes[t->producer] : NULL;
+    if (node && qdqi_map_get(c->named, node->name))
+        return false;
     for (size_t i = 0; node && i < sizeof rows / sizeof *rows; i++) {
         struct step s = {c, node, 0, depth, &rows[i]};
         if (!qdqi_node_is(node->proto, rows[i].op))
@@ -661,9 +664,10 @@ compute(struct qdqi_computing *c, const struct qdqi_tensor *t, int depth,
 }
 
 struct qdqi_computing
-qdqi_computing_begin(const struct qdq_model *model, struct qdqi_arena *arena)
+qdqi_computing_begin(const struct qdq_model *model, const struct qdqi_map *named,
+                     struct qdqi_arena *arena)
 {
-    return (struct qdqi_computing){model, arena,
+    return (struct qdqi_computing){model, arena, named,
                                    COPIES * qdqi_model_bytes(model) + SPARE_BYTES};
 }
 

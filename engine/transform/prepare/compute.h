@@ -14,7 +14,8 @@ enum { QDQI_COMPUTED_AXES = 8 };
 /* The model that is computed from, and how much may be computed. */
 struct qdqi_computing {
     const struct qdq_model *model;
-    struct qdqi_arena *arena; /* for elements */
+    struct qdqi_arena *arena;     /* for elements */
+    const struct qdqi_map *named; /* tensors and nodes that stay, by their names */
     uint64_t left; /* bytes that may be allocated: few nodes can ask for many */
 };
 
@@ -27,10 +28,11 @@ struct qdqi_computed {
 
 /* Begins with as many bytes left as a model may have computed. */
 struct qdqi_computing qdqi_computing_begin(const struct qdq_model *model,
+                                           const struct qdqi_map *named,
                                            struct qdqi_arena *arena);
 
 /* Computes a tensor. Returns false where an operator, a type or a size is not one of these, an
-   initializer can be overridden by a caller of the model, or memory is short. */
+   initializer can be overridden by a caller of the model, a name is to stay, or memory is short. */
 bool qdqi_compute(struct qdqi_computing *c, const struct qdqi_tensor *tensor,
                   struct qdqi_computed *ret);
 

@@ -12,6 +12,7 @@
 #include "plan/targets/shared/plain_forms.h"
 #include "qdq/targets.h"
 #include "transform/prepare/compute.h"
+#include "transform/prepare/named.h"
 
 #include <string.h>
 
@@ -110,11 +111,13 @@ qdqi_step_compute_weights(struct qdqi_preparing *p, struct qdq_model **ret,
     const struct qdqi_graph *graph = &p->model->graph;
     struct qdqi_arena *arena = qdqi_arena_new();
     if (arena) {
-        c.from = qdqi_computing_begin(p->model, arena);
+        const struct qdqi_map *named = qdqi_named_by_spec(p->spec, arena);
+        c.from = qdqi_computing_begin(p->model, named, arena);
         c.edit = qdqi_edit_new(p->model, arena);
         c.made = qdqi_map_new(arena);
     }
-    enum qdq_code code = c.edit && c.made ? QDQ_OK : qdqi_no_memory(err);
+    enum qdq_code code =
+        c.edit && c.made && c.from.named ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes && !code; i++)
         if (!graph->scopes[graph->nodes[i].scope].is_opaque)
             compute_weights(&c, i);

@@ -18,6 +18,7 @@
 #include "files/model/constant.h"
 #include "plan/placement/target.h"
 #include "plan/targets/shared/plain_forms.h"
+#include "transform/prepare/named.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,9 +30,9 @@ struct folding {
     const struct qdq_spec *spec;
     struct qdqi_arena *arena;
     struct qdqi_edit *edit;
-    struct qdqi_map *named; /* nodes and tensors that the spec names */
-    bool follows;           /* what follows a layer is folded */
-    bool scales;            /* alpha and beta of a Gemm are folded */
+    const struct qdqi_map *named; /* nodes and tensors that the spec names */
+    bool follows;                 /* what follows a layer is folded */
+    bool scales;                  /* alpha and beta of a Gemm are folded */
     size_t n_norms, n_biases, n_scaled;
     const char *first; /* the first node that is folded */
 };
@@ -70,21 +71,6 @@ read_channels(const struct qdq_model *model, const struct qdqi_node *node, size_
 }
 
 /* --- what the spec names --------------------------------------------------- */
-
-static bool
-note_names(struct folding *f)
-{
-    const struct qdq_calibration_spec *c = &f->spec->calibration;
-    bool ok = f->named;
-    for (size_t i = 0; ok && i < c->n_ranges; i++)
-        ok = qdqi_map_put(f->named, c->ranges[i].tensor, f);
-    for (size_t i = 0; ok && i < f->spec->n_layers; i++) {
-        const struct qdq_layer_entry *entry = &f->spec->layers[i];
-        for (size_t k = 0; ok && k < entry->n_names; k++)
-            ok = qdqi_map_put(f->named, entry->names[k], f);
-    }
-    return ok;
-}
 
 /* Returns whether an entry selects the node by its name, by a glob or by its operator. */
 static bool
@@ -432,9 +418,9 @@ qdqi_step_fold(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_erro
         return QDQ_OK;
     if ((f.arena = qdqi_arena_new())) {
         f.edit = qdqi_edit_new(p->model, f.arena);
-        f.named = qdqi_map_new(f.arena);
+        f.named = qdqi_named_by_spec(p->spec, f.arena);
     }
-    if (!f.edit || !note_names(&f)) {
+    if (!f.edit || !f.named) {
         code = qdqi_no_memory(err);
         goto out;
     }

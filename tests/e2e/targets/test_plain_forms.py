@@ -179,6 +179,16 @@ def test_without_the_rule_the_model_stays(tmp_path):
     assert "weights_computed" not in codes(report) and "nothing_to_quantize" in codes(report)
 
 
+@pytest.mark.parametrize("spec", [{"calibration": {"ranges": {"t1_0": [-1, 1]}}},
+                                  {"layers": [{"name": "Div1", "quantize_input": False}]}])
+def test_what_the_spec_names_stays(tmp_path, spec):
+    g = Graph()
+    done, report = quantize(tmp_path, g.model(*weight_norm(g)), target="tensorrt",
+                            on_unmatched="warn", **spec)
+    assert done.returncode == 0, done.stderr
+    assert "weights_computed" not in codes(report) and "unmatched" not in codes(report)
+
+
 def test_what_may_be_overridden_or_is_not_constant_is_not_computed(tmp_path):
     g = Graph()
     w = g.op("Mul", [g.constant(weight(8, 4, 3)), "factor"])
