@@ -18,10 +18,11 @@
 
 /* The moments of the input of the layers that use one weight. */
 struct qdqi_layer_moments {
-    const char *why;   /* there are none; NULL: there are */
-    const char *key;   /* in kept observations: names of the weight and of its layers */
-    bool is_kept;      /* they are those of an earlier calibration */
-    bool outputs_last; /* the layers multiply by the weight with its outputs along the
+    const char *why; /* there are none; NULL: there are */
+    const char *
+        key; /* in kept observations: names of the target, of the weight and of its layers */
+    bool is_kept;        /* they are those of an earlier calibration */
+    bool outputs_last;   /* the layers multiply by the weight with its outputs along the
                           last axis, and not along the first one */
     const char *sources; /* the tensors that the layers read, and how */
     /* the weight whose layers read the same, and whose moments these are; NULL: their own */

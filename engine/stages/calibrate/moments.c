@@ -5,6 +5,7 @@
 #include "stages/attempt/roundings.h"
 #include "files/model/constant.h"
 #include "numbers/range/shifts.h"
+#include "qdq/targets.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -241,7 +242,8 @@ warn_blocks(struct qdqi_attempt *a, const char *weight,
         m->moments->k, QDQI_MOMENT_WHOLE, m->moments->block);
 }
 
-/* Sets the keys of the weights' moments. */
+/* Sets the keys of the weights' moments. The target is in them, because the tensors that it observes
+   decide what the runtime fuses, and with that the last bits of the moments. */
 static enum qdq_code
 set_keys(struct qdqi_attempt *a, struct qdq_error *err)
 {
@@ -256,8 +258,9 @@ set_keys(struct qdqi_attempt *a, struct qdq_error *err)
         enum qdq_code code = warn_blocks(a, weight, m, err);
         if (code)
             return code;
-        m->key = qdqi_arena_printf(a->scratch, "%s\n%s", m->key ? m->key : weight,
-                                   layer->name);
+        m->key = m->key ? qdqi_arena_printf(a->scratch, "%s\n%s", m->key, layer->name)
+                        : qdqi_arena_printf(a->scratch, "%s\n%s\n%s",
+                                            a->spec->target->name, weight, layer->name);
         if (!m->key)
             return qdqi_no_memory(err);
     }

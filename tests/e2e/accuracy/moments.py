@@ -67,7 +67,7 @@ def read(path):
         file.array("<u8", file.get("I"))
     found = {}
     for _ in range(file.get("I")):
-        weight = file.text().split("\n")[0]
+        weight = file.text().split("\n")[1]  # behind the target
         groups, k = file.get("II")
         found[weight] = [Moment(file, k) for _ in range(groups)]
     assert file.at == len(file.data)

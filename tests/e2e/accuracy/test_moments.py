@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 import moments
-from service import CALIBRATION, DATA, QUANTIZE
+from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE
 
 pytestmark = pytest.mark.long
 GPTQ = {"rounding": "gptq"}
@@ -178,3 +178,20 @@ def test_blocks_of_int4_become_a_kernel_of_onnxruntime(tmp_path):
         assert [node.op_type for node in run] == ["MatMulNBits"]
         noise[rounding] = float(((session.run(None, {"x": x})[0] - x @ weight) ** 2).sum())
     assert 10 * np.log10(noise["nearest"] / noise["gptq"]) > 3, noise
+
+
+def test_moments_of_a_job_for_another_target_change_nothing(service):
+    """The tensors that a target observes decide what the runtime fuses, and so the last bits of moments:
+    those that an earlier job has kept would round some weights otherwise."""
+    spec = {"target": "onnxruntime", "recipe": "none", "weights": {"rounding": "gptq"},
+            "bias_correction": True}
+    results = []
+    for first in (None, {"target": "tensorrt", "weights": {"rounding": "gptq"}}):
+        daemon = service()
+        model = daemon.upload("models", (DATA / "glyph_resnet.onnx").read_bytes())
+        data = daemon.upload("datasets", FEW_SAMPLES.read_bytes())
+        for one in filter(None, (first, spec)):
+            job = daemon.submit(model=model, calibration=data, spec=one)
+            daemon.succeeded(job)
+        results.append(daemon.get(f"/v1/jobs/{job}/model").content)
+    assert results[0] == results[1]
