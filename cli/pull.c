@@ -144,12 +144,15 @@ print_files(const struct qdqr_source *source, const struct part *parts)
                                         [QDQR_DATA] = "data",
                                         [QDQR_OTHER] = "other",
                                         [QDQR_REPORT] = "report",
-                                        [QDQR_SPEC] = "spec"};
+                                        [QDQR_SPEC] = "spec",
+                                        [QDQR_SIGNATURE] = "signature",
+                                        [QDQR_PROVENANCE] = "provenance",
+                                        [QDQR_BOM] = "bom"};
     int width = (int)strlen("FILE");
     for (size_t i = 0; i < source->n_files; i++)
         if ((int)strlen(source->files[i].name) > width)
             width = (int)strlen(source->files[i].name);
-    printf("%-*s  %-6s  %12s  DIGEST\n", width, "FILE", "ROLE", "BYTES");
+    printf("%-*s  %-10s  %12s  DIGEST\n", width, "FILE", "ROLE", "BYTES");
     for (size_t i = 0; i < source->n_files; i++) {
         const struct qdqr_file *file = &source->files[i];
         const char *digest = parts ? parts[i].digest : file->digest;
@@ -158,7 +161,7 @@ print_files(const struct qdqr_source *source, const struct part *parts)
         if (parts && fstat(parts[i].place.fd, &st) == 0)
             size = (long long)st.st_size;
         put_text(stdout, file->name, width);
-        printf("  %-6s  ", roles[file->role]);
+        printf("  %-10s  ", roles[file->role]);
         if (size < 0)
             printf("%12s", "-");
         else

@@ -29,10 +29,17 @@ struct push {
     size_t n_metrics;
 };
 
-/* Returns the role of a file: reports are pages and JSON with that word in the name. */
+/* Returns the role of a file: signatures and statements by the names under which the service gives
+   them, reports are pages and other JSON. */
 static enum qdqr_role
 role_of(const char *path)
 {
+    if (api_path_has_ending(path, ".sig"))
+        return QDQR_SIGNATURE;
+    if (strcmp(api_path_base(path), QDQR_PROVENANCE_NAME) == 0)
+        return QDQR_PROVENANCE;
+    if (strcmp(api_path_base(path), QDQR_BOM_NAME) == 0)
+        return QDQR_BOM;
     if (api_path_has_ending(path, ".onnx"))
         return QDQR_MODEL;
     if (api_path_has_ending(path, ".html"))

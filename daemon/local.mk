@@ -110,6 +110,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/process.c daemon/workers/process.h \
 	daemon/workers/scripts.c daemon/workers/scripts.h \
 	daemon/workers/signer.c daemon/workers/signer.h daemon/workers/signing.c \
+	daemon/workers/token_key.c daemon/workers/token_key.h \
 	daemon/workers/trap.c daemon/workers/trap.h \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
@@ -121,6 +122,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/jobs/job.c daemon/jobs/job.h \
 	daemon/jobs/speeds.c daemon/jobs/speeds.h \
 	daemon/jobs/lease.c \
+	daemon/jobs/lineage.c daemon/jobs/lineage.h \
 	daemon/jobs/run.c \
 	daemon/jobs/wait.c \
 	daemon/tenants/inner.h \

@@ -30,7 +30,7 @@ while read -r header allowed; do
     done
 done <<'TABLE'
 microhttpd\.h daemon/http/*
-gnutls daemon/http/tls.c
+gnutls daemon/http/tls.c daemon/workers/token_key.c
 sqlite3\.h daemon/store/*
 libpq-fe\.h daemon/store/*
 ini\.h daemon/settings/file.c cli/remotes.c cli/runners.c

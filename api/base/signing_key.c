@@ -17,6 +17,9 @@ enum { MOST_CERTIFICATES = 16 };
 
 struct api_signing_key {
     EVP_PKEY *pair;
+    /* of a key whose secret is elsewhere; else NULL */
+    api_digest_signer sign;
+    void *arg;
     char hint[API_KEY_HINT];
     char *certificates[MOST_CERTIFICATES];
     size_t n_certificates;
@@ -99,6 +102,22 @@ api_public_key_read(const char *pem, size_t len, struct api_signing_key **ret,
     BIO_free(bio);
     return take_pair(pair, ret, problem, API_BAD_REQUEST,
                      "this is no public key in PEM on the curve P-256");
+}
+
+bool
+api_signing_key_elsewhere(const char *public_pem, size_t len, api_digest_signer sign,
+                          void *arg, struct api_signing_key **ret,
+                          struct api_problem *problem)
+{
+    BIO *bio = BIO_new_mem_buf(public_pem, (int)len);
+    EVP_PKEY *half = bio ? PEM_read_bio_PUBKEY(bio, NULL, no_password, NULL) : NULL;
+    BIO_free(bio);
+    if (!take_pair(half, ret, problem, API_UNAVAILABLE,
+                   "the signing key is not on the curve P-256"))
+        return false;
+    (*ret)->sign = sign;
+    (*ret)->arg = arg;
+    return true;
 }
 
 void
@@ -191,25 +210,50 @@ copy_certificates(const struct api_signing_key *key, struct api_signature *ret)
     return ok;
 }
 
-bool
-api_sign(const struct api_signing_key *key, const void *payload, size_t len,
-         struct api_signature *ret, struct api_problem *problem)
+/* Signs the encoding of a payload here. */
+static bool
+sign_here(const struct api_signing_key *key, const unsigned char *all, size_t n,
+          struct api_signature *ret)
 {
-    size_t n = 0, size = 0;
-    unsigned char *all = api_payload_encoding(API_PAYLOAD_TYPE, payload, len, &n);
+    size_t size = 0;
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    *ret = (struct api_signature){.n_certificates = 0};
-    snprintf(ret->hint, sizeof ret->hint, "%s", key->hint);
-    bool ok = all && ctx && copy_certificates(key, ret) &&
+    bool ok = ctx &&
               EVP_DigestSignInit_ex(ctx, NULL, "SHA256", NULL, NULL, key->pair, NULL) &&
               EVP_DigestSign(ctx, NULL, &size, all, n) == 1 &&
               (ret->bytes = malloc(size)) &&
               EVP_DigestSign(ctx, ret->bytes, &size, all, n) == 1;
     ret->len = ok ? size : 0;
     EVP_MD_CTX_free(ctx);
+    return ok;
+}
+
+/* Has it signed where the secret is. */
+static bool
+sign_elsewhere(const struct api_signing_key *key, const unsigned char *all, size_t n,
+               struct api_signature *ret, struct api_problem *problem)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    if (!EVP_Q_digest(NULL, "SHA256", NULL, all, n, digest, NULL))
+        return api_problem_no_memory(problem);
+    return key->sign(key->arg, digest, &ret->bytes, &ret->len) ||
+           api_fail(problem, API_UNAVAILABLE,
+                    "the token of the signing key does not sign");
+}
+
+bool
+api_sign(const struct api_signing_key *key, const void *payload, size_t len,
+         struct api_signature *ret, struct api_problem *problem)
+{
+    size_t n = 0;
+    unsigned char *all = api_payload_encoding(API_PAYLOAD_TYPE, payload, len, &n);
+    *ret = (struct api_signature){.n_certificates = 0};
+    snprintf(ret->hint, sizeof ret->hint, "%s", key->hint);
+    bool ok = all && copy_certificates(key, ret) &&
+              (key->sign ? sign_elsewhere(key, all, n, ret, problem)
+                         : sign_here(key, all, n, ret));
     ERR_clear_error();
     free(all);
-    return ok || api_problem_no_memory(problem);
+    return ok || (!problem->set && api_problem_no_memory(problem));
 }
 
 void

@@ -14,10 +14,12 @@ static const struct {
     enum api_published bit;
 } whats[] = {{"model", API_PUBLISH_MODEL},
              {"report", API_PUBLISH_REPORT},
-             {"spec", API_PUBLISH_SPEC}};
+             {"spec", API_PUBLISH_SPEC},
+             {"signature", API_PUBLISH_SIGNATURE},
+             {"provenance", API_PUBLISH_PROVENANCE},
+             {"bom", API_PUBLISH_BOM}};
 
-static const unsigned all_whats =
-    API_PUBLISH_MODEL | API_PUBLISH_REPORT | API_PUBLISH_SPEC;
+#define N_WHATS (sizeof whats / sizeof *whats)
 
 static bool
 refuse(struct api_problem *problem, const char *pointer, const char *what)
@@ -155,27 +157,37 @@ api_place_decode(const char *text, const char *pointer, struct api_place *ret,
 
 /* --- publications --------------------------------------------------------- */
 
+/* Returns the bit of a name; 0: it is none. */
+static unsigned
+bit_of(const char *name)
+{
+    for (size_t i = 0; name && i < N_WHATS; i++)
+        if (strcmp(whats[i].name, name) == 0)
+            return whats[i].bit;
+    return 0;
+}
+
+/* Reads what is to be published; without a list that is everything that the job has. */
 static bool
-read_what(const json_t *list, const char *pointer, unsigned *ret,
+read_what(const json_t *list, const char *pointer, struct api_publication *ret,
           struct api_problem *problem)
 {
     char where[POINTER];
     size_t n;
     json_t *one;
     snprintf(where, sizeof where, "%s/what", pointer);
-    *ret = list && !json_is_null(list) ? 0 : all_whats;
-    if (*ret)
-        return true;
+    ret->says_what = list && !json_is_null(list);
+    for (size_t i = 0; !ret->says_what && i < N_WHATS; i++)
+        ret->what |= whats[i].bit;
+    bool ok = !ret->says_what || json_array_size(list) > 0;
     json_array_foreach (list, n, one) {
-        const char *name = json_string_value(one);
-        size_t i = 0;
-        while (name && i < sizeof whats / sizeof *whats && strcmp(whats[i].name, name))
-            i++;
-        if (!name || i == sizeof whats / sizeof *whats)
-            return refuse(problem, where, "what lists model, report and spec");
-        *ret |= whats[i].bit;
+        unsigned bit = bit_of(json_string_value(one));
+        ok = ok && bit;
+        ret->what |= bit;
     }
-    return *ret || refuse(problem, where, "what lists model, report and spec");
+    return ok ||
+           refuse(problem, where,
+                  "what lists model, report, spec, signature, provenance and bom");
 }
 
 static bool
@@ -215,7 +227,7 @@ read_publication(json_t *json, size_t i, struct api_publication *ret,
         return api_problem_no_memory(problem);
     return !problem->set &&
            read_tags(json_object_get(json, "tags"), pointer, &ret->tags, problem) &&
-           read_what(json_object_get(json, "what"), pointer, &ret->what, problem);
+           read_what(json_object_get(json, "what"), pointer, ret, problem);
 }
 
 bool

@@ -221,7 +221,8 @@ add_file(struct lists *lists, struct string_list *strings, int fd)
     struct stat st;
     long long role;
     struct qdqr_upload *file = &lists->files[lists->n_files];
-    bool ok = string_list_next_number(strings, &role) && role >= 0 && role <= QDQR_SPEC;
+    bool ok =
+        string_list_next_number(strings, &role) && role >= 0 && role < QDQR_N_ROLES;
     *file = (struct qdqr_upload){.role = (enum qdqr_role)role, .fd = fd};
     file->digest = ok ? string_list_next(strings) : NULL;
     file->name = file->digest ? string_list_next(strings) : NULL;

@@ -7,8 +7,10 @@
 #include "carriers/remote_fds.h"
 #include "carriers/string_list.h"
 #include "handlers/handlers.h"
+#include "jobs/lineage.h"
 #include "tenants/tenants.h"
 #include "watch/metrics.h"
+#include "workers/signer.h"
 #include "api/report.h"
 #include "remote/remote.h"
 
@@ -35,8 +37,9 @@ struct parcel {
     const struct store_job *job;
     struct message *message;
     struct string_list list;
-    struct spool *page; /* the report as a page */
-    uint64_t reserved;  /* bytes of the budget for what is made of the report */
+    struct spool *page;                 /* the report as a page */
+    struct spool *documents[LINEAGE_N]; /* what proves where it came from */
+    uint64_t reserved; /* bytes of the budget for what is made of the report */
     size_t n_figures;
 };
 
@@ -132,6 +135,82 @@ add_report(struct parcel *parcel, const char *report, size_t len, struct api_pro
 }
 
 static bool
+add_tag(void *arg, const char *name, const char *value, struct api_problem *p)
+{
+    struct parcel *parcel = arg;
+    return (string_list_add(&parcel->list, "tag") &&
+            string_list_add(&parcel->list, name) &&
+            string_list_add(&parcel->list, value)) ||
+           api_problem_no_memory(p);
+}
+
+/* Adds a tag with the key that a bundle was signed by: the SHA-256 of its public half. */
+static bool
+add_key(struct parcel *parcel, const char *bundle, struct api_problem *p)
+{
+    struct api_statement statement;
+    if (!api_statement_decode(bundle, strlen(bundle), &statement, p))
+        return false;
+    bool ok = add_tag(parcel, "qdqd.signed_by", statement.signature.hint, p);
+    api_statement_fini(&statement);
+    return ok;
+}
+
+/* Makes one of the documents that prove where the result came from, and adds it. */
+static bool
+add_document(struct parcel *parcel, const struct lineage *lineage,
+             enum lineage_document which, const struct service *service,
+             struct api_problem *p)
+{
+    static const struct {
+        enum qdqr_role role;
+        const char *name;
+    } rows[LINEAGE_N] = {[LINEAGE_SIGNATURE] = {QDQR_SIGNATURE, QDQR_SIGNATURE_NAME},
+                         [LINEAGE_PROVENANCE] = {QDQR_PROVENANCE, QDQR_PROVENANCE_NAME},
+                         [LINEAGE_BOM] = {QDQR_BOM, QDQR_BOM_NAME}};
+    struct spool **file = &parcel->documents[which];
+    const char *type;
+    int fd;
+    char *text =
+        lineage_document(lineage, which, service->settings, service->metrics, &type, p);
+    bool ok =
+        text && spool_open(library_blobs(parcel->library), file, p) &&
+        spool_write(*file, text, strlen(text), p) && spool_finish(*file, p) &&
+        spool_read(*file, &fd, p) &&
+        add_file(parcel, rows[which].role, spool_id(*file), rows[which].name, fd, p) &&
+        (which != LINEAGE_SIGNATURE || add_key(parcel, text, p));
+    free(text);
+    return ok;
+}
+
+/* Adds the documents that are asked for; a signature where the service signs. */
+static bool
+add_lineage(struct parcel *parcel, unsigned what, const struct service *service,
+            struct api_problem *p)
+{
+    static const unsigned bits[LINEAGE_N] = {
+        [LINEAGE_SIGNATURE] = API_PUBLISH_SIGNATURE,
+        [LINEAGE_PROVENANCE] = API_PUBLISH_PROVENANCE,
+        [LINEAGE_BOM] = API_PUBLISH_BOM};
+    struct lineage lineage = {.spec = NULL};
+    uint64_t cost = 0;
+    if (!signer_is_configured(service->settings))
+        what &= ~(unsigned)API_PUBLISH_SIGNATURE;
+    bool any =
+        what & (API_PUBLISH_SIGNATURE | API_PUBLISH_PROVENANCE | API_PUBLISH_BOM);
+    if (!any || !parcel->job->frozen)
+        return true;
+    if (!lineage_cost(parcel->library, parcel->job, &cost, p) || !budget_take(cost, p))
+        return false;
+    bool ok = lineage_read(parcel->library, parcel->job, &lineage, p);
+    for (enum lineage_document which = 0; ok && which < LINEAGE_N; which++)
+        ok = !(what & bits[which]) || add_document(parcel, &lineage, which, service, p);
+    lineage_fini(&lineage);
+    budget_give(cost);
+    return ok;
+}
+
+static bool
 add_figure(void *arg, const char *name, double value, struct api_problem *p)
 {
     struct parcel *parcel = arg;
@@ -142,16 +221,6 @@ add_figure(void *arg, const char *name, double value, struct api_problem *p)
     return (string_list_add(&parcel->list, "figure") &&
             string_list_add(&parcel->list, name) &&
             string_list_add(&parcel->list, number)) ||
-           api_problem_no_memory(p);
-}
-
-static bool
-add_tag(void *arg, const char *name, const char *value, struct api_problem *p)
-{
-    struct parcel *parcel = arg;
-    return (string_list_add(&parcel->list, "tag") &&
-            string_list_add(&parcel->list, name) &&
-            string_list_add(&parcel->list, value)) ||
            api_problem_no_memory(p);
 }
 
@@ -175,7 +244,7 @@ add_tags(struct parcel *parcel, const struct api_publication *publication,
 
 static bool
 fill_parcel(struct parcel *parcel, const struct api_publication *publication,
-            struct api_problem *p)
+            const struct service *service, struct api_problem *p)
 {
     const struct store_job *job = parcel->job;
     size_t len = 0;
@@ -190,7 +259,8 @@ fill_parcel(struct parcel *parcel, const struct api_publication *publication,
         ok = add_report(parcel, report, len, p);
     if (ok && job->frozen && publication->what & API_PUBLISH_SPEC)
         ok = add_blob(parcel, QDQR_SPEC, job->frozen, "spec.json", p);
-    ok = ok && (!report || api_figures_each(report, len, add_figure, parcel, p)) &&
+    ok = ok && add_lineage(parcel, publication->what, service, p) &&
+         (!report || api_figures_each(report, len, add_figure, parcel, p)) &&
          add_tags(parcel, publication, p);
     free(report);
     budget_give(parcel->reserved);
@@ -227,7 +297,7 @@ publish(struct carrier_work *work, const struct remote *remote,
               remote_fds_open(remote, &body->remote, &message, p) &&
               api_source_resolved(job->source, API_INPUT_MODEL, delivery->remote,
                                   &source, p) &&
-              fill_parcel(&parcel, publication, p);
+              fill_parcel(&parcel, publication, work->service, p);
     if (ok) {
         snprintf(body->ref, sizeof body->ref, "%s", publication->place.ref);
         snprintf(body->alias, sizeof body->alias, "%s",
@@ -249,6 +319,8 @@ publish(struct carrier_work *work, const struct remote *remote,
     message_fini(&message);
     string_list_fini(&parcel.list);
     spool_discard(&parcel.page);
+    for (int i = 0; i < LINEAGE_N; i++)
+        spool_discard(&parcel.documents[i]);
     if (publication)
         api_publications_free(&publication, 1);
     free(source);

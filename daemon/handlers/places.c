@@ -4,6 +4,7 @@
 #include "settings/remotes.h"
 #include "tenants/tenants.h"
 #include "tenants/tokens.h"
+#include "workers/signer.h"
 #include "remote/remote.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct asker {
     const char *tenant;
     char scopes[TOKEN_SCOPES];
     const struct remotes *remotes;
+    bool signs; /* whether the service has a key */
 };
 
 static bool
@@ -57,6 +59,11 @@ check_publication(const struct asker *asker, const struct api_publication *publi
         return api_fail_at(
             p, API_UNSUPPORTED, pointer,
             "what lacks \"model\", without which there is no version to publish");
+    if (publication->says_what && publication->what & API_PUBLISH_SIGNATURE &&
+        !asker->signs)
+        return api_fail_at(p, API_UNSUPPORTED, pointer,
+                           "what lists \"signature\", and this service signs nothing: "
+                           "its configuration has no signing.key");
     return check_place(asker, &publication->place, pointer, true, p);
 }
 
@@ -85,7 +92,9 @@ places_check(const struct service *service, unsigned scopes,
                                               &job->calibration_place};
     static const char *const pointers[] = {"/model", "/calibration"};
     struct remotes *remotes = tenants_remotes(service->tenants);
-    struct asker asker = {.tenant = service->tenant, .remotes = remotes};
+    struct asker asker = {.tenant = service->tenant,
+                          .remotes = remotes,
+                          .signs = signer_is_configured(service->settings)};
     token_scopes_print(scopes, asker.scopes);
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof places / sizeof *places; i++)

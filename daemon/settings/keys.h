@@ -77,8 +77,8 @@ SETTING_TEXT(
     signing, key, "", START,
     "File of the key that signs results: a private key on the curve P-256 in PEM,"
     " without a password, which nobody but the daemon's user can read (mode"
-    " 0600); empty: nothing is signed. A file that replaces it takes effect at"
-    " once.")
+    " 0600); or the URI of a key in a token (pkcs11:...); empty: nothing is signed. A"
+    " file that replaces it takes effect at once.")
 SETTING_TEXT(signing, certificate, "", START,
              "PEM file of the certificates of signing.key, the key's own first, where"
              " those who verify know an authority instead of the key; empty: they know"

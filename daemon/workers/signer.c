@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that signs: it reads the key from a descriptor, in its cage, and signs once. */
+/* The process that signs: it reads the key from a descriptor, in its cage, and signs once. With a key in
+   a token the descriptor has the URI of that. */
 #include "config.h"
 #include "workers/signer.h"
 #include "workers/cage.h"
 #include "workers/confine.h"
 #include "workers/message.h"
+#include "workers/token_key.h"
 #include "workers/worker.h"
 #include "api/lineage.h"
 
@@ -39,34 +41,52 @@ read_pem(int fd, struct pem *to, struct api_problem *p)
                               MOST_PEM);
 }
 
-/* Reads the key, and its certificates where there are any. */
+/* The key, and where it is in a token that. */
+struct held_key {
+    struct api_signing_key *key;
+    struct token_key *token;
+};
+
+/* Reads the key, or opens the token whose URI stands in its place. */
 static bool
-read_key(const struct message *request, struct api_signing_key **ret,
-         struct api_problem *p)
+read_key(int fd, bool in_token, struct held_key *ret, struct api_problem *p)
 {
-    struct pem *pem = calloc(1, sizeof *pem), *chain = calloc(1, sizeof *chain);
-    bool ok = (pem && chain) || api_problem_no_memory(p);
-    ok = ok && read_pem(request->fds[0], pem, p) &&
-         api_signing_key_read(pem->bytes, pem->len, ret, p);
+    struct pem *pem = calloc(1, sizeof *pem);
+    bool ok = (pem || api_problem_no_memory(p)) && read_pem(fd, pem, p);
+    if (ok && in_token) {
+        pem->bytes[pem->len < sizeof pem->bytes ? pem->len : sizeof pem->bytes - 1] =
+            '\0';
+        ok = token_key_open(pem->bytes, &ret->token, &ret->key, p);
+    } else if (ok) {
+        ok = api_signing_key_read(pem->bytes, pem->len, &ret->key, p);
+    }
     if (pem)
         digest_cleanse(pem, sizeof *pem);
-    if (ok && request->n_fds > 1)
-        ok = read_pem(request->fds[1], chain, p) &&
-             api_signing_key_certify(*ret, chain->bytes, chain->len, p);
-    free(chain);
     free(pem);
+    return ok;
+}
+
+/* Adds the certificates of the key. */
+static bool
+read_chain(int fd, struct held_key *held, struct api_problem *p)
+{
+    struct pem *chain = calloc(1, sizeof *chain);
+    bool ok = (chain || api_problem_no_memory(p)) && read_pem(fd, chain, p) &&
+              api_signing_key_certify(held->key, chain->bytes, chain->len, p);
+    free(chain);
     return ok;
 }
 
 /* Makes the signed document. NULL: the problem is set. */
 static char *
-sign(const struct message *request, struct api_problem *p)
+sign(const struct message *request, bool in_token, struct api_problem *p)
 {
-    struct api_signing_key *key = NULL;
+    struct held_key held = {.key = NULL};
     struct api_signature signature = {0};
     char *text = NULL;
-    if (read_key(request, &key, p) &&
-        api_sign(key, request->text, request->text_len, &signature, p)) {
+    if (read_key(request->fds[0], in_token, &held, p) &&
+        (request->n_fds < 2 || read_chain(request->fds[1], &held, p)) &&
+        api_sign(held.key, request->text, request->text_len, &signature, p)) {
         text = request->body.sign.form == SIGNED_BUNDLE
                    ? api_bundle_encode(request->text, &signature)
                    : api_envelope_encode(request->text, &signature);
@@ -74,12 +94,13 @@ sign(const struct message *request, struct api_problem *p)
             api_problem_no_memory(p);
     }
     api_signature_fini(&signature);
-    api_signing_key_free(&key);
+    api_signing_key_free(&held.key);
+    token_key_close(&held.token);
     return text;
 }
 
 static int
-serve(void)
+serve(bool in_token)
 {
     struct message request, answer = {.type = MESSAGE_RESULT};
     struct api_problem problem = {0};
@@ -87,7 +108,7 @@ serve(void)
     if (got != MESSAGE_GOT)
         return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
     bool known = request.type == MESSAGE_SIGN && request.text;
-    char *text = known ? sign(&request, &problem) : NULL;
+    char *text = known ? sign(&request, in_token, &problem) : NULL;
     message_fini(&request);
     answer.text = text;
     answer.text_len = text ? strlen(text) : 0;
@@ -124,7 +145,8 @@ signer_main(int argc, char **argv)
     struct settings settings;
     const struct message ready = {.type = MESSAGE_READY};
     char error[SETTINGS_ERROR];
-    if (argc != 2) {
+    bool in_token = argc == 3 && strcmp(argv[2], SIGNER_WITH_TOKEN) == 0;
+    if (argc != 2 + in_token) {
         fprintf(stderr, "qdqd: --signer is started by the daemon itself\n");
         return 2;
     }
@@ -137,10 +159,10 @@ signer_main(int argc, char **argv)
         confine_process((pid_t)strtol(argv[0], NULL, 10), MOST_DATA, "qdqd-signer") &&
         prctl(PR_SET_DUMPABLE, 0) == 0;
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    ok = ok && enter_cage(settings.workers_cage);
+    ok = ok && (in_token || enter_cage(settings.workers_cage));
     settings_fini(&settings);
     if (!ok)
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
-    return message_send(WORKER_SOCKET, -1, &ready) ? serve() : EXIT_FAILURE;
+    return message_send(WORKER_SOCKET, -1, &ready) ? serve(in_token) : EXIT_FAILURE;
 }

@@ -35,6 +35,11 @@ bool signer_sign(const struct settings *settings, struct metrics *metrics,
                  const char *statement, enum signed_form form, char **ret,
                  struct api_problem *p);
 
+/* The word behind the arguments of a process that signs with a key in a token. It has no cage, because
+   the token's module may need files, devices and sockets; it reads nothing but the URI and the
+   statement. */
+#define SIGNER_WITH_TOKEN "token"
+
 /* Runs the process; `argv` begins behind --signer. Returns the exit status. */
 int signer_main(int argc, char **argv);
 

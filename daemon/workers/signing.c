@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "workers/cage.h"
 #include "workers/process.h"
+#include "workers/token_key.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,11 +70,15 @@ signer_check(const struct settings *settings, char error[SETTINGS_ERROR])
 {
     char why[SETTINGS_ERROR];
     const char *const paths[] = {settings->signing_key, settings->signing_certificate};
-    if (*paths[1] && !*paths[0]) {
-        snprintf(error, SETTINGS_ERROR, "signing.certificate: there is no signing.key");
+    bool in_token = token_key_is_uri(paths[0]);
+    const char *wrong = in_token ? token_key_check(paths[0]) : NULL;
+    if (wrong || (*paths[1] && !*paths[0])) {
+        snprintf(error, SETTINGS_ERROR, "signing.%s %s",
+                 wrong ? "key: the URI" : "certificate:",
+                 wrong ? wrong : "there is no signing.key");
         return false;
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = in_token; i < 2; i++) {
         int fd = *paths[i] ? open_file(paths[i], i == 0, why) : -1;
         if (*paths[i] && fd < 0) {
             snprintf(error, SETTINGS_ERROR, "signing.%s: %.400s",
@@ -82,18 +88,33 @@ signer_check(const struct settings *settings, char error[SETTINGS_ERROR])
         if (fd >= 0)
             close(fd);
     }
-    return !*paths[0] || check_place(settings, error);
+    return !*paths[0] || in_token || check_place(settings, error);
 }
 
-/* Adds the descriptors of the files to a message, which owns them. */
+/* Returns the descriptor of a file in memory with the URI of a key; -1: it cannot be made. */
+static int
+write_uri(const char *uri)
+{
+    int fd = memfd_create("signing.key", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, uri, strlen(uri)) == (ssize_t)strlen(uri))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Adds the descriptors of the files to a message, which owns them. A key in a token is the text of
+   its URI. */
 static bool
 add_files(const struct settings *settings, struct message *message,
           struct api_problem *p)
 {
     const char *const paths[] = {settings->signing_key, settings->signing_certificate};
-    char why[SETTINGS_ERROR];
+    char why[SETTINGS_ERROR] = "there is no memory";
     for (int i = 0; i < 2; i++) {
-        int fd = *paths[i] ? open_file(paths[i], i == 0, why) : -1;
+        int fd = !*paths[i]                   ? -1
+                 : token_key_is_uri(paths[i]) ? write_uri(paths[i])
+                                              : open_file(paths[i], i == 0, why);
         if (*paths[i] && fd < 0)
             return api_fail(p, API_UNAVAILABLE,
                             "the service cannot sign: signing.%s: %s",
@@ -163,7 +184,10 @@ signer_sign(const struct settings *settings, struct metrics *metrics,
         return false;
     process_init(&process, settings, metrics);
     process.role = "signer";
-    bool ok = add_files(settings, &request, p) && ask(&process, &request, &answer, p);
+    bool in_token = token_key_is_uri(settings->signing_key);
+    bool ok = (process_set_extra(&process, in_token ? SIGNER_WITH_TOKEN : NULL) ||
+               api_problem_no_memory(p)) &&
+              add_files(settings, &request, p) && ask(&process, &request, &answer, p);
     if (ok) {
         *ret = answer.text;
         answer.text = NULL;

@@ -44,12 +44,21 @@ role_by_name(const char *name)
     static const struct {
         const char *ending;
         enum qdqr_role role;
-    } rows[] = {{".onnx", QDQR_MODEL},   {"report.json", QDQR_REPORT},
-                {".html", QDQR_REPORT},  {"spec.json", QDQR_SPEC},
-                {"MLmodel", QDQR_OTHER}, {"registered_model_meta", QDQR_OTHER},
-                {".json", QDQR_OTHER},   {".yaml", QDQR_OTHER},
-                {".txt", QDQR_OTHER},    {".md", QDQR_OTHER},
-                {".pbtxt", QDQR_OTHER},  {".gitattributes", QDQR_OTHER}};
+    } rows[] = {{".onnx", QDQR_MODEL},
+                {"report.json", QDQR_REPORT},
+                {".html", QDQR_REPORT},
+                {"spec.json", QDQR_SPEC},
+                {".sig", QDQR_SIGNATURE},
+                {QDQR_PROVENANCE_NAME, QDQR_PROVENANCE},
+                {QDQR_BOM_NAME, QDQR_BOM},
+                {"MLmodel", QDQR_OTHER},
+                {"registered_model_meta", QDQR_OTHER},
+                {".json", QDQR_OTHER},
+                {".yaml", QDQR_OTHER},
+                {".txt", QDQR_OTHER},
+                {".md", QDQR_OTHER},
+                {".pbtxt", QDQR_OTHER},
+                {".gitattributes", QDQR_OTHER}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (has_ending(name, rows[i].ending))
             return rows[i].role;

@@ -227,9 +227,10 @@ put_files(struct work *work)
         work->http->total += work->publication->files[i].size;
     for (size_t i = 0; i < work->publication->n_files; i++) {
         const struct qdqr_upload *file = &work->publication->files[i];
-        bool is_model = file->role == QDQR_MODEL || file->role == QDQR_DATA;
-        if (!mlflow_put_file(work->http, is_model ? work->model_place : work->run_place,
-                             file, work->publication->delivery, work->problem))
+        bool is_of_run = file->role == QDQR_REPORT || file->role == QDQR_SPEC;
+        if (!mlflow_put_file(work->http,
+                             is_of_run ? work->run_place : work->model_place, file,
+                             work->publication->delivery, work->problem))
             return false;
     }
     return true;

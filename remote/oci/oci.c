@@ -30,7 +30,7 @@ text_of(const json_t *object, const char *member)
 
 /* Each costs a request, and an archive the transfer of a layer. */
 #define MOST_ARCHIVES 64
-#define MOST_REPORTS 64 /* the newest ones */
+#define MOST_REFERRERS 64 /* the newest ones */
 
 /* --- manifests ------------------------------------------------------------ */
 
@@ -160,10 +160,10 @@ has_file(const struct qdqr_source *source, const char *name)
     return false;
 }
 
-/* Adds the files of a report that refers to the model, unless there are files of those names. */
+/* Adds the files of what refers to the model, unless there are files of those names. */
 static void
-add_report(struct http *http, const char *repo, struct qdqr_source *source,
-           const char *digest)
+add_referrer(struct http *http, const char *repo, struct qdqr_source *source,
+             const char *digest)
 {
     struct api_problem ignored = {0};
     char own[DIGEST_SIZE];
@@ -173,29 +173,38 @@ add_report(struct http *http, const char *repo, struct qdqr_source *source,
     json_array_foreach (layers, i, layer) {
         const json_t *annotations = json_object_get(layer, "annotations");
         const char *name = text_of(annotations, OCI_FILEPATH);
-        if (role_by_name(name) == QDQR_REPORT && !has_file(source, name))
+        if (oci_referrer_type(role_by_name(name)) && !has_file(source, name))
             add_layer(http, source, layer, &ignored);
     }
     json_decref(manifest);
 }
 
-/* Adds the reports that refer to the model. The model is whole without them, so a registry that
+/* Returns whether a manifest of that type is one that publications make. */
+static bool
+is_referrer_type(const char *type)
+{
+    for (enum qdqr_role role = 0; role < QDQR_N_ROLES; role++)
+        if (oci_referrer_type(role) && strcmp(type, oci_referrer_type(role)) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the files that refer to the model. The model is whole without them, so a registry that
    cannot list them is no failure. */
 static void
-add_reports(struct http *http, const char *repo, const char *subject,
-            struct qdqr_source *source)
+add_referrers(struct http *http, const char *repo, const char *subject,
+              struct qdqr_source *source)
 {
     struct api_problem ignored = {0};
     json_t *index = oci_referrers(http, repo, subject, &ignored);
     const json_t *manifests = json_object_get(index, "manifests");
     size_t asked = 0;
-    for (size_t i = json_array_size(manifests); i-- > 0 && asked < MOST_REPORTS;) {
+    for (size_t i = json_array_size(manifests); i-- > 0 && asked < MOST_REFERRERS;) {
         const json_t *entry = json_array_get(manifests, i);
         const char *digest = text_of(entry, "digest");
-        if (strcmp(text_of(entry, "artifactType"), OCI_REPORT) != 0 ||
-            !digest_is_id(digest))
+        if (!is_referrer_type(text_of(entry, "artifactType")) || !digest_is_id(digest))
             continue;
-        add_report(http, repo, source, digest);
+        add_referrer(http, repo, source, digest);
         asked++;
     }
     json_decref(index);
@@ -224,7 +233,7 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
     json_decref(json);
     if (!ok)
         return false;
-    add_reports(http, parsed.repo, digest, source);
+    add_referrers(http, parsed.repo, digest, source);
     source->digest = strdup(digest);
     if (asprintf(&source->resolved, "%s@%s", parsed.repo, digest) < 0)
         source->resolved = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model in the CNCF's format: weights and specs are layers, and the tags are annotations. The
- * reports of a model are a manifest of their own which refers to that of the model. No manifest
- * has a time in it, so that a publication that is repeated makes the same ones.
+ * reports of a model are a manifest of their own which refers to that of the model, and so are its
+ * signature, its provenance and its bill of materials. No manifest has a time in it, so that a
+ * publication that is repeated makes the same ones but for signatures, of which each is valid.
  */
 #include "config.h"
 #include "oci/oci_publish.h"
@@ -21,7 +22,7 @@ struct work {
     const struct qdqr_publication *publication;
     struct oci_ref ref;
     struct oci_ref source; /* .repo "": none */
-    bool has_model;        /* reports are not among its layers then */
+    bool has_model; /* files that refer to a model are not among its layers then */
     struct api_problem *problem;
 };
 
@@ -118,11 +119,11 @@ is_weight(const struct qdqr_upload *file)
     return file->role == QDQR_MODEL || file->role == QDQR_DATA;
 }
 
-/* Returns whether the file is of the manifest that refers to the model's. */
+/* Returns whether the file is of a manifest that refers to the model's. */
 static bool
 is_of_referrer(const struct work *work, const struct qdqr_upload *file)
 {
-    return work->has_model && file->role == QDQR_REPORT;
+    return work->has_model && oci_referrer_type(file->role);
 }
 
 /* Prints the config of the model format, which lists the digests of the layers. */
@@ -142,22 +143,38 @@ print_config(const struct work *work)
     return text;
 }
 
-/* Makes the layers of the model, or those of its reports. */
 static json_t *
-make_layers(const struct work *work, bool of_referrer)
+make_layer(const struct qdqr_upload *file, const char *type)
+{
+    return json_pack("{s:s, s:s, s:I, s:{s:s, s:s}}", "mediaType", type, "digest",
+                     file->digest, "size", (json_int_t)file->size, "annotations",
+                     OCI_FILEPATH, file->name, OCI_TITLE, file->name);
+}
+
+/* Makes the layers of the model. */
+static json_t *
+make_layers(const struct work *work)
 {
     json_t *layers = json_array();
     for (size_t i = 0; i < work->publication->n_files; i++) {
         const struct qdqr_upload *file = &work->publication->files[i];
-        if (is_of_referrer(work, file) != of_referrer)
-            continue;
-        json_array_append_new(
-            layers,
-            json_pack("{s:s, s:s, s:I, s:{s:s, s:s}}", "mediaType",
-                      is_weight(file) ? OCI_WEIGHT : OCI_DOC, "digest", file->digest,
-                      "size", (json_int_t)file->size, "annotations", OCI_FILEPATH,
-                      file->name, OCI_TITLE, file->name));
+        if (!is_of_referrer(work, file))
+            json_array_append_new(
+                layers, make_layer(file, is_weight(file) ? OCI_WEIGHT : OCI_DOC));
     }
+    return layers;
+}
+
+/* Makes the layers of what refers to the model in that role. */
+static json_t *
+make_referring_layers(const struct work *work, enum qdqr_role role)
+{
+    const char *type = role == QDQR_REPORT ? OCI_DOC : oci_referrer_type(role);
+    json_t *layers = json_array();
+    for (size_t i = 0; i < work->publication->n_files; i++)
+        if (work->publication->files[i].role == role)
+            json_array_append_new(layers,
+                                  make_layer(&work->publication->files[i], type));
     return layers;
 }
 
@@ -187,27 +204,29 @@ print_manifest(const struct work *work, const char *config, const char *config_d
         "{s:i, s:s, s:s, s:{s:s, s:s, s:I}, s:o, s:o}", "schemaVersion", 2, "mediaType",
         OCI_MANIFEST, "artifactType", OCI_MODEL, "config", "mediaType", OCI_CONFIG,
         "digest", config_digest, "size", (json_int_t)strlen(config), "layers",
-        make_layers(work, false), "annotations", make_annotations(work));
+        make_layers(work), "annotations", make_annotations(work));
     char *text = manifest ? json_dumps(manifest, JSON_COMPACT) : NULL;
     json_decref(manifest);
     return text;
 }
 
-/* Prints the manifest of the reports. Its config has no members. */
+/* Prints the manifest of what refers to the model in that role. Its config has no members. */
 static char *
-print_report(const struct work *work, const char *subject, size_t subject_len)
+print_referrer(const struct work *work, enum qdqr_role role, const char *subject,
+               size_t subject_len)
 {
     char digest[DIGEST_SIZE];
     if (!digest_of(NOTHING, strlen(NOTHING), digest))
         return NULL;
-    json_t *manifest = json_pack(
-        "{s:i, s:s, s:s, s:{s:s, s:s, s:I}, s:o, s:{s:s, s:s, s:I}, s:{s:s}}",
-        "schemaVersion", 2, "mediaType", OCI_MANIFEST, "artifactType", OCI_REPORT,
-        "config", "mediaType", "application/vnd.oci.empty.v1+json", "digest", digest,
-        "size", (json_int_t)strlen(NOTHING), "layers", make_layers(work, true),
-        "subject", "mediaType", OCI_MANIFEST, "digest", subject, "size",
-        (json_int_t)subject_len, "annotations", "qdqd.delivery",
-        work->publication->delivery);
+    json_t *manifest =
+        json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:I}, s:o, s:{s:s, s:s, s:I}, s:{s:s}}",
+                  "schemaVersion", 2, "mediaType", OCI_MANIFEST, "artifactType",
+                  oci_referrer_type(role), "config", "mediaType",
+                  "application/vnd.oci.empty.v1+json", "digest", digest, "size",
+                  (json_int_t)strlen(NOTHING), "layers",
+                  make_referring_layers(work, role), "subject", "mediaType",
+                  OCI_MANIFEST, "digest", subject, "size", (json_int_t)subject_len,
+                  "annotations", "qdqd.delivery", work->publication->delivery);
     char *text = manifest ? json_dumps(manifest, JSON_COMPACT) : NULL;
     json_decref(manifest);
     return text;
@@ -243,10 +262,10 @@ is_listed(struct http *http)
     return *subject;
 }
 
-/* Sends a manifest of reports, and lists it where the registry does not. */
+/* Sends a manifest that refers to the model, and lists it where the registry does not. */
 static bool
-put_report(struct work *work, const char *manifest, const char *digest,
-           const char *subject)
+put_referrer(struct work *work, enum qdqr_role role, const char *manifest,
+             const char *digest, const char *subject)
 {
     if (!put_manifest(work, manifest, digest))
         return false;
@@ -254,8 +273,8 @@ put_report(struct work *work, const char *manifest, const char *digest,
         return true;
     json_t *entry = json_pack(
         "{s:s, s:s, s:I, s:s, s:{s:s}}", "mediaType", OCI_MANIFEST, "digest", digest,
-        "size", (json_int_t)strlen(manifest), "artifactType", OCI_REPORT, "annotations",
-        "qdqd.delivery", work->publication->delivery);
+        "size", (json_int_t)strlen(manifest), "artifactType", oci_referrer_type(role),
+        "annotations", "qdqd.delivery", work->publication->delivery);
     bool ok = entry ? oci_add_referrer(work->http, work->ref.repo, subject, entry,
                                        work->problem)
                     : api_problem_no_memory(work->problem);
@@ -263,24 +282,35 @@ put_report(struct work *work, const char *manifest, const char *digest,
     return ok;
 }
 
-/* Sends the reports, which refer to the manifest of the model. They come before it, because
-   its tag is what others see. */
+/* Sends what refers to the model in that role, if there is something. */
 static bool
-put_reports(struct work *work, const char *subject, const char *subject_digest)
+put_role(struct work *work, enum qdqr_role role, const char *subject,
+         const char *subject_digest)
 {
     char config[DIGEST_SIZE], digest[DIGEST_SIZE];
     bool any = false;
     for (size_t i = 0; i < work->publication->n_files; i++)
-        any = any || is_of_referrer(work, &work->publication->files[i]);
+        any = any || work->publication->files[i].role == role;
     if (!any)
         return true;
-    char *manifest = print_report(work, subject_digest, strlen(subject));
+    char *manifest = print_referrer(work, role, subject_digest, strlen(subject));
     bool ok = (manifest && digest_of(NOTHING, strlen(NOTHING), config) &&
                digest_of(manifest, strlen(manifest), digest)) ||
               api_problem_no_memory(work->problem);
     ok = ok && put_blob(work, &(struct blob){config, NULL, NOTHING}) &&
-         put_report(work, manifest, digest, subject_digest);
+         put_referrer(work, role, manifest, digest, subject_digest);
     free(manifest);
+    return ok;
+}
+
+/* Sends what refers to the manifest of the model. It comes before that, because the tag of the
+   model is what others see. */
+static bool
+put_referrers(struct work *work, const char *subject, const char *subject_digest)
+{
+    bool ok = true;
+    for (enum qdqr_role role = 0; ok && work->has_model && role < QDQR_N_ROLES; role++)
+        ok = !oci_referrer_type(role) || put_role(work, role, subject, subject_digest);
     return ok;
 }
 
@@ -294,7 +324,7 @@ put_version(struct work *work, const char *config, const char *digest,
     bool ok = manifest && digest_of(manifest, strlen(manifest), own);
     if (!ok)
         api_problem_no_memory(work->problem);
-    ok = ok && put_reports(work, manifest, own) &&
+    ok = ok && put_referrers(work, manifest, own) &&
          (!*work->ref.version || put_manifest(work, manifest, work->ref.version)) &&
          (!*alias || put_manifest(work, manifest, alias));
     free(manifest);

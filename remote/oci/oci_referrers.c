@@ -5,6 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *
+oci_referrer_type(enum qdqr_role role)
+{
+    static const char *const types[QDQR_N_ROLES] = {
+        [QDQR_REPORT] = "application/vnd.qdqd.report.v1+json",
+        [QDQR_SIGNATURE] = "application/vnd.dev.sigstore.bundle.v0.3+json",
+        [QDQR_PROVENANCE] = "application/vnd.in-toto+json",
+        [QDQR_BOM] = "application/vnd.cyclonedx+json"};
+    return types[role];
+}
+
 /* Gets an index. An index that is not there has no entries; *ret_status is the answer's. */
 static json_t *
 get_index(struct http *http, const struct http_request *request, long *ret_status,

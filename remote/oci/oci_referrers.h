@@ -9,8 +9,9 @@
 
 #include "oci/oci_api.h"
 
-/* The artifact type of a manifest whose layers are the reports of its subject. */
-#define OCI_REPORT "application/vnd.qdqd.report.v1+json"
+/* Returns the artifact type of a manifest whose layers are, in that role, about its subject; NULL:
+   files of that role are layers of the model itself. */
+const char *oci_referrer_type(enum qdqr_role role);
 
 /* Lists the referrers of a manifest as an index, which has no entries where there are none.
    Returns NULL with a problem. The caller frees the index. */

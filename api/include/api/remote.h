@@ -60,13 +60,17 @@ enum api_published {
     API_PUBLISH_MODEL = 1,
     API_PUBLISH_REPORT = 2,
     API_PUBLISH_SPEC = 4,
+    API_PUBLISH_SIGNATURE = 8,
+    API_PUBLISH_PROVENANCE = 16,
+    API_PUBLISH_BOM = 32,
 };
 
 struct api_publication {
     struct api_place place;
-    char *alias;   /* NULL: none */
-    char *tags;    /* JSON text of an object of strings; NULL: none */
-    unsigned what; /* enum api_published */
+    char *alias;    /* NULL: none */
+    char *tags;     /* JSON text of an object of strings; NULL: none */
+    unsigned what;  /* enum api_published */
+    bool says_what; /* false: `what` is all that there can be */
 };
 
 /* Decodes a job's member `publish`, an array. The caller ends the list with

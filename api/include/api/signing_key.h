@@ -37,12 +37,22 @@ bool api_signing_key_read(const char *pem, size_t len, struct api_signing_key **
 /* Reads a public key in PEM. BAD_REQUEST: it is none, or not on the curve P-256. */
 bool api_public_key_read(const char *pem, size_t len, struct api_signing_key **ret,
                          struct api_problem *problem);
+/* Signs a SHA-256 digest and returns the signature in DER, which the caller frees. */
+typedef bool (*api_digest_signer)(void *arg, const unsigned char digest[32],
+                                  unsigned char **ret, size_t *ret_len);
+/* Makes a private key whose secret is elsewhere, for instance in a token: `sign` is called with `arg`
+   for each signature. Its public half is in PEM. UNAVAILABLE: it is not on the curve P-256. */
+bool api_signing_key_elsewhere(const char *public_pem, size_t len,
+                               api_digest_signer sign, void *arg,
+                               struct api_signing_key **ret,
+                               struct api_problem *problem);
 /* Adds certificates in PEM, of which the first has to be that of the key. UNAVAILABLE. */
 bool api_signing_key_certify(struct api_signing_key *key, const char *pem, size_t len,
                              struct api_problem *problem);
 void api_signing_key_free(struct api_signing_key **key);
 
-/* Signs a payload. The caller frees *ret, also after a failure. */
+/* Signs a payload. The caller frees *ret, also after a failure. UNAVAILABLE: the place of the secret
+   does not sign. */
 bool api_sign(const struct api_signing_key *key, const void *payload, size_t len,
               struct api_signature *ret, struct api_problem *problem);
 void api_signature_fini(struct api_signature *signature);

@@ -84,8 +84,17 @@ enum qdqr_role {
     QDQR_DATA,  /* a file with external data of the model, beside it */
     QDQR_OTHER, /* described by the remote, and not needed to load the model */
     QDQR_REPORT,
-    QDQR_SPEC
+    QDQR_SPEC,
+    QDQR_SIGNATURE,  /* a bundle of OpenSSF Model Signing */
+    QDQR_PROVENANCE, /* an in-toto statement, alone or in an envelope (DSSE) */
+    QDQR_BOM,        /* a bill of materials, CycloneDX */
+    QDQR_N_ROLES
 };
+
+/* The names of the documents that prove where a model came from. */
+#define QDQR_SIGNATURE_NAME "model.sig"
+#define QDQR_PROVENANCE_NAME "provenance.json"
+#define QDQR_BOM_NAME "bom.json"
 
 struct qdqr_file {
     char *name;               /* relative path with '/', without "..", never absolute */

@@ -244,14 +244,16 @@ def test_a_key_that_a_worker_with_a_gpu_could_read(tmp_path):
 
 @pytest.mark.parametrize("key, certificate, said", [
     ("missing.pem", "", "signing.key"), ("open.pem", "", "0600"), (".", "", "regular"),
-    ("key.pem", "missing.pem", "signing.certificate"), ("", "key.pub.pem", "signing.certificate")])
+    ("key.pem", "missing.pem", "signing.certificate"), ("", "key.pub.pem", "signing.certificate"),
+    ("pkcs11:token=t;object=o?pin-value=4711", "", "pin-source"), ("pkcs11:", "", "names no key"),
+    ("pkcs11:token=t;object=o", "missing.pem", "signing.certificate")])
 def test_a_configuration_that_cannot_sign(tmp_path, key, certificate, said):
     make_key(tmp_path)
     (tmp_path / "open.pem").write_bytes((tmp_path / "key.pem").read_bytes())
     (tmp_path / "open.pem").chmod(0o640)
     environment = {**os.environ, "QDQD_STATE_DIR": str(tmp_path / "state"),
-                   "QDQD_SIGNING_KEY": key and str(tmp_path / key),
+                   "QDQD_SIGNING_KEY": key if key.startswith("pkcs11:") else key and str(tmp_path / key),
                    "QDQD_SIGNING_CERTIFICATE": certificate and str(tmp_path / certificate)}
     done = subprocess.run([INSTALLED / "sbin" / "qdqd", "--check-config"], env=environment, capture_output=True,
                           text=True, timeout=60)
-    assert done.returncode == 2 and said in done.stderr, done
+    assert done.returncode == 2 and said in done.stderr and "4711" not in done.stderr, done

@@ -84,6 +84,7 @@ END_TEST
 /* --- publications --------------------------------------------------------- */
 
 #define A "\"remote\": \"a\", \"ref\": \"k\""
+#define EVERYTHING 63
 
 static const struct {
     const char *json, *where; /* where NULL: it is valid */
@@ -91,11 +92,12 @@ static const struct {
     unsigned what; /* of the last */
 } lists[] = {
     {"[]", NULL, 0, 0},
-    {"[{" A "}]", NULL, 1, 7},
-    {"[{" A ", \"what\": null}]", NULL, 1, 7},
+    {"[{" A "}]", NULL, 1, EVERYTHING},
+    {"[{" A ", \"what\": null}]", NULL, 1, EVERYTHING},
     {"[{" A ", \"what\": [\"report\"]}]", NULL, 1, API_PUBLISH_REPORT},
     {"[{" A "}, {" A ", \"what\": [\"spec\", \"model\"]}]", NULL, 2, 5},
-    {"[{" A ", \"alias\": \"new\", \"tags\": {\"t\": \"v\"}}]", NULL, 1, 7},
+    {"[{" A ", \"what\": [\"signature\", \"bom\", \"provenance\"]}]", NULL, 1, 56},
+    {"[{" A ", \"alias\": \"new\", \"tags\": {\"t\": \"v\"}}]", NULL, 1, EVERYTHING},
     {"{}", "/publish", 0, 0},
     {"[5]", "/publish/0", 0, 0},
     {"[{" A "}, {\"remote\": \"a\"}]", "/publish/1/ref", 0, 0},
@@ -123,6 +125,8 @@ START_TEST(decodes_publications)
     ck_assert_uint_eq(n, lists[_i].n);
     if (n)
         ck_assert_uint_eq(list[n - 1].what, lists[_i].what);
+    if (n)
+        ck_assert_int_eq(list[n - 1].says_what, lists[_i].what != EVERYTHING);
     api_publications_free(&list, n);
 }
 END_TEST
