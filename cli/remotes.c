@@ -47,6 +47,7 @@ static const struct key {
     {"min_rate", RATE, offsetof(struct qdqr_remote, min_rate)},
     {"total_timeout", LIMIT, offsetof(struct qdqr_remote, total_timeout)},
     {"max_bytes", BYTES, offsetof(struct qdqr_remote, max_bytes)},
+    {"signers", DAEMON, 0},
     {"tenants", DAEMON, 0},
     {"scopes", DAEMON, 0},
     {"events", DAEMON, 0},

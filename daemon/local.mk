@@ -177,6 +177,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/fetch.c \
 	daemon/carriers/poll.c daemon/carriers/pieces.h \
 	daemon/carriers/remote_fds.c daemon/carriers/remote_fds.h \
+	daemon/carriers/signers.c daemon/carriers/signers.h \
 	daemon/carriers/string_list.c daemon/carriers/string_list.h \
 	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \

@@ -303,6 +303,31 @@ api_statement_verify(const struct api_statement *statement,
                     "the signature is not that of this key over the statement");
 }
 
+/* Returns what stands behind the first key of a text; NULL: it has no other key. */
+static const char *
+next_key(const char *pem)
+{
+    static const char end[] = "-----END PUBLIC KEY-----";
+    const char *at = strstr(pem, end);
+    return at ? strstr(at + strlen(end), "-----BEGIN ") : NULL;
+}
+
+bool
+api_statement_verify_by_each(const struct api_statement *statement, const char *pem,
+                             struct api_problem *problem)
+{
+    bool ok = false;
+    for (; pem && !ok; pem = next_key(pem)) {
+        struct api_signing_key *key = NULL;
+        *problem = (struct api_problem){0};
+        if (!api_public_key_read(pem, strlen(pem), &key, problem))
+            return false;
+        ok = api_statement_verify(statement, key, problem);
+        api_signing_key_free(&key);
+    }
+    return ok;
+}
+
 void
 api_statement_fini(struct api_statement *statement)
 {

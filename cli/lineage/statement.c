@@ -17,33 +17,6 @@ statement_fail(const char *path, struct api_problem *problem)
     return false;
 }
 
-/* Returns what stands behind the first key of a text; NULL: it has no other key. */
-static const char *
-next_key(const char *pem)
-{
-    static const char end[] = "-----END PUBLIC KEY-----";
-    const char *at = strstr(pem, end);
-    return at ? strstr(at + strlen(end), "-----BEGIN ") : NULL;
-}
-
-/* Checks the signature by each key of a text, until one is right. The problem is that of the
-   last one. */
-static bool
-verify_by_each(const struct api_statement *statement, const char *key_path,
-               const char *pem, struct api_problem *problem)
-{
-    bool ok = false;
-    for (; pem && !ok; pem = next_key(pem)) {
-        struct api_signing_key *key = NULL;
-        *problem = (struct api_problem){0};
-        if (!api_public_key_read(pem, strlen(pem), &key, problem))
-            return statement_fail(key_path, problem);
-        ok = api_statement_verify(statement, key, problem);
-        api_signing_key_free(&key);
-    }
-    return ok;
-}
-
 static bool
 verify(const struct api_statement *statement, const char *path,
        struct api_problem *problem)
@@ -54,8 +27,10 @@ verify(const struct api_statement *statement, const char *path,
         return false;
     char *text = strndup(pem, len); /* ends in a NUL */
     free(pem);
-    bool ok = text ? verify_by_each(statement, path, text, problem)
-                   : api_problem_no_memory(problem);
+    bool ok =
+        text ? api_statement_verify_by_each(statement, text, problem) ||
+                   (problem->code == API_BAD_REQUEST && statement_fail(path, problem))
+             : api_problem_no_memory(problem);
     free(text);
     return ok;
 }

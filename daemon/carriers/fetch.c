@@ -3,6 +3,7 @@
 #include "carriers/pieces.h"
 #include "base/log.h"
 #include "carriers/remote_fds.h"
+#include "carriers/signers.h"
 #include "carriers/string_list.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
@@ -35,6 +36,10 @@ struct input {
     struct offered files[1 + MESSAGE_MAX_FILES];
     struct spool *spools[1 + MESSAGE_MAX_FILES];
     size_t n;
+    /* A model of a remote with signers has their file here, and its signature. */
+    char *signers;
+    struct offered signature;
+    struct spool *signature_file;
     char id[DIGEST_SIZE];
 };
 
@@ -84,14 +89,21 @@ choose_files(struct input *input, struct string_list *list, struct api_problem *
             input->n++;
             models += leads;
         }
+        if (file.role == QDQR_SIGNATURE && !input->signature.name)
+            input->signature = file;
         file.number++;
     }
-    return models == 1 ||
-           api_fail(p, API_REMOTE_NOT_FOUND,
-                    "%s of remote %s has %zu files %s, and one is needed",
-                    input->resolved, input->place->remote, models,
-                    input->which == API_INPUT_MODEL ? "*.onnx"
-                                                    : "*.npz, *.npy or *.tar");
+    if (models != 1)
+        return api_fail(p, API_REMOTE_NOT_FOUND,
+                        "%s of remote %s has %zu files %s, and one is needed",
+                        input->resolved, input->place->remote, models,
+                        input->which == API_INPUT_MODEL ? "*.onnx"
+                                                        : "*.npz, *.npy or *.tar");
+    return !input->signers || input->signature.name ||
+           api_fail(p, API_SIGNATURE_INVALID,
+                    "remote %s takes signed models alone, and %.300s has no signature "
+                    "beside it: publish one as " QDQR_SIGNATURE_NAME,
+                    input->place->remote, input->resolved);
 }
 
 /* Tells the operator why an attempt failed, and of which host. A client sees the remote's name
@@ -124,6 +136,8 @@ resolve(struct input *input, struct api_problem *p)
         remote || api_fail(p, API_REMOTE_UNKNOWN, "there is no remote %s any more",
                            input->place->remote);
     ok = ok && remote_fds_open(remote, &request.body.fetch.remote, &request, p);
+    if (ok && input->which == API_INPUT_MODEL && *remote->signers)
+        ok = (input->signers = strdup(remote->signers)) || api_problem_no_memory(p);
     snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",
              input->place->ref);
     remotes_release(&remotes);
@@ -149,20 +163,35 @@ resolve(struct input *input, struct api_problem *p)
 
 /* --- bytes ----------------------------------------------------------------- */
 
+/* Adds a file to a pull, with a new spool. */
 static bool
-open_spools(struct input *input, struct blobs *blobs, struct message *pull,
-            struct string_list *numbers, struct api_problem *p)
+add_file(const struct offered *file, struct spool **spool, struct blobs *blobs,
+         struct message *pull, struct string_list *numbers, uint64_t *size,
+         struct api_problem *p)
+{
+    *size += file->size > 0 ? (uint64_t)file->size : 0;
+    if (!string_list_add_number(numbers, file->number))
+        return api_problem_no_memory(p);
+    if (!spool_open(blobs, spool, p))
+        return false;
+    pull->fds[pull->n_fds++] = spool_fd(*spool);
+    return true;
+}
+
+/* Adds the files of the input; only the signature where the rest `is_there`. */
+static bool
+add_files(struct input *input, bool is_there, struct blobs *blobs, struct message *pull,
+          struct string_list *numbers, struct api_problem *p)
 {
     uint64_t size = 0;
-    for (size_t i = 0; i < input->n; i++) {
-        size += input->files[i].size > 0 ? (uint64_t)input->files[i].size : 0;
-        if (!string_list_add_number(numbers, input->files[i].number))
-            return api_problem_no_memory(p);
-        if (!spool_open(blobs, &input->spools[i], p))
-            return false;
-        pull->fds[pull->n_fds++] = spool_fd(input->spools[i]);
-    }
-    return blobs_check_room(blobs, size, p);
+    bool ok = true;
+    for (size_t i = 0; ok && !is_there && i < input->n; i++)
+        ok = add_file(&input->files[i], &input->spools[i], blobs, pull, numbers, &size,
+                      p);
+    if (ok && input->signers)
+        ok = add_file(&input->signature, &input->signature_file, blobs, pull, numbers,
+                      &size, p);
+    return ok && blobs_check_room(blobs, size, p);
 }
 
 /* Returns whether there is room for what the remote has sent so far. It may send more than it
@@ -173,18 +202,19 @@ watch_spools(void *arg, struct api_problem *p)
     const struct input *input = arg;
     bool ok = true;
     for (size_t i = 0; ok && i < input->n; i++)
-        ok = spool_watch(input->spools[i], p);
-    return ok;
+        ok = !input->spools[i] || spool_watch(input->spools[i], p);
+    return ok && (!input->signature_file || spool_watch(input->signature_file, p));
 }
 
-/* Pulls the files. The process has ended before they are read. */
+/* Pulls the files; only the signature where the rest `is_there`. The process has ended before they are
+   read. */
 static bool
-pull_files(struct input *input, struct api_problem *p)
+pull_files(struct input *input, bool is_there, struct api_problem *p)
 {
     struct string_list numbers = {0};
     struct message pull = {.type = MESSAGE_PULL}, answer = {0};
     struct blobs *blobs = library_blobs(input->work->service->library);
-    bool ok = open_spools(input, blobs, &pull, &numbers, p);
+    bool ok = add_files(input, is_there, blobs, &pull, &numbers, p);
     pull.text = numbers.text;
     pull.text_len = numbers.len;
     input->work->watch = watch_spools;
@@ -193,9 +223,10 @@ pull_files(struct input *input, struct api_problem *p)
     input->work->watch = NULL;
     message_fini(&answer);
     string_list_fini(&numbers);
-    for (size_t i = 0; ok && i < input->n; i++)
+    for (size_t i = 0; ok && !is_there && i < input->n; i++)
         ok = spool_finish_file(input->spools[i], p);
-    return ok;
+    return ok &&
+           (!input->signature_file || spool_finish_file(input->signature_file, p));
 }
 
 static bool
@@ -263,7 +294,7 @@ fetch_input(struct input *input, const char *source, char **ret_source,
     /* The same may have been fetched before. */
     ok = ok &&
          (!*input->digest || store_fetched_get(store, &key, input->id, &any, p)) &&
-         (any || pull_files(input, p));
+         ((any && !input->signers) || pull_files(input, any, p));
     ask_end(input->work);
     ok = ok && jobs_is_held(input->work->service->jobs, &input->work->slot, p);
     if (ok && !any) {
@@ -272,6 +303,9 @@ fetch_input(struct input *input, const char *source, char **ret_source,
         if (ok && *input->digest)
             ok = store_fetched_put(store, &key, input->id, p);
     }
+    ok = ok && (!input->signers ||
+                signers_check(input->signers, input->signature_file,
+                              input->work->service->library, input->id, p));
     if (ok) {
         *ret_source = api_source_fill(source, input->which, input->resolved, input->id);
         ok = *ret_source || api_problem_no_memory(p);
@@ -279,6 +313,8 @@ fetch_input(struct input *input, const char *source, char **ret_source,
         log_failure(input, p);
     for (size_t i = 0; i < input->n; i++)
         spool_discard(&input->spools[i]);
+    spool_discard(&input->signature_file);
+    free(input->signers);
     message_fini(&input->answer);
     return ok;
 }

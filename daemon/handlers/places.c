@@ -84,6 +84,21 @@ check_publications(const struct asker *asker, const struct api_job_request *job,
     return ok;
 }
 
+/* Checks that a tenant who may have signed models alone names a remote that demands signatures. */
+static bool
+check_signed(const struct service *service, const struct api_job_request *job,
+             const struct remotes *remotes, struct api_problem *p)
+{
+    const struct remote *remote =
+        job->model_place.ref ? remotes_find(remotes, job->model_place.remote) : NULL;
+    return !tenant_is_listed(service->settings->tenants_signed_models,
+                             service->tenant) ||
+           (remote && *remote->signers) ||
+           api_fail_at(p, API_FORBIDDEN, "/model",
+                       "this tenant's models have to be signed: name one in a remote "
+                       "whose section has signers");
+}
+
 bool
 places_check(const struct service *service, unsigned scopes,
              const struct api_job_request *job, struct api_problem *p)
@@ -99,7 +114,8 @@ places_check(const struct service *service, unsigned scopes,
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof places / sizeof *places; i++)
         ok = !places[i]->ref || check_place(&asker, places[i], pointers[i], false, p);
-    ok = ok && check_publications(&asker, job, p);
+    ok = ok && check_signed(service, job, remotes, p) &&
+         check_publications(&asker, job, p);
     remotes_release(&remotes);
     return ok;
 }

@@ -133,6 +133,9 @@ SETTING_NUMBER(tenants, queue, 0, 0, 1000000, COUNT, NOW,
                "Most jobs of each tenant that wait; 0: queue.max. A tenant's access "
                "tokens may state other limits (qdqd token add --queue, --max-bytes, "
                "--job-timeout).")
+SETTING_TEXT(tenants, signed_models, "", START,
+             "Tenants whose jobs take models only from remotes that have signers, with "
+             "commas between; -: the tenant without a name; *: all; empty: none.")
 SETTING_NUMBER(tenants, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
                "Most bytes of models, datasets, results and observations of each "
                "tenant; 0: storage.max_bytes.")

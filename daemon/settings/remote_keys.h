@@ -37,6 +37,11 @@ REMOTE_TEXT(
 REMOTE_CHOICE(allow_private, "false", "false true", ALL_KINDS,
               "Whether the remote may have a loopback, link-local or private address.")
 REMOTE_TEXT(
+    signers, "", STORES,
+    "PEM file with public keys: a model of this remote is taken only with a signature "
+    "beside it (OpenSSF Model Signing) by one of them. Empty: models need no "
+    "signature.")
+REMOTE_TEXT(
     tenants, "*", ALL_KINDS,
     "Tenants that may use the remote, with commas between; -: the tenant without "
     "a name; *: all.")

@@ -198,8 +198,13 @@ remote_allows(const struct remote *remote, const char *tenant, const char *scope
         snprintf(scope, sizeof scope, "%.*s", (int)len, word);
         allowed = lists(remote->scopes, scope);
     }
-    return allowed && (lists(remote->tenants, "*") ||
-                       lists(remote->tenants, *tenant ? tenant : "-"));
+    return allowed && tenant_is_listed(remote->tenants, tenant);
+}
+
+bool
+tenant_is_listed(const char *list, const char *tenant)
+{
+    return lists(list, "*") || lists(list, *tenant ? tenant : "-");
 }
 
 void
@@ -396,6 +401,7 @@ check_remote(const struct remote *remote, char error[SETTINGS_ERROR])
            check_file(&remote->section, "secret_old", remote->secret_old, true,
                       error) &&
            check_file(&remote->section, "ca", remote->ca, false, error) &&
+           check_file(&remote->section, "signers", remote->signers, false, error) &&
            (bit != WEBHOOK || check_webhook(remote, error));
 }
 

@@ -68,6 +68,9 @@ const struct hook *hooks_next(const struct hook *hook);
 const struct hook *hooks_find(const struct remotes *remotes, const char *name);
 /* Writes the host and the port of the remote's URL, for the log: clients see only its name. */
 void remote_host(const struct remote *remote, char ret[REMOTE_HOST]);
+/* Returns whether a list of tenants, with commas between, has the tenant; - stands for the one without a
+   name, and * for all. */
+bool tenant_is_listed(const char *list, const char *tenant);
 /* Returns whether a token of a tenant ("": the one without a name) may use the remote.
    `scopes` are the token's, with commas between. */
 bool remote_allows(const struct remote *remote, const char *tenant, const char *scopes);

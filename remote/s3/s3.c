@@ -49,6 +49,8 @@ on_object(void *arg, const struct s3_object *object, struct api_problem *problem
     const char *ending = key + listing->ref_len;
     if (is_folder)
         role = role_by_name(ending);
+    else if (strcmp(ending, ".sig") == 0)
+        role = QDQR_SIGNATURE;
     else if (*ending && (role_by_name(ref) != QDQR_MODEL || !s3_is_data_ending(ending)))
         return true;
     else if (*ending)

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 
+import onnx
 import pytest
 import requests
 
@@ -168,3 +169,73 @@ def test_a_service_without_a_key(far, tmp_path):
         assert problem(refused, 422, "unsupported")["detail"].count("signing.key") == 1
     finally:
         service.stop()
+
+
+# --- models that have to be signed ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demanding(far, tmp_path_factory):
+    """A daemon that takes signed models alone from the remote prod, and for its tenant from nowhere else."""
+    folder = tmp_path_factory.mktemp("demanding")
+    private, public = make_key(folder)
+    _, second = make_key(folder, "second")
+    (folder / "signers.pem").write_bytes(second.read_bytes() + public.read_bytes())
+    service = Service(folder, QDQD_TENANTS_SIGNED_MODELS="-")
+    remote = registry.Remote(folder, *far)
+    remote.config.write_text(remote.config.read_text() + f"signers = {folder}/signers.pem\n")
+    service.arguments = ["--config", remote.config]
+    service.remote, service.kind, service.private, service.folder = remote, far[0], private, folder
+    service.start()
+    service.samples = service.upload("datasets", FEW_SAMPLES.read_bytes())
+    yield service
+    service.stop()
+
+
+def push_signed(service, python, name, private, spoil=False):
+    """Signs a float model as others do, pushes both, and returns the ref."""
+    there = service.folder / name
+    (there / "m").mkdir(parents=True)
+    model = there / "m" / "model.onnx"
+    shutil.copy(DATA / "glyph_resnet.onnx", model)
+    if private:
+        subprocess.run([python, "-m", "model_signing", "sign", "key", there / "m", "--private_key", private,
+                        "--signature", there / "model.sig"], check=True, capture_output=True, timeout=120)
+    if spoil:
+        changed = onnx.load(model)
+        changed.producer_name = "somebody else"
+        onnx.save(changed, model)
+    ref = PLACES[service.kind][0].format(name)
+    location = service.remote("push", "prod:" + ref, model, *([there / "model.sig"] if private else []))
+    return location.strip().removeprefix("prod:")
+
+
+def outcome(service, ref):
+    answer = service.post("/v1/jobs", json={"model": {"remote": "prod", "ref": ref}, "calibration": service.samples,
+                                            "spec": {"evaluate": False}})
+    assert answer.status_code == 202, answer.text
+    return service.ended(answer.json()["id"])
+
+
+def test_a_signed_model_is_taken(demanding, python):
+    job = outcome(demanding, push_signed(demanding, python, "good", demanding.private))
+    assert job["state"] == "succeeded", job
+    again = outcome(demanding, job["source"]["model"]["resolved"])  # its files are there, its signature is checked
+    assert again["state"] == "succeeded", again
+
+
+@pytest.mark.parametrize("name, said", [("unsigned", "has no signature"), ("spoiled", "is not of the file"),
+                                        ("stranger", "signature")])
+def test_another_one_is_refused(demanding, python, name, said):
+    private = {"unsigned": None, "spoiled": demanding.private}.get(name) if name != "stranger" else \
+        make_key(demanding.folder, "stranger")[0]
+    job = outcome(demanding, push_signed(demanding, python, name, private, spoil=name == "spoiled"))
+    assert job["state"] == "failed" and job["error"]["code"] == "signature_invalid", job
+    assert said in job["error"]["detail"]
+
+
+def test_a_model_of_no_such_remote_is_refused(demanding):
+    model = demanding.upload("models", (DATA / "glyph_resnet.onnx").read_bytes())
+    refused = problem(demanding.post("/v1/jobs", json={"model": model, "calibration": demanding.samples}),
+                      403, "forbidden")
+    assert "signers" in refused["detail"]

@@ -73,6 +73,10 @@ bool api_statement_decode(const char *text, size_t len, struct api_statement *re
 bool api_statement_verify(const struct api_statement *statement,
                           const struct api_signing_key *key,
                           struct api_problem *problem);
+/* Checks the signature by each key of a text that ends in NUL, public keys in PEM one behind the other,
+   until one is right. BAD_REQUEST: the text is no such list. SIGNATURE_INVALID. */
+bool api_statement_verify_by_each(const struct api_statement *statement,
+                                  const char *pem, struct api_problem *problem);
 void api_statement_fini(struct api_statement *statement);
 
 #endif
