@@ -251,6 +251,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/prepare/opset.c \
 	engine/transform/prepare/prepare.c engine/transform/prepare/prepare.h \
 	engine/transform/prepare/convert_opset.c engine/transform/prepare/convert_opset.h \
+	engine/transform/prepare/lower_opset.c engine/transform/prepare/lower_opset.h \
 	engine/transform/prepare/reform.c \
 	engine/transform/prepare/remove_pairs.c \
 	engine/quantize.c \
@@ -292,6 +293,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/operators/compare_cuda.c engine/run/operators/compare_cuda.h \
 	engine/run/operators/fake.c \
 	engine/run/operators/fake_cuda.c engine/run/operators/fake_cuda.h \
+	engine/run/session/float_weights.c engine/run/session/float_weights.h \
 	engine/run/session/lift_weights.c engine/run/session/lift_weights.h \
 	engine/run/operators/moments.c \
 	engine/run/operators/moments_cuda.c engine/run/operators/moments_cuda.h \
@@ -314,10 +316,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/ground/tbl/dtypes.h \
 	engine/ground/tbl/float16_ops.h \
 	engine/ground/tbl/layers.h \
+	engine/ground/tbl/later_opsets.h \
 	engine/ground/tbl/opsets.h \
 	engine/ground/tbl/types.h \
 	engine/stages/smooth/magnitudes.c engine/stages/smooth/magnitudes.h \
 	engine/stages/smooth/smooth.c engine/stages/smooth/smooth.h \
+	engine/graph/weights/block_scales.c engine/graph/weights/block_scales.h \
 	engine/graph/weights/blocks.c engine/graph/weights/blocks.h \
 	engine/graph/weights/approximate.c engine/graph/weights/approximate.h \
 	engine/graph/weights/float16_data.c engine/graph/weights/float16_data.h \

@@ -14,6 +14,7 @@
 #include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/evaluate.h"
+#include "stages/evaluate/judgement_warnings.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/kernels.h"
 #include "stages/plausible/layout.h"
@@ -350,6 +351,8 @@ stage_write(struct walk *w, struct qdq_error *err)
 {
     const struct qdq_work *work = w->context.work;
     enum qdq_code code = warn_nothing_left(w->attempt, err);
+    if (!code)
+        code = qdqi_warn_run_as_older(w->attempt, err);
     if (!code)
         code = qdqi_report_freeze(w->attempt, &w->result, &w->source, err);
     if (code)

@@ -43,6 +43,10 @@ ADVICE("nothing_to_quantize",
        "which entry of the spec?")
 ADVICE("integer_weights", "Quantize the float model that this one was made of.")
 ADVICE("opset_kept", "Export the model with the later opset.")
+ADVICE(
+    "run_as_older_opset",
+    "Nothing, where what loads the result takes its opset; else export the model with "
+    "an older one.")
 ADVICE("opset_per_tensor",
        "Export the model with opset 13 or later for scales per channel, or "
        "ask for it with opset.")

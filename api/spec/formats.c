@@ -298,12 +298,34 @@ check_symmetry(struct decoder *d, const char *group, enum qdq_format format,
                       api_label(d, where).text);
 }
 
+/* A scale for each channel is what a spec has that says nothing, so that it is no contradiction. */
+static bool
+check_blocks(struct decoder *d, const char *group, const struct qdq_weights *w)
+{
+    const int own = api_format_block(w->format);
+    char where[96];
+    snprintf(where, sizeof where, "%s/granularity", group);
+    return own == 0 || w->granularity == QDQ_PER_CHANNEL ||
+           w->granularity == QDQ_GRANULARITY_DEFAULT ||
+           (w->granularity == QDQ_PER_BLOCK && w->block == own) ||
+           api_refuse(d, API_INVALID_SPEC, where,
+                      "%s: the format has blocks of %d elements, and no others",
+                      api_label(d, where).text, own);
+}
+
 bool
 api_check_formats(struct decoder *d)
 {
     const struct qdq_spec *spec = &d->to->spec;
-    bool ok = check_symmetry(d, "/activations", spec->activations.format,
-                             spec->activations.symmetric);
+    bool ok = check_blocks(d, "/weights", &spec->weights);
+    for (size_t i = 0; ok && i < spec->n_layers; i++) {
+        char group[64];
+        snprintf(group, sizeof group, "/layers/%zu/weights", i);
+        ok =
+            !spec->layers[i].weights || check_blocks(d, group, spec->layers[i].weights);
+    }
+    ok = ok && check_symmetry(d, "/activations", spec->activations.format,
+                              spec->activations.symmetric);
     for (size_t i = 0; ok && i < spec->n_layers; i++) {
         const struct qdq_activations *own = spec->layers[i].activations;
         char group[64];

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The opsets that a model can be converted to. */
-enum { OPSET_MIN = 7, OPSET_MAX = 25 };
+enum { OPSET_MIN = 7, OPSET_MAX = 28 };
 
 static bool
 decode_object(struct decoder *d, const struct member *m, json_t *value)

@@ -82,9 +82,13 @@ static const struct {
     const char *name;
     bool is_float;
     unsigned uses;
+    int block; /* of a format whose blocks are its own; else 0 */
 } formats[QDQ_N_FORMATS] = {
 #define QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses) \
-    {text, fraction > 0, uses},
+    {text, fraction > 0, uses, 0},
+#define QDQ_BLOCK_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, \
+                         uses, element, block, scales)                            \
+    {text, fraction > 0, uses, block},
 #include "qdq/formats.h"
 #undef QDQ_FORMAT
 };
@@ -152,12 +156,25 @@ api_decode_format_set(struct decoder *d, const struct member *m, json_t *value,
                               api_label(d, m->pointer).text);
         if (k < 0)
             return false;
-        for (unsigned f = 0; f < QDQ_N_FORMATS; f++)
-            if (strcmp(formats[f].name, api_weight_format((size_t)k)) == 0)
-                *ret |= 1U << f;
+        for (unsigned f = 0; f < QDQ_N_FORMATS; f++) {
+            if (strcmp(formats[f].name, api_weight_format((size_t)k)) != 0)
+                continue;
+            if (formats[f].block > 0)
+                return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                                  "%s: %s has blocks of its own, and the formats of an "
+                                  "allocation share those of the spec",
+                                  api_label(d, m->pointer).text, formats[f].name);
+            *ret |= 1U << f;
+        }
     }
     return *ret != 0 || api_refuse(d, API_INVALID_SPEC, m->pointer,
                                    "%s names no format", api_label(d, m->pointer).text);
+}
+
+int
+api_format_block(enum qdq_format format)
+{
+    return format >= 0 && format < QDQ_N_FORMATS ? formats[format].block : 0;
 }
 
 json_t *

@@ -30,6 +30,8 @@ json_t *api_encode_format_set(unsigned set);
 const char *api_weight_format(size_t i);
 const char *api_activation_format(size_t i);
 bool api_format_is_float(enum qdq_format format);
+/* Returns the elements of the blocks that are a part of the format, or 0. */
+int api_format_block(enum qdq_format format);
 /* A flag whose default depends on other members. */
 bool api_decode_bias_correction(struct decoder *d, const struct member *m,
                                 json_t *value);

@@ -185,6 +185,12 @@ def opset_25():
     return plain(25, ir=12)
 
 
+@row("A model of operator set 28 keeps it, and ONNX Runtime runs it as one of 26.",
+     "conv fc", warnings=["run_as_older_opset"], runs=False)
+def opset_28():
+    return plain(28, ir=14)
+
+
 def typed(dtype, opset):
     model = plain(opset)
     for value in [*model.graph.input, *model.graph.output]:

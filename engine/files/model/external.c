@@ -306,11 +306,10 @@ match_all(struct resolving *r, const struct qdq_external *files, struct qdq_erro
 static bool
 wanted_bytes(const Onnx__TensorProto *t, size_t n, uint64_t *ret)
 {
-    uint64_t bits = qdqi_dtype_bits(t->data_type), per_byte = bits ? 8 / bits : 0;
-    if (per_byte > 1)
-        *ret = n / per_byte + (n % per_byte > 0);
-    return per_byte > 1 ||
-           (bits && !__builtin_mul_overflow((uint64_t)n, bits / 8, ret));
+    uint64_t bits = qdqi_dtype_bits(t->data_type);
+    if (bits < 8)
+        *ret = n / 8 * bits + (n % 8 * bits + 7) / 8;
+    return bits && (bits < 8 || !__builtin_mul_overflow((uint64_t)n, bits / 8, ret));
 }
 
 /* Finds the size of the tensor's bytes, and checks that the file holds all of them. */

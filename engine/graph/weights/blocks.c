@@ -44,7 +44,8 @@ bool
 qdqi_blocks_can(const struct qdqi_constant *w, const struct qdqi_params *p)
 {
     const struct qdqi_format_row *row = qdqi_format_row((int)p->format);
-    return p->block > 0 && row->bits <= 8 && w->n > 0 && !qdqi_constant_is_fill(w) &&
+    return p->block > 0 && row->block == 0 && row->bits <= 8 && w->n > 0 &&
+           !qdqi_constant_is_fill(w) &&
            (w->dtype == QDQI_FLOAT32 || w->dtype == QDQI_FLOAT16);
 }
 

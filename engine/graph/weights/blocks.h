@@ -27,8 +27,9 @@ struct qdqi_blocks_summary {
     float low, high, parts[QDQI_BLOCKS_PARTS];
 };
 
-/* Returns whether a weight with these params can be quantized that way: an integer format
-   of at most 8 bits in blocks, and elements that the file stores one by one. */
+/* Returns whether a weight with these params can be quantized that way: a format of
+   at most 8 bits in blocks whose scales are floats, and elements that the file stores one by
+   one. */
 bool qdqi_blocks_can(const struct qdqi_constant *weight, const struct qdqi_params *p);
 
 /*

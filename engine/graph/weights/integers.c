@@ -80,7 +80,7 @@ struct output {
     unsigned bits; /* bits of a code */
     size_t used;
     size_t done; /* elements of the weight */
-    uint8_t codes[PIECE], packed[PIECE / 2];
+    uint8_t codes[PIECE], packed[PIECE];
     float floats[PIECE];
 };
 
@@ -97,6 +97,22 @@ pairs_loop(const uint8_t *restrict codes, uint8_t *restrict to, size_t n)
 QDQI_VARIANTS(void, pairs, (const uint8_t *codes, uint8_t *to, size_t n),
               (codes, to, n))
 
+/* Packs four codes of six bits in three bytes, and a rest in as many as it needs. */
+static size_t
+pack_six(const uint8_t *codes, size_t n, uint8_t *to)
+{
+    size_t size = 0;
+    unsigned bits = 0, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        all |= (codes[i] & 0x3fU) << bits;
+        for (bits += 6; bits >= 8; bits -= 8, all >>= 8)
+            to[size++] = (uint8_t)all;
+    }
+    if (bits > 0)
+        to[size++] = (uint8_t)all;
+    return size;
+}
+
 /* Packs n codes of fewer than 8 bits. Returns the number of bytes. */
 static size_t
 pack(const uint8_t *codes, size_t n, unsigned bits, uint8_t *to)
@@ -108,6 +124,8 @@ pack(const uint8_t *codes, size_t n, unsigned bits, uint8_t *to)
         pairs(codes, to, n / 2);
         return n / 2;
     }
+    if (bits == 6)
+        return pack_six(codes, n, to);
     for (size_t i = 0; i < n; i += per_byte) {
         unsigned byte = 0;
         for (size_t k = 0; k < per_byte && i + k < n; k++)
@@ -276,7 +294,7 @@ uint64_t
 qdqi_integers_size(enum qdqi_format format, size_t n)
 {
     uint64_t bits = (uint64_t)qdqi_format_row((int)format)->bits;
-    return bits < 8 ? n / (8 / bits) + (n % (8 / bits) > 0) : n * (bits / 8);
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
 void

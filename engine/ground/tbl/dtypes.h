@@ -2,7 +2,7 @@
 /*
  * Element types: DTYPE(NAME, onnx, "name", bits, "npy").
  *
- * `onnx` is the value of TensorProto.DataType (ONNX 1.19; Debian 12's schema ends
+ * `onnx` is the value of TensorProto.DataType (ONNX 1.23; Debian 12's schema ends
  * before the float8 types, so the table is ours). `bits` is the size of one element, or
  * 0 if elements have no fixed size; several elements of fewer than 8 bits share a byte.
  * `npy` is NumPy's kind and size, or "" if NumPy's format has no such type. The rows stand in
@@ -31,5 +31,8 @@ DTYPE(FLOAT8E5M2FNUZ, 20, "float8e5m2fnuz", 8, "")
 DTYPE(UINT4, 21, "uint4", 4, "")
 DTYPE(INT4, 22, "int4", 4, "")
 DTYPE(FLOAT4E2M1, 23, "float4e2m1", 4, "")
+DTYPE(FLOAT8E8M0, 24, "float8e8m0", 8, "")
 DTYPE(UINT2, 25, "uint2", 2, "")
 DTYPE(INT2, 26, "int2", 2, "")
+DTYPE(FLOAT6E2M3, 27, "float6e2m3", 6, "")
+DTYPE(FLOAT6E3M2, 28, "float6e3m2", 6, "")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schema changes of ONNX's own operators, between opset 7 and 25, for which older nodes
+ * The schema changes of ONNX's own operators, between opset 7 and 28, for which older nodes
  * must be rewritten:
  *
  *   OPSET_CHANGE(operator, opset, adapter)  nodes from before this opset are rewritten by
@@ -25,7 +25,9 @@ OPSET_CHANGE("Pad", 11, pad_11)
 OPSET_CHANGE("ReduceL1", 18, axes_to_input)
 OPSET_CHANGE("ReduceL2", 18, axes_to_input)
 OPSET_CHANGE("ReduceLogSum", 18, axes_to_input)
+OPSET_CHANGE("ReduceLogSum", 28, reducelog_28)
 OPSET_CHANGE("ReduceLogSumExp", 18, axes_to_input)
+OPSET_CHANGE("ReduceLogSumExp", 28, reducelog_28)
 OPSET_CHANGE("ReduceMax", 18, axes_to_input)
 OPSET_CHANGE("ReduceMean", 18, axes_to_input)
 OPSET_CHANGE("ReduceMin", 18, axes_to_input)

@@ -456,7 +456,7 @@ struct qdq_spec {
     struct qdq_profile_spec profile;
     enum qdq_decoder_form decoder;        /* output.decoder */
     enum qdq_external_data external_data; /* of the result: output.external_data */
-    /* opset to raise the model to, 7 to 25, or one of the values above */
+    /* opset to raise the model to, 7 to 28, or one of the values above */
     int64_t opset;
     enum qdq_existing existing_qdq;
     bool unmatched_is_error; /* on_unmatched: error */

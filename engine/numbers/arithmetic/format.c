@@ -7,7 +7,12 @@ qdqi_format_row(int format)
 {
     static const struct qdqi_format_row rows[] = {
 #define QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses) \
-    {text, QDQI_##name, bits, lowest, highest, fraction, min, opset},
+    {text,     QDQI_##name, bits,  lowest, highest,                               \
+     fraction, min,         opset, 0,      QDQI_SCALES_FLOAT},
+#define QDQ_BLOCK_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, \
+                         uses, element, block, scales)                            \
+    {text,  QDQI_##element,      bits, lowest, highest, fraction, min, opset,     \
+     block, QDQI_SCALES_##scales},
 #include "qdq/formats.h"
 #undef QDQ_FORMAT
     };

@@ -30,14 +30,23 @@ enum qdqi_format {
     QDQI_N_FORMATS
 };
 
+/* The type of a format's scales. */
+enum qdqi_scale_type {
+    QDQI_SCALES_FLOAT, /* that of the tensor */
+    QDQI_SCALES_E8M0,  /* float8e8m0 */
+    QDQI_SCALES_E4M3   /* float8e4m3fn, times a float32 for the whole tensor */
+};
+
 struct qdqi_format_row {
     const char *name;
-    enum qdqi_dtype dtype; /* element type of that name */
+    enum qdqi_dtype dtype; /* of an element */
     int bits;
     float lowest, highest;
     int fraction_bits; /* 0 for integer formats */
     int min_exponent;
     int opset; /* first opset whose QuantizeLinear has the format */
+    int block; /* elements of its blocks where that is a part of the format; else 0 */
+    enum qdqi_scale_type scales;
 };
 
 /* Returns the row of a format, or NULL when there is no such format. */
@@ -105,6 +114,20 @@ qdqi_float_code(float q, int bits, int fraction_bits, int min_exponent)
         code = (uint32_t)(exponent - min_exponent + 1) << fraction_bits |
                (rest & 0x7fffff) >> (23 - fraction_bits);
     return (uint8_t)(sign << (bits - 1) | code);
+}
+
+/* Returns the number that the bits of a float format stand for, which is finite. */
+QDQI_BOTH float
+qdqi_float_number(uint32_t code, int bits, int fraction_bits, int min_exponent)
+{
+    uint32_t sign = code >> (bits - 1) & 1, rest = code & ((1u << (bits - 1)) - 1);
+    uint32_t exponent = rest >> fraction_bits;
+    uint32_t fraction = rest & ((1u << fraction_bits) - 1);
+    /* the distance of neighbours, times as many as there are */
+    int unit = (exponent ? (int)exponent - 1 : 0) + min_exponent - fraction_bits;
+    float n = (float)(exponent ? fraction | 1u << fraction_bits : fraction);
+    float x = n * qdqi_float_of_bits((uint32_t)(unit + 127) << 23);
+    return qdqi_float_of_bits(qdqi_float_bits(x) | sign << 31);
 }
 
 /* The rounding of an element: members of the format's row, with the bounds minus the

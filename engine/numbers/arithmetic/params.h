@@ -30,6 +30,10 @@ struct qdqi_params {
     /* generates scales, zero points and integers while the model is written; the members
        above are then NULL, except for n. NULL: they are known. */
     struct qdqi_blocks *blocks;
+    /* where the format's scales have a type of their own: their bits, of which `scales` are the
+       numbers, times tensor_scale in a format that has one; NULL: `scales` are stored */
+    uint8_t *scale_codes;
+    float tensor_scale;
 };
 
 /* A bias as int32 with zero point 0. */

@@ -223,11 +223,50 @@ check_decoder(const struct qdq_spec *spec, struct qdq_error *err)
                          "the target has no form of its own for decoders");
 }
 
+static bool
+has_own_blocks(const struct qdq_layer_format *f)
+{
+    return qdqi_format_row((int)f->weights.format)->block > 0;
+}
+
+static bool
+has_own_blocks_in_pairs(const struct qdq_layer_format *f)
+{
+    return has_own_blocks(f) && f->weights.storage != QDQ_STORE_DQ;
+}
+
+/* Refuses what does not go with formats whose scales have a type of their own. */
+static enum qdq_code
+check_own_blocks(const struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    if (p->spec->float_type != QDQ_FLOAT_KEEP && qdqi_spec_has(p->spec, has_own_blocks))
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/float",
+                             "weights of mxfp4, mxfp6, mxfp8 and nvfp4 become float32 "
+                             "alone: leave float out");
+    if (qdqi_spec_has(p->spec, has_own_blocks_in_pairs))
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/weights/storage",
+                             "weights of mxfp4, mxfp6, mxfp8 and nvfp4 are stored in "
+                             "their format: leave storage out, or make it \"dq\"");
+    for (size_t i = 0; i < plan->view.n_weights; i++) {
+        const struct qdqi_planned_weight *w = &plan->weights[i];
+        const struct qdqi_format_row *row = qdqi_format_row((int)w->format);
+        if (row->block > 0 && w->tensor->dtype != QDQI_FLOAT32)
+            return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_TENSOR, w->tensor->name,
+                                 "weight '%s' is float16, and %s is for weights of "
+                                 "float32",
+                                 w->tensor->name, row->name);
+    }
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdqi_check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     enum qdq_code code = check_dynamic(p->spec, err);
+    if (!code)
+        code = check_own_blocks(p, err);
     if (!code)
         code = check_decoder(p->spec, err);
     if (!code)

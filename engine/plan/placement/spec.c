@@ -49,20 +49,47 @@ default_range(const struct qdq_spec *spec, enum qdq_weight_scales scales)
                : QDQ_RANGE_NARROW;
 }
 
+/* Returns the elements of the blocks that are a part of a format, or 0. */
+static int
+block_of(enum qdq_format format)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    return row ? row->block : 0;
+}
+
+/* Gives weights of a format of blocks the blocks, and those of another one scale for each
+   channel where the format before them had blocks of its own. */
+static void
+take_blocks(struct qdq_weights *w, enum qdq_format before)
+{
+    if (block_of(w->format) > 0) {
+        w->granularity = QDQ_PER_BLOCK;
+        w->block = block_of(w->format);
+    } else if (block_of(before) > 0) {
+        w->granularity = QDQ_PER_CHANNEL;
+        w->block = 0;
+    }
+}
+
 struct qdq_layer_format
 qdqi_entry_format(const struct qdq_spec *spec, const struct qdq_layer_entry *entry)
 {
     struct qdq_layer_format f = {spec->weights, spec->activations};
     const struct qdq_weights *w = entry ? entry->weights : NULL;
     const struct qdq_activations *a = entry ? entry->activations : NULL;
-    if (w && w->format != QDQ_FORMAT_DEFAULT)
+    if (w && w->format != QDQ_FORMAT_DEFAULT) {
         f.weights.format = w->format;
-    if (w && w->granularity != QDQ_GRANULARITY_DEFAULT) {
+        take_blocks(&f.weights, spec->weights.format);
+    }
+    if (w && block_of(f.weights.format) == 0 &&
+        w->granularity != QDQ_GRANULARITY_DEFAULT) {
         f.weights.granularity = w->granularity;
         f.weights.block = w->block;
     }
     if (w && w->storage != QDQ_STORE_DEFAULT)
         f.weights.storage = w->storage;
+    else if (w && w->format != QDQ_FORMAT_DEFAULT && block_of(w->format) > 0)
+        f.weights.storage = QDQ_STORE_DQ;
     if (w && w->method != QDQ_WEIGHT_DEFAULT)
         f.weights.method = w->method;
     if (w && w->scales != QDQ_SCALES_DEFAULT && w->scales != f.weights.scales) {
@@ -168,8 +195,11 @@ qdq_spec_complete(struct qdq_spec *spec)
                                    : target->weights;
     if (spec->activations.symmetric == QDQ_DEFAULT)
         spec->activations.symmetric = default_symmetry(spec->activations.format);
+    take_blocks(&spec->weights, QDQ_FORMAT_DEFAULT);
     if (spec->weights.storage == QDQ_STORE_DEFAULT)
-        spec->weights.storage = spec->weight_only ? QDQ_STORE_DQ : target->storage;
+        spec->weights.storage = spec->weight_only || block_of(spec->weights.format) > 0
+                                    ? QDQ_STORE_DQ
+                                    : target->storage;
     if (spec->weights.rounding == QDQ_ROUND_DEFAULT)
         spec->weights.rounding = spec->weights.scales == QDQ_SCALES_MOMENTS
                                      ? QDQ_ROUND_GPTQ

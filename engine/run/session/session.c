@@ -4,8 +4,10 @@
 
 #include "ground/base/errors.h"
 #include "numbers/arithmetic/half.h"
+#include "transform/prepare/lower_opset.h"
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
+#include "run/session/float_weights.h"
 #include "run/session/lift_weights.h"
 #include "run/operators/operators.h"
 #include "run/session/provider.h"
@@ -179,18 +181,42 @@ read_output_names(struct qdqi_session *s, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Makes the bytes that the runtime loads. `obstacle` gets the node for which a model of a later
+   opset than the runtime's stays one. `literal`: weights that the runtime has no kernel for are
+   floats. */
 static enum qdq_code
-to_memory(const struct qdqi_runnable *model, struct qdqi_bytes *ret,
-          struct qdq_error *err)
+to_memory(const struct qdqi_runnable *model, bool literal, struct qdqi_bytes *ret,
+          struct qdqi_obstacle *obstacle, struct qdq_error *err)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
-    struct qdqi_runnable lifted = *model;
+    struct qdqi_runnable lowered = *model, lifted;
     if (!arena)
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_lift_weights(model, arena, &lifted.proto, err);
+    enum qdq_code code =
+        qdqi_lower_opset(model->proto, arena, &lowered.proto, obstacle, err);
+    if (!code && literal)
+        code = qdqi_float_weights(&lowered, arena, &lowered.proto, err);
+    lifted = lowered;
+    if (!code)
+        code = qdqi_lift_weights(&lowered, arena, &lifted.proto, err);
     if (!code)
         code = qdqi_model_to_memory(&lifted, ret, err);
     qdqi_arena_free(&arena);
+    return code;
+}
+
+/* Says of a model that the runtime refuses why it was not run as one of an older opset. */
+static enum qdq_code
+explain_opset(const struct qdqi_obstacle *o, enum qdq_code code, struct qdq_error *err)
+{
+    if (!code || !err || !o->opset || code == QDQ_NO_MEMORY)
+        return code;
+    char text[sizeof err->text];
+    snprintf(text, sizeof text, "%s", err->text);
+    snprintf(err->text, sizeof err->text,
+             "the model cannot be run as one of opset %d: node '%.80s' (%.40s): "
+             "%.90s; %.200s",
+             QDQI_OPSET_THAT_RUNS, o->node, o->op, o->why, text);
     return code;
 }
 
@@ -200,14 +226,17 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
 {
     struct qdqi_runtime *r = s->runtime;
     struct qdqi_bytes bytes = {0};
+    struct qdqi_obstacle obstacle = {.opset = 0};
     OrtSessionOptions *o = NULL;
     /* A model in one file is loaded as any user would load it: with its weights, which
        count as memory. */
-    const struct qdqi_mapped *whole =
-        options->threads && model->n_files == 1 && model->files[0].map ? model->files
-                                                                       : NULL;
+    const bool is_whole = options->threads && model->n_files == 1 &&
+                          model->files[0].map && !qdqi_is_later(model->proto);
+    const struct qdqi_mapped *whole = is_whole ? model->files : NULL;
     enum qdq_code code = enter_place(s, options, err);
-    if (code || (!whole && (code = to_memory(model, &bytes, err))))
+    if (code ||
+        (!whole && (code = to_memory(model, !options->plain && !options->threads,
+                                     &bytes, &obstacle, err))))
         return code;
     if ((code = qdqi_runtime_check(r, r->api->CreateSessionOptions(&o),
                                    "session options", err)) ||
@@ -221,6 +250,7 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
                                   r->env, whole ? whole->map : bytes.data,
                                   whole ? whole->size : bytes.size, o, &s->session),
                               "ONNX Runtime cannot load the model", err);
+    code = explain_opset(&obstacle, code, err);
     if (!code)
         code = read_output_names(s, err);
 out:

@@ -5,6 +5,7 @@
 #include "plan/gates/gates.h"
 #include "plan/gates/judged.h"
 #include "plan/gates/verdict.h"
+#include "transform/prepare/lower_opset.h"
 
 #include <math.h>
 
@@ -86,4 +87,25 @@ qdqi_warn_of_judgement(const struct qdqi_attempt *a, struct qdqi_result *result,
     if (!code)
         code = warn_few(a, r, err);
     return code ? code : warn_seen(a, r, err);
+}
+
+enum qdq_code
+qdqi_warn_run_as_older(const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    const Onnx__ModelProto *model = a->model->proto, *lowered = model;
+    struct qdqi_obstacle obstacle;
+    if (!a->context->dataset || !qdqi_is_later(model))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_lower_opset(model, a->scratch, &lowered, &obstacle, err);
+    if (code || lowered == model)
+        return code;
+    return qdqi_attempt_warn(a, err, "run_as_older_opset", NULL,
+                             "ONNX Runtime 1.31 loads no opset behind %d and no IR "
+                             "version behind %d: where it "
+                             "runs the model here, it gets it as one of these, in "
+                             "which its nodes mean the same; "
+                             "the result keeps opset %lld and IR version %lld",
+                             QDQI_OPSET_THAT_RUNS, QDQI_IR_THAT_RUNS,
+                             (long long)qdqi_model_opset(model),
+                             (long long)model->ir_version);
 }

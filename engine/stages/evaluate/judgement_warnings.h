@@ -14,4 +14,9 @@ enum qdq_code qdqi_warn_of_judgement(const struct qdqi_attempt *attempt,
                                      struct qdqi_result *result, int64_t first,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Warns where sessions get the model as one of an older opset, since the runtime loads none of its
+   own. NO_MEMORY. */
+enum qdq_code qdqi_warn_run_as_older(const struct qdqi_attempt *attempt,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

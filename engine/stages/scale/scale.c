@@ -6,6 +6,7 @@
 
 #include "ground/base/tasks.h"
 #include "numbers/arithmetic/half.h"
+#include "graph/weights/block_scales.h"
 #include "graph/weights/blocks.h"
 #include "graph/weights/full_range.h"
 #include "graph/weights/integers.h"
@@ -302,6 +303,16 @@ turn_gates(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
     return QDQ_OK;
 }
 
+/* Returns whether the weight's scales are stored in a type of the format's own. Weights behind
+   both nodes of a pair, and tables that a Gather reads, have floats of any value. */
+static bool
+has_own_scales(const struct qdqi_planned_weight *w, const struct choice *choice)
+{
+    return qdqi_format_row((int)w->format)->scales != QDQI_SCALES_FLOAT &&
+           choice->is_stored && choice->c.dtype == QDQI_FLOAT32 && !w->is_table &&
+           !w->is_gates;
+}
+
 /* Reads weight i and makes room for its scales. */
 static enum qdq_code
 begin_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
@@ -320,7 +331,10 @@ begin_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
         return leave_to_writer(a, w, &ret->c, p, budget, err);
     ret->is_stored = is_stored(a, w, &ret->c, budget);
     a->effort.bytes += ret->c.n * qdqi_dtype_size((int)w->tensor->dtype);
-    return qdqi_weight_params_new(&ret->c, w->tensor->name, a->arena, p, err);
+    code = qdqi_weight_params_new(&ret->c, w->tensor->name, a->arena, p, err);
+    if (!code && has_own_scales(w, ret) && !qdqi_block_scales_new(a->arena, p))
+        return qdqi_no_memory(err);
+    return code;
 }
 
 /* Computes the scales of a weight of the group. */
@@ -336,6 +350,8 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
         return QDQ_OK;
     enum qdq_code code =
         qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
+    if (!code && p->scale_codes)
+        return qdqi_block_scales_find(&choice->c, w->method == QDQ_WEIGHT_MSE, p, err);
     if (!code && has_signs(w))
         return qdqi_weight_fill_range(&choice->c, w->method == QDQ_WEIGHT_MSE, p, err);
     /* With a narrower range the integers would go beyond 64. */

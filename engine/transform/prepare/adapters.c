@@ -206,14 +206,26 @@ dropout_10(struct qdqi_adapting *a)
 }
 
 static const char *
-erf_13(struct qdqi_adapting *a)
+refuse_integers(const struct qdqi_adapting *a)
 {
     const struct qdqi_value_type *data = qdqi_adapt_known(a, 0);
     enum qdqi_dtype dtype = data ? data->tensor.dtype : QDQI_UNKNOWN;
     if (dtype == QDQI_UNKNOWN || dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT64 ||
-        dtype == QDQI_FLOAT16)
+        dtype == QDQI_FLOAT16 || dtype == QDQI_BFLOAT16)
         return NULL;
     return "it works on integers";
+}
+
+static const char *
+erf_13(struct qdqi_adapting *a)
+{
+    return refuse_integers(a);
+}
+
+static const char *
+reducelog_28(struct qdqi_adapting *a)
+{
+    return refuse_integers(a);
 }
 
 /* Each element of the batch used to be scanned separately. */

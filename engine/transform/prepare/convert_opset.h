@@ -9,7 +9,7 @@
 
 #include "files/model/write.h"
 
-enum { QDQI_OPSET_MIN = 7, QDQI_OPSET_MAX = 25 };
+enum { QDQI_OPSET_MIN = 7, QDQI_OPSET_MAX = 28 };
 
 /* The first node that prevents a conversion. */
 struct qdqi_obstacle {

@@ -11,7 +11,8 @@
    (-13), with Q/DQ of float16 (-19), and with bfloat16 in all operators. */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13, OPSET_19 = 19, OPSET_22 = 22 };
 
-static const int64_t levels[] = {25, 23, OPSET_22, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
+static const int64_t levels[] = {28, 25,       24,         23,       OPSET_22,
+                                 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
 
 static bool
 has_float16(const struct qdq_model *model)

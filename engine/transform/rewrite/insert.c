@@ -76,11 +76,24 @@ add_each(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name,
     return true;
 }
 
+/* Adds scales of a type of their own, by their bits. */
+static bool
+add_codes(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name)
+{
+    const struct qdqi_params *params = q->params;
+    const bool powers =
+        qdqi_format_row((int)params->format)->scales == QDQI_SCALES_E8M0;
+    return add_each(p, q, name, powers ? QDQI_FLOAT8E8M0 : QDQI_FLOAT8E4M3FN,
+                    (struct content){params->scale_codes, NULL, params->n});
+}
+
 static bool
 add_scales(struct qdqi_pairs *p, const struct qdqi_quantized *q, const char *name)
 {
     const struct qdqi_params *params = q->params;
     uint16_t *halves = NULL;
+    if (params->scale_codes)
+        return add_codes(p, q, name);
     if (params->blocks) {
         const struct qdqi_blocks_bulks b = qdqi_blocks_bulks(params->blocks);
         return add_each(p, q, name, q->dtype,
@@ -125,10 +138,18 @@ add_beside(struct qdqi_pairs *p, const struct qdqi_quantized *q,
     *ret = (struct qdqi_beside){.scale = qdqi_pairs_name(p, q->tensor, "_scale")};
     if (!ret->scale || !add_scales(p, q, ret->scale))
         return false;
-    if (q->is_typed)
+    if (q->is_typed || q->params->scale_codes)
         return true;
     ret->zero = qdqi_pairs_name(p, q->tensor, "_zero_point");
     return ret->zero && add_zero_points(p, q, ret->zero);
+}
+
+/* Returns whether scales are stored as powers of two. */
+static bool
+has_powers(const struct qdqi_params *p)
+{
+    return p->scale_codes &&
+           qdqi_format_row((int)p->format)->scales == QDQI_SCALES_E8M0;
 }
 
 /* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the
@@ -148,7 +169,28 @@ add_node(struct qdqi_pairs *p, size_t at, const char *op, const char *name,
         qdqi_edit_add_int(p->edit, node, "axis", params->axis);
     if (params->block > 0)
         qdqi_edit_add_int(p->edit, node, "block_size", params->block);
+    if (has_powers(params)) /* without it the output has the scale's type */
+        qdqi_edit_add_int(p->edit, node, "output_dtype", QDQI_FLOAT32);
     return node ? output : NULL;
+}
+
+/* Adds the DequantizeLinear of scales that are multiples of one for the whole tensor. Returns the
+   name of its output, or NULL when out of memory. */
+static const char *
+add_scales_of_scales(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q,
+                     const char *scales)
+{
+    const char *inputs[] = {scales, qdqi_pairs_name(p, q->tensor, "_scale_scale")};
+    const char *name = qdqi_pairs_name(p, q->tensor, "_scale_DequantizeLinear");
+    const char *output =
+        qdqi_pairs_name(p, q->tensor, "_scale_DequantizeLinear_Output");
+    if (!inputs[1] || !name || !output)
+        return NULL;
+    qdqi_edit_add_initializer(p->edit, inputs[1], QDQI_FLOAT32, 1, true,
+                              &q->params->tensor_scale);
+    return qdqi_edit_add_node(p->edit, at, "DequantizeLinear", name, inputs, 2, output)
+               ? output
+               : NULL;
 }
 
 /*
@@ -232,7 +274,9 @@ add_integers(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
 {
     struct qdqi_beside beside;
     const char *integers = qdqi_pairs_store(p, q, &beside);
-    if (!integers)
+    if (integers && q->params->scale_codes && !has_powers(q->params))
+        beside.scale = add_scales_of_scales(p, at, q, beside.scale);
+    if (!integers || !beside.scale)
         return NULL;
     const char *output = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output");
     const char *name = qdqi_pairs_name(p, q->tensor, "_DequantizeLinear");

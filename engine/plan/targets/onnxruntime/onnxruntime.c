@@ -192,6 +192,9 @@ find_unloadable(const struct qdq_spec *spec, const struct qdq_layer_format *f)
 {
     if (f->weights.format == QDQ_FORMAT_FLOAT4E2M1)
         return "weights of float4e2m1, for which it has no kernel: choose int4";
+    if (qdqi_format_row((int)f->weights.format)->block > 0)
+        return "weights of mxfp4, mxfp6, mxfp8 or nvfp4, for which it has no kernel: "
+               "choose int4 or float8e4m3fn";
     if (spec->weight_only)
         return NULL;
     if (is_float8(f->activations.format))
@@ -205,10 +208,29 @@ find_unloadable(const struct qdq_spec *spec, const struct qdq_layer_format *f)
     return NULL;
 }
 
+/* The latest ones that version 1.31 loads; it refuses the file of a later one. */
+enum { OPSET_LATEST = 26, IR_LATEST = 13 };
+
+static enum qdq_code
+check_opset(struct planner *p, struct qdq_error *err)
+{
+    const int64_t opset = qdqi_model_opset(p->model->proto);
+    const int64_t ir = p->model->proto->ir_version;
+    if (opset <= OPSET_LATEST && ir <= IR_LATEST)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                     "ONNX Runtime 1.31 does not load a file of opset %lld and IR "
+                     "version %lld, which the result has: export the model with opset "
+                     "%d and IR version %d, or older ones",
+                     (long long)opset, (long long)ir, OPSET_LATEST, IR_LATEST);
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
-    const enum qdq_code code = qdqi_saturation_check(p, C7, err);
+    enum qdq_code code = qdqi_saturation_check(p, C7, err);
+    if (!code)
+        code = check_opset(p, err);
     const char *what = find_unloadable(p->spec, &p->plan->format);
     for (size_t i = 0; i < p->n_layers && !what; i++)
         what = find_unloadable(p->spec, p->layers[i].format);

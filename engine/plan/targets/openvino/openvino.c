@@ -239,7 +239,8 @@ static bool
 keeps_weights(enum qdq_format format)
 {
     return qdqi_is_8_bit_integer(format) || format == QDQ_FORMAT_INT4 ||
-           format == QDQ_FORMAT_UINT4;
+           format == QDQ_FORMAT_UINT4 || format == QDQ_FORMAT_MXFP4 ||
+           format == QDQ_FORMAT_NVFP4;
 }
 
 static enum qdq_code
@@ -256,6 +257,29 @@ static bool
 is_kept(const struct planner *p, enum qdq_format format)
 {
     return p->spec->weight_only ? keeps_weights(format) : format == QDQ_FORMAT_INT8;
+}
+
+/* Returns whether OpenVINO 2026.4 refuses a file with weights of the format. */
+static bool
+is_refused(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_INT2 || format == QDQ_FORMAT_UINT2 ||
+           format == QDQ_FORMAT_MXFP6;
+}
+
+/* Warns of the first format that OpenVINO does not read. */
+static enum qdq_code
+warn_refused(struct planner *p, struct qdq_error *err)
+{
+    for (size_t i = 0; i < p->n_layers; i++) {
+        const enum qdq_format format = p->layers[i].format->weights.format;
+        if (p->layers[i].weight_input >= 0 && is_refused(format))
+            return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                             "OpenVINO 2026.4 does not read weights of %s, and refuses "
+                             "the model: choose int4, mxfp4 or mxfp8",
+                             qdqi_format_row((int)format)->name);
+    }
+    return QDQ_OK;
 }
 
 /* Behind quantized activations weights of int8 alone are multiplied as integers. */
@@ -323,6 +347,8 @@ check_formats(struct planner *p, struct qdq_error *err)
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
     if (!code && !p->spec->weight_only && has_wide_activations(p))
         code = warn_format(p, "activations", err);
+    if (!code)
+        code = warn_refused(p, err);
     if (!code && !(code = warn_batched(p, err)))
         code = qdqi_warn_blocks(p, err);
     return code ? code : check_weights(p, err);

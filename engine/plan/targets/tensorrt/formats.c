@@ -290,6 +290,20 @@ check_activations(struct planner *p, struct qdq_error *err)
                        t->format == QDQI_TO_UINT8 ? misread : NULL, err);
 }
 
+/* Warns of a weight's format that TensorRT is not known to take. */
+static enum qdq_code
+warn_weights(struct planner *p, enum qdqi_format format, struct qdq_error *err)
+{
+    if (qdqi_format_row((int)format)->block > 0)
+        return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                         "weights of %s were not tried with TensorRT: build an engine "
+                         "before you deploy the model, or choose int8, int4, "
+                         "float8e4m3fn or float4e2m1",
+                         qdqi_format_row((int)format)->name);
+    return warn_format(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
+                       format, NULL, err);
+}
+
 enum qdq_code
 qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -299,8 +313,7 @@ qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
     while (w < end && takes_weights(w->format))
         w++;
     if (!code && w < end)
-        code = warn_format(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
-                           w->format, NULL, err);
+        code = warn_weights(p, w->format, err);
     if (code || (code = warn_layers(p, err)))
         return code;
     return qdqi_tensorrt_check_in_onnxruntime(p, err);
