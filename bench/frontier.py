@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""frontier.py [--folder FOLDER] [--turns N] [NAME…]: the default of target onnxruntime beside the
+"""frontier.py [--before QDQ] [--folder FOLDER] [--turns N] [NAME…]: the default of target onnxruntime beside the
 ends of its frontier: the float model, all layers in integers, and quantize_static of onnxruntime.
 
 The time is the processor time of the thread that runs one sample, with one thread and by turns, so
 that other work on the machine adds little to it: the median of the ratios to the float model's. The
 SQNR is that of the worst output on samples that no tool has seen. The last column is the time of
 the default as a part of the fastest row with at least 25 dB, the float model included.
+
+--before names another qdq, whose default stands beside.
 
 Models are those of tests/data, and those of a folder, as real.py takes them."""
 
@@ -18,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from common import ROOT, Measured, machine, table
+import real
 from real import Judge, feeds_of, ours, session
 
 GLYPHS = ("glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit")
@@ -37,7 +40,7 @@ def glyph(name):
     return data / f"{name}.onnx", calibration, test
 
 
-def real(folder, name):
+def of_folder(folder, name):
     return folder / f"{name}.onnx", feeds_of(folder / f"{name}_calib_feeds.npz"), \
         feeds_of(folder / f"{name}_test_feeds.npz")
 
@@ -55,13 +58,18 @@ def ratios(sessions, feed, turns):
     return [float(np.median(np.divide(one, times[0]))) for one in times]
 
 
-def compare(name, model, calibration, test, turns):
+def compare(name, model, calibration, test, turns, before):
     judge = Judge(model, test, None)
     made = {"float": (model, np.inf)}
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        for row, spec in (("default", {}), ("all in integers", INTEGERS)):
-            path, _, _ = ours(model, calibration, folder, spec)
+        own = real.QDQ
+        for row, spec in (("default", {}), ("all in integers", INTEGERS),
+                          *([("default before", {})] if before else [])):
+            real.QDQ = before if row == "default before" else own
+            path, run, _ = ours(model, calibration, folder, spec)
+            real.QDQ = own
+            print(f"{name}, {row}: {run.cpu:.1f} s of processor time", file=sys.stderr)
             path = path.rename(folder / f"{row.replace(' ', '_')}.onnx")
             made[row] = (path, judge.figures(path)["sqnr_db"])
         peer = folder / "peer.onnx"
@@ -74,13 +82,14 @@ def compare(name, model, calibration, test, turns):
         times = ratios([session(path) for path, _ in made.values()], test[0], turns)
     least = min(t for t, (_, db) in zip(times, made.values()) if db >= GOOD_DB)
     return [(name if i == 0 else "", row, f"{t:.3f}", f"{db:.1f}",
-             f"{t / least:.2f}" if row == "default" else "")
+             f"{t / least:.2f}" if row.startswith("default") else "")
             for i, (t, (row, (_, db))) in enumerate(zip(times, made.items()))]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--before", type=Path)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--turns", type=int, default=60)
     asked = parser.parse_args()
@@ -88,8 +97,8 @@ def main():
     names = asked.names or [*GLYPHS, *(sorted(path.stem for path in asked.folder.glob("*.onnx"))
                                        if asked.folder else [])]
     for name in names:
-        inputs = glyph(name) if name in GLYPHS else real(asked.folder, name)
-        rows += compare(name, *inputs, asked.turns)
+        inputs = glyph(name) if name in GLYPHS else of_folder(asked.folder, name)
+        rows += compare(name, *inputs, asked.turns, asked.before)
     machine()
     table("Target onnxruntime, one thread, processor time by turns", ("model", "result", "time", "SQNR (dB)", "of the fastest"), rows)
 

@@ -38,6 +38,7 @@ cli_qdq_SOURCES = \
 	cli/service/inspect.c \
 	cli/service/quantize.c \
 	cli/spec.c cli/spec.h \
+	cli/kept/times.c cli/kept/times.h \
 	cli/terminal.c cli/terminal.h
 
 # The completion for bash, under the name by which bash-completion finds it.

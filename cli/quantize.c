@@ -19,6 +19,7 @@
 #include "print.h"
 #include "spec.h"
 #include "progress.h"
+#include "kept/times.h"
 
 /* The files and objects that are open during the command. */
 struct quantization {
@@ -34,6 +35,7 @@ struct quantization {
     const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
     struct judge judge;
+    struct kept_times times;
     struct qdq_report *report;
 };
 
@@ -196,14 +198,20 @@ run(struct quantization *q, struct api_problem *problem)
         .output_data = q->data.fd,
         .output_data_name = q->data_name,
         .observations = q->observed.fd,
+        .times = times_open,
+        .times_arg = &q->times,
         .histograms = q->html.fd >= 0,
         .progress = progress_update,
         .progress_arg = &progress,
     };
+    q->times.spec = work.spec;
+    q->times.model_id = q->model_id;
     progress_start(&progress);
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
     judge_fini(&q->judge);
+    times_keep(&q->times,
+               !code && q->report->costs && strcmp(q->report->costs, "measured") == 0);
     bool kept = keep_observations(q, problem);
     if (err.code == QDQ_IO && pending_id_failed(q->model_id, problem))
         return false;
@@ -328,7 +336,8 @@ quantize_file(const struct options *options, struct api_problem *problem)
                              .data = OUTPUT_NONE,
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
-                             .observed = OUTPUT_NONE};
+                             .observed = OUTPUT_NONE,
+                             .times.file = OUTPUT_NONE};
     char *own_out =
         options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");
     const char *out = options->out ? options->out : own_out;

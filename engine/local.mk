@@ -134,6 +134,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
 	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
+	engine/stages/profile/kept_times.c engine/stages/profile/kept_times.h \
 	engine/stages/profile/pace.c engine/stages/profile/pace.h \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
 	engine/stages/profile/timed_models.c engine/stages/profile/timed_models.h \

@@ -650,7 +650,7 @@ encode_body(const struct qdq_report *report)
         "external_bytes:i layers:a edges:j graph:j tensors:a weights:a float:j "
         "equalization:j "
         "smoothing:j evaluation:j gates:a refinement:j sensitivity:j search:j recipe:j "
-        "frontier:j "
+        "frontier:j costs:t "
         "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a deploy:j",
         SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
         spec ? json_loads(spec, 0, NULL) : NULL, report->device,
@@ -667,7 +667,7 @@ encode_body(const struct qdq_report *report)
         encode_refinement(report->refinement),
         list_or_null(report->sensitivity, report->n_sensitivity, encode_cost),
         encode_search(report->search), api_encode_recipe(report->recipe),
-        api_encode_frontier_points(report->frontier), report->what_ifs,
+        api_encode_frontier_points(report->frontier), report->costs, report->what_ifs,
         encode_kernels(report->kernels), encode_profile(report->profile),
         encode_timings(report), report->stages, report->stages ? report->n_timings : 0,
         encode_stage, report->warnings, report->n_warnings, encode_warning,

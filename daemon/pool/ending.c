@@ -45,6 +45,7 @@ ending_close(struct ending *ending)
     spool_discard(&work->report);
     spool_discard(&work->frozen);
     spool_discard(&work->observed);
+    spool_discard(&work->times);
     for (size_t i = 0; i < N_LENT; i++)
         lent_file_trim(&ending->lent[i]);
 }
@@ -131,8 +132,9 @@ endings_init(struct endings *endings, struct process *process)
     pthread_cond_init(&endings->idle, NULL);
     for (size_t i = 0; i < MOST_ENDINGS; i++) {
         struct ending *ending = &endings->each[i];
-        *ending = (struct ending){
-            .endings = endings, .slot.device = GPUS_NONE, .lent = {-1, -1, -1, -1, -1}};
+        *ending = (struct ending){.endings = endings,
+                                  .slot.device = GPUS_NONE,
+                                  .lent = {-1, -1, -1, -1, -1, -1}};
         pthread_cond_init(&ending->given, NULL);
     }
 }

@@ -23,10 +23,20 @@ struct work {
     struct spool *output, *report, *frozen, *data;
     struct spool *observed; /* NULL: nothing is observed */
     char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */
+    struct spool *times;    /* NULL: no times are measured, or kept */
+    char times_key[DIGEST_SIZE], kept_times[DIGEST_SIZE]; /* likewise */
 };
 
 /* The files of a job that its worker writes. */
-enum { LENT_OUTPUT, LENT_REPORT, LENT_FROZEN, LENT_DATA, LENT_OBSERVED, N_LENT };
+enum {
+    LENT_OUTPUT,
+    LENT_REPORT,
+    LENT_FROZEN,
+    LENT_DATA,
+    LENT_OBSERVED,
+    LENT_TIMES,
+    N_LENT
+};
 
 enum ending_state { ENDING_IDLE, ENDING_TAKEN, ENDING_GIVEN };
 

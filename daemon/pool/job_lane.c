@@ -7,6 +7,7 @@
 #include "settings/settings.h"
 #include "tenants/tenants.h"
 #include "watch/metrics.h"
+#include "api/spec.h"
 #include "qdq/quantize.h"
 
 #include <stdio.h>
@@ -139,6 +140,43 @@ open_observations(struct job_lane *job_lane, const struct store_job *job,
                 *work->kept ? HIT : MISS, 1);
 }
 
+/*
+ * Lends the worker the times that earlier jobs of the model measured, which are kept like
+ * observations, where the job measures any. Without them the job measures again.
+ */
+static bool
+lend_times(struct job_lane *job_lane, const struct store_job *job, struct work *work,
+           struct api_problem *p)
+{
+    struct api_spec *spec = NULL;
+    char *identity = NULL;
+    const char *text = job->effective_spec;
+    if (job_lane->lane.service->settings->cache_observations == 0 || !job->calibration)
+        return true;
+    bool ok = api_spec_decode(text, strlen(text), &spec, p);
+    if (ok && qdq_spec_measures(api_spec_get(spec))) {
+        identity = qdq_times_identity(api_spec_get(spec), job->model);
+        ok = (identity && digest_of(identity, strlen(identity), work->times_key)) ||
+             api_problem_no_memory(p);
+        ok = ok && ending_lend(job_lane->ending, LENT_TIMES, &work->times, p);
+    }
+    free(identity);
+    api_spec_free(&spec);
+    return ok;
+}
+
+static void
+open_times(struct job_lane *job_lane, const struct store_job *job, struct work *work)
+{
+    struct api_problem problem = {0};
+    work->kept_times[0] = '\0';
+    work->request.body.quantize.keep_times = work->times != NULL;
+    if (work->times && !job->fresh &&
+        !library_observations_get(job_lane->lane.service->library, work->times_key,
+                                  work->times, work->kept_times, &problem))
+        log_observations_lost(&problem);
+}
+
 /* Attaches the inputs beside the model that there are. */
 static void
 attach_inputs(struct message *request, const struct work *work)
@@ -168,7 +206,8 @@ open_work(struct job_lane *job_lane, const struct store_job *job, struct work *w
         !ending_lend(ending, LENT_FROZEN, &work->frozen, p) ||
         !ending_lend(ending, LENT_DATA, &work->data, p) ||
         (observes(job_lane, job) &&
-         !ending_lend(ending, LENT_OBSERVED, &work->observed, p)))
+         !ending_lend(ending, LENT_OBSERVED, &work->observed, p)) ||
+        !lend_times(job_lane, job, work, p))
         return false;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
@@ -176,6 +215,7 @@ open_work(struct job_lane *job_lane, const struct store_job *job, struct work *w
     /* A worker that does not observe gets another file in this place, and ignores it. */
     request->fds[MESSAGE_FD_OBSERVATIONS] =
         spool_fd(work->observed ? work->observed : work->output);
+    request->fds[MESSAGE_FD_TIMES] = spool_fd(work->times ? work->times : work->output);
     request->fds[MESSAGE_FD_DATA] = spool_fd(work->data);
     attach_inputs(request, work);
     model_fds_attach(&work->model, request);
@@ -188,16 +228,48 @@ open_work(struct job_lane *job_lane, const struct store_job *job, struct work *w
     request->text = job->effective_spec;
     request->text_len = strlen(job->effective_spec);
     open_observations(job_lane, job, work);
+    open_times(job_lane, job, work);
     return true;
 }
 
-/* Returns whether the worker finished the file: it writes the head last. */
+/* Returns whether the file begins with that text, which the worker writes last into one of
+   observations. */
 static bool
-is_whole(const struct spool *spool)
+begins_with(const struct spool *spool, const char *text)
 {
-    char begin[sizeof QDQ_OBSERVATIONS_MAGIC - 1];
-    return pread(spool_fd(spool), begin, sizeof begin, 0) == sizeof begin &&
-           memcmp(begin, QDQ_OBSERVATIONS_MAGIC, sizeof begin) == 0;
+    char begin[16];
+    const size_t n = strlen(text);
+    return pread(spool_fd(spool), begin, n, 0) == (ssize_t)n &&
+           memcmp(begin, text, n) == 0;
+}
+
+/* Stores a file that later jobs read, unless it is the blob `before`. */
+static void
+keep_file(struct job_lane *job_lane, const struct store_observations *row,
+          struct spool **file, const char *before)
+{
+    struct api_problem problem = {0};
+    const struct service *service = job_lane->lane.service;
+    bool ok = jobs_is_held(service->jobs, &job_lane->ending->slot, &problem) &&
+              spool_finish_file(*file, &problem);
+    /* An unusable, damaged file may already have this name; it is replaced. */
+    spool_set_replace(*file);
+    if (ok && strcmp(spool_id(*file), before) != 0)
+        ok = library_observations_keep(service->library, row, file,
+                                       service->settings->cache_observations, &problem);
+    if (!ok)
+        log_observations_lost(&problem);
+}
+
+/* Stores the times that were measured for later jobs. */
+static void
+keep_times(struct job_lane *job_lane, struct work *work)
+{
+    struct store_observations row = {.model = work->request.body.quantize.model_id};
+    if (!work->times || !begins_with(work->times, QDQ_TIMES_MAGIC))
+        return;
+    memcpy(row.key, work->times_key, sizeof row.key);
+    keep_file(job_lane, &row, &work->times, work->kept_times);
 }
 
 /*
@@ -209,25 +281,14 @@ static void
 keep_observations(struct job_lane *job_lane, const struct store_job *job,
                   struct work *work)
 {
-    struct api_problem problem = {0};
     const struct message_quantize *ids = &work->request.body.quantize;
-    int64_t most = job_lane->lane.service->settings->cache_observations;
     struct store_observations row = {.model = ids->model_id,
                                      .calibration =
                                          *ids->dataset_id ? ids->dataset_id : NULL};
-    if (!ids->observe || !is_whole(work->observed))
+    if (!ids->observe || !begins_with(work->observed, QDQ_OBSERVATIONS_MAGIC))
         return;
     memcpy(row.key, job->observations, sizeof row.key);
-    bool ok =
-        jobs_is_held(job_lane->lane.service->jobs, &job_lane->ending->slot, &problem) &&
-        spool_finish_file(work->observed, &problem);
-    /* An unusable, damaged file may already have this name; it is replaced. */
-    spool_set_replace(work->observed);
-    if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
-        ok = library_observations_keep(job_lane->lane.service->library, &row,
-                                       &work->observed, most, &problem);
-    if (!ok)
-        log_observations_lost(&problem);
+    keep_file(job_lane, &row, &work->observed, work->kept);
 }
 
 /* --- one job -------------------------------------------------------------- */
@@ -331,8 +392,10 @@ run_job(struct job_lane *job_lane, const struct store_job *job)
     else if (outcome == OUTCOME_FAILED && p->code == API_DEVICE_LOST)
         outcome = retry_on_new_process(job_lane, job, how);
     release_device(job_lane);
-    if (outcome != OUTCOME_DIED)
+    if (outcome != OUTCOME_DIED) {
         keep_observations(job_lane, job, work);
+        keep_times(job_lane, work);
+    }
     ending->outcome = outcome;
     ending->summary = summary;
     if (outcome == OUTCOME_DONE || outcome == OUTCOME_REJECTED)

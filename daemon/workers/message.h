@@ -17,7 +17,7 @@
 #include "api/remote.h"
 
 #define MESSAGE_MAX_FILES API_MAX_EXTERNAL
-#define MESSAGE_MAX_FDS (9 + MESSAGE_MAX_FILES) /* Linux passes at most 253 */
+#define MESSAGE_MAX_FDS (10 + MESSAGE_MAX_FILES) /* Linux passes at most 253 */
 #define MESSAGE_MAX_NAMES (MESSAGE_MAX_FILES * (API_MAX_PATH + 1))
 /* a spec of the size of a request body, with all defaults written out */
 #define MESSAGE_MAX_SPEC (16u << 20)
@@ -38,6 +38,7 @@ enum message_quantize_fd {
     MESSAGE_FD_FROZEN,
     /* read: observations so far; written: those and the new ones */
     MESSAGE_FD_OBSERVATIONS,
+    MESSAGE_FD_TIMES,  /* likewise the times of candidates */
     MESSAGE_FD_DATA,   /* the result's external data, if it has a file for it */
     MESSAGE_FD_DATASET /* and those behind it: each only if there is one */
 };
@@ -46,6 +47,7 @@ struct message_quantize {
     char model_id[DIGEST_SIZE];
     char dataset_id[DIGEST_SIZE]; /* "" when there is no dataset */
     uint32_t observe;             /* 1: use the file of observations, 0: do not */
+    uint32_t keep_times;          /* likewise that of times */
     /* "" when there is no data of its own to judge by; 1: there is a metric, 0: none */
     char evaluation_id[DIGEST_SIZE];
     uint32_t has_metric;

@@ -449,6 +449,14 @@ encode_frozen_spec(void *arg, const struct qdq_spec *spec)
     return ok ? frozen->digest : NULL;
 }
 
+/* Returns the file of times; `arg` is the request. It is a function of struct qdq_work. */
+static int
+times_of(void *arg)
+{
+    const struct message *request = arg;
+    return request->body.quantize.keep_times ? request->fds[MESSAGE_FD_TIMES] : -1;
+}
+
 static bool
 run_engine(struct worker *w, const struct message *request, const struct api_spec *spec,
            struct frozen *frozen, struct qdq_report **ret, struct api_problem *problem)
@@ -475,6 +483,8 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .output_data = request->fds[MESSAGE_FD_DATA],
         .output_data_name = MESSAGE_DATA_NAME,
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
+        .times = times_of,
+        .times_arg = (void *)(uintptr_t)request,
         .histograms =
             ids->observe, /* which observes histograms whatever the method needs */
         .progress = report_progress,

@@ -31,6 +31,12 @@ def pytest_collection_finish(session):
         for one in vars(module).values() if isinstance(one, np.random.Generator)]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """The command keeps what it measured in a folder of these tests, not in the user's."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 def restart_generators(config):
     for one, state in config.generators:
         one.bit_generator.state = state

@@ -111,6 +111,15 @@ struct qdq_work {
      * only when the ids that qdq_observations_identity() needs are given.
      */
     int observations;
+    /*
+     * Called on the same thread when times are first measured: returns the descriptor, which the
+     * callee owns, of a regular file, readable and writable, with the times that earlier jobs of the
+     * same model measured, or -1. They are used again; where some were measured, the file holds all
+     * of them at the end. A file that is empty, damaged or has times of another runtime or
+     * processor is overwritten then. NULL: times are not kept.
+     */
+    int (*times)(void *arg);
+    void *times_arg;
     /* whether the report has the histograms of what calibration observes */
     bool histograms;
     qdq_progress_fn progress; /* NULL: progress is not reported */
@@ -180,6 +189,16 @@ QDQ_API enum qdq_code qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *
  */
 QDQ_API char *qdq_observations_identity(const struct qdq_spec *spec,
                                         const char *model_id, const char *dataset_id);
+
+/*
+ * Returns the identity of the times that a job of the spec measures, as text, which the caller frees:
+ * the engine's version, this processor, the model, and the threads and the batch of the runs.
+ * Returns NULL when out of memory.
+ */
+QDQ_API char *qdq_times_identity(const struct qdq_spec *spec, const char *model_id);
+
+/* The first bytes of a file of times. */
+#define QDQ_TIMES_MAGIC "QDQTIMES1\n"
 
 /* The first bytes of a file of observations. */
 #define QDQ_OBSERVATIONS_MAGIC "QDQOBS2\n"

@@ -463,9 +463,13 @@ struct qdq_report {
     /* One row for each quantized layer, the most costly first; NULL: not asked for. */
     const struct qdq_sensitivity *sensitivity;
     size_t n_sensitivity;
-    const struct qdq_search_report *search;  /* NULL: not asked for */
-    const struct qdq_recipe_report *recipe;  /* NULL: nothing was judged */
-    const struct qdq_frontier *frontier;     /* NULL: not asked for, or not measured */
+    const struct qdq_search_report *search; /* NULL: not asked for */
+    const struct qdq_recipe_report *recipe; /* NULL: nothing was judged */
+    const struct qdq_frontier *frontier;    /* NULL: not asked for, or not measured */
+    /* how the layers that compute in integers were chosen where that goes by the time that they
+       take: "measured"; "kept", by what earlier jobs measured; "estimated", by the target's rules;
+       NULL: it does not */
+    const char *costs;
     bool recipe_missed;                      /* a goal of the recipe was not reached */
     const struct qdq_refinement *refinement; /* NULL: not asked for */
     const struct qdq_float_report *floats;   /* NULL: not asked for */

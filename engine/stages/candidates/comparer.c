@@ -32,6 +32,8 @@ struct qdqi_comparer {
     double top1, agreement; /* as last judged */
     struct qdqi_candidate_cost cost;
     struct qdqi_pace *pace;           /* NULL: latencies are not asked for */
+    struct qdqi_kept_times *kept;     /* NULL: they never were */
+    bool judges_samples;              /* the 5th percentile counts */
     bool is_resting;                  /* latencies are not asked for now */
     int fd;                           /* the candidate's file */
     struct qdqi_reference *reference; /* the comparer's runs are among its own, */
@@ -181,9 +183,9 @@ qdqi_comparer_measure_latency(struct qdqi_comparer *c, const struct qdqi_attempt
     struct qdq_error why = {0};
     if (c->pace)
         return QDQ_OK;
-    enum qdq_code code = qdqi_pace_open(a, &c->pace, &why);
+    enum qdq_code code = qdqi_pace_open(a, c->arena, &c->kept, &c->pace, &why);
     if (code == QDQ_JUDGE_GONE)
-        return qdqi_pace_open(a, &c->pace, err);
+        return qdqi_pace_open(a, c->arena, &c->kept, &c->pace, err);
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
 }
@@ -198,6 +200,20 @@ bool
 qdqi_comparer_measures(const struct qdqi_comparer *c)
 {
     return c->pace != NULL;
+}
+
+bool
+qdqi_comparer_has_measured(const struct qdqi_comparer *c)
+{
+    return c->kept && qdqi_kept_times_has_new(c->kept);
+}
+
+void
+qdqi_comparer_judge_samples(struct qdqi_comparer *c)
+{
+    c->judges_samples = true;
+    for (size_t i = 0; i < c->n_outputs; i++)
+        c->metrics[i].by_sample.arena = c->arena;
 }
 
 struct qdqi_candidate_cost
@@ -222,11 +238,13 @@ enum qdq_code
 qdqi_comparer_conclude(const struct qdqi_comparer *c, const struct qdqi_attempt *a,
                        struct qdq_error *err)
 {
-    return !c->lost ? QDQ_OK
-                    : qdqi_attempt_warn(a, err, "judged_literally", NULL,
-                                        "some candidates were compared by the literal "
-                                        "arithmetic, and not as deployed: %s",
-                                        c->lost);
+    enum qdq_code code = c->kept ? qdqi_kept_times_write(c->kept, a, err) : QDQ_OK;
+    return code || !c->lost
+               ? code
+               : qdqi_attempt_warn(a, err, "judged_literally", NULL,
+                                   "some candidates were compared by the literal "
+                                   "arithmetic, and not as deployed: %s",
+                                   c->lost);
 }
 
 /* --- a candidate ----------------------------------------------------------- */
@@ -316,6 +334,8 @@ worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
         if (isnan(figures.sqnr_db))
             return -INFINITY;
         worst = fmin(worst, qdqi_judged_sqnr(&figures));
+        if (c->judges_samples && !isnan(figures.samples.p5_db))
+            worst = fmin(worst, figures.samples.p5_db);
         c->agreement = fmin(c->agreement, figures.top1_agreement);
         if (figures.is_choice || qdqi_output_may_list_classes(a->model, i))
             c->top1 = fmin(c->top1, figures.top1_agreement);
@@ -372,7 +392,8 @@ compare_again(struct qdqi_comparer *c, const struct qdqi_attempt *a,
 {
     const bool paced = c->pace != NULL;
     qdqi_pace_close(&c->pace);
-    enum qdq_code code = paced ? qdqi_pace_open(a, &c->pace, err) : QDQ_OK;
+    enum qdq_code code =
+        paced ? qdqi_pace_open(a, c->arena, &c->kept, &c->pace, err) : QDQ_OK;
     return code ? code : compare_once(c, a, model, err);
 }
 

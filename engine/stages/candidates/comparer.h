@@ -42,7 +42,8 @@ struct qdqi_candidate_cost {
     int64_t samples;      /* that were run to judge it */
 };
 
-/* Warns where the literal arithmetic took over from a runtime that was lost. */
+/* Keeps the times that were measured, and warns where the literal arithmetic took over from a runtime
+   that was lost. */
 enum qdq_code qdqi_comparer_conclude(const struct qdqi_comparer *comparer,
                                      const struct qdqi_attempt *attempt,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
@@ -66,6 +67,12 @@ enum qdq_code qdqi_comparer_profile(struct qdqi_comparer *comparer,
                                     struct qdqi_trace *ret_floats,
                                     struct qdqi_trace *ret_trace,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns whether times were measured; false: all of them were known, or none was needed. */
+bool qdqi_comparer_has_measured(const struct qdqi_comparer *comparer);
+
+/* From now on the worst figure of a candidate is that of the 5th percentile of samples, too. */
+void qdqi_comparer_judge_samples(struct qdqi_comparer *comparer);
 
 /* Returns the cost of the candidate that was judged last. */
 struct qdqi_candidate_cost qdqi_comparer_cost(const struct qdqi_comparer *comparer);

@@ -5,12 +5,13 @@
 #include "ground/base/seconds.h"
 #include "stages/evaluate/deployed.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
     WARM_UP = 1,
     LEAST_TURNS = 3,
-    MOST_TURNS = 61,
+    MOST_TURNS = 201,
     LEAST_TRACED = 3,
     MOST_TRACED = 40
 };
@@ -24,7 +25,9 @@ static const double enough_traced_seconds = 0.05;
 struct qdqi_pace {
     struct qdqi_deploy deploy;
     struct qdqi_deploy_options options;
-    struct qdqi_deployed_model f; /* the float model */
+    const struct qdq_model *original;
+    struct qdqi_kept_times *kept;
+    struct qdqi_deployed_model f; /* the float model, from the first measurement on */
     struct qdqi_feed *feed;
     const struct qdqi_input *inputs; /* of the first run; the feed owns them */
     size_t n_inputs;
@@ -41,7 +44,8 @@ count_traced(const struct qdqi_attempt *a)
 }
 
 static enum qdq_code
-open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdq_error *err)
+open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdqi_arena *arena,
+          struct qdqi_kept_times **kept, struct qdq_error *err)
 {
     const struct qdq_profile_spec *profile = &a->spec->profile;
     /* the values of a profile that is asked for without any, where none is asked for */
@@ -53,24 +57,30 @@ open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdq_error *e
     p->options = (struct qdqi_deploy_options){.dev = a->context->dev,
                                               .threads = asked ? (int)profile->threads
                                                                : QDQ_PROFILE_THREADS};
-    p->n_inputs = a->context->original->info.n_inputs;
+    p->original = a->context->original;
+    p->n_inputs = p->original->info.n_inputs;
     p->traced_runs = count_traced(a);
     if ((code = qdqi_deployed_runtime(a->context, &p->deploy, err)) ||
         (code =
              qdqi_feed_open(&a->fixed, a->context->dataset, &options, &p->feed, err)) ||
         (code = qdqi_feed_next(p->feed, &p->inputs, &samples, err)))
         return code;
-    return qdqi_deploy_model(&p->deploy, a->context->original, &p->options, &p->f, err);
+    if (!*kept)
+        code = qdqi_kept_times_read(a, p->options.threads, options.batch, arena, kept,
+                                    err);
+    p->kept = *kept;
+    return code;
 }
 
 enum qdq_code
-qdqi_pace_open(const struct qdqi_attempt *a, struct qdqi_pace **ret,
+qdqi_pace_open(const struct qdqi_attempt *a, struct qdqi_arena *arena,
+               struct qdqi_kept_times **kept, struct qdqi_pace **ret,
                struct qdq_error *err)
 {
     struct qdqi_pace *p = calloc(1, sizeof *p);
     if (!p)
         return qdqi_no_memory(err);
-    enum qdq_code code = open_pace(p, a, err);
+    enum qdq_code code = open_pace(p, a, arena, kept, err);
     if (code)
         qdqi_pace_close(&p);
     else
@@ -138,14 +148,18 @@ compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum qdq_code
-qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate, double *ret,
-                  struct qdq_error *err)
+static enum qdq_code
+measure(struct qdqi_pace *p, const struct qdq_model *candidate, double *ret,
+        struct qdq_error *err)
 {
     struct qdqi_deployed_model q = {0};
     double ratios[MOST_TURNS], ignored, ms = 0;
     int n = 0;
-    enum qdq_code code = qdqi_deploy_model(&p->deploy, candidate, &p->options, &q, err);
+    enum qdq_code code = QDQ_OK;
+    if (!p->f.ops)
+        code = qdqi_deploy_model(&p->deploy, p->original, &p->options, &p->f, err);
+    if (!code)
+        code = qdqi_deploy_model(&p->deploy, candidate, &p->options, &q, err);
     for (int i = 0; !code && i < WARM_UP; i++)
         code = take_turn(p, &q, i, &ignored, &ignored, err);
     while (!code && n < MOST_TURNS && (n < LEAST_TURNS || ms < enough_ms)) {
@@ -161,9 +175,26 @@ qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate, double
 }
 
 enum qdq_code
-qdqi_pace_trace(const struct qdqi_pace *p, const struct qdq_model *model,
+qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate, double *ret,
+                  struct qdq_error *err)
+{
+    const uint64_t key = qdqi_kept_times_key(candidate, p->inputs, p->n_inputs);
+    *ret = qdqi_kept_times_take_ratio(p->kept, key);
+    if (!isnan(*ret))
+        return QDQ_OK;
+    enum qdq_code code = measure(p, candidate, ret, err);
+    return code ? code : qdqi_kept_times_add_ratio(p->kept, key, *ret, err);
+}
+
+enum qdq_code
+qdqi_pace_trace(struct qdqi_pace *p, const struct qdq_model *model,
                 struct qdqi_arena *arena, struct qdqi_trace *ret, struct qdq_error *err)
 {
-    return qdqi_deploy_trace(&p->deploy, model, &p->options, p->inputs, p->n_inputs,
-                             p->traced_runs, arena, ret, err);
+    const uint64_t key = qdqi_kept_times_key(model, p->inputs, p->n_inputs);
+    if (qdqi_kept_times_take_trace(p->kept, key, ret))
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_deploy_trace(&p->deploy, model, &p->options, p->inputs, p->n_inputs,
+                          p->traced_runs, arena, ret, err);
+    return code ? code : qdqi_kept_times_add_trace(p->kept, key, ret, err);
 }

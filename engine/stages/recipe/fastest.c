@@ -214,7 +214,22 @@ judge_corner(struct search *s, const struct qdqi_placement *p, struct qdq_error 
     return judge(f, "cut", is_float, qdqi_costs_ratio(&s->costs, p), err);
 }
 
-/* Judges the fastest corner that should have the accuracy, and the next slower one. */
+/* Returns the time of the fastest placement that was judged and has the accuracy; that of a result
+   that is not worth its loss where there is none. */
+static double
+least_ratio(const struct qdqi_fastest *f)
+{
+    double least = worth_ratio;
+    for (size_t i = 0; i < f->n_judged; i++) {
+        const struct qdqi_grade *g = &f->judged[i].grade;
+        if (g->sqnr_db >= f->candidates->goal_db && qdqi_grade_fits(g))
+            least = fmin(least, g->latency_ratio);
+    }
+    return least;
+}
+
+/* Judges the fastest corner that should have the accuracy, and the next slower one, where they
+   promise to be faster than what was judged. */
 static enum qdq_code
 judge_goal(struct search *s, const struct qdqi_placement *corners, size_t n,
            struct qdq_error *err)
@@ -226,7 +241,7 @@ judge_goal(struct search *s, const struct qdqi_placement *corners, size_t n,
         i++;
     for (size_t k = i; !code && k < n && k < i + EACH_ROUND; k++)
         if (!isnan(corners[k].ms) &&
-            qdqi_costs_ratio(&s->costs, &corners[k]) < worth_ratio)
+            qdqi_costs_ratio(&s->costs, &corners[k]) < least_ratio(s->f))
             code = judge_corner(s, &corners[k], err);
     return code;
 }
@@ -375,4 +390,15 @@ qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
     }
     *ret = p;
     return code;
+}
+
+const struct qdqi_judged_placement *
+qdqi_fastest_best(const struct qdqi_fastest *f)
+{
+    enum { RULES = 1, UNQUANTIZED = 2 };
+    const struct qdqi_judged_placement *best = &f->judged[RULES];
+    for (size_t i = 0; i < f->n_judged; i++)
+        if (i != UNQUANTIZED && qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
+            best = &f->judged[i];
+    return best;
 }

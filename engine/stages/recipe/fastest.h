@@ -57,6 +57,11 @@ enum qdq_code qdqi_fastest_choose(struct qdqi_fastest *fastest, double sqnr_db,
                                   const struct qdqi_judged_placement **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns the placement with the best outputs, but for the float model; that of the rules where none
+   can be judged. */
+const struct qdqi_judged_placement *
+qdqi_fastest_best(const struct qdqi_fastest *fastest);
+
 /* Makes a trial by the rules beside the candidates' attempt. */
 enum qdq_code qdqi_fastest_try_rules(const struct qdqi_fastest *fastest,
                                      struct qdqi_attempt **ret,

@@ -145,3 +145,17 @@ qdqi_warn_not_judged(const struct qdqi_candidates *c, const struct qdqi_grade *b
         "and has an output that is finite and has as many elements as the "
         "float model's");
 }
+
+enum qdq_code
+qdqi_goals_check(const struct qdqi_candidates *r, struct qdq_error *err)
+{
+    double db;
+    enum qdq_code code = isnan(r->min_top1)
+                             ? QDQ_OK
+                             : qdqi_comparer_run(r->comparer, r->attempt, &db, err);
+    if (code || isnan(r->min_top1) || !isnan(qdqi_comparer_top1(r->comparer)))
+        return code;
+    return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
+                         "/recipe/min_top1_agreement",
+                         "no floating output lists classes, whose largest could agree");
+}

@@ -30,6 +30,10 @@ enum qdq_code qdqi_warn_not_judged(const struct qdqi_candidates *candidates,
                                    const struct qdqi_grade *best,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns INVALID_SPEC if the goal is about a figure that no output has. The comparer is open. */
+enum qdq_code qdqi_goals_check(const struct qdqi_candidates *candidates,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Returns the upper bound of the result's size, as a part of the given model's; NaN: none. */
 double qdqi_goals_max_size(const struct qdqi_context *context);
 

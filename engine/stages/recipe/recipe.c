@@ -45,8 +45,9 @@ struct recipe {
     struct qdqi_estimate estimate;
     struct qdqi_fastest fastest;
     const struct qdqi_judged_placement *chosen; /* NULL: no placement was */
-    const struct qdqi_feed_options *samples;    /* that candidates are judged by */
-    int64_t bound;                              /* samples that may be run */
+    bool has_times; /* placements were judged by what they take */
+    const struct qdqi_feed_options *samples; /* that candidates are judged by */
+    int64_t bound;                           /* samples that may be run */
 };
 
 /* --- before the calibration -------------------------------------------------- */
@@ -218,21 +219,6 @@ carry_out(struct recipe *r, struct qdq_error *err)
     if (code || left.n == 0 || (code = qdqi_attempt_leave(a, &left, err)))
         return code;
     return qdqi_choose_scales(a, err);
-}
-
-/* Returns an error if the goal is about a figure that no output has. */
-static enum qdq_code
-check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
-{
-    double db;
-    enum qdq_code code = isnan(r->min_top1)
-                             ? QDQ_OK
-                             : qdqi_comparer_run(r->comparer, r->attempt, &db, err);
-    if (code || isnan(r->min_top1) || !isnan(qdqi_comparer_top1(r->comparer)))
-        return code;
-    return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
-                         "/recipe/min_top1_agreement",
-                         "no floating output lists classes, whose largest could agree");
 }
 
 static bool
@@ -449,6 +435,7 @@ judge_placements(struct recipe *r, struct qdq_error *err)
     if (!f->by_rules)
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_fastest_judge(f, err);
+    r->has_times = qdqi_comparer_measures(r->candidates.comparer);
     r->bound -= f->samples;
     qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
     return code;
@@ -489,19 +476,6 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
     return code;
 }
 
-/* Returns the placement with the best outputs, but for the float model; that of the rules where none
-   can be judged. */
-static const struct qdqi_judged_placement *
-best_placement(const struct qdqi_fastest *f)
-{
-    enum { RULES = 1, UNQUANTIZED = 2 };
-    const struct qdqi_judged_placement *best = &f->judged[RULES];
-    for (size_t i = 0; i < f->n_judged; i++)
-        if (i != UNQUANTIZED && qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
-            best = &f->judged[i];
-    return best;
-}
-
 /* The recipe `auto` by measured costs: the fastest placement that is good, or usable. */
 static enum qdq_code
 choose_fastest(struct recipe *r, struct qdq_error *err)
@@ -519,7 +493,7 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
     if (code)
         return code;
     if (!r->chosen)
-        r->chosen = best_placement(f);
+        r->chosen = qdqi_fastest_best(f);
     code = report(r, 0, 0, NULL, err);
     if (!code)
         code = qdqi_warn_not_judged(&r->candidates, &r->chosen->grade, err);
@@ -603,7 +577,7 @@ static enum qdq_code
 run(struct recipe *r, struct qdq_error *err)
 {
     const struct qdq_spec *asked = r->candidates.attempt->context->asked;
-    enum qdq_code code = check_goal(&r->candidates, err);
+    enum qdq_code code = qdqi_goals_check(&r->candidates, err);
     if (!code)
         code = choose(r, err);
     if (!code)
@@ -623,6 +597,8 @@ open_comparer(struct recipe *r, const struct qdqi_feed_options *options,
     struct qdqi_comparer **comparer = &r->candidates.comparer;
     enum qdq_code code =
         qdqi_comparer_open(a, options, QDQ_STAGE_RECIPE, comparer, err);
+    if (!code && is_measured(a) && !is_best(a->spec))
+        qdqi_comparer_judge_samples(*comparer);
     return code || (isnan(r->candidates.max_latency) && !is_measured(a))
                ? code
                : qdqi_comparer_measure_latency(*comparer, a, err);
@@ -653,13 +629,16 @@ compare_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
         code = run(r, err);
     if (why.code && !code && is_measured(r->candidates.attempt))
         code = go_by_rules(r, err);
+    if (r->has_times)
+        r->candidates.result->report->costs =
+            qdqi_comparer_has_measured(r->candidates.comparer) ? "measured" : "kept";
     qdqi_comparer_close(&r->candidates.comparer);
     return code;
 }
 
-enum qdq_code
-qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
-            struct qdq_error *err)
+static enum qdq_code
+run_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
+           struct qdq_error *err)
 {
     const struct qdqi_attempt *a = *attempt;
     const struct qdq_spec *spec = a->spec;
@@ -690,5 +669,18 @@ qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
         r.bound = INT64_MAX / BEST_FACTOR;
     code = compare_and_choose(&r, &options, err);
     *attempt = r.candidates.attempt; /* also after a failure: the old one is gone */
+    return code;
+}
+
+enum qdq_code
+qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
+            struct qdq_error *err)
+{
+    enum qdq_code code = run_recipe(attempt, result, err);
+    const struct qdq_spec *spec = (*attempt)->spec;
+    const struct qdqi_hooks *hooks = spec->target->hooks;
+    if (!result->report->costs && spec->recipe >= QDQ_RECIPE_AUTO && hooks->weighs &&
+        hooks->weighs(spec))
+        result->report->costs = "estimated";
     return code;
 }

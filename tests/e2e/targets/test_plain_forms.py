@@ -291,7 +291,8 @@ def test_float16_stays_float_where_only_float32_has_integer_kernels(tmp_path):
     assert "nothing_to_quantize" in codes(report)
     convs = [row for row in report["layers"] if row["op"] == "Conv"]
     assert [row["reason"].split(",")[0] for row in convs] == ["rule:C22"] * 2
-    _, report = quantize(tmp_path, float16_net(), target="onnxruntime", rules={"C22": False})
+    _, report = quantize(tmp_path, float16_net(), target="onnxruntime", recipe="none",
+                         rules={"C15": True, "C22": False})
     assert report["summary"]["quantized_layers"] > 0
 
 

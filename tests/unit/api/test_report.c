@@ -346,7 +346,7 @@ START_TEST(test_report)
                         "\"min_top1_agreement\",\"wanted\":0.5,\"measured\":null,"
                         "\"met\":false}],\"refinement\":null,"
                         "\"sensitivity\":null,\"search\":null,\"recipe\":null,"
-                        "\"frontier\":null,\"what_ifs\":0,"
+                        "\"frontier\":null,\"costs\":null,\"what_ifs\":0,"
                         "\"kernels\":"
                         "null,\"profile\":null,\"timings\":{"
                         "\"load\":0.25,"
