@@ -295,6 +295,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/operators/fake.c \
 	engine/run/operators/fake_cuda.c engine/run/operators/fake_cuda.h \
 	engine/run/session/float_weights.c engine/run/session/float_weights.h \
+	engine/run/session/data_folder.c engine/run/session/data_folder.h \
 	engine/run/session/lift_weights.c engine/run/session/lift_weights.h \
 	engine/run/operators/moments.c \
 	engine/run/operators/moments_cuda.c engine/run/operators/moments_cuda.h \
@@ -308,6 +309,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/operators/staging.c engine/run/operators/staging.h \
 	engine/run/operators/cuda_variants.c engine/run/operators/host_variants.c \
 	engine/run/operators/variants.h \
+	engine/stages/scale/awq.c engine/stages/scale/awq.h \
 	engine/stages/scale/bias.c engine/stages/scale/bias.h \
 	engine/stages/scale/correct.c engine/stages/scale/correct.h \
 	engine/stages/scale/matrix.c engine/stages/scale/matrix.h \

@@ -25,6 +25,7 @@
 #include "stages/recipe/goals.h"
 #include "stages/recipe/recipe.h"
 #include "stages/report/report.h"
+#include "stages/scale/awq.h"
 #include "stages/scale/precision.h"
 #include "stages/scale/scale.h"
 #include "stages/smooth/smooth.h"
@@ -467,7 +468,8 @@ run_stage(struct walk *w, enum qdq_stage stage, struct qdq_error *err)
     case QDQ_STAGE_QUANTIZE:
         if (a->moments) /* rounding by them is shared by several threads */
             a->effort.threads = qdqi_context_threads(a->context);
-        return qdqi_choose_scales(a, err);
+        code = qdqi_awq(a, err);
+        return code ? code : qdqi_choose_scales(a, err);
     case QDQ_STAGE_REFINE:
         return fit_what_ifs(w, qdqi_refine, err);
     case QDQ_STAGE_SENSITIVITY:

@@ -21,7 +21,7 @@ LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \
 # Headers are listed one by one, because a folder would include build results.
 EXTRA_DIST += tests/tsan.supp tests/comments.awk tests/package.sh tests/package-systemd.sh tests/container.sh \
 	$(wildcard $(srcdir)/tests/unit/*.h) \
-	$(wildcard $(srcdir)/tests/fuzz/*.h) tests/fuzz/corpus tests/data tests/e2e tests/golden tests/pytest.ini tests/models tests/servers tests/pipelines tests/tensorrt tests/qnn tests/conftest.py bench docs tools
+	$(wildcard $(srcdir)/tests/fuzz/*.h) tests/fuzz/corpus tests/data tests/e2e tests/golden tests/pytest.ini tests/models tests/servers tests/pipelines tests/genai tests/tensorrt tests/qnn tests/conftest.py bench docs tools
 
 check_DATA =
 

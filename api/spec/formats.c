@@ -313,11 +313,29 @@ check_blocks(struct decoder *d, const char *group, const struct qdq_weights *w)
                       api_label(d, where).text, own);
 }
 
+/* AWQ changes weights for the sake of their own steps, and no attempt of a recipe has it. */
+static bool
+check_awq(struct decoder *d)
+{
+    const struct qdq_spec *spec = &d->to->spec;
+    if (!spec->smooth_awq)
+        return true;
+    if (!spec->weight_only || spec->dynamic)
+        return api_refuse(d, API_INVALID_SPEC, "/smooth",
+                          "%s: \"awq\" is for weights alone: give \"activations\": "
+                          "\"none\", or \"smooth\": true",
+                          api_label(d, "/smooth").text);
+    return spec->recipe == QDQ_RECIPE_DEFAULT || spec->recipe == QDQ_RECIPE_NONE ||
+           api_refuse(d, API_INVALID_SPEC, "/recipe",
+                      "%s: no recipe tries \"smooth\": \"awq\"; give \"none\"",
+                      api_label(d, "/recipe").text);
+}
+
 bool
 api_check_formats(struct decoder *d)
 {
     const struct qdq_spec *spec = &d->to->spec;
-    bool ok = check_blocks(d, "/weights", &spec->weights);
+    bool ok = check_awq(d) && check_blocks(d, "/weights", &spec->weights);
     for (size_t i = 0; ok && i < spec->n_layers; i++) {
         char group[64];
         snprintf(group, sizeof group, "/layers/%zu/weights", i);

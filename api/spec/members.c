@@ -258,11 +258,17 @@ decode_task_data(struct decoder *d, const struct member *m, json_t *value)
 
 #define SMOOTH_ALPHA 0.5 /* the default; SmoothQuant's */
 
-/* true, false, or {"alpha": x, "insert": true}. */
+/* true, false, {"alpha": x, "insert": true}, or "awq". */
 static bool
 decode_smooth(struct decoder *d, const struct member *m, json_t *value)
 {
-    d->to->spec.smooth = json_is_false(value) ? 0 : SMOOTH_ALPHA;
+    const char *name = json_string_value(value);
+    if (name && strcmp(name, "awq") != 0)
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                          "%s is true, false, an object or \"awq\", not \"%.60s\"",
+                          api_label(d, m->pointer).text, name);
+    d->to->spec.smooth_awq = name;
+    d->to->spec.smooth = name || json_is_false(value) ? 0 : SMOOTH_ALPHA;
     return !json_is_object(value) || decode_object(d, m, value);
 }
 
@@ -284,6 +290,8 @@ encode_smooth(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;
+    if (spec->smooth_awq)
+        return json_string("awq");
     if (spec->smooth == 0)
         return json_null();
     return spec->smooth_insert
@@ -357,7 +365,8 @@ static const struct member members[] = {
     {"/bias_correction", BOOL | STRING,
      OWN(api_decode_bias_correction, encode_bias_correction, bias_correction, NULL)},
     {"/equalize", BOOL, FLAG(equalize)},
-    {"/smooth", BOOL | OBJECT, OWN(decode_smooth, encode_smooth, smooth, NULL)},
+    {"/smooth", BOOL | OBJECT | STRING,
+     OWN(decode_smooth, encode_smooth, smooth, NULL)},
     {"/smooth/alpha", NUMBER, OWN(decode_alpha, NULL, smooth, NULL)},
     {"/smooth/insert", BOOL, OWN(api_decode_flag, NULL, smooth_insert, NULL)},
     {"/evaluate", BOOL | OBJECT, WITHOUT_FIELD(decode_evaluate, encode_evaluate)},

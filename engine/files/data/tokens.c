@@ -68,6 +68,15 @@ qdqi_tokens_give(const struct qdq_model_info *model, size_t i)
     return is_past(input) ? QDQI_TOKENS_PAST : QDQI_NOT_FROM_TOKENS;
 }
 
+bool
+qdqi_tokens_have_past(const struct qdq_model_info *model)
+{
+    for (size_t i = 0; i < model->n_inputs; i++)
+        if (qdqi_tokens_give(model, i) == QDQI_TOKENS_PAST)
+            return true;
+    return false;
+}
+
 void
 qdqi_tokens_shape(const struct qdq_value *input, enum qdqi_from_tokens what, int64_t n,
                   int64_t *shape)

@@ -21,6 +21,9 @@ enum qdqi_from_tokens {
 /* Returns the index of the model's `input_ids`; the number of its inputs where there is none. */
 size_t qdqi_tokens_input(const struct qdq_model_info *model);
 
+/* Returns whether the model reads caches of a past: it is a decoder. */
+bool qdqi_tokens_have_past(const struct qdq_model_info *model);
+
 /* Returns whether an output holds logits of tokens: `logits` [batch, length, vocabulary]. */
 bool qdqi_tokens_are_logits(const struct qdq_model_info *model, size_t output);
 

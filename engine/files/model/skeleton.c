@@ -593,8 +593,10 @@ place_in_data_file(struct walk *w, enum message message, const struct qdqi_bulk 
     if (!is_raw_form(bulk->field) || w->inside || (bulk->made && bulk->made->inside))
         return false;
     if (w->how == QDQI_MAPPED && message == INITIALIZER && !bulk->made) {
+        const char *const *locations = w->layout ? w->layout->locations : NULL;
         qdqi_mapped_name(mapped, bulk->file);
-        write_external(ret, mapped, bulk->offset, bulk->size);
+        write_external(ret, locations ? locations[bulk->file] : mapped, bulk->offset,
+                       bulk->size);
         return true;
     }
     if (w->how != QDQI_EXTERNAL || bulk->size < MIN_EXTERNAL)

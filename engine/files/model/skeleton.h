@@ -99,7 +99,7 @@ struct qdqi_sink {
 enum qdqi_expand {
     QDQI_INLINE, /* their bytes stand in the model again, as in the file */
     /* initializers of the main graph that lie in a file in raw form become external
-       data of qdqi_mapped_name() */
+       data of qdqi_mapped_name(), or of the layout's locations */
     QDQI_MAPPED,
     QDQI_EXTERNAL /* bulks that are not small become external data of one new file */
 };
@@ -116,6 +116,8 @@ void qdqi_mapped_name(char to[QDQI_MAPPED_NAME], unsigned file);
  */
 struct qdqi_layout {
     const char *location; /* at most QDQI_MAX_LOCATION bytes */
+    /* of QDQI_MAPPED: likewise, by file; NULL: those of qdqi_mapped_name() */
+    const char *const *locations;
     /* one for each bulk; QDQI_NOT_PLACED: it stays in the model itself */
     uint64_t *offsets;
     /* indices of the placed bulks by ascending offset; room for all bulks */
@@ -133,7 +135,7 @@ enum qdq_code qdqi_skeleton_measure(const struct qdqi_bytes *skeleton,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Expands a skeleton into the sink. `layout` is needed for QDQI_EXTERNAL, with all
-   offsets QDQI_NOT_PLACED; otherwise it is NULL. */
+   offsets QDQI_NOT_PLACED; for QDQI_MAPPED only its `locations` count; otherwise it is NULL. */
 enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
                                    const struct qdqi_bulks *bulks, enum qdqi_expand how,
                                    struct qdqi_layout *layout, struct qdqi_sink *sink,

@@ -272,10 +272,11 @@ qdqi_model_to_memory(const struct qdqi_runnable *model, struct qdqi_bytes *ret,
                      struct qdq_error *err)
 {
     struct memory_sink m = {.sink = {memory_bytes, memory_bulk}, .model = model};
+    struct qdqi_layout named = {.locations = model->locations};
     struct qdqi_bytes skeleton = {0};
     enum qdq_code code = pack(model->proto, &skeleton, err);
     if (!code)
-        code = qdqi_skeleton_expand(&skeleton, &model->bulks, QDQI_MAPPED, NULL,
+        code = qdqi_skeleton_expand(&skeleton, &model->bulks, QDQI_MAPPED, &named,
                                     &m.sink, err);
     free(skeleton.data);
     if (code)

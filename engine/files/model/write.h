@@ -66,6 +66,9 @@ struct qdqi_runnable {
     struct qdqi_bulks bulks;         /* none is generated */
     const struct qdqi_mapped *files; /* indexed by qdqi_bulk.file */
     size_t n_files;
+    /* by file: the name by which the runtime finds it in a folder; NULL: it is given the bytes under
+       qdqi_mapped_name() */
+    const char *const *locations;
 };
 
 /*

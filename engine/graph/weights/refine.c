@@ -70,7 +70,10 @@ add_moved(struct qdqi_panel *p, const struct qdqi_update *u, const size_t *n_mov
 static double
 descend_one(const struct qdqi_gptq *r, size_t at, double gradient, double curve)
 {
-    if (!(curve > 0))
+    /* A step of less than half a scale leaves the integer where it is; most are, and a division takes
+       long. */
+    static const double half = 0.499999;
+    if (!(curve > 0) || fabs(gradient) < half * curve * fabs(qdqi_scale_at(r, at)))
         return 0;
     double before = qdqi_value_at(r, at);
     int16_t q = qdqi_nearest_at(r, at, before + gradient / curve);
@@ -158,6 +161,23 @@ fitted(float before, double top, double bottom)
                                                                               : after;
 }
 
+/* Computes C times the integers of an output. Rows and columns of C are the same, and each sum is
+   built in the order of the integers. */
+QDQI_LOOP void
+multiply_few_loop(const double *c, size_t n, const double *integers,
+                  double *restrict products)
+{
+    memset(products, 0, n * sizeof *products);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < n; i++)
+            products[i] += c[k * n + i] * integers[k];
+}
+
+QDQI_VARIANTS(void, multiply_few,
+              (const double *c, size_t n, const double *integers,
+               double *restrict products),
+              (c, n, integers, products))
+
 /* Fits the scale of an output, whose integers stay. */
 static void
 fit_few(struct few *f, size_t line)
@@ -172,13 +192,10 @@ fit_few(struct few *f, size_t line)
     }
     if (!s)
         return;
+    multiply_few(f->c, f->n, integers, product);
     for (size_t i = 0; i < f->n; i++) {
-        double sum = 0;
-        for (size_t k = 0; k < f->n; k++)
-            sum += f->c[i * f->n + k] * integers[k];
-        product[i] = sum;
         top += integers[i] * f->gradient[i];
-        bottom += integers[i] * sum;
+        bottom += integers[i] * product[i];
     }
     float after = fitted(*s, top, bottom);
     for (size_t i = 0; i < f->n; i++)

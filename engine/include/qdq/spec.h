@@ -440,6 +440,8 @@ struct qdq_spec {
     double smooth; /* alpha of smoothing, above 0 and below 1; 0: none */
     /* smoothing inserts a Mul where nothing can take the factors of an activation in */
     bool smooth_insert;
+    /* factors are chosen by the moments of activations, for weights alone; `smooth` is 0 */
+    bool smooth_awq;
     struct qdq_calibration_spec calibration;
     const struct qdq_preprocess *preprocess; /* of all data of the job */
     size_t n_preprocess;

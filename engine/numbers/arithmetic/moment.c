@@ -348,6 +348,22 @@ qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t part)
 }
 
 void
+qdqi_moment_scale(struct qdqi_moment *m, const double *factors)
+{
+    for (size_t i = 0; i < m->k; i++)
+        m->sums[i] *= factors[i];
+    for (size_t b = 0; b < n_blocks(m); b++) {
+        const double *of = factors + b * m->block;
+        const size_t n = qdqi_moment_block_size(m, b);
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = i; j < n; j++) {
+                float *to = qdqi_moment_product(m, b * m->block + i, b * m->block + j);
+                *to = (float)((double)*to * of[i] * of[j]);
+            }
+    }
+}
+
+void
 qdqi_moment_diagonal(const struct qdqi_moment *m, bool centred, double *to)
 {
     double rows = number_of_rows(m);

@@ -112,6 +112,8 @@ size_t qdqi_moment_block_size(const struct qdqi_moment *m, size_t block);
    the same time. */
 size_t qdqi_moment_matrix_parts(const struct qdqi_moment *m);
 void qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t i);
+/* Makes it the moment of rows whose element i is multiplied by factors[i]. */
+void qdqi_moment_scale(struct qdqi_moment *m, const double *factors);
 /* Writes the diagonals of all blocks: k numbers. */
 void qdqi_moment_diagonal(const struct qdqi_moment *m, bool centred, double *to);
 

@@ -158,14 +158,16 @@ qdq_spec_measures(const struct qdq_spec *spec)
 }
 
 /* Returns the recipe of a spec that names none. A search decides itself what stays in
-   float, and a spec with the source of its ranges is a frozen one. */
+   float, a spec with the source of its ranges is a frozen one, and no attempt of a recipe has
+   factors of AWQ. */
 static enum qdq_recipe
 default_recipe(const struct qdq_spec *spec)
 {
     const struct qdq_search *search = &spec->search;
     bool searches = !isnan(search->min_sqnr_db) || !isnan(search->min_top1_agreement);
-    return searches || spec->calibration.source ? QDQ_RECIPE_NONE
-                                                : spec->target->recipe;
+    return searches || spec->calibration.source || spec->smooth_awq
+               ? QDQ_RECIPE_NONE
+               : spec->target->recipe;
 }
 
 static enum qdq_host

@@ -8,6 +8,7 @@
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 #include "run/session/float_weights.h"
+#include "run/session/data_folder.h"
 #include "run/session/lift_weights.h"
 #include "run/operators/operators.h"
 #include "run/session/provider.h"
@@ -69,9 +70,22 @@ add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOption
     return status;
 }
 
+/* Gives the runtime the files: by their folder, where it maps them, or their bytes, which it
+   copies. */
+static OrtStatus *
+give_files(const OrtApi *api, const struct qdqi_runnable *model, const char *folder,
+           OrtSessionOptions *o)
+{
+    return folder
+               ? api->AddSessionConfigEntry(
+                     o, "session.model_external_initializers_file_folder_path", folder)
+               : add_files(api, model, o);
+}
+
 static OrtStatus *
 set_options(const struct qdqi_session *s, const struct qdqi_runnable *model,
-            const struct qdqi_session_options *options, OrtSessionOptions *o)
+            const struct qdqi_session_options *options, const char *folder,
+            OrtSessionOptions *o)
 {
     const OrtApi *api = s->runtime->api;
     OrtStatus *status;
@@ -93,8 +107,11 @@ set_options(const struct qdqi_session *s, const struct qdqi_runnable *model,
         ((status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")) ||
          (status = api->DisableMemPattern(o))))
         return status;
+    if (options->unpacked &&
+        (status = api->AddSessionConfigEntry(o, "session.disable_prepacking", "1")))
+        return status;
     status = qdqi_provider_append(s->provider, api, o, s->dev);
-    return status ? status : add_files(api, model, o);
+    return status ? status : give_files(api, model, folder, o);
 }
 
 static struct qdqi_op_objects
@@ -221,8 +238,9 @@ explain_opset(const struct qdqi_obstacle *o, enum qdq_code code, struct qdq_erro
 }
 
 static enum qdq_code
-create(struct qdqi_session *s, const struct qdqi_runnable *model,
-       const struct qdqi_session_options *options, struct qdq_error *err)
+create_from(struct qdqi_session *s, const struct qdqi_runnable *model,
+            const char *folder, const struct qdqi_session_options *options,
+            struct qdq_error *err)
 {
     struct qdqi_runtime *r = s->runtime;
     struct qdqi_bytes bytes = {0};
@@ -240,7 +258,7 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
         return code;
     if ((code = qdqi_runtime_check(r, r->api->CreateSessionOptions(&o),
                                    "session options", err)) ||
-        (code = qdqi_runtime_check(r, set_options(s, model, options, o),
+        (code = qdqi_runtime_check(r, set_options(s, model, options, folder, o),
                                    "session options", err)))
         goto out;
     if ((code = qdqi_runtime_check(r, add_ops(s, options, o), "operators", err)))
@@ -257,6 +275,20 @@ out:
     if (o)
         r->api->ReleaseSessionOptions(o);
     free(bytes.data);
+    return code;
+}
+
+static enum qdq_code
+create(struct qdqi_session *s, const struct qdqi_runnable *model,
+       const struct qdqi_session_options *options, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = options->unpacked ? qdqi_arena_new() : NULL;
+    struct qdqi_runnable named = *model;
+    const char *folder =
+        arena ? qdqi_data_folder(model->files, model->n_files, arena, &named.locations)
+              : NULL;
+    enum qdq_code code = create_from(s, folder ? &named : model, folder, options, err);
+    qdqi_arena_free(&arena);
     return code;
 }
 
@@ -307,8 +339,10 @@ qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
                   const struct qdqi_session_options *options, struct qdqi_session **ret,
                   struct qdq_error *err)
 {
-    const struct qdqi_runnable model = {proto, source->bulks, source->files,
-                                        source->n_files};
+    const struct qdqi_runnable model = {.proto = proto,
+                                        .bulks = source->bulks,
+                                        .files = source->files,
+                                        .n_files = source->n_files};
     return qdqi_session_load(runtime, &model, options, ret, err);
 }
 

@@ -48,6 +48,9 @@ struct qdqi_session_options {
     struct qdqi_fakes *fakes;         /* parameters of FakeQuant nodes, or NULL */
     /* updated by a twin's Compare nodes, or NULL */
     struct qdqi_comparisons *comparisons;
+    /* the weights of products are read where they are, and not copied to the layout of the
+       runtime's kernels: a large model takes half the memory */
+    bool unpacked;
     /*
      * True for a session as a user of the runtime opens one: with its default
      * optimizations, so that pairs become integer kernels. The other members are then

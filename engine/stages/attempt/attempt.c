@@ -230,10 +230,17 @@ qdqi_attempt_runs_fast(const struct qdqi_attempt *a)
 }
 
 bool
+qdqi_attempt_is_large(const struct qdqi_attempt *a)
+{
+    static const uint64_t large = (uint64_t)256 << 20;
+    return !a->context->dev && qdqi_model_bytes(a->model) >= large;
+}
+
+bool
 qdqi_moments_wanted(const struct qdqi_attempt *a)
 {
-    bool wanted =
-        qdq_spec_rounds(a->spec) || a->spec->bias_correction != QDQ_BIASES_NONE;
+    bool wanted = qdq_spec_rounds(a->spec) || a->spec->smooth_awq ||
+                  a->spec->bias_correction != QDQ_BIASES_NONE;
     for (size_t i = 0; i < a->plan->view.n_weights && !wanted; i++)
         wanted = a->plan->weights[i].rounding != QDQ_ROUND_NEAREST ||
                  a->plan->weights[i].scales == QDQ_SCALES_MOMENTS; /* as a case asks */

@@ -165,6 +165,9 @@ struct qdqi_map *qdqi_attempt_index_observers(const struct qdqi_attempt *attempt
    they save. */
 bool qdqi_attempt_runs_fast(const struct qdqi_attempt *attempt);
 
+/* Returns whether the model is so large that its weights are not to be in memory twice. */
+bool qdqi_attempt_is_large(const struct qdqi_attempt *attempt);
+
 /* Returns whether the spec or the plan asks for something that uses moments. */
 bool qdqi_moments_wanted(const struct qdqi_attempt *attempt);
 

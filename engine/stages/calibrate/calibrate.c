@@ -14,6 +14,7 @@
 #include "config.h"
 #include "stages/calibrate/calibrate.h"
 
+#include "files/data/tokens.h"
 #include "stages/calibrate/moments.h"
 #include "stages/calibrate/nonfinite.h"
 #include "stages/calibrate/parallel.h"
@@ -42,6 +43,7 @@ struct calibration {
     struct qdqi_observed all;
     /* the model is loaded, so a later lack of memory may be cured by smaller batches */
     bool began;
+    int64_t every; /* sample is run, from the first on; 1: all are */
 };
 
 /* --- given ranges -------------------------------------------------------- */
@@ -89,17 +91,20 @@ report_progress(const struct qdqi_observed_run *w, struct qdq_error *err)
 }
 
 static enum qdq_code
-observe_runs(struct qdqi_observed_run *w, struct qdq_error *err)
+observe_runs(struct qdqi_observed_run *w, int64_t every, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     int64_t samples;
     enum qdq_code code;
-    do
+    for (;;) {
         if ((code = report_progress(w, err)) ||
             (code = qdqi_feed_next(w->feed, &inputs, &samples, err)) || samples == 0)
-            break;
-    while (!(code = qdqi_observed_run_run(w, inputs, samples, err)));
-    return code;
+            return code;
+        if (w->all.samples % every != 0)
+            w->all.samples += samples;
+        else if ((code = qdqi_observed_run_run(w, inputs, samples, err)))
+            return code;
+    }
 }
 
 /* Reads the inputs of the next run and starts their upload to the device. */
@@ -144,8 +149,8 @@ observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_fee
     enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
-        code =
-            (c->attempt->context->dev ? observe_runs_ahead : observe_runs)(&watch, err);
+        code = c->attempt->context->dev ? observe_runs_ahead(&watch, err)
+                                        : observe_runs(&watch, c->every, err);
     if (!code)
         code = qdqi_session_collect(session, err);
     if (c->n_wanted > 0 || !c->earlier.bytes)
@@ -161,7 +166,8 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
     struct qdqi_session_options options = {
         .dev = a->context->dev,
         .observers = &c->observers,
-        .moments = c->moments.all.n > 0 ? &c->moments.all : NULL};
+        .moments = c->moments.all.n > 0 ? &c->moments.all : NULL,
+        .unpacked = qdqi_attempt_is_large(a)};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;
     enum qdq_code code = qdqi_insert_observers(
@@ -267,6 +273,32 @@ add_feed_warnings(const struct qdqi_attempt *a, const struct qdqi_feed *feed,
     return qdqi_attempt_add_warnings(a, rows, n, err);
 }
 
+enum { TOKENS = 8192 }; /* of a decoder that are enough for moments */
+
+/*
+ * Returns which samples of a decoder are run for moments alone, where the spec does not say how
+ * many: each of so many, spread over all, that TOKENS are. Positions of one text are alike, so more
+ * of them change little, and a decoder is large.
+ */
+static int64_t
+choose_every(const struct calibration *c, const struct qdqi_feed *feed)
+{
+    const struct qdqi_attempt *a = c->attempt;
+    const size_t ids = qdqi_tokens_input(&a->fixed);
+    if (c->n_wanted > 0 || a->spec->calibration.max_samples > 0 || a->context->dev ||
+        ids == a->fixed.n_inputs || !qdqi_tokens_have_past(&a->fixed) ||
+        qdqi_feed_run_samples(feed) != 1)
+        return 1;
+    const struct qdq_array *array =
+        qdqi_feed_array(a->context->dataset, &a->fixed, ids);
+    const int64_t length = array && array->rank > 0 ? array->shape[array->rank - 1] : 0;
+    if (length < 1)
+        return 1;
+    const int64_t runs = (TOKENS + length - 1) / length;
+    const int64_t every = qdqi_feed_samples(feed) / runs;
+    return every > 1 ? every : 1;
+}
+
 /* Runs the model where activations have to be observed. The feed is opened in any
    case, because the data may be a reason for a warning. */
 static enum qdq_code
@@ -284,9 +316,12 @@ feed_observers(struct calibration *c, struct qdq_error *err)
     if (!code &&
         !(code = qdqi_feed_open(&a->fixed, a->context->dataset, &options, &feed, err)))
         code = add_feed_warnings(a, feed, err);
-    if (!code && runs)
-        code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed),
+    if (!code && runs) {
+        c->every = choose_every(c, feed);
+        code = qdqi_moments_begin(&c->moments,
+                                  (qdqi_feed_samples(feed) + c->every - 1) / c->every,
                                   spec->on_nonfinite == QDQ_NONFINITE_SKIP, err);
+    }
     if (!code && runs)
         code = choose_layout(c, err);
     if (!code && runs) {

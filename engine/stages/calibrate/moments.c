@@ -321,10 +321,11 @@ qdqi_moments_plan(struct qdqi_attempt *a, struct qdqi_collection *ret,
     enum qdq_code code = plan_layers(a, ret, err);
     if (!code && ret->all.n > 0 && !a->context->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
-                             qdq_spec_rounds(a->spec) ? "/weights/rounding"
-                                                      : "/bias_correction",
-                             "rounding and the correction of biases need calibration "
-                             "data, and there is none");
+                             a->spec->smooth_awq        ? "/smooth"
+                             : qdq_spec_rounds(a->spec) ? "/weights/rounding"
+                                                        : "/bias_correction",
+                             "AWQ, rounding and the correction of biases need "
+                             "calibration data, and there is none");
     return code;
 }
 

@@ -36,6 +36,9 @@ struct evaluation {
     struct qdqi_session *twin;
     struct qdqi_session *f; /* the given model; NULL when it is the twin's float half */
     struct qdqi_session *q;
+    /* The literal arithmetic of the result is that of its nodes as deployed: it runs once, and
+       layers are not compared. */
+    bool is_as_deployed;
     /* the result as deployed; without ops when it does not run here */
     struct qdqi_deployed_model plain;
     /* a result with float16 in a plain session of ONNX Runtime, unless `plain` is that;
@@ -253,25 +256,50 @@ open_quantized(struct evaluation *e, struct qdq_error *err)
                                 err);
 }
 
+/*
+ * Opens the result of a decoder whose products are nodes of the runtime's. Beside the float model
+ * in one graph, and once more as deployed, it would compute the same twice; and a language model
+ * is large.
+ */
+static enum qdq_code
+open_decoder(struct evaluation *e, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = e->attempt;
+    if (a->spec->decoder != QDQ_DECODER_MATMULNBITS || e->alone.has_run ||
+        a->spec->float_type != QDQ_FLOAT_KEEP || a->context->dev ||
+        !qdqi_deployed_runs(a->context))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
+    e->is_as_deployed = e->plain.ops;
+    if (e->is_as_deployed)
+        e->no_twin =
+            "the result has nodes of its runtime in the place of pairs, and ran "
+            "as it is deployed alone";
+    return code;
+}
+
 static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_attempt *a = e->attempt;
-    const struct qdqi_session_options options = {.dev = a->context->dev,
-                                                 .basic = has_basic_sessions(e),
-                                                 .one_thread =
-                                                     qdqi_attempt_runs_fast(a),
-                                                 .one_of_many = shares_memory(e)};
-    enum qdq_code code = try_twin(e, runtime, err);
+    const struct qdqi_session_options options = {
+        .dev = a->context->dev,
+        .basic = has_basic_sessions(e),
+        .one_thread = qdqi_attempt_runs_fast(a),
+        .one_of_many = shares_memory(e),
+        .unpacked = a->spec->decoder != QDQ_DECODER_AS_IS && qdqi_attempt_is_large(a)};
+    enum qdq_code code = open_decoder(e, err);
+    if (!code && !e->is_as_deployed)
+        code = try_twin(e, runtime, err);
     if (!code && (!e->twin || a->model->proto != a->context->original->proto))
         code = qdqi_session_open(runtime, a->context->original,
                                  a->context->original->proto, &options, &e->f, err);
-    if (!e->twin && !code)
+    if (!e->twin && !e->is_as_deployed && !code)
         code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
                                  &e->q, err);
     e->result->lacks_format =
         code == QDQ_RUN_FAILED && e->f && has_optional_format(a->plan);
-    if (!code && !e->alone.has_run)
+    if (!code && !e->alone.has_run && !e->is_as_deployed)
         code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
     if (code)
         return code;
@@ -411,7 +439,8 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     }
     for (size_t i = 0; i < r.n; i++)
         e->not_float[i] = qdqi_is_known_and_not_float(r.f[i].dtype);
-    qdqi_output_figures_add(&e->literal, r.f, r.q, r.n, samples, inputs);
+    if (!e->is_as_deployed)
+        qdqi_output_figures_add(&e->literal, r.f, r.q, r.n, samples, inputs);
     if ((code = compare_deployed(e, &r, samples, err)))
         return code;
     return compare_halves(e, inputs, r.f, r.n, samples, err);
@@ -562,7 +591,8 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
     const struct qdq_output_report *deployed;
     size_t n;
     enum qdq_code code = qdqi_output_figures_finish(
-        e->attempt, &e->literal, &report->outputs, &report->n_outputs, err);
+        e->attempt, e->is_as_deployed ? &e->deployed : &e->literal, &report->outputs,
+        &report->n_outputs, err);
     if (code)
         return code;
     if (e->plain.ops &&

@@ -3,6 +3,7 @@
 #include "stages/evaluate/language.h"
 
 #include "files/data/tokens.h"
+#include "numbers/arithmetic/simd.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,21 +17,12 @@ find_mask(const struct qdq_model_info *model)
     return i;
 }
 
-static bool
-has_past(const struct qdq_model_info *model)
-{
-    for (size_t i = 0; i < model->n_inputs; i++)
-        if (qdqi_tokens_give(model, i) == QDQI_TOKENS_PAST)
-            return true;
-    return false;
-}
-
 struct qdqi_language
 qdqi_language_of(const struct qdq_model_info *model, size_t output)
 {
     const size_t ids = qdqi_tokens_input(model), mask = find_mask(model);
     return (struct qdqi_language){.is_logits = qdqi_tokens_are_logits(model, output),
-                                  .predicts = has_past(model),
+                                  .predicts = qdqi_tokens_have_past(model),
                                   .ids = ids,
                                   .has_mask = mask < model->n_inputs,
                                   .mask = mask};
@@ -39,37 +31,88 @@ qdqi_language_of(const struct qdq_model_info *model, size_t output)
 bool
 qdqi_output_is_cache(const struct qdq_model_info *model, size_t output)
 {
-    return strncmp(model->outputs[output].name, "present", 7) == 0 && has_past(model);
+    return strncmp(model->outputs[output].name, "present", 7) == 0 &&
+           qdqi_tokens_have_past(model);
 }
 
 /* --- one position ------------------------------------------------------------- */
 
+/* Sums are built of so many parts, so that loops over a vocabulary vectorize. */
+enum { PARTS = 8 };
+
+/* Returns e^x for x <= 0, to 2e-7 of it; 0 where it is less than float32's normal numbers, also for
+   minus infinity. */
+static inline float
+exponential(float x)
+{
+    const float round =
+        12582912; /* 1.5 * 2^23: a float of this size has no fraction bits */
+    const float least = -87;
+    const float in = x > least ? x : least;
+    const float whole = in * 1.44269504f + round - round;
+    /* ln 2 in two parts, so that the rest is exact */
+    const float rest = in - whole * 0.693359375f + whole * 2.12194440e-4f;
+    float sum = 1.9875691e-4f;
+    sum = sum * rest + 1.3981999e-3f;
+    sum = sum * rest + 8.3334519e-3f;
+    sum = sum * rest + 4.1665796e-2f;
+    sum = sum * rest + 1.6666665e-1f;
+    sum = sum * rest + 5.0000001e-1f;
+    sum = sum * rest * rest + rest + 1;
+    union {
+        int32_t bits;
+        float power;
+    } as = {((int32_t)whole + 127) << 23};
+    return x > least ? sum * as.power : x < 0 ? 0 : x; /* a NaN stays one */
+}
+
 /* Returns the logarithm of the sum of exponentials, in two passes. */
-static double
-log_sum(const float *x, size_t n)
+QDQI_LOOP double
+log_sum_loop(const float *x, size_t n)
 {
     float top = -INFINITY;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        top = x[i] > top ? x[i] : top;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)expf(x[i] - top);
+    double parts[PARTS] = {0}, sum = 0;
+    size_t i = 0;
+    for (size_t k = 0; k < n; k++)
+        top = x[k] > top ? x[k] : top;
+    for (; i + PARTS <= n; i += PARTS)
+        for (size_t k = 0; k < PARTS; k++)
+            parts[k] += (double)exponential(x[i + k] - top);
+    for (; i < n; i++)
+        sum += (double)exponential(x[i] - top);
+    for (size_t k = 0; k < PARTS; k++)
+        sum += parts[k];
     return (double)top + log(sum);
 }
 
-/* Returns the divergence of q from f, whose logarithms of sums are given. A token that f rules out
-   adds nothing. */
-static double
-divergence(const float *f, const float *q, size_t n, double sum_f, double sum_q)
+/* Returns what one token adds to the divergence: nothing where f rules it out. */
+static inline double
+divergence_of(float f, float q, double sum_f)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const float p = expf((float)((double)f[i] - sum_f));
-        if (p > 0)
-            sum += (double)p * ((double)f[i] - (double)q[i]);
-    }
-    return sum - sum_f + sum_q;
+    const float p = exponential((float)((double)f - sum_f));
+    return (double)p * (p == 0 ? 0 : (double)f - (double)q);
 }
+
+/* Returns the divergence of q from f, whose logarithms of sums are given. */
+QDQI_LOOP double
+divergence_loop(const float *f, const float *q, size_t n, double sum_f, double sum_q)
+{
+    double parts[PARTS] = {0}, sum = sum_q - sum_f;
+    size_t i = 0;
+    for (; i + PARTS <= n; i += PARTS)
+        for (size_t k = 0; k < PARTS; k++)
+            parts[k] += divergence_of(f[i + k], q[i + k], sum_f);
+    for (; i < n; i++)
+        sum += divergence_of(f[i], q[i], sum_f);
+    for (size_t k = 0; k < PARTS; k++)
+        sum += parts[k];
+    return sum;
+}
+
+QDQI_VARIANTS(double, log_sum, (const float *x, size_t n), (x, n))
+QDQI_VARIANTS(double, divergence,
+              (const float *f, const float *q, size_t n, double sum_f, double sum_q),
+              (f, q, n, sum_f, sum_q))
 
 static void
 add_row(struct qdqi_language *to, const float *f, const float *q, size_t n,

@@ -7,6 +7,7 @@
 #include "transform/equalize/readers.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The state of a walk from an activation back to what makes it. */
 struct walk {
@@ -53,10 +54,30 @@ from_end(const struct walk *w)
 
 /* Normalizations whose inputs 1 and 2 are a scale and a bias for each channel: along the last
    axis, and along axis 1. */
-static const char *const norms_of_last_axis[] = {"LayerNormalization",
-                                                 "RMSNormalization", NULL};
+static const char *const norms_of_last_axis[] = {
+    "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", NULL};
 static const char *const norms_of_axis_1[] = {"BatchNormalization",
                                               "InstanceNormalization", NULL};
+
+/* Normalizations of com.microsoft along the last axis, which add a second input to the first: the
+   inputs from `first` to end - 1 are the scale and the bias. A bias that is
+   added before the normalization is none of them. */
+static const struct sum_norm {
+    const char *op;
+    size_t first, end;
+} sum_norms[] = {{"SkipSimplifiedLayerNormalization", 2, 3},
+                 {"SkipLayerNormalization", 2, 4}};
+
+/* Returns the row of a normalization of a sum; NULL: the node is none. */
+static const struct sum_norm *
+find_sum_norm(const struct qdqi_node *node)
+{
+    const size_t n = sizeof sum_norms / sizeof *sum_norms;
+    for (size_t i = 0; qdqi_node_is_microsoft(node->proto) && i < n; i++)
+        if (strcmp(node->proto->op_type, sum_norms[i].op) == 0)
+            return &sum_norms[i];
+    return NULL;
+}
 
 static bool
 add_constant(struct walk *w, const struct qdqi_tensor *t, size_t axis_from_end)
@@ -119,11 +140,85 @@ end_at_norm(struct walk *w, const struct qdqi_node *node)
             return;
 }
 
+static void
+end_at_sum_norm(struct walk *w, const struct qdqi_node *node,
+                const struct sum_norm *row)
+{
+    if (!w->axis.is_last) {
+        reject(w, "the normalization before it has other channels");
+        return;
+    }
+    for (size_t i = row->first; i < row->end && i < node->proto->n_input; i++)
+        if (node->inputs[i] && !add_constant(w, node->inputs[i], 1))
+            return;
+}
+
+/* Returns the layer that makes the values of a GroupQueryAttention, alone or behind the queries and
+   keys, and sets the first of its outputs that are values; NULL: there is none. */
+static const struct qdqi_node *
+layer_of_values(const struct walk *w, const struct qdqi_node *node, int64_t heads,
+                int64_t groups, size_t head, size_t *ret_first)
+{
+    const size_t n = node->proto->n_input;
+    const size_t input = n > 2 && node->inputs[2] ? 2 : 0;
+    const struct qdqi_tensor *t = n > 2 ? node->inputs[input] : NULL;
+    const size_t before = input == 2 ? 0 : (size_t)(heads + groups) * head;
+    struct qdqi_weight weight;
+    if (!t || t->producer < 0 || t->is_output || t->is_captured || t->uses->next)
+        return NULL;
+    const struct qdqi_node *layer = &w->model->graph.nodes[t->producer];
+    *ret_first = before;
+    return qdqi_node_is(layer->proto, "MatMul") && layer->scope == node->scope &&
+                   qdqi_weight_is_of_layer(&w->model->graph, layer) &&
+                   !qdqi_weight_read(w->model, layer, &weight) &&
+                   weight.n_out == before + (size_t)groups * head
+               ? layer
+               : NULL;
+}
+
+/*
+ * Ends at the layer that makes the values of grouped attention: heads of a group read the same
+ * ones. The cache that the node makes has the factors, too, so the chain has a reason against it
+ * unless the caller allows for that.
+ */
+static void
+end_at_grouped_values(struct walk *w, const struct qdqi_node *node)
+{
+    struct qdqi_chain *chain = w->chain;
+    const int64_t heads = qdqi_node_int(node->proto, "num_heads", 0);
+    const int64_t groups = qdqi_node_int(node->proto, "kv_num_heads", 0);
+    size_t first;
+    reject(w, "GroupQueryAttention makes it");
+    if (!w->axis.is_last || chain->block > 1 || chain->maker.n_constants > 0 ||
+        heads < 1 || groups < 1 || heads % groups != 0 ||
+        (uint64_t)heads > chain->channels || chain->channels % (uint64_t)heads != 0 ||
+        qdqi_node_int(node->proto, "kv_cache_bit_width", 0) != 0)
+        return;
+    const size_t head = chain->channels / (size_t)heads;
+    const struct qdqi_node *layer =
+        layer_of_values(w, node, heads, groups, head, &first);
+    uint32_t *outputs = qdqi_arena_array(w->arena, chain->channels, sizeof *outputs);
+    if (!layer || !outputs || qdqi_weight_read(w->model, layer, &chain->maker.weight))
+        return;
+    for (size_t c = 0; c < chain->channels; c++)
+        outputs[c] =
+            (uint32_t)(first + c / head / (size_t)(heads / groups) * head + c % head);
+    chain->maker.outputs = outputs;
+    chain->maker.layer = (size_t)(layer - w->model->graph.nodes);
+    chain->is_cached = true;
+}
+
 /* Ends the walk where a node can take the factors in. Returns whether it ends. */
 static bool
 ends(struct walk *w, const struct qdqi_node *node)
 {
-    if (qdqi_multiplies_activations(node))
+    const struct sum_norm *sum_norm = find_sum_norm(node);
+    if (sum_norm)
+        end_at_sum_norm(w, node, sum_norm);
+    else if (qdqi_node_is_microsoft(node->proto) &&
+             strcmp(node->proto->op_type, "GroupQueryAttention") == 0)
+        end_at_grouped_values(w, node);
+    else if (qdqi_multiplies_activations(node))
         end_at_values(w);
     else if (qdqi_weight_has(node))
         end_at_layer(w, node);
@@ -185,6 +280,31 @@ unflatten(struct walk *w, const struct qdqi_node *node)
     return true;
 }
 
+/* Returns the input of a product of two activations that a layer with as many outputs as there are
+   channels makes, which can take the factors in while the other one stays (the gate of a gated
+   layer); -1: there is none. */
+static int
+gated_input(const struct walk *w, const struct qdqi_node *node)
+{
+    const struct qdqi_graph *graph = &w->model->graph;
+    struct qdqi_weight weight;
+    if (!qdqi_node_is(node->proto, "Mul") || node->proto->n_input != 2 ||
+        !w->axis.is_last || w->chain->block > 1)
+        return -1;
+    for (int i = 1; i >= 0; i--) {
+        const struct qdqi_tensor *t = node->inputs[i];
+        if (!t || t->is_fixed || !node->inputs[!i] || node->inputs[!i]->is_fixed ||
+            t->producer < 0 || t->uses->next)
+            continue;
+        const struct qdqi_node *layer = &graph->nodes[t->producer];
+        if (qdqi_weight_is_of_layer(graph, layer) && !qdqi_weight_is_conv(layer) &&
+            !qdqi_weight_read(w->model, layer, &weight) &&
+            weight.n_out == w->chain->channels)
+            return i;
+    }
+    return -1;
+}
+
 /* Goes on with an input of the node, which only the node may read. */
 static bool
 go_on(struct walk *w, const struct qdqi_node *node, int input)
@@ -220,6 +340,9 @@ step(struct walk *w)
         return go_on(w, node, 0);
     if (input >= 0 && multiplies && qdqi_is_scalar(w->model, node->inputs[!input]))
         return go_on(w, node, input);
+    const int gated = gated_input(w, node);
+    if (gated >= 0)
+        return go_on(w, node, gated);
     if (input >= 0 && (sums || multiplies))
         return add_constant(w, node->inputs[!input], from_end(w)) && sums &&
                go_on(w, node, input);

@@ -4,7 +4,8 @@
  * model's function: the layers that read the activation have their weights divided by the
  * factors, and what makes the activation takes the factors in: the weight of a layer, the
  * scale and the bias of a normalization, the constant of a Mul, and constants that are added
- * on the way. Behind attention that layer is the one that makes the values. Every operator
+ * on the way. A product of two activations gets them from a layer that makes one of the two. Behind
+ * attention that layer is the one that makes the values. Every operator
  * between passes a positive factor of a channel through.
  */
 #ifndef QDQI_TRANSFORM_EQUALIZE_CHAIN_H
@@ -34,6 +35,9 @@ struct qdqi_chain {
     const struct qdqi_node *end;
     const char *fault;  /* what is wrong with a constant on the way, if anything is */
     const char *reason; /* why the factors cannot be taken in; NULL: they can */
+    /* the values of a cache would have the factors, too: that is the only reason against them, and
+       channels whose output of the maker is the same one have a factor in common */
+    bool is_cached;
     /* a Mul behind the activation takes the factors in, and the readers read what it makes;
        there is no maker then */
     bool is_multiplied;

@@ -97,6 +97,39 @@ gather_for_blocks(const struct sharing *s, const char *from, const char *suffix,
     return add(s, "Unsqueeze", suffix, inputs, 2, &made);
 }
 
+static const char *
+to_float(const struct sharing *s, const char *from, const char *suffix)
+{
+    Onnx__NodeProto *made;
+    const char *output = add(s, "Cast", suffix, &from, 1, &made);
+    qdqi_edit_add_int(s->p->edit, made, "to", QDQI_FLOAT32);
+    return output;
+}
+
+static const char *
+compute(const struct sharing *s, const char *op, const char *suffix, const char *a,
+        const char *b)
+{
+    const char *inputs[] = {a, b};
+    Onnx__NodeProto *made;
+    return add(s, op, suffix, inputs, 2, &made);
+}
+
+/* Dequantizes rows that were gathered. A DequantizeLinear in blocks would do, too, and have the same
+   bits, but OpenVINO reads none whose input has open sizes. */
+static const char *
+dequantize(const struct sharing *s, const char *axes)
+{
+    const struct qdqi_nbits *w = s->stored;
+    const char *integers =
+        to_float(s, gather(s, w->integers, "_quantized"), "_quantized_float");
+    const char *zeros = to_float(s, gather_for_blocks(s, w->zeros, "_zero_point", axes),
+                                 "_zero_point_float");
+    return compute(s, "Mul", "_dequantized",
+                   compute(s, "Sub", "_difference", integers, zeros),
+                   gather_for_blocks(s, w->scales, "_scale", axes));
+}
+
 static bool
 replace(const struct sharing *s)
 {
@@ -104,17 +137,9 @@ replace(const struct sharing *s)
     const struct qdqi_nbits *w = s->stored;
     int64_t shape[MOST_AXES + 1] = {0}; /* 0: as it is */
     shape[s->rank] = w->k;
-    const char *axes = constant(s, "_last_axis", last, 1);
-    const char *blocks[] = {gather(s, w->integers, "_quantized"),
-                            gather_for_blocks(s, w->scales, "_scale", axes),
-                            gather_for_blocks(s, w->zeros, "_zero_point", axes)};
-    Onnx__NodeProto *node;
-    const char *rows[] = {
-        add(s, "DequantizeLinear", "_DequantizeLinear", blocks, 3, &node),
-        constant(s, "_shape", shape, s->rank + 1)};
-    qdqi_edit_add_int(s->p->edit, node, "axis", (int64_t)s->rank + 1);
-    qdqi_edit_add_int(s->p->edit, node, "block_size", w->block);
-    const char *all = add(s, "Reshape", "_rows", rows, 2, &node);
+    const char *all = compute(s, "Reshape", "_rows",
+                              dequantize(s, constant(s, "_last_axis", last, 1)),
+                              constant(s, "_shape", shape, s->rank + 1));
     if (!all)
         return false;
     qdqi_edit_pass_on(s->p->edit, s->node, all);

@@ -62,6 +62,95 @@ add_sinks(const struct qdq_model *source, struct qdqi_edit *e, struct sink *sink
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
 }
 
+/* --- nodes that no sink needs -------------------------------------------------- */
+
+static bool
+has_graphs(const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_attribute; k++)
+            if (graph->node[i]->attribute[k]->g ||
+                graph->node[i]->attribute[k]->n_graphs > 0)
+                return true;
+    return false;
+}
+
+/* Returns whether a node is a sink or makes a tensor of the map. */
+static bool
+is_needed(const Onnx__NodeProto *node, const struct qdqi_map *needed)
+{
+    bool is = strcmp(node->op_type, QDQI_MOMENT) == 0;
+    for (size_t i = 0; i < node->n_output && !is; i++)
+        is = *node->output[i] && qdqi_map_get(needed, node->output[i]);
+    return is;
+}
+
+/* Puts the tensors that sinks need into the map, by way of any number of nodes, and sets the marks
+   of these nodes. Returns false when out of memory. */
+static bool
+find_needed(const Onnx__GraphProto *graph, struct qdqi_map *needed, bool *marks)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = graph->n_node; i-- > 0;) {
+            const Onnx__NodeProto *node = graph->node[i];
+            if (marks[i] || !is_needed(node, needed))
+                continue;
+            more = marks[i] = true;
+            for (size_t k = 0; k < node->n_input; k++)
+                if (*node->input[k] &&
+                    !qdqi_map_put(needed, node->input[k], graph->node[i]))
+                    return false;
+        }
+    }
+    return true;
+}
+
+/* Returns whether a node with a mark makes the tensor, or no node does. */
+static bool
+is_still_made(const Onnx__GraphProto *graph, const bool *marks, const char *tensor)
+{
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            if (strcmp(graph->node[i]->output[k], tensor) == 0)
+                return marks[i];
+    return true;
+}
+
+/*
+ * Leaves out the nodes that no Moment node needs, and the outputs that they make: behind the last
+ * layer there may be much work, such as a language model's product with its vocabulary. A model
+ * none of whose outputs would be left stays as it is. Returns false when out of memory.
+ */
+static bool
+leave_out_unneeded(const Onnx__ModelProto *model, struct qdqi_arena *arena)
+{
+    Onnx__GraphProto *graph = model->graph;
+    struct qdqi_map *needed = qdqi_map_new(arena);
+    bool *marks = qdqi_arena_array(arena, graph->n_node, sizeof *marks);
+    Onnx__ValueInfoProto **outputs =
+        qdqi_arena_array(arena, graph->n_output, sizeof *outputs);
+    size_t n = 0, nodes = 0;
+    if (!needed || !marks || !outputs)
+        return false;
+    if (has_graphs(graph))
+        return true;
+    if (!find_needed(graph, needed, marks))
+        return false;
+    for (size_t i = 0; i < graph->n_output; i++)
+        if (is_still_made(graph, marks, graph->output[i]->name))
+            outputs[n++] = graph->output[i];
+    if (n == 0 || n == graph->n_output)
+        return true;
+    for (size_t i = 0; i < graph->n_node; i++)
+        if (marks[i])
+            graph->node[nodes++] = graph->node[i];
+    graph->n_node = nodes;
+    graph->output = outputs;
+    graph->n_output = n;
+    return true;
+}
+
 enum qdq_code
 qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
                       const bool *wanted, const size_t *blocked,
@@ -84,7 +173,10 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
     if (blocked && !qdqi_import_of(source->proto->opset_import,
                                    source->proto->n_opset_import, QDQI_RUNTIME_DOMAIN))
         qdqi_edit_import(e, QDQI_RUNTIME_DOMAIN, 1);
-    return qdqi_edit_finish(e, ret, err);
+    enum qdq_code code = qdqi_edit_finish(e, ret, err);
+    if (code || n_sinks > n)
+        return code;
+    return leave_out_unneeded(*ret, arena) ? QDQ_OK : qdqi_no_memory(err);
 }
 
 enum qdq_code

@@ -222,3 +222,42 @@ def test_errors_of_folders_say_what_to_do(tmp_path, small):
     (source / "genai_config.json").unlink()
     done = run(source, *ids, "-o", tmp_path / "out")
     assert done.returncode != 0 and "genai_config.json" in done.stderr
+
+
+AWQ = {**ALONE, "smooth": "awq", "weights": {"dtype": "uint4", "granularity": {"block": 64}}}
+
+
+def test_awq_takes_its_divisors_into_norms_gates_and_values(tmp_path, small):
+    """Nothing is added to the graph, and the error is less than without."""
+    plain = quantize(tmp_path, small, {**AWQ, "smooth": False})
+    nodes = [(n.op_type, list(n.input)) for n in onnx.load(tmp_path / "out.onnx").graph.node]
+    report = quantize(tmp_path, small, AWQ)
+    model = onnx.load(tmp_path / "out.onnx")
+    assert [(n.op_type, list(n.input)) for n in model.graph.node] == nodes
+    rows = {row["tensor"]: row for row in report["smoothing"]}
+    smoothed = {name for name, row in rows.items() if row["reason"] == "smoothed"}
+    layer = "model.layers.1"
+    assert {f"{layer}.input_layernorm/out", f"{layer}.mlp.product"} <= {
+        name.replace("mlp/", "mlp.") for name in rows}
+    assert len(smoothed) >= 4 and all(rows[name]["channels"] > 0 for name in smoothed)
+    assert not any(row["inserted"] for row in rows.values())
+    assert rows["model.layers.2.final_norm_layernorm/out"]["channels"] == 0
+    assert report["spec"]["smooth"] == "awq" and report["spec"]["recipe"] == "none"
+    a, b = (r["evaluation"]["outputs"][0]["kl"] for r in (plain, report))
+    assert b < 0.9 * a, (a, b)
+
+
+def test_awq_computes_the_same_function(tmp_path, small):
+    """In 8 bits nothing but the divisors changes: heads of a group share those of their values."""
+    report = quantize(tmp_path, small, {**AWQ, "weights": {"dtype": "uint8", "granularity":
+                                                           {"block": 16}}})
+    names = {row["tensor"] for row in report["smoothing"] if row["channels"]}
+    logits = report["evaluation"]["outputs"][0]
+    assert any("context" in name for name in names) and logits["kl"] < 0.004
+
+
+@pytest.mark.parametrize("more, member", [({"activations": {"dtype": "int8"}}, "/smooth"),
+                                          ({"recipe": "auto"}, "/recipe"),
+                                          ({"smooth": "gptq"}, "/smooth")])
+def test_awq_is_refused_where_it_is_not_for_weights_alone(tmp_path, small, more, member):
+    assert member[1:] in quantize(tmp_path, small, {**AWQ, **more}, fails=True)

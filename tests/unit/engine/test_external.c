@@ -424,7 +424,8 @@ START_TEST(large_weights_are_never_inline_when_run)
     builder_attribute(&b, builder_node(&b, "If", "if", "c", "z"), "then_branch")->g =
         &body;
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
-    const struct qdqi_runnable model = {m->proto, m->bulks, m->files, m->n_files};
+    const struct qdqi_runnable model = {
+        .proto = m->proto, .bulks = m->bulks, .files = m->files, .n_files = m->n_files};
     struct qdqi_runnable lifted = model;
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_bytes bytes = {0};
