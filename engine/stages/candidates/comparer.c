@@ -21,6 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Samples by which the figures of a candidate may be trusted. */
+enum { TRUSTED_SAMPLES = 32 };
+
 struct qdqi_comparer {
     const struct qdqi_context *context;
     struct qdqi_arena *arena;
@@ -38,6 +41,7 @@ struct qdqi_comparer {
     int fd;                           /* the candidate's file */
     struct qdqi_reference *reference; /* the comparer's runs are among its own, */
     size_t first_run;                 /* from this one on */
+    bool is_wide;                     /* all of its runs judge now */
     size_t n_outputs, n_runs;
     struct qdqi_metrics *metrics;
     bool *differs; /* by output: its size differs in a run of this candidate */
@@ -62,14 +66,29 @@ static enum qdq_code
 rewind_feed(struct qdqi_comparer *c, const struct qdqi_attempt *a,
             struct qdq_error *err)
 {
+    const struct qdqi_feed_options *options =
+        c->is_wide ? &c->reference->options : &c->options;
     qdqi_feed_close(&c->feed);
-    return qdqi_feed_open(&a->fixed, c->context->dataset, &c->options, &c->feed, err);
+    return qdqi_feed_open(&a->fixed, c->context->dataset, options, &c->feed, err);
 }
 
 static enum qdq_code
 on_run(void *arg, int64_t samples, struct qdq_error *err)
 {
     return report_progress(arg, samples, err);
+}
+
+/* Adds samples before the comparer's, where it has fewer than may be trusted. */
+static void
+widen_few(const struct qdqi_comparer *c, struct qdqi_reference_runs *runs)
+{
+    const int64_t lacking = TRUSTED_SAMPLES - runs->needed;
+    const int64_t more = lacking < c->options.first ? lacking : c->options.first;
+    if (runs->samples.first != c->options.first || more <= 0)
+        return;
+    runs->samples.first -= more;
+    runs->samples.max_samples = runs->needed + more;
+    runs->needed += more;
 }
 
 /* Runs the float model with the samples of the comparer, and for a recipe with all samples of the
@@ -83,8 +102,10 @@ run_float(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_erro
                                        .ran = on_run,
                                        .arg = c};
     const size_t own = (size_t)qdqi_feed_runs(c->feed);
-    if (c->stage == QDQ_STAGE_RECIPE && runs.needed == (int64_t)own)
+    if (c->stage == QDQ_STAGE_RECIPE && runs.needed == (int64_t)own) {
         qdqi_deployed_first_widen(a, qdqi_feed_available(c->feed), &runs);
+        widen_few(c, &runs);
+    }
     enum qdq_code code = qdqi_reference_open(a, &runs, &c->reference, err);
     if (code)
         return code;
@@ -197,6 +218,13 @@ qdqi_comparer_rest(struct qdqi_comparer *c, bool is_resting)
 }
 
 bool
+qdqi_comparer_widen(struct qdqi_comparer *c, bool is_wide)
+{
+    c->is_wide = is_wide && c->reference->n_runs > c->n_runs;
+    return c->is_wide;
+}
+
+bool
 qdqi_comparer_measures(const struct qdqi_comparer *c)
 {
     return c->pace != NULL;
@@ -287,7 +315,7 @@ compare(struct qdqi_comparer *c, size_t run, const struct qdqi_output *outputs,
         size_t n, int64_t samples)
 {
     const struct qdqi_kept_output *f =
-        qdqi_reference_run(c->reference, c->first_run + run);
+        qdqi_reference_run(c->reference, run + (c->is_wide ? 0 : c->first_run));
     for (size_t i = 0; i < n && i < c->n_outputs; i++) {
         const struct qdqi_output kept = {f[i].dtype, f[i].rank, f[i].shape, f[i].n,
                                          f[i].data};
@@ -352,7 +380,8 @@ run_candidate(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     int64_t samples;
     size_t n;
     enum qdq_code code = rewind_feed(c, a, err);
-    for (size_t run = 0; !code && run < c->n_runs; run++) {
+    const size_t n_runs = c->is_wide ? c->reference->n_runs : c->n_runs;
+    for (size_t run = 0; !code && run < n_runs; run++) {
         if ((code = qdqi_feed_next(c->feed, &inputs, &samples, err)) ||
             (code = qdqi_deployed_model_run(candidate, inputs, a->model->info.n_inputs,
                                             &outputs, &n, NULL, err)))

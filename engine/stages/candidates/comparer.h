@@ -53,6 +53,11 @@ enum qdq_code qdqi_comparer_measure_latency(struct qdqi_comparer *comparer,
                                             const struct qdqi_attempt *attempt,
                                             struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Has candidates judged from now on by all samples for which there are outputs of the float model: those of the
+   evaluation, or 32 where the comparer has fewer; or by its own samples again. Returns whether these
+   are more than its own. */
+bool qdqi_comparer_widen(struct qdqi_comparer *comparer, bool is_wide);
+
 /* Stops measuring them for a while, or goes on. The second function returns whether they are asked
    for and the runtime that measures them was not lost. */
 void qdqi_comparer_rest(struct qdqi_comparer *comparer, bool is_resting);

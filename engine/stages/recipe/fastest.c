@@ -68,20 +68,31 @@ judge(struct qdqi_fastest *f, const char *step, const bool *is_float, double pre
     return code;
 }
 
-enum qdq_code
-qdqi_fastest_try_rules(const struct qdqi_fastest *f, struct qdqi_attempt **ret,
-                       struct qdq_error *err)
+/* Makes a trial by a spec with these layers in float besides. */
+static enum qdq_code
+try_placement(const struct qdqi_fastest *f, const struct qdq_spec *spec,
+              const struct qdqi_left *left, struct qdqi_attempt **ret,
+              struct qdq_error *err)
 {
     struct qdqi_attempt *trial = NULL;
     enum qdq_code code = qdqi_attempt_derive(f->candidates->attempt, &trial, err);
     if (!code)
-        code = qdqi_attempt_replan(trial, f->by_rules, err);
+        code = qdqi_attempt_replan(trial, spec, err);
+    if (!code && left->n > 0)
+        code = qdqi_attempt_leave(trial, left, err);
     if (!code)
         code = qdqi_choose_scales(trial, err);
     if (code)
         qdqi_attempt_free(&trial);
     *ret = trial;
     return code;
+}
+
+enum qdq_code
+qdqi_fastest_try_rules(const struct qdqi_fastest *f, struct qdqi_attempt **ret,
+                       struct qdq_error *err)
+{
+    return try_placement(f, f->by_rules, &(struct qdqi_left){.n = 0}, ret, err);
 }
 
 static enum qdq_code
@@ -350,13 +361,44 @@ choose(const struct qdqi_fastest *f, double sqnr_db)
     }
     if (!any || (floats && least >= worth_ratio))
         return any ? floats : NULL;
+    struct qdqi_judged_placement *best = NULL;
     for (size_t i = 0; i < f->n_judged; i++) {
         struct qdqi_judged_placement *p = &f->judged[i];
         if (is_good(p, sqnr_db) && !p->grade.is_float &&
-            p->grade.latency_ratio <= least * (1 + same_part))
-            return p;
+            p->grade.latency_ratio <= least * (1 + same_part) &&
+            (!best || p->grade.sqnr_db > best->grade.sqnr_db))
+            best = p;
     }
-    return NULL;
+    return best;
+}
+
+/* Judges a placement by more samples than it was chosen by: the worse figure counts. */
+static enum qdq_code
+check_accuracy(struct qdqi_fastest *f, struct qdqi_judged_placement *p,
+               struct qdq_error *err)
+{
+    struct qdqi_candidates *c = f->candidates;
+    const struct qdqi_left left = {
+        .names = p->layers, .n = p->n_layers, .reason = c->reason};
+    struct qdqi_attempt *trial = NULL;
+    struct qdqi_grade again = {0};
+    struct qdq_error why = {0};
+    p->checked = true;
+    if (p->grade.is_float || !qdqi_comparer_widen(c->comparer, true))
+        return QDQ_OK;
+    qdqi_comparer_rest(c->comparer, true);
+    enum qdq_code code = try_placement(f, p->spec, &left, &trial, &why);
+    if (!code)
+        code = qdqi_candidates_grade(c, trial, &again, &why);
+    qdqi_attempt_free(&trial);
+    code = qdqi_candidates_outcome(c, code, &why, &again, err);
+    qdqi_comparer_widen(c->comparer, false);
+    qdqi_comparer_rest(c->comparer, false);
+    if (code)
+        return code;
+    f->samples += again.samples;
+    p->grade.sqnr_db = fmin(p->grade.sqnr_db, again.sqnr_db);
+    return QDQ_OK;
 }
 
 /* Returns whether a choice of a placement is sure: it is one of the first guesses, or was measured
@@ -368,13 +410,25 @@ is_sure(const struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
            !qdqi_comparer_measures(f->candidates->comparer) || f->is_time_up(f->arg);
 }
 
+/* Chooses by what was measured so far, among placements whose accuracy was checked. */
+static enum qdq_code
+choose_checked(struct qdqi_fastest *f, double sqnr_db,
+               struct qdqi_judged_placement **ret, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    *ret = choose(f, sqnr_db);
+    while (!code && *ret && !(*ret)->checked && !(code = check_accuracy(f, *ret, err)))
+        *ret = choose(f, sqnr_db);
+    return code;
+}
+
 enum qdq_code
 qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
                     const struct qdqi_judged_placement **ret, struct qdq_error *err)
 {
-    struct qdqi_judged_placement *p = choose(f, sqnr_db);
-    enum qdq_code code = QDQ_OK;
+    struct qdqi_judged_placement *p = NULL;
     qdqi_comparer_rest(f->candidates->comparer, false);
+    enum qdq_code code = choose_checked(f, sqnr_db, &p, err);
     for (int i = 0; !code && i < MOST_DOUBTS && !is_sure(f, p); i++) {
         struct qdqi_grade again;
         code = qdqi_candidates_score(f->candidates, p->is_float, &again, err);
@@ -386,19 +440,31 @@ qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
             p->grade.latency_ratio = again.latency_ratio;
             p->grade.excess = fmax(p->grade.excess, again.excess);
         }
-        p = choose(f, sqnr_db);
+        code = choose_checked(f, sqnr_db, &p, err);
     }
     *ret = p;
     return code;
 }
 
-const struct qdqi_judged_placement *
-qdqi_fastest_best(const struct qdqi_fastest *f)
+static struct qdqi_judged_placement *
+find_best(const struct qdqi_fastest *f)
 {
     enum { RULES = 1, UNQUANTIZED = 2 };
-    const struct qdqi_judged_placement *best = &f->judged[RULES];
+    struct qdqi_judged_placement *best = &f->judged[RULES];
     for (size_t i = 0; i < f->n_judged; i++)
         if (i != UNQUANTIZED && qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
             best = &f->judged[i];
     return best;
+}
+
+enum qdq_code
+qdqi_fastest_best(struct qdqi_fastest *f, const struct qdqi_judged_placement **ret,
+                  struct qdq_error *err)
+{
+    struct qdqi_judged_placement *best = find_best(f);
+    enum qdq_code code = QDQ_OK;
+    while (!best->checked && !(code = check_accuracy(f, best, err)))
+        best = find_best(f);
+    *ret = best;
+    return code;
 }

@@ -21,6 +21,7 @@ struct qdqi_judged_placement {
     struct qdqi_grade grade;
     double predicted; /* latency ratio that the costs predicted; NAN: none did */
     bool confirmed;   /* it was measured twice */
+    bool checked;     /* its accuracy was judged by all samples that there are for it */
 };
 
 struct qdqi_fastest {
@@ -48,8 +49,9 @@ void qdqi_fastest_add(struct qdqi_fastest *fastest,
 
 /*
  * Sets *ret to the fastest that has that accuracy and keeps within the bounds, or NULL. Several may
- * be as fast but for the noise of measurements: the first judged one of them is taken, so that the
- * choice seldom changes from run to run. Where nothing is clearly faster than the float model, that
+ * be as fast but for the noise of measurements: the most accurate one of them is taken. Its accuracy
+ * is judged once more by all samples of the evaluation, because it was chosen by a few: one that
+ * does not have it there gives way to the next. Where nothing is clearly faster than the float model, that
  * is the one. A placement that may owe its place to a lucky measurement is measured again, and the
  * slower time counts.
  */
@@ -57,10 +59,11 @@ enum qdq_code qdqi_fastest_choose(struct qdqi_fastest *fastest, double sqnr_db,
                                   const struct qdqi_judged_placement **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the placement with the best outputs, but for the float model; that of the rules where none
-   can be judged. */
-const struct qdqi_judged_placement *
-qdqi_fastest_best(const struct qdqi_fastest *fastest);
+/* Sets *ret to the placement with the best outputs by all samples, but for the float model; to that of the
+   rules where none can be judged. */
+enum qdq_code qdqi_fastest_best(struct qdqi_fastest *fastest,
+                                const struct qdqi_judged_placement **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Makes a trial by the rules beside the candidates' attempt. */
 enum qdq_code qdqi_fastest_try_rules(const struct qdqi_fastest *fastest,

@@ -490,10 +490,10 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
         code = qdqi_fastest_choose(f, goal, &r->chosen, err);
     if (!code && !r->chosen)
         code = qdqi_fastest_choose(f, fmin(goal, usable_db), &r->chosen, err);
+    if (!code && !r->chosen)
+        code = qdqi_fastest_best(f, &r->chosen, err);
     if (code)
         return code;
-    if (!r->chosen)
-        r->chosen = qdqi_fastest_best(f);
     code = report(r, 0, 0, NULL, err);
     if (!code)
         code = qdqi_warn_not_judged(&r->candidates, &r->chosen->grade, err);

@@ -149,6 +149,22 @@ is_later_import(const Onnx__OperatorSetIdProto *id)
     return qdqi_is_onnx_domain(id->domain) && id->version > QDQI_OPSET_THAT_RUNS;
 }
 
+/* Returns whether nobody here knows what nodes of the opset mean. */
+static bool
+is_unknown_import(const Onnx__OperatorSetIdProto *id)
+{
+    return qdqi_is_onnx_domain(id->domain) && id->version > QDQI_OPSET_MAX;
+}
+
+static bool
+has_unknown_import(Onnx__OperatorSetIdProto *const *imports, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any |= is_unknown_import(imports[i]);
+    return any;
+}
+
 static bool
 has_later_import(Onnx__OperatorSetIdProto *const *imports, size_t n)
 {
@@ -176,9 +192,22 @@ lower_imports(struct lowering *w, Onnx__OperatorSetIdProto *const *imports, size
 
 /* --- the model ------------------------------------------------------------------ */
 
+static bool
+is_unknown(const Onnx__ModelProto *model)
+{
+    bool is = model->ir_version > QDQI_IR_KNOWN ||
+              has_unknown_import(model->opset_import, model->n_opset_import);
+    for (size_t i = 0; i < model->n_functions; i++)
+        is |= has_unknown_import(model->functions[i]->opset_import,
+                                 model->functions[i]->n_opset_import);
+    return is;
+}
+
 bool
 qdqi_is_later(const Onnx__ModelProto *model)
 {
+    if (is_unknown(model))
+        return false;
     bool is = model->ir_version > QDQI_IR_THAT_RUNS ||
               has_later_import(model->opset_import, model->n_opset_import);
     for (size_t i = 0; i < model->n_functions; i++)

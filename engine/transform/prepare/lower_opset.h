@@ -8,10 +8,11 @@
 
 #include "transform/prepare/convert_opset.h"
 
-/* The latest opset and IR version that ONNX Runtime 1.31.1 loads. */
-enum { QDQI_OPSET_THAT_RUNS = 26, QDQI_IR_THAT_RUNS = 13 };
+/* The latest opset and IR version that ONNX Runtime 1.31.1 loads, and the IR version of the latest opset
+   that is known here (QDQI_OPSET_MAX). */
+enum { QDQI_OPSET_THAT_RUNS = 26, QDQI_IR_THAT_RUNS = 13, QDQI_IR_KNOWN = 14 };
 
-/* Returns whether the model, or a function of its own, has a later opset or IR version. */
+/* Returns whether the model, or a function of its own, has a later opset or IR version that is known. */
 bool qdqi_is_later(const Onnx__ModelProto *model);
 
 /*

@@ -63,7 +63,7 @@ def test_the_same_times_give_the_same_bytes(tmp_path, kept, measured):
 @pytest.mark.parametrize("integers, rules, wanted", [
     (0.5, 0.6, "integers"),
     (0.6, 0.5, "rules"),
-    (0.5, 0.49, "integers"),  # as fast, and the first one
+    (0.5, 0.505, "rules"),  # as fast, and more accurate
     (0.99, 0.985, "unquantized"),
     (1.5, 0.97, "rules"),
 ])
