@@ -89,7 +89,8 @@ choose_files(struct input *input, struct string_list *list, struct api_problem *
             input->n++;
             models += leads;
         }
-        if (file.role == QDQR_SIGNATURE && !input->signature.name)
+        if (file.role == QDQR_SIGNATURE &&
+            (!input->signature.name || !strcmp(file.name, QDQR_SIGNATURE_NAME)))
             input->signature = file;
         file.number++;
     }
@@ -136,6 +137,13 @@ resolve(struct input *input, struct api_problem *p)
         remote || api_fail(p, API_REMOTE_UNKNOWN, "there is no remote %s any more",
                            input->place->remote);
     ok = ok && remote_fds_open(remote, &request.body.fetch.remote, &request, p);
+    if (ok && input->which == API_INPUT_MODEL && !*remote->signers &&
+        tenant_is_listed(work->service->settings->tenants_signed_models,
+                         work->service->tenant))
+        ok = api_fail(p, API_FORBIDDEN,
+                      "this tenant's models have to be signed, and remote %s has no "
+                      "signers any more",
+                      input->place->remote);
     if (ok && input->which == API_INPUT_MODEL && *remote->signers)
         ok = (input->signers = strdup(remote->signers)) || api_problem_no_memory(p);
     snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",

@@ -98,6 +98,11 @@ signers_check(const char *signers, struct spool *signature, struct library *libr
     if (!read_keys(signers, &keys, p))
         return false;
     bool ok = read_signature(signature, &statement, p);
+    /* A provenance names files, too, and says how they were made, which nobody signed off by that. */
+    if (ok && statement.spec)
+        ok = api_fail(p, API_SIGNATURE_INVALID,
+                      "the signature of the model is a provenance, and not a bundle of "
+                      "OpenSSF Model Signing");
     if (ok && !api_statement_verify_by_each(&statement, keys, &why))
         ok = why.code == API_SIGNATURE_INVALID
                  ? api_fail(p, API_SIGNATURE_INVALID, "%s", why.detail)

@@ -234,6 +234,21 @@ def test_another_one_is_refused(demanding, python, name, said):
     assert said in job["error"]["detail"]
 
 
+def test_a_provenance_is_no_signature(demanding, python, tmp_path):
+    """A service whose key is trusted signs statements about any model that it made something of."""
+    service = Service(tmp_path, QDQD_SIGNING_KEY=str(demanding.private)).start()
+    try:
+        job = service.succeeded(service.submit_glyphs(spec={"evaluate": False}))
+        (tmp_path / "model.onnx").write_bytes(service.result(job["id"]))
+        (tmp_path / "model.sig").write_bytes(service.get(f"/v1/jobs/{job['id']}/provenance").content)
+    finally:
+        service.stop()
+    location = demanding.remote("push", "prod:" + PLACES[demanding.kind][0].format("made"), tmp_path / "model.onnx",
+                                tmp_path / "model.sig")
+    job = outcome(demanding, location.strip().removeprefix("prod:"))
+    assert job["error"]["code"] == "signature_invalid" and "provenance" in job["error"]["detail"], job
+
+
 def test_a_model_of_no_such_remote_is_refused(demanding):
     model = demanding.upload("models", (DATA / "glyph_resnet.onnx").read_bytes())
     refused = problem(demanding.post("/v1/jobs", json={"model": model, "calibration": demanding.samples}),

@@ -20,8 +20,8 @@ def loaded(name):
     return model, calibration, test, task, real.outputs_of(real.session(model), test)
 
 
-# Models whose runtime gains by integers, and the least part of the multiplications that are such. Of
-# silero_vad, placements with more have less than 25 dB in the worst twentieth of samples.
+# Models whose runtime gains by integers, and the least part of the multiplications that are such.
+# Placements of silero_vad with more have less than 25 dB in the worst twentieth of samples.
 GAINS = {"magika": 0.5, "silero_vad": 0.3}
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 
