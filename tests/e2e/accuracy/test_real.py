@@ -71,8 +71,12 @@ def test_by_default(tmp_path, name):
     gap = real.said(report, model, result, calibration)
     assert gap is not None and abs(gap) < 0.5
     # a result without integers has more metadata than the model
-    assert result.stat().st_size < (1 if name in GAINS else 1.01) * model.stat().st_size
-    check_integers(name, result, report, tmp_path)
+    assert result.stat().st_size < (1 if name in GAINS and not nothing else 1.01) * model.stat().st_size
+    if name in GAINS and nothing:  # on a busy machine nothing that is good may have been faster
+        good = [step for step in report["recipe"] if step["step"] != "unquantized" and (step["sqnr_db"] or 0) >= 25]
+        assert report["costs"] == "measured" and all(step["latency_ratio"] >= 0.95 for step in good), report["recipe"]
+    else:
+        check_integers(name, result, report, tmp_path)
 
 
 def test_the_judge_can_fail(tmp_path):
