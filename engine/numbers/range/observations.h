@@ -24,8 +24,8 @@
  *     u64   the count of each bin
  *   then, unless the file ends here:
  *   u32     number of moments of layers' inputs, then each (numbers/arithmetic/moment.h):
- *     text  its key: the name of the weight, then after a line feed each the names of
- *           the layers that multiply by it
+ *     text  its key: a hash of what was observed with it, then after a line feed each the
+ *           names of the weight and of the layers that multiply by it
  *     u32   number of groups, u32 elements k of a row, then for each group:
  *       u64 number of rows
  *       f64 k: the sums of the rows

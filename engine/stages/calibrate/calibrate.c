@@ -141,16 +141,19 @@ static enum qdq_code
 observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_feed *feed,
             struct qdq_error *err)
 {
+    const struct qdqi_attempt *a = c->attempt;
+    const bool skips = a->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
     struct qdqi_observed_run watch = {.attempt = c->attempt,
                                       .session = session,
                                       .feed = feed,
                                       .observers = &c->observers,
+                                      .checked = skips ? c->needed : c->missing,
                                       .moments = &c->moments};
     enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
-        code = c->attempt->context->dev ? observe_runs_ahead(&watch, err)
-                                        : observe_runs(&watch, c->every, err);
+        code = a->context->dev ? observe_runs_ahead(&watch, err)
+                               : observe_runs(&watch, c->every, err);
     if (!code)
         code = qdqi_session_collect(session, err);
     if (c->n_wanted > 0 || !c->earlier.bytes)
@@ -342,7 +345,8 @@ feed_observers(struct calibration *c, struct qdq_error *err)
  * Restores earlier observations and decides which activations have to be observed. The
  * same samples must be left out for all tensors and moments. Where samples may be skipped,
  * the earlier observations are therefore used only if they have all tensors and, if samples
- * were skipped, all moments.
+ * were skipped, all moments. Where moments are lacking, everything is observed again beside
+ * them, so that they are those of a job with nothing to restore.
  */
 static enum qdq_code
 restore_observations(struct calibration *c, struct qdq_error *err)
@@ -361,14 +365,15 @@ restore_observations(struct calibration *c, struct qdq_error *err)
         lacking += c->needed[i] &&
                    !qdqi_observations_have(&c->earlier, c->observers.rows[i].tensor);
     }
-    if (skips && (lacking > 0 || (c->earlier.all.skipped > 0 &&
-                                  !qdqi_moments_are_kept(&c->moments, &c->earlier)))) {
+    const bool again = !qdqi_moments_are_kept(&c->moments, &c->earlier);
+    if (skips && (lacking > 0 || (c->earlier.all.skipped > 0 && again)))
         qdqi_observations_fini(&c->earlier);
+    if (again || (skips && !c->earlier.bytes))
         lacking = n;
-    }
     for (size_t i = 0; i < c->observers.n; i++) {
-        c->wanted[i] = c->needed[i] && !qdqi_observations_have(
-                                           &c->earlier, c->observers.rows[i].tensor);
+        c->wanted[i] = c->needed[i] &&
+                       (again || !qdqi_observations_have(&c->earlier,
+                                                         c->observers.rows[i].tensor));
         if (c->needed[i] && !c->wanted[i])
             qdqi_observations_restore(&c->earlier, &c->observers.rows[i]);
     }
@@ -376,18 +381,29 @@ restore_observations(struct calibration *c, struct qdq_error *err)
     c->all = c->earlier.all;
     a->calibrated.reused = n - lacking;
     a->calibrated.observed = lacking;
-    qdqi_moments_reuse(&c->moments, &c->earlier);
+    if (!again)
+        qdqi_moments_reuse(&c->moments, &c->earlier);
     return QDQ_OK;
 }
 
-/* Writes the observations for later calibrations. */
+/* Writes the observations for later calibrations. What an earlier one has kept stays. */
 static enum qdq_code
 write_observations(struct calibration *c, struct qdq_error *err)
 {
     if (!c->identity || (c->n_wanted == 0 && c->moments.all.n == 0))
         return QDQ_OK;
-    const struct qdqi_observed_rows rows = {&c->observers, c->wanted,
-                                            qdqi_moments_new(&c->moments),
+    bool *added =
+        qdqi_arena_array(c->attempt->scratch, c->observers.n + 1, sizeof *added);
+    if (!added)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->observers.n; i++) {
+        const struct qdqi_observer *o = &c->observers.rows[i];
+        added[i] = c->wanted[i] && !qdqi_observations_have(&c->earlier, o->tensor) &&
+                   (qdqi_extremes_empty(&o->all.extremes) ||
+                    qdqi_extremes_finite(&o->all.extremes));
+    }
+    const struct qdqi_observed_rows rows = {&c->observers, added,
+                                            qdqi_moments_new(&c->moments, &c->earlier),
                                             c->attempt->calibrated.peaks};
     return qdqi_observations_file_write(c->attempt, c->identity, &c->all, &c->earlier,
                                         &rows, err);
@@ -542,16 +558,16 @@ calibrate(struct calibration *c, struct qdq_error *err)
 }
 
 /*
- * Sets `needed` and `wanted`, before it is known what is kept. Moments leave out the samples
- * in which an observed tensor is not finite, so they need the observers of tensors whose
- * ranges are given, too.
+ * Sets `needed` and `wanted`, before it is known what is kept. Moments need the observers of
+ * tensors whose ranges are given, too: they leave out the samples in which an observed tensor is
+ * not finite, and their last bits depend on what is observed beside them, because ONNX Runtime
+ * does not fuse operators across an observed tensor.
  */
 static void
 choose_needed(struct calibration *c)
 {
     const struct qdqi_attempt *a = c->attempt;
-    bool all =
-        c->moments.all.n > 0 && a->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    const bool all = c->moments.all.n > 0;
     for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
         const struct qdqi_planned_tensor *t = &a->plan->activations[i];
         c->needed[i] = c->wanted[i] =

@@ -5,7 +5,6 @@
 #include "stages/attempt/roundings.h"
 #include "files/model/constant.h"
 #include "numbers/range/shifts.h"
-#include "qdq/targets.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -242,29 +241,54 @@ warn_blocks(struct qdqi_attempt *a, const char *weight,
         m->moments->k, QDQI_MOMENT_WHOLE, m->moments->block);
 }
 
-/* Sets the keys of the weights' moments. The target is in them, because the tensors that it observes
-   decide what the runtime fuses, and with that the last bits of the moments. */
+/*
+ * Returns the hash of the names of all tensors that are observed beside the moments, and of those
+ * that have moments. They decide what the runtime fuses, and with that the last bits of the moments.
+ */
 static enum qdq_code
-set_keys(struct qdqi_attempt *a, struct qdq_error *err)
+hash_observed(const struct qdqi_collection *c, uint64_t *ret, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = c->attempt;
+    const size_t n = a->plan->view.n_tensors;
+    uint64_t *sums = qdqi_arena_array(a->scratch, n + c->all.n, sizeof *sums);
+    size_t n_sums = 0;
+    if (!sums)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = a->plan->view.tensors[i];
+        if (a->plan->activations[i].leader == i && !a->plan->activations[i].has_range)
+            sums[n_sums++] = qdqi_observations_sum(name, strlen(name));
+    }
+    for (size_t i = 0; i < c->all.n; i++)
+        sums[n_sums++] =
+            qdqi_observations_sum(c->tensors[i]->name, strlen(c->tensors[i]->name));
+    *ret = qdqi_observations_sum(sums, n_sums * sizeof *sums);
+    return QDQ_OK;
+}
+
+/* Sets the keys of the weights' moments, which begin with the hash of what is observed. */
+static enum qdq_code
+set_keys(struct qdqi_attempt *a, const struct qdqi_collection *c, struct qdq_error *err)
 {
     const struct qdq_plan_view *plan = &a->plan->view;
-    for (size_t i = 0; i < plan->n_layers; i++) {
+    uint64_t observed = 0;
+    enum qdq_code code = hash_observed(c, &observed, err);
+    for (size_t i = 0; i < plan->n_layers && !code; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         if (layer->weight_input < 0)
             continue;
         const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
         const char *weight = node->inputs[layer->weight_input]->name;
         struct qdqi_layer_moments *m = qdqi_map_get(a->moments->by_weight, weight);
-        enum qdq_code code = warn_blocks(a, weight, m, err);
-        if (code)
+        if ((code = warn_blocks(a, weight, m, err)))
             return code;
         m->key = m->key ? qdqi_arena_printf(a->scratch, "%s\n%s", m->key, layer->name)
-                        : qdqi_arena_printf(a->scratch, "%s\n%s\n%s",
-                                            a->spec->target->name, weight, layer->name);
+                        : qdqi_arena_printf(a->scratch, "%016" PRIx64 "\n%s\n%s",
+                                            observed, weight, layer->name);
         if (!m->key)
             return qdqi_no_memory(err);
     }
-    return QDQ_OK;
+    return code;
 }
 
 /* Returns the bytes that all moments may take. */
@@ -308,7 +332,7 @@ plan_layers(struct qdqi_attempt *a, struct qdqi_collection *c, struct qdq_error 
     for (size_t i = 0; i < n && !code; i++)
         if (layers[i].weight_input >= 0)
             code = add_slot(c, &layers[i], err);
-    return code ? code : set_keys(a, err);
+    return code ? code : set_keys(a, c, err);
 }
 
 enum qdq_code
@@ -447,13 +471,15 @@ qdqi_moments_warn(const struct qdqi_collection *c, struct qdq_error *err)
 }
 
 const struct qdqi_kept_moments *
-qdqi_moments_new(const struct qdqi_collection *c)
+qdqi_moments_new(const struct qdqi_collection *c,
+                 const struct qdqi_observations *earlier)
 {
     struct qdqi_kept_moments *first = NULL;
     const struct qdqi_weight_moments *all = c->attempt->moments;
     for (struct qdqi_layer_moments *m = all ? all->first : NULL; m; m = m->next) {
         struct qdqi_kept_moments *k;
         if (m->why || m->is_kept || m->owner ||
+            (earlier->bytes && qdqi_map_get(earlier->moments, m->key)) ||
             !(k = qdqi_arena_alloc(c->attempt->scratch, sizeof *k)))
             continue;
         *k = (struct qdqi_kept_moments){m->key, m->groups, m->moments, first};

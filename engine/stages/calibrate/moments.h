@@ -52,9 +52,10 @@ enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
 enum qdq_code qdqi_moments_warn(const struct qdqi_collection *collection,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the moments that are to be kept, as a list in the attempt's scratch; NULL: none, or
-   out of memory. */
+/* Returns the moments that are to be kept and that `earlier` lacks, as a list in the attempt's
+   scratch; NULL: none, or out of memory. */
 const struct qdqi_kept_moments *
-qdqi_moments_new(const struct qdqi_collection *collection);
+qdqi_moments_new(const struct qdqi_collection *collection,
+                 const struct qdqi_observations *earlier);
 
 #endif

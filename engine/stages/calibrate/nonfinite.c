@@ -90,7 +90,7 @@ run(struct running *r, int64_t samples, bool reads_ahead, const char **ret,
     for (size_t i = 0; !code && !*ret && i < w->observers->n; i++) {
         const struct qdqi_observer *o = &w->observers->rows[i];
         const struct qdqi_extremes *e = &o->all.extremes;
-        if (!qdqi_extremes_empty(e) && !qdqi_extremes_finite(e))
+        if (w->checked[i] && !qdqi_extremes_empty(e) && !qdqi_extremes_finite(e))
             *ret = o->tensor;
     }
     return code ? code : qdqi_moments_settle(w->moments, !*ret, err);

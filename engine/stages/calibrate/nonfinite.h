@@ -18,6 +18,9 @@ struct qdqi_observed_run {
     enum qdq_code (*read_ahead)(struct qdqi_observed_run *w, struct qdq_error *err);
     int64_t n_ahead; /* samples that read_ahead() has read; 0 at the end */
     struct qdqi_observers *observers;
+    /* By observer: whether a NaN or an infinity in its tensor is an error, or a reason to leave
+       the sample out. */
+    const bool *checked;
     /* The observers before the run. They stay empty unless samples may be skipped. */
     struct qdqi_observers saved;
     struct qdqi_collection *moments; /* of the session */

@@ -28,9 +28,8 @@ def quantize(folder, name, *words, text=None):
     return (folder / f"{name}.onnx").read_bytes(), json.loads((folder / f"{name}.json").read_text())
 
 
+@pytest.mark.shares_daemon
 def test_the_bytes_are_those_of_a_spec(daemon, tmp_path):
-    """The daemon is a new one: moments that are collected where earlier jobs kept the ranges have other last
-    bits, because the runtime fuses other operators, and single weights may be rounded otherwise."""
     (tmp_path / "spec.json").write_text(json.dumps(SPEC))
     whole, report = quantize(tmp_path, "whole", "--spec", "spec.json")
     for name, words, text in (
