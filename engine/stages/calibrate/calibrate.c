@@ -386,7 +386,7 @@ restore_observations(struct calibration *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Writes the observations for later calibrations. What an earlier one has kept stays. */
+/* Writes the observations for later calibrations. Those of earlier ones stay. */
 static enum qdq_code
 write_observations(struct calibration *c, struct qdq_error *err)
 {
