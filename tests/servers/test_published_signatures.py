@@ -5,7 +5,9 @@ beside it, and PyPI's model-signing verifies what was pulled from there."""
 import base64
 import hashlib
 import json
+import re
 import shutil
+import signal
 import subprocess
 
 import onnx
@@ -210,11 +212,23 @@ def push_signed(service, python, name, private, spoil=False):
     return location.strip().removeprefix("prod:")
 
 
-def outcome(service, ref):
+def submit(service, ref):
     answer = service.post("/v1/jobs", json={"model": {"remote": "prod", "ref": ref}, "calibration": service.samples,
                                             "spec": {"evaluate": False}})
     assert answer.status_code == 202, answer.text
-    return service.ended(answer.json()["id"])
+    return answer.json()["id"]
+
+
+def outcome(service, ref):
+    return service.ended(submit(service, ref))
+
+
+def configured(service, text):
+    """Gives the daemon another file of remotes, and waits until it goes by that."""
+    service.remote.config.write_text(text)
+    before = service.log.read_text().count("event=reloaded")
+    service.process.send_signal(signal.SIGHUP)
+    eventually(lambda: service.log.read_text().count("event=reloaded") > before)
 
 
 def test_a_signed_model_is_taken(demanding, python):
@@ -254,3 +268,19 @@ def test_a_model_of_no_such_remote_is_refused(demanding):
     refused = problem(demanding.post("/v1/jobs", json={"model": model, "calibration": demanding.samples}),
                       403, "forbidden")
     assert "signers" in refused["detail"]
+
+
+def test_a_remote_that_loses_its_signers_while_a_job_waits(demanding, python):
+    ref = push_signed(demanding, python, "waits", demanding.private)
+    whole = demanding.remote.config.read_text()
+    try:
+        configured(demanding, re.sub(r"(?m)^(url = http://127.0.0.1):\d+", r"\1:9", whole))
+        job = submit(demanding, ref)
+        eventually(lambda: "remote_unavailable" in demanding.log.read_text())
+        assert demanding.job(job)["state"] == "queued"
+        configured(demanding, re.sub(r"(?m)^signers = .*\n", "", whole))
+        ended = demanding.ended(job)
+        assert ended["state"] == "failed" and ended["error"]["code"] == "forbidden", ended
+        assert "no signers any more" in ended["error"]["detail"]
+    finally:
+        configured(demanding, whole)
