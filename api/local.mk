@@ -36,6 +36,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/overview.h api/documents/overview.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
 	api/include/api/signature.h api/http/signature.c \
+	api/include/api/targets.h \
 	api/include/api/given_members.h api/include/api/spec.h api/include/api/utf8.h \
 	api/include/api/ui.h api/documents/ui.c \
 	api/include/api/version.h api/documents/version.c \
@@ -56,6 +57,7 @@ api_libapi_la_SOURCES = \
 	api/spec/spec.c \
 	api/spec/support.c \
 	api/spec/table.c api/spec/table.h \
+	api/spec/targets.c \
 	api/spec/task.c \
 	api/spec/values.c api/spec/values.h \
 	api/spec/whatif.c

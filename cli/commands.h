@@ -15,6 +15,12 @@ struct texts {
     size_t n; /* more than MAX_TEXTS: too many were given */
 };
 
+/* Where a command leaves the text of a report, which the caller frees; NULL: there was none. */
+struct kept_report {
+    char *text;
+    size_t len;
+};
+
 /* The parsed command line. A text is NULL where its option is absent. */
 struct options {
     const char *model;  /* or a report, REMOTE:REF, or the id of a job; NULL: none */
@@ -32,6 +38,11 @@ struct options {
     const char *spec_text;
     const struct api_file *expected;
     size_t n_expected;
+    /* No options either: the spec with all members that options give, in the place of them; NULL:
+       they count. And where the text of the report goes, too; NULL: nowhere. */
+    const char *whole_spec;
+    size_t whole_spec_len;
+    struct kept_report *kept;
     const char *
         targets; /* those of compare, with commas between; NULL: reports are compared */
     struct texts accept, set;               /* members of the spec, as PATH=VALUE */

@@ -8,7 +8,7 @@ cli_qdq_LDADD = remote/libremote.la ondemand/libnet.la threads/libthreads.la jud
 cli_qdq_SOURCES = \
 	cli/service/client.c cli/service/client.h cli/service/client_store.c \
 	cli/commands.h \
-	cli/compare.c \
+	cli/several/compare.c \
 	cli/data/command.c \
 	cli/service/download.c \
 	cli/engine.c \
@@ -34,10 +34,12 @@ cli_qdq_SOURCES = \
 	cli/push.c \
 	cli/quantize.c \
 	cli/remotes.c cli/remotes.h \
+	cli/several/results.c cli/several/results.h \
 	cli/runners.c cli/runners.h \
 	cli/service/inspect.c \
 	cli/service/quantize.c \
 	cli/spec.c cli/spec.h \
+	cli/several/targets.c cli/several/targets.h \
 	cli/kept/times.c cli/kept/times.h \
 	cli/terminal.c cli/terminal.h
 

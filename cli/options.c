@@ -104,7 +104,9 @@ static const struct row {
     {"target", '\0', "TARGET", IN_QUANTIZE | IN_PLAN, FIELD(target),
      "The runtime that the result is for, which is the spec's member target: tensorrt, "
      "onnxruntime, openvino, qnn. This option and the next three are an error where "
-     "the spec has another value."},
+     "the spec has another value. quantize takes several, with commas between, as the "
+     "spec's member targets: a result for each, whose files have .TARGET before their "
+     "ending, and with --html a page that compares them."},
     {"recipe", '\0', "RECIPE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(recipe),
      "The spec's member recipe: none, auto, best, or goals as a JSON object."},
     {"accept", '\0', "GATE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(accept),

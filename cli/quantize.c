@@ -19,6 +19,7 @@
 #include "print.h"
 #include "spec.h"
 #include "progress.h"
+#include "several/targets.h"
 #include "kept/times.h"
 
 /* The files and objects that are open during the command. */
@@ -234,9 +235,10 @@ sync_model(struct quantization *q, struct api_problem *problem)
 /* Writes the report in the forms that are asked for; with `accepted` the model is synced,
    too. */
 static bool
-write_report(struct quantization *q, bool accepted, struct api_problem *problem)
+write_report(struct quantization *q, bool accepted, struct kept_report *kept,
+             struct api_problem *problem)
 {
-    if (q->report_out.fd < 0 && q->html.fd < 0)
+    if (q->report_out.fd < 0 && q->html.fd < 0 && !kept)
         return true;
     char *text = api_report_encode(q->report);
     if (!text)
@@ -246,7 +248,10 @@ write_report(struct quantization *q, bool accepted, struct api_problem *problem)
               (!accepted || sync_model(q, problem)) &&
               output_commit(&q->report_out, problem) &&
               (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
-    free(text);
+    if (ok && kept)
+        *kept = (struct kept_report){text, strlen(text)};
+    else
+        free(text);
     return ok;
 }
 
@@ -286,11 +291,12 @@ check_result(const struct quantization *q, const struct options *options,
    committed. The data gets its name first, so that a model never names a file that is
    missing. */
 static bool
-write_results(struct quantization *q, struct api_problem *problem)
+write_results(struct quantization *q, struct kept_report *kept,
+              struct api_problem *problem)
 {
     struct api_problem missed = {0};
     bool accepted = api_report_accepted(q->report, &missed);
-    if (!write_report(q, accepted, problem))
+    if (!write_report(q, accepted, kept, problem))
         return false;
     if (!accepted) {
         *problem = missed;
@@ -346,7 +352,8 @@ quantize_file(const struct options *options, struct api_problem *problem)
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.executor, &q.engine, problem) &&
          open_judge(options, q.engine, &q.judge, problem) && run(&q, problem) &&
-         check_result(&q, options, problem) && write_results(&q, problem);
+         check_result(&q, options, problem) &&
+         write_results(&q, options->kept, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
     if (ok && !options->brief) {
@@ -359,13 +366,32 @@ quantize_file(const struct options *options, struct api_problem *problem)
     return ok;
 }
 
-bool
-command_quantize(const struct options *options, struct api_problem *problem)
+/* Quantizes for one target the model of a file or of a folder. */
+static bool
+quantize_one(const struct options *options, struct api_problem *problem)
 {
     struct folder folder;
     struct options own;
     bool ok = folder_open(options, true, &folder, &own, problem) &&
               quantize_file(&own, problem) && folder_finish(&folder, problem);
     folder_close(&folder);
+    return ok;
+}
+
+bool
+command_quantize(const struct options *options, struct api_problem *problem)
+{
+    struct api_target_specs specs = {.n = 0};
+    struct options read = *options;
+    char *text = NULL;
+    if (is_folder(options->model))
+        return quantize_one(options, problem);
+    bool ok = spec_split(options, &text, &read.whole_spec_len, &specs, problem);
+    if (text)
+        read.whole_spec = text;
+    ok = ok && (specs.n ? quantize_targets(&read, &specs, problem)
+                        : quantize_one(&read, problem));
+    api_target_specs_fini(&specs);
+    free(text);
     return ok;
 }

@@ -71,12 +71,45 @@ add_pairs(struct given *given, const char *option, const char *below,
     return true;
 }
 
+/* Writes the names of a list with commas as a JSON array of texts, which the caller frees. NULL when
+   out of memory. */
+static char *
+list_names(const char *names)
+{
+    const char end[] = "\"]";
+    char *list = malloc(3 * strlen(names) + 2 + sizeof end), *to = list;
+    if (!list)
+        return NULL;
+    *to++ = '[';
+    *to++ = '"';
+    for (; *names; names++) {
+        if (*names == ',')
+            *to++ = '"';
+        *to++ = *names;
+        if (*names == ',')
+            *to++ = '"';
+    }
+    memcpy(to, end, sizeof end);
+    return list;
+}
+
+/* Adds the member of --target, which is the list `targets` where it has commas. */
+static bool
+add_target(struct given *given, const char *value)
+{
+    if (!value || !strchr(value, ','))
+        return add_value(given, "target", value);
+    char *list = list_names(value);
+    given->owned[given->n_owned++] = list;
+    given->members[given->n++] = (struct api_spec_member){"--target", "targets", list};
+    return list;
+}
+
 static bool
 find_given(const struct options *options, struct given *ret,
            struct api_problem *problem)
 {
-    if (!add_value(ret, "target", options->target) ||
-        !add_value(ret, "recipe", options->recipe))
+    if (!add_target(ret, options->target) || !add_value(ret, "recipe", options->recipe))
         return api_problem_no_memory(problem);
     return add_pairs(ret, "accept", "/accept/", &options->accept, problem) &&
            add_pairs(ret, "set", "", &options->set, problem);
@@ -99,11 +132,16 @@ add_members(const struct given *given, char **ret, size_t *len,
 }
 
 static bool
-copy_given(const char *text, char **ret, size_t *len, struct api_problem *problem)
+copy_given(const char *text, size_t size, char **ret, size_t *len,
+           struct api_problem *problem)
 {
-    *ret = strdup(text);
-    *len = strlen(text);
-    return *ret || api_problem_no_memory(problem);
+    *ret = malloc(size + 1);
+    *len = size;
+    if (!*ret)
+        return api_problem_no_memory(problem);
+    memcpy(*ret, text, size);
+    (*ret)[size] = '\0';
+    return true;
 }
 
 /* Reads the text; *ret is NULL where no option gives one. */
@@ -114,11 +152,15 @@ read_whole(const struct options *options, char **ret, size_t *len,
     struct given given = {.n = 0};
     *ret = NULL;
     *len = 0;
-    bool ok =
-        find_given(options, &given, problem) &&
-        (!options->spec || file_read(options->spec, ret, len, problem)) &&
-        (!options->spec_text || copy_given(options->spec_text, ret, len, problem)) &&
-        add_members(&given, ret, len, problem);
+    if (options->whole_spec)
+        return copy_given(options->whole_spec, options->whole_spec_len, ret, len,
+                          problem);
+    bool ok = find_given(options, &given, problem) &&
+              (!options->spec || file_read(options->spec, ret, len, problem)) &&
+              (!options->spec_text ||
+               copy_given(options->spec_text, strlen(options->spec_text), ret, len,
+                          problem)) &&
+              add_members(&given, ret, len, problem);
     free_given(&given);
     return ok;
 }
@@ -150,4 +192,13 @@ spec_read(const struct options *options, struct api_spec **ret,
               api_spec_decode(text, len, ret, problem);
     free(text);
     return ok;
+}
+
+bool
+spec_split(const struct options *options, char **text, size_t *len,
+           struct api_target_specs *ret, struct api_problem *problem)
+{
+    *ret = (struct api_target_specs){.n = 0};
+    return read_whole(options, text, len, problem) &&
+           api_spec_split(*text, *len, ret, problem);
 }

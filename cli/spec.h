@@ -8,6 +8,7 @@
 #define CLI_SPEC_H
 
 #include "api/spec.h"
+#include "api/targets.h"
 #include "commands.h"
 
 /* Returns the text, which the caller frees; *ret is NULL where no option gives one. The text of a
@@ -18,5 +19,13 @@ bool spec_text(const struct options *options, char **ret, struct api_problem *pr
    api_spec_free(). */
 bool spec_read(const struct options *options, struct api_spec **ret,
                struct api_problem *problem);
+
+/*
+ * Reads the spec and takes it apart where it has several targets. *text, which the caller frees, is
+ * the whole spec; NULL where no option gives one. *ret is freed with api_target_specs_fini(), also
+ * where this fails.
+ */
+bool spec_split(const struct options *options, char **text, size_t *len,
+                struct api_target_specs *ret, struct api_problem *problem);
 
 #endif

@@ -62,6 +62,8 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/outbox.c daemon/store/outbox.h \
 	daemon/store/removal.c \
 	daemon/store/schema.c daemon/store/schema.h \
+	daemon/store/several/states.c daemon/store/several/targets.c \
+	daemon/store/several/targets.h \
 	daemon/store/unsynced.c daemon/store/unsynced.h \
 	daemon/store/sql.h \
 	daemon/store/sqlite.c \
@@ -156,6 +158,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/http/response.c daemon/http/response.h \
 	daemon/http/server.c daemon/http/server.h \
 	daemon/http/tls.c daemon/http/tls.h \
+	daemon/handlers/compare.c \
 	daemon/handlers/events.c \
 	daemon/handlers/files.c \
 	daemon/handlers/handlers.c daemon/handlers/handlers.h \
@@ -167,6 +170,8 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/model_input.c daemon/handlers/model_input.h \
 	daemon/handlers/places.c \
 	daemon/handlers/results.c \
+	daemon/handlers/submit.c \
+	daemon/handlers/targets.c \
 	daemon/carriers/ask.c daemon/carriers/ask.h \
 	daemon/carriers/bucket.c daemon/carriers/bucket.h \
 	daemon/carriers/carrier.c daemon/carriers/carrier.h \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/report.h"
 #include "api/spec.h"
 #include "base/json.h"
 #include "qdq/quantize.h"
@@ -64,13 +65,102 @@ encode_queue(const struct api_job *job)
     return api_pack("position:n waiting_for:t", job->position, job->waiting_for);
 }
 
+/* Returns the summary as jobs have it: without the gates, which the targets of a job have. */
+static json_t *
+encode_summary(const char *text)
+{
+    json_t *summary = api_json_embed(text);
+    if (json_is_object(summary))
+        json_object_del(summary, "gates");
+    return summary;
+}
+
 static json_t *
 encode_result(const struct api_job *job)
 {
     if (!job->result_model || job->state != API_JOB_SUCCEEDED)
         return json_null();
-    return api_pack("model:t size:i files:e summary:e", job->result_model,
-                    job->result_size, job->result_files, job->summary);
+    return api_pack("model:t size:i files:e summary:j", job->result_model,
+                    job->result_size, job->result_files, encode_summary(job->summary));
+}
+
+const char *
+api_summary_verdict(const char *summary)
+{
+    static const char *const verdicts[] = {"good", "fair", "poor", NULL};
+    json_t *json = summary ? json_loads(summary, 0, NULL) : NULL;
+    const char *verdict = json_string_value(json_object_get(json, "verdict"));
+    size_t i = 0;
+    while (verdict && verdicts[i] && strcmp(verdicts[i], verdict) != 0)
+        i++;
+    const char *found = verdict ? verdicts[i] : NULL;
+    json_decref(json);
+    return found;
+}
+
+/* --- the targets of a job that has several ---------------------------------- */
+
+static json_t *
+copy_member(const json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    return value ? json_incref(value) : json_null();
+}
+
+/* Returns the problem of a target, or null. */
+static json_t *
+encode_target_error(const json_t *row)
+{
+    const char *slug = api_text_at(row, "error_code");
+    struct api_problem problem = {.set = true, .code = api_problem_code(slug)};
+    json_int_t kind = json_integer_value(json_object_get(row, "error_kind"));
+    if (!*slug)
+        return json_null();
+    if (problem.code == API_N_CODES)
+        problem.code = API_INTERNAL;
+    if (kind >= 0 && kind < QDQ_N_WHERES)
+        problem.kind = (enum qdq_where)kind;
+    qdq_text_copy(problem.where, sizeof problem.where, api_text_at(row, "error_where"));
+    qdq_text_copy(problem.detail, sizeof problem.detail,
+                  api_text_at(row, "error_detail"));
+    qdq_text_copy(problem.model, sizeof problem.model, api_text_at(row, "model"));
+    return api_problem_json(&problem);
+}
+
+static json_t *
+encode_target_result(const json_t *row)
+{
+    json_t *summary = json_object_get(row, "summary");
+    if (strcmp(api_text_at(row, "state"), api_job_state_name(API_JOB_SUCCEEDED)) != 0)
+        return json_null();
+    json_t *own = json_deep_copy(summary);
+    if (json_is_object(own))
+        json_object_del(own, "gates");
+    return api_pack("model:j size:j files:j summary:j", copy_member(row, "model"),
+                    copy_member(row, "size"), copy_member(row, "files"),
+                    summary ? own : json_null());
+}
+
+static json_t *
+encode_target(const void *items, size_t i)
+{
+    const json_t *row = json_array_get(items, i);
+    const json_t *summary = json_object_get(row, "summary");
+    return api_pack("target:j job:j state:j verdict:j gates:j result:j error:j",
+                    copy_member(row, "target"), copy_member(row, "job"),
+                    copy_member(row, "state"), copy_member(summary, "verdict"),
+                    copy_member(summary, "gates"), encode_target_result(row),
+                    encode_target_error(row));
+}
+
+static json_t *
+encode_targets(const char *text)
+{
+    json_t *rows = api_json_embed(text);
+    json_t *list =
+        rows ? api_json_list(rows, json_array_size(rows), encode_target) : NULL;
+    json_decref(rows);
+    return list;
 }
 
 /* Adds a member to an object, and takes ownership of its value. */
@@ -110,6 +200,9 @@ api_job_encode(const struct api_job *job)
         job->deliveries ? job->deliveries : "[]",
         job->error ? api_problem_json(job->error) : json_null());
     bool ok = !job->omits || add_member(json, "omitted", encode_omitted(job));
+    ok = ok && (!job->parent || add_member(json, "parent", api_json_text(job->parent)));
+    ok = ok &&
+         (!job->targets || add_member(json, "targets", encode_targets(job->targets)));
     ok = ok && (!job->tenant ||
                 add_member(json, "tenant", api_json_text(shown_name(job->tenant))));
     return api_json_dump(api_json_if(ok, json), 0);

@@ -146,8 +146,9 @@ add_page(struct api_markup *page, json_t *rows)
     html_end(page);
 }
 
-char *
-api_overview_html(const struct api_overviewed *reports, size_t n)
+/* Returns the rows, or NULL. */
+static json_t *
+encode_rows(const struct api_overviewed *reports, size_t n)
 {
     json_t *rows = json_array();
     bool ok = rows;
@@ -156,5 +157,17 @@ api_overview_html(const struct api_overviewed *reports, size_t n)
         ok = api_overview_read(&reports[i], &row) &&
              json_array_append_new(rows, encode_row(reports[i].name, &row)) == 0;
     }
-    return api_markup_render(api_json_if(ok, rows), add_page);
+    return api_json_if(ok, rows);
+}
+
+char *
+api_overview_html(const struct api_overviewed *reports, size_t n)
+{
+    return api_markup_render(encode_rows(reports, n), add_page);
+}
+
+char *
+api_overview_encode(const struct api_overviewed *reports, size_t n)
+{
+    return api_json_dump(api_pack("results:j", encode_rows(reports, n)), 0);
 }

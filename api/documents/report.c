@@ -405,24 +405,17 @@ encode_report_summary(const struct qdq_report *report)
     return api_json_if(json && json_object_set_new(json, "made_by", by) == 0, json);
 }
 
+enum { MOST_GATES = 64 }; /* in the summary of a job, which its record has */
+
 char *
 api_summary_encode(const struct qdq_report *report)
 {
-    return api_json_dump(encode_report_summary(report), 0);
-}
-
-const char *
-api_summary_verdict(const char *summary)
-{
-    static const char *const verdicts[] = {"good", "fair", "poor", NULL};
-    json_t *json = summary ? json_loads(summary, 0, NULL) : NULL;
-    const char *verdict = json_string_value(json_object_get(json, "verdict"));
-    size_t i = 0;
-    while (verdict && verdicts[i] && strcmp(verdicts[i], verdict) != 0)
-        i++;
-    const char *found = verdict ? verdicts[i] : NULL;
-    json_decref(json);
-    return found;
+    json_t *summary = encode_report_summary(report);
+    json_t *gates = report->n_gates > MOST_GATES
+                        ? json_null()
+                        : api_json_list(report->gates, report->n_gates, encode_gate);
+    bool ok = json_object_set_new(summary, "gates", gates) == 0;
+    return api_json_dump(api_json_if(ok, summary), 0);
 }
 
 /* Writes the pointer of the spec's member that sets the bound. */

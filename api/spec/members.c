@@ -64,6 +64,18 @@ encode_target(const void *object, const struct member *m)
     return json_string(((const struct qdq_spec *)object)->target->name);
 }
 
+/* A decoded spec is one target's. api_spec_split() takes several apart where several results are
+   made. */
+static bool
+refuse_targets(struct decoder *d, const struct member *m, json_t *value)
+{
+    (void)value;
+    return api_refuse(d, API_UNSUPPORTED, m->pointer,
+                      "this is done for one target: name it as target. Jobs (POST "
+                      "/v1/jobs) and qdq quantize take several targets, and make a "
+                      "result for each");
+}
+
 static const char *
 method_name(size_t i)
 {
@@ -318,6 +330,7 @@ static const struct member members[] = {
     {"/mode", STRING, CHOICE(mode, "full", "partial")},
     {"/target", STRING, decode_target, encode_target, NO_FIELD,
      NAMES_OF_ROWS(target_name), 0, NULL},
+    {"/targets", ARRAY, WITHOUT_FIELD(refuse_targets, NULL)},
     {"/device", STRING, CHOICE(device, "auto", "cpu", "cuda")},
     {"/host", STRING,
      OWN(api_decode_host, api_encode_choice, host, NAMES_OF_ROWS(api_host_name))},

@@ -66,7 +66,8 @@ const shortId = (id) => (id ? id.slice(id.indexOf(":") + 1).slice(0, 12) : "–"
 const timeOf = (text) => (text ? new Date(text).toLocaleString() : "–");
 const nameOf = (job) => job.labels?.name || session.names.get(job.model) || shortId(job.model);
 // A list omits a long spec, and so its target.
-const targetOf = (job) => (job.omitted?.includes("spec") ? "–" : job.spec?.target ?? "default");
+const targetOf = (job) => job.targets?.map((one) => one.target).join(", ") ??
+  (job.omitted?.includes("spec") ? "–" : job.spec?.target ?? "default");
 
 function bytesOf(n) {
   const units = ["bytes", "kB", "MB", "GB"];
@@ -122,6 +123,9 @@ function outcomeOf(job) {
     return [waiting === "gpu" ? "waits for a GPU" : waiting ? `waits for ${shortId(waiting)}`
       : `number ${position ?? "?"} in the queue`];
   }
+  if (job.targets && job.state === "succeeded")
+    return job.targets.flatMap((one) => [`${one.target} `, el("strong",
+      {className: `verdict ${one.verdict ?? ""}`}, one.verdict ?? "–"), " "]);
   if (summary) {
     const share = Math.round(100 * summary.size_after / summary.size_before);
     return [summary.verdict ? el("strong", {className: `verdict ${summary.verdict}`},
@@ -165,7 +169,7 @@ function makeJobRow(id, picked, onPick) {
       state.replaceChildren(stateOf(job), " ", ...outcomeOf(job));
       made.textContent = timeOf(job.created_at);
       cancel.hidden = isOver(job);
-      pick.disabled = !isOver(job);
+      pick.disabled = !isOver(job) || Boolean(job.targets);
     },
     setProgress: (progress) =>
       state.replaceChildren(stateOf({state: "running"}), " ", ...progressOf(progress)),
@@ -270,7 +274,7 @@ function actionsOf(job, signal) {
   if (!isOver(job))
     parts.push(button("Cancel", () => attempt(() => request("POST", `${path}/cancel`))));
   parts.push(el("a", {className: "button", href: `#/new/${job.id}`}, "Run again with changes"));
-  if (job.state === "succeeded")
+  if (job.state === "succeeded" && job.result)
     parts.push(button("Save model", () => attempt(() =>
       save(`${path}/model`, name + (job.result.files ? "-int8.tar" : "-int8.onnx")))));
   if (hasReport(job))
@@ -287,7 +291,8 @@ function actionsOf(job, signal) {
   return parts;
 }
 
-const hasReport = (job) => job.state === "succeeded" || job.error?.code === "accuracy";
+const hasReport = (job) =>
+  !job.targets && (job.state === "succeeded" || job.error?.code === "accuracy");
 
 function compareChoice(job, signal) {
   const choice = el("select", {ariaLabel: "Compare with"}, el("option", {value: ""}, "Compare with…"));
@@ -304,16 +309,54 @@ function compareChoice(job, signal) {
   return choice;
 }
 
+const figureOf = (value, digits) => typeof value === "number" ? value.toFixed(digits) : "–";
+
+// Makes the table of a job's targets. `figures` are the rows of the comparison, when there is one.
+function makeTargets(job, figures) {
+  const rows = job.targets.map((one) => {
+    const path = `/v1/jobs/${job.id}/targets/${one.target}`;
+    const name = `${nameOf(job).replace(/\.onnx$/i, "")}.${one.target}`;
+    const figure = figures.find((row) => row.target === one.target) ?? {};
+    const links = el("td", {}, el("a", {href: `#/job/${one.job}`}, "Report"));
+    if (one.result)
+      links.append(" ", button("Save model", () => attempt(() =>
+        save(`${path}/model`, name + (one.result.files ? ".tar" : ".onnx")))));
+    const verdict = one.verdict ? el("strong", {className: `verdict ${one.verdict}`}, one.verdict) : "";
+    return el("tr", {}, el("th", {scope: "row"}, one.target),
+              el("td", {}, stateOf(one), " ", one.error ? plainText(one.error.detail) : ""),
+              el("td", {}, verdict), el("td", {className: "n"}, figureOf(figure.sqnr_db, 1)),
+              el("td", {className: "n"}, figureOf(figure.latency_ratio, 2)),
+              el("td", {className: "n"}, figureOf(figure.size_ratio, 2)), links);
+  });
+  const heads = ["target", "state", "verdict", "SQNR (dB)", "latency (ratio)", "size (ratio)", ""];
+  const scroll = {className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Targets"};
+  return el("div", scroll, el("table", {id: "targets"},
+    el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", {}, head)))),
+    el("tbody", {}, ...rows)));
+}
+
+// Shows what the targets of a job that has ended came to: their figures, and the picture.
+async function compareTargets(job, targets, report, signal) {
+  const path = `/v1/jobs/${job.id}/compare`;
+  const {results} = await getJson(path, {signal});
+  targets.replaceChildren(makeTargets(job, results));
+  if (results.length > 0)
+    report.append(frameOf("Comparison", await getHtml(path, {signal})));
+}
+
 async function showJob(root, signal, id) {
   const title = el("h2"), state = el("p", {id: "job-state", ariaLive: "polite"});
   const actions = el("p", {className: "actions"}), facts = el("div"), report = el("div");
-  root.append(title, state, actions, facts, report);
+  const targets = el("div");
+  root.append(title, state, actions, targets, facts, report);
   let job = await getJson(`/v1/jobs/${id}`, {signal});
   function update(now) {
     const changed = now.state !== job.state || actions.childNodes.length === 0;
     job = {...job, ...now, spec: job.spec, labels: job.labels};
     title.replaceChildren(nameElement(nameOf(job)));
     state.replaceChildren(stateOf(job), " ", ...outcomeOf(job));
+    if (job.targets)
+      targets.replaceChildren(makeTargets(job, []));
     if (!changed)
       return;
     actions.replaceChildren(...actionsOf(job, signal));
@@ -334,6 +377,8 @@ async function showJob(root, signal, id) {
       else
         update(data);
     }, signal);
+  if (job.targets && isOver(job))
+    await attempt(() => compareTargets(job, targets, report, signal));
   if (hasReport(job))
     await attempt(async () => report.append(
       frameOf("Report", await getHtml(`/v1/jobs/${id}/report`, {signal}))));
@@ -468,7 +513,7 @@ async function showNew(root, signal, from) {
   signal.addEventListener("abort", planner.stop);
   model.select.addEventListener("change", check);
   target.select.addEventListener("change", () => {
-    const {target: _, ...rest} = editor.get() || {};
+    const {target: _, targets: several, ...rest} = editor.get() || {};
     editor.set(target.select.value ? {target: target.select.value, ...rest} : rest);
   });
   root.append(el("h2", {}, "New job"), makeUploader((kind, id, name) => {

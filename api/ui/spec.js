@@ -160,13 +160,19 @@ function makePlanner(panel, onProblem) {
     if (summary && summary.childNodes.length === 1)
       summary.append(" This is the plan from before the mistake.");
   }
+  // Returns the spec that is planned: a plan is for one target, and of several that of the first is shown.
+  function planned(spec) {
+    const {targets, ...rest} = spec;
+    const [first] = Array.isArray(targets) ? targets : [];
+    return typeof first === "string" && !("target" in rest) ? {...rest, target: first} : spec;
+  }
   async function ask(model, spec) {
     const {signal} = running = new AbortController();
     await sleep(250, signal);
     if (signal.aborted)
       return;
     try {
-      const answer = await request("POST", "/v1/plan", {json: {model, spec}, signal});
+      const answer = await request("POST", "/v1/plan", {json: {model, spec: planned(spec)}, signal});
       const plan = await answer.json();
       if (!signal.aborted)
         panel.replaceChildren(...planParts(plan));

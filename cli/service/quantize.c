@@ -137,7 +137,8 @@ wait_for_end(struct remote_quantization *q, struct api_problem *problem)
 
 /* Fetches the report in the forms that are asked for, and for the summary. */
 static bool
-fetch_reports(struct remote_quantization *q, struct api_problem *problem)
+fetch_reports(struct remote_quantization *q, struct kept_report *kept,
+              struct api_problem *problem)
 {
     char path[160], *text;
     size_t len;
@@ -149,7 +150,10 @@ fetch_reports(struct remote_quantization *q, struct api_problem *problem)
     bool ok = api_document_parse(text, len, &q->report, problem) &&
               output_write(&q->report_out, text, problem) &&
               output_write(&q->report_out, "\n", problem);
-    free(text);
+    if (ok && kept)
+        *kept = (struct kept_report){text, len};
+    else
+        free(text);
     return ok &&
            (q->html.fd < 0 || qdqr_service_fetch(q->client.service, path, "text/html",
                                                  q->html.fd, problem));
@@ -192,7 +196,7 @@ write_result(struct remote_quantization *q, const struct options *options,
     bool has_report = succeeded || q->job.error.code == API_ACCURACY;
     if (!succeeded && !q->job.error.set)
         api_fail(&q->job.error, API_CANCELLED, "the job was cancelled");
-    if (has_report && !fetch_reports(q, problem))
+    if (has_report && !fetch_reports(q, options->kept, problem))
         return false;
     const struct qdq_report *report =
         has_report ? api_document_report(q->report) : NULL;

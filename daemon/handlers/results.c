@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of what a job leaves: its model, its report in all forms, its frozen spec, and
-   the comparison of two jobs. */
+/* The handlers of what a job leaves: its model, its report in all forms, its frozen spec. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "base/budget.h"
-#include "api/compare.h"
 #include "api/report.h"
 
 #include <stddef.h>
@@ -17,8 +15,24 @@
 #include <unistd.h>
 
 bool
+check_one_target(const struct job_view *view, struct api_problem *p)
+{
+    return !view->row.targets ||
+           api_fail(
+               p, API_NOT_FOUND,
+               "the job has several targets, and a result of each: model, report, "
+               "spec, signature, provenance and bom are at /v1/jobs/%s/targets/"
+               "{target}/, for each target that the job lists; /v1/jobs/%s/compare "
+               "compares them",
+               view->row.id, view->row.id);
+}
+
+bool
 check_succeeded(const struct job_view *view, struct api_problem *p)
 {
+    if (!check_one_target(view, p))
+        return false;
+
     switch (view->row.state) {
     case API_JOB_SUCCEEDED:
         return true;
@@ -53,13 +67,6 @@ handle_job_model(struct request *request)
         reply_model(request, view.row.result_model);
     job_view_fini(&view);
 }
-
-/* An open JSON document of a job: its report or its frozen spec. */
-struct job_document {
-    char id[DIGEST_SIZE];
-    int fd; /* the caller closes it */
-    uint64_t size;
-};
 
 /* Opens a document of a job. `member` is the offset in struct store_job of the
    document's id. */
@@ -130,8 +137,13 @@ reply_policy(struct request *request, const char *policy)
     reply_header(request, "Referrer-Policy", "no-referrer");
 }
 
-/* Reserves memory until the request ends, for so many bytes of reports that are decoded. */
-static bool
+bool
+open_job_report(struct request *request, const char *job, struct job_document *ret)
+{
+    return open_job_document(request, job, offsetof(struct store_job, report), ret);
+}
+
+bool
 reserve_decoded(struct request *request, uint64_t bytes)
 {
     struct api_problem *p = &request->problem;
@@ -146,10 +158,8 @@ reserve_decoded(struct request *request, uint64_t bytes)
                      (unsigned long long)BUDGET_MOST / HANDLERS_REPORT_COST);
 }
 
-/* Reads a report, for which memory is reserved, and closes it. The caller frees the text; NULL: the
-   request has a problem. */
-static char *
-read_text(struct request *request, const struct job_document *document, bool ok)
+char *
+read_job_report(struct request *request, const struct job_document *document, bool ok)
 {
     struct api_problem *p = &request->problem;
     char *json = ok ? malloc(document->size + 1) : NULL;
@@ -165,8 +175,7 @@ read_text(struct request *request, const struct job_document *document, bool ok)
     return NULL;
 }
 
-/* Replies with a text that was made of reports. */
-static void
+void
 reply_made(struct request *request, const char *type, char *text, bool is_page)
 {
     struct api_problem problem = {0};
@@ -254,9 +263,9 @@ reply_json_report(struct request *request, const struct job_document *document)
         reply_job_document(request, document);
     } else if (document->size > MOST_IN_MEMORY && reply_cut(request, document, asked)) {
         return;
-    } else if ((json = read_text(request, document,
-                                 body_reserve(&request->body, 2 * document->size,
-                                              &request->problem)))) {
+    } else if ((json = read_job_report(request, document,
+                                       body_reserve(&request->body, 2 * document->size,
+                                                    &request->problem)))) {
         reply_json(request, 200,
                    asked ? api_report_null_histograms(json, document->size)
                          : api_report_without_histograms(json, document->size));
@@ -270,7 +279,8 @@ static void
 reply_form(struct request *request, const struct job_document *document,
            const struct form *form)
 {
-    char *json = read_text(request, document, reserve_decoded(request, document->size));
+    char *json =
+        read_job_report(request, document, reserve_decoded(request, document->size));
     if (!json)
         return;
     reply_made(request, form->type, form->make(json, document->size),
@@ -279,9 +289,7 @@ reply_form(struct request *request, const struct job_document *document,
     free(json);
 }
 
-/* Chooses one of the types by the header Accept, else sets the problem that names them.
-   Returns `n` where none is accepted. */
-static size_t
+size_t
 choose_type(struct request *request, const char *const types[], size_t n,
             const char *known)
 {
@@ -306,9 +314,7 @@ handle_job_report(struct request *request)
         choose_type(request, types, N_FORMS,
                     "a report is application/json, text/markdown or text/html");
     reply_header(request, "Vary", "Accept");
-    if (chosen == N_FORMS ||
-        !open_job_document(request, request->match.id,
-                           offsetof(struct store_job, report), &document))
+    if (chosen == N_FORMS || !open_job_report(request, request->match.id, &document))
         return;
     if (forms[chosen].make)
         reply_form(request, &document, &forms[chosen]);
@@ -323,54 +329,4 @@ handle_job_spec(struct request *request)
     if (open_job_document(request, request->match.id,
                           offsetof(struct store_job, frozen), &document))
         reply_job_document(request, &document);
-}
-
-/* --- two jobs ------------------------------------------------------------------ */
-
-/* Reads the reports of the job in the path and of the job in the query. The caller frees
-   their texts, also where this returns false. */
-static bool
-read_compared(struct request *request, struct api_compared ret[2], char id[JOB_ID_SIZE])
-{
-    const char *with = request_query(request, "with");
-    struct job_document documents[2];
-    if (!with || strlen(with) >= JOB_ID_SIZE)
-        return api_fail(&request->problem, API_BAD_REQUEST,
-                        "the query's with is to be the id of another job");
-    snprintf(id, JOB_ID_SIZE, "%s", with);
-    ret[0].id = request->match.id;
-    ret[1].id = id;
-    if (!open_job_document(request, ret[0].id, offsetof(struct store_job, report),
-                           &documents[0]))
-        return false;
-    if (!open_job_document(request, ret[1].id, offsetof(struct store_job, report),
-                           &documents[1])) {
-        close(documents[0].fd);
-        return false;
-    }
-    bool ok = reserve_decoded(request, documents[0].size + documents[1].size);
-    for (int i = 0; i < 2; i++) {
-        ret[i].json = read_text(request, &documents[i], ok);
-        ret[i].len = documents[i].size;
-        ok = ret[i].json;
-    }
-    return ok;
-}
-
-void
-handle_job_compare(struct request *request)
-{
-    static const char *const types[] = {"application/json", "text/html"};
-    struct api_compared jobs[2] = {0};
-    char id[JOB_ID_SIZE];
-    size_t chosen =
-        choose_type(request, types, 2, "a comparison is application/json or text/html");
-    reply_header(request, "Vary", "Accept");
-    if (chosen < 2 && read_compared(request, jobs, id))
-        reply_made(request, chosen ? "text/html; charset=utf-8" : types[0],
-                   chosen ? api_compare_html(&jobs[0], &jobs[1])
-                          : api_compare_encode(&jobs[0], &jobs[1]),
-                   chosen);
-    free(jobs[0].json);
-    free(jobs[1].json);
 }

@@ -17,14 +17,18 @@ METRIC(failed, COUNTER, "qdqd_job_errors_total", &metric_codes, ONE,
 METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
        "Jobs that went back to the queue because their worker ended.");
 
-/* Notifies the waiters of a job that has ended, and of the jobs that joined it.
+/* Notifies the waiters of a job that has ended, of the job of which it is one target, and of the jobs
+   that joined it.
    Rings the bell, because one of those may be queued now. Rings for the carriers where there
    may be something to deliver: most jobs have nothing, and looking for it would take three
    threads more time than a small job. */
 static void
-notify_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
+notify_ended(struct jobs *jobs, const char *id, const char *parent,
+             const struct store_ended *ended)
 {
     lock_assert_held(&jobs->lock);
+    if (*parent)
+        jobs_wake(jobs, parent);
     jobs_wake(jobs, ended->joined ? NULL : id);
     if (ended->tells || ended->joined)
         bell_ring_carriers(jobs->bell);
@@ -45,6 +49,8 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
     if (!store_job_get(jobs->store, id, &row, p))
         return false;
     enum api_job_state state = row.state;
+    char parent[JOB_ID_SIZE];
+    memcpy(parent, row.parent, sizeof parent);
     store_job_fini(&row);
     lock_acquire(&jobs->lock);
     bool ok = store_job_end(jobs->store, id, API_JOB_QUEUED, &end, clock_wall_ms(),
@@ -52,11 +58,12 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
     if (ok && !ended.was)
         ok = store_job_end(jobs->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
                            &ended, p);
-    struct job_slot *slot = jobs_find_slot(jobs, id);
-    if (ok && ended.was && slot)
-        jobs_give_up(jobs, slot);
+    for (struct job_slot *slot = jobs->slots; ok && ended.was && slot;
+         slot = slot->next)
+        if (strcmp(slot->id, id) == 0 || strcmp(slot->parent, id) == 0)
+            jobs_give_up(jobs, slot);
     if (ok && ended.was)
-        notify_ended(jobs, id, &ended);
+        notify_ended(jobs, id, parent, &ended);
     lock_release(&jobs->lock);
     ok = ok && store_sync(jobs->store, p);
     if (ok && ended.was) {
@@ -96,11 +103,12 @@ static void
 release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
 {
     struct api_problem problem = {0};
-    char id[JOB_ID_SIZE];
+    char id[JOB_ID_SIZE], parent[JOB_ID_SIZE];
     if (!store_sync(jobs->store, &problem))
         store_log_failure(&problem);
     lock_acquire(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
+    memcpy(parent, slot->parent, sizeof parent);
     speeds_add(&jobs->speeds, slot->model, &slot->eta.speed);
     if (slot->device != GPUS_NONE) {
         gpus_give_back(&jobs->bell->gpus, slot->device);
@@ -114,7 +122,7 @@ release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended 
     slot->unwanted = false;
     slot->stage = NULL;
     slot->done = slot->total = 0;
-    notify_ended(jobs, id, ended);
+    notify_ended(jobs, id, parent, ended);
     lock_release(&jobs->lock);
     store_hint(jobs->store);
 }

@@ -45,8 +45,8 @@ struct jobs {
 
 /* --- for callers that hold the lock --------------------------------------- */
 
-/* Returns the slot of a running job, or NULL when the job does not run. The lock of leases is
-   enough. */
+/* Returns the slot of a running job, or that of a target of it, or NULL when the job does not run.
+   The lock of leases is enough. */
 struct job_slot *jobs_find_slot(struct jobs *jobs, const char *id);
 /* Notifies the watchers of `id` that its state has changed; NULL: the watchers of
    all jobs. */

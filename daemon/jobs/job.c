@@ -69,7 +69,7 @@ struct job_slot *
 jobs_find_slot(struct jobs *jobs, const char *id)
 {
     struct job_slot *slot = jobs->slots;
-    while (slot && strcmp(slot->id, id) != 0)
+    while (slot && strcmp(slot->id, id) != 0 && strcmp(slot->parent, id) != 0)
         slot = slot->next;
     return slot;
 }
@@ -85,8 +85,9 @@ jobs_give_up(struct jobs *jobs, struct job_slot *slot)
 
 /* --- for requests -------------------------------------------------------- */
 
+/* Checks the room for so many jobs. */
 static bool
-check_room(struct jobs *jobs, struct api_problem *p)
+check_room(struct jobs *jobs, size_t n, struct api_problem *p)
 {
     lock_assert_held(&jobs->lock);
     int64_t length;
@@ -95,7 +96,7 @@ check_room(struct jobs *jobs, struct api_problem *p)
                                "the daemon is stopping and takes no jobs");
     if (!store_count_queued(jobs->store, &length, p))
         return false;
-    return length < jobs->settings->queue_max ||
+    return length + (int64_t)n <= jobs->settings->queue_max ||
            api_problem_set(p, API_QUEUE_FULL, QDQ_AT_NOTHING, NULL,
                            "%lld jobs wait already", (long long)length);
 }
@@ -104,7 +105,7 @@ bool
 jobs_check_room(struct jobs *jobs, struct api_problem *p)
 {
     lock_acquire(&jobs->lock);
-    bool ok = check_room(jobs, p);
+    bool ok = check_room(jobs, 1, p);
     lock_release(&jobs->lock);
     return ok;
 }
@@ -156,10 +157,52 @@ find_added_elsewhere(struct jobs *jobs, const struct store_asking *asking,
            *ret_known;
 }
 
+/* Adds the job, with its targets where it has several, and wakes who may run it. */
+static bool
+add_job(struct jobs *jobs, const struct store_job *job,
+        const struct store_asking *asking, const struct store_target *targets, size_t n,
+        enum store_added *ret, struct api_problem *p)
+{
+    lock_assert_held(&jobs->lock);
+    *ret = STORE_QUEUED;
+    if (!check_room(jobs, n ? n : 1, p) ||
+        !(n ? store_targets_add(jobs->store, job, asking, targets, n, p)
+            : store_job_add(jobs->store, job, asking, ret, p)))
+        return false;
+    if (*ret == STORE_QUEUED)
+        bell_ring(jobs->bell);
+    /* All targets may have been answered. */
+    if (job->fetching || *ret == STORE_ANSWERED || n)
+        bell_ring_carriers(jobs->bell);
+    return true;
+}
+
+/* Gives the targets ids, in a copy that the caller frees. NULL with a problem. */
+static struct store_target *
+name_targets(const struct store_target *targets, size_t n, int64_t now,
+             struct api_problem *p)
+{
+    struct store_target *named = calloc(n + 1, sizeof *named);
+    if (!named) {
+        api_problem_no_memory(p);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        named[i] = targets[i];
+        named[i].job.created_at = now;
+        if (!make_id(named[i].job.id, p)) {
+            free(named);
+            return NULL;
+        }
+    }
+    return named;
+}
+
 bool
-jobs_submit(struct jobs *jobs, const struct store_job *request,
-            const struct store_asking *asking, char id[JOB_ID_SIZE],
-            struct api_problem *p)
+jobs_submit_targets(struct jobs *jobs, const struct store_job *request,
+                    const struct store_asking *asking,
+                    const struct store_target *targets, size_t n, char id[JOB_ID_SIZE],
+                    struct api_problem *p)
 {
     static const char *const events[] = {[STORE_QUEUED] = "job_queued",
                                          [STORE_ANSWERED] = "job_answered",
@@ -168,21 +211,21 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     enum store_added added;
     bool known = false;
     job.created_at = clock_wall_ms();
-    if (!make_id(job.id, p))
+    struct store_target *named = name_targets(targets, n, job.created_at, p);
+    if (!named || !make_id(job.id, p)) {
+        free(named);
         return false;
+    }
     lock_acquire(&jobs->lock);
     bool ok =
         !asking->key || jobs_find_key(jobs, asking->key, asking->asked, id, &known, p);
     if (ok && !known) {
-        ok = check_room(jobs, p) && store_job_add(jobs->store, &job, asking, &added, p);
+        ok = add_job(jobs, &job, asking, named, n, &added, p);
         if (!ok && asking->key && store_is_shared(jobs->store))
             ok = find_added_elsewhere(jobs, asking, id, &known);
-        if (ok && !known && added == STORE_QUEUED)
-            bell_ring(jobs->bell);
-        if (ok && !known && (job.fetching || added == STORE_ANSWERED))
-            bell_ring_carriers(jobs->bell);
     }
     lock_release(&jobs->lock);
+    free(named);
     /* An earlier job with the same key may not be durable yet either. */
     if (!ok || !store_sync(jobs->store, p))
         return false;
@@ -193,6 +236,14 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     metrics_add(jobs->metrics, &metric_submitted, added, 1);
     log_info(events[added], "job=%s tenant=%s", id, jobs->tenant);
     return true;
+}
+
+bool
+jobs_submit(struct jobs *jobs, const struct store_job *request,
+            const struct store_asking *asking, char id[JOB_ID_SIZE],
+            struct api_problem *p)
+{
+    return jobs_submit_targets(jobs, request, asking, NULL, 0, id, p);
 }
 
 bool

@@ -25,6 +25,10 @@
  * lets it stand in the queue, without a place, until the job that it joined has ended
  * (store_job_add, store_job_end).
  *
+ * A job with several targets is a row that no lane claims, with a job for each target; its state
+ * follows theirs, by the record, in the transaction that changes them (store/several/targets.h).
+ * jobs_cancel ends all of them.
+ *
  * The record is the store: a state is true when it is committed, and whoever comes too
  * late (a lane whose job was cancelled meanwhile) is told that nothing was changed.
  * Beside it stands what need not survive: progress, the speed of earlier runs, and who
@@ -38,6 +42,7 @@
 #include "jobs/bell.h"
 #include "library/library.h"
 #include "store/outbox.h"
+#include "store/several/targets.h"
 #include "api/eta.h"
 
 struct jobs;
@@ -72,11 +77,12 @@ struct job_slot {
     /* The worker that runs the job; set by the lane while the slot is idle. NULL: the worker
        is done with it (jobs_leave_worker()). */
     struct process *process;
-    char id[JOB_ID_SIZE];  /* the running job; "" when the lane is idle */
-    int device;            /* the GPU that is leased to the job; GPUS_NONE: none */
-    bool lends;            /* the job has lent its GPU and waits to get it back */
-    struct gpus_turn turn; /* its place among the jobs that lent a GPU */
-    int64_t fence;         /* the claim (store_job.fence) */
+    char id[JOB_ID_SIZE];     /* the running job; "" when the lane is idle */
+    char parent[JOB_ID_SIZE]; /* the job of which it is one target; "": none */
+    int device;               /* the GPU that is leased to the job; GPUS_NONE: none */
+    bool lends;               /* the job has lent its GPU and waits to get it back */
+    struct gpus_turn turn;    /* its place among the jobs that lent a GPU */
+    int64_t fence;            /* the claim (store_job.fence) */
     struct job_lease lease;
     bool unwanted; /* the job was cancelled, or the daemon is stopping */
     const char *stage;
@@ -121,6 +127,12 @@ bool jobs_is_draining(struct jobs *jobs);
 bool jobs_submit(struct jobs *jobs, const struct store_job *request,
                  const struct store_asking *asking, char id[JOB_ID_SIZE],
                  struct api_problem *p);
+/* Queues a job with several targets (store/several/targets.h) in the same way: `targets` are as `request`,
+   each with its spec and identity. The number of targets is what the queue has to have room for. */
+bool jobs_submit_targets(struct jobs *jobs, const struct store_job *request,
+                         const struct store_asking *asking,
+                         const struct store_target *targets, size_t n,
+                         char id[JOB_ID_SIZE], struct api_problem *p);
 /* Finds the job that was submitted with a key, if there is one. IDEMPOTENCY_MISMATCH
    when the request of that job differs from `asked`; NULL skips this comparison. */
 bool jobs_find_key(struct jobs *jobs, const char *key, const char *asked,

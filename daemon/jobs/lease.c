@@ -26,6 +26,7 @@ jobs_add_slot(struct jobs *jobs, struct job_slot *slot, const struct store_job *
 {
     lock_assert_held(&jobs->lock);
     memcpy(slot->id, job->id, sizeof slot->id);
+    memcpy(slot->parent, job->parent, sizeof slot->parent);
     slot->fence = job->fence;
     slot->lease = (struct job_lease){.renewed_at = begun};
     lock_acquire(&jobs->leases);

@@ -53,6 +53,8 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         snprintf(slot->model, sizeof slot->model, "%s", ret->model);
         api_eta_start(&slot->eta, speeds_find(&jobs->speeds, slot->model));
         jobs_notify(jobs, slot->id);
+        if (*slot->parent)
+            jobs_notify(jobs, slot->parent);
     }
     lock_release(&jobs->lock);
     if (ok && *ret_any)

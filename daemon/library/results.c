@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "library/inner.h"
+#include "store/several/targets.h"
 #include "api/files.h"
 
 #include <stdlib.h>
@@ -105,49 +106,97 @@ library_job_end(struct library *library, const char *id,
     return ok;
 }
 
-/* Finds the files of the model that a job made, which nothing refers to once the job
-   is removed. */
-static bool
-find_result_files(struct library *library, const char *id,
-                  struct store_model_files *ret, struct api_problem *p)
-{
+/* A row that goes: that of a job, or of one of its targets. */
+struct leaving {
     struct store_job job;
-    if (!store_job_get(library->store, id, &job, p))
+    struct store_model_files files; /* of its model, where that is several */
+};
+
+static void
+leaving_fini(struct leaving *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        store_job_fini(&rows[i].job);
+        store_model_files_fini(&rows[i].files);
+    }
+    free(rows);
+}
+
+/* Reads a row and the files of its model, which nothing refers to once the row is removed. */
+static bool
+read_leaving(struct library *library, const char *id, struct leaving *ret,
+             struct api_problem *p)
+{
+    return store_job_get(library->store, id, &ret->job, p) &&
+           (!ret->job.result_files ||
+            store_model_files(library->store, ret->job.result_model, &ret->files, p));
+}
+
+/* Reads the rows of the targets of a job. They stay the same as long as it is there. */
+static bool
+read_targets(struct library *library, const char *id, struct leaving **ret,
+             size_t *ret_n, struct api_problem *p)
+{
+    char(*ids)[JOB_ID_SIZE];
+    size_t n;
+    if (!store_target_ids(library->store, id, &ids, &n, p))
         return false;
-    bool ok = !job.result_files ||
-              store_model_files(library->store, job.result_model, ret, p);
-    store_job_fini(&job);
+    struct leaving *rows = calloc(n + 1, sizeof *rows);
+    bool ok = rows || api_problem_no_memory(p);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = read_leaving(library, ids[i], &rows[i], p);
+    free(ids);
+    if (ok) {
+        *ret = rows;
+        *ret_n = n;
+    } else {
+        leaving_fini(rows, rows ? n : 0);
+    }
     return ok;
+}
+
+/* Removes what a row named and no other row needs. */
+static void
+discard_leaving(struct library *library, const struct leaving *row)
+{
+    const struct store_job *job = &row->job;
+    library_discard_files(library, &row->files);
+    if (job->result_model) {
+        library_discard(library, job->result_model);
+        if (!store_needs_blob(library->store, job->result_model))
+            library_forget_observations(library, STORE_MODEL, job->result_model);
+    }
+    if (job->report)
+        library_discard(library, job->report);
+    if (job->frozen)
+        library_discard(library, job->frozen);
 }
 
 static bool
 remove_job(struct library *library, const char *id, enum store_remover who,
            struct api_problem *p)
 {
-    struct store_job job;
-    struct store_model_files files = {0};
+    struct leaving own = {.files = {.n = 0}}, *targets = NULL;
+    struct store_job removed;
+    size_t n = 0;
     lock_acquire(&library->lock);
-    bool ok = find_result_files(library, id, &files, p) &&
-              store_job_remove(library->store, id, who, &job, p);
+    bool ok = read_leaving(library, id, &own, p) &&
+              read_targets(library, id, &targets, &n, p) &&
+              store_job_remove(library->store, id, who, &removed, p);
     if (ok) {
-        if (job.n_waiting > 0)
+        if (removed.n_waiting > 0)
             log_info("deliveries_dropped", "job=%s tenant=%s n=%lld by=%s", id,
-                     library_tenant(library), (long long)job.n_waiting,
+                     library_tenant(library), (long long)removed.n_waiting,
                      who == STORE_SWEEP ? "sweep" : "request");
-        library_discard_files(library, &files);
-        if (job.result_model) {
-            library_discard(library, job.result_model);
-            if (!store_needs_blob(library->store, job.result_model))
-                library_forget_observations(library, STORE_MODEL, job.result_model);
-        }
-        if (job.report)
-            library_discard(library, job.report);
-        if (job.frozen)
-            library_discard(library, job.frozen);
-        store_job_fini(&job);
+        discard_leaving(library, &own);
+        for (size_t i = 0; i < n; i++)
+            discard_leaving(library, &targets[i]);
+        store_job_fini(&removed);
     }
     lock_release(&library->lock);
-    store_model_files_fini(&files);
+    store_job_fini(&own.job);
+    store_model_files_fini(&own.files);
+    leaving_fini(targets, n);
     return ok;
 }
 

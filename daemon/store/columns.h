@@ -51,6 +51,9 @@
     COLUMN(TEXT, evaluation, "evaluation")                                      \
     COLUMN(TEXT, metric, "metric")                                              \
     COLUMN(PROGRESS, progress, PROGRESS)                                        \
+    COLUMN(CHARS, parent, "parent")                                             \
+    COLUMN(TEXT, target, "target")                                              \
+    COLUMN(TEXT, targets, TARGETS)                                              \
     COLUMN(TEXT, deliveries, DELIVERIES)
 /* clang-format on */
 #define FIRST_SQL(kind, member, sql) sql

@@ -57,3 +57,15 @@
     "ref, 'event', event, 'state', state, 'attempts', attempts, 'location', "  \
     "location, 'error', json(error))) FROM (SELECT * FROM @deliveries WHERE "  \
     "job = jobs.id ORDER BY event IS NOT NULL, seq))"
+
+/* JSON of the targets of a job that has several, in their order, else NULL. */
+#define TARGETS                                                                      \
+    "(SELECT json_group_array(json_object('target', target, 'job', id, 'state', "    \
+    "state, 'model', result_model, 'size', result_size, 'files', json(files), "      \
+    "'summary', json(summary), 'error_code', error_code, 'error_kind', "             \
+    "error_kind, 'error_where', error_where, 'error_detail', error_detail)) "        \
+    "FROM (SELECT *, " MODEL_FILES_OF(                                               \
+        "one.result_model") " AS files "                                             \
+                            "FROM @jobs AS one WHERE one.parent = jobs.id ORDER BY " \
+                            "one.seq) "                                              \
+                            "HAVING count(*) > 0)"

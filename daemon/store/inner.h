@@ -192,6 +192,24 @@ bool store_settle_job(struct store *store, const struct store_job *job,
                       const char *identity, enum store_added *ret,
                       struct api_problem *p);
 
+/* Inserts the row of a job (store.c). A part of a transaction, or one of its own. NOT_FOUND. */
+bool store_insert_job(struct store *store, const struct store_job *job,
+                      const struct store_asking *asking, struct api_problem *p);
+
+/* The targets of a job, in their order. */
+struct store_target_state {
+    char id[JOB_ID_SIZE];
+    enum api_job_state state;
+};
+struct store_targets {
+    struct store_target_state *items; /* the caller frees it */
+    size_t n;
+};
+/* Lists the targets of a job and locks their rows (several/states.c). A part of a transaction, which locks
+   the row of the job itself only behind them. */
+bool store_lock_targets(struct store *store, const char *job, struct store_targets *ret,
+                        struct api_problem *p);
+
 /* Sets on which class of processors a job runs (store.c). A part of a transaction. */
 bool store_set_processor(struct store *store, const struct store_job *job,
                          struct api_problem *p);

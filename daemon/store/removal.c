@@ -57,8 +57,15 @@ check_removable(struct store *store, const struct store_job *job, struct api_pro
     if (!api_job_state_ended(job->state))
         return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
                                "the job has not ended; cancel it first");
+    if (*job->parent)
+        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                               "the job is one target of %s, and is deleted with that",
+                               job->parent);
     bind_file(store, FILE_USED, STORE_MODEL, job->result_model);
-    return ask(store, FILE_USED, &used, NULL, p) &&
+    if (!ask(store, FILE_USED, &used, NULL, p))
+        return false;
+    bind_text(&store->statements[TARGETS_USED], 1, job->id);
+    return (used || ask(store, TARGETS_USED, &used, NULL, p)) &&
            (!used || api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
                                      "a job that has not ended needs its model"));
 }

@@ -86,9 +86,9 @@ STATEMENT(JOB_ADD,
           "INSERT INTO @jobs(id, state, priority, attempts, created_at, model,"
           " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
           " effective_spec, observations, wants_gpu, source, publish, fetching,"
-          " evaluation, metric)"
+          " evaluation, metric, waits_for, parent, target)"
           " SELECT ?1, 'queued', ?2, ?3, " MOMENT("?4") ", ?5, ?6, ?7, ?8, ?9, ?10,"
-          " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20"
+          " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23"
           " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM @files WHERE kind = 0"
           " AND id = ?5" LOCK_KEY ")"
           " OR EXISTS (SELECT 1 FROM @jobs WHERE result_model = ?5" LOCK_KEY "))"
@@ -142,6 +142,19 @@ STATEMENT(JOINED_RELEASE,
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM @jobs WHERE id = ?1")
 STATEMENT(JOB_STATE, "SELECT state FROM @jobs WHERE id = ?1")
+/* --- store/several/targets.c: the rows of a job with several targets, in their order -- */
+
+/* The rows are locked in one order, before any of them changes. */
+STATEMENT(TARGETS_LOCK, "SELECT id, state FROM @jobs WHERE parent = ?1"
+                        " ORDER BY seq" LOCK_ROW)
+STATEMENT(TARGET_GET, "SELECT " JOB_COLUMNS " FROM @jobs"
+                      " WHERE parent = ?1 AND target = ?2")
+/* Finds an unfinished job that needs a result of these. */
+STATEMENT(TARGETS_USED,
+          "SELECT 1 FROM @jobs AS one, @jobs AS live WHERE one.parent = ?1"
+          " AND live.state IN ('queued', 'running') AND live.model = one.result_model"
+          " LIMIT 1")
+
 /* The state stands there twice, because a plan that serves all parameters uses an index only where
    its condition is a text of the statement. */
 /* clang-format off */
@@ -164,8 +177,10 @@ STATEMENT(JOB_TEXTS_SIZE,
                                               " + coalesce(" BYTES_OF(
                                                   "labels") ", 0)"
                                                             " FROM @jobs WHERE id = ?1")
-/* Jobs that joined another wait, too, and cost as much as others. */
-STATEMENT(JOB_WAITING, "SELECT count(*) FROM @jobs WHERE state = 'queued'")
+/* Jobs that joined another wait, too, and cost as much as others. Each target of a
+   job with several counts. */
+STATEMENT(JOB_WAITING, "SELECT count(*) FROM @jobs WHERE state = 'queued'"
+                       " AND (waits_for IS NULL OR waits_for != id)")
 STATEMENT(JOB_REQUEUE, "UPDATE @jobs SET state = ?4, started_at = 0,"
                        " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
                        "AND state = ?3" FENCED("?5"))
@@ -182,10 +197,10 @@ STATEMENT(JOB_END,
 /* clang-format on */
 /* Renews the lease of a job that is still this claim's. Only for a shared record. */
 STATEMENT(JOB_RENEW, RENEW_SQL)
-STATEMENT(JOB_REMOVE, "DELETE FROM @jobs WHERE id = ?1")
-STATEMENT(JOB_RECOVER,
-          "UPDATE @jobs SET state = ?2, started_at = 0,"
-          " changes = changes + 1 WHERE state = 'running' AND state = ?1" EXPIRED)
+STATEMENT(JOB_REMOVE, "DELETE FROM @jobs WHERE id = ?1 OR parent = ?1")
+STATEMENT(JOB_RECOVER, "UPDATE @jobs SET state = ?2, started_at = 0,"
+                       " changes = changes + 1 WHERE state = 'running' AND state = ?1"
+                       " AND waits_for IS NULL" EXPIRED)
 STATEMENT(JOB_COUNT, "SELECT count(*) FROM @jobs WHERE state = 'queued'"
                      " AND waits_for IS NULL AND fetching = 0")
 STATEMENT(ANY_ROW, "SELECT 1 WHERE EXISTS (SELECT 1 FROM @files)"
@@ -202,7 +217,11 @@ STATEMENT(JOB_OLDEST_WAITING,
           " WHERE state = 'queued' AND waits_for IS NULL AND fetching = 0")
 /* clang-format on */
 STATEMENT(RECORD_BYTES, "SELECT bytes FROM @record")
-STATEMENT(JOB_STATES, "SELECT state, count(*) FROM @jobs GROUP BY state")
+/* A job with several targets counts once. */
+STATEMENT(JOB_STATES,
+          "SELECT state, sum(n) FROM (SELECT state, count(*) AS n FROM @jobs"
+          " GROUP BY state UNION ALL SELECT state, -count(*) FROM @jobs"
+          " WHERE parent IS NOT NULL GROUP BY state) AS counted GROUP BY state")
 /* The sums are in the order of struct store_counts. */
 STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM @files WHERE kind = 0),"
                    " (SELECT sum(size) FROM @files WHERE kind = 1),"
@@ -219,6 +238,7 @@ STATEMENT(JOB_POSITION,
           "> this.priority"
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
 #define IS_LISTED                     \
+    " AND parent IS NULL"             \
     " AND (?2 IS NULL OR state = ?2)" \
     " AND (?3 IS NULL OR " HAS_LABEL("?3") ")"
 STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM @jobs WHERE seq < ?1" IS_LISTED
@@ -230,11 +250,12 @@ STATEMENT(JOB_LIST_BY_TIME, "SELECT " JOB_COLUMNS " FROM @jobs"
    back, that no unfinished job needs, and whose deliveries have ended. */
 /* clang-format off */
 STATEMENT(JOB_OLDEST,
-          "SELECT id FROM @jobs WHERE kept_from > 0"
+          "SELECT id FROM @jobs WHERE kept_from > 0 AND parent IS NULL"
           " AND kept_from <= " RECORD_TIME("?1") " - ?2"
           " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
           " WHERE live.state IN ('queued', 'running')"
-          " AND live.model = jobs.result_model)"
+          " AND (live.model = jobs.result_model OR EXISTS (SELECT 1 FROM @jobs AS one"
+          " WHERE one.parent = jobs.id AND one.result_model = live.model)))"
           " AND NOT EXISTS (SELECT 1 FROM @deliveries WHERE job = jobs.id"
           " AND deliveries.state = 'pending') ORDER BY kept_from, seq LIMIT 1")
 STATEMENT(FILE_OLDEST,

@@ -250,6 +250,47 @@ STEP("ALTER TABLE jobs ADD COLUMN evaluation TEXT;"
      "  UPDATE jobs SET kept_from = (SELECT newest FROM clock)"
      "  WHERE seq = NEW.seq; END;")
 /* clang-format on */
+/*
+ * A job with several targets has a row of its own, `parent` of a row for each target, and stands in
+ * the queue without a place: it waits for itself (waits_for), so that no lane claims it. A trigger
+ * has it follow its targets: it runs when the first of them does, and ends when all have ended, as
+ * failed where one failed, else as cancelled where one was. Webhooks are told of it alone.
+ */
+STEP("ALTER TABLE jobs ADD COLUMN parent TEXT;"
+     "ALTER TABLE jobs ADD COLUMN target TEXT;"
+     "CREATE INDEX jobs_parent ON jobs(parent, state) WHERE parent IS NOT NULL;"
+     "CREATE TRIGGER target_changed AFTER UPDATE OF state ON jobs"
+     "  WHEN NEW.parent IS NOT NULL BEGIN"
+     "  UPDATE jobs SET state = 'running', started_at ="
+     "  CASE WHEN NEW.started_at > 0 THEN NEW.started_at ELSE NEW.ended_at END,"
+     "  changes = changes + 1 WHERE id = NEW.parent AND state = 'queued'"
+     "  AND NEW.state != 'queued' AND EXISTS (SELECT 1 FROM jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state IN ('queued', 'running'));"
+     "  UPDATE jobs SET state = CASE WHEN EXISTS (SELECT 1 FROM jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state = 'failed') THEN 'failed'"
+     "  WHEN EXISTS (SELECT 1 FROM jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state = 'cancelled') THEN 'cancelled'"
+     "  ELSE 'succeeded' END,"
+     "  (error_code, error_kind, error_where, error_detail) ="
+     "  (SELECT error_code, error_kind, error_where,"
+     "  'target ' || target || ': ' || error_detail FROM jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state = 'failed'"
+     "  ORDER BY error_code = 'accuracy', seq LIMIT 1),"
+     "  ended_at = NEW.ended_at, waits_for = NULL, effective_spec = NULL,"
+     "  changes = changes + 1 WHERE id = NEW.parent AND state IN ('queued', 'running')"
+     "  AND NOT EXISTS (SELECT 1 FROM jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state IN ('queued', 'running')); END;"
+     "DROP TRIGGER job_told;"
+     "CREATE TRIGGER job_told AFTER UPDATE OF state ON jobs"
+     "  WHEN NEW.state IN ('succeeded', 'failed') AND NEW.parent IS NULL BEGIN"
+     "  INSERT OR IGNORE INTO deliveries(id, job, remote, event, created_at)"
+     "  SELECT 'd' || substr(NEW.id, 2) || '-' || type || '-' || name, NEW.id, name,"
+     "  'job.' || type, NEW.ended_at FROM webhooks,"
+     "  (SELECT CASE WHEN NEW.state = 'succeeded' THEN 'succeeded'"
+     "  WHEN NEW.error_code = 'accuracy' THEN 'rejected' ELSE 'failed' END AS type)"
+     "  WHERE instr(events, ',job.' || type || ',') AND (label_key IS NULL"
+     "  OR EXISTS (SELECT 1 FROM json_each(NEW.labels)"
+     "  WHERE key = label_key AND value = label_value)); END;")
 #undef RENEW
 #undef JOB_BYTES
 #undef TEXT_BYTES

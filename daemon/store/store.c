@@ -189,9 +189,9 @@ store_find_job(struct store *store, const char *id, struct store_job *ret,
     return any || set_no_job(p);
 }
 
-static bool
-insert_job(struct store *store, const struct store_job *job,
-           const struct store_asking *asking, struct api_problem *p)
+bool
+store_insert_job(struct store *store, const struct store_job *job,
+                 const struct store_asking *asking, struct api_problem *p)
 {
     struct stmt *stmt = &store->statements[JOB_ADD];
     bind_text(stmt, 1, job->id);
@@ -214,6 +214,9 @@ insert_job(struct store *store, const struct store_job *job,
     bind_int(stmt, 18, job->fetching);
     bind_text(stmt, 19, job->evaluation);
     bind_text(stmt, 20, job->metric);
+    bind_text(stmt, 21, job->waits_for);
+    bind_text(stmt, 22, *job->parent ? job->parent : NULL);
+    bind_text(stmt, 23, job->target);
     return run(store, JOB_ADD, p) &&
            (changes(store) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -249,11 +252,12 @@ store_job_add(struct store *store, const struct store_job *job,
 {
     *ret = STORE_QUEUED;
     lock_acquire(&store->lock);
-    bool ok = is_one_statement(store, job, asking) ? insert_job(store, job, asking, p)
-                                                   : run(store, BEGIN, p);
+    bool ok = is_one_statement(store, job, asking)
+                  ? store_insert_job(store, job, asking, p)
+                  : run(store, BEGIN, p);
     if (ok && !is_one_statement(store, job, asking))
         ok = finish(store,
-                    insert_job(store, job, asking, p) &&
+                    store_insert_job(store, job, asking, p) &&
                         store_set_processor(store, job, p) &&
                         store_settle_job(store, job, asking->identity, ret, p),
                     p);
@@ -451,23 +455,56 @@ end_joined(struct store *store, const char *id, const struct store_end *end,
     return ok;
 }
 
+/* Ends one job, and those that joined it, as a part of a transaction. */
+static bool
+end_job(struct store *store, const char *id, enum api_job_state from,
+        const struct store_end *end, int64_t now, struct store_ended *ret,
+        struct api_problem *p)
+{
+    bool joined;
+    bind_end(store, id, from, end, now);
+    return write_end(store, ret, &joined, p) &&
+           (!ret->was ||
+            ((!joined || end_joined(store, id, end, &ret->joined, p)) &&
+             add_unsynced(store, end, p) &&
+             store_add_model_files(store, end->result_model, end->result_files, p)));
+}
+
+/* Cancels the targets that have not ended, as a part of a transaction. The jobs that joined them
+   are counted in ret->joined. */
+static bool
+cancel_targets(struct store *store, const struct store_targets *targets,
+               const struct store_end *end, int64_t now, struct store_ended *ret,
+               struct api_problem *p)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < targets->n; i++) {
+        const struct store_target_state *one = &targets->items[i];
+        struct store_ended ended = {0};
+        if (api_job_state_ended(one->state))
+            continue;
+        ok = end_job(store, one->id, one->state, end, now, &ended, p);
+        ret->joined += ended.joined + 1;
+    }
+    return ok;
+}
+
 bool
 store_job_end(struct store *store, const char *id, enum api_job_state from,
               const struct store_end *end, int64_t now, struct store_ended *ret,
               struct api_problem *p)
 {
     struct store_ended ended = {0};
-    bool joined;
+    struct store_targets targets = {.n = 0};
     lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
-        bind_end(store, id, from, end, now);
-        ok = write_end(store, &ended, &joined, p);
-        if (ok && ended.was)
-            ok = (!joined || end_joined(store, id, end, &ended.joined, p)) &&
-                 add_unsynced(store, end, p) &&
-                 store_add_model_files(store, end->result_model, end->result_files, p);
+        ok = end->state != API_JOB_CANCELLED ||
+             store_lock_targets(store, id, &targets, p);
+        ok = ok && end_job(store, id, from, end, now, &ended, p) &&
+             (!ended.was || cancel_targets(store, &targets, end, now, &ended, p));
         ok = finish(store, ok, p);
+        free(targets.items);
     }
     lock_release(&store->lock);
     if (ok)
@@ -568,7 +605,7 @@ store_job_fini(struct store_job *job)
         &job->report,    &job->summary,     &job->result_model, &job->frozen,
         &job->waits_for, &job->cached_from, &job->result_files, &job->effective_spec,
         &job->source,    &job->publish,     &job->deliveries,   &job->evaluation,
-        &job->metric};
+        &job->metric,    &job->target,      &job->targets};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

@@ -109,6 +109,11 @@ struct store_job {
     int64_t n_waiting;      /* deliveries that were dropped; see store_job_remove() */
     /* what its daemon said last, where the record is shared */
     struct store_progress progress;
+    char parent
+        [JOB_ID_SIZE]; /* the job of which it is one target (store/several/targets.h); "": none */
+    char *target; /* the name of that; NULL: none */
+    char *
+        targets; /* JSON of the targets of a job that has several, for api_job; else NULL */
 };
 
 /* Waits until all changes that were made before this call are on the disk. */
@@ -321,14 +326,15 @@ bool store_job_renew(struct store *store, const char *id, int64_t fence,
  * Changes a job from `from` to end->state. Jobs that joined it end the same way. But
  * when it was cancelled, or failed for a reason that another try may not meet, the
  * first of them is queued to run and the others join that one. Deliveries of the jobs
- * that end are written with them (store/outbox.h).
+ * that end are written with them (store/outbox.h). A job with several targets that is
+ * cancelled has those that have not ended cancelled, too.
  */
 bool store_job_end(struct store *store, const char *id, enum api_job_state from,
                    const struct store_end *end, int64_t now, struct store_ended *ret,
                    struct api_problem *p);
-/* Removes a job that has ended, with its deliveries, and returns its row in *ret, whose
-   n_waiting says how many deliveries were not made yet. NOT_FOUND, IN_USE (also when an
-   unfinished job needs its model), CANCELLED. */
+/* Removes a job that has ended, with its targets and its deliveries, and returns its row in *ret,
+   whose n_waiting says how many deliveries were not made yet. NOT_FOUND, IN_USE (also when an
+   unfinished job needs its model, or the job is one target of another), CANCELLED. */
 bool store_job_remove(struct store *store, const char *id, enum store_remover who,
                       struct store_job *ret, struct api_problem *p);
 /* Puts all running jobs back into the queue, when a daemon starts after a crash. Fetches

@@ -23,6 +23,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_route \
 	tests/unit/api/test_signature \
 	tests/unit/api/test_spec \
+	tests/unit/api/test_target_specs \
 	tests/unit/api/test_ui
 
 # In these programs each allocation of jansson and api/ fails in turn.

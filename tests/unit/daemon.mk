@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_store_repeats \
 	tests/unit/daemon/test_sweep \
 	tests/unit/daemon/test_sync \
+	tests/unit/daemon/test_target_rows \
 	tests/unit/daemon/test_texts \
 	tests/unit/daemon/test_tokens \
 	tests/unit/daemon/test_trace

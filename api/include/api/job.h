@@ -59,6 +59,13 @@ struct api_job {
     /* name of the job's tenant, "": the tenant without a name; NULL: the member is
        left out */
     const char *tenant;
+    /* the job of which it is one target; NULL: the member is left out */
+    const char *parent;
+    /* JSON array of the targets of a job that has several, as the record has them; NULL: the member
+       is left out. Each has target, job (its id), state, model, size, files, summary (as
+       api_summary_encode() writes it) and the parts of an error: error_code (a slug), error_kind,
+       error_where, error_detail. */
+    const char *targets;
     /* whether the member `omitted` is there, and what it names */
     bool omits, omits_spec, omits_labels;
 };

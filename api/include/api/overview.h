@@ -32,5 +32,7 @@ bool api_overview_read(const struct api_overviewed *report,
 /* Returns a page of HTML with the table and the pictures, under the policy of api_html_policy(). The
    caller frees it; NULL when out of memory or when a text is no report. */
 char *api_overview_html(const struct api_overviewed *reports, size_t n);
+/* Returns the table alone: {"results": [a row for each]}. The same holds. */
+char *api_overview_encode(const struct api_overviewed *reports, size_t n);
 
 #endif

@@ -47,7 +47,8 @@ bool api_html_policy(char *to, size_t size);
  * and the number of further ones.
  */
 bool api_report_accepted(const struct qdq_report *report, struct api_problem *problem);
-/* Encodes the report's `summary` alone. */
+/* Encodes the report's `summary` with its `gates`, unless these are more than 64, for the record of a
+   job. */
 char *api_summary_encode(const struct qdq_report *report);
 /* Returns the verdict in the text of api_summary_encode(): "good", "fair" or "poor". NULL
    when there is none, also for NULL and for the summary of an earlier version. */

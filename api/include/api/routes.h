@@ -3,7 +3,7 @@
  * Every route: ROUTE(name, "METHOD", "/pattern/{id}", BODY, SCOPE, LOG). The daemon's
  * function handle_NAME() answers it (docs/extend/adding-a-route.md).
  *
- * {id} or {name} matches one non-empty path segment; {delivery} another one behind it.
+ * {id} or {name} matches one non-empty path segment; {target} or {delivery} another one behind it.
  *
  * BODY is the body that a request has:
  *   NONE  no body
@@ -47,6 +47,14 @@ ROUTE(job_spec, "GET", "/v1/jobs/{id}/spec", NONE, READ, LOGGED)
 ROUTE(job_signature, "GET", "/v1/jobs/{id}/signature", NONE, READ, LOGGED)
 ROUTE(job_provenance, "GET", "/v1/jobs/{id}/provenance", NONE, READ, LOGGED)
 ROUTE(job_bom, "GET", "/v1/jobs/{id}/bom", NONE, READ, LOGGED)
+ROUTE(target_model, "GET", "/v1/jobs/{id}/targets/{target}/model", NONE, READ, LOGGED)
+ROUTE(target_report, "GET", "/v1/jobs/{id}/targets/{target}/report", NONE, READ, LOGGED)
+ROUTE(target_spec, "GET", "/v1/jobs/{id}/targets/{target}/spec", NONE, READ, LOGGED)
+ROUTE(target_signature, "GET", "/v1/jobs/{id}/targets/{target}/signature", NONE, READ,
+      LOGGED)
+ROUTE(target_provenance, "GET", "/v1/jobs/{id}/targets/{target}/provenance", NONE, READ,
+      LOGGED)
+ROUTE(target_bom, "GET", "/v1/jobs/{id}/targets/{target}/bom", NONE, READ, LOGGED)
 ROUTE(deliveries_get, "GET", "/v1/jobs/{id}/deliveries", NONE, READ, LOGGED)
 ROUTE(delivery_retry, "POST", "/v1/jobs/{id}/deliveries/{delivery}/retry", NONE, SUBMIT,
       LOGGED)

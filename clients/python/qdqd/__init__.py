@@ -40,7 +40,7 @@ from ._files import Batch, named, plain_name
 from ._local import LocalResult
 
 __all__ = ["AccuracyError", "Client", "Error", "FileError", "LocalResult", "ProblemError", "Progress",
-           "Result", "StillRunningError", "UnavailableError", "UsageError", "quantize"]
+           "Result", "Results", "StillRunningError", "UnavailableError", "UsageError", "quantize"]
 __version__ = "0.5.0"
 
 _log = logging.getLogger("qdqd")
@@ -172,9 +172,61 @@ class Result:
                 raise Error(f"the download is damaged: {error}") from None
 
 
+class Results:
+    """A job with several targets that has ended. `results` has those of the targets that succeeded,
+    `errors` the errors of the others; `results["TARGET"]` is either, returned or raised."""
+
+    def __init__(self, client: Client, job: Mapping[str, Any],
+                 inputs: Sequence[Path] = ()) -> None:
+        self._client = client
+        self.job = dict(job)
+        self.id: str = job["id"]
+        self.results: Dict[str, Result] = {}
+        self.errors: Dict[str, ProblemError] = {}
+        for row in job["targets"]:
+            try:
+                one = client.result(client.json("GET", f"/v1/jobs/{row['job']}"), inputs)
+                assert isinstance(one, Result)
+                self.results[row["target"]] = one
+            except ProblemError as error:
+                self.errors[row["target"]] = error
+
+    def __repr__(self) -> str:
+        return (f"<qdqd.Results {printable(self.id)}, {len(self.results)} of "
+                f"{len(self.results) + len(self.errors)} targets>")
+
+    def __getitem__(self, target: str) -> Result:
+        if target in self.errors:
+            raise self.errors[target]
+        return self.results[target]
+
+    def comparison(self) -> List[Dict[str, Any]]:
+        """Returns a row of figures for each target that has a report."""
+        found = self._client.json("GET", f"/v1/jobs/{self.id}/compare",
+                                  headers={"Accept": "application/json"})
+        return list(found["results"])
+
+    def html(self) -> str:
+        """Returns the comparison as a page."""
+        return self._client.call("GET", f"/v1/jobs/{self.id}/compare", _read_all,
+                                 headers={"Accept": "text/html"}).decode()
+
+    def save(self, folder: PathLike, progress: Optional[OnProgress] = None, *,
+             force: bool = False) -> List[Path]:
+        """Writes each model to `FOLDER/TARGET/model.onnx`, with its data file beside it, as
+        Result.save() does. Returns the paths."""
+        paths: List[Path] = []
+        for target, result in self.results.items():
+            place = Path(folder) / plain_name(target)
+            with named(place):
+                place.mkdir(parents=True, exist_ok=True)
+            paths += result.save(place / "model.onnx", progress, force=force)
+        return paths
+
+
 def quantize(model: Model, calibration: Calibration = None, spec: Optional[Spec] = None, *,
              url: Optional[str] = None, token: Optional[str] = None,
-             patience: float = 300.0, **options: Any) -> Union[Result, LocalResult]:
+             patience: float = 300.0, **options: Any) -> Union[Result, Results, LocalResult]:
     """Quantizes a model; see Client.quantize() for the arguments and the errors. Without `url` and
     QDQD_URL, a package with the engine (tools/wheel) does so on this machine, and takes `evaluation`
     and `threads` as options."""
@@ -431,8 +483,9 @@ class Client:
                  labels: Optional[Mapping[str, str]] = None, priority: Optional[int] = None,
                  fresh: bool = False, timeout: Optional[float] = None,
                  progress: Optional[OnProgress] = None,
-                 evaluation: Calibration = None) -> Result:
-        """Quantizes a model and returns the result.
+                 evaluation: Calibration = None) -> Union[Result, Results]:
+        """Quantizes a model and returns the result; a spec with several `targets` gives Results,
+        also where some of them failed.
 
         The model is a path, bytes, an onnx.ModelProto, or the id of a stored model. The
         calibration data is a path or the bytes of a file (.npz, .npy, ONNX's test data, an archive
@@ -461,9 +514,12 @@ class Client:
                           fresh=fresh, evaluation=judged_by)
         return self.result(self.wait(job["id"], timeout, progress), inputs)
 
-    def result(self, job: Mapping[str, Any], inputs: Sequence[Path] = ()) -> Result:
+    def result(self, job: Mapping[str, Any],
+               inputs: Sequence[Path] = ()) -> Union[Result, Results]:
         """Returns the result of a job that has ended, or raises the job's error. `inputs` are
         files that the result is not to overwrite."""
+        if job.get("targets") and job["state"] != "cancelled":
+            return Results(self, job, inputs)
         if job["state"] == "succeeded":
             return Result(self, job, inputs)
         if job["error"] and job["error"]["code"] == "accuracy":

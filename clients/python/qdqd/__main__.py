@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from . import (AccuracyError, Client, Error, Progress, StillRunningError, UnavailableError,
+from . import (AccuracyError, Client, Error, Progress, Results, StillRunningError, UnavailableError,
                UsageError, __version__, _paths)
 from ._errors import printable
 from ._files import Batch, check_places
@@ -85,6 +85,9 @@ def _run(words: argparse.Namespace) -> None:
             write_reports(batch, str((error.job or {})["id"]))
             batch.publish()
         raise
+    if isinstance(result, Results):
+        raise UsageError(f"job {result.id} has several targets, whose results this command does not "
+                         "write; qdq quantize does")
     with Batch(inputs, words.force) as batch:
         if words.output:
             result._write(batch, Path(words.output), on_progress)

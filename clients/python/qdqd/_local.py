@@ -168,6 +168,15 @@ def _inputs_of(model: Path) -> Sequence[Mapping[str, Any]]:
     return inputs
 
 
+def has_targets(spec: str) -> bool:
+    """Returns whether the text of a spec has several targets."""
+    try:
+        document = json.loads(spec)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "targets" in document
+
+
 def _error_of(done: subprocess.CompletedProcess[str]) -> Error:
     lines = [line for line in done.stderr.splitlines() if not line.startswith("qdq: warning:")]
     text = lines[-1].removeprefix("qdq: ") if lines else f"qdq ended with {done.returncode}"
@@ -194,6 +203,9 @@ def quantize(model: Any, calibration: Any = None, spec: Any = None, *, evaluatio
             words += ["--evaluation", _data(evaluation, source, "evaluation", folder)]
         if spec is not None:
             text = json.dumps(spec) if isinstance(spec, Mapping) else Path(spec).read_text()
+            if has_targets(text):
+                raise UsageError("the spec: several targets are for a service, or for the "
+                                 "command qdq; name one as target")
             (folder / "spec.json").write_text(text)
             words += ["--spec", folder / "spec.json"]
         if threads is not None:

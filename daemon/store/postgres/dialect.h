@@ -108,4 +108,16 @@
     MEMBER_JSON(attempts) NEXT_MEMBER MEMBER_TEXT(location) NEXT_MEMBER         \
     MEMBER_JSON(error) " || '}', ',' ORDER BY event IS NOT NULL, seq), '') || " \
     "']' FROM @deliveries WHERE job = jobs.id)"
+
+#define TARGETS                                                                \
+    "(SELECT '[' || string_agg('{' || " MEMBER_TEXT(target) NEXT_MEMBER        \
+    "'\"job\":' || to_json(id)" NEXT_MEMBER MEMBER_TEXT(state) NEXT_MEMBER     \
+    "'\"model\":' || coalesce(CAST(to_json(result_model) AS TEXT), 'null')"    \
+    NEXT_MEMBER "'\"size\":' || coalesce(CAST(result_size AS TEXT), 'null')"   \
+    NEXT_MEMBER MEMBER_JSON(files) NEXT_MEMBER MEMBER_JSON(summary)            \
+    NEXT_MEMBER MEMBER_TEXT(error_code) NEXT_MEMBER MEMBER_JSON(error_kind)    \
+    NEXT_MEMBER MEMBER_TEXT(error_where) NEXT_MEMBER MEMBER_TEXT(error_detail) \
+    " || '}', ',' ORDER BY seq) || ']' FROM (SELECT one.*, "                   \
+    MODEL_FILES_OF("one.result_model") " AS files FROM @jobs AS one"           \
+    " WHERE one.parent = jobs.id) AS rows_of_it HAVING count(*) > 0)"
 /* clang-format on */

@@ -214,6 +214,39 @@ STEP("ALTER TABLE @jobs ADD COLUMN evaluation TEXT;"
 /* The place where the record's files are, by the mark of the daemon that was first. */
 STEP("CREATE TABLE @blob_place("
      "  one INTEGER PRIMARY KEY CHECK (one = 1), mark TEXT NOT NULL);")
+/* clang-format off */
+/* Rows of a job with several targets, as steps.h has them for SQLite. The row of the job is locked
+   first, so that of two targets that end at the same time the second one sees the first. */
+STEP("ALTER TABLE @jobs ADD COLUMN parent TEXT;"
+     "ALTER TABLE @jobs ADD COLUMN target TEXT;"
+     "CREATE INDEX jobs_parent ON @jobs(parent, state) WHERE parent IS NOT NULL;"
+     FUNCTION("follow_target") "BEGIN PERFORM 1 FROM @jobs WHERE id = NEW.parent FOR UPDATE;"
+     "  UPDATE @jobs SET state = 'running', started_at ="
+     "  CASE WHEN NEW.started_at > 0 THEN NEW.started_at ELSE NEW.ended_at END,"
+     "  changes = changes + 1 WHERE id = NEW.parent AND state = 'queued'"
+     "  AND NEW.state != 'queued' AND EXISTS (SELECT 1 FROM @jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state IN ('queued', 'running'));"
+     "  UPDATE @jobs SET state = CASE WHEN EXISTS (SELECT 1 FROM @jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state = 'failed') THEN 'failed'"
+     "  WHEN EXISTS (SELECT 1 FROM @jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state = 'cancelled') THEN 'cancelled'"
+     "  ELSE 'succeeded' END,"
+     "  (error_code, error_kind, error_where, error_detail) ="
+     "  (SELECT one.error_code, one.error_kind, one.error_where,"
+     "  'target ' || one.target || ': ' || one.error_detail FROM @jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state = 'failed'"
+     "  ORDER BY one.error_code = 'accuracy', one.seq LIMIT 1),"
+     "  ended_at = NEW.ended_at, waits_for = NULL, effective_spec = NULL,"
+     "  changes = changes + 1 WHERE id = NEW.parent AND state IN ('queued', 'running')"
+     "  AND NOT EXISTS (SELECT 1 FROM @jobs AS one"
+     "  WHERE one.parent = NEW.parent AND one.state IN ('queued', 'running'));"
+     "  RETURN NULL; END $$;"
+     "CREATE TRIGGER target_changed AFTER UPDATE OF state ON @jobs FOR EACH ROW"
+     "  WHEN (NEW.parent IS NOT NULL) EXECUTE FUNCTION @follow_target();"
+     "DROP TRIGGER job_published ON @jobs;"
+     "CREATE TRIGGER job_published AFTER UPDATE OF state ON @jobs FOR EACH ROW"
+     "  WHEN (NEW.parent IS NULL) EXECUTE FUNCTION @publish_job();")
+/* clang-format on */
 #undef NOW_MS
 #undef TEXT_BYTES
 #undef JOB_BYTES

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A spec with several targets is taken apart into one for each. */
+#include "config.h"
+#include "api/targets.h"
+#include "api.h"
+
+#include "api/spec.h"
+#include "qdq/targets.h"
+
+/* Texts that are left to the decoder: none has the member, or none is an object. */
+static const char *const others[] = {
+    NULL,
+    "{}",
+    "{\"target\":\"openvino\"}",
+    "[\"targets\"]",
+    "{",
+    "",
+    " ",
+    "3",
+    "{\"targets\":[\"openvino\"],\"targets\":[\"openvino\"]}",
+};
+
+START_TEST(one_target_is_left_alone)
+{
+    struct api_target_specs specs;
+    struct api_problem problem = {0};
+    const char *text = others[_i];
+    ck_assert(api_spec_split(text, text ? strlen(text) : 0, &specs, &problem));
+    ck_assert(!problem.set);
+    ck_assert_uint_eq(specs.n, 0);
+    api_target_specs_fini(&specs);
+}
+END_TEST
+
+/* Every target that there is, in the order of the list, with the rest of the spec. */
+START_TEST(each_target_has_the_rest)
+{
+    struct api_target_specs specs;
+    struct api_problem problem = {0};
+    char text[512] = "{\"recipe\":\"none\",\"targets\":[";
+    size_t n = 0;
+    while (qdq_target_row(n))
+        n++;
+    for (size_t i = n; i-- > 0;)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "\"%s\"%s",
+                 qdq_target_row(i)->name,
+                 i ? "," : "],\"accept\":{\"min_cosine\":0.5}}");
+    ck_assert_msg(api_spec_split(text, strlen(text), &specs, &problem), "%s",
+                  problem.detail);
+    ck_assert_uint_eq(specs.n, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = qdq_target_row(n - 1 - i)->name;
+        char alone[256];
+        struct api_spec *one, *by_itself;
+        snprintf(
+            alone, sizeof alone,
+            "{\"target\":\"%s\",\"recipe\":\"none\",\"accept\":{\"min_cosine\":0.5}}",
+            name);
+        ck_assert_str_eq(specs.items[i].target, name);
+        ck_assert(api_spec_decode(specs.items[i].text, strlen(specs.items[i].text),
+                                  &one, &problem));
+        ck_assert(api_spec_decode(alone, strlen(alone), &by_itself, &problem));
+        char *left = api_spec_encode(api_spec_get(one));
+        char *right = api_spec_encode(api_spec_get(by_itself));
+        ck_assert_str_eq(left, right);
+        free(left);
+        free(right);
+        api_spec_free(&one);
+        api_spec_free(&by_itself);
+    }
+    api_target_specs_fini(&specs);
+    ck_assert_uint_eq(specs.n, 0);
+}
+END_TEST
+
+static const struct {
+    const char *text, *pointer, *detail;
+    enum api_code code;
+} refused[] = {
+    {"{\"targets\":[\"qnn\"],\"target\":\"qnn\"}", "/targets",
+     "both target and targets", API_INVALID_SPEC},
+    {"{\"targets\":\"qnn\"}", "/targets", "an array of names, not a string",
+     API_INVALID_SPEC},
+    {"{\"targets\":null}", "/targets", "an array of names, not null", API_INVALID_SPEC},
+    {"{\"targets\":[]}", "/targets", "targets is empty", API_INVALID_SPEC},
+    {"{\"targets\":[\"qnn\",\"openvin\"]}", "/targets/1",
+     "targets[1] is to be one of tensorrt, onnxruntime, openvino, qnn; not "
+     "\"openvin\"; "
+     "did you mean \"openvino\"?",
+     API_INVALID_SPEC},
+    {"{\"targets\":[\"\"]}", "/targets/0", "not \"\"", API_INVALID_SPEC},
+    {"{\"targets\":[\"qnn\",3]}", "/targets/1", "qnn, not a number", API_INVALID_SPEC},
+    {"{\"targets\":[\"qnn\",\"openvino\",\"qnn\"]}", "/targets/2",
+     "targets[2] is \"qnn\", as targets[0] is", API_INVALID_SPEC},
+    /* Mistakes for one of the targets alone, and for all of them. */
+    {"{\"targets\":[\"qnn\",\"openvino\"],\"host\":\"v73\"}", "/host",
+     "with target openvino: ", API_INVALID_SPEC},
+    {"{\"targets\":[\"openvino\",\"qnn\"],\"no\":1}", "/no",
+     "with target openvino: ", API_INVALID_SPEC},
+};
+
+START_TEST(wrong_lists_are_refused)
+{
+    struct api_target_specs specs;
+    struct api_problem problem = {0};
+    ck_assert(
+        !api_spec_split(refused[_i].text, strlen(refused[_i].text), &specs, &problem));
+    ck_assert_int_eq(problem.code, refused[_i].code);
+    ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
+    ck_assert_str_eq(problem.where, refused[_i].pointer);
+    ck_assert_msg(strstr(problem.detail, refused[_i].detail), "\"%s\" lacks \"%s\"",
+                  problem.detail, refused[_i].detail);
+    api_target_specs_fini(&specs);
+}
+END_TEST
+
+/* The decoder of one target's spec says who takes several. */
+START_TEST(a_decoded_spec_has_one_target)
+{
+    const char text[] = "{\"targets\":[\"openvino\"]}";
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    ck_assert(!api_spec_decode(text, strlen(text), &spec, &problem));
+    ck_assert_int_eq(problem.code, API_UNSUPPORTED);
+    ck_assert_str_eq(problem.where, "/targets");
+    ck_assert(strstr(problem.detail, "POST /v1/jobs"));
+    ck_assert_ptr_null(spec);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/targets");
+    TCase *c = tcase_create("targets");
+    tcase_add_loop_test(c, one_target_is_left_alone, 0, N_ROWS(others));
+    tcase_add_test(c, each_target_has_the_rest);
+    tcase_add_loop_test(c, wrong_lists_are_refused, 0, N_ROWS(refused));
+    tcase_add_test(c, a_decoded_spec_has_one_target);
+    suite_add_tcase(s, c);
+    return s;
+}
+UNIT_MAIN(suite)
