@@ -134,12 +134,13 @@ external_close(struct external *external)
 /* Fills in the entry of a file under the name that the daemon uses. The caller frees
    ret->path and ret->digest. */
 static bool
-describe(const char *path, int fd, const char *digest, struct api_file *ret,
+describe(const char *path, int fd, const char *digest,
+         external_digest_fn *digest_of_file, struct api_file *ret,
          struct api_problem *problem)
 {
     char own[DIGEST_SIZE];
     struct stat st;
-    if (!digest && !digest_file(fd, path, own, problem))
+    if (!digest && !digest_of_file(fd, path, own, problem))
         return false;
     if (fstat(fd, &st) != 0)
         return set_problem(problem, path, errno);
@@ -152,17 +153,19 @@ describe(const char *path, int fd, const char *digest, struct api_file *ret,
 
 bool
 external_digest(const struct external *external, int fd, const char *path,
-                char digest[DIGEST_SIZE], struct api_problem *problem)
+                char digest[DIGEST_SIZE], external_digest_fn *digest_of_file,
+                struct api_problem *problem)
 {
     size_t n = external->n;
     if (n == 0)
         return true;
     struct api_file *files = calloc(n + 1, sizeof *files);
-    bool ok = files ? describe(api_path_base(path), fd, digest, &files[0], problem)
+    bool ok = files ? describe(api_path_base(path), fd, digest, digest_of_file,
+                               &files[0], problem)
                     : api_problem_no_memory(problem);
     for (size_t i = 0; i < n && ok; i++)
         ok = describe(external->files[i].path, external->files[i].fd, NULL,
-                      &files[1 + i], problem);
+                      digest_of_file, &files[1 + i], problem);
     char *text = ok ? api_files_identity(files, n + 1) : NULL;
     if (ok)
         ok = text ? digest_bytes(text, strlen(text), digest, problem)

@@ -24,9 +24,14 @@ bool external_open(int fd, const char *path, struct external *ret,
 /* Closes the files; accepts a zeroed struct. */
 void external_close(struct external *external);
 
+/* Computes the digest of a file: digest_file(), or kept_digest() in kept/digests.h. */
+typedef bool external_digest_fn(int fd, const char *path, char ret[DIGEST_SIZE],
+                                struct api_problem *problem);
+
 /* Replaces the digest of the model file (`fd`, `path`) by the id that the daemon gives a
    model of several files. Without external files the digest is the id and stays. */
 bool external_digest(const struct external *external, int fd, const char *path,
-                     char digest[DIGEST_SIZE], struct api_problem *problem);
+                     char digest[DIGEST_SIZE], external_digest_fn *digest_of_file,
+                     struct api_problem *problem);
 
 #endif

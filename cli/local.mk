@@ -40,6 +40,8 @@ cli_qdq_SOURCES = \
 	cli/service/quantize.c \
 	cli/spec.c cli/spec.h \
 	cli/several/targets.c cli/several/targets.h \
+	cli/kept/digests.c cli/kept/digests.h \
+	cli/kept/folder.c cli/kept/folder.h \
 	cli/kept/times.c cli/kept/times.h \
 	cli/terminal.c cli/terminal.h
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "kept/digests.h"
 #include "threads/executor.h"
 
 struct pending_id {
@@ -24,9 +25,9 @@ compute(void *arg)
 {
     struct pending_id *pending = arg;
     pending->ok =
-        digest_file(pending->model, pending->path, pending->id, &pending->problem) &&
+        kept_digest(pending->model, pending->path, pending->id, &pending->problem) &&
         external_digest(pending->external, pending->model, pending->path, pending->id,
-                        &pending->problem);
+                        kept_digest, &pending->problem);
     atomic_store(&pending->computes, false);
     return NULL;
 }

@@ -448,7 +448,12 @@ put_evaluation(const struct qdq_report *report)
             putchar(' ');
             put_text(stdout, deployed->version, 0);
         }
-        printf(", %lld samples:\n", (long long)report->evaluated_samples);
+        if (report->evaluation_is_settled)
+            printf(", %lld of %lld samples, which settle its figures:\n",
+                   (long long)report->evaluated_samples,
+                   (long long)report->evaluated_of);
+        else
+            printf(", %lld samples:\n", (long long)report->evaluated_samples);
     }
     for (size_t i = 0; i < n; i++)
         put_output(&outputs[i]);

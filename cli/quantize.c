@@ -20,6 +20,7 @@
 #include "spec.h"
 #include "progress.h"
 #include "several/targets.h"
+#include "kept/digests.h"
 #include "kept/times.h"
 
 /* The files and objects that are open during the command. */
@@ -47,7 +48,7 @@ open_judging(struct quantization *q, const struct options *options,
 {
     const char *path = options->evaluation;
     if (path && (!data_open(path, &q->judging.data, problem) ||
-                 !digest_file(q->judging.data, path, q->evaluation_id, problem)))
+                 !kept_digest(q->judging.data, path, q->evaluation_id, problem)))
         return false;
     q->judging.data_id = path ? q->evaluation_id : NULL;
     q->judging.bound = metric_bound;
@@ -68,7 +69,7 @@ open_inputs(struct quantization *q, const struct options *options,
     q->executor = pending_id_executor(q->model_id);
     if (options->calibration &&
         (!data_open(options->calibration, &q->dataset, problem) ||
-         !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
+         !kept_digest(q->dataset, options->calibration, q->dataset_id, problem)))
         return false;
     return open_judging(q, options, problem);
 }

@@ -130,6 +130,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/slices/marks.c engine/stages/slices/marks.h \
 	engine/stages/slices/output_slices.c engine/stages/slices/output_slices.h \
 	engine/stages/slices/slice_sums.c engine/stages/slices/slice_sums.h \
+	engine/stages/evaluate/sequential.c engine/stages/evaluate/sequential.h \
+	engine/stages/evaluate/stopping.c engine/stages/evaluate/stopping.h \
 	engine/stages/evaluate/sample_figures.c engine/stages/evaluate/sample_figures.h \
 	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \

@@ -208,6 +208,9 @@ read_evaluation(struct api_document *document, const json_t *json,
 {
     const json_t *deployed = json_object_get(json, "deployed");
     report->evaluated_samples = api_get_integer(json, "samples");
+    report->evaluated_of = api_get_integer(json, "of");
+    report->evaluation_rule = api_text_at(json, "rule");
+    report->evaluation_is_settled = strcmp(report->evaluation_rule, "settled") == 0;
     report->outputs = read_list(document, json, "outputs", sizeof *report->outputs,
                                 read_output, &report->n_outputs);
     report->layer_errors =

@@ -250,12 +250,20 @@ add_outputs(struct api_markup *page, const json_t *report)
 {
     const json_t *evaluation = member(report, "evaluation");
     const json_t *deployed = member(evaluation, "deployed");
+    const char *rule = json_string_value(member(evaluation, "rule"));
     if (!json_is_object(evaluation))
         return;
     html_begin_section(page, "outputs", "Outputs");
     api_markup_add(page, "<p class=\"note\">Float against quantized, on ");
     api_markup_value(page, member(evaluation, "samples"));
-    api_markup_add(page, " samples. Where there is no SQNR, both are equal.</p>\n");
+    const bool is_settled = rule && strcmp(rule, "settled") == 0;
+    if (is_settled) {
+        api_markup_add(page, " of ");
+        api_markup_value(page, member(evaluation, "of"));
+    }
+    api_markup_add(page,
+                   is_settled ? " samples, which settle the figures" : " samples");
+    api_markup_add(page, ". Where there is no SQNR, both are equal.</p>\n");
     html_table(page, "Outputs", member(evaluation, "outputs"),
                HTML_COLUMNS(html_outputs));
     add_below_outputs(page, member(evaluation, "outputs"));

@@ -245,6 +245,7 @@ add_evaluation(struct api_markup *text, const json_t *report)
 {
     const json_t *evaluation = json_object_get(report, "evaluation");
     const json_t *samples = json_object_get(evaluation, "samples");
+    const char *rule = json_string_value(json_object_get(evaluation, "rule"));
     add_gates(text, report);
     add_outputs(text, json_object_get(evaluation, "outputs"), "Outputs", "Slices",
                 "Samples");
@@ -255,6 +256,11 @@ add_evaluation(struct api_markup *text, const json_t *report)
     if (json_is_integer(samples)) {
         api_markup_add(text, "\nFloat against quantized, on this many samples: ");
         add_value(text, samples);
+        if (rule && strcmp(rule, "settled") == 0) {
+            api_markup_add(text, " of ");
+            add_value(text, json_object_get(evaluation, "of"));
+            api_markup_add(text, ", which settle the figures");
+        }
         api_markup_add(text, ". No SQNR: both are equal.\n");
     }
     add_table(text, "Not judged", json_object_get(evaluation, "not_judged"),

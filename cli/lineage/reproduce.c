@@ -57,7 +57,7 @@ check_model(const char *path, const char *wanted, struct api_problem *problem)
     bool ok =
         external_open(fd, path, &external, problem) &&
         digest_file(fd, path, id, problem) &&
-        external_digest(&external, fd, path, id, problem) &&
+        external_digest(&external, fd, path, id, digest_file, problem) &&
         (digest_is_same(id, wanted) ||
          api_fail(problem, API_DIGEST_MISMATCH,
                   "--model %.200s has the id %s, and the statement's model has %s; "

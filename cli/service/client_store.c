@@ -98,7 +98,7 @@ store_model(struct client *client, const char *path, int fd,
         return false;
     if (external->n == 0)
         return store_file(client, "models", path, fd, ret, problem);
-    if (!external_digest(external, fd, path, ret, problem))
+    if (!external_digest(external, fd, path, ret, digest_file, problem))
         return false;
     snprintf(place, sizeof place, "/v1/models/%s", ret);
     if (!qdqr_service_has(client->service, place, &has, problem))

@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_constant \
 	tests/unit/engine/test_data_checks \
 	tests/unit/engine/test_sample_choice \
+	tests/unit/engine/test_sequential \
 	tests/unit/engine/test_equalize \
 	tests/unit/engine/test_equalize_refusals \
 	tests/unit/engine/test_external \

@@ -349,14 +349,15 @@ warn_ignored(struct qdqi_feed *feed)
 
 /* --- opening: samples and memory ------------------------------------------ */
 
+/* Skips samples of an input from `first` on. */
 static enum qdq_code
-skip_samples(const struct qdqi_feed *feed, struct qdqi_binding *b,
-             struct qdq_error *err)
+skip_samples(const struct qdqi_feed *feed, struct qdqi_binding *b, int64_t first,
+             int64_t samples, struct qdq_error *err)
 {
-    uint64_t elements = (uint64_t)feed->first * b->row;
+    uint64_t elements = (uint64_t)samples * b->row;
     if (feed->cut) {
         elements = 0;
-        for (int64_t i = 0; i < feed->first; i++) {
+        for (int64_t i = first; i < first + samples; i++) {
             size_t n;
             sample_shape(feed, b, i, &n);
             elements += n;
@@ -395,7 +396,8 @@ choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
     for (size_t i = 0; i < feed->n && feed->samples > 0; i++) {
         if (!feed->bindings[i].reader)
             continue;
-        enum qdq_code code = skip_samples(feed, &feed->bindings[i], err);
+        enum qdq_code code =
+            skip_samples(feed, &feed->bindings[i], 0, feed->first, err);
         if (code != QDQ_OK)
             return code;
     }
@@ -587,6 +589,23 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
     feed->in_run = rows;
     *ret = feed->inputs;
     *ret_samples = rows;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_feed_skip(struct qdqi_feed *feed, int64_t runs, struct qdq_error *err)
+{
+    const int64_t left = feed->samples - feed->done, wanted = runs * feed->rows;
+    const int64_t samples = wanted < left ? wanted : left;
+    for (size_t i = 0; i < feed->n && samples > 0; i++) {
+        if (!feed->bindings[i].reader)
+            continue;
+        enum qdq_code code = skip_samples(feed, &feed->bindings[i],
+                                          feed->first + feed->done, samples, err);
+        if (code != QDQ_OK)
+            return code;
+    }
+    feed->done += samples;
     return QDQ_OK;
 }
 

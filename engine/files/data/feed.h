@@ -85,6 +85,10 @@ enum qdq_code qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **r
                              int64_t *ret_samples,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Skips the samples of that many runs, as far as there are so many. Errors are those of reading. */
+enum qdq_code qdqi_feed_skip(struct qdqi_feed *feed, int64_t runs,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Puts the samples of the last run in front of the text of an error
    that says that the model did not run (RUN_FAILED). Returns the code. */
 enum qdq_code qdqi_feed_name_samples(const struct qdqi_feed *feed, enum qdq_code code,

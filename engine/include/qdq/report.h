@@ -487,6 +487,11 @@ struct qdq_report {
     const struct qdq_stage_use *stages; /* n_timings of them */
     const struct qdq_warning *warnings; /* warnings of the plan and of later stages */
     struct qdq_graph_report graph;      /* the rows of `edges`, in their order */
+    int64_t evaluated_of; /* the samples that the evaluation would compare at most */
+    /* why it compared no more: "all", "settled", because its figures stand for all (`is_settled`), or
+       "max_seconds"; NULL: there was none */
+    const char *evaluation_rule;
+    bool evaluation_is_settled;
 };
 
 QDQ_API void qdq_report_free(struct qdq_report **report);

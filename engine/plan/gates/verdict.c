@@ -8,19 +8,17 @@
 #include <math.h>
 #include <string.h>
 
-/* The verdicts with the least figures that each of them takes. */
-static const struct level {
-    const char *name;
-    double sqnr_db, top1_agreement;
-    /* of the 5th percentile of samples, and of slices that carry information: these figures
-       leave out what is large and easy, and lie up to 10 dB below the pooled one of all */
-    double p5_db, slice_db;
-    double kl; /* the most, in the place of all others, of a language model's logits */
-} levels[] = {
+static const struct qdqi_verdict_level levels[] = {
     [QDQI_GOOD] = {"good", 25, 0.99, 15, 15, 0.03},
     [QDQI_FAIR] = {"fair", 15, 0.95, 5, 10, 0.2},
     [QDQI_POOR] = {"poor", -INFINITY, -INFINITY, -INFINITY, -INFINITY, INFINITY},
 };
+
+const struct qdqi_verdict_level *
+qdqi_verdict_level(enum qdqi_verdict verdict)
+{
+    return &levels[verdict];
+}
 
 /* The fewest samples of the verdict `good`: of all, and of those that calibration read. */
 enum { LEAST_SAMPLES = 16, LEAST_SEEN_SAMPLES = 64 };
@@ -28,7 +26,7 @@ enum { LEAST_SAMPLES = 16, LEAST_SEEN_SAMPLES = 64 };
 /* Returns whether as many rows agree as the level takes. A single row of few that does not is
    no evidence: one of 16 would make the result poor. Below ten rows, one is. */
 static bool
-agrees(const struct qdq_output_report *output, const struct level *level)
+agrees(const struct qdq_output_report *output, const struct qdqi_verdict_level *level)
 {
     enum { LEAST_ROWS = 10 };
     double differing = round((1 - output->top1_agreement) * (double)output->rows);
@@ -79,7 +77,9 @@ qdqi_caps_verdict(const struct qdq_report *report)
 {
     return qdqi_data_caps_verdict(report) || qdqi_has_few_samples(report) ||
            (report->evaluated_on_calibration &&
-            report->evaluated_samples < LEAST_SEEN_SAMPLES);
+            (report->evaluation_is_settled
+                 ? report->evaluated_of
+                 : report->evaluated_samples) < LEAST_SEEN_SAMPLES);
 }
 
 enum qdqi_verdict

@@ -16,6 +16,19 @@ enum qdqi_verdict { QDQI_GOOD, QDQI_FAIR, QDQI_POOR, QDQI_NO_VERDICT };
  */
 enum qdqi_verdict qdqi_verdict(const struct qdq_report *report);
 
+/* The least figures that a verdict takes. */
+struct qdqi_verdict_level {
+    const char *name;
+    double sqnr_db, top1_agreement;
+    /* of the 5th percentile of samples, and of slices that carry information: these figures
+       leave out what is large and easy, and lie up to 10 dB below the pooled one of all */
+    double p5_db, slice_db;
+    double kl; /* the most, in the place of all others, of a language model's logits */
+};
+
+/* Returns the least figures of GOOD, FAIR or POOR. */
+const struct qdqi_verdict_level *qdqi_verdict_level(enum qdqi_verdict verdict);
+
 /* The code of warnings that the data cannot be right. */
 #define QDQI_DATA_IMPLAUSIBLE "data_implausible"
 

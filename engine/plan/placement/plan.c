@@ -550,3 +550,24 @@ qdq_plan_view(const struct qdq_plan *plan)
 {
     return &plan->view;
 }
+
+bool
+qdqi_plan_has_float_pairs(const struct qdq_plan *plan)
+{
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if (qdqi_format_row((int)plan->activations[i].format)->fraction_bits > 0)
+            return true;
+    return false;
+}
+
+bool
+qdqi_plan_has_optional_format(const struct qdq_plan *plan)
+{
+    const int first = qdqi_format_row(QDQI_TO_INT8)->opset;
+    bool rare = false;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        rare |= qdqi_format_row((int)plan->weights[i].format)->opset > first;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        rare |= qdqi_format_row((int)plan->activations[i].format)->opset > first;
+    return rare;
+}

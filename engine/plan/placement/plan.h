@@ -79,6 +79,13 @@ struct qdq_plan {
     bool short_names; /* names of new tensors do not repeat long names of tensors */
 };
 
+/* Returns whether an activation becomes an 8-bit float. */
+bool qdqi_plan_has_float_pairs(const struct qdq_plan *plan);
+
+/* Returns whether the plan has a format that a runtime may lack. Every runtime has the formats of
+   the first version of QuantizeLinear. */
+bool qdqi_plan_has_optional_format(const struct qdq_plan *plan);
+
 /* The code of a warning that jobs with data leave out. */
 #define QDQI_NEEDS_DATA "recipe_needs_data"
 

@@ -16,6 +16,7 @@
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/judgement_warnings.h"
 #include "stages/evaluate/sample_choice.h"
+#include "stages/evaluate/stopping.h"
 #include "stages/evaluate/traced_kernels.h"
 #include "qdq/targets.h"
 #include "transform/rewrite/twin.h"
@@ -159,16 +160,6 @@ choose_layers(struct evaluation *e, struct qdq_error *err)
     return warn_nested(e, err);
 }
 
-/* Returns whether an activation becomes an 8-bit float. */
-static bool
-has_float_pairs(const struct qdq_plan *plan)
-{
-    for (size_t i = 0; i < plan->view.n_tensors; i++)
-        if (qdqi_format_row((int)plan->activations[i].format)->fraction_bits > 0)
-            return true;
-    return false;
-}
-
 static bool
 ran_what_ifs(const struct evaluation *e)
 {
@@ -192,7 +183,7 @@ shares_memory(const struct evaluation *e)
 static bool
 has_basic_sessions(const struct evaluation *e)
 {
-    return has_float_pairs(e->attempt->plan) || ran_what_ifs(e);
+    return qdqi_plan_has_float_pairs(e->attempt->plan) || ran_what_ifs(e);
 }
 
 static enum qdq_code
@@ -228,20 +219,6 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
     return qdqi_attempt_warn(e->attempt, err, "layers_not_compared", NULL,
                              "float and quantized layers were not compared: %s",
                              why.text);
-}
-
-/* Returns whether the result has a format that a runtime may lack. Every runtime has
-   the formats of the first version of QuantizeLinear. */
-static bool
-has_optional_format(const struct qdq_plan *plan)
-{
-    const int first = qdqi_format_row(QDQI_TO_INT8)->opset;
-    bool rare = false;
-    for (size_t i = 0; i < plan->view.n_weights; i++)
-        rare |= qdqi_format_row((int)plan->weights[i].format)->opset > first;
-    for (size_t i = 0; i < plan->view.n_tensors; i++)
-        rare |= qdqi_format_row((int)plan->activations[i].format)->opset > first;
-    return rare;
 }
 
 static enum qdq_code
@@ -298,7 +275,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
         code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
                                  &e->q, err);
     e->result->lacks_format =
-        code == QDQ_RUN_FAILED && e->f && has_optional_format(a->plan);
+        code == QDQ_RUN_FAILED && e->f && qdqi_plan_has_optional_format(a->plan);
     if (!code && !e->alone.has_run && !e->is_as_deployed)
         code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
     if (code)
@@ -457,27 +434,48 @@ warn_late(const struct evaluation *e, int64_t done, int64_t total,
         (long long)done, (long long)total);
 }
 
+/* Returns the figures that decide. */
+static const struct qdqi_output_figures *
+deciding_figures(const struct evaluation *e)
+{
+    return e->plain.ops ? &e->deployed : &e->literal;
+}
+
+/* Compares all samples, or as many as stand for all of them. */
 static enum qdq_code
 compare_all(struct evaluation *e, struct qdq_error *err)
 {
-    const int64_t seconds = e->attempt->spec->evaluate_seconds;
+    struct qdqi_attempt *a = e->attempt;
+    struct qdq_report *report = e->result->report;
+    const int64_t total = qdqi_feed_samples(e->feed);
     const struct qdqi_input *inputs;
-    int64_t samples, done = 0, total = qdqi_feed_samples(e->feed);
-    enum qdq_code code;
-    for (;;) {
-        if (done > 0 && done < total && qdqi_time_is_up(e->attempt->context, seconds)) {
+    struct qdqi_stopping runs;
+    int64_t samples, done = 0;
+    enum qdq_code code = qdqi_stopping_init(&runs, a, &e->samples, &e->feed, err);
+    while (!code) {
+        if (done > 0 && done < total &&
+            qdqi_time_is_up(a->context, a->spec->evaluate_seconds)) {
             code = warn_late(e, done, total, err);
             break;
         }
-        if ((code = qdqi_attempt_progress(e->attempt, QDQ_STAGE_EVALUATE,
-                                          (uint64_t)done, (uint64_t)total, err)) ||
-            (code = qdqi_feed_next(e->feed, &inputs, &samples, err)) || samples == 0 ||
-            (code = compare_run(e, inputs, samples, err)))
+        if ((code = qdqi_attempt_progress(a, QDQ_STAGE_EVALUATE, (uint64_t)done,
+                                          (uint64_t)total, err)) ||
+            (code = qdqi_stopping_next(&runs, deciding_figures(e), &inputs, &samples,
+                                       err)) ||
+            samples == 0 || (code = compare_run(e, inputs, samples, err)))
             break;
         done += samples;
     }
-    e->result->report->evaluated_samples = done;
-    return code;
+    report->evaluated_samples = done;
+    report->evaluated_of = total;
+    report->evaluation_is_settled = runs.is_settled;
+    report->evaluation_rule = runs.is_settled ? "settled"
+                              : done < total  ? "max_seconds"
+                                              : "all";
+    return code || !runs.is_settled
+               ? code
+               : qdqi_attempt_progress(a, QDQ_STAGE_EVALUATE, (uint64_t)total,
+                                       (uint64_t)total, err);
 }
 
 /* --- the report ----------------------------------------------------------- */

@@ -86,18 +86,36 @@ sqnr_of(const struct qdqi_sample *s, double least)
     return isnan(db) ? -(double)INFINITY : db;
 }
 
+/* Returns the least signal that counts. */
+static double
+least_signal(const struct qdqi_samples *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->n; i++)
+        sum += s->rows[i].signal;
+    return silence * sum / (double)s->n;
+}
+
+int64_t
+qdqi_samples_below(const struct qdqi_samples *s, double db)
+{
+    const double least = least_signal(s);
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += sqnr_of(&s->rows[i], least) < db;
+    return n;
+}
+
 void
 qdqi_samples_finish(const struct qdqi_samples *s, struct qdq_sample_report *ret)
 {
-    double sum = 0;
     double *db = s->arena ? qdqi_arena_array(s->arena, s->n + 1, sizeof *db) : NULL;
     *ret = (struct qdq_sample_report){0, NAN, NAN, NAN, NAN, NAN};
     if (!db || s->n == 0 || s->is_lost)
         return;
+    const double least = least_signal(s);
     for (size_t i = 0; i < s->n; i++)
-        sum += s->rows[i].signal;
-    for (size_t i = 0; i < s->n; i++)
-        db[i] = sqnr_of(&s->rows[i], silence * sum / (double)s->n);
+        db[i] = sqnr_of(&s->rows[i], least);
     qsort(db, s->n, sizeof *db, compare_doubles);
     *ret = (struct qdq_sample_report){
         .n = (int64_t)s->n,

@@ -41,6 +41,9 @@ void qdqi_samples_add(struct qdqi_samples *samples, double signal, double noise)
 void qdqi_samples_finish(const struct qdqi_samples *samples,
                          struct qdq_sample_report *ret);
 
+/* Returns how many samples have less than that SQNR. */
+int64_t qdqi_samples_below(const struct qdqi_samples *samples, double db);
+
 /* Returns the rank from 1 on, in ascending order, of the sample that is the bound; sets *ret_level
    to its confidence. */
 size_t qdqi_tolerance_rank(size_t n, double *ret_level);

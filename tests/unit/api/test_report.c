@@ -234,6 +234,9 @@ make_report(const struct qdq_spec *spec)
         .tensors = tensors,
         .weights = weights,
         .evaluated_samples = 128,
+        .evaluated_of = 256,
+        .evaluation_rule = "settled",
+        .evaluation_is_settled = true,
         .outputs = output_reports,
         .deployed = &deployed,
         .layer_errors = layer_errors,
@@ -304,7 +307,8 @@ START_TEST(test_report)
                         "\"block\":null,\"scales\":0,\"scale_min\":null,"
                         "\"scale_max\":null,\"channel_scales\":null}],"
                         "\"float\":null,\"equalization\":null,\"smoothing\":null,"
-                        "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":"
+                        "\"evaluation\":{\"samples\":128,\"of\":256,\"rule\":"
+                        "\"settled\",\"outputs\":[{\"name\":"
                         "\"logits\",\"sqnr_db\":30.25,\"cosine\":0.999,"
                         "\"max_abs_error\":0.125,\"top1_agreement\":null,"
                         "\"kl\":null,"
