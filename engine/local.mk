@@ -289,6 +289,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/insert_fakes.c engine/transform/rewrite/insert_sinks.c \
 	engine/transform/rewrite/pairs.h \
 	engine/transform/rewrite/split.c engine/transform/rewrite/split.h \
+	engine/transform/rewrite/taps.c engine/transform/rewrite/taps.h \
 	engine/transform/rewrite/to_float16.c engine/transform/rewrite/to_float16.h \
 	engine/transform/rewrite/twin.c engine/transform/rewrite/twin.h \
 	engine/transform/rewrite/typed_pair.c engine/transform/rewrite/typed_pair.h \
@@ -311,9 +312,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/operators/staging.c engine/run/operators/staging.h \
 	engine/run/operators/cuda_variants.c engine/run/operators/host_variants.c \
 	engine/run/operators/variants.h \
+	engine/stages/reconstruct/layers.c engine/stages/reconstruct/layers.h \
+	engine/stages/reconstruct/reconstruct.c engine/stages/reconstruct/reconstruct.h \
+	engine/stages/reconstruct/round_layer.c engine/stages/reconstruct/round_layer.h \
+	engine/stages/reconstruct/row_pairs.c engine/stages/reconstruct/row_pairs.h \
 	engine/stages/scale/awq.c engine/stages/scale/awq.h \
 	engine/stages/scale/bias.c engine/stages/scale/bias.h \
 	engine/stages/scale/correct.c engine/stages/scale/correct.h \
+	engine/stages/scale/fake_weight.c engine/stages/scale/fake_weight.h \
 	engine/stages/scale/matrix.c engine/stages/scale/matrix.h \
 	engine/stages/scale/precision.c engine/stages/scale/precision.h \
 	engine/stages/scale/round.c engine/stages/scale/round.h \
@@ -333,6 +339,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/weights/updates.c engine/graph/weights/updates.h \
 	engine/graph/weights/full_range.c engine/graph/weights/full_range.h \
 	engine/graph/weights/gptq.c engine/graph/weights/gptq.h \
+	engine/graph/weights/least_squares.c engine/graph/weights/least_squares.h \
 	engine/graph/weights/panel.h \
 	engine/graph/weights/elements.c engine/graph/weights/elements.h \
 	engine/graph/weights/factor.c \

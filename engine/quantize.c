@@ -24,6 +24,7 @@
 #include "stages/recipe/advise.h"
 #include "stages/recipe/goals.h"
 #include "stages/recipe/recipe.h"
+#include "stages/reconstruct/reconstruct.h"
 #include "stages/report/report.h"
 #include "stages/scale/awq.h"
 #include "stages/scale/precision.h"
@@ -479,6 +480,8 @@ run_stage(struct walk *w, enum qdq_stage stage, struct qdq_error *err)
     case QDQ_STAGE_RECIPE:
         qdqi_whatif_close(&w->whatif, result);
         return qdqi_recipe(&w->attempt, result, err);
+    case QDQ_STAGE_RECONSTRUCT:
+        return qdqi_reconstruct(a, err);
     case QDQ_STAGE_WRITE:
         return stage_write(w, err);
     case QDQ_STAGE_EVALUATE:

@@ -109,7 +109,7 @@ layer_activation_format(size_t i)
             {"/method", STRING, CHOICE(method, "max", "mse")},                      \
             {"/rounding", STRING,                                                   \
              OWN(api_decode_choice, encode_rounding, rounding,                      \
-                 NAMES("nearest", "gptq", "auto"))},                                \
+                 NAMES("nearest", "gptq", "auto", "reconstruct"))},                 \
             {"/range", STRING,                                                      \
              OWN(api_decode_choice, encode_range, range, NAMES("narrow", "full"))}, \
             {"/scales", STRING,                                                     \

@@ -34,6 +34,7 @@ check_PROGRAMS += \
 	tests/unit/numbers/test_range \
 	tests/unit/engine/test_rewrite \
 	tests/unit/engine/test_roundings \
+	tests/unit/engine/test_row_pairs \
 	tests/unit/engine/test_rules \
 	tests/unit/engine/test_sandbox \
 	tests/unit/engine/test_scopes \

@@ -80,13 +80,16 @@ enum qdq_weight_method { QDQ_WEIGHT_DEFAULT = -1, QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE
 /*
  * How a weight becomes integers. GPTQ compensates the errors of rounding by each other,
  * given the second moment of the layer's input; AUTO is GPTQ for formats of fewer than 8
- * bits and NEAREST with the correction of biases for the others.
+ * bits and NEAREST with the correction of biases for the others. RECONSTRUCT is GPTQ against
+ * what the model makes in float, given what the layers before it make of the same samples when
+ * they are rounded; its scales are those by MOMENTS.
  */
 enum qdq_rounding {
     QDQ_ROUND_DEFAULT = -1,
     QDQ_ROUND_NEAREST,
     QDQ_ROUND_GPTQ,
-    QDQ_ROUND_AUTO
+    QDQ_ROUND_AUTO,
+    QDQ_ROUND_RECONSTRUCT
 };
 
 /* Whether weights of integers of fewer than 8 bits, with negative ones, use the lowest of

@@ -80,14 +80,49 @@ place_of(const struct qdqi_window *w, const struct qdqi_geometry *g, const int64
     return place;
 }
 
+size_t
+qdqi_patched_position(const struct qdqi_patched_sample *s, size_t row)
+{
+    double interval = (double)row + s->offset;
+    size_t at = (size_t)(interval * (double)s->positions / (double)s->wanted);
+    return at < s->positions ? at : s->positions - 1;
+}
+
 /* Returns the position of a row that is copied now. */
 static size_t
 position_of(const struct taking *t, size_t row)
 {
-    const struct qdqi_patched_sample *s = &t->from;
-    double interval = (double)(t->first + row) + s->offset;
-    size_t at = (size_t)(interval * (double)s->positions / (double)s->wanted);
-    return at < s->positions ? at : s->positions - 1;
+    return qdqi_patched_position(&t->from, t->first + row);
+}
+
+/* Returns where a position is: the steps of the kernel along each axis. */
+static void
+find_steps(const struct qdqi_window *w, const struct qdqi_geometry *g, size_t position,
+           int64_t *at)
+{
+    for (size_t i = w->axes; i-- > 0; position /= (size_t)g->out[i])
+        at[i] = (int64_t)(position % (size_t)g->out[i]);
+}
+
+void
+qdqi_patched_row(const struct qdqi_patched_sample *s, size_t group, size_t position,
+                 float *to)
+{
+    const struct qdqi_geometry *g = s->geometry;
+    const size_t k = s->patches->moments->k;
+    int64_t at[QDQI_PATCH_AXES];
+    if (!g) {
+        memcpy(to, s->data + position * k, k * sizeof *to);
+        return;
+    }
+    const size_t kernel = k / g->channels;
+    const float *data = s->data + group * g->channels * g->plane;
+    find_steps(&s->patches->window, g, position, at);
+    for (size_t e = 0; e < kernel; e++) {
+        const ptrdiff_t place = place_of(&s->patches->window, g, at, e);
+        for (size_t c = 0; c < g->channels; c++)
+            to[c * kernel + e] = place < 0 ? 0 : data[c * g->plane + (size_t)place];
+    }
 }
 
 static void
@@ -95,10 +130,8 @@ find_places(struct taking *t)
 {
     const struct qdqi_window *w = &t->from.patches->window;
     for (size_t r = 0; r < t->rows; r++) {
-        size_t position = position_of(t, r);
         int64_t at[QDQI_PATCH_AXES];
-        for (size_t i = w->axes; i-- > 0; position /= (size_t)t->from.geometry->out[i])
-            at[i] = (int64_t)(position % (size_t)t->from.geometry->out[i]);
+        find_steps(w, t->from.geometry, position_of(t, r), at);
         for (size_t e = 0; e < t->n_elements; e++)
             t->places[e][r] = place_of(w, t->from.geometry, at, t->element + e);
     }

@@ -81,6 +81,12 @@ bool qdqi_patches_each(
     struct qdqi_moments *all, size_t slot, const struct qdqi_patched *input,
     void (*take)(void *arg, const struct qdqi_patched_sample *sample), void *arg);
 
+/* Returns the position of a wanted row of a sample. */
+size_t qdqi_patched_position(const struct qdqi_patched_sample *sample, size_t row);
+/* Writes what a group of the layer reads at a position: moments->k numbers. */
+void qdqi_patched_row(const struct qdqi_patched_sample *sample, size_t group,
+                      size_t position, float *to);
+
 /* Calls do_part(part_arg, i) for each i < n; on several threads, if the caller likes. */
 typedef void qdqi_share_fn(void *arg, void (*do_part)(void *part_arg, size_t i),
                            size_t n, void *part_arg);

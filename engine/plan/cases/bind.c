@@ -500,7 +500,8 @@ push_weights(lua_State *L, const struct qdq_weights *w)
     }
     set_choice(L, "storage", (const char *const[]){"qdq", "dq"}, w->storage);
     set_choice(L, "method", (const char *const[]){"max", "mse"}, w->method);
-    set_choice(L, "rounding", (const char *const[]){"nearest", "gptq", "auto"},
+    set_choice(L, "rounding",
+               (const char *const[]){"nearest", "gptq", "auto", "reconstruct"},
                w->rounding);
     set_choice(L, "range", (const char *const[]){"narrow", "full"}, w->range);
     set_choice(L, "scales", (const char *const[]){"range", "moments"}, w->scales);

@@ -257,7 +257,7 @@ read_choice(lua_State *L, struct reader *r, const struct member *m, void *field,
 
 READ_CHOICE(read_storage, "qdq", "dq")
 READ_CHOICE(read_method, "max", "mse")
-READ_CHOICE(read_rounding, "nearest", "gptq", "auto")
+READ_CHOICE(read_rounding, "nearest", "gptq", "auto", "reconstruct")
 READ_CHOICE(read_range, "narrow", "full")
 READ_CHOICE(read_scales, "range", "moments")
 

@@ -98,10 +98,15 @@ qdqi_entry_format(const struct qdq_spec *spec, const struct qdq_layer_entry *ent
         if (w->scales == QDQ_SCALES_MOMENTS && f.weights.rounding == QDQ_ROUND_NEAREST)
             f.weights.rounding = QDQ_ROUND_GPTQ;
     }
-    if (w && w->range != QDQ_RANGE_DEFAULT)
-        f.weights.range = w->range;
     if (w && w->rounding != QDQ_ROUND_DEFAULT)
         f.weights.rounding = w->rounding;
+    if (f.weights.rounding == QDQ_ROUND_RECONSTRUCT &&
+        f.weights.scales != QDQ_SCALES_MOMENTS) {
+        f.weights.scales = QDQ_SCALES_MOMENTS;
+        f.weights.range = default_range(spec, QDQ_SCALES_MOMENTS);
+    }
+    if (w && w->range != QDQ_RANGE_DEFAULT)
+        f.weights.range = w->range;
     if (a && a->format != QDQ_FORMAT_DEFAULT)
         f.activations =
             (struct qdq_activations){a->format, default_symmetry(a->format)};
@@ -206,6 +211,8 @@ qdq_spec_complete(struct qdq_spec *spec)
         spec->weights.rounding = spec->weights.scales == QDQ_SCALES_MOMENTS
                                      ? QDQ_ROUND_GPTQ
                                      : target->rounding;
+    if (spec->weights.rounding == QDQ_ROUND_RECONSTRUCT)
+        spec->weights.scales = QDQ_SCALES_MOMENTS;
     if (spec->weights.range == QDQ_RANGE_DEFAULT)
         spec->weights.range = default_range(spec, spec->weights.scales);
     if (spec->bias_correction == QDQ_BIASES_DEFAULT)

@@ -55,6 +55,14 @@ read_window(const Onnx__NodeProto *node, const struct qdqi_tensor *weight,
     return true;
 }
 
+bool
+qdqi_layer_window(const struct qdqi_node *node, const struct qdqi_tensor *weight,
+                  struct qdqi_window *ret)
+{
+    *ret = (struct qdqi_window){0};
+    return !qdqi_node_is(node->proto, "Conv") || read_window(node->proto, weight, ret);
+}
+
 /* The form of a layer, as far as its moments go. */
 struct form {
     struct qdqi_window window;

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "stages/scale/round.h"
 
-#include "stages/attempt/roundings.h"
 #include "graph/layers/bias.h"
 #include "stages/scale/matrix.h"
 #include "graph/weights/full_range.h"
@@ -60,21 +59,22 @@ qdqi_cannot_round(const struct qdqi_attempt *a, const struct qdqi_planned_weight
 static bool
 uses_gptq(const struct qdqi_planned_weight *w)
 {
-    return w->rounding == QDQ_ROUND_GPTQ ||
+    return w->rounding == QDQ_ROUND_GPTQ || w->rounding == QDQ_ROUND_RECONSTRUCT ||
            (w->rounding == QDQ_ROUND_AUTO && qdqi_format_row((int)w->format)->bits < 8);
 }
 
-static bool
-has_own_scales(const struct qdqi_matrix *m)
+bool
+qdqi_has_own_scales(const struct qdqi_matrix *m)
 {
     size_t next = m->row;
     return m->outputs * m->moments->groups < 2 || m->scale_of[0] != m->scale_of[next];
 }
 
-static enum qdq_code
-round_group(const struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
-            const struct qdqi_matrix *m, size_t group, const struct qdqi_params *p,
-            int16_t *integers, const char **ret_why, struct qdq_error *err)
+enum qdq_code
+qdqi_round_group(const struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
+                 const struct qdqi_matrix *m, size_t group,
+                 const struct qdqi_moment *moment, const struct qdqi_params *p,
+                 int16_t *integers, const char **ret_why, struct qdq_error *err)
 {
     const struct qdqi_format_row *format = qdqi_format_row((int)key->format);
     size_t first = group * m->outputs * m->row;
@@ -90,10 +90,10 @@ round_group(const struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
         .zero_points = p->zero_points,
         .lowest = key->is_reduced ? -64 : (int32_t)format->lowest,
         .highest = key->is_reduced ? 64 : (int32_t)format->highest,
-        .moment = &m->moments->moments[group],
+        .moment = moment,
         .centred = key->is_centred,
         .refine = format->bits < 8,
-        .own_scales = has_own_scales(m),
+        .own_scales = qdqi_has_own_scales(m),
         .joint = key->by_moments,
         .is_signed = key->is_signed,
         .integers = integers + first,
@@ -125,12 +125,29 @@ round_groups(struct qdqi_attempt *a, const struct qdqi_rounded_key *key,
     *ret_why = NULL;
     for (size_t g = 0; g < m->moments->groups; g++) {
         const char *why;
-        enum qdq_code code = round_group(a, key, m, g, p, integers, &why, err);
+        enum qdq_code code = qdqi_round_group(a, key, m, g, &m->moments->moments[g], p,
+                                              integers, &why, err);
         if (code)
             return code;
         *ret_why = *ret_why ? *ret_why : why;
     }
     return QDQ_OK;
+}
+
+struct qdqi_rounded_key
+qdqi_rounded_key_of(const struct qdqi_planned_weight *w, const struct qdqi_params *p)
+{
+    return (struct qdqi_rounded_key){.format = w->format,
+                                     .axis = p->axis,
+                                     .block = p->block,
+                                     .is_reduced = w->is_reduced && w->pair_axis < 0,
+                                     .by_gptq = uses_gptq(w),
+                                     .n = p->n,
+                                     .scales = p->scales,
+                                     .zero_points = p->zero_points,
+                                     .by_moments = w->scales == QDQ_SCALES_MOMENTS,
+                                     .is_signed = w->range == QDQ_RANGE_FULL &&
+                                                  qdqi_format_has_signs(w->format)};
 }
 
 /* Rounds the weight, or takes what was kept when the same weight was rounded before. */
@@ -148,19 +165,11 @@ round_or_take(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
     memcpy(first, p->scales, p->n * sizeof *first);
     if (zeros)
         memcpy(zeros, p->zero_points, p->n * sizeof *zeros);
-    const struct qdqi_rounded_key key = {
-        .format = w->format,
-        .axis = p->axis,
-        .block = p->block,
-        .is_reduced = w->is_reduced && w->pair_axis < 0,
-        .is_centred = spec->bias_correction != QDQ_BIASES_NONE &&
-                      has_biases(a, w, m->outputs * m->moments->groups),
-        .by_gptq = uses_gptq(w),
-        .n = p->n,
-        .scales = first,
-        .zero_points = zeros,
-        .by_moments = w->scales == QDQ_SCALES_MOMENTS,
-        .is_signed = w->range == QDQ_RANGE_FULL && qdqi_format_has_signs(w->format)};
+    struct qdqi_rounded_key key = qdqi_rounded_key_of(w, p);
+    key.is_centred = spec->bias_correction != QDQ_BIASES_NONE &&
+                     has_biases(a, w, m->outputs * m->moments->groups);
+    key.scales = first;
+    key.zero_points = zeros;
     const size_t n = m->outputs * m->k * m->moments->groups;
     const struct qdqi_rounded_weight *kept = qdqi_roundings_find(m->moments, &key);
     if (kept) {

@@ -6,6 +6,7 @@
 #include "stages/evaluate/metrics.h"
 #include "files/model/constant.h"
 #include "stages/attempt/leave.h"
+#include "stages/scale/fake_weight.h"
 #include "transform/rewrite/insert.h"
 #include "run/operators/device_memory.h"
 #include "stages/whatif/internals.h"
@@ -46,62 +47,6 @@ find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
     }
 }
 
-/* Returns the FakeQuant of a weight. The runtime passes the weight in C order,
-   whatever the order of the axes in its view. */
-static struct qdqi_fake
-fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *p)
-{
-    const struct qdqi_view *view = &weight->tensor->view;
-    struct qdqi_fake fake = {.format = p->format,
-                             .scales = p->scales,
-                             .zero_points = p->zero_points,
-                             .channels = 1,
-                             .inner = 1};
-    if (weight->axis < 0)
-        return fake;
-    fake.block = (size_t)p->block;
-    fake.channels = (size_t)view->dims[weight->axis];
-    for (size_t i = (size_t)weight->axis + 1; i < view->rank; i++)
-        fake.inner *= (size_t)view->dims[i];
-    return fake;
-}
-
-/* A sink that copies to memory with enough room. */
-struct memory_sink {
-    struct qdqi_sink sink; /* must be first */
-    unsigned char *to;
-};
-
-static enum qdq_code
-copy_bytes(struct qdqi_sink *sink, const void *bytes, size_t n, struct qdq_error *err)
-{
-    struct memory_sink *memory = (struct memory_sink *)sink;
-    (void)err;
-    memcpy(memory->to, bytes, n);
-    memory->to += n;
-    return QDQ_OK;
-}
-
-/* Sets the numbers that were chosen for a weight by other means than its scales. */
-static enum qdq_code
-choose_numbers(const struct qdqi_whatif *w, size_t i, const struct qdqi_params *p,
-               struct qdqi_fake *fake, struct qdq_error *err)
-{
-    const struct qdqi_view *view = &w->attempt->plan->weights[i].tensor->view;
-    struct memory_sink memory = {.sink.bytes = copy_bytes};
-    size_t n = 0;
-    if (!p->rounded_floats)
-        return QDQ_OK;
-    float *numbers = qdqi_count_elements(view->dims, view->rank, &n)
-                         ? qdqi_arena_array(w->attempt->scratch, n, sizeof *numbers)
-                         : NULL;
-    if (!numbers)
-        return qdqi_no_memory(err);
-    memory.to = (unsigned char *)numbers;
-    fake->chosen = numbers;
-    return p->rounded_floats->write(p->rounded_floats, &memory.sink, err);
-}
-
 static struct qdqi_fake
 fake_bias(const struct qdqi_shifted_bias *bias)
 {
@@ -140,8 +85,7 @@ make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *dev,
     size_t k = dev->planned;
     switch (dev->kind) {
     case QDQI_FAKE_WEIGHT:
-        *ret = fake_weight(&w->attempt->plan->weights[k], &scales->weights[k]);
-        return choose_numbers(w, k, &scales->weights[k], ret, err);
+        return qdqi_fake_weight(w->attempt, k, ret, err);
     case QDQI_FAKE_BIAS:
         *ret = fake_bias(&scales->shifted[k]);
         return QDQ_OK;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/scale/fake_weight.h"
+
+#include "files/model/constant.h"
+
+#include <string.h>
+
+/* Returns the FakeQuant of a weight. The runtime passes the weight in C order,
+   whatever the order of the axes in its view. */
+static struct qdqi_fake
+fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *p)
+{
+    const struct qdqi_view *view = &weight->tensor->view;
+    struct qdqi_fake fake = {.format = p->format,
+                             .scales = p->scales,
+                             .zero_points = p->zero_points,
+                             .channels = 1,
+                             .inner = 1};
+    if (weight->axis < 0)
+        return fake;
+    fake.block = (size_t)p->block;
+    fake.channels = (size_t)view->dims[weight->axis];
+    for (size_t i = (size_t)weight->axis + 1; i < view->rank; i++)
+        fake.inner *= (size_t)view->dims[i];
+    return fake;
+}
+
+/* A sink that copies to memory with enough room. */
+struct memory_sink {
+    struct qdqi_sink sink; /* must be first */
+    unsigned char *to;
+};
+
+static enum qdq_code
+copy_bytes(struct qdqi_sink *sink, const void *bytes, size_t n, struct qdq_error *err)
+{
+    struct memory_sink *memory = (struct memory_sink *)sink;
+    (void)err;
+    memcpy(memory->to, bytes, n);
+    memory->to += n;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_fake_weight(const struct qdqi_attempt *a, size_t i, struct qdqi_fake *ret,
+                 struct qdq_error *err)
+{
+    const struct qdqi_params *p = &a->scales.weights[i];
+    const struct qdqi_view *view = &a->plan->weights[i].tensor->view;
+    struct memory_sink memory = {.sink.bytes = copy_bytes};
+    size_t n = 0;
+    *ret = fake_weight(&a->plan->weights[i], p);
+    if (!p->rounded_floats)
+        return QDQ_OK;
+    float *numbers = qdqi_count_elements(view->dims, view->rank, &n)
+                         ? qdqi_arena_array(a->scratch, n, sizeof *numbers)
+                         : NULL;
+    if (!numbers)
+        return qdqi_no_memory(err);
+    memory.to = (unsigned char *)numbers;
+    ret->chosen = numbers;
+    return p->rounded_floats->write(p->rounded_floats, &memory.sink, err);
+}
