@@ -289,6 +289,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/insert_fakes.c engine/transform/rewrite/insert_sinks.c \
 	engine/transform/rewrite/pairs.h \
 	engine/transform/rewrite/split.c engine/transform/rewrite/split.h \
+	engine/transform/rewrite/needed_nodes.c engine/transform/rewrite/needed_nodes.h \
 	engine/transform/rewrite/taps.c engine/transform/rewrite/taps.h \
 	engine/transform/rewrite/to_float16.c engine/transform/rewrite/to_float16.h \
 	engine/transform/rewrite/twin.c engine/transform/rewrite/twin.h \

@@ -12,6 +12,7 @@
 
 #include "graph/edit/edit.h"
 #include "transform/rewrite/blocked.h"
+#include "transform/rewrite/needed_nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,46 +65,19 @@ add_sinks(const struct qdq_model *source, struct qdqi_edit *e, struct sink *sink
 
 /* --- nodes that no sink needs -------------------------------------------------- */
 
-static bool
-has_graphs(const Onnx__GraphProto *graph)
-{
-    for (size_t i = 0; i < graph->n_node; i++)
-        for (size_t k = 0; k < graph->node[i]->n_attribute; k++)
-            if (graph->node[i]->attribute[k]->g ||
-                graph->node[i]->attribute[k]->n_graphs > 0)
-                return true;
-    return false;
-}
-
-/* Returns whether a node is a sink or makes a tensor of the map. */
-static bool
-is_needed(const Onnx__NodeProto *node, const struct qdqi_map *needed)
-{
-    bool is = strcmp(node->op_type, QDQI_MOMENT) == 0;
-    for (size_t i = 0; i < node->n_output && !is; i++)
-        is = *node->output[i] && qdqi_map_get(needed, node->output[i]);
-    return is;
-}
-
-/* Puts the tensors that sinks need into the map, by way of any number of nodes, and sets the marks
-   of these nodes. Returns false when out of memory. */
+/* Marks the Moment nodes, and the nodes that they need. Returns false when out of memory. */
 static bool
 find_needed(const Onnx__GraphProto *graph, struct qdqi_map *needed, bool *marks)
 {
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = graph->n_node; i-- > 0;) {
-            const Onnx__NodeProto *node = graph->node[i];
-            if (marks[i] || !is_needed(node, needed))
-                continue;
-            more = marks[i] = true;
-            for (size_t k = 0; k < node->n_input; k++)
-                if (*node->input[k] &&
-                    !qdqi_map_put(needed, node->input[k], graph->node[i]))
-                    return false;
-        }
+    for (size_t i = 0; i < graph->n_node; i++) {
+        Onnx__NodeProto *node = graph->node[i];
+        if (strcmp(node->op_type, QDQI_MOMENT) != 0)
+            continue;
+        marks[i] = true;
+        if (!qdqi_map_put(needed, node->input[0], node))
+            return false;
     }
-    return true;
+    return qdqi_mark_needed(graph, needed, marks);
 }
 
 /* Returns whether a node with a mark makes the tensor, or no node does. */
@@ -133,7 +107,7 @@ leave_out_unneeded(const Onnx__ModelProto *model, struct qdqi_arena *arena)
     size_t n = 0, nodes = 0;
     if (!needed || !marks || !outputs)
         return false;
-    if (has_graphs(graph))
+    if (qdqi_has_nested_graphs(graph))
         return true;
     if (!find_needed(graph, needed, marks))
         return false;

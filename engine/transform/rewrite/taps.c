@@ -2,50 +2,7 @@
 #include "config.h"
 #include "transform/rewrite/taps.h"
 
-#include "ground/base/map.h"
-
-#include <stdbool.h>
-
-static bool
-has_graphs(const Onnx__GraphProto *graph)
-{
-    for (size_t i = 0; i < graph->n_node; i++)
-        for (size_t k = 0; k < graph->node[i]->n_attribute; k++)
-            if (graph->node[i]->attribute[k]->g ||
-                graph->node[i]->attribute[k]->n_graphs > 0)
-                return true;
-    return false;
-}
-
-static bool
-makes_one_of(const Onnx__NodeProto *node, const struct qdqi_map *needed)
-{
-    for (size_t i = 0; i < node->n_output; i++)
-        if (*node->output[i] && qdqi_map_get(needed, node->output[i]))
-            return true;
-    return false;
-}
-
-/* Marks the nodes that the tensors of the map need, and adds theirs to it. Nodes are in an order of
-   computation, but for those that an edit put behind their readers, so it looks until it finds no
-   more. Returns false when out of memory. */
-static bool
-mark_needed(const Onnx__GraphProto *graph, struct qdqi_map *needed, bool *marks)
-{
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = graph->n_node; i-- > 0;) {
-            Onnx__NodeProto *node = graph->node[i];
-            if (marks[i] || !makes_one_of(node, needed))
-                continue;
-            more = marks[i] = true;
-            for (size_t k = 0; k < node->n_input; k++)
-                if (*node->input[k] && !qdqi_map_put(needed, node->input[k], node))
-                    return false;
-        }
-    }
-    return true;
-}
+#include "transform/rewrite/needed_nodes.h"
 
 /* Gives the graph lists of its own, with the nodes that the tensors need. */
 static bool
@@ -61,7 +18,7 @@ keep_needed(Onnx__GraphProto *graph, const char *const *tensors, size_t n,
     for (size_t i = 0; i < n; i++)
         if (!qdqi_map_put(needed, tensors[i], graph))
             return false;
-    if (!mark_needed(graph, needed, marks))
+    if (!qdqi_mark_needed(graph, needed, marks))
         return false;
     for (size_t i = 0; i < graph->n_node; i++)
         if (marks[i])
@@ -91,5 +48,7 @@ qdqi_taps(const Onnx__ModelProto *model, const char *const *tensors, size_t n,
     }
     graph->output = list;
     graph->n_output = n;
-    return has_graphs(graph) || keep_needed(graph, tensors, n, arena) ? copy : NULL;
+    return qdqi_has_nested_graphs(graph) || keep_needed(graph, tensors, n, arena)
+               ? copy
+               : NULL;
 }
