@@ -42,7 +42,7 @@ STATEMENT(FILE_USED, "SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
 /* All places that name blobs which were stored before their row was added;
    store/backup.c lists the same places. */
 #define BLOB_STORED_SQL                                                     \
-    "SELECT 1 FROM @files WHERE id = ?1"                                    \
+    "SELECT 1 FROM @files WHERE kind IN (0, 1, 2) AND id = ?1"              \
     " UNION ALL SELECT 1 FROM @jobs WHERE result_model = ?1 OR report = ?1" \
     " OR frozen = ?1"                                                       \
     " UNION ALL SELECT 1 FROM @observations WHERE blob = ?1"                \
@@ -217,11 +217,12 @@ STATEMENT(JOB_OLDEST_WAITING,
           " WHERE state = 'queued' AND waits_for IS NULL AND fetching = 0")
 /* clang-format on */
 STATEMENT(RECORD_BYTES, "SELECT bytes FROM @record")
-/* A job with several targets counts once. */
+/* A job with several targets counts once. SQLite would go through the index of states for the
+   second count, and read each job for its parent, if that grouped by the column itself. */
 STATEMENT(JOB_STATES,
           "SELECT state, sum(n) FROM (SELECT state, count(*) AS n FROM @jobs"
-          " GROUP BY state UNION ALL SELECT state, -count(*) FROM @jobs"
-          " WHERE parent IS NOT NULL GROUP BY state) AS counted GROUP BY state")
+          " GROUP BY state UNION ALL SELECT state || '', -count(*) FROM @jobs"
+          " WHERE parent > '' GROUP BY state || '') AS counted GROUP BY state")
 /* The sums are in the order of struct store_counts. */
 STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM @files WHERE kind = 0),"
                    " (SELECT sum(size) FROM @files WHERE kind = 1),"
@@ -309,7 +310,8 @@ STATEMENT(FETCH_DONE,
           " AND (?3 IS NULL"
           " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND files.id = ?3))")
 /* clang-format on */
-STATEMENT(FETCH_RECOVER, "UPDATE @jobs SET fetching = 1 WHERE fetching = 2" EXPIRED)
+STATEMENT(FETCH_RECOVER, "UPDATE @jobs SET fetching = 1 WHERE fetching > 0"
+                         " AND fetching = 2" EXPIRED)
 STATEMENT(FETCHED_GET, "SELECT id FROM @fetched WHERE remote = ?1 AND ref = ?2"
                        " AND digest = ?3 AND kind = ?4")
 STATEMENT(FETCHED_PUT,

@@ -139,7 +139,7 @@ column_job(struct store *store, struct stmt *stmt, struct store_job *ret,
     struct store_job job = {0};
     bool ok = true;
     int i = 0;
-    JOB_COLUMN_TABLE(READ_COLUMN, READ_COLUMN, )
+    JOB_COLUMN_TABLE(READ_COLUMN, READ_COLUMN, , , , )
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {

@@ -20,6 +20,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_remotes \
 	tests/unit/daemon/test_sections \
 	tests/unit/daemon/test_settings \
+	tests/unit/daemon/test_statement_plans \
 	tests/unit/daemon/test_states \
 	tests/unit/daemon/test_store \
 	tests/unit/daemon/test_store_repeats \
