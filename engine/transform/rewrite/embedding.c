@@ -74,27 +74,31 @@ gather(const struct sharing *s, const char *from, const char *suffix)
     return add(s, "Gather", suffix, inputs, 2, &made);
 }
 
-/* Adds a constant of integers. */
+/* Adds a constant of one axis, or of none where n is 0: it has one element then. */
 static const char *
-constant(const struct sharing *s, const char *suffix, const int64_t *values, size_t n)
+add_constant(const struct sharing *s, const char *suffix, enum qdqi_dtype dtype,
+             const void *values, size_t n, size_t size)
 {
     const char *name = name_of(s, suffix);
-    int64_t *copy = qdqi_arena_copy(s->p->arena, values, n, sizeof *copy);
+    const size_t bytes = (n ? n : 1) * size;
+    void *copy = qdqi_arena_copy(s->p->arena, values, bytes, 1);
     const int64_t dims[] = {(int64_t)n};
     if (!name || !copy)
         return NULL;
-    qdqi_edit_add_tensor(s->p->edit, name, QDQI_INT64, 1, dims, copy, n * sizeof *copy);
+    qdqi_edit_add_tensor(s->p->edit, name, dtype, n ? 1 : 0, dims, copy, bytes);
     return name;
 }
 
-/* Gathers scales or zero points, one for each block, with an axis for the elements of a block. */
 static const char *
-gather_for_blocks(const struct sharing *s, const char *from, const char *suffix,
-                  const char *axes)
+constant(const struct sharing *s, const char *suffix, const int64_t *values, size_t n)
 {
-    const char *inputs[] = {gather(s, from, suffix), axes};
-    Onnx__NodeProto *made;
-    return add(s, "Unsqueeze", suffix, inputs, 2, &made);
+    return add_constant(s, suffix, QDQI_INT64, values, n, sizeof *values);
+}
+
+static const char *
+number(const struct sharing *s, const char *suffix, float value)
+{
+    return add_constant(s, suffix, QDQI_FLOAT32, &value, 0, sizeof value);
 }
 
 static const char *
@@ -115,31 +119,88 @@ compute(const struct sharing *s, const char *op, const char *suffix, const char 
     return add(s, op, suffix, inputs, 2, &made);
 }
 
+/* Reshapes what was gathered: the axes of the indices stay, those behind them become these. */
+static const char *
+reshape(const struct sharing *s, const char *from, const char *suffix,
+        const int64_t *behind, size_t n)
+{
+    int64_t shape[MOST_AXES + 2] = {0}; /* 0: as it is */
+    memcpy(shape + s->rank, behind, n * sizeof *behind);
+    return compute(s, "Reshape", suffix, from,
+                   constant(s, "_shape", shape, s->rank + n));
+}
+
+/* Parts bytes that hold two numbers of 4 bits, the first one in the lower bits. The numbers have an
+   axis of two behind the others. This is done by floats, which are exact, because runtimes
+   differ in what they compute with bytes. */
+static const char *
+part(const struct sharing *s, const char *bytes, const char *axes)
+{
+    Onnx__NodeProto *made;
+    const char *shifted =
+        compute(s, "Mul", "_shifted", bytes, number(s, "_sixteenth", 1.0f / 16));
+    const char *high = add(s, "Floor", "_high", &shifted, 1, &made);
+    const char *low =
+        compute(s, "Sub", "_low", bytes,
+                compute(s, "Mul", "_high_part", high, number(s, "_sixteen", 16.0f)));
+    const char *both[] = {compute(s, "Unsqueeze", "_low_last", low, axes),
+                          compute(s, "Unsqueeze", "_high_last", high, axes)};
+    const char *output = add(s, "Concat", "_both", both, 2, &made);
+    qdqi_edit_add_int(s->p->edit, made, "axis", -1);
+    return output;
+}
+
+/* Gathers the stored integers of rows, as floats [indices..., blocks, block]. */
+static const char *
+gather_integers(const struct sharing *s, const char *axes)
+{
+    const struct qdqi_nbits *w = s->stored;
+    const int64_t whole[] = {w->blocks, w->block};
+    const char *bytes =
+        to_float(s, gather(s, w->integers, "_quantized"), "_quantized_float");
+    return w->bits == 8 ? bytes
+                        : reshape(s, part(s, bytes, axes), "_integers", whole, 2);
+}
+
+/* Gathers their zero points, as floats [indices..., blocks, 1]. A row of 4 bits with an odd number of
+   blocks has half a byte more. */
+static const char *
+gather_zeros(const struct sharing *s, const char *axes)
+{
+    static const int64_t begin[] = {0};
+    const struct qdqi_nbits *w = s->stored;
+    const int64_t stored[] = {(w->blocks + 1) / 2 * 2}, end[] = {w->blocks};
+    const char *zeros =
+        to_float(s, gather(s, w->zeros, "_zero_point"), "_zero_point_float");
+    if (w->bits == 4)
+        zeros = reshape(s, part(s, zeros, axes), "_zero_points", stored, 1);
+    if (w->bits == 4 && stored[0] > w->blocks) {
+        const char *inputs[] = {zeros, constant(s, "_first", begin, 1),
+                                constant(s, "_end", end, 1), axes};
+        Onnx__NodeProto *made;
+        zeros = add(s, "Slice", "_sliced", inputs, 4, &made);
+    }
+    return compute(s, "Unsqueeze", "_zero_point_last", zeros, axes);
+}
+
 /* Dequantizes rows that were gathered. A DequantizeLinear in blocks would do, too, and have the same
    bits, but OpenVINO reads none whose input has open sizes. */
 static const char *
 dequantize(const struct sharing *s, const char *axes)
 {
-    const struct qdqi_nbits *w = s->stored;
-    const char *integers =
-        to_float(s, gather(s, w->integers, "_quantized"), "_quantized_float");
-    const char *zeros = to_float(s, gather_for_blocks(s, w->zeros, "_zero_point", axes),
-                                 "_zero_point_float");
+    const char *integers = gather_integers(s, axes), *zeros = gather_zeros(s, axes);
+    const char *scales = compute(s, "Unsqueeze", "_scale_last",
+                                 gather(s, s->stored->scales, "_scale"), axes);
     return compute(s, "Mul", "_dequantized",
-                   compute(s, "Sub", "_difference", integers, zeros),
-                   gather_for_blocks(s, w->scales, "_scale", axes));
+                   compute(s, "Sub", "_difference", integers, zeros), scales);
 }
 
 static bool
 replace(const struct sharing *s)
 {
     static const int64_t last[] = {-1};
-    const struct qdqi_nbits *w = s->stored;
-    int64_t shape[MOST_AXES + 1] = {0}; /* 0: as it is */
-    shape[s->rank] = w->k;
-    const char *all = compute(s, "Reshape", "_rows",
-                              dequantize(s, constant(s, "_last_axis", last, 1)),
-                              constant(s, "_shape", shape, s->rank + 1));
+    const char *all = reshape(s, dequantize(s, constant(s, "_last_axis", last, 1)),
+                              "_rows", &s->stored->k, 1);
     if (!all)
         return false;
     qdqi_edit_pass_on(s->p->edit, s->node, all);

@@ -9,7 +9,7 @@
    weight. */
 bool qdqi_is_table(const struct qdqi_pairs *p, const struct qdqi_tensor *weight);
 
-/* Makes such Gathers select rows of the stored integers of 8 bits, with their scales and zero points,
+/* Makes such Gathers select rows of the stored integers of 4 or 8 bits, with their scales and zero points,
    which are then dequantized: the float weight is read nowhere. K is a multiple of the block.
    Returns false when out of memory. */
 bool qdqi_share_table(struct qdqi_pairs *p, const struct qdqi_tensor *weight,

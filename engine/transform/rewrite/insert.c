@@ -385,8 +385,7 @@ store_for_decoder(struct qdqi_pairs *p, size_t i, const struct qdqi_quantized *q
     *ret_done = false;
     if (form == QDQ_DECODER_AS_IS || !qdqi_nbits_can(p, i, q))
         return QDQ_OK;
-    const bool shares = qdqi_format_row((int)q->params->format)->bits == 8 &&
-                        q->dims[0] % q->params->block == 0 && qdqi_is_table(p, weight);
+    const bool shares = q->dims[0] % q->params->block == 0 && qdqi_is_table(p, weight);
     if (form != QDQ_DECODER_MATMULNBITS && !shares)
         return QDQ_OK;
     if (!qdqi_nbits_store(p, q, &stored))

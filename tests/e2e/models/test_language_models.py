@@ -141,12 +141,13 @@ def test_arrays_of_all_inputs_give_the_same_bytes(tmp_path, small):
     assert one.graph == other.graph
 
 
-EIGHT = {"name": "@logits", "weights": {"dtype": "uint8", "granularity": {"block": 32}}}
+def head(dtype, block):
+    return {"name": "@logits", "weights": {"dtype": dtype, "granularity": {"block": block}}}
 
 
-def form(folder, small, decoder):
-    """The result with a head of 8 bits, and its figures."""
-    report = quantize(folder, small, {**ALONE, "recipe": "none", "layers": [EIGHT],
+def form(folder, small, decoder, dtype="uint8", block=32):
+    """The result with a head of that format, and its figures."""
+    report = quantize(folder, small, {**ALONE, "recipe": "none", "layers": [head(dtype, block)],
                                       "output": {"decoder": decoder}})
     return (onnx.load(folder / "out.onnx"),
             report["evaluation"]["deployed"]["outputs"][0]["kl"], report)
@@ -167,18 +168,33 @@ def test_the_embeddings_share_the_integers_of_the_head(tmp_path, small, decoder,
         "evaluation"] else report["kernels"]["floats"] == []
 
 
-def test_rows_of_the_shared_table_are_those_of_the_head(tmp_path, small):
+def numbers_of(packed, bits, n):
+    """Numbers of 4 bits lie two in a byte, the first one in its lower bits."""
+    both = np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)
+    return np.float32(both[..., :n] if bits == 4 else packed)
+
+
+@pytest.mark.parametrize("dtype, block", [("uint8", 32), ("uint4", 32), ("uint4", 64),
+                                          ("int4", 16), ("int8", 64)])
+def test_rows_of_the_shared_table_are_those_of_the_head(tmp_path, small, dtype, block):
     """The embeddings read the numbers that the head multiplies by, to the last bit."""
-    model, _, _ = form(tmp_path, small, "dq")
-    head = next(n for n in model.graph.node if n.output[0] == "logits")
+    model, _, report = form(tmp_path, small, "matmulnbits", dtype, block)
+    bits, blocks = int(dtype[-1]), decoders.HIDDEN // block
+    product = next(n for n in model.graph.node if n.output[0] == "logits")
     values = {c.name: onnx.numpy_helper.to_array(c) for c in model.graph.initializer}
-    q, scale, zero = (np.float32(values[name]) for name in head.input[1:])
-    table = ((q - zero[..., None]) * scale[..., None]).reshape(decoders.VOCABULARY, -1)
+    q, scale, zero = (values[name] for name in product.input[1:])
+    table = ((numbers_of(q, bits, block) - numbers_of(zero, bits, blocks)[..., None]) *
+             scale[..., None]).reshape(decoders.VOCABULARY, -1)
     model.graph.output.append(onnx.helper.make_tensor_value_info("embedded", 1, None))
     row = decoders.ids(1, 40)[0]
     got = onnxruntime.InferenceSession(model.SerializeToString()).run(
         ["embedded"], decoders.inputs_of(row))[0]
     assert np.array_equal(got[0], table[row])
+    floats = [c for c in model.graph.initializer
+              if c.data_type == onnx.TensorProto.FLOAT and decoders.VOCABULARY in c.dims]
+    assert [c.name for c in floats] == [product.input[2]]  # the scales alone
+    kl = figures(small, tmp_path / "out.onnx", decoders.ids(20, 40, seed=9))[0]
+    assert report["evaluation"]["deployed"]["outputs"][0]["kl"] == pytest.approx(kl, rel=0.02)
 
 
 def test_the_form_is_refused_for_other_targets(tmp_path, small):
