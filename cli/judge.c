@@ -19,7 +19,8 @@ enum { MOST_JUDGES = 64 };
 
 struct judge_runtime {
     struct judges_process process;
-    char *runner; /* its encoded runner; NULL: none */
+    const struct runner_config *config; /* its runner; NULL: none */
+    char *runner;                       /* the same, encoded */
     struct judges_link link;
 };
 
@@ -108,6 +109,7 @@ add_target(struct judge *judge, size_t i, const char *name, struct qdq_engine *e
                                          .answer_setting = "timeout"};
     bool ok = serve(judge, &process, limits, engine, problem);
     to->runner = text;
+    to->config = runner;
     return ok;
 }
 
@@ -145,6 +147,16 @@ judge_init(struct judge *judge, int64_t patience, const char *runners,
     if (!ok)
         judge_fini(judge);
     return ok;
+}
+
+const struct runner_config *
+judge_runner(const struct judge *judge, const char *runtime)
+{
+    for (size_t i = 0; runtime && i < judge->n; i++)
+        if (judge->runtimes[i].config &&
+            strcmp(judge->runtimes[i].process.runtime, runtime) == 0)
+            return judge->runtimes[i].config;
+    return NULL;
 }
 
 void

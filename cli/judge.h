@@ -10,6 +10,7 @@
 struct api_problem;
 struct qdq_engine;
 struct judge_runtime;
+struct runner_config;
 
 struct runners;
 
@@ -28,6 +29,9 @@ struct judge {
  */
 bool judge_init(struct judge *judge, int64_t patience, const char *runners,
                 struct qdq_engine *engine, struct api_problem *problem);
+/* Returns the runner that judges for that runtime; NULL: there is none, or another one judges. */
+const struct runner_config *judge_runner(const struct judge *judge,
+                                         const char *runtime);
 /* Ends the processes and restores SIGPIPE. A zeroed judge is accepted. */
 void judge_fini(struct judge *judge);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "judges/context.h"
 #include "judges/process.h"
 #include "options.h"
 #include "print.h"
@@ -72,6 +73,8 @@ main(int argc, char **argv)
     hold_standard_files();
     if (argc > 1 && strcmp(argv[1], "--judge") == 0)
         return judges_process_main(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], JUDGES_CONTEXT_WORD) == 0)
+        return judges_context_main(argc - 2, argv + 2);
     /* A file that grows beyond the caller's limit is an error that names it. */
     sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     static char lines[4096];

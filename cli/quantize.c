@@ -12,6 +12,7 @@
 #include "api/files.h"
 #include "api/report.h"
 #include "external.h"
+#include "judges/context.h"
 #include "files.h"
 #include "folder.h"
 #include "metric.h"
@@ -32,7 +33,7 @@ struct quantization {
     char dataset_id[DIGEST_SIZE], evaluation_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
     struct pending_id *model_id;
     struct qdq_executor executor;
-    struct output out, data, report_out, html,
+    struct output out, data, context, report_out, html,
         observed;          /* data: the external data of `out` */
     const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
@@ -132,6 +133,19 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     return ok;
 }
 
+/* Opens the file for the compiled model, if the spec asks for one. */
+static bool
+open_context(struct quantization *q, const char *out, struct api_problem *problem)
+{
+    if (!api_spec_get(q->spec)->context)
+        return true;
+    char *path = path_ending_in(out, ".onnx", ".context.onnx");
+    bool ok =
+        path ? output_open(path, &q->context, problem) : api_problem_no_memory(problem);
+    free(path);
+    return ok;
+}
+
 /* Opens all outputs before the work, so that a wrong path does not waste it. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
@@ -139,7 +153,7 @@ open_outputs(struct quantization *q, const struct options *options, const char *
 {
     return check_model_files(q->model, &q->external, options, out, problem) &&
            check_places(options, out, problem) && output_open(out, &q->out, problem) &&
-           open_data(q, out, problem) &&
+           open_data(q, out, problem) && open_context(q, out, problem) &&
            output_open(options->report, &q->report_out, problem) &&
            output_open(options->html, &q->html, problem) &&
            (!options->observations ||
@@ -172,6 +186,36 @@ wait_for_id(void *arg)
     output_drop_replaced(&q->out);
     output_drop_replaced(&q->data);
     return pending_id_wait(q->model_id);
+}
+
+/* Checks, before the work, that there is a program for the compiled model. */
+static bool
+check_context(const struct quantization *q, struct api_problem *problem)
+{
+    const struct qdq_spec *spec = api_spec_get(q->spec);
+    return !spec->context || !spec->target->has_context ||
+           judge_runner(&q->judge, spec->target->runtime) ||
+           api_fail_at(problem, API_UNSUPPORTED, "/output/context",
+                       "a compiled model needs a runner for the target %s (--runners)",
+                       spec->target->name);
+}
+
+/* Has the runner compile the result. */
+static bool
+make_context(struct quantization *q, struct api_problem *problem)
+{
+    const struct qdq_spec *spec = api_spec_get(q->spec);
+    const struct runner_config *runner = judge_runner(&q->judge, spec->target->runtime);
+    char why[JUDGES_WHY];
+    if (!spec->context)
+        return true;
+    if (q->report->external_bytes > 0)
+        return api_fail_at(problem, API_UNSUPPORTED, "/output/context",
+                           "a runner compiles results of one file alone");
+    return judges_make_context(runner, q->out.fd, q->context.fd, why) ||
+           api_fail_at(problem, API_RUNNER_FAILED, "/output/context",
+                       "the runner '%s' made no compiled model: %.200s", runner->name,
+                       why);
 }
 
 static bool
@@ -211,13 +255,18 @@ run(struct quantization *q, struct api_problem *problem)
     progress_start(&progress);
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
+    struct api_problem compiling = {0};
+    bool compiled = code || make_context(q, &compiling);
     judge_fini(&q->judge);
     times_keep(&q->times,
                !code && q->report->costs && strcmp(q->report->costs, "measured") == 0);
     bool kept = keep_observations(q, problem);
     if (err.code == QDQ_IO && pending_id_failed(q->model_id, problem))
         return false;
-    return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept;
+    if (!compiled)
+        *problem = compiling;
+    return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept &&
+           compiled;
 }
 
 /*
@@ -304,7 +353,7 @@ write_results(struct quantization *q, struct kept_report *kept,
         return false;
     }
     return (q->report->external_bytes == 0 || output_commit(&q->data, problem)) &&
-           output_commit(&q->out, problem);
+           output_commit(&q->context, problem) && output_commit(&q->out, problem);
 }
 
 static void
@@ -316,6 +365,7 @@ close_all(struct quantization *q)
     external_close(&q->external);
     output_close(&q->out);
     output_close(&q->data);
+    output_close(&q->context);
     output_close(&q->report_out);
     output_close(&q->html);
     output_close(&q->observed);
@@ -341,6 +391,7 @@ quantize_file(const struct options *options, struct api_problem *problem)
                              .judging = {.data = -1, .metric = -1},
                              .out = OUTPUT_NONE,
                              .data = OUTPUT_NONE,
+                             .context = OUTPUT_NONE,
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE,
@@ -352,7 +403,8 @@ quantize_file(const struct options *options, struct api_problem *problem)
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.executor, &q.engine, problem) &&
-         open_judge(options, q.engine, &q.judge, problem) && run(&q, problem) &&
+         open_judge(options, q.engine, &q.judge, problem) &&
+         check_context(&q, problem) && run(&q, problem) &&
          check_result(&q, options, problem) &&
          write_results(&q, options->kept, problem);
     if (q.report)

@@ -5,7 +5,7 @@ judges_libjudges_la_CPPFLAGS = $(QDQ_INCLUDE) $(JUDGES_INCLUDE) -I$(top_srcdir)/
 judges_libjudges_la_LIBADD = $(JANSSON_LIBS) -lm
 judges_libjudges_la_SOURCES = judges/include/judges/judges.h judges/include/judges/process.h \
 	judges/include/judges/runner.h judges/include/judges/walls.h \
-	judges/connect.c judges/landlock.c judges/privileges.c judges/process.c \
+	judges/include/judges/context.h judges/connect.c judges/context.c judges/landlock.c judges/privileges.c judges/process.c \
 	judges/runner/filter.c judges/runner/filter.h \
 	judges/runner/folder.c judges/runner/folder.h \
 	judges/runner/judge.c \

@@ -23,56 +23,19 @@ MOST_RUNS = 1000
 PROFILED_RUNS = 4
 
 # The types of elements that pass through files, by onnxruntime's names.
-TYPES = {
-    "float": "float32",
-    "float16": "float16",
-    "double": "float64",
-    "int8": "int8",
-    "uint8": "uint8",
-    "int16": "int16",
-    "uint16": "uint16",
-    "int32": "int32",
-    "uint32": "uint32",
-    "int64": "int64",
-    "uint64": "uint64",
-    "bool": "bool",
-}
+OWN_NAMES = "float16 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool"
+TYPES = {"float": "float32", "double": "float64", **{name: name for name in OWN_NAMES.split()}}
 
 # Kernels that compute with integers, beside those whose names begin with QLinear.
 INTEGER_OPS = {
-    "QGemm",
-    "MatMulIntegerToFloat",
-    "MatMulInteger",
-    "ConvInteger",
-    "MatMulNBits",
-    "DynamicQuantizeMatMul",
-    "DynamicQuantizeLSTM",
-    "QAttention",
-    "QOrderedGelu",
-    "QEmbedLayerNormalization",
+    *"QGemm MatMulIntegerToFloat MatMulInteger ConvInteger MatMulNBits DynamicQuantizeMatMul".split(),
+    *"DynamicQuantizeLSTM QAttention QOrderedGelu QEmbedLayerNormalization".split(),
 }
 CONVERSIONS = {"QuantizeLinear", "DequantizeLinear"}
 # Kernels that move or clip, whatever the type.
 MOVERS = {
-    "Cast",
-    "Clip",
-    "Concat",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "Identity",
-    "Pad",
-    "Reshape",
-    "Relu",
-    "ReorderInput",
-    "ReorderOutput",
-    "Shape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Tile",
-    "Transpose",
-    "Unsqueeze",
+    *"Cast Clip Concat Expand Flatten Gather Identity Pad Reshape Relu Shape Slice Split".split(),
+    *"Squeeze Tile Transpose Unsqueeze ReorderInput ReorderOutput".split(),
 }
 
 
@@ -99,8 +62,8 @@ def import_quietly():
         raise Failure("unavailable", f"onnxruntime cannot be imported: {error}") from None
     finally:
         os.dup2(log, 2)
-        os.close(log)
-        os.close(silence)
+        for fd in (log, silence):
+            os.close(fd)
     return onnxruntime
 
 
@@ -223,6 +186,10 @@ class Provider:
     def fit(self, feeds):
         """Called before each run: a provider may need the sizes of the inputs."""
         return None
+
+    def context(self):
+        """Writes what the provider compiled of the model as a model; returns the file's name."""
+        raise Failure("unavailable", f"the runner makes no context of {self.name}")
 
     def kernels(self):
         """Returns the kernels where the provider tells them; None: a profile does."""
@@ -372,6 +339,27 @@ class Qnn(Provider):
             self._compile(sizes)
         return self.session
 
+    def context(self):
+        import onnx
+
+        name = "context.onnx"
+        path = self._write_fixed(self.sizes or self._one_sample(onnx.load(self.path)))
+        entries = {"ep.context_enable": "1", "ep.context_embed_mode": "1", "ep.context_file_path": name}
+        self.session = None
+        self.session = self._open_session(path, 4, entries)
+        if os.path.exists(name):
+            return name
+        raise Failure("model", "the HTP takes no part of the model, so there is no context")
+
+    def _one_sample(self, model):
+        """The sizes of one sample, where only first axes of inputs are open; {}: none is."""
+        if not self._open_sizes(model):
+            return {}
+        dims = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+        if any(0 in dims[name][1:] for name in self._open_sizes(model)):
+            raise Failure("model", "an input has open sizes, which the spec's inputs can fix")
+        return {name: [sizes[0] or 1, *sizes[1:]] if sizes else [] for name, sizes in dims.items()}
+
     def _write_fixed(self, sizes):
         """Writes the model with these sizes of its inputs; returns its path."""
         import onnx
@@ -390,13 +378,16 @@ class Qnn(Provider):
         self.sizes = sizes
         return "fixed.onnx"
 
-    def _open_session(self, path, severity):
+    def _options(self):
+        return {**self.options, "backend_path": self.backend, "soc_model": self.soc_model}
+
+    def _open_session(self, path, severity, entries=types.MappingProxyType({})):
         o = self.runtime.SessionOptions()
         o.intra_op_num_threads = self.request["threads"]
         o.log_severity_level = severity
-        o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        options = {**self.options, "backend_path": self.backend, "soc_model": self.soc_model}
-        o.add_provider_for_devices(self.devices, options)
+        for key, value in {"session.record_ep_graph_assignment_info": "1", **entries}.items():
+            o.add_session_config_entry(key, value)
+        o.add_provider_for_devices(self.devices, self._options())
         try:
             return self.runtime.InferenceSession(path, o, enable_fallback=0)
         except Exception as error:
@@ -659,12 +650,18 @@ class Runner:
             self._run()
         return {"nodes": self.nodes}
 
+    def context(self, request):
+        if not self.session:
+            raise Failure("failed", "no model is loaded")
+        name = self.provider.context()
+        return {"file": name, "bytes": os.path.getsize(name)}
+
     def end(self, request):
         return {}
 
     def answer(self, line):
         request = json.loads(line)
-        known = ("hello", "load", "outputs", "latency", "kernels", "end")
+        known = ("hello", "load", "outputs", "latency", "kernels", "context", "end")
         name = request["request"]
         answer = {"id": request["id"]}
         try:

@@ -320,6 +320,14 @@ encode_decoder(const void *object, const struct member *m)
                                               : api_encode_choice(object, m);
 }
 
+/* Left out where it says nothing, likewise. */
+static json_t *
+encode_context(const void *object, const struct member *m)
+{
+    (void)m;
+    return ((const struct qdq_spec *)object)->context ? json_true() : json_null();
+}
+
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
@@ -427,6 +435,7 @@ static const struct member members[] = {
     {"/output/decoder", STRING,
      OWN(api_decode_choice, encode_decoder, decoder,
          NAMES("none", "dq", "matmulnbits"))},
+    {"/output/context", BOOL, OWN(api_decode_flag, encode_context, context, NULL)},
     {"/on_unmatched", STRING, SWITCH(unmatched_is_error, "warn", "error")},
 };
 

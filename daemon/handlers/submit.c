@@ -49,6 +49,10 @@ asked_spec_decode(const char *text, size_t len, struct asked_spec *ret,
 {
     if (!api_spec_decode(text, len, &ret->decoded, p))
         return false;
+    if (api_spec_get(ret->decoded)->context)
+        return api_fail_at(p, API_UNSUPPORTED, "/output/context",
+                           "compiled models are made by the command qdq alone, with a "
+                           "runtime of the user's own");
     ret->effective = api_spec_encode(api_spec_get(ret->decoded));
     return ret->effective || api_problem_no_memory(p);
 }

@@ -61,8 +61,9 @@
 #define JOB_COLUMNS                                                    \
     JOB_COLUMN_TABLE(FIRST_SQL, COLUMN_SQL, BOUNDED("effective_spec"), \
                      MODEL_FILES_OF("jobs.result_model"), TARGETS, DELIVERIES)
-/* The effective spec is needed where a job is claimed, and nowhere else. What other tables have of a
-   job is not read there: one that is to run has no result, no targets and nothing delivered, and
-   SQLite uses no index below RETURNING, so that each claim would read these tables whole. */
+/* The effective spec is needed where a job is claimed, and nowhere else. The columns
+   of other tables are left out there: a job that is to run has no result, no targets and nothing
+   delivered, and SQLite uses no index below RETURNING, so that each claim would read these
+   tables whole. */
 #define CLAIMED_COLUMNS \
     JOB_COLUMN_TABLE(FIRST_SQL, COLUMN_SQL, "effective_spec", "NULL", "NULL", "NULL")

@@ -3,6 +3,7 @@
 #include "runner/session.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -369,5 +370,29 @@ runner_session_ask_kernels(struct runner_session *s, size_t *ret_n,
         if (!read_node(json_array_get(list, i), names, &s->nodes[i]))
             return program_fail(&s->program, err, "answered kernel %zu badly", i);
     *ret_n = n;
+    return QDQ_OK;
+}
+
+/* --- the compiled model ----------------------------------------------------------- */
+
+enum qdq_code
+runner_session_make_context(struct runner_session *s, void **ret, size_t *ret_size,
+                            struct qdq_error *err)
+{
+    char name[64 + 1], why[160];
+    json_t *result;
+    enum qdq_code code = ask(s, "context", json_object(), &result, err);
+    if (code)
+        return code;
+    const json_int_t size = json_integer_value(json_object_get(result, "bytes"));
+    const bool ok = take_text(result, "file", name, sizeof name) &&
+                    !strchr(name, '/') && *name != '.' && size > 0 && size <= INT32_MAX;
+    json_decref(result);
+    if (!ok)
+        return program_fail(&s->program, err,
+                            "answered context without a file of at most 2 GiB");
+    if (!runner_folder_read(&s->program.folder, name, (size_t)size, ret, why))
+        return program_fail(&s->program, err, "%s", why);
+    *ret_size = (size_t)size;
     return QDQ_OK;
 }

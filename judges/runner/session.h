@@ -46,6 +46,11 @@ enum qdq_code runner_session_run(struct runner_session *session,
 /* Asks for the kernels. ->nodes has *ret_n of them. */
 enum qdq_code runner_session_ask_kernels(struct runner_session *session, size_t *ret_n,
                                          struct qdq_error *err) QDQ_MUST_CHECK;
+/* Has the program write what it compiled of the model as a model. *ret has its *ret_size bytes, which the
+   caller frees. */
+enum qdq_code runner_session_make_context(struct runner_session *session, void **ret,
+                                          size_t *ret_size,
+                                          struct qdq_error *err) QDQ_MUST_CHECK;
 void runner_session_close(struct runner_session *session);
 
 #endif

@@ -149,3 +149,22 @@ def test_faults_that_the_target_heeds(qnn_python, tmp_path, op, dtype, domain, i
     net.save(tmp_path / "op.onnx", x.shape)
     wanted = literally(tmp_path / "op.onnx", x)
     assert sqnr(wanted, on_emulator(qnn_python, tmp_path / "op.onnx", x, tmp_path)) < 10
+
+
+def test_a_compiled_model_gives_the_same_bits(qnn_python, runners, tmp_path):
+    out, _ = quantize(tmp_path, "glyph_resnet", runners, output={"context": True})
+    compiled = tmp_path / "out.context.onnx"
+    nodes = {n.op_type for n in onnx.load(compiled).graph.node}
+    assert "EPContext" in nodes and "Conv" not in nodes
+    fix_batch(out)
+    x = np.load(DATA / "calib_256.npz")["input"][40:41]
+    assert np.array_equal(on_emulator(qnn_python, out, x, tmp_path),
+                          on_emulator(qnn_python, compiled, x, tmp_path))
+
+
+def test_a_compiled_model_needs_a_runner(tmp_path):
+    done = subprocess.run(
+        [QDQ, "quantize", DATA / "glyph_resnet.onnx", "--target", "qnn", "--set",
+         "output.context=true", "-o", tmp_path / "out.onnx"], capture_output=True, text=True)
+    assert done.returncode != 0 and "/output/context" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -459,7 +459,9 @@ struct qdq_spec {
     int64_t sensitivity_seconds; /* 0: no bound */
     struct qdq_search search;
     struct qdq_profile_spec profile;
-    enum qdq_decoder_form decoder;        /* output.decoder */
+    enum qdq_decoder_form decoder; /* output.decoder */
+    bool
+        context; /* output.context: whoever writes the result writes it compiled, too */
     enum qdq_external_data external_data; /* of the result: output.external_data */
     /* opset to raise the model to, 7 to 28, or one of the values above */
     int64_t opset;

@@ -43,6 +43,8 @@ struct qdq_target {
         is_proprietary; /* whoever offers its runtime to others needs a licence for it */
     bool has_versions;  /* a spec may state one of enum qdq_target_version */
     bool has_decoder_form; /* the spec's output.decoder may ask for one */
+    bool
+        has_context; /* its runtime compiles a model into another one: output.context */
     bool short_names; /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool signed_scales;       /* its runtimes take weights with negative scales */

@@ -223,6 +223,15 @@ check_decoder(const struct qdq_spec *spec, struct qdq_error *err)
                          "the target has no form of its own for decoders");
 }
 
+static enum qdq_code
+check_context(const struct qdq_spec *spec, struct qdq_error *err)
+{
+    if (!spec->context || spec->target->has_context)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/output/context",
+                         "the target's runtime has no form for compiled models");
+}
+
 static bool
 has_own_blocks(const struct qdq_layer_format *f)
 {
@@ -269,6 +278,8 @@ qdqi_check_formats(struct planner *p, struct qdq_error *err)
         code = check_own_blocks(p, err);
     if (!code)
         code = check_decoder(p->spec, err);
+    if (!code)
+        code = check_context(p->spec, err);
     if (!code)
         code = check_opset(p, err);
     return code || !hooks->check_formats ? code : hooks->check_formats(p, err);

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually
+from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually, problem
 
 PROGRAM = INSTALLED / "share" / "qdqd" / "runners" / "onnxruntime_ep.py"
 FAKE = Path(__file__).parents[2] / "unit" / "judges" / "fake_runner.py"
@@ -269,3 +269,27 @@ def test_the_command_says_why_a_program_failed(tmp_path):
     done, _ = quantize(tmp_path, "out", "--runners", file)
     assert done.returncode != 0
     assert "runner_failed: the runner 'bad' ended with status 3" in done.stderr
+
+
+@pytest.mark.parametrize("target, runner, text", [
+    ("onnxruntime", False, "no form for compiled models"),
+    ("qnn", False, "needs a runner"),
+    ("qnn", True, "makes no context"),
+])
+def test_a_compiled_model_that_cannot_be_had(tmp_path, target, runner, text):
+    file = tmp_path / "runners.conf"
+    file.write_text(section(targets="qnn") if runner else "")
+    done, _ = quantize(tmp_path, "out", "--runners", file,
+                       spec={"target": target, "recipe": "none", "evaluate": False,
+                             "output": {"context": True}})
+    assert done.returncode != 0
+    assert "/output/context" in done.stderr and text in done.stderr
+    assert not [*tmp_path.glob("*.onnx")]
+
+
+def test_a_service_compiles_nothing(service):
+    service.start()
+    model = service.upload("models", MODEL)
+    answer = service.post("/v1/jobs", json={"model": model, "spec": {
+        "target": "qnn", "output": {"context": True}}})
+    assert problem(answer, 422, "unsupported")["errors"][0]["pointer"] == "/output/context"

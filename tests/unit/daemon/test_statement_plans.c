@@ -19,8 +19,8 @@ static const struct statement_text {
 #undef STATEMENT
 };
 
-/* What is read whole: a table whose size does not follow from the number of jobs, or by a statement
-   that does so on purpose. */
+/* These tables are read whole: their size does not follow from the number of jobs, or the statement
+   does so on purpose. */
 static const struct {
     const char *statement; /* NULL: any */
     const char *what;

@@ -138,6 +138,7 @@ const struct qdq_target qdqi_target_qnn = {
     .recipe = QDQ_RECIPE_AUTO,
     .host = "v73",
     .widens = true,
+    .has_context = true,
     .judged_samples = 32,
     .short_names = true,
     .quantizes_constants = true,
