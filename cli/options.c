@@ -131,9 +131,8 @@ static const struct row {
     {"out", 'o', "OUT", IN_REPRODUCE, FIELD(out),
      "The result, which is written only if its bytes are those of the statement."},
     {"calibration", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(calibration),
-     "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz, "
-     "or a "
-     "folder of images."},
+     "The samples that ranges are calibrated with: .npz, .npy, .parquet, .safetensors, "
+     ".zip, .tar or .tar.gz, or a folder of images."},
     {"evaluation", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(evaluation),
      "Data to judge the result by, in the place of the calibration data: the same "
      "forms. "

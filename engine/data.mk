@@ -1,16 +1,29 @@
-# Calibration data: .npz and .npy files, ONNX's test data and random samples, cut and
+# Calibration data: .npz, .npy, .safetensors and .parquet files, archives of images, of samples
+# and of ONNX's test data, and random samples, cut and
 # cast into a model's inputs.
 engine_libqdqi_la_SOURCES += \
 	engine/files/images/jpeg.c \
 	engine/files/images/picture.c engine/files/images/picture.h \
 	engine/files/images/png.c \
 	engine/files/images/resize.c \
-	engine/files/data/images.c engine/files/data/images.h \
+	engine/files/data/forms/safetensors.c engine/files/data/forms/safetensors.h \
+	engine/files/data/forms/sample_files.c engine/files/data/forms/sample_files.h \
+	engine/files/data/forms/table.c engine/files/data/forms/table.h \
+	engine/files/data/forms/table_images.c engine/files/data/forms/table_inner.h \
+	engine/files/data/forms/table_reader.c engine/files/data/forms/table_shapes.c \
+	engine/files/data/images/archive.c engine/files/data/images/images.h \
+	engine/files/data/images/inner.h engine/files/data/images/views.c \
+	engine/files/data/parquet/codec.c engine/files/data/parquet/codec.h \
+	engine/files/data/parquet/cursor.c engine/files/data/parquet/cursor.h \
+	engine/files/data/parquet/encodings.c engine/files/data/parquet/encodings.h \
+	engine/files/data/parquet/footer.c engine/files/data/parquet/footer.h \
+	engine/files/data/parquet/pages.c engine/files/data/parquet/pages.h \
+	engine/files/data/parquet/thrift.c engine/files/data/parquet/thrift.h \
 	engine/files/data/buffer.c engine/files/data/buffer.h \
 	engine/files/data/cast.c engine/files/data/cast.h \
 	engine/files/data/dataset.c engine/files/data/dataset.h \
 	engine/files/data/feed.c engine/files/data/feed.h engine/files/data/feed_inner.h \
-	engine/files/data/feed_tokens.c \
+	engine/files/data/feed_arrays.c engine/files/data/feed_tokens.c \
 	engine/files/data/file.c engine/files/data/file.h \
 	engine/files/data/gunzip.c engine/files/data/gunzip.h \
 	engine/files/data/inputs.c engine/files/data/inputs.h \

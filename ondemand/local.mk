@@ -3,10 +3,11 @@ noinst_LTLIBRARIES += ondemand/libarchives.la ondemand/libnet.la
 ONDEMAND_CPPFLAGS = -I$(top_builddir)/generated -I$(top_srcdir)/ondemand
 ONDEMAND_LIBS = -ldl
 
-# libzip, libarchive, libjpeg and libpng, for libqdq.
-ondemand_libarchives_la_CPPFLAGS = $(ONDEMAND_CPPFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LIBJPEG_CFLAGS) $(LIBPNG_CFLAGS)
+# libzip, libarchive, libjpeg, libpng, libsnappy and libzstd, for libqdq.
+ondemand_libarchives_la_CPPFLAGS = $(ONDEMAND_CPPFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LIBJPEG_CFLAGS) $(LIBPNG_CFLAGS) \
+	$(SNAPPY_CFLAGS) $(ZSTD_CFLAGS)
 ondemand_libarchives_la_SOURCES = ondemand/ondemand.c ondemand/ondemand.h ondemand/archive.c ondemand/jpeg.c \
-	ondemand/png.c ondemand/zip.c
+	ondemand/png.c ondemand/snappy.c ondemand/zip.c ondemand/zstd.c
 ondemand_libarchives_la_LIBADD = $(ONDEMAND_LIBS)
 
 # libcurl, for qdq.

@@ -43,7 +43,9 @@ zip\.h engine/files/data/npz.c ondemand/zip.c
 archive engine/files/data/tar.c ondemand/archive.c
 jpeglib\.h engine/files/images/jpeg.c ondemand/jpeg.c
 png\.h engine/files/images/png.c ondemand/png.c
-zlib\.h engine/files/data/gunzip.c remote/oci/untar.c
+zlib\.h engine/files/data/gunzip.c engine/files/data/parquet/codec.c remote/oci/untar.c
+snappy-c\.h engine/files/data/parquet/codec.c ondemand/snappy.c
+zstd\.h engine/files/data/parquet/codec.c ondemand/zstd.c
 onnxruntime_c_api\.h engine/run/*
 cuda_runtime\.h engine/numbers/cuda/*
 onnx\.pb-c\.h engine/files/model/*

@@ -208,18 +208,21 @@ async function send(path, body, onProgress) {
 // --- files -----------------------------------------------------------------------------
 
 const IS_MODEL = /\.(onnx|pb)$/i;
-const IS_DATA = /\.(npz|npy|zip|tar|tgz|tar\.gz)$/i;
+const IS_DATA = /\.(npz|npy|parquet|zip|tar|tgz|tar\.gz)$/i;
+const MAY_BE_DATA = /\.safetensors$/i; // beside a model it may hold the weights
 
 // Sorts the files that were dropped into uploads. A file of another type is a part of the model
 // beside it.
 function uploadsOf(files) {
   const models = files.filter((file) => IS_MODEL.test(file.name));
-  const parts = files.filter((file) => !IS_MODEL.test(file.name) && !IS_DATA.test(file.name));
-  const uploads = files.filter((file) => IS_DATA.test(file.name))
+  const isData = (file) => IS_DATA.test(file.name) || (!models.length && MAY_BE_DATA.test(file.name));
+  const parts = files.filter((file) => !IS_MODEL.test(file.name) && !isData(file));
+  const uploads = files.filter(isData)
     .map((file) => ({kind: "datasets", name: file.name, body: file}));
   if (parts.length && models.length !== 1) {
     const names = parts.map((file) => file.name).join(", ");
-    throw new Error(`${names}: neither a model (.onnx) nor data (.npz, .npy, .zip, .tar, .tgz). ` +
+    throw new Error(`${names}: neither a model (.onnx) nor data (.npz, .npy, .parquet, .safetensors, ` +
+                    ".zip, .tar, .tgz). " +
                     "Files with the weights of a model are sent together with it.");
   }
   for (const file of models) {

@@ -52,7 +52,8 @@ static const enum store_kind kinds[API_N_INPUTS] = {STORE_MODEL, STORE_DATASET};
 static bool
 is_dataset(const char *name)
 {
-    static const char *const suffixes[] = {".npz", ".npy", ".tar", ".tgz", ".tar.gz"};
+    static const char *const suffixes[] = {".npz", ".npy",    ".tar",
+                                           ".tgz", ".tar.gz", ".parquet"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (api_path_has_ending(name, suffixes[i]))
             return true;
@@ -65,7 +66,8 @@ is_wanted(const struct input *input, const struct offered *file)
     if (input->which == API_INPUT_MODEL)
         return file->role == QDQR_MODEL ||
                (file->role == QDQR_DATA && !is_dataset(file->name));
-    return is_dataset(file->name) ||
+    /* beside a model, a .safetensors file may hold its weights */
+    return is_dataset(file->name) || api_path_has_ending(file->name, ".safetensors") ||
            (file->role == QDQR_MODEL && !api_path_has_ending(file->name, ".onnx"));
 }
 
@@ -98,8 +100,9 @@ choose_files(struct input *input, struct string_list *list, struct api_problem *
         return api_fail(p, API_REMOTE_NOT_FOUND,
                         "%s of remote %s has %zu files %s, and one is needed",
                         input->resolved, input->place->remote, models,
-                        input->which == API_INPUT_MODEL ? "*.onnx"
-                                                        : "*.npz, *.npy or *.tar");
+                        input->which == API_INPUT_MODEL
+                            ? "*.onnx"
+                            : "*.npz, *.npy, *.parquet or *.tar");
     return !input->signers || input->signature.name ||
            api_fail(p, API_SIGNATURE_INVALID,
                     "remote %s takes signed models alone, and %.300s has no signature "

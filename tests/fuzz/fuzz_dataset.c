@@ -37,7 +37,7 @@ count(const struct qdq_dataset *dataset, size_t i, size_t most)
 {
     const struct qdq_array *array = &qdq_dataset_info(dataset)->arrays[i];
     size_t n = 1, part;
-    if (!qdqi_dataset_is_cut(dataset)) {
+    if (!qdqi_dataset_differs(dataset, i)) {
         for (size_t k = 0; k < array->rank && n <= most; k++)
             n = (uint64_t)array->shape[k] > most ? most + 1
                                                  : n * (size_t)array->shape[k];
@@ -93,7 +93,7 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
     struct qdq_dim *dims = calloc(info->n_arrays, 64 * sizeof *dims);
     struct qdqi_feed *feed = NULL;
     struct qdq_error err = {0};
-    size_t cut = qdqi_dataset_is_cut(dataset) ? 1 : 0;
+    size_t cut = qdqi_dataset_is_sets(dataset) ? 1 : 0;
     assert(inputs && dims);
     for (size_t i = 0; i < info->n_arrays; i++) {
         const struct qdq_array *array = &info->arrays[i];
@@ -120,6 +120,28 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
     qdqi_feed_close(&feed);
     free(inputs);
     free(dims);
+}
+
+/* Feeds a model of images, which are decoded and resized. */
+static void
+feed_images(struct qdq_dataset *dataset)
+{
+    static const struct qdq_dim dims[] = {{-1, NULL}, {3, NULL}, {5, NULL}, {6, NULL}};
+    static const struct qdq_value input = {"x", "uint8", true, 4, dims};
+    static const struct qdq_model_info model = {.n_inputs = 1, .inputs = &input};
+    const struct qdqi_feed_options options = {.batch = 2, .max_samples = 5};
+    struct qdqi_feed *feed = NULL;
+    struct qdq_error err = {0};
+    int64_t samples = 1;
+    enum qdq_code code = qdqi_feed_open(&model, dataset, &options, &feed, &err);
+    while (code == QDQ_OK && samples > 0) {
+        const struct qdqi_input *fed;
+        code = qdqi_feed_next(feed, &fed, &samples, &err);
+        assert(code != QDQ_OK || samples == 0 || is_whole(&fed[0]));
+    }
+    if (code != QDQ_OK)
+        expect_error(code, &err);
+    qdqi_feed_close(&feed);
 }
 
 /* Returns whether all samples are small. Larger ones are a matter of the process's
@@ -301,6 +323,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         feed_model(dataset, false);
         feed_model(dataset, true);
     }
+    if (info->has_images)
+        feed_images(dataset);
     qdq_dataset_free(&dataset);
     return 0;
 }

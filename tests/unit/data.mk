@@ -4,9 +4,11 @@ check_PROGRAMS += \
 	tests/unit/data/test_feed \
 	tests/unit/data/test_npy \
 	tests/unit/data/test_npz \
+	tests/unit/data/test_parquet \
 	tests/unit/data/test_random \
 	tests/unit/data/test_sets \
 	tests/unit/data/test_tar
+tests_unit_data_test_parquet_LDFLAGS = $(FAILING)
 tests_unit_data_test_sets_LDFLAGS = $(FAILING)
 tests_unit_data_test_tar_LDFLAGS = $(FAILING)
 

@@ -488,9 +488,11 @@ class Client:
         also where some of them failed.
 
         The model is a path, bytes, an onnx.ModelProto, or the id of a stored model. The
-        calibration data is a path or the bytes of a file (.npz, .npy, ONNX's test data, an archive
-        of images), the path of a folder of images, a list of pictures of Pillow, an id, an array, a dict of arrays with the samples along axis 0, or an iterable of
-        samples: each an array, or a dict of arrays, with or without a batch axis. The spec is
+        calibration data is a path or the bytes of a file (.npz, .npy, .parquet, .safetensors, an
+        archive of images, of samples or of ONNX's test data), the path of a folder of images, a
+        list of pictures of Pillow, an id, an array, a dict of arrays with the samples along axis 0,
+        or an iterable of samples: each an array, or a dict of arrays, with or without a batch axis,
+        whose sizes may differ from sample to sample where the model's axes are open. The spec is
         a dict or the path of a JSON file. Only files that the service lacks are sent.
 
         `evaluation` is data to judge the result by, in the same forms but for samples: its

@@ -27,7 +27,7 @@ def _arguments() -> argparse.ArgumentParser:
         epilog=_EXITS, allow_abbrev=False)
     add = parser.add_argument
     add("model", help="the ONNX file, or the id of a stored model")
-    add("-c", "--calibration", metavar="FILE", help=".npz, .npy, or ONNX's test data")
+    add("-c", "--calibration", metavar="FILE", help=".npz, .npy, .parquet, .safetensors or an archive")
     add("-s", "--spec", metavar="FILE", help="the spec, as JSON")
     add("-o", "--output", metavar="FILE", help="the quantized model")
     add("-e", "--external", metavar="FILE", action="append", default=[],

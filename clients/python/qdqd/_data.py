@@ -6,12 +6,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import math
 import os
 import zipfile
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ._errors import UsageError
+from ._images import write_tar
 
 CHUNK = 1 << 18
 
@@ -65,6 +67,9 @@ class Column:
         self.rows = 0
         self.dtype = ""
         self.shape: Tuple[int, ...] = ()
+        self.differs = False
+        self._sizes: List[Tuple[int, Tuple[int, ...]]] = []  # rows of one shape, and the shape
+        self._rank: Optional[int] = None  # of the input; None: unknown
         self._file = open(path, "wb")
 
     @classmethod
@@ -90,24 +95,49 @@ class Column:
         if shape is not None and (found.ndim < rank or rank == 0 or
                                   (shape[0] != 1 and found.shape[0] == shape[0])):
             found = found[None]
-        if self.rows and (found.shape[1:], found.dtype.str) != (self.shape, self.dtype):
+        if self.rows and (found.ndim - 1, found.dtype.str) != (len(self.shape), self.dtype):
             raise UsageError(f"{self.name} is {found.dtype}{list(found.shape[1:])}, and "
-                             f"{list(self.shape)} of {self.dtype} before; ONNX's test data "
-                             "in an archive can have samples of several sizes")
+                             f"{list(self.shape)} of {self.dtype} before: samples may differ "
+                             "in their sizes, but not in their type or number of axes")
+        if self.rows and found.shape[1:] != self.shape:
+            axes = list(shape or [])[-len(self.shape):]
+            if any(isinstance(axis, int) and axis != size
+                   for axis, size in zip(axes, found.shape[1:])):
+                raise UsageError(f"{self.name} is {found.dtype}{list(found.shape[1:])}, and "
+                                 f"{list(self.shape)} before; the model takes {shape}")
+            self.differs = True
+        if not self._sizes or found.shape[1:] != self._sizes[-1][1]:
+            self._sizes.append((0, tuple(found.shape[1:])))
+        self._sizes[-1] = (self._sizes[-1][0] + found.shape[0], self._sizes[-1][1])
+        self._rank = None if shape is None else rank
         self.shape, self.dtype = tuple(found.shape[1:]), found.dtype.str
         self.rows += found.shape[0]
         if found.size:
             self._file.write(numpy.ascontiguousarray(found).data.cast("B"))
 
+    def _head(self, shape: Sequence[int]) -> bytes:
+        """Returns what stands before the elements in an .npy file."""
+        head = repr({"descr": self.dtype, "fortran_order": False, "shape": tuple(shape)})
+        head += " " * (63 - (len(head) + 10) % 64) + "\n"
+        return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
+
     def write(self, out: IO[bytes]) -> None:
         """Writes the column as an .npy file."""
         self._file.close()
-        head = repr({"descr": self.dtype, "fortran_order": False,
-                     "shape": (self.rows, *self.shape)})
-        head += " " * (63 - (len(head) + 10) % 64) + "\n"
-        out.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode())
+        out.write(self._head((self.rows, *self.shape)))
         with open(self.path, "rb") as file:
             copy(file, out)
+
+    def samples(self) -> Iterator[bytes]:
+        """Yields each row as an .npy file. A row is what one run takes: it has the axes of the
+        input, the first of which is a batch of one where the row itself has none."""
+        self._file.close()
+        item = int(self.dtype[2:])
+        with open(self.path, "rb") as file:
+            for rows, shape in self._sizes:
+                whole = shape if self._rank in (None, len(shape)) else (1, *shape)
+                for _ in range(rows):
+                    yield self._head(whole) + file.read(item * math.prod(shape))
 
 
 def collect(samples: Iterable[Any], inputs: Sequence[Mapping[str, Any]],
@@ -144,9 +174,26 @@ def collect(samples: Iterable[Any], inputs: Sequence[Mapping[str, Any]],
     return columns
 
 
+def _sample_files(columns: Mapping[str, Column]) -> Iterator[Tuple[str, bytes]]:
+    """Yields an .npz file for each sample."""
+    rows = {name: column.rows for name, column in columns.items()}
+    if len(set(rows.values())) > 1:
+        raise UsageError(f"the inputs have different numbers of samples: {rows}")
+    for i, arrays in enumerate(zip(*(column.samples() for column in columns.values()))):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in zip(columns, arrays):
+                archive.writestr(zipfile.ZipInfo(name + ".npy", (1980, 1, 1, 0, 0, 0)), array)
+        yield f"{i:08}.npz", file.getvalue()
+
+
 def write_arrays(columns: Mapping[str, Column], path: Path) -> None:
-    """Writes an .npz file, or an .npy file for one array without a name. Equal arrays make
-    equal bytes, so that the service recognizes them."""
+    """Writes an .npz file, or an .npy file for one array without a name; where samples differ in
+    their sizes, a tar archive with an .npz file for each. Equal arrays make equal bytes, so that
+    the service recognizes them."""
+    if any(column.differs for column in columns.values()):
+        write_tar(_sample_files(columns), path)
+        return
     if list(columns) == [""]:
         with open(path, "wb") as file:
             columns[""].write(file)

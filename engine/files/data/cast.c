@@ -8,7 +8,7 @@
 
 /* The C type that holds an element in memory. */
 typedef uint8_t type_BOOL, type_UINT8;
-typedef uint16_t type_UINT16, type_FLOAT16;
+typedef uint16_t type_UINT16, type_FLOAT16, type_BFLOAT16;
 typedef uint32_t type_UINT32;
 typedef uint64_t type_UINT64;
 typedef int8_t type_INT8;
@@ -18,6 +18,16 @@ typedef int64_t type_INT64;
 typedef float type_FLOAT32;
 typedef double type_FLOAT64;
 
+/* A bfloat16 is the upper half of a float32. */
+static float
+widened(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
 #define load_BOOL(x) ((x) != 0)
 #define load_UINT8(x) (x)
 #define load_INT8(x) (x)
@@ -26,6 +36,7 @@ typedef double type_FLOAT64;
 #define load_UINT32(x) (x)
 #define load_INT32(x) (x)
 #define load_FLOAT16(x) qdqi_half_widened(x)
+#define load_BFLOAT16(x) widened(x)
 #define load_FLOAT32(x) (x)
 #define load_FLOAT64(x) (x)
 

@@ -3,9 +3,13 @@
 #include "files/data/dataset.h"
 #include "ground/base/map.h"
 #include "files/data/file.h"
+#include "files/data/forms/safetensors.h"
+#include "files/data/forms/sample_files.h"
+#include "files/data/forms/table.h"
+#include "files/data/images/images.h"
 #include "files/data/npy.h"
+#include "files/data/parquet/footer.h"
 #include "files/data/reader.h"
-#include "files/data/images.h"
 #include "files/data/sets.h"
 
 #include <errno.h>
@@ -44,22 +48,43 @@ enum { TAR_MAGIC_AT = 257 };
 static const uint64_t UNPACKED_MAX = 8ull << 30;
 
 static bool
-is_wanted(const char *name)
+is_set_or_image(const char *name)
 {
     return qdqi_sets_is_input(name) || qdqi_images_wants(name);
 }
 
+static bool
+is_sample(const char *name)
+{
+    return qdqi_sample_files_wants(name) || qdqi_images_wants(name);
+}
+
+/* Returns whether the archive holds more than labels. */
+static bool
+has_samples(const struct qdqi_tar *tar)
+{
+    for (size_t i = 0; i < qdqi_tar_count(tar); i++)
+        if (!qdqi_images_is_label(qdqi_tar_file(tar, i)->name))
+            return true;
+    return false;
+}
+
+/* Opens a tar archive of sets or images, beside which other files are passed over; or else of
+   arrays. */
 static enum qdq_code
 open_tar(struct qdq_dataset *ds, bool gzip, struct qdq_error *err)
 {
-    const struct qdqi_tar_options options = {gzip, ds->most_unpacked, is_wanted};
-    enum qdq_code code =
-        qdqi_tar_open(ds->fd, ds->info.size, &options, ds->arena, &ds->tar, err);
+    bool (*const wants[])(const char *) = {is_set_or_image, is_sample};
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < 2 && !code && !(ds->tar && has_samples(ds->tar)); i++) {
+        const struct qdqi_tar_options options = {gzip, ds->most_unpacked, wants[i]};
+        qdqi_tar_close(&ds->tar);
+        code = qdqi_tar_open(ds->fd, ds->info.size, &options, ds->arena, &ds->tar, err);
+    }
     if (code == QDQ_OK && qdqi_tar_count(ds->tar) == 0)
-        code =
-            invalid_file(err, "is a tar archive without images (.jpg, .jpeg, .png) and "
-                              "without test_data_set_N/input_M.pb (docs/reference/"
-                              "data.md)");
+        code = invalid_file(err, "is a tar archive without images (.jpg, .jpeg, .png), "
+                                 "without samples (.npy, .npz) and without "
+                                 "test_data_set_N/input_M.pb (docs/reference/data.md)");
     return code;
 }
 
@@ -84,9 +109,17 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
         return open_tar(ds, true, err);
     if (got == sizeof start && memcmp(start + TAR_MAGIC_AT, "ustar", 5) == 0)
         return open_tar(ds, false, err);
+    if (qdqi_parquet_starts(start, got)) {
+        ds->is_parquet = true;
+        return QDQ_OK;
+    }
+    if (qdqi_safetensors_starts(start, got, ds->info.size)) {
+        ds->is_safetensors = true;
+        return QDQ_OK;
+    }
     return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy, "
-                             "a .tar or a .tar.gz file; docs/reference/data.md says "
-                             "how to make one");
+                             "a .tar, a .tar.gz, a .parquet or a .safetensors file; "
+                             "docs/reference/data.md says how to make one");
 }
 
 static enum qdq_code
@@ -150,8 +183,16 @@ add_array(struct qdq_dataset *ds, size_t member, const char *name, uint64_t size
     size_t n = ds->info.n_arrays++;
     ds->arrays[n] =
         (struct qdq_array){name, qdqi_dtype_name(npy.dtype), npy.rank, shape};
-    ds->items[n] = (struct qdqi_item){npy.dtype,  npy.big_endian, npy.fortran, member,
-                                      npy.offset, npy.size,       QDQI_NAMED};
+    ds->items[n] = (struct qdqi_item){
+        .dtype = npy.dtype,
+        .big_endian = npy.big_endian,
+        .fortran = npy.fortran,
+        .member = member,
+        .offset = npy.offset,
+        .size = npy.size,
+        .input = QDQI_NAMED,
+        .is_alone = !*name,
+    };
     return QDQ_OK;
 }
 
@@ -201,9 +242,30 @@ check_samples(struct qdq_dataset *ds, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Reads an archive of samples that are files of their own. *ret_found is false where it holds
+   none. */
+static enum qdq_code
+read_sample_files(struct qdq_dataset *ds, bool *ret_found, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_sets_read(ds, err);
+    if (!code && !ds->is_sets)
+        code = qdqi_images_read(ds, err);
+    if (!code && !ds->is_sets && !ds->images && ds->tar)
+        code = qdqi_sample_files_read(ds, err);
+    *ret_found = ds->is_sets || ds->images || ds->tar;
+    return code;
+}
+
 static enum qdq_code
 read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
 {
+    bool found = false;
+    if (ds->is_parquet)
+        return qdqi_table_read(ds, err);
+    if (ds->is_safetensors) {
+        enum qdq_code code = qdqi_safetensors_read(ds, err);
+        return code ? code : check_samples(ds, err);
+    }
     size_t n = ds->npz   ? qdqi_npz_count(ds->npz)
                : ds->tar ? qdqi_tar_count(ds->tar)
                          : 1;
@@ -212,13 +274,10 @@ read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
     if (!ds->arrays || !ds->items)
         return qdqi_no_memory(err);
     ds->info.arrays = ds->arrays;
-    enum qdq_code code = ds->npz || ds->tar ? qdqi_sets_read(ds, err) : QDQ_OK;
-    if (code == QDQ_OK && !ds->parts && (ds->npz || ds->tar))
-        code = qdqi_images_read(ds, err);
-    if (code != QDQ_OK || ds->parts || ds->images)
+    enum qdq_code code =
+        ds->npz || ds->tar ? read_sample_files(ds, &found, err) : QDQ_OK;
+    if (code != QDQ_OK || found)
         return code;
-    if (ds->tar)
-        return invalid_file(err, "is a tar archive with labels and without images");
     code = ds->npz ? add_members(ds, err) : add_array(ds, 0, "", ds->info.size, err);
     return code == QDQ_OK ? check_samples(ds, err) : code;
 }
@@ -260,6 +319,7 @@ qdq_dataset_free(struct qdq_dataset **dataset)
     struct qdq_dataset *ds = *dataset;
     qdqi_npz_close(&ds->npz);
     qdqi_tar_close(&ds->tar);
+    qdqi_table_free(&ds->table);
     if (ds->fd >= 0)
         close(ds->fd);
     qdqi_arena_free(&ds->arena);
@@ -286,9 +346,21 @@ qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i)
 }
 
 bool
-qdqi_dataset_is_cut(const struct qdq_dataset *dataset)
+qdqi_dataset_differs(const struct qdq_dataset *dataset, size_t i)
 {
-    return dataset->parts;
+    return dataset->items[i].differs;
+}
+
+bool
+qdqi_dataset_is_sets(const struct qdq_dataset *dataset)
+{
+    return dataset->is_sets;
+}
+
+bool
+qdqi_dataset_is_alone(const struct qdq_dataset *dataset, size_t i)
+{
+    return dataset->items[i].is_alone;
 }
 
 bool
@@ -301,8 +373,15 @@ const int64_t *
 qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i, int64_t sample,
                   size_t *ret_elements)
 {
-    const struct qdqi_sample_file *part =
-        &dataset->parts[(size_t)sample * dataset->info.n_arrays + i];
-    *ret_elements = (size_t)part->n;
-    return part->shape;
+    const struct qdq_array *array = &dataset->arrays[i];
+    if (dataset->items[i].differs) {
+        const struct qdqi_sample_file *part = &dataset->items[i].parts[sample];
+        *ret_elements = (size_t)part->n;
+        return part->shape;
+    }
+    *ret_elements = 1;
+    /* the product was checked when the dataset was opened */
+    for (size_t k = 1; k < array->rank; k++)
+        *ret_elements *= (size_t)array->shape[k];
+    return array->shape + 1;
 }

@@ -21,6 +21,12 @@ struct qdqi_item {
     /* index of the model's input when the file does not name the array; else
        QDQI_NAMED */
     int input;
+    bool in_file; /* the elements lie in the file at `offset`, without a head */
+    bool
+        is_alone; /* it feeds an input that no array is named for, where there is one */
+    bool differs; /* each sample has a shape of its own */
+    size_t column; /* number of the Parquet column, from 1; 0: there is none */
+    struct qdqi_sample_file *parts; /* one for each sample that is a file, or differs */
 };
 
 enum {
@@ -31,14 +37,27 @@ enum {
 /* LIMIT_EXCEEDED when a dataset of n arrays has too many. */
 enum qdq_code qdqi_dataset_check_arrays(size_t n, struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* One sample of one array, where each sample is a file of its own and has its own
-   shape. */
+/* The kinds of files that hold one sample of one array. */
+enum qdqi_sample_kind {
+    QDQI_SAMPLE_PROTO,  /* a TensorProto */
+    QDQI_SAMPLE_NPY,    /* an .npy file */
+    QDQI_SAMPLE_IN_NPZ, /* a member of an .npz file */
+    QDQI_SAMPLE_LABEL,  /* a number, which `label` has */
+};
+
+/* One sample of one array, where each sample has its own shape or is a file of its own. For a
+   column of Parquet number and shape alone are set. */
 struct qdqi_sample_file {
     size_t member;      /* index of the member in the archive */
     uint64_t file_size; /* bytes of the member */
     unsigned field;     /* number of the TensorProto's field that holds the elements */
     uint64_t n;         /* number of elements */
     const int64_t *shape; /* rank - 1 sizes: axis 0 of the array counts samples */
+    enum qdqi_sample_kind kind;
+    bool big_endian, fortran;
+    uint64_t offset; /* of the first element in the .npy file */
+    size_t inner;    /* index of that in the .npz file */
+    int64_t label;
 };
 
 struct qdq_dataset {
@@ -52,8 +71,9 @@ struct qdq_dataset {
     struct qdqi_images *images; /* set for an archive of images, else NULL */
     struct qdqi_draw *draws;    /* one for each array of random samples, else NULL */
     uint64_t most_unpacked; /* limit of the bytes that a packed archive unpacks to */
-    /* Set for ONNX's test data: [sample * n_arrays + array]. */
-    struct qdqi_sample_file *parts;
+    bool is_parquet, is_safetensors;
+    bool is_sets; /* ONNX's test data: each sample is fed unchanged, in its own shape */
+    struct qdqi_table *table; /* set for Parquet, else NULL */
     const struct qdq_spec
         *prepared_by; /* NULL: no spec has said how to prepare arrays */
 };

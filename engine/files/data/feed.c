@@ -9,55 +9,6 @@
 
 /* --- opening: matching arrays and inputs --------------------------------- */
 
-/* The type and shape that the model wants, or that the data has, as "float32
-   [N,3,32]". */
-struct shape_text {
-    char text[160];
-};
-
-static struct shape_text
-describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *dims,
-         const int64_t *shape)
-{
-    struct shape_text s;
-    size_t len = (size_t)snprintf(s.text, sizeof s.text, "%.20s%s",
-                                  *dtype ? dtype : "any type", has_shape ? " [" : "");
-    if (!has_shape)
-        return s;
-    for (size_t i = 0; i < rank; i++) {
-        char one[40];
-        /* -1: open, or different between samples */
-        int64_t value = dims ? dims[i].value : shape ? shape[i] : -1;
-        if (value > 0 || (value == 0 && !dims))
-            snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
-        else
-            snprintf(one, sizeof one, "%s?", i ? "," : "");
-        if (len + strlen(one) + sizeof ",...]" > sizeof s.text) {
-            len += (size_t)snprintf(s.text + len, sizeof s.text - len, ",...");
-            break;
-        }
-        len += (size_t)snprintf(s.text + len, sizeof s.text - len, "%s", one);
-    }
-    snprintf(s.text + len, sizeof s.text - len, "]");
-    return s;
-}
-
-/* Axis 0 of an array that is cut counts the sets; it is no axis of what they hold. */
-static enum qdq_code
-mismatch(const struct qdqi_feed *feed, const struct qdq_value *input,
-         const struct qdq_array *array, const char *what, struct qdq_error *err)
-{
-    size_t first = feed->cut ? 1 : 0;
-    struct shape_text wanted =
-        describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
-    struct shape_text given =
-        describe(array->dtype, true, array->rank - first, NULL, array->shape + first);
-    return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
-                         "input '%s' wants %s, %s %s: %s", input->name, wanted.text,
-                         feed->cut ? "the sets have" : "the data has", given.text,
-                         what);
-}
-
 void
 qdqi_feed_warn(struct qdqi_feed *feed, const char *code, const char *node,
                const char *detail)
@@ -107,7 +58,7 @@ sample_shape(const struct qdqi_feed *feed, const struct qdqi_binding *binding,
              int64_t sample, size_t *ret_n)
 {
     const struct qdq_array *whole = binding->fed;
-    if (feed->cut)
+    if (qdqi_dataset_differs(feed->dataset, binding->array))
         return qdqi_dataset_part(feed->dataset, binding->array, sample, ret_n);
     *ret_n = 1;
     /* the product was checked when the dataset was opened */
@@ -116,7 +67,8 @@ sample_shape(const struct qdqi_feed *feed, const struct qdqi_binding *binding,
     return whole->shape + 1;
 }
 
-/* Checks samples that are fed unchanged: each must fit the input. */
+/* Checks samples that are runs of their own: each must fit the input, unchanged or behind a batch
+   axis of 1. */
 static enum qdq_code
 fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
             const struct qdqi_binding *binding, struct qdq_error *err)
@@ -124,12 +76,13 @@ fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
     const struct qdq_array *array = binding->fed;
     size_t n;
     for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++)
-        if (!axes_fit(input, 0, sample_shape(feed, binding, i, &n))) {
+        if (!axes_fit(input, binding->drops_axis0 ? 0 : 1,
+                      sample_shape(feed, binding, i, &n))) {
             char what[80] = "the shape of a sample differs";
             if (feed->cut)
                 snprintf(what, sizeof what, "the shape of sample %" PRId64 " differs",
                          i);
-            return mismatch(feed, input, array, what, err);
+            return qdqi_feed_mismatch(feed, input, array, what, err);
         }
     return QDQ_OK;
 }
@@ -142,7 +95,7 @@ fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
           int64_t *ret_rows, struct qdq_error *err)
 {
     *ret_rows = feed->cut ? 1 : 0;
-    binding->drops_axis0 = feed->cut;
+    binding->drops_axis0 = qdqi_dataset_is_sets(feed->dataset);
     if (!input->has_shape)
         return QDQ_OK;
     if (array->rank == input->rank + 1) {
@@ -150,18 +103,27 @@ fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
         *ret_rows = 1;
         return fit_samples(feed, input, binding, err);
     }
+    if (feed->cut && array->rank == input->rank && !binding->drops_axis0) {
+        if (input->dims[0].value > 1)
+            return qdqi_feed_mismatch(
+                feed, input, array,
+                "samples of different shapes run one by one, and the batch "
+                "of the model is fixed",
+                err);
+        return fit_samples(feed, input, binding, err);
+    }
     if (array->rank != input->rank || feed->cut)
-        return mismatch(feed, input, array, "the rank differs", err);
+        return qdqi_feed_mismatch(feed, input, array, "the rank differs", err);
     if (!axes_fit(input, 1, array->shape + 1))
-        return mismatch(
+        return qdqi_feed_mismatch(
             feed, input, array,
             difference(input, array->shape + 1, "the shape behind axis 0 differs"),
             err);
     if (input->dims[0].value > 0)
         *ret_rows = input->dims[0].value;
     if (*ret_rows > array->shape[0])
-        return mismatch(feed, input, array, "fewer samples than the batch of the model",
-                        err);
+        return qdqi_feed_mismatch(feed, input, array,
+                                  "fewer samples than the batch of the model", err);
     return QDQ_OK;
 }
 
@@ -174,8 +136,8 @@ bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
     input->dtype = qdqi_feed_dtype(wanted, from);
     binding->cast = qdqi_cast_find(from, input->dtype);
     if (!binding->cast.fn)
-        return mismatch(feed, wanted, array, "this cast may lose, so it is not made",
-                        err);
+        return qdqi_feed_mismatch(feed, wanted, array,
+                                  "this cast may lose, so it is not made", err);
     if (binding->cast.lossy)
         qdqi_feed_warn(feed, "float64_cast", input->name,
                        qdqi_arena_printf(
@@ -217,8 +179,9 @@ bind_scaling(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
     struct qdqi_binding *binding = &feed->bindings[i];
     const struct qdqi_input *input = &feed->inputs[i];
     char text[256];
-    const char *why = qdqi_scaling_find(feed->dataset, input->name, input->dtype,
-                                        input->rank, input->shape, &binding->scaling);
+    const char *why =
+        qdqi_scaling_find(feed->dataset, feed->cut, input->name, input->dtype,
+                          input->rank, input->shape, &binding->scaling);
     if (!why && !binding->scaling.row &&
         qdqi_scaling_is_missing(feed->dataset, from, input->dtype)) {
         snprintf(
@@ -229,60 +192,23 @@ bind_scaling(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
             input->name);
         why = text;
     }
-    return why ? mismatch(feed, wanted, array, why, err) : QDQ_OK;
+    return why ? qdqi_feed_mismatch(feed, wanted, array, why, err) : QDQ_OK;
 }
 
-const struct qdq_array *
-qdqi_feed_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model,
-                size_t input)
-{
-    const struct qdq_dataset_info *info = qdq_dataset_info(dataset);
-    if (qdqi_dataset_has_images(dataset) &&
-        qdqi_images_input(dataset, model) == (int)input)
-        return info->arrays;
-    if (info->n_arrays == 1 && !*info->arrays[0].name &&
-        (model->n_inputs == 1 || input == qdqi_tokens_input(model)))
-        return info->arrays;
-    for (size_t i = 0; i < info->n_arrays; i++) {
-        int place = qdqi_dataset_input(dataset, i);
-        if (place >= 0 ? (size_t)place == input
-                       : strcmp(info->arrays[i].name, model->inputs[input].name) == 0)
-            return &info->arrays[i];
-    }
-    return NULL;
-}
-
-static enum qdq_code
-no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
-         struct qdq_error *err)
-{
-    struct shape_text wanted =
-        describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
-    if (!*info->arrays[0].name)
-        return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
-                             "the model has several inputs, '%s' (%s) among them: an "
-                             ".npy file holds one array; send an .npz file",
-                             input->name, wanted.text);
-    return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
-                         "input '%s' wants %s, the data has no array of that name (but "
-                         "'%s'%s)%s",
-                         input->name, wanted.text, info->arrays[0].name,
-                         info->n_arrays > 1 ? " and others" : "",
-                         input->has_shape && input->rank == 0
-                             ? ": give a scalar as an array of rank 1 with one value "
-                               "for each sample"
-                             : "");
-}
-
-/* Sets the array as the input gets it, which differs from the stored one for images. */
+/* Sets the array as the input gets it, which differs from the stored one for images and for
+   columns of numbers that the input's shape lays out. */
 static enum qdq_code
 view_array(struct qdqi_feed *feed, const struct qdq_value *input,
            struct qdqi_binding *binding, const struct qdq_array **array,
            struct qdq_error *err)
 {
     binding->fed = *array;
-    if (!qdqi_dataset_has_images(feed->dataset) || binding->array != 0)
-        return QDQ_OK;
+    if (!qdqi_dataset_has_images(feed->dataset) || binding->array != 0) {
+        enum qdq_code code = qdqi_table_lay_out(feed->dataset, binding->array, input,
+                                                feed->arena, &binding->fed, err);
+        *array = binding->fed;
+        return code;
+    }
     struct qdq_array *fed = qdqi_arena_alloc(feed->arena, sizeof *fed);
     if (!fed)
         return qdqi_no_memory(err);
@@ -303,7 +229,7 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
     if (!array && feed->fills && qdqi_tokens_give(model, i) != QDQI_NOT_FROM_TOKENS)
         return qdqi_feed_bind_filled(feed, model, i, err);
     if (!array)
-        return no_array(info, input, err);
+        return qdqi_feed_no_array(feed, input, err);
     size_t at = (size_t)(array - info->arrays);
     binding->array = at;
     feed->used[at] = true;
@@ -324,16 +250,16 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
     if (code != QDQ_OK)
         return code;
     if (rows > 0 && feed->fixed && rows != feed->rows)
-        return mismatch(feed, input, array,
-                        "other inputs take another number of samples", err);
+        return qdqi_feed_mismatch(feed, input, array,
+                                  "other inputs take another number of samples", err);
     if (rows > 0) {
         feed->fixed = true;
         feed->rows = rows;
     }
-    return array == &info->arrays[at]
-               ? qdqi_reader_open(feed->dataset, at, &binding->reader, err)
-               : qdqi_reader_open_images(feed->dataset, &binding->view,
-                                         &binding->reader, err);
+    return at == 0 && qdqi_dataset_has_images(feed->dataset)
+               ? qdqi_reader_open_images(feed->dataset, &binding->view,
+                                         &binding->reader, err)
+               : qdqi_reader_open(feed->dataset, at, &binding->reader, err);
 }
 
 static void
@@ -444,6 +370,13 @@ open_feed(struct qdqi_feed *feed, const struct qdq_model_info *model,
     feed->used = qdqi_arena_array(feed->arena, n_arrays, sizeof *feed->used);
     if (!feed->bindings || !feed->inputs || !feed->warnings || !feed->used)
         return qdqi_no_memory(err);
+    for (size_t i = 0; i < feed->n; i++) {
+        const struct qdq_array *array = qdqi_feed_array(feed->dataset, model, i);
+        feed->cut |=
+            array && qdqi_dataset_differs(
+                         feed->dataset,
+                         (size_t)(array - qdq_dataset_info(feed->dataset)->arrays));
+    }
     qdqi_feed_find_filled(feed, model);
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < feed->n && code == QDQ_OK; i++)
@@ -465,7 +398,7 @@ qdqi_feed_open(const struct qdq_model_info *model, struct qdq_dataset *dataset,
     if (!feed)
         return qdqi_no_memory(err);
     feed->dataset = dataset;
-    feed->cut = qdqi_dataset_is_cut(dataset);
+    feed->cut = qdqi_dataset_is_sets(dataset);
     feed->arena = qdqi_arena_new();
     enum qdq_code code =
         feed->arena ? open_feed(feed, model, options, err) : qdqi_no_memory(err);
@@ -571,9 +504,13 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
             continue;
         if (feed->ends_at_negative)
             b->shape[input->rank - 1] = (int64_t)b->row;
-        if (feed->cut)
-            memcpy(b->shape, sample_shape(feed, b, feed->first + feed->done, &elements),
-                   input->rank * sizeof *b->shape);
+        if (feed->cut) {
+            const size_t batch =
+                b->drops_axis0 ? 0 : 1; /* axes in front of the sample */
+            memcpy(b->shape + batch,
+                   sample_shape(feed, b, feed->first + feed->done, &elements),
+                   (input->rank - batch) * sizeof *b->shape);
+        }
         enum qdq_code code = fill(feed, b, elements, err);
         if (code != QDQ_OK)
             return code;

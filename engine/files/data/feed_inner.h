@@ -9,7 +9,8 @@
 #include "files/data/buffer.h"
 #include "files/data/cast.h"
 #include "files/data/feed.h"
-#include "files/data/images.h"
+#include "files/data/forms/table.h"
+#include "files/data/images/images.h"
 #include "files/data/reader.h"
 #include "files/data/scaling.h"
 #include "files/data/tokens.h"
@@ -29,7 +30,7 @@ struct qdqi_binding {
     /* elements along the axes behind axis 0 of the array; the largest number, where
        samples differ */
     size_t row;
-    bool drops_axis0;             /* the array has one axis more than the input */
+    bool drops_axis0; /* axis 0 of the array counts runs, and is no axis of the input */
     enum qdqi_from_tokens filled; /* without an array: what it gets */
     int64_t *shape;               /* shape of the input in a run */
     struct qdqi_affine scaling;
@@ -59,6 +60,15 @@ struct qdqi_feed {
     /* elements as read, and as cast */
     alignas(max_align_t) unsigned char piece[QDQI_FEED_PIECE], wide[QDQI_FEED_PIECE];
 };
+
+/* Sets CALIBRATION_MISMATCH: what the input wants, what the array has, and `what` is wrong. */
+enum qdq_code qdqi_feed_mismatch(const struct qdqi_feed *feed,
+                                 const struct qdq_value *input,
+                                 const struct qdq_array *array, const char *what,
+                                 struct qdq_error *err);
+/* Sets it for an input without an array. */
+enum qdq_code qdqi_feed_no_array(const struct qdqi_feed *feed,
+                                 const struct qdq_value *input, struct qdq_error *err);
 
 /* Adds a warning; without memory for its text it is dropped. */
 void qdqi_feed_warn(struct qdqi_feed *feed, const char *code, const char *node,

@@ -12,7 +12,8 @@
 struct qdqi_npz {
     zip_t *zip;
     int fd;
-    uint64_t size, offset;
+    uint64_t start;        /* byte of the file at which the archive begins */
+    uint64_t size, offset; /* within the archive */
     uint64_t budget;  /* bytes that may still be read while the directory is searched */
     bool over_budget; /* the budget was exceeded */
     int error_number; /* errno of the pread() that failed, or 0 */
@@ -36,7 +37,10 @@ source_read(struct qdqi_npz *npz, void *to, uint64_t size)
         return -1;
     }
     size_t got;
-    int number = qdqi_file_read(npz->fd, npz->offset, to, size, &got);
+    /* the file goes on behind an archive that is a part of it */
+    if (size > npz->size - npz->offset)
+        size = npz->size - npz->offset;
+    int number = qdqi_file_read(npz->fd, npz->start + npz->offset, to, size, &got);
     if (number != 0) {
         npz->error_number = number;
         zip_error_set(&npz->error, ZIP_ER_READ, number);
@@ -157,8 +161,11 @@ claimed_entries(const struct qdqi_npz *npz, const unsigned char *p, size_t befor
     uint64_t entries = little(p + 10, 2);
     unsigned char end64[EOCD64];
     size_t got;
-    if (before < LOCATOR || memcmp(p - LOCATOR, "PK\6\7", 4) != 0 ||
-        qdqi_file_read(npz->fd, little(p - LOCATOR + 8, 8), end64, EOCD64, &got) != 0 ||
+    if (before < LOCATOR || memcmp(p - LOCATOR, "PK\6\7", 4) != 0)
+        return entries;
+    const uint64_t at = little(p - LOCATOR + 8, 8);
+    if (at > npz->size ||
+        qdqi_file_read(npz->fd, npz->start + at, end64, EOCD64, &got) != 0 ||
         got < EOCD64)
         return entries;
     uint64_t entries64 = little(end64 + 32, 8);
@@ -177,7 +184,7 @@ check_end_records(const struct qdqi_npz *npz, struct qdq_error *err)
     if (!tail)
         return qdqi_no_memory(err);
     enum qdq_code code =
-        qdqi_data_read(npz->fd, npz->size - size, tail, size, &got, err);
+        qdqi_data_read(npz->fd, npz->start + npz->size - size, tail, size, &got, err);
     for (size_t i = 0; !code && got >= EOCD && i <= got - EOCD; i++)
         if (memcmp(tail + i, "PK\5\6", 4) == 0 &&
             claimed_entries(npz, tail + i, i) > QDQI_NPZ_MAX_MEMBERS)
@@ -211,10 +218,18 @@ open_zip(struct qdqi_npz *npz, struct qdq_error *err)
 enum qdq_code
 qdqi_npz_open(int fd, uint64_t size, struct qdqi_npz **ret, struct qdq_error *err)
 {
+    return qdqi_npz_open_within(fd, 0, size, ret, err);
+}
+
+enum qdq_code
+qdqi_npz_open_within(int fd, uint64_t start, uint64_t size, struct qdqi_npz **ret,
+                     struct qdq_error *err)
+{
     struct qdqi_npz *npz = calloc(1, sizeof *npz);
     if (!npz)
         return qdqi_no_memory(err);
     npz->fd = fd;
+    npz->start = start;
     npz->size = size;
     npz->budget = QDQI_NPZ_MAX_DIRECTORY;
     zip_error_init(&npz->error);

@@ -23,6 +23,10 @@ struct qdqi_member;
 /* Opens the archive. The descriptor is borrowed and must outlive the npz. */
 enum qdq_code qdqi_npz_open(int fd, uint64_t size, struct qdqi_npz **ret,
                             struct qdq_error *err) QDQ_MUST_CHECK;
+/* Does the same for an archive that is a part of the file, from byte `start` on. */
+enum qdq_code qdqi_npz_open_within(int fd, uint64_t start, uint64_t size,
+                                   struct qdqi_npz **ret,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
 /* Closes the archive. All its members must be closed before. */
 void qdqi_npz_close(struct qdqi_npz **npz);
 

@@ -2,7 +2,9 @@
 #include "config.h"
 #include "files/data/reader.h"
 #include "files/data/dataset.h"
-#include "files/data/images.h"
+#include "files/data/forms/sample_files.h"
+#include "files/data/forms/table.h"
+#include "files/data/images/images.h"
 #include "files/data/npy.h"
 #include "files/data/proto.h"
 #include "files/data/sets.h"
@@ -22,7 +24,10 @@ struct qdqi_reader {
     uint64_t at;          /* bytes returned to the caller so far */
     uint64_t taken;       /* bytes read from the stream so far */
     unsigned char *whole; /* all elements in C order, when the file has Fortran order */
+    struct qdqi_column_reader *column; /* of Parquet, else NULL */
     /* Used where each sample is a file of its own: */
+    const struct qdqi_sample_file *part; /* the open file */
+    struct qdqi_npz *npz;                /* the file that it is a member of, or NULL */
     struct qdqi_proto *proto;
     uint64_t part_left;                 /* bytes of elements left in the open file */
     size_t next_part;                   /* next sample */
@@ -105,20 +110,19 @@ read_elements(struct qdqi_reader *reader, void *to, size_t size, bool last,
 
 /* Copies elements from Fortran order into C order. */
 static void
-reorder(const struct qdq_array *array, size_t element, const unsigned char *from,
+reorder(const int64_t *shape, size_t rank, size_t element, const unsigned char *from,
         unsigned char *to, size_t size)
 {
-    size_t rank = array->rank;
     size_t index[QDQI_NPY_MAX_RANK] = {0}, stride[QDQI_NPY_MAX_RANK];
     size_t at = 0;
     stride[0] = element;
     for (size_t i = 1; i < rank; i++)
-        stride[i] = stride[i - 1] * (size_t)array->shape[i - 1];
+        stride[i] = stride[i - 1] * (size_t)shape[i - 1];
     for (size_t done = 0; done < size; done += element) {
         memcpy(to + done, from + at, element);
         for (size_t i = rank; i-- > 0;) { /* advance the index, last axis first */
             at += stride[i];
-            if (++index[i] < (size_t)array->shape[i])
+            if (++index[i] < (size_t)shape[i])
                 break;
             at -= stride[i] * index[i];
             index[i] = 0;
@@ -139,8 +143,8 @@ load_whole(struct qdqi_reader *reader, struct qdq_error *err)
     }
     code = read_elements(reader, fortran, size, true, err);
     if (code == QDQ_OK)
-        reorder(reader->array, qdqi_dtype_size(reader->item->dtype), fortran,
-                reader->whole, size);
+        reorder(reader->array->shape, reader->array->rank,
+                qdqi_dtype_size(reader->item->dtype), fortran, reader->whole, size);
 out:
     free(fortran);
     return code;
@@ -148,21 +152,94 @@ out:
 
 /* --- samples that are files ----------------------------------------------- */
 
+static void
+close_part(struct qdqi_reader *reader)
+{
+    qdqi_stream_close(&reader->stream);
+    qdqi_npz_close(&reader->npz);
+    free(reader->whole);
+    reader->whole = NULL;
+    reader->part = NULL;
+}
+
+static enum qdq_code
+open_proto(struct qdqi_reader *reader, struct qdq_error *err)
+{
+    const struct qdqi_sample_file *part = reader->part;
+    const struct qdqi_proto_head head = {.dtype = reader->item->dtype,
+                                         .field = part->field};
+    enum qdq_code code = qdqi_sets_open(reader->dataset, part->member,
+                                        reader->array->name, &reader->stream, err);
+    if (!code && !reader->proto && !(reader->proto = calloc(1, sizeof *reader->proto)))
+        code = qdqi_no_memory(err);
+    if (!code)
+        qdqi_proto_start(reader->proto, &reader->stream, part->file_size, &head);
+    return code;
+}
+
+/* Reads all elements of a sample in Fortran order. */
+static enum qdq_code
+load_part(struct qdqi_reader *reader, struct qdq_error *err)
+{
+    const size_t size = (size_t)reader->part_left; /* at most QDQI_FORTRAN_MAX */
+    const size_t element = qdqi_dtype_size(reader->item->dtype);
+    unsigned char *fortran = malloc(size);
+    reader->whole = malloc(size);
+    enum qdq_code code = fortran && reader->whole
+                             ? qdqi_stream_read(&reader->stream, fortran, size, err)
+                             : qdqi_no_memory(err);
+    if (!code)
+        reorder(reader->part->shape, reader->array->rank - 1, element, fortran,
+                reader->whole, size);
+    free(fortran);
+    return code;
+}
+
 static enum qdq_code
 open_part(struct qdqi_reader *reader, struct qdq_error *err)
 {
-    struct qdq_dataset *ds = reader->dataset;
-    const struct qdqi_sample_file *part =
-        &ds->parts[reader->next_part++ * ds->info.n_arrays + reader->index];
-    const struct qdqi_proto_head head = {.dtype = reader->item->dtype,
-                                         .field = part->field};
-    enum qdq_code code =
-        qdqi_sets_open(ds, part->member, reader->array->name, &reader->stream, err);
-    if (code != QDQ_OK)
-        return code;
-    qdqi_proto_start(reader->proto, &reader->stream, part->file_size, &head);
-    reader->part_left = part->n * qdqi_dtype_size(head.dtype);
-    return QDQ_OK;
+    const struct qdqi_sample_file *part = &reader->item->parts[reader->next_part++];
+    enum qdq_code code = QDQ_OK;
+    reader->part = part;
+    reader->part_left = part->n * qdqi_dtype_size(reader->item->dtype);
+    if (part->kind == QDQI_SAMPLE_PROTO)
+        return open_proto(reader, err);
+    if (part->kind != QDQI_SAMPLE_LABEL)
+        code = qdqi_sample_files_open(reader->dataset, part, reader->array->name,
+                                      &reader->stream, &reader->npz, err);
+    return !code && part->fortran ? load_part(reader, err) : code;
+}
+
+static enum qdq_code
+part_elements(struct qdqi_reader *reader, unsigned char *to, size_t n,
+              struct qdq_error *err)
+{
+    const struct qdqi_sample_file *part = reader->part;
+    const size_t element = qdqi_dtype_size(reader->item->dtype);
+    enum qdq_code code = QDQ_OK;
+    if (part->kind == QDQI_SAMPLE_PROTO)
+        return qdqi_proto_elements(reader->proto, to, n, err);
+    if (part->kind == QDQI_SAMPLE_LABEL)
+        memcpy(to, &part->label, n);
+    else if (reader->whole)
+        memcpy(to, reader->whole + (part->n * element - reader->part_left), n);
+    else
+        code = qdqi_stream_read(&reader->stream, to, n, err);
+    if (!code && part->big_endian)
+        swap_bytes(to, n, element);
+    return code;
+}
+
+static enum qdq_code
+end_part(struct qdqi_reader *reader, struct qdq_error *err)
+{
+    const enum qdqi_sample_kind kind = reader->part->kind;
+    enum qdq_code code = kind == QDQI_SAMPLE_PROTO ? qdqi_proto_end(reader->proto, err)
+                         : kind == QDQI_SAMPLE_LABEL
+                             ? QDQ_OK
+                             : qdqi_stream_end(&reader->stream, err);
+    close_part(reader);
+    return code;
 }
 
 /* Reads the next elements, from one file after another; with `to` NULL they are
@@ -180,15 +257,14 @@ read_parts(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
         if (!to && n > sizeof skipped)
             n = sizeof skipped;
         if (code == QDQ_OK)
-            code =
-                qdqi_proto_elements(reader->proto, to ? to : skipped, (size_t)n, err);
-        if (code == QDQ_OK && n == reader->part_left) {
-            code = qdqi_proto_end(reader->proto, err);
-            qdqi_stream_close(&reader->stream);
-        }
+            code = part_elements(reader, to ? to : skipped, (size_t)n, err);
         if (code != QDQ_OK)
             return code;
         reader->part_left -= n;
+        if (reader->part_left == 0)
+            code = end_part(reader, err);
+        if (code != QDQ_OK)
+            return code;
         size -= n;
         to = to ? to + n : NULL;
     }
@@ -241,11 +317,14 @@ static enum qdq_code
 open_array(struct qdqi_reader *reader, struct qdq_error *err)
 {
     struct qdq_dataset *ds = reader->dataset;
-    if (ds->draws || ds->images)
+    if (reader->item->column > 0)
+        return qdqi_column_reader_open(ds, reader->index, &reader->column, err);
+    if (ds->draws || ds->images || reader->item->parts)
         return QDQ_OK;
-    if (ds->parts) {
-        reader->proto = calloc(1, sizeof *reader->proto);
-        return reader->proto ? QDQ_OK : qdqi_no_memory(err);
+    if (reader->item->in_file) {
+        qdqi_stream_span(ds->fd, reader->item->offset, reader->item->size,
+                         reader->array->name, &reader->stream);
+        return QDQ_OK;
     }
     enum qdq_code code = qdqi_stream_open(ds->fd, ds->npz, reader->item->member,
                                           reader->array->name, &reader->stream, err);
@@ -320,9 +399,11 @@ qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
                   size / element);
         return QDQ_OK;
     }
+    if (reader->column)
+        return qdqi_column_reader_read(reader->column, to, size, err);
     if (reader->dataset->images)
         return read_images(reader, at, to, size, err);
-    if (reader->proto)
+    if (reader->item->parts)
         return read_parts(reader, to, size, err);
     if (reader->whole) {
         memcpy(to, reader->whole + at, size);
@@ -335,11 +416,13 @@ enum qdq_code
 qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size, struct qdq_error *err)
 {
     enum qdq_code code = advance(reader, size, err);
+    if (code == QDQ_OK && reader->column)
+        return qdqi_column_reader_skip(reader->column, size, err);
+    if (code == QDQ_OK && reader->item->parts)
+        return read_parts(reader, NULL, size, err);
     if (code != QDQ_OK || reader->whole || reader->dataset->draws ||
         reader->dataset->images)
         return code;
-    if (reader->proto)
-        return read_parts(reader, NULL, size, err);
     return consume(reader, NULL, size, err);
 }
 
@@ -348,7 +431,9 @@ qdqi_reader_close(struct qdqi_reader **reader)
 {
     if (!reader || !*reader)
         return;
+    qdqi_column_reader_close(&(*reader)->column);
     qdqi_stream_close(&(*reader)->stream);
+    qdqi_npz_close(&(*reader)->npz);
     free((*reader)->proto);
     free((*reader)->whole);
     free((*reader)->decoded);

@@ -18,12 +18,15 @@ enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
 /* Returns the index of the model's input for array `i`, where only the file's number
    says so; else -1. */
 int qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i);
-/* Returns whether each sample has a shape of its own. */
-bool qdqi_dataset_is_cut(const struct qdq_dataset *dataset);
+/* Returns whether each sample of array `i` has a shape of its own. */
+bool qdqi_dataset_differs(const struct qdq_dataset *dataset, size_t i);
+/* Returns whether the dataset is of ONNX's test data, whose samples are fed unchanged. */
+bool qdqi_dataset_is_sets(const struct qdq_dataset *dataset);
+/* Returns whether array `i` feeds an input that no array is named for. */
+bool qdqi_dataset_is_alone(const struct qdq_dataset *dataset, size_t i);
 /* Returns whether array 0 is of images, which are read through a view. */
 bool qdqi_dataset_has_images(const struct qdq_dataset *dataset);
-/* Returns that shape, without axis 0 of the array, and the number of elements. For a
-   dataset in which each sample has a shape of its own. */
+/* Returns the shape of a sample, without axis 0 of the array, and the number of elements. */
 const int64_t *qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i,
                                  int64_t sample, size_t *ret_elements);
 

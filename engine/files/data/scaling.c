@@ -3,7 +3,6 @@
 #include "files/data/scaling.h"
 
 #include "files/data/dataset.h"
-#include "files/data/reader.h"
 
 #include <string.h>
 
@@ -39,15 +38,14 @@ is_floating(enum qdqi_dtype dtype)
 
 /* Finds the channels of an array, where they differ. Returns NULL, or what is wrong. */
 static const char *
-find_channels(const struct qdq_dataset *dataset, size_t rank, const int64_t *shape,
-              struct qdqi_affine *ret)
+find_channels(bool cut, size_t rank, const int64_t *shape, struct qdqi_affine *ret)
 {
     const struct qdq_preprocess *row = ret->row;
     const size_t n = row->n_mean > row->n_std ? row->n_mean : row->n_std;
     const size_t axis = row->channels_last ? rank - 1 : 1;
     if (n <= 1)
         return NULL;
-    if (qdqi_dataset_is_cut(dataset) && !row->channels_last)
+    if (cut && !row->channels_last)
         return "a mean for each channel needs samples of one shape, or the layout nhwc";
     if (rank < 2 || shape[axis] != (int64_t)n)
         return row->channels_last
@@ -69,7 +67,7 @@ is_of_images(const struct qdq_preprocess *row)
 }
 
 const char *
-qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
+qdqi_scaling_find(const struct qdq_dataset *dataset, bool cut, const char *input,
                   enum qdqi_dtype to, size_t rank, const int64_t *shape,
                   struct qdqi_affine *ret)
 {
@@ -80,7 +78,7 @@ qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
     if (is_of_images(ret->row) && !dataset->images && !dataset->draws)
         return "\"size\", \"crop\", \"resize\" and \"channels\" of preprocess are for "
                "images, and the data holds arrays (docs/reference/data.md)";
-    return to == QDQI_FLOAT32 ? find_channels(dataset, rank, shape, ret)
+    return to == QDQI_FLOAT32 ? find_channels(cut, rank, shape, ret)
                               : "preprocess scales inputs of float32 alone";
 }
 

@@ -24,11 +24,11 @@ void qdqi_dataset_prepare(struct qdq_dataset *dataset, const struct qdq_spec *sp
 
 /*
  * Finds the scaling of an input, whose elements of a sample have the given shape; axis 0 is the
- * batch. Returns NULL, or why the array cannot be scaled. `to` is the type of the input.
+ * batch. `cut`: the samples have different shapes. Returns NULL, or why the array cannot be scaled. `to` is the type of the input.
  */
-const char *qdqi_scaling_find(const struct qdq_dataset *dataset, const char *input,
-                              enum qdqi_dtype to, size_t rank, const int64_t *shape,
-                              struct qdqi_affine *ret);
+const char *qdqi_scaling_find(const struct qdq_dataset *dataset, bool cut,
+                              const char *input, enum qdqi_dtype to, size_t rank,
+                              const int64_t *shape, struct qdqi_affine *ret);
 
 /* Returns whether the array would give a floating-point input integers that nobody has said to
    be meant. `from` is the type of the array, `to` that of the input, which is not scaled. */

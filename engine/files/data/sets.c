@@ -204,8 +204,14 @@ add_array(struct qdq_dataset *ds, const struct file *file, int64_t samples,
     memcpy(shape + 1, head->shape, head->rank * sizeof *shape);
     ds->arrays[n] = (struct qdq_array){name, qdqi_dtype_name((int)head->dtype),
                                        head->rank + 1, shape};
-    ds->items[n] = (struct qdqi_item){.dtype = head->dtype,
-                                      .input = named ? QDQI_NAMED : file->input};
+    ds->items[n] =
+        (struct qdqi_item){.dtype = head->dtype,
+                           .input = named ? QDQI_NAMED : file->input,
+                           .differs = true,
+                           .parts = qdqi_arena_array(ds->arena, (size_t)samples,
+                                                     sizeof *ds->items[n].parts)};
+    if (!ds->items[n].parts)
+        return qdqi_no_memory(err);
     ds->info.n_arrays++;
     return QDQ_OK;
 }
@@ -250,7 +256,7 @@ read_head(struct qdq_dataset *ds, const struct file *file, struct qdqi_proto_hea
 }
 
 static enum qdq_code
-add_part(struct qdq_dataset *ds, size_t at, const struct file *file, size_t array,
+add_part(struct qdq_dataset *ds, size_t sample, const struct file *file, size_t array,
          const struct qdqi_proto_head *head, struct qdq_error *err)
 {
     int64_t *shape = qdqi_arena_array(ds->arena, head->rank, sizeof *shape);
@@ -264,8 +270,14 @@ add_part(struct qdq_dataset *ds, size_t at, const struct file *file, size_t arra
             "the samples of '%s' are too large together", ds->arrays[array].name);
     item->size += bytes;
     memcpy(shape, head->shape, head->rank * sizeof *shape);
-    ds->parts[at] = (struct qdqi_sample_file){file->member, file->size, head->field,
-                                              head->n, shape};
+    item->parts[sample] = (struct qdqi_sample_file){
+        .member = file->member,
+        .file_size = file->size,
+        .field = head->field,
+        .n = head->n,
+        .shape = shape,
+        .kind = QDQI_SAMPLE_PROTO,
+    };
     return QDQ_OK;
 }
 
@@ -278,9 +290,7 @@ qdqi_sets_read(struct qdq_dataset *ds, struct qdq_error *err)
     if (code != QDQ_OK || files.n == 0 ||
         (code = check_files(&files, &n_inputs, err)) != QDQ_OK)
         return code;
-    ds->parts = qdqi_arena_array(ds->arena, files.n, sizeof *ds->parts);
-    if (!ds->parts)
-        return qdqi_no_memory(err);
+    ds->is_sets = true;
     ds->info.samples = (int64_t)(files.n / n_inputs);
     for (size_t i = 0; code == QDQ_OK && i < files.n; i++) {
         struct qdqi_proto_head head;
@@ -290,7 +300,7 @@ qdqi_sets_read(struct qdq_dataset *ds, struct qdq_error *err)
                        ? add_array(ds, &files.rows[i], ds->info.samples, &head, err)
                        : match_array(ds, i % n_inputs, &files.rows[i], &head, err);
         if (code == QDQ_OK)
-            code = add_part(ds, i, &files.rows[i], i % n_inputs, &head, err);
+            code = add_part(ds, i / n_inputs, &files.rows[i], i % n_inputs, &head, err);
     }
     return code;
 }

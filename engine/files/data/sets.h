@@ -12,7 +12,7 @@
 #include "files/data/stream.h"
 
 /*
- * Fills the dataset when its archive holds such files; otherwise ds->parts stays NULL.
+ * Fills the dataset when its archive holds such files; otherwise ds->is_sets stays false.
  * Reads every tensor once. INVALID_DATASET where the inputs of two sets differ.
  */
 enum qdq_code qdqi_sets_read(struct qdq_dataset *ds,

@@ -11,7 +11,8 @@
  */
 QDQ_CODE(INVALID_MODEL, "invalid_model", "the bytes are not a valid ONNX model")
 QDQ_CODE(INVALID_DATASET, "invalid_dataset",
-         "the bytes are no .npz, .npy, .zip or .tar file that can be used")
+         "the bytes are no file with data that can be used (.npz, .npy, .parquet, "
+         ".safetensors, .zip, .tar)")
 QDQ_CODE(INVALID_SPEC, "invalid_spec",
          "the spec has an unknown member, a wrong type or a value out of range")
 QDQ_CODE(UNSUPPORTED, "unsupported",

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calibration data: the arrays of an .npz file, the one array of an .npy file (NumPy's
- * format, versions 1 to 3, C or Fortran order), or ONNX's test data in a zip or tar
- * archive: files test_data_set_N/input_M.pb, each a tensor of one sample; or JPEG and PNG
- * files in a zip or tar archive, which are the array `images`, with an array `labels` of the
- * folders that they lie in, or of the files KEY.cls beside them. The form is recognized by the first bytes and the members' names. Arrays are streamed and never
- * held as a whole. Pickled arrays are refused.
+ * format, versions 1 to 3, C or Fortran order), the tensors of a .safetensors file, or the
+ * columns of a .parquet file; or, in a zip or tar archive, ONNX's test data: files
+ * test_data_set_N/input_M.pb, each a tensor of one sample; or JPEG and PNG files, which are the
+ * array `images`, with an array `labels` of the folders that they lie in, or of the files KEY.cls
+ * beside them; or, in a tar archive, .npy and .npz files of one sample each. The form is
+ * recognized by the first bytes and the members' names. Arrays are streamed and never held as a
+ * whole. Pickled arrays are refused.
  *
  * A tar archive may be packed with gzip. Then its samples are unpacked once into a file
  * without a name in TMPDIR or /var/tmp, which is deleted with the dataset. More than 8
@@ -25,7 +27,8 @@
 struct qdq_dataset;
 
 struct qdq_array {
-    const char *name;  /* the npz member without ".npy"; "" for an .npy file */
+    const char *
+        name; /* of the npz member without ".npy", or of the column; "" for an .npy file */
     const char *dtype; /* "float32", "int64", "bool"… as in qdq/model.h */
     size_t rank;
     const int64_t *shape; /* QDQ_DIFFERS: the size differs between samples */

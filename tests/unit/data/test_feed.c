@@ -493,7 +493,7 @@ check_scaling(const struct qdq_preprocess *row, const int64_t shape[4], size_t i
     struct qdqi_affine scaling;
     qdqi_dataset_prepare(dataset, &spec);
     ck_assert_ptr_null(
-        qdqi_scaling_find(dataset, "x", QDQI_FLOAT32, 4, shape, &scaling));
+        qdqi_scaling_find(dataset, false, "x", QDQI_FLOAT32, 4, shape, &scaling));
     for (size_t i = 0; i < 24; i++) {
         const size_t channel = i / inner % 3;
         const float mean = (float)row->mean[row->n_mean > 1 ? channel : 0];
@@ -541,12 +541,14 @@ START_TEST(scaling_that_does_not_fit)
     struct qdq_dataset *dataset = make_dataset(ports);
     struct qdqi_affine scaling;
     qdqi_dataset_prepare(dataset, &spec);
-    ck_assert_ptr_nonnull(strstr(
-        qdqi_scaling_find(dataset, "x", QDQI_FLOAT32, 4, shape, &scaling), "nchw"));
-    ck_assert_ptr_nonnull(strstr(
-        qdqi_scaling_find(dataset, "x", QDQI_FLOAT16, 4, shape, &scaling), "float32"));
+    ck_assert_ptr_nonnull(
+        strstr(qdqi_scaling_find(dataset, false, "x", QDQI_FLOAT32, 4, shape, &scaling),
+               "nchw"));
+    ck_assert_ptr_nonnull(
+        strstr(qdqi_scaling_find(dataset, false, "x", QDQI_FLOAT16, 4, shape, &scaling),
+               "float32"));
     ck_assert_ptr_null(
-        qdqi_scaling_find(dataset, "other", QDQI_FLOAT32, 4, shape, &scaling));
+        qdqi_scaling_find(dataset, false, "other", QDQI_FLOAT32, 4, shape, &scaling));
     ck_assert_ptr_null(scaling.row);
     qdq_dataset_free(&dataset);
 }

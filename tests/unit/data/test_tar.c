@@ -269,7 +269,7 @@ static const struct member strays[] = {
     {.name = "model.onnx", .data = "anything"},
     {.name = "test_data_set_0/input_0.pb/", .type = '5'},
     {.name = "test_data_set_0/input_0.pb.txt", .data = "anything"},
-    {.name = "x.npy", .data = "anything"},
+    {.name = "x.txt", .data = "anything"},
 };
 
 START_TEST(no_sets)

@@ -8,8 +8,8 @@
  * number of the folder among the sorted ones; samples are then taken from the folders in turn.
  * Or where a file KEY.cls with a number lies beside KEY.jpg, as in a shard of WebDataset.
  */
-#ifndef QDQI_FILES_DATA_IMAGES_H
-#define QDQI_FILES_DATA_IMAGES_H
+#ifndef QDQI_FILES_DATA_IMAGES_IMAGES_H
+#define QDQI_FILES_DATA_IMAGES_IMAGES_H
 
 #include "files/data/dataset.h"
 #include "qdq/model.h"
@@ -26,6 +26,7 @@ struct qdqi_image_view {
 
 /* Returns whether a file of this name is an image, or the label of one. */
 bool qdqi_images_wants(const char *name);
+bool qdqi_images_is_label(const char *name);
 
 /* Finds the images of the dataset's archive and reads their heads and labels, and sets
    ds->images and its arrays. Leaves it as it is where there are none. */
