@@ -13,11 +13,16 @@
 bool file_open(const char *path, int *ret, struct api_problem *problem);
 
 /*
- * Opens data, which is a file or a folder of images. The images of a folder (.jpg, .jpeg, .png, with .cls
+ * Opens data, which is a file, a folder of images or a text. The tokenizer beside
+ * the model makes ids of tokens of a text (.txt); `model` is the path of the model, or NULL where there
+ * is none. The images of a folder (.jpg, .jpeg, .png, with .cls
  * beside them) and of its folders, one level down, are packed in the order of their names into a
  * file without a name in TMPDIR or /tmp; equal images give equal bytes. The caller closes *ret.
  */
-bool data_open(const char *path, int *ret, struct api_problem *problem);
+bool data_open(const char *path, const char *model, int *ret,
+               struct api_problem *problem);
+/* Opens a file without a name in TMPDIR or /tmp. Returns -1 with errno. */
+int file_open_unnamed(void);
 
 /* Returns whether an open file is the one of that path. */
 bool file_is(int fd, const char *path);

@@ -90,20 +90,6 @@ ends_in(const char *name, const char *ending)
     return n >= m && strcmp(name + n - m, ending) == 0;
 }
 
-/* Says how to make ids of a text, which is not done here. */
-static bool
-check_data(const struct folder *f, const char *path, struct api_problem *problem)
-{
-    return !path || !ends_in(path, ".txt") ||
-           api_fail(problem, API_INVALID_DATASET,
-                    "%.120s is a text, and ids of tokens are read: python3 -c \"import "
-                    "numpy, tokenizers; i = tokenizers.Tokenizer.from_file('%.120s/"
-                    "tokenizer.json').encode(open('%.120s').read()).ids; "
-                    "numpy.save('ids.npy', numpy.int64(i[:len(i) // 512 * 512])"
-                    ".reshape(-1, 512))\" makes ids.npy of it",
-                    path, f->source, path);
-}
-
 /* Makes the folder of the result, unless it is there. */
 static bool
 make_out(const struct options *options, struct folder *f, struct api_problem *problem)
@@ -138,8 +124,6 @@ folder_open(const struct options *options, bool writes, struct folder *ret,
         return true;
     ret->source = options->model;
     if (!read_config(ret, problem) || !find_model(ret, problem) ||
-        !check_data(ret, options->calibration, problem) ||
-        !check_data(ret, options->evaluation, problem) ||
         (writes && !make_out(options, ret, problem)))
         return false;
     own->model = ret->model_path;

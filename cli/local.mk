@@ -25,6 +25,7 @@ cli_qdq_SOURCES = \
 	cli/main.c \
 	cli/options.c cli/options.h \
 	cli/data/pack.c \
+	cli/data/text.c cli/data/text.h \
 	cli/page.c \
 	cli/places.c \
 	cli/print.c cli/print.h \

@@ -132,7 +132,8 @@ static const struct row {
      "The result, which is written only if its bytes are those of the statement."},
     {"calibration", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(calibration),
      "The samples that ranges are calibrated with: .npz, .npy, .parquet, .safetensors, "
-     ".zip, .tar or .tar.gz, or a folder of images."},
+     ".zip, .tar or .tar.gz, or a folder of images; or a text (.txt), of which the "
+     "tokenizer.json beside the model makes ids of tokens."},
     {"evaluation", '\0', "DATA", IN_QUANTIZE | IN_COMPARE, FIELD(evaluation),
      "Data to judge the result by, in the place of the calibration data: the same "
      "forms. "
@@ -141,10 +142,12 @@ static const struct row {
      "The quantized model; by default MODEL with the ending .int8.onnx. Its external "
      "data, where it has some, goes to OUT.data."},
     {"model", '\0', "MODEL", IN_DATA, FIELD(fits),
-     "The model that gets the samples; then their ranges are those of its inputs."},
+     "The model that gets the samples, or its folder; then their ranges are those of "
+     "its "
+     "inputs. A text needs it."},
     {"out", 'o', "OUT", IN_DATA, FIELD(out),
      "A file (.npy) for all samples as the first input of MODEL gets them, in "
-     "float32."},
+     "float32; of a text, for its ids of tokens."},
     {"json", '\0', NULL, IN_DATA, FIELD(json), "Prints JSON instead of a table."},
     {"observations", '\0', "FILE", IN_QUANTIZE, FIELD(observations),
      "A file for what calibration observed. Another run with the same model and the "

@@ -48,7 +48,7 @@ open_judging(struct quantization *q, const struct options *options,
              struct api_problem *problem)
 {
     const char *path = options->evaluation;
-    if (path && (!data_open(path, &q->judging.data, problem) ||
+    if (path && (!data_open(path, options->model, &q->judging.data, problem) ||
                  !kept_digest(q->judging.data, path, q->evaluation_id, problem)))
         return false;
     q->judging.data_id = path ? q->evaluation_id : NULL;
@@ -69,7 +69,7 @@ open_inputs(struct quantization *q, const struct options *options,
         return api_problem_no_memory(problem);
     q->executor = pending_id_executor(q->model_id);
     if (options->calibration &&
-        (!data_open(options->calibration, &q->dataset, problem) ||
+        (!data_open(options->calibration, options->model, &q->dataset, problem) ||
          !kept_digest(q->dataset, options->calibration, q->dataset_id, problem)))
         return false;
     return open_judging(q, options, problem);

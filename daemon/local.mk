@@ -14,7 +14,8 @@ daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(GNUTLS_C
 	$(SQLITE_CFLAGS) $(LIBPQ_CFLAGS) $(INIH_CFLAGS) \
 	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
-daemon_libqdqdi_la_LIBADD = remote/libremote.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdqi.la $(LIBCURL_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) $(LIBJPEG_LIBS) $(LIBPNG_LIBS) $(SNAPPY_LIBS) $(ZSTD_LIBS) $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
+daemon_libqdqdi_la_LIBADD = remote/libremote.la threads/libthreads.la judges/libjudges.la api/libapi.la engine/libqdqi.la $(LIBCURL_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) $(LIBJPEG_LIBS) $(LIBPNG_LIBS) \
+	$(SNAPPY_LIBS) $(ZSTD_LIBS) $(PCRE2_LIBS) $(UTF8PROC_LIBS) $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(LIBPQ_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/base/budget.c daemon/base/budget.h \

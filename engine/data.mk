@@ -1,6 +1,6 @@
 # Calibration data: .npz, .npy, .safetensors and .parquet files, archives of images, of samples
 # and of ONNX's test data, and random samples, cut and
-# cast into a model's inputs.
+# cast into a model's inputs; and the tokenizer, which makes ids of a text.
 engine_libqdqi_la_SOURCES += \
 	engine/files/images/jpeg.c \
 	engine/files/images/picture.c engine/files/images/picture.h \
@@ -38,4 +38,13 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/stream.c engine/files/data/stream.h \
 	engine/files/data/tar.c engine/files/data/tar.h \
 	engine/files/data/tokens.c engine/files/data/tokens.h \
+	engine/files/text/added.c engine/files/text/added.h \
+	engine/files/text/bpe.c engine/files/text/bpe.h \
+	engine/files/text/normalize.c engine/files/text/normalize.h \
+	engine/files/text/pattern.c engine/files/text/pattern.h \
+	engine/files/text/rewrite.c \
+	engine/files/text/split.c engine/files/text/split.h \
+	engine/files/text/tokenizer.c \
+	engine/files/text/unicode.c engine/files/text/unicode.h \
+	engine/files/text/vocab.c engine/files/text/vocab.h \
 	engine/ground/tbl/casts.h

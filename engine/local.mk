@@ -23,6 +23,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/spec.h \
 	engine/include/qdq/stages.h \
 	engine/include/qdq/targets.h \
+	engine/include/qdq/tokenizer.h \
 	engine/include/qdq/words.h
 
 ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
@@ -31,15 +32,15 @@ ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/files/model \
 	-I$(top_builddir)/engine \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LIBJPEG_CFLAGS) \
-	$(LIBPNG_CFLAGS) $(SNAPPY_CFLAGS) $(ZSTD_CFLAGS) $(ZLIB_CFLAGS) \
+	$(LIBPNG_CFLAGS) $(SNAPPY_CFLAGS) $(ZSTD_CFLAGS) $(ZLIB_CFLAGS) $(PCRE2_CFLAGS) $(UTF8PROC_CFLAGS) \
 	$(LUA_CFLAGS) $(ORT_CFLAGS)
 # Loops over floats are written to vectorize; -O2 alone does not try hard, and it minds
 # the flags that a comparison may raise, which nobody looks at. Products and sums are not
 # fused, so that all processors compute the same bits.
 engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize $(VECTORIZE_CFLAGS) \
 	-fno-trapping-math -ffp-contract=off
-# libzip, libarchive, libjpeg, libpng, libsnappy and libzstd come from those who link this: libqdq
-# loads them late.
+# libzip, libarchive, libjpeg, libpng, libsnappy, libzstd, libpcre2-8 and libutf8proc come from those
+# who link this: libqdq loads them late.
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/plan/gates/gates.c engine/plan/gates/gates.h \

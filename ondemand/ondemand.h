@@ -2,7 +2,8 @@
 /*
  * Functions of a library that is loaded when the first of them is called. libcurl, libzip,
  * libarchive, libjpeg, libpng, libsnappy and libzstd need some forty other libraries, and loading
- * them takes longer than a small command. So qdq and libqdq are not linked with them: the files of this folder define their
+ * them takes longer than a small command; libpcre2-8 and libutf8proc are for texts alone. So qdq and
+ * libqdq are not linked with them: the files of this folder define their
  * functions, and each definition calls the one in the library. The daemon is linked with the
  * libraries, because a worker could not open them in its cage.
  *

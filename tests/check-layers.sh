@@ -43,6 +43,8 @@ zip\.h engine/files/data/npz.c ondemand/zip.c
 archive engine/files/data/tar.c ondemand/archive.c
 jpeglib\.h engine/files/images/jpeg.c ondemand/jpeg.c
 png\.h engine/files/images/png.c ondemand/png.c
+pcre2\.h engine/files/text/pattern.c ondemand/pcre2.c
+utf8proc\.h engine/files/text/unicode.c ondemand/utf8proc.c
 zlib\.h engine/files/data/gunzip.c engine/files/data/parquet/codec.c remote/oci/untar.c
 snappy-c\.h engine/files/data/parquet/codec.c ondemand/snappy.c
 zstd\.h engine/files/data/parquet/codec.c ondemand/zstd.c
@@ -65,13 +67,13 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 # From the ground up: a file may include headers of its own folder and of the folders before
 # it. Files beside the folders are on top; include/, which all may use, is at the bottom. The
 # engine's folders lie in wings, which have the same order.
-engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/range files/images files/data files/model'
+engine_order='ground/tbl ground/base numbers/arithmetic numbers/cuda numbers/range files/images files/text files/data files/model'
 engine_order="$engine_order graph/edit graph/layers graph/weights plan/gates plan/cases plan/placement plan/targets"
 engine_order="$engine_order transform/prepare transform/equalize transform/rewrite run/operators run/session"
 engine_order="$engine_order runtimes/common runtimes/onnxruntime runtimes/openvino runtimes/process runtimes"
 engine_order="$engine_order stages/attempt stages/report stages/smooth stages/calibrate stages/scale stages/reconstruct"
 engine_order="$engine_order stages/slices stages/evaluate stages/profile stages/plausible stages/task stages/frontier stages/candidates stages/whatif stages/recipe"
-api_order='base spec documents lineage http'
+api_order='base spec tokenizer documents lineage http'
 remote_order='base s3 oci mlflow webhook'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 

@@ -16,7 +16,7 @@ python=/usr/bin/python3
 build_packages=(gcc libc6-dev make autoconf automake libtool pkgconf
     libmicrohttpd-dev libgnutls28-dev libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev
     libsqlite3-dev libpq-dev liblua5.4-dev libzip-dev libarchive-dev libjpeg62-turbo-dev libpng-dev
-    libsnappy-dev libzstd-dev zlib1g-dev
+    libsnappy-dev libzstd-dev libpcre2-dev libutf8proc-dev zlib1g-dev
     libssl-dev libcurl4-openssl-dev libinih-dev libseccomp-dev check
     python3 python3-pip python3-venv curl ca-certificates)
 

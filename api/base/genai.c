@@ -41,6 +41,18 @@ api_genai_model(const char *text, size_t len, struct api_problem *problem)
     return name;
 }
 
+int64_t
+api_genai_context(const char *text, size_t len)
+{
+    struct api_problem problem = {0};
+    json_t *config = api_json_load(text, len, API_INVALID_JSON, &problem);
+    const json_t *context =
+        json_object_get(json_object_get(config, "model"), "context_length");
+    const json_int_t n = json_is_integer(context) ? json_integer_value(context) : 0;
+    json_decref(config);
+    return n > 0 ? n : 0;
+}
+
 char *
 api_genai_rename(const char *text, size_t len, const char *name,
                  struct api_problem *problem)

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "api/report.h"
+#include "data/text.h"
 #include "external.h"
 #include "files.h"
+#include "folder.h"
 #include "spec.h"
 #include "print.h"
 #include "terminal.h"
@@ -186,12 +188,19 @@ say(const struct options *options, const struct api_data *data,
     return true;
 }
 
+/* Returns whether samples are written as the model gets them: a text's ids are, as they are. */
+static bool
+writes_samples(const struct options *options)
+{
+    return options->out && !text_is(options->model);
+}
+
 static bool
 check_inputs(const struct options *options, const struct qdq_model *model,
              struct api_problem *problem)
 {
     const size_t n = model ? qdq_model_info(model)->n_inputs : 1;
-    return !options->out || n == 1 ||
+    return !writes_samples(options) || n == 1 ||
            api_fail(problem, API_BAD_REQUEST,
                     "--out: the model has %zu inputs, and an .npy file has the samples "
                     "of one; leave it away",
@@ -203,7 +212,7 @@ open_samples(const struct options *options, struct looking *l,
              struct api_problem *problem)
 {
     static const char nothing[NPY_HEAD];
-    if (!options->out)
+    if (!writes_samples(options))
         return true;
     if (!options->fits)
         return api_fail(problem, API_BAD_REQUEST,
@@ -248,8 +257,23 @@ close_samples(const struct options *options, struct looking *l,
     return ok;
 }
 
-bool
-command_data(const struct options *options, struct api_problem *problem)
+/* Writes the ids of a text, where a file for them is named. */
+static bool
+write_ids(const struct options *options, int fd, struct api_problem *problem)
+{
+    struct output output = OUTPUT_NONE;
+    if (!options->out || writes_samples(options))
+        return true;
+    const bool ok = output_open(options->out, &output, problem) &&
+                    output_copy(&output, fd, problem) &&
+                    output_commit_new(&output, problem);
+    output_close(&output);
+    return ok;
+}
+
+/* Looks at data for the model `fits`, which is a file. */
+static bool
+look_at_data(const struct options *options, struct api_problem *problem)
 {
     struct looking l = {.counts = calloc(MOST_CLASSES, sizeof *l.counts)};
     struct api_data data = {.has_model = options->fits};
@@ -260,7 +284,7 @@ command_data(const struct options *options, struct api_problem *problem)
     int fd = -1;
     bool ok =
         l.counts ? spec_read(options, &spec, problem) : api_problem_no_memory(problem);
-    ok = ok && data_open(options->model, &fd, problem);
+    ok = ok && data_open(options->model, options->fits, &fd, problem);
     if (ok && qdq_dataset_open(fd, &dataset, &err) != QDQ_OK)
         ok = api_problem_set_engine(problem, &err);
     ok = ok && (!options->fits || open_model(options->fits, &model, problem)) &&
@@ -271,12 +295,28 @@ command_data(const struct options *options, struct api_problem *problem)
         ok = look(dataset, model, data.spec, &l, &data, problem);
     }
     ok = close_samples(options, &l, &data, ok, problem);
-    ok = ok && say(options, &data, problem);
+    ok = ok && write_ids(options, fd, problem) && say(options, &data, problem);
     if (fd >= 0)
         close(fd);
     qdq_dataset_free(&dataset);
     qdq_model_free(&model);
     api_spec_free(&spec);
     free(l.counts);
+    return ok;
+}
+
+bool
+command_data(const struct options *options, struct api_problem *problem)
+{
+    struct folder folder;
+    struct options of_model = *options, own;
+    of_model.model = options->fits;
+    bool ok = folder_open(&of_model, false, &folder, &own, problem);
+    if (ok) {
+        of_model = *options;
+        of_model.fits = own.model;
+        ok = look_at_data(&of_model, problem);
+    }
+    folder_close(&folder);
     return ok;
 }

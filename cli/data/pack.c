@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/text.h"
 #include "files.h"
 
 /* A header of a tar archive (ustar). */
@@ -170,8 +171,8 @@ pack_folder(struct packing *p, const char *path, int depth)
     return ok;
 }
 
-static int
-open_unnamed(void)
+int
+file_open_unnamed(void)
 {
     const char *folder = getenv("TMPDIR");
     folder = folder && *folder ? folder : "/tmp";
@@ -187,18 +188,19 @@ open_unnamed(void)
 }
 
 bool
-data_open(const char *path, int *ret, struct api_problem *problem)
+data_open(const char *path, const char *model, int *ret, struct api_problem *problem)
 {
     static const char end[2 * BLOCK];
     struct stat st;
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return file_open(path, ret, problem);
+        return text_is(path) ? text_open(path, model, ret, problem)
+                             : file_open(path, ret, problem);
     char *root = strdup(path);
     if (!root)
         return api_problem_no_memory(problem);
     for (size_t n = strlen(root); n > 1 && root[n - 1] == '/'; n--)
         root[n - 1] = '\0';
-    struct packing p = {root, open_unnamed(), 0, problem};
+    struct packing p = {root, file_open_unnamed(), 0, problem};
     bool ok = p.to >= 0 || file_fail("a file to pack the folder into", problem);
     ok = ok && pack_folder(&p, root, 0);
     if (ok && p.n == 0)

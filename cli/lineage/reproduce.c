@@ -15,9 +15,10 @@
 /* The name of a result's external data, which stands in the result itself. */
 #define MODEL "model.onnx"
 
-/* Checks that the file of an option is the one of the statement. Both may be absent. */
+/* Checks that the data of an option, which is for the model, is that of the statement. Both may be
+   absent. */
 static bool
-check_input(const char *option, const char *path, const char *wanted,
+check_input(const char *option, const char *path, const char *model, const char *wanted,
             struct api_problem *problem)
 {
     char digest[DIGEST_SIZE];
@@ -31,7 +32,7 @@ check_input(const char *option, const char *path, const char *wanted,
                         option + 2);
     if (!path)
         return true;
-    if (!file_open(path, &fd, problem))
+    if (!data_open(path, model, &fd, problem))
         return false;
     bool ok = digest_file(fd, path, digest, problem) &&
               (digest_is_same(digest, wanted) ||
@@ -129,10 +130,10 @@ command_reproduce(const struct options *options, struct api_problem *problem)
     bool ok = check_statement(options, &statement, problem) &&
               check_versions(options, &statement, problem) &&
               check_model(options->source_model, statement.model_id, problem) &&
-              check_input("--calibration", options->calibration, statement.calibration,
-                          problem) &&
-              check_input("--evaluation", options->evaluation, statement.evaluation,
-                          problem) &&
+              check_input("--calibration", options->calibration, options->source_model,
+                          statement.calibration, problem) &&
+              check_input("--evaluation", options->evaluation, options->source_model,
+                          statement.evaluation, problem) &&
               command_quantize(&work, problem);
     api_statement_fini(&statement);
     return ok;

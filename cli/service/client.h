@@ -43,7 +43,7 @@ void client_place(struct api_problem *problem);
 /* Store what the service lacks. `path` may also be the id of a stored file. Write the id. */
 bool client_store_model(struct client *client, const char *path, char ret[DIGEST_SIZE],
                         struct api_problem *problem);
-bool client_store_dataset(struct client *client, const char *path,
+bool client_store_dataset(struct client *client, const char *path, const char *model,
                           char ret[DIGEST_SIZE], struct api_problem *problem);
 
 /* Encodes a request with its spec, which this frees, or else with that of --spec. The caller frees

@@ -106,10 +106,11 @@ store_model(struct client *client, const char *path, int fd,
     return has || store_parts(client, path, fd, external, problem);
 }
 
-/* Stores what the path names, unless that is the id of a stored file. */
+/* Stores what the path names, unless that is the id of a stored file: a model, or data for the
+   model of that path. */
 static bool
-store(struct client *client, const char *path, bool is_model, char ret[DIGEST_SIZE],
-      struct api_problem *problem)
+store(struct client *client, const char *path, bool is_model, const char *model,
+      char ret[DIGEST_SIZE], struct api_problem *problem)
 {
     struct external external = {.n = 0};
     int fd;
@@ -117,7 +118,8 @@ store(struct client *client, const char *path, bool is_model, char ret[DIGEST_SI
         snprintf(ret, DIGEST_SIZE, "%s", path);
         return true;
     }
-    if (!(is_model ? file_open : data_open)(path, &fd, problem))
+    if (!(is_model ? file_open(path, &fd, problem)
+                   : data_open(path, model, &fd, problem)))
         return false;
     bool ok = is_model ? external_open(fd, path, &external, problem) &&
                              store_model(client, path, fd, &external, ret, problem)
@@ -132,12 +134,12 @@ bool
 client_store_model(struct client *client, const char *path, char ret[DIGEST_SIZE],
                    struct api_problem *problem)
 {
-    return store(client, path, true, ret, problem);
+    return store(client, path, true, NULL, ret, problem);
 }
 
 bool
-client_store_dataset(struct client *client, const char *path, char ret[DIGEST_SIZE],
-                     struct api_problem *problem)
+client_store_dataset(struct client *client, const char *path, const char *model,
+                     char ret[DIGEST_SIZE], struct api_problem *problem)
 {
-    return store(client, path, false, ret, problem);
+    return store(client, path, false, model, ret, problem);
 }

@@ -94,12 +94,14 @@ submit(struct remote_quantization *q, const struct options *options,
     if (!client_store_model(&q->client, options->model, model, problem))
         return false;
     if (options->calibration) {
-        if (!client_store_dataset(&q->client, options->calibration, dataset, problem))
+        if (!client_store_dataset(&q->client, options->calibration, options->model,
+                                  dataset, problem))
             return false;
         job.calibration = dataset;
     }
     if (options->evaluation) {
-        if (!client_store_dataset(&q->client, options->evaluation, evaluation, problem))
+        if (!client_store_dataset(&q->client, options->evaluation, options->model,
+                                  evaluation, problem))
             return false;
         job.evaluation = evaluation;
     }

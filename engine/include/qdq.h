@@ -11,6 +11,7 @@
 #include "qdq/prepare.h"
 #include "qdq/rules.h"
 #include "qdq/targets.h"
+#include "qdq/tokenizer.h"
 #include "qdq/catalog.h"
 #include "qdq/plan.h"
 #include "qdq/report.h"

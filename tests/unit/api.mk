@@ -24,6 +24,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_signature \
 	tests/unit/api/test_spec \
 	tests/unit/api/test_target_specs \
+	tests/unit/api/test_tokenizer \
 	tests/unit/api/test_ui
 
 # In these programs each allocation of jansson and api/ fails in turn.
@@ -34,6 +35,6 @@ tests_unit_api_test_html_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_ui_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_markdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=realloc
 
-# Fuzz targets of the spec and of the head of a request, which replay their corpora.
-check_PROGRAMS += tests/fuzz/fuzz_spec tests/fuzz/fuzz_head
+# Fuzz targets of the spec, of a tokenizer and of the head of a request, which replay their corpora.
+check_PROGRAMS += tests/fuzz/fuzz_spec tests/fuzz/fuzz_tokenizer tests/fuzz/fuzz_head
 EXTRA_DIST += tests/fuzz/replay.h tests/fuzz/corpus

@@ -4,6 +4,7 @@
 #define API_GENAI_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "api/problem.h"
 
@@ -12,6 +13,9 @@
 /* Returns the file name of the decoder, which the caller frees. NULL with a problem that names the
    member. */
 char *api_genai_model(const char *text, size_t len, struct api_problem *problem);
+
+/* Returns how many tokens the model takes; 0 where the text does not say it. */
+int64_t api_genai_context(const char *text, size_t len);
 
 /* Returns the text with another file name of the decoder, which the caller frees. NULL with a
    problem. */

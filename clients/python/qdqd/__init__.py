@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import (IO, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
                     Sequence, Tuple, TypeVar, Union)
 
-from . import _images, _local
+from . import _images, _local, _texts
 from ._data import CHUNK, Column, Source, collect, copy, is_array, write_arrays
 from ._errors import (Error, FileError, ProblemError, StillRunningError, UnavailableError,
                       UsageError, printable)
@@ -432,6 +432,16 @@ class Client:
             write_arrays(columns, path)
             return self._store("datasets", Source.of(path, "data"), progress)
 
+    def _store_data(self, given: Calibration, model: Model, model_id: str,
+                    progress: Optional[OnProgress]) -> str:
+        """Stores data as store_calibration() does, and of a text the ids of its tokens."""
+        if not _texts.is_text(given):
+            return self.store_calibration(given, model_id, progress)
+        with tempfile.TemporaryDirectory(prefix="qdqd") as folder:
+            path = Path(folder, "ids.npy")
+            _texts.write_ids(Path(given), model, path)
+            return self.store_calibration(path, model_id, progress)
+
     def _store_files(self, files: Iterable[Tuple[str, bytes]],
                      progress: Optional[OnProgress]) -> str:
         with tempfile.TemporaryDirectory(prefix="qdqd") as folder:
@@ -489,8 +499,9 @@ class Client:
 
         The model is a path, bytes, an onnx.ModelProto, or the id of a stored model. The
         calibration data is a path or the bytes of a file (.npz, .npy, .parquet, .safetensors, an
-        archive of images, of samples or of ONNX's test data), the path of a folder of images, a
-        list of pictures of Pillow, an id, an array, a dict of arrays with the samples along axis 0,
+        archive of images, of samples or of ONNX's test data), the path of a folder of images, that of
+        a text (.txt) for a language model with its tokenizer.json beside it, a list of pictures of
+        Pillow, an id, an array, a dict of arrays with the samples along axis 0,
         or an iterable of samples: each an array, or a dict of arrays, with or without a batch axis,
         whose sizes may differ from sample to sample where the model's axes are open. The spec is
         a dict or the path of a JSON file. Only files that the service lacks are sent.
@@ -508,10 +519,10 @@ class Client:
         model_id = self.store_model(model, external, progress)
         data_id = None
         if calibration is not None:
-            data_id = self.store_calibration(calibration, model_id, progress)
+            data_id = self._store_data(calibration, model, model_id, progress)
         judged_by = None
         if evaluation is not None:
-            judged_by = self.store_calibration(evaluation, model_id, progress)
+            judged_by = self._store_data(evaluation, model, model_id, progress)
         job = self.submit(model_id, data_id, spec, labels=labels, priority=priority,
                           fresh=fresh, evaluation=judged_by)
         return self.result(self.wait(job["id"], timeout, progress), inputs)

@@ -168,6 +168,13 @@ def _inputs_of(model: Path) -> Sequence[Mapping[str, Any]]:
     return inputs
 
 
+def write_ids(text: Path, model: Path, to: Path) -> None:
+    """Writes the ids of a text to an .npy file."""
+    done = _run(["data", text, "--model", model, "-o", to])
+    if done.returncode:
+        raise _error_of(done)
+
+
 def has_targets(spec: str) -> bool:
     """Returns whether the text of a spec has several targets."""
     try:

@@ -118,8 +118,9 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
         return QDQ_OK;
     }
     return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy, "
-                             "a .tar, a .tar.gz, a .parquet or a .safetensors file; "
-                             "docs/reference/data.md says how to make one");
+                             "a .tar, a .tar.gz, a .parquet or a .safetensors file; of "
+                             "a text, qdq and the Python client make ids of tokens; "
+                             "docs/reference/data.md says how data is made");
 }
 
 static enum qdq_code
