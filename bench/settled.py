@@ -45,6 +45,13 @@ def far(a, b, *members):
     return max((abs(x - y) for x, y in pairs if x is not None and y is not None), default=0)
 
 
+def far_layers(a, b):
+    """Returns the largest difference of a layer's figure."""
+    layers = [{row["name"]: row["sqnr_db"] for row in report["evaluation"]["layers"]} for report in (a, b)]
+    pairs = [(value, layers[1].get(name)) for name, value in layers[0].items()]
+    return max((abs(x - y) for x, y in pairs if x is not None and y is not None), default=0)
+
+
 def models(folder):
     for name in ("glyph_resnet", "glyph_mobilenet", "glyph_se"):
         yield DATA / f"{name}.onnx", DATA / "calib_256.npz"
@@ -65,6 +72,7 @@ def settled(folder, model, data, target, rounds):
     return [model.stem, target, f"{evaluation['samples']} of {evaluation['of']}", evaluation["rule"],
             f"{far(report, every, 'sqnr_db'):.2f}", f"{far(report, every, 'samples', 'p5_db'):.2f}",
             f"{far(report, every, 'top1_agreement'):.3f}",
+            f"{far_layers(report, every):.2f} ({evaluation['layer_samples']})",
             f"{report['summary']['verdict']} / {every['summary']['verdict']}",
             f"{min(stopped):.2f}", f"{min(whole):.2f}", f"{min(stopped) / min(whole):.2f}"]
 
@@ -92,7 +100,8 @@ def main(folder=None, rounds=3):
         place = Path(place)
         os.environ["XDG_CACHE_HOME"] = str(place / "cache")
         table("evaluations that end when their figures are settled",
-              ["model", "target", "samples", "rule", "dB", "p5 dB", "top-1", "verdicts", "s", "all s", "ratio"],
+              ["model", "target", "samples", "rule", "dB", "p5 dB", "top-1", "layers, dB (samples)", "verdicts", "s",
+               "all s", "ratio"],
               [settled(place, model, data, target, rounds) for model, data in models(folder)
                for target in ("tensorrt", "onnxruntime")])
         data = images(64)

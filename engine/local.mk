@@ -124,6 +124,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
+	engine/stages/evaluate/literal.c engine/stages/evaluate/literal.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
 	engine/stages/slices/node_values.c engine/stages/slices/node_values.h \
 	engine/stages/slices/static_shape.c engine/stages/slices/static_shape.h \
@@ -142,10 +143,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/profile/pace.c engine/stages/profile/pace.h \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
 	engine/stages/profile/timed_models.c engine/stages/profile/timed_models.h \
+	engine/run/session/fused_pairs.c engine/run/session/fused_pairs.h \
 	engine/run/session/trace.c engine/run/session/trace.h \
 	engine/stages/attempt/attempt.c engine/stages/attempt/attempt.h \
 	engine/stages/attempt/context.c engine/stages/attempt/context.h \
 	engine/stages/attempt/device.c \
+	engine/stages/attempt/float_outputs.c engine/stages/attempt/float_outputs.h \
 	engine/stages/attempt/leave.c engine/stages/attempt/leave.h \
 	engine/stages/attempt/observations_file.c engine/stages/attempt/observations_file.h \
 	engine/stages/attempt/roundings.c engine/stages/attempt/roundings.h \

@@ -2,6 +2,7 @@
 /* Quantizes a model: walks through the stages of a job, one after the other. */
 #include "config.h"
 #include "stages/attempt/attempt.h"
+#include "stages/attempt/float_outputs.h"
 
 #include "ground/base/build_id.h"
 #include "ground/base/host.h"
@@ -59,6 +60,7 @@ struct walk {
     struct qdqi_report *report;
     struct qdqi_context context;
     struct qdqi_account account;
+    struct qdqi_float_outputs float_outputs;
     struct qdqi_last_candidate last_candidate;
     struct qdq_spec *spec;        /* of the first attempt */
     struct qdqi_attempt *attempt; /* the one that is chosen so far */
@@ -152,6 +154,9 @@ stage_load(struct walk *w, struct qdq_error *err)
     if (!code)
         code = qdqi_recipe_begin(a, w->spec, err);
     w->observations = a->observations;
+    if (!code && !w->context.dev && w->context.dataset)
+        qdqi_float_outputs_begin(&w->float_outputs,
+                                 w->context.original->info.n_outputs);
     return code;
 }
 
@@ -641,6 +646,7 @@ close_walk(struct walk *w)
 {
     qdqi_last_candidate_drop(&w->context);
     qdqi_reference_close(&w->last_candidate.reference);
+    qdqi_float_outputs_end(&w->float_outputs);
     qdqi_engine_release_judges(w->context.engine);
     qdqi_whatif_close(&w->whatif, &w->result);
     qdqi_task_close(&w->task);
@@ -662,6 +668,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     struct walk w = {.context = {.engine = engine,
                                  .work = work,
                                  .account = &w.account,
+                                 .float_outputs = &w.float_outputs,
                                  .last_candidate = &w.last_candidate},
                      .result.optimized = -1,
                      .observations = -1,

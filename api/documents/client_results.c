@@ -216,6 +216,7 @@ read_evaluation(struct api_document *document, const json_t *json,
     report->layer_errors =
         read_list(document, json, "layers", sizeof *report->layer_errors,
                   read_layer_error, &report->n_layer_errors);
+    report->layer_samples = api_get_integer(json, "layer_samples");
     if (!report->outputs || !report->layer_errors || !json_is_object(deployed))
         return report->outputs && report->layer_errors;
     struct qdq_deployed *ret = api_document_alloc(document, 1, sizeof *ret);

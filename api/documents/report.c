@@ -318,13 +318,14 @@ encode_evaluation(const struct qdq_report *report)
     if (report->evaluated_samples == 0)
         return json_null();
     return with_task(
-        api_pack(
-            "samples:i of:i rule:t outputs:a deployed:j layers:a not_judged:a missed:j",
-            report->evaluated_samples, report->evaluated_of, report->evaluation_rule,
-            report->outputs, report->n_outputs, encode_output,
-            encode_deployed(report->deployed), report->layer_errors,
-            report->n_layer_errors, encode_layer_error, report->unjudged,
-            report->n_unjudged, encode_unjudged, encode_missed(report)),
+        api_pack("samples:i of:i rule:t outputs:a deployed:j layers:a layer_samples:i "
+                 "not_judged:a missed:j",
+                 report->evaluated_samples, report->evaluated_of,
+                 report->evaluation_rule, report->outputs, report->n_outputs,
+                 encode_output, encode_deployed(report->deployed), report->layer_errors,
+                 report->n_layer_errors, encode_layer_error, report->layer_samples,
+                 report->unjudged, report->n_unjudged, encode_unjudged,
+                 encode_missed(report)),
         report->task);
 }
 

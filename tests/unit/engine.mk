@@ -13,6 +13,8 @@ check_PROGRAMS += \
 	tests/unit/engine/test_external \
 	tests/unit/engine/test_fake \
 	tests/unit/engine/test_fixed \
+	tests/unit/engine/test_float_outputs \
+	tests/unit/engine/test_fused_pairs \
 	tests/unit/engine/test_gates \
 	tests/unit/engine/test_gptq \
 	tests/unit/engine/test_trace \

@@ -529,6 +529,12 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
     return QDQ_OK;
 }
 
+int64_t
+qdqi_feed_run_first(const struct qdqi_feed *feed)
+{
+    return feed->first + feed->done - feed->in_run;
+}
+
 enum qdq_code
 qdqi_feed_skip(struct qdqi_feed *feed, int64_t runs, struct qdq_error *err)
 {
@@ -564,8 +570,7 @@ enum qdq_code
 qdqi_feed_name_samples(const struct qdqi_feed *feed, enum qdq_code code,
                        struct qdq_error *err)
 {
-    return qdqi_name_samples(feed->first + feed->done - feed->in_run, feed->in_run,
-                             code, err);
+    return qdqi_name_samples(qdqi_feed_run_first(feed), feed->in_run, code, err);
 }
 
 const struct qdqi_input *

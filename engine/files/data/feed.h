@@ -85,6 +85,9 @@ enum qdq_code qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **r
                              int64_t *ret_samples,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns the first sample of the last run, counted from the beginning of the dataset. */
+int64_t qdqi_feed_run_first(const struct qdqi_feed *feed);
+
 /* Skips the samples of that many runs, as far as there are so many. Errors are those of reading. */
 enum qdq_code qdqi_feed_skip(struct qdqi_feed *feed, int64_t runs,
                              struct qdq_error *err) QDQ_MUST_CHECK;

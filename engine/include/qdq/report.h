@@ -492,6 +492,7 @@ struct qdq_report {
        "max_seconds"; NULL: there was none */
     const char *evaluation_rule;
     bool evaluation_is_settled;
+    int64_t layer_samples; /* of evaluated_samples, by which layer_errors were made */
 };
 
 QDQ_API void qdq_report_free(struct qdq_report **report);

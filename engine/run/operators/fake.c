@@ -7,6 +7,7 @@
 #include "config.h"
 #include "run/operators/operators.h"
 
+#include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 
 enum { PIECE = 1 << 16 }; /* elements of one part, enough to be worth a thread */
@@ -68,5 +69,14 @@ qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, const struct qdqi_fakes *f
                            .state = (void *)(uintptr_t)fakes,
                            .n_slots = fakes->n,
                            .compute = fake_quantize};
+    qdqi_op_init(op);
+}
+
+void
+qdqi_fake_blocked_init(struct qdqi_op *op, const OrtApi *api,
+                       const struct qdqi_fakes *fakes)
+{
+    qdqi_fake_init(op, api, fakes);
+    op->name = QDQI_OBSERVE_BLOCKED;
     qdqi_op_init(op);
 }

@@ -33,6 +33,10 @@ void qdqi_pass_init(struct qdqi_op *op, const OrtApi *api);
 
 void qdqi_fake_init(struct qdqi_op *op, const OrtApi *api,
                     const struct qdqi_fakes *fakes);
+/* Initializes the same operator under the name with which it works in blocks
+   (transform/rewrite/blocked.h). */
+void qdqi_fake_blocked_init(struct qdqi_op *op, const OrtApi *api,
+                            const struct qdqi_fakes *fakes);
 /* Reads the input tensor of a FakeQuant node and returns the memory for its output. */
 OrtStatusPtr qdqi_faked_tensors(const struct qdqi_kernel *kernel,
                                 OrtKernelContext *context, const struct qdqi_fake *fake,

@@ -8,6 +8,7 @@
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 #include "run/session/float_weights.h"
+#include "run/session/fused_pairs.h"
 #include "run/session/data_folder.h"
 #include "run/session/lift_weights.h"
 #include "run/operators/operators.h"
@@ -30,7 +31,7 @@ struct qdqi_session {
     struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
     OrtMemoryInfo *memory;        /* the device's memory; NULL for the host's */
     OrtCustomOpDomain *domain;
-    struct qdqi_op blocked; /* observes in blocks (transform/rewrite/blocked.h); */
+    struct qdqi_op blocked; /* works in blocks (transform/rewrite/blocked.h) */
     OrtCustomOpDomain *runtime_domain; /* its domain; NULL when there is none */
     OrtSession *session;
     size_t n_outputs;
@@ -39,6 +40,8 @@ struct qdqi_session {
     struct qdqi_output *outputs; /* views of the values */
     struct qdqi_arena *shapes;   /* memory of the last run's output shapes */
     int threads;                 /* that a run can use */
+    struct qdqi_fused_pairs pairs;
+    struct qdqi_arena *pairs_memory; /* NULL: there are none */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -136,14 +139,17 @@ enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
                : s->variants->open(&objects, s->dev, &s->ops_state, err);
 }
 
-/* Registers the operator that observes in blocks, in front of the runtime's of that name. */
+/* Registers the operator that works in blocks, in front of the runtime's of that name. */
 static OrtStatus *
 add_blocked_op(struct qdqi_session *s, struct qdqi_observers *observers,
                OrtSessionOptions *o)
 {
     const OrtApi *api = s->runtime->api;
     OrtStatus *status;
-    qdqi_observe_blocked_init(&s->blocked, api, observers);
+    if (s->pairs.any_blocked)
+        qdqi_fake_blocked_init(&s->blocked, api, &s->pairs.fakes);
+    else
+        qdqi_observe_blocked_init(&s->blocked, api, observers);
     if ((status = api->CreateCustomOpDomain(QDQI_RUNTIME_DOMAIN, &s->runtime_domain)) ||
         (status = api->CustomOpDomain_Add(s->runtime_domain, &s->blocked.op)))
         return status;
@@ -161,7 +167,8 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
     const size_t n = s->variants->init(&objects, s->ops_state, api, s->ops);
     for (size_t i = 0; !status && i < n; i++)
         status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
-    if (!status && options->observers && options->observers->channels)
+    if (!status &&
+        (s->pairs.any_blocked || (options->observers && options->observers->channels)))
         status = add_blocked_op(s, options->observers, o);
     return status ? status : api->AddCustomOpDomain(o, s->domain);
 }
@@ -284,12 +291,59 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
 {
     struct qdqi_arena *arena = options->unpacked ? qdqi_arena_new() : NULL;
     struct qdqi_runnable named = *model;
+    struct qdqi_session_options all = *options;
     const char *folder =
         arena ? qdqi_data_folder(model->files, model->n_files, arena, &named.locations)
               : NULL;
-    enum qdq_code code = create_from(s, folder ? &named : model, folder, options, err);
+    if (!folder)
+        named.locations = model->locations;
+    if (s->pairs.fakes.n > 0) {
+        named.proto = s->pairs.proto;
+        all.fakes = &s->pairs.fakes;
+    }
+    enum qdq_code code = create_from(s, &named, folder, &all, err);
     qdqi_arena_free(&arena);
     return code;
+}
+
+static void
+release_domains(struct qdqi_session *s)
+{
+    const OrtApi *api = s->runtime->api;
+    if (s->domain)
+        api->ReleaseCustomOpDomain(s->domain);
+    if (s->runtime_domain)
+        api->ReleaseCustomOpDomain(s->runtime_domain);
+    s->domain = s->runtime_domain = NULL;
+}
+
+/* Fuses the pairs of the model, where the options say so. */
+static enum qdq_code
+fuse_pairs(struct qdqi_session *s, const struct qdqi_runnable *model,
+           const struct qdqi_session_options *options, struct qdq_error *err)
+{
+    if (!options->fuses_pairs || s->dev)
+        return QDQ_OK;
+    s->pairs_memory = qdqi_arena_new();
+    return s->pairs_memory ? qdqi_fuse_pairs(model, s->pairs_memory, &s->pairs, err)
+                           : qdqi_no_memory(err);
+}
+
+/* Creates the session: without fused pairs where the runtime does not load the model with them. */
+static enum qdq_code
+create_any(struct qdqi_session *s, const struct qdqi_runnable *model,
+           const struct qdqi_session_options *options, struct qdq_error *err)
+{
+    enum qdq_code code = fuse_pairs(s, model, options, err);
+    const bool fuses = s->pairs.fakes.n > 0;
+    if (!code)
+        code = create(s, model, options, err);
+    if (code != QDQ_RUN_FAILED || !fuses)
+        return code;
+    release_domains(s);
+    s->pairs = (struct qdqi_fused_pairs){0};
+    *err = (struct qdq_error){0};
+    return create(s, model, options, err);
 }
 
 /* Sessions of several threads may be used at the same time. */
@@ -324,7 +378,7 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
     for (size_t i = 0; i < model->n_files && !options->is_copy; i++)
         add_use(s, model->files[i].size);
     struct qdq_error why = {0};
-    if (create(s, model, options, &why) && s->dev)
+    if (create_any(s, model, options, &why) && s->dev)
         (void)!qdqi_device_classify_error(s->dev, &why);
     if (why.code)
         qdqi_session_close(&s);
@@ -387,12 +441,10 @@ qdqi_session_close(struct qdqi_session **session)
     release_values(s);
     if (s->session)
         api->ReleaseSession(s->session);
-    if (s->domain)
-        api->ReleaseCustomOpDomain(s->domain);
-    if (s->runtime_domain)
-        api->ReleaseCustomOpDomain(s->runtime_domain);
+    release_domains(s);
     if (s->ops_state)
         s->variants->close(s->ops_state);
+    qdqi_arena_free(&s->pairs_memory);
     qdqi_staging_close(&s->staging);
     if (s->memory)
         api->ReleaseMemoryInfo(s->memory);

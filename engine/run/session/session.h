@@ -46,6 +46,9 @@ struct qdqi_session_options {
     struct qdqi_moments *moments;     /* updated by Moment nodes, or NULL */
     struct qdqi_all_peaks *peaks;     /* updated by Peak nodes, or NULL */
     struct qdqi_fakes *fakes;         /* parameters of FakeQuant nodes, or NULL */
+    /* the pairs of activations are single nodes (fused_pairs.h), with the same bits; not on a device,
+       and without the two members above */
+    bool fuses_pairs;
     /* updated by a twin's Compare nodes, or NULL */
     struct qdqi_comparisons *comparisons;
     /* the weights of products are read where they are, and not copied to the layout of the

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The objects that all attempts of a job share. They are read-only after the model is loaded,
- * except for the engine, which opens runtimes when they are needed, and the two that other
- * members point to: the account of the present stage, and the last candidate.
+ * except for the engine, which opens runtimes when they are needed, and the three that other
+ * members point to: the account of the present stage, outputs of the float model, and the last
+ * candidate.
  */
 #ifndef QDQI_STAGES_ATTEMPT_CONTEXT_H
 #define QDQI_STAGES_ATTEMPT_CONTEXT_H
@@ -11,6 +12,7 @@
 #include "qdq/quantize.h"
 #include "runtimes/engine.h"
 
+struct qdqi_float_outputs;
 struct qdqi_last_candidate;
 
 /* The account of the stage that runs. */
@@ -31,6 +33,7 @@ struct qdqi_context {
     struct qdq_dataset *dataset;    /* given or random data; NULL when there are none */
     struct qdq_dataset *evaluation; /* given to judge by; NULL: that is `dataset` */
     struct qdqi_account *account;
+    struct qdqi_float_outputs *float_outputs;   /* never NULL */
     struct qdqi_last_candidate *last_candidate; /* never NULL */
 };
 

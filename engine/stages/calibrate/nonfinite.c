@@ -3,6 +3,7 @@
 #include "stages/calibrate/nonfinite.h"
 
 #include "ground/base/tasks.h"
+#include "stages/attempt/float_outputs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,8 @@ restore_observers(struct qdqi_observed_run *w, struct qdq_error *err)
 struct running {
     struct qdqi_observed_run *w;
     const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    size_t n_outputs;
     struct qdq_error run_err, read_err;
 };
 
@@ -44,11 +47,9 @@ static void
 run_session(void *arg)
 {
     struct running *r = arg;
-    const struct qdqi_output *outputs;
-    size_t n;
     (void)!qdqi_session_run(r->w->session, r->inputs,
-                            r->w->attempt->model->info.n_inputs, &outputs, &n,
-                            &r->run_err);
+                            r->w->attempt->model->info.n_inputs, &r->outputs,
+                            &r->n_outputs, &r->run_err);
 }
 
 static void
@@ -184,6 +185,8 @@ qdqi_observed_run_run(struct qdqi_observed_run *w, const struct qdqi_input *inpu
     w->all.samples += samples;
     enum qdq_code code = run(&r, samples, w->read_ahead, &tensor, err);
     code = qdqi_name_samples(first, samples, code, err);
+    if (!code)
+        qdqi_attempt_put_outputs(w->attempt, first, samples, r.outputs, r.n_outputs);
     if (!code && tensor)
         code = w->read_ahead
                    ? find_nonfinite_in_past_batch(w, tensor, first, samples, err)

@@ -8,6 +8,7 @@
 #include "stages/calibrate/parallel.h"
 
 #include "ground/base/tasks.h"
+#include "stages/attempt/float_outputs.h"
 #include "transform/rewrite/insert.h"
 
 #include <stdlib.h>
@@ -20,13 +21,15 @@ enum {
     MOST_READ = 1 << 20,    /* bytes of the inputs of a worker in a round */
     MOST_MODEL = 2 << 20,   /* bytes of the model, which each worker loads */
     MOST_INPUT = 128 << 10, /* bytes of the inputs of a run; activations take more */
+    MOST_OUTPUT = 64 << 10, /* bytes of the outputs of a run that are kept */
     MOST_TENSORS = 512      /* each has a histogram for each worker */
 };
 
 /* The inputs of a run, in one block of memory. */
 struct run {
     struct qdqi_input *inputs;
-    int64_t samples;
+    int64_t first, samples;
+    struct qdqi_float_run made;
 };
 
 struct worker {
@@ -145,8 +148,11 @@ prepare(struct work *w, struct qdq_error *err)
 static void
 free_runs(struct worker *worker)
 {
-    while (worker->n_runs > 0)
-        free(worker->runs[--worker->n_runs].inputs);
+    while (worker->n_runs > 0) {
+        struct run *run = &worker->runs[--worker->n_runs];
+        free(run->inputs);
+        free(run->made.outputs);
+    }
 }
 
 /* Copies what the feed keeps until its next run only. */
@@ -188,6 +194,8 @@ read_runs(struct work *w, struct worker *worker, struct qdq_error *err)
             return code;
         if ((code = copy_inputs(inputs, n, &run->inputs, err)))
             return code;
+        run->first = w->samples;
+        run->made.outputs = NULL;
         worker->n_runs++;
         w->samples += run->samples;
     }
@@ -201,14 +209,30 @@ make_runs(void *arg, size_t i, struct qdq_error *err)
     struct worker *worker = &w->workers[i];
     const struct qdqi_output *outputs;
     size_t n_outputs;
-    for (size_t k = 0; k < worker->n_runs && !worker->failure; k++)
+    for (size_t k = 0; k < worker->n_runs && !worker->failure; k++) {
+        struct run *run = &worker->runs[k];
         worker->failure =
-            qdqi_observers_begin(&worker->observers, worker->runs[k].samples)
-                ? qdqi_session_run(worker->session, worker->runs[k].inputs,
+            qdqi_observers_begin(&worker->observers, run->samples)
+                ? qdqi_session_run(worker->session, run->inputs,
                                    w->asked->attempt->model->info.n_inputs, &outputs,
                                    &n_outputs, err)
                 : qdqi_no_memory(err);
+        if (!worker->failure)
+            run->made = qdqi_float_run_copy(run->first, run->samples, outputs,
+                                            n_outputs, MOST_OUTPUT);
+    }
     return worker->failure;
+}
+
+/* Keeps the outputs of a worker's runs, which follow those of the worker before it. */
+static void
+keep_outputs(const struct work *w, struct worker *worker)
+{
+    const struct qdqi_attempt *a = w->asked->attempt;
+    for (size_t k = 0; k < worker->n_runs; k++)
+        if (worker->runs[k].made.outputs &&
+            a->model->proto == a->context->original->proto)
+            qdqi_float_outputs_put(a->context->float_outputs, &worker->runs[k].made);
 }
 
 /* Ends a round. Returns whether the observations can be used. */
@@ -222,6 +246,7 @@ end_round(struct work *w)
         if (can)
             qdqi_observers_average(w->asked->observers, &worker->observers);
         w->runs += (int64_t)worker->n_runs;
+        keep_outputs(w, worker);
         free_runs(worker);
     }
     return can;

@@ -9,17 +9,18 @@
 
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
+#include "plan/placement/rules.h"
 #include "ground/base/tasks.h"
 #include "ground/base/unused.h"
 #include "stages/evaluate/deployed_first.h"
 #include "stages/evaluate/output_figures.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/judgement_warnings.h"
+#include "stages/evaluate/literal.h"
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/stopping.h"
 #include "stages/evaluate/traced_kernels.h"
 #include "qdq/targets.h"
-#include "transform/rewrite/twin.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -29,14 +30,7 @@ struct evaluation {
     struct qdqi_attempt *attempt;
     struct qdqi_result *result;
     struct qdq_model *quantized;
-    /*
-     * The twin, or NULL when f and q run separately and layers are not compared. Its
-     * float half is the equalized model if there is one, because the outputs of the
-     * layers differ from those of the given model.
-     */
-    struct qdqi_session *twin;
-    struct qdqi_session *f; /* the given model; NULL when it is the twin's float half */
-    struct qdqi_session *q;
+    struct qdqi_literal sessions; /* of the float model and the result */
     /* The literal arithmetic of the result is that of its nodes as deployed: it runs once, and
        layers are not compared. */
     bool is_as_deployed;
@@ -48,10 +42,6 @@ struct evaluation {
     struct qdqi_feed_options samples;
     struct qdqi_feed *feed;
     struct qdqi_deployed_first alone; /* what the comparison before the sessions did */
-    /* by comparison: the layer's name and that of its output */
-    const char **layers, **tensors;
-    struct qdqi_comparisons comparisons;
-    const char *no_twin; /* why layers are not compared at all, or NULL */
     struct qdqi_output_figures literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
@@ -72,154 +62,6 @@ open_feed(struct evaluation *e, struct qdq_error *err)
 }
 
 /* --- sessions ------------------------------------------------------------- */
-
-static bool
-is_compared(enum qdqi_dtype dtype)
-{
-    return dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT16;
-}
-
-static bool
-is_quantized(const struct qdq_layer *layer)
-{
-    return layer->n_inputs > 0 || layer->weight_input >= 0;
-}
-
-/* Returns the reason why the output of a quantized layer cannot be compared, or NULL. */
-static const char *
-hindrance_of(const struct evaluation *e, const struct qdq_layer *layer)
-{
-    const struct qdqi_node *node = &e->attempt->model->graph.nodes[layer->node];
-    const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
-    if (!f)
-        return "it has no first output";
-    if (f->scope > 0)
-        return "it is in a nested graph";
-    if (f->is_fixed)
-        return "its output is a constant";
-    if (!is_compared(f->dtype))
-        return "its output is neither float32 nor float16";
-    const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
-    return q && q->producer >= 0 && is_compared(q->dtype)
-               ? NULL
-               : "the quantized model has no such tensor of float32 or float16";
-}
-
-/* Returns the output of a layer if it can be compared, or NULL. */
-static const char *
-comparable(const struct evaluation *e, const struct qdq_layer *layer)
-{
-    if (!is_quantized(layer) || hindrance_of(e, layer))
-        return NULL;
-    return e->attempt->model->graph.nodes[layer->node].outputs[0]->name;
-}
-
-/* Warns about quantized layers in nested graphs: they show only in the outputs of
-   the model. */
-static enum qdq_code
-warn_nested(const struct evaluation *e, struct qdq_error *err)
-{
-    struct qdqi_attempt *a = e->attempt;
-    const struct qdq_plan_view *plan = &a->plan->view;
-    const char *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_layers; i++) {
-        const struct qdq_layer *layer = &plan->layers[i];
-        if (is_quantized(layer) && a->model->graph.nodes[layer->node].scope > 0 &&
-            n++ == 0)
-            first = layer->name;
-    }
-    if (n == 0)
-        return QDQ_OK;
-    return qdqi_attempt_warn(
-        a, err, "layers_not_compared", first,
-        "%zu layers, this one first, are in nested graphs, and were not "
-        "compared one by one",
-        n);
-}
-
-static enum qdq_code
-choose_layers(struct evaluation *e, struct qdq_error *err)
-{
-    struct qdqi_attempt *a = e->attempt;
-    const struct qdq_plan_view *plan = &a->plan->view;
-    size_t n = 0;
-    e->layers = qdqi_arena_array(a->scratch, plan->n_layers, sizeof *e->layers);
-    e->tensors = qdqi_arena_array(a->scratch, plan->n_layers, sizeof *e->tensors);
-    if (!e->layers || !e->tensors)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < plan->n_layers; i++) {
-        const char *tensor = comparable(e, &plan->layers[i]);
-        if (!tensor)
-            continue;
-        e->layers[n] = plan->layers[i].name;
-        e->tensors[n++] = tensor;
-    }
-    if (!qdqi_comparisons_init(&e->comparisons, n, a->scratch))
-        return qdqi_no_memory(err);
-    return warn_nested(e, err);
-}
-
-static bool
-ran_what_ifs(const struct evaluation *e)
-{
-    return e->result->report->what_ifs > 0;
-}
-
-/* Returns whether the sessions take the memory that those of what-ifs have left with the
-   runtime. */
-static bool
-shares_memory(const struct evaluation *e)
-{
-    return ran_what_ifs(e) && !e->attempt->context->dev;
-}
-
-/*
- * Returns whether the sessions have only the runtime's basic optimizations. They do behind
- * what-ifs, which have no others either: fusions and layouts change the order of sums,
- * whose results are then rounded to other integers, and figures differ by up to 0.1 dB
- * where one of the two has them and the other has not.
- */
-static bool
-has_basic_sessions(const struct evaluation *e)
-{
-    return qdqi_plan_has_float_pairs(e->attempt->plan) || ran_what_ifs(e);
-}
-
-static enum qdq_code
-open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
-{
-    struct qdqi_attempt *a = e->attempt;
-    const struct qdqi_session_options options = {.dev = a->context->dev,
-                                                 .comparisons = &e->comparisons,
-                                                 .basic = has_basic_sessions(e),
-                                                 .one_thread =
-                                                     qdqi_attempt_runs_fast(a),
-                                                 .one_of_many = shares_memory(e)};
-    struct qdqi_twin twin;
-    enum qdq_code code = choose_layers(e, err);
-    if (code || (code = qdqi_twin(a->model, e->quantized, e->tensors, e->comparisons.n,
-                                  a->scratch, &twin, err)))
-        return code;
-    return qdqi_session_load(runtime, &twin.model, &options, &e->twin, err);
-}
-
-/* Opens the twin. If it cannot be opened, layers are not compared, and a warning
-   says so. */
-static enum qdq_code
-try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
-{
-    struct qdq_error why = {0};
-    enum qdq_code code = open_twin(e, runtime, &why);
-    if (!code || (code != QDQ_UNSUPPORTED && code != QDQ_RUN_FAILED))
-        return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
-                    : QDQ_OK;
-    e->comparisons.n = 0;
-    e->no_twin = "the two models could not be run as halves of one graph";
-    return qdqi_attempt_warn(e->attempt, err, "layers_not_compared", NULL,
-                             "float and quantized layers were not compared: %s",
-                             why.text);
-}
 
 static enum qdq_code
 open_quantized(struct evaluation *e, struct qdq_error *err)
@@ -248,34 +90,39 @@ open_decoder(struct evaluation *e, struct qdq_error *err)
         return QDQ_OK;
     enum qdq_code code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
     e->is_as_deployed = e->plain.ops;
-    if (e->is_as_deployed)
-        e->no_twin =
-            "the result has nodes of its runtime in the place of pairs, and ran "
-            "as it is deployed alone";
     return code;
+}
+
+/* Returns on how many samples layers are compared: on all that the evaluation may take, where
+   somebody asks for them, or where they are not many more. */
+static int64_t
+most_layer_samples(const struct evaluation *e)
+{
+    const struct qdqi_attempt *a = e->attempt;
+    return a->context->dev || a->spec->evaluate == QDQ_YES ||
+                   qdqi_asks_for_figures(a->spec) ||
+                   qdqi_feed_samples(e->feed) < 2 * QDQI_LAYER_SAMPLES
+               ? INT64_MAX
+               : QDQI_LAYER_SAMPLES;
 }
 
 static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_attempt *a = e->attempt;
-    const struct qdqi_session_options options = {
-        .dev = a->context->dev,
-        .basic = has_basic_sessions(e),
-        .one_thread = qdqi_attempt_runs_fast(a),
-        .one_of_many = shares_memory(e),
-        .unpacked = a->spec->decoder != QDQ_DECODER_AS_IS && qdqi_attempt_is_large(a)};
     enum qdq_code code = open_decoder(e, err);
-    if (!code && !e->is_as_deployed)
-        code = try_twin(e, runtime, err);
-    if (!code && (!e->twin || a->model->proto != a->context->original->proto))
-        code = qdqi_session_open(runtime, a->context->original,
-                                 a->context->original->proto, &options, &e->f, err);
-    if (!e->twin && !e->is_as_deployed && !code)
-        code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
-                                 &e->q, err);
-    e->result->lacks_format =
-        code == QDQ_RUN_FAILED && e->f && qdqi_plan_has_optional_format(a->plan);
+    const struct qdqi_literal_options options = {
+        .behind_what_ifs = e->result->report->what_ifs > 0,
+        .no_result =
+            e->is_as_deployed
+                ? "the result has nodes of its runtime in the place of pairs, and ran "
+                  "as it is deployed alone"
+                : NULL,
+        .most_layer_samples = most_layer_samples(e)};
+    if (!code)
+        code = qdqi_literal_open(&e->sessions, a, e->quantized, runtime, &options, err);
+    e->result->lacks_format = code == QDQ_RUN_FAILED && e->sessions.f &&
+                              qdqi_plan_has_optional_format(a->plan);
     if (!code && !e->alone.has_run && !e->is_as_deployed)
         code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
     if (code)
@@ -285,33 +132,12 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
 
 /* --- running -------------------------------------------------------------- */
 
-/* Runs the sessions that are open. Returns *ret_n float outputs and as many
-   quantized ones. */
-static enum qdq_code
-run_both(struct evaluation *e, const struct qdqi_input *inputs,
-         const struct qdqi_output **ret_f, const struct qdqi_output **ret_q,
-         size_t *ret_n, struct qdq_error *err)
-{
-    size_t n_inputs = e->attempt->model->info.n_inputs, n_q = SIZE_MAX, n_f = 0;
-    enum qdq_code code = QDQ_OK;
-    if (e->twin) {
-        code = qdqi_session_run(e->twin, inputs, n_inputs, ret_f, &n_f, err);
-        n_f = n_q = n_f / 2;
-        *ret_q = *ret_f + n_f;
-    }
-    if (!code && e->f)
-        code = qdqi_session_run(e->f, inputs, n_inputs, ret_f, &n_f, err);
-    if (!code && e->q)
-        code = qdqi_session_run(e->q, inputs, n_inputs, ret_q, &n_q, err);
-    *ret_n = n_f < n_q ? n_f : n_q;
-    return code;
-}
-
 /* A run of one batch through all models: the float model and the result by the literal
    arithmetic in one graph, and the result as deployed. */
 struct run {
     struct evaluation *e;
     const struct qdqi_input *inputs;
+    int64_t first, samples;
     const struct qdqi_output *f, *q, *deployed;
     size_t n, n_deployed;
     enum qdq_code code, deployed_code;
@@ -322,7 +148,8 @@ static void
 run_literally(void *arg)
 {
     struct run *r = arg;
-    r->code = run_both(r->e, r->inputs, &r->f, &r->q, &r->n, &r->why);
+    r->code = qdqi_literal_run(&r->e->sessions, r->inputs, r->first, r->samples, &r->f,
+                               &r->q, &r->n, &r->why);
 }
 
 static void
@@ -407,7 +234,10 @@ static enum qdq_code
 compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t samples,
             struct qdq_error *err)
 {
-    struct run r = {.e = e, .inputs = inputs};
+    struct run r = {.e = e,
+                    .inputs = inputs,
+                    .first = qdqi_feed_run_first(e->feed),
+                    .samples = samples};
     run_all(&r);
     enum qdq_code code = r.code;
     if (code) {
@@ -486,18 +316,19 @@ static enum qdq_code
 report_layers(struct evaluation *e, struct qdq_error *err)
 {
     struct qdq_layer_error *rows =
-        qdqi_arena_array(e->attempt->arena, e->comparisons.n, sizeof *rows);
+        qdqi_arena_array(e->attempt->arena, e->sessions.comparisons.n, sizeof *rows);
     if (!rows)
         return qdqi_no_memory(err);
     size_t n = 0;
-    for (size_t i = 0; i < e->comparisons.n; i++) {
-        const struct qdqi_comparison *row = &e->comparisons.rows[i];
+    for (size_t i = 0; i < e->sessions.comparisons.n; i++) {
+        const struct qdqi_comparison *row = &e->sessions.comparisons.rows[i];
         if (row->runs > 0 && !row->differs)
-            rows[n++] =
-                (struct qdq_layer_error){e->layers[i], qdqi_noise_db(&row->sums)};
+            rows[n++] = (struct qdq_layer_error){e->sessions.layers[i],
+                                                 qdqi_noise_db(&row->sums)};
     }
     e->result->report->layer_errors = rows;
     e->result->report->n_layer_errors = n;
+    e->result->report->layer_samples = e->sessions.layer_samples;
     return QDQ_OK;
 }
 
@@ -524,11 +355,12 @@ report_unjudged(const struct evaluation *e, struct qdq_error *err)
     for (size_t i = 0; i < plan->n_layers; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
         bool differs = false;
-        const char *why = !is_quantized(layer) ? NULL
-                          : e->no_twin         ? e->no_twin
-                                               : hindrance_of(e, layer);
-        if (is_quantized(layer) && !why) {
-            const struct qdqi_comparison *row = &e->comparisons.rows[at++];
+        const char *why = !qdqi_layer_is_quantized(layer) ? NULL
+                          : e->sessions.no_twin
+                              ? e->sessions.no_twin
+                              : qdqi_literal_hindrance(&e->sessions, layer);
+        if (qdqi_layer_is_quantized(layer) && !why) {
+            const struct qdqi_comparison *row = &e->sessions.comparisons.rows[at++];
             differs = row->differs;
             why = differs          ? qdqi_other_size
                   : row->runs == 0 ? "no sample reaches it"
@@ -614,8 +446,8 @@ run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again
     if (code)
         return code;
     code = compare_all(e, err);
-    if (!code && e->twin)
-        code = qdqi_session_collect(e->twin, err);
+    if (!code)
+        code = qdqi_literal_collect(&e->sessions, err);
     *ret_again = code == QDQ_DEVICE_MEMORY &&
                  !(code = qdqi_attempt_halve_batch(e->attempt, e->feed, code, err));
     return code;
@@ -660,9 +492,7 @@ evaluate(struct qdqi_attempt *a, struct qdqi_result *result,
     if (!code && !*ret_again && !(code = report_layers(&e, err)) &&
         !(code = report_outputs(&e, err)))
         code = qdqi_warn_of_judgement(a, result, e.samples.first, err);
-    qdqi_session_close(&e.twin);
-    qdqi_session_close(&e.f);
-    qdqi_session_close(&e.q);
+    qdqi_literal_close(&e.sessions);
     qdqi_deployed_model_close(&e.plain);
     qdqi_deployed_model_close(&e.halves);
     qdq_model_free(&e.quantized);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/evaluate/reference.h"
 
+#include "stages/attempt/float_outputs.h"
 #include "stages/evaluate/choices.h"
 
 #include <stdlib.h>
@@ -46,20 +47,60 @@ has_room(const struct qdqi_reference *r, const struct qdqi_reference_runs *runs)
     return r->n_runs == 0 || r->bytes + r->bytes / r->n_runs <= most;
 }
 
+/* The float model, opened where the job has not all of its outputs already. */
+struct float_model {
+    const struct qdqi_attempt *attempt;
+    struct qdqi_session *session;
+};
+
+static enum qdq_code
+open_session(struct float_model *m, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = m->attempt;
+    const struct qdqi_session_options options = {.one_thread =
+                                                     qdqi_attempt_runs_fast(a)};
+    struct qdqi_runtime *runtime = NULL;
+    enum qdq_code code = qdqi_engine_runtime(a->context->engine, &runtime, err);
+    return code ? code
+                : qdqi_session_open(runtime, a->context->original,
+                                    a->context->original->proto, &options, &m->session,
+                                    err);
+}
+
+/* Runs the float model, and keeps its outputs for other stages. */
+static enum qdq_code
+run_float(struct float_model *m, const struct qdqi_input *inputs, int64_t first,
+          int64_t samples, const struct qdqi_output **ret, size_t *ret_n,
+          struct qdq_error *err)
+{
+    struct qdqi_float_outputs *kept = m->attempt->context->float_outputs;
+    enum qdq_code code = m->session ? QDQ_OK : open_session(m, err);
+    if (code ||
+        (code = qdqi_session_run(m->session, inputs, m->attempt->model->info.n_inputs,
+                                 ret, ret_n, err)))
+        return code;
+    struct qdqi_float_run run =
+        qdqi_float_run_copy(first, samples, *ret, *ret_n, kept->most);
+    qdqi_float_outputs_put(kept, &run);
+    return QDQ_OK;
+}
+
 /* Makes one run of *ret_samples samples; 0: there was none left. */
 static enum qdq_code
-run_once(struct qdqi_reference *r, const struct qdqi_attempt *a,
-         struct qdqi_session *session, struct qdqi_feed *feed, int64_t *ret_samples,
-         struct qdq_error *err)
+run_once(struct qdqi_reference *r, struct float_model *m, struct qdqi_feed *feed,
+         int64_t *ret_samples, struct qdq_error *err)
 {
+    const struct qdqi_float_outputs *kept = m->attempt->context->float_outputs;
     const struct qdqi_input *inputs;
-    const struct qdqi_output *outputs;
-    size_t n;
+    size_t n = kept->n_outputs;
     enum qdq_code code = qdqi_feed_next(feed, &inputs, ret_samples, err);
     if (code || *ret_samples == 0)
         return code;
-    code =
-        qdqi_session_run(session, inputs, a->model->info.n_inputs, &outputs, &n, err);
+    const int64_t first = qdqi_feed_run_first(feed);
+    const struct qdqi_output *outputs =
+        qdqi_float_outputs_of(kept, first, *ret_samples);
+    if (!outputs)
+        code = run_float(m, inputs, first, *ret_samples, &outputs, &n, err);
     if (code)
         return qdqi_feed_name_samples(feed, code, err);
     if ((code = keep(r, outputs, n, err)))
@@ -74,22 +115,16 @@ run_all(struct qdqi_reference *r, const struct qdqi_attempt *a,
         const struct qdqi_reference_runs *runs, struct qdqi_feed *feed,
         struct qdq_error *err)
 {
-    const struct qdqi_session_options options = {.one_thread =
-                                                     qdqi_attempt_runs_fast(a)};
-    struct qdqi_runtime *runtime = NULL;
-    struct qdqi_session *session = NULL;
-    enum qdq_code code = qdqi_engine_runtime(a->context->engine, &runtime, err);
-    if (!code)
-        code = qdqi_session_open(runtime, a->context->original,
-                                 a->context->original->proto, &options, &session, err);
+    struct float_model model = {.attempt = a};
+    enum qdq_code code = QDQ_OK;
     while (!code && !r->is_whole && has_room(r, runs)) {
         int64_t samples = 0;
-        code = run_once(r, a, session, feed, &samples, err);
+        code = run_once(r, &model, feed, &samples, err);
         r->is_whole = !code && samples == 0;
         if (!code && samples > 0 && runs->ran)
             code = runs->ran(runs->arg, samples, err);
     }
-    qdqi_session_close(&session);
+    qdqi_session_close(&model.session);
     return code;
 }
 

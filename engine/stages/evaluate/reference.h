@@ -39,7 +39,8 @@ struct qdqi_reference_runs {
     void *arg;
 };
 
-/* Runs the float model in a session of its own, and keeps the outputs: at most 256 MiB of them.
+/* Runs the float model in a session of its own, unless the job has its outputs already, and keeps
+   the outputs: at most 256 MiB of them.
    RUN_FAILED, NO_MEMORY, RUNTIME_MISSING, and the errors of `ran`. */
 enum qdq_code qdqi_reference_open(const struct qdqi_attempt *a,
                                   const struct qdqi_reference_runs *runs,

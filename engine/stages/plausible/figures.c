@@ -5,10 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    MOST_ELEMENTS = 1 << 16, /* of an output whose spread is looked at */
-    MOST_PROBED = 16         /* samples by which activations are judged */
-};
+enum { MOST_ELEMENTS = 1 << 16 }; /* of an output whose spread is looked at */
 
 /* --- inputs ----------------------------------------------------------------- */
 
@@ -219,7 +216,7 @@ qdqi_data_figures_add(struct qdqi_data_figures *f, size_t samples,
                       const struct qdqi_input *inputs,
                       const struct qdqi_output *outputs, struct qdq_error *err)
 {
-    const size_t n_probes = f->samples < MOST_PROBED ? f->n_probes : 0;
+    const size_t n_probes = f->samples < QDQI_SAMPLES_WITH_PROBES ? f->n_probes : 0;
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < f->n_inputs; i++)
         add_input(&f->inputs[i], &inputs[i], f->samples, samples);

@@ -9,7 +9,10 @@
 #include "run/session/session.h"
 #include "stages/plausible/probe.h"
 
-enum { QDQI_MOST_PROBED_SAMPLES = 64 };
+enum {
+    QDQI_MOST_PROBED_SAMPLES = 64,
+    QDQI_SAMPLES_WITH_PROBES = 16 /* by which activations are judged */
+};
 
 /* One input. */
 struct qdqi_input_figures {
@@ -53,7 +56,8 @@ struct qdqi_data_figures {
     struct qdqi_probe_figures probes[QDQI_MOST_PROBES];
 };
 
-/* Adds one run of so many samples: its inputs, and the outputs of the probed model. NO_MEMORY. */
+/* Adds one run of so many samples: its inputs, and the outputs of the probed model, of which those behind the
+   first QDQI_SAMPLES_WITH_PROBES samples may lack the probes. NO_MEMORY. */
 enum qdq_code qdqi_data_figures_add(struct qdqi_data_figures *figures, size_t samples,
                                     const struct qdqi_input *inputs,
                                     const struct qdqi_output *outputs,

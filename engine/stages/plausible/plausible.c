@@ -3,6 +3,7 @@
 #include "stages/plausible/plausible.h"
 
 #include "plan/gates/verdict.h"
+#include "stages/attempt/float_outputs.h"
 #include "stages/slices/classes.h"
 #include "stages/plausible/checks.h"
 
@@ -34,54 +35,107 @@ begin(const struct qdqi_attempt *a, const struct qdqi_probed *probed,
     return QDQ_OK;
 }
 
+/* The float model with probes, and its part that makes them: each opened when it is needed. */
+struct runs {
+    const struct qdqi_attempt *attempt;
+    struct qdqi_probed probed;
+    struct qdqi_session *whole, *front;
+    struct qdqi_output *outputs; /* those that the job has, and then the probes */
+};
+
 static enum qdq_code
-run_all(const struct qdqi_attempt *a, struct qdqi_session *session,
-        struct qdqi_feed *feed, struct qdqi_data_figures *f, struct qdq_error *err)
+open_session(const struct runs *r, const Onnx__ModelProto *model,
+             struct qdqi_session **ret, struct qdq_error *err)
 {
+    const struct qdqi_attempt *a = r->attempt;
+    const struct qdqi_session_options options = {
+        .dev = a->context->dev, .one_thread = qdqi_attempt_runs_fast(a)};
+    struct qdqi_runtime *runtime = NULL;
+    enum qdq_code code =
+        *ret ? QDQ_OK : qdqi_engine_runtime(a->context->engine, &runtime, err);
+    return code || *ret ? code
+                        : qdqi_session_open(runtime, a->context->original, model,
+                                            &options, ret, err);
+}
+
+/* Puts the probes behind outputs that the job has. */
+static enum qdq_code
+add_probes(struct runs *r, const struct qdqi_input *inputs,
+           const struct qdqi_output *kept, size_t n, struct qdq_error *err)
+{
+    const struct qdqi_output *probes;
+    size_t n_probes;
+    memcpy(r->outputs, kept, n * sizeof *kept);
+    enum qdq_code code = open_session(r, &r->probed.front, &r->front, err);
+    if (!code)
+        code = qdqi_session_run(r->front, inputs,
+                                r->attempt->context->original->info.n_inputs, &probes,
+                                &n_probes, err);
+    if (!code)
+        memcpy(r->outputs + n, probes, n_probes * sizeof *probes);
+    return code;
+}
+
+/* Makes the outputs of the model, and the probes where they are looked at. */
+static enum qdq_code
+run_once(struct runs *r, const struct qdqi_data_figures *f,
+         const struct qdqi_input *inputs, int64_t first, int64_t samples,
+         const struct qdqi_output **ret, struct qdq_error *err)
+{
+    const struct qdqi_output *kept =
+        qdqi_float_outputs_of(r->attempt->context->float_outputs, first, samples);
+    const bool probes = f->n_probes > 0 && f->samples < QDQI_SAMPLES_WITH_PROBES;
+    size_t n;
+    *ret = kept && probes ? r->outputs : kept;
+    if (kept && (!probes || r->probed.front_graph.n_node > 0))
+        return probes ? add_probes(r, inputs, kept, f->n_answers, err) : QDQ_OK;
+    enum qdq_code code = open_session(r, &r->probed.model, &r->whole, err);
+    return code ? code : qdqi_session_run(r->whole, inputs, f->n_inputs, ret, &n, err);
+}
+
+static enum qdq_code
+run_all(struct runs *r, struct qdqi_feed *feed, struct qdqi_data_figures *f,
+        struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = r->attempt;
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
     int64_t samples;
     /* a single sample would be taken for all that there is */
     while (f->samples < 2 || !qdqi_time_is_up(a->context, a->spec->evaluate_seconds)) {
-        size_t n;
         enum qdq_code code = qdqi_context_still_wanted(a->context, err);
         if (code || (code = qdqi_feed_next(feed, &inputs, &samples, err)) ||
             samples == 0 ||
-            (code =
-                 qdqi_session_run(session, inputs, f->n_inputs, &outputs, &n, err)) ||
+            (code = run_once(r, f, inputs, qdqi_feed_run_first(feed), samples, &outputs,
+                             err)) ||
             (code = qdqi_data_figures_add(f, (size_t)samples, inputs, outputs, err)))
             return code;
     }
     return QDQ_OK;
 }
 
-/* Runs the float model. */
+/* Looks at the data, and at what the float model makes of them. */
 static enum qdq_code
 collect(const struct qdqi_attempt *a, struct qdqi_data_figures *f,
         struct qdq_error *err)
 {
     const struct qdqi_feed_options samples = {.batch = 1,
                                               .max_samples = QDQI_MOST_PROBED_SAMPLES};
-    const struct qdqi_session_options options = {
-        .dev = a->context->dev, .one_thread = qdqi_attempt_runs_fast(a)};
     const struct qdq_model *model = a->context->original;
-    struct qdqi_runtime *runtime = NULL;
-    struct qdqi_session *session = NULL;
+    struct runs r = {.attempt = a};
     struct qdqi_feed *feed = NULL;
-    struct qdqi_probed probed;
-    enum qdq_code code = qdqi_probe(model, f->arena, &probed, err);
-    if (code || (code = begin(a, &probed, f, err)))
+    enum qdq_code code = qdqi_probe(model, f->arena, &r.probed, err);
+    if (code || (code = begin(a, &r.probed, f, err)))
         return code;
-    probed.model.graph = &probed.graph;
+    r.outputs =
+        qdqi_arena_array(f->arena, f->n_answers + f->n_probes + 1, sizeof *r.outputs);
+    if (!r.outputs)
+        return qdqi_no_memory(err);
     code = qdqi_feed_open(&a->fixed, a->context->dataset, &samples, &feed, err);
     if (!code)
-        code = qdqi_engine_runtime(a->context->engine, &runtime, err);
-    if (!code)
-        code =
-            qdqi_session_open(runtime, model, &probed.model, &options, &session, err);
-    if (!code)
-        code = run_all(a, session, feed, f, err);
-    qdqi_session_close(&session);
+        code = run_all(&r, feed, f, err);
+    qdqi_session_close(&r.whole);
+    qdqi_session_close(&r.front);
     qdqi_feed_close(&feed);
     return code;
 }

@@ -9,8 +9,8 @@
 
 #include "stages/attempt/attempt.h"
 
-/* Runs the float model with the first samples of the job's calibration data, and warns. Where
-   the model does not run, nothing is said. NO_MEMORY, CANCELLED. */
+/* Looks at the first samples of the job's calibration data, and at what the float model makes of them, and
+   warns. Outputs that the job has are not computed again. Where the model does not run, nothing is said. NO_MEMORY, CANCELLED. */
 enum qdq_code qdqi_warn_implausible(const struct qdqi_attempt *attempt,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 

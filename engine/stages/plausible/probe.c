@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/plausible/probe.h"
 
+#include "transform/rewrite/needed_nodes.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -44,6 +46,41 @@ add_output(struct qdqi_probed *to, const char *name, struct qdqi_arena *arena)
     return value->name;
 }
 
+/* Makes the part of the graph that the probes need. */
+static bool
+cut_front(const struct qdq_model *model, struct qdqi_probed *to,
+          struct qdqi_arena *arena)
+{
+    const Onnx__GraphProto *all = &to->graph;
+    Onnx__GraphProto *g = &to->front_graph;
+    struct qdqi_map *needed = qdqi_map_new(arena);
+    bool *marks = qdqi_arena_array(arena, all->n_node, sizeof *marks);
+    *g = *all;
+    g->node = qdqi_arena_array(arena, all->n_node, sizeof *g->node);
+    g->initializer =
+        qdqi_arena_array(arena, all->n_initializer, sizeof *g->initializer);
+    g->n_node = g->n_initializer = 0;
+    if (!needed || !marks || !g->node || !g->initializer ||
+        !qdqi_drop_constant_inputs(model, arena, g))
+        return false;
+    g->output += all->n_output - to->n;
+    g->n_output = to->n;
+    for (size_t i = 0; i < to->n; i++)
+        if (!qdqi_map_put(needed, to->probes[i].tensor, to))
+            return false;
+    if (qdqi_has_nested_graphs(all))
+        return true;
+    if (!qdqi_mark_needed(all, needed, marks))
+        return false;
+    for (size_t i = 0; i < all->n_node; i++)
+        if (marks[i])
+            g->node[g->n_node++] = all->node[i];
+    for (size_t i = 0; i < all->n_initializer; i++)
+        if (qdqi_map_get(needed, all->initializer[i]->name))
+            g->initializer[g->n_initializer++] = all->initializer[i];
+    return true;
+}
+
 enum qdq_code
 qdqi_probe(const struct qdq_model *model, struct qdqi_arena *arena,
            struct qdqi_probed *ret, struct qdq_error *err)
@@ -60,5 +97,8 @@ qdqi_probe(const struct qdq_model *model, struct qdqi_arena *arena,
         if (is_probe(&model->graph.nodes[i], &ret->probes[ret->n]) &&
             !add_output(ret, ret->probes[ret->n++].tensor, arena))
             return qdqi_no_memory(err);
-    return QDQ_OK;
+    ret->front = ret->model;
+    ret->front.graph = &ret->front_graph;
+    ret->model.graph = &ret->graph;
+    return cut_front(model, ret, arena) ? QDQ_OK : qdqi_no_memory(err);
 }

@@ -78,6 +78,44 @@ def test_it_ends_when_the_figures_are_settled(tmp_path, quantize):
     assert again["evaluation"] == report["evaluation"]
 
 
+def evaluated_bytes(report):
+    stage, = [s for s in report["stages"] if s["name"] == "evaluate"]
+    return stage["bytes"]
+
+
+def test_outputs_of_calibration_are_not_computed_again(tmp_path, quantize, monkeypatch):
+    """The account of the stage has the files of models that were loaded, and each input as often as it
+    ran: in the twin with both models, and then with the result alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_samples(tmp_path / "data.npz", 64)
+    report, _, _ = quantize(calibration={})
+    samples, of, _ = figures(report)
+    model, result = ((tmp_path / name).stat().st_size for name in ("in.onnx", "out.onnx"))
+    sample = 8 * 8 * 8 * 4
+    assert 32 <= samples < of == 64
+    assert report["evaluation"]["layer_samples"] == 16
+    assert evaluated_bytes(report) == model + 2 * result + samples * sample
+    # Given ranges need no calibration, so the model runs: alone behind the twin, and for the checks of
+    # the data with those samples that did not run in the twin before.
+    report, _, _ = quantize()
+    more = figures(report)[0]
+    once = 3 * model + 2 * result + (2 * more - 16 + 64) * sample
+    assert once - 64 * sample < evaluated_bytes(report) <= once
+
+
+def test_layers_are_compared_on_the_first_samples(tmp_path, quantize):
+    write_samples(tmp_path / "data.npz", 128)
+    report, _, _ = quantize()
+    whole, _, _ = quantize(evaluate=True)
+    assert report["evaluation"]["layer_samples"] == 16
+    assert whole["evaluation"]["layer_samples"] == whole["evaluation"]["samples"] == 128
+    one, = report["evaluation"]["layers"]
+    other, = whole["evaluation"]["layers"]
+    assert one["name"] == other["name"] and abs(one["sqnr_db"] - other["sqnr_db"]) < 0.5
+    write_samples(tmp_path / "data.npz", 31)
+    assert quantize()[0]["evaluation"]["layer_samples"] == 31
+
+
 @pytest.mark.parametrize("n", [1, 16, 32])
 def test_few_samples_are_all_compared(tmp_path, quantize, n):
     write_samples(tmp_path / "data.npz", n)

@@ -241,6 +241,7 @@ make_report(const struct qdq_spec *spec)
         .deployed = &deployed,
         .layer_errors = layer_errors,
         .n_layer_errors = 2,
+        .layer_samples = 16,
         .unjudged = unjudged,
         .n_unjudged = 1,
         .n_gates = 3,
@@ -337,6 +338,7 @@ START_TEST(test_report)
                         "\"samples\":null}]},"
                         "\"layers\":[{\"name\":\"conv0\","
                         "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
+                        "\"layer_samples\":16,"
                         "\"not_judged\":[{\"kind\":\"layer\",\"name\":\"conv1\","
                         "\"reason\":\"it reads a text\"}],"
                         "\"missed\":[{\"output\":\"log/its\","
