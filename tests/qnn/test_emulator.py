@@ -168,3 +168,34 @@ def test_a_compiled_model_needs_a_runner(tmp_path):
          "output.context=true", "-o", tmp_path / "out.onnx"], capture_output=True, text=True)
     assert done.returncode != 0 and "/output/context" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bias_behind_large_inputs(runners, tmp_path):
+    """A LayerNormalization divides by the deviation of its input, so that its bias needs a scale of its
+    own: that of the input, times that of the factor, is larger than the bias here."""
+    random = np.random.default_rng(0)
+    size = 64
+    constants = {"factor": 1 + random.standard_normal(size) / 10, "bias": random.standard_normal(size) / 3,
+                 "weight": random.standard_normal((size, size)) / 8}
+    graph = helper.make_graph(
+        [helper.make_node("LayerNormalization", ["x", "factor", "bias"], ["y"], axis=-1),
+         helper.make_node("MatMul", ["y", "weight"], ["z"])], "large",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, size])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 16, size])],
+        [numpy_helper.from_array(np.float32(c), name) for name, c in constants.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9),
+              tmp_path / "large.onnx")
+    np.savez(tmp_path / "large.npz", x=np.float32(1000 * random.standard_normal((64, 16, size))))
+    figures = {}
+    for own in (True, False):
+        spec = {"target": "qnn", "recipe": "none", "evaluate": {"samples": 4}, "rules": {"Q12": own}}
+        (tmp_path / "spec.json").write_text(json.dumps(spec))
+        done = subprocess.run(
+            [QDQ, "quantize", tmp_path / "large.onnx", "--calibration", tmp_path / "large.npz",
+             "--spec", tmp_path / "spec.json", "--runners", runners, "-o", tmp_path / "out.onnx",
+             "--report", tmp_path / "report.json"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert report["kernels"]["floats"] == []
+        figures[own] = report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"]
+    assert figures[True] > 32 > 29 > figures[False]

@@ -22,13 +22,14 @@ struct qdqi_planned_tensor {
 };
 
 /* A bias that is stored as int32. Its scale is the product of the scales of the
-   activation and the weight, and its zero point is 0. */
+   activation and the weight, or its own, and its zero point is 0. */
 struct qdqi_planned_bias {
     const struct qdqi_tensor *tensor; /* of shape [channels], float32 */
     size_t layer;                     /* index of the layer in the plan */
     int input;                        /* input index of the bias in the layer's node */
     /* indices of the layer's activation and weight in the plan */
     size_t activation, weight;
+    bool has_own_scale; /* one, by its largest number */
 };
 
 #define QDQI_NONE SIZE_MAX

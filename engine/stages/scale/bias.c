@@ -74,11 +74,11 @@ read_bias(const struct qdqi_attempt *a, const struct qdqi_scales *s, size_t i,
         return "it is kept in a form that is not read";
     if (ret->n > *left)
         return "the integers of all biases would take more bytes than the model";
-    if (weight->axis >= 0 && weight->n != ret->n)
+    if (!b->has_own_scale && weight->axis >= 0 && weight->n != ret->n)
         return "it has not one number for each channel of the weight";
-    if (weight->block || !weight->scales)
+    if (!b->has_own_scale && (weight->block || !weight->scales))
         return "the weight is quantized in blocks";
-    if (weight->zero_points)
+    if (!b->has_own_scale && weight->zero_points)
         return "the weight's zero points are not 0";
     for (size_t k = 0; k < ret->n; k++)
         if (!isfinite(element(ret, k)))
@@ -152,7 +152,7 @@ fit_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i, uint64_t *left
     struct qdqi_constant bias;
     struct raised raised = {0, 1};
     const char *why = read_bias(a, s, i, left, &bias);
-    if (!why)
+    if (!why && !b->has_own_scale)
         why =
             make_room(&bias, s->activations[b->activation].scales[0], weight, &raised);
     if (!why) {
@@ -166,6 +166,17 @@ fit_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i, uint64_t *left
 
 /* --- the integers --------------------------------------------------------- */
 
+/* Returns the scale with which the largest number of the bias has the most steps. */
+static float
+own_scale(const struct qdqi_constant *bias)
+{
+    double largest = 0;
+    for (size_t k = 0; k < bias->n; k++)
+        largest = fmax(largest, fabs((double)element(bias, k)));
+    const float scale = (float)(largest / most);
+    return scale >= FLT_MIN ? scale : FLT_MIN;
+}
+
 static enum qdq_code
 round_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
            struct qdq_error *err)
@@ -177,8 +188,8 @@ round_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
     struct qdqi_constant bias;
     if (to->n == 0)
         return QDQ_OK;
-    to->per_channel = weight->axis >= 0;
-    to->n_scales = weight->n;
+    to->per_channel = !b->has_own_scale && weight->axis >= 0;
+    to->n_scales = b->has_own_scale ? 1 : weight->n;
     float *scales = qdqi_arena_array(a->scratch, to->n_scales, sizeof *scales);
     int32_t *integers = qdqi_arena_array(a->scratch, to->n, sizeof *integers);
     if (!scales || !integers)
@@ -187,7 +198,7 @@ round_bias(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
     if (code)
         return code;
     for (size_t k = 0; k < to->n_scales; k++)
-        scales[k] = data * weight->scales[k];
+        scales[k] = b->has_own_scale ? own_scale(&bias) : data * weight->scales[k];
     for (size_t k = 0; k < to->n; k++)
         integers[k] = (int32_t)lrint((double)element(&bias, k) /
                                      (double)scales[to->per_channel ? k : 0]);

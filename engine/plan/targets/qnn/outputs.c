@@ -283,13 +283,20 @@ plan_biases(struct planner *p, struct qdq_error *err)
         if (input < 0 || !qdqi_rule_is_on(p, Q4) ||
             plan->activations[layer->input_rows[0]].dtype != QDQI_FLOAT32)
             continue;
+        static const char *const norms[] = {"InstanceNormalization",
+                                            "LayerNormalization", NULL};
+        const bool own = qdqi_rule_is_on(p, Q12) &&
+                         qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, norms);
         qdqi_rule_cite(layer, Q4);
+        if (own)
+            qdqi_rule_cite(layer, Q12);
         plan->biases[plan->n_biases++] = (struct qdqi_planned_bias){
             .tensor = qdqi_node_of(p, layer)->inputs[input],
             .layer = i,
             .input = input,
             .activation = layer->input_rows[0],
             .weight = layer->weight_row,
+            .has_own_scale = own,
         };
     }
     return QDQ_OK;

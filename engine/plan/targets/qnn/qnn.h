@@ -47,7 +47,12 @@
     RULE(Q11, FIXED,                                                                  \
          "A layer that the HTP refuses in the formats of the spec stays floating "    \
          "point.")                                                                    \
-    QDQI_PLAIN_FORMS_RULE(RULE, ON)
+    QDQI_PLAIN_FORMS_RULE(RULE, ON)                                                   \
+    RULE(Q12, ON,                                                                     \
+         "The int32 bias of a LayerNormalization or InstanceNormalization has a "     \
+         "scale that its own largest number gives: that of the input would round it " \
+         "coarsely where inputs are large, although they are divided by their "       \
+         "deviation. Off: it has the scale of `Q4`.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
