@@ -154,7 +154,9 @@ stage_load(struct walk *w, struct qdq_error *err)
     if (!code)
         code = qdqi_recipe_begin(a, w->spec, err);
     w->observations = a->observations;
-    if (!code && !w->context.dev && w->context.dataset)
+    /* The outputs of a model with a state depend on the runs before, not on the sample alone. */
+    if (!code && !w->context.dev && w->context.dataset &&
+        !qdqi_model_keeps_state(w->context.original))
         qdqi_float_outputs_begin(&w->float_outputs,
                                  w->context.original->info.n_outputs);
     return code;
