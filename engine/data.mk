@@ -7,6 +7,7 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/images/png.c \
 	engine/files/images/resize.c \
 	engine/files/data/forms/safetensors.c engine/files/data/forms/safetensors.h \
+	engine/files/data/member_names.h \
 	engine/files/data/forms/sample_files.c engine/files/data/forms/sample_files.h \
 	engine/files/data/forms/table.c engine/files/data/forms/table.h \
 	engine/files/data/forms/table_images.c engine/files/data/forms/table_inner.h \

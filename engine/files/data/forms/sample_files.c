@@ -3,6 +3,7 @@
 #include "files/data/forms/sample_files.h"
 #include "files/data/file.h"
 #include "files/data/images/images.h"
+#include "files/data/member_names.h"
 #include "files/data/npy.h"
 #include "files/data/reader.h"
 #include "ground/base/map.h"
@@ -11,7 +12,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MOST_LABEL = 24, LEAST_ZIP = 22 }; /* bytes */
 
@@ -40,30 +40,11 @@ struct files {
 
 /* --- names -------------------------------------------------------------------- */
 
-static const char *
-base_of(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
-static bool
-ends_in(const char *name, const char *ending)
-{
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcasecmp(name + n - m, ending) == 0;
-}
-
-static bool
-is_hidden(const char *name)
-{
-    return *base_of(name) == '.' || strncmp(name, "__MACOSX/", 9) == 0;
-}
-
 bool
 qdqi_sample_files_wants(const char *name)
 {
-    return !is_hidden(name) && (ends_in(name, ".npy") || ends_in(name, ".npz"));
+    return !qdqi_is_hidden(name) &&
+           (qdqi_ends_in(name, ".npy") || qdqi_ends_in(name, ".npz"));
 }
 
 static int
@@ -87,7 +68,7 @@ is_same_key(const struct file *a, const struct file *b)
 static enum qdq_code
 add_file(struct files *f, const struct qdqi_tar_file *found, size_t member)
 {
-    const char *base = base_of(found->name), *dot = strchr(base, '.');
+    const char *base = qdqi_base_of(found->name), *dot = strchr(base, '.');
     const bool is_label = qdqi_images_is_label(found->name);
     if (!is_label && !qdqi_sample_files_wants(found->name))
         return QDQ_OK;
@@ -95,9 +76,9 @@ add_file(struct files *f, const struct qdqi_tar_file *found, size_t member)
     const size_t ending = strlen(".npy"), end = strlen(dot) - ending;
     *file = (struct file){.name = found->name,
                           .key = (size_t)(dot - found->name),
-                          .kind = is_label                       ? LABEL
-                                  : ends_in(found->name, ".npy") ? ARRAY
-                                                                 : ARCHIVE,
+                          .kind = is_label                            ? LABEL
+                                  : qdqi_ends_in(found->name, ".npy") ? ARRAY
+                                                                      : ARCHIVE,
                           .member = member,
                           .size = found->size};
     file->field = file->kind == LABEL ? "labels"

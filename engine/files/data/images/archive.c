@@ -2,6 +2,7 @@
 #include "config.h"
 #include "files/data/images/inner.h"
 #include "files/data/forms/table.h"
+#include "files/data/member_names.h"
 #include "files/data/sets.h"
 #include "files/images/picture.h"
 
@@ -11,44 +12,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MOST_LABEL = 24 }; /* bytes of a file with a label */
 
 /* --- names ---------------------------------------------------------------- */
 
-static const char *
-base_of(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
-static bool
-ends_in(const char *name, const char *ending)
-{
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcasecmp(name + n - m, ending) == 0;
-}
-
-/* Hidden files are none of the user's images: some systems put one beside each. */
-static bool
-is_hidden(const char *name)
-{
-    return *base_of(name) == '.' || strncmp(name, "__MACOSX/", 9) == 0;
-}
-
 static bool
 is_image(const char *name)
 {
-    return !is_hidden(name) &&
-           (ends_in(name, ".jpg") || ends_in(name, ".jpeg") || ends_in(name, ".png"));
+    return !qdqi_is_hidden(name) &&
+           (qdqi_ends_in(name, ".jpg") || qdqi_ends_in(name, ".jpeg") ||
+            qdqi_ends_in(name, ".png"));
 }
 
 bool
 qdqi_images_is_label(const char *name)
 {
-    return !is_hidden(name) && ends_in(name, ".cls");
+    return !qdqi_is_hidden(name) && qdqi_ends_in(name, ".cls");
 }
 
 bool
@@ -61,14 +41,14 @@ qdqi_images_wants(const char *name)
 static size_t
 key_length(const char *name)
 {
-    const char *base = base_of(name);
+    const char *base = qdqi_base_of(name);
     return (size_t)(base - name) + strcspn(base, ".");
 }
 
 static size_t
 folder_length(const char *name)
 {
-    return (size_t)(base_of(name) - name);
+    return (size_t)(qdqi_base_of(name) - name);
 }
 
 static int
