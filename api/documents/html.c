@@ -629,10 +629,17 @@ add_frontier(struct api_markup *page, const json_t *report)
     if (json_array_size(frontier) == 0)
         return;
     html_begin_section(page, "frontier", "Frontier");
-    html_note(page,
-              "Of the results that were measured, those that no other one beats in "
-              "both time and accuracy. The report as JSON has the spec of each.");
-    html_curve(page, frontier, "sqnr_db", "latency_ratio", "results, the fastest first",
+    const bool is_timed =
+        json_is_number(json_object_get(json_array_get(frontier, 0), "latency_ratio"));
+    html_note(page, is_timed
+                        ? "Of the results that were measured, those that no other one "
+                          "beats in both time and accuracy. The report as JSON has the "
+                          "spec of each."
+                        : "Of the results that were judged, those that no other one "
+                          "beats in both size and accuracy. The report as JSON has the "
+                          "spec of each.");
+    html_curve(page, frontier, "sqnr_db", is_timed ? "latency_ratio" : "size_ratio",
+               is_timed ? "results, the fastest first" : "results, the smallest first",
                "SQNR in dB");
     html_table(page, "Frontier", frontier, HTML_COLUMNS(html_frontier));
     html_end_section(page);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FLOAT32 "float32"
-
 /* --- weights --------------------------------------------------------------- */
 
 enum { MIN_BLOCK = 2 };
@@ -83,11 +81,11 @@ static const char *
 name_with_float(const char *(*name)(size_t), size_t i)
 {
     const char *text = name(i);
-    return text || (i > 0 && !name(i - 1)) ? text : FLOAT32;
+    return text || (i > 0 && !name(i - 1)) ? text : API_FLOAT32;
 }
 
-static const char *
-layer_weight_format(size_t i)
+const char *
+api_layer_weight_format(size_t i)
 {
     return name_with_float(api_weight_format, i);
 }
@@ -120,7 +118,7 @@ layer_activation_format(size_t i)
 static const struct member weights[] =
     WEIGHTS(api_weight_format, encode_rounding, encode_range, encode_scales);
 static const struct member layer_weights[] = WEIGHTS(
-    layer_weight_format, api_encode_choice, api_encode_choice, api_encode_choice);
+    api_layer_weight_format, api_encode_choice, api_encode_choice, api_encode_choice);
 #undef FIELD
 
 /* --- activations ------------------------------------------------------------ */
@@ -199,7 +197,7 @@ static bool
 stays_float(const json_t *value)
 {
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
-    return dtype && strcmp(dtype, FLOAT32) == 0;
+    return dtype && strcmp(dtype, API_FLOAT32) == 0;
 }
 
 static bool
@@ -208,7 +206,7 @@ leave_float(struct decoder *d, const struct member *m, const json_t *value, bool
     *flag = false;
     return json_object_size(value) <= 1 ||
            api_refuse(d, API_INVALID_SPEC, m->pointer,
-                      "%s has the dtype " FLOAT32 ", with which no other member goes",
+                      "%s has the dtype " API_FLOAT32 ", with which no other member goes",
                       api_label(d, m->pointer).text);
 }
 

@@ -148,7 +148,7 @@ api_decode_format_set(struct decoder *d, const struct member *m, json_t *value,
     *ret = 0;
     json_array_foreach (value, i, item) {
         const struct member one = {.pointer = m->pointer,
-                                   .choices = NAMES_OF_ROWS(api_weight_format)};
+                                   .choices = NAMES_OF_ROWS(api_layer_weight_format)};
         const int k = json_is_string(item) ? choose(d, &one, item) : -1;
         if (!json_is_string(item))
             return api_refuse(d, API_INVALID_SPEC, m->pointer,
@@ -156,8 +156,11 @@ api_decode_format_set(struct decoder *d, const struct member *m, json_t *value,
                               api_label(d, m->pointer).text);
         if (k < 0)
             return false;
+        const char *const name = api_layer_weight_format((size_t)k);
+        if (strcmp(name, API_FLOAT32) == 0)
+            *ret |= 1U << QDQ_BIT_FLOAT32;
         for (unsigned f = 0; f < QDQ_N_FORMATS; f++) {
-            if (strcmp(formats[f].name, api_weight_format((size_t)k)) != 0)
+            if (strcmp(formats[f].name, name) != 0)
                 continue;
             if (formats[f].block > 0)
                 return api_refuse(d, API_INVALID_SPEC, m->pointer,
@@ -185,6 +188,8 @@ api_encode_format_set(unsigned set)
     for (unsigned f = 0; ok && f < QDQ_N_FORMATS; f++)
         if (set & (1U << f))
             ok = json_array_append_new(names, json_string(formats[f].name)) == 0;
+    if (ok && set & (1U << QDQ_BIT_FLOAT32))
+        ok = json_array_append_new(names, json_string(API_FLOAT32)) == 0;
     return api_json_if(ok, names);
 }
 

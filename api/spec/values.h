@@ -28,6 +28,9 @@ bool api_decode_format_set(struct decoder *d, const struct member *m, json_t *va
 json_t *api_encode_format_set(unsigned set);
 /* The names of the formats for weights and for activations; NULL behind the last one. */
 const char *api_weight_format(size_t i);
+#define API_FLOAT32 "float32"
+/* Likewise, with "float32" as the last: the formats that a single layer's weight may have. */
+const char *api_layer_weight_format(size_t i);
 const char *api_activation_format(size_t i);
 bool api_format_is_float(enum qdq_format format);
 /* Returns the elements of the blocks that are a part of the format, or 0. */

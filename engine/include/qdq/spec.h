@@ -41,6 +41,9 @@ enum qdq_format {
     QDQ_N_FORMATS
 };
 
+/* The bit of qdq_spec.recipe_formats that stands for a weight that stays as it is. */
+enum { QDQ_BIT_FLOAT32 = 31 };
+
 /*
  * The class of processors that the model is made for, generated from the rows of
  * qdq/hosts.h. A frozen spec of version 0.1 states none: rules that depend on the
@@ -412,8 +415,8 @@ struct qdq_spec {
     double recipe_sqnr_db, recipe_top1_agreement;
     double recipe_size_ratio, recipe_latency_ratio; /* upper bounds, likewise */
     double recipe_bytes; /* likewise, of the result's files together */
-    /* bits by enum qdq_format: those among which the recipe chooses the format of each weight;
-       0: the formats stay */
+    /* bits by enum qdq_format, and QDQ_BIT_FLOAT32: those among which the recipe chooses the format of
+       each weight; 0: the formats stay */
     unsigned recipe_formats;
     unsigned open; /* bits of enum qdq_choice: what the spec leaves to a recipe */
     int64_t frontier_points; /* of the frontier that the report has; 0: not asked for */

@@ -157,8 +157,9 @@ qdq_spec_measures(const struct qdq_spec *spec)
     const bool asked = spec->frontier_points > 0 || !isnan(spec->recipe_latency_ratio);
     return (complete.recipe == QDQ_RECIPE_AUTO ||
             (asked && complete.recipe == QDQ_RECIPE_BEST && has_goals(spec))) &&
-           hooks->set_weighing && hooks->weighs(&complete) && !complete.dynamic &&
-           !complete.weight_only && complete.float_type == QDQ_FLOAT_KEEP &&
+           !spec->recipe_formats && hooks->set_weighing && hooks->weighs(&complete) &&
+           !complete.dynamic && !complete.weight_only &&
+           complete.float_type == QDQ_FLOAT_KEEP &&
            qdqi_is_8_bit_integer(complete.activations.format);
 }
 

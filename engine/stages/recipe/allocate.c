@@ -5,24 +5,26 @@
 #include "files/model/constant.h"
 #include "graph/weights/elements.h"
 #include "numbers/arithmetic/format.h"
+#include "stages/recipe/frontier.h"
 #include "stages/recipe/goals.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TRIALS = 14, MOST_SIZE_TRIALS = 5 };
+/* UNCHANGED follows the formats: the weight stays as it is. */
+enum { MOST_TRIALS = 14, MOST_SIZE_TRIALS = 5, UNCHANGED = QDQI_N_FORMATS, N_CHOICES };
 
 /* A format of one weight. */
 struct point {
-    enum qdqi_format format;
+    int format;          /* enum qdqi_format, or UNCHANGED */
     double bytes, noise; /* the noise as a part of the weight's signal */
 };
 
 struct weight {
     const char *layer; /* the first one that uses it */
     double elements;
-    struct point points[QDQI_N_FORMATS]; /* on the hull, the cheapest first */
+    struct point points[N_CHOICES]; /* on the hull, the cheapest first */
     size_t n;
 };
 
@@ -46,6 +48,7 @@ struct allocation {
     struct qdqi_attempt *trial;
     struct qdqi_grade grade;
     size_t step;
+    bool is_settled; /* what is judged from now on takes no one's place */
 };
 
 /* --- the noise of a weight in each format -------------------------------------- */
@@ -121,8 +124,9 @@ measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight 
     for (int f = 0; f < QDQI_N_FORMATS && squares > 0; f++)
         if (formats & (1U << f))
             ret->points[ret->n++] = (struct point){
-                (enum qdqi_format)f, (double)c.n * qdqi_format_row(f)->bits / 8,
-                errors[f] / squares};
+                f, (double)c.n * qdqi_format_row(f)->bits / 8, errors[f] / squares};
+    if (formats & (1U << QDQ_BIT_FLOAT32) && squares > 0)
+        ret->points[ret->n++] = (struct point){UNCHANGED, 4 * (double)c.n, 0};
     return ret->n > 0;
 }
 
@@ -191,7 +195,7 @@ begin(struct allocation *x, struct qdq_error *err)
     const struct qdqi_attempt *a = x->v->candidates->attempt;
     const size_t n = a->plan->view.n_weights;
     x->weights = qdqi_arena_array(x->arena, n, sizeof *x->weights);
-    x->upgrades = qdqi_arena_array(x->arena, n * QDQI_N_FORMATS, sizeof *x->upgrades);
+    x->upgrades = qdqi_arena_array(x->arena, n * N_CHOICES, sizeof *x->upgrades);
     if (!x->weights || !x->upgrades)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {
@@ -231,32 +235,33 @@ spec_of(const struct allocation *x, const size_t *point_of)
     const struct qdq_spec *from = x->base;
     struct qdq_spec *to = qdqi_arena_alloc(x->arena, sizeof *to);
     struct qdq_layer_entry *entries =
-        qdqi_arena_array(x->arena, from->n_layers + QDQI_N_FORMATS, sizeof *entries);
+        qdqi_arena_array(x->arena, from->n_layers + N_CHOICES, sizeof *entries);
     if (!to || !entries)
         return NULL;
     if (from->n_layers)
         memcpy(entries, from->layers, from->n_layers * sizeof *entries);
     *to = *from;
     to->layers = entries;
-    for (int f = 0; f < QDQI_N_FORMATS; f++) {
+    for (int f = 0; f < N_CHOICES; f++) {
         const char **names = qdqi_arena_array(x->arena, x->n_weights, sizeof *names);
         struct qdq_weights *weights = qdqi_arena_alloc(x->arena, sizeof *weights);
         size_t n = 0;
         if (!names || !weights)
             return NULL;
         for (size_t i = 0; i < x->n_weights; i++)
-            if ((int)x->weights[i].points[point_of[i]].format == f)
+            if (x->weights[i].points[point_of[i]].format == f)
                 names[n++] = x->weights[i].layer;
         *weights = QDQ_WEIGHTS_UNSTATED;
         weights->format = (enum qdq_format)f;
         if (n > 0 && f != (int)from->weights.format)
-            entries[to->n_layers++] = (struct qdq_layer_entry){.by = QDQ_BY_NAME,
-                                                               .names = names,
-                                                               .n_names = n,
-                                                               .is_list = true,
-                                                               .quantize_input = true,
-                                                               .quantize_weight = true,
-                                                               .weights = weights};
+            entries[to->n_layers++] =
+                (struct qdq_layer_entry){.by = QDQ_BY_NAME,
+                                         .names = names,
+                                         .n_names = n,
+                                         .is_list = true,
+                                         .quantize_input = f != UNCHANGED,
+                                         .quantize_weight = f != UNCHANGED,
+                                         .weights = f == UNCHANGED ? NULL : weights};
     }
     return to;
 }
@@ -297,7 +302,7 @@ judge(struct allocation *x, size_t k, struct qdqi_grade *ret, struct qdq_error *
     *ret = step.score;
     if (!code && step.score.size_ratio > 0)
         x->other = step.score.size_ratio * x->before - bytes;
-    if (!code && is_better(x, &step.score)) {
+    if (!code && !x->is_settled && is_better(x, &step.score)) {
         struct qdqi_attempt *worse = x->trial;
         if (worse)
             v->steps[x->step].kept = false;
@@ -370,6 +375,33 @@ search_goal(struct allocation *x, size_t k, struct qdq_error *err)
     return code;
 }
 
+/* Judges allocations for the frontier, from the cheapest to the dearest formats by equal steps of
+   bytes. */
+static enum qdq_code
+add_points(struct allocation *x, struct qdq_error *err)
+{
+    const int64_t n = x->v->candidates->attempt->context->asked->frontier_points;
+    size_t *point_of = qdqi_arena_array(x->arena, x->n_weights, sizeof *point_of);
+    if (!point_of)
+        return qdqi_no_memory(err);
+    const double low = allocate(x, 0, point_of);
+    const double high = allocate(x, x->n_upgrades, point_of);
+    enum qdq_code code = QDQ_OK;
+    struct qdqi_grade grade;
+    size_t k = 0, last = SIZE_MAX;
+    x->is_settled = true;
+    for (int64_t i = 0; !code && i < n && !x->v->is_time_up(x->v->arg); i++) {
+        const double share = n > 1 ? (double)i / (double)(n - 1) : 1;
+        while (k < x->n_upgrades &&
+               allocate(x, k + 1, point_of) <= low + share * (high - low) + 0.5)
+            k++;
+        if (k != last)
+            code = judge(x, k, &grade, err);
+        last = k;
+    }
+    return code ? code : qdqi_frontier_report_sizes(x->v, err);
+}
+
 enum qdq_code
 qdqi_allocate_formats(struct qdqi_variants *v, struct qdq_error *err)
 {
@@ -379,13 +411,16 @@ qdqi_allocate_formats(struct qdqi_variants *v, struct qdq_error *err)
     size_t k = 0;
     x.before = x.other = (double)qdqi_model_bytes(context->original);
     x.max_bytes = qdqi_goals_max_size(context) * x.before;
-    v->steps = qdqi_arena_array(x.arena, MOST_TRIALS + 1, sizeof *v->steps);
+    v->steps = qdqi_arena_array(x.arena, MOST_TRIALS + QDQ_MOST_FRONTIER_POINTS + 1,
+                                sizeof *v->steps);
     enum qdq_code code = v->steps ? begin(&x, err) : qdqi_no_memory(err);
     if (!code)
         code = fill_budget(&x, &k, err);
     if (!code && qdqi_goals_ask_for_accuracy(v->spec) &&
         x.grade.sqnr_db >= v->candidates->goal_db)
         code = search_goal(&x, k, err);
+    if (!code && context->asked->frontier_points > 0)
+        code = add_points(&x, err);
     if (!code && x.trial)
         code = qdqi_variants_adopt(v, &x.trial, err);
     if (!code && v->n_steps > 0) {

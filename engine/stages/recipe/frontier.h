@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's `frontier`: the judged placements that no other one beats in both figures. */
+/* The report's `frontier`: the judged results that no other one beats in both figures. */
 #ifndef QDQI_STAGES_RECIPE_FRONTIER_H
 #define QDQI_STAGES_RECIPE_FRONTIER_H
 
 #include "stages/recipe/fastest.h"
+#include "stages/recipe/variants.h"
 
-/* Adds the points to the report, the fastest first, at most as many as the spec asks for. NO_MEMORY. */
+/* Adds the placements to the report by time and accuracy, the fastest first, at most as many as the
+   spec asks for. NO_MEMORY. */
 enum qdq_code qdqi_frontier_report(const struct qdqi_fastest *fastest,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Adds the specs that were judged, by size and accuracy, the smallest first; of more than the spec
+   asks for those between the two ends that are spread evenly. NO_MEMORY. */
+enum qdq_code qdqi_frontier_report_sizes(const struct qdqi_variants *variants,
+                                         struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -120,3 +120,44 @@ def test_recipes_that_are_none(tmp_path, recipe, said):
     done, _ = quantize(tmp_path, "glyph_resnet", **FOUR, recipe=recipe)
     assert done.returncode != 0
     assert "invalid_spec" in done.stderr and said in done.stderr, done.stderr
+
+
+def test_what_a_budget_leaves_goes_to_weights_that_stay_float(tmp_path):
+    """With all weights in int8 there are bytes left."""
+    by = {}
+    for name, formats in (("two", ["int4", "int8"]), ("three", ["int4", "int8", "float32"])):
+        spec = {**FOUR, "recipe": {"formats": formats, "max_size_ratio": 0.6}}
+        done, by[name] = quantize(tmp_path, "glyph_mobilenet", name, **spec)
+        assert done.returncode == 0, done.stderr
+    assert {w["dtype"] for w in by["two"]["weights"]} == {"int8"}
+    assert figures(by["three"])[0] > figures(by["two"])[0] + 3
+    assert figures(by["three"])[1] <= 0.6 * by["three"]["summary"]["size_before"]
+    [floats] = [entry for step in by["three"]["recipe"] if step["kept"]
+                for entry in step["spec"]["layers"] if not entry.get("quantize_weight", True)]
+    assert not {w["layer"] for w in by["three"]["weights"]} & set(floats["name"])
+
+
+def test_the_frontier_has_sizes(tmp_path):
+    spec = {**FOUR, "frontier": {"points": 4}, "recipe": {
+        "formats": ["int4", "int8", "float32"], "max_size_ratio": 0.35}}
+    done, report = quantize(tmp_path, "glyph_resnet", **spec)
+    assert done.returncode == 0, done.stderr
+    points = report["frontier"]
+    sizes = [point["size_ratio"] for point in points]
+    db = [point["sqnr_db"] for point in points]
+    assert len(points) == 4 and sizes == sorted(sizes)
+    assert db[-1] is None  # nothing is quantized
+    assert db[:-1] == sorted(db[:-1]) and sizes[-1] > 0.95
+    assert all(point["latency_ratio"] is None for point in points)
+    done, again = quantize(tmp_path, "glyph_resnet", "again", **points[1]["spec"])
+    assert done.returncode == 0, done.stderr
+    assert again["summary"]["size_after"] == pytest.approx(
+        sizes[1] * again["summary"]["size_before"], rel=1e-3)
+
+
+def test_questions_change_no_answer(tmp_path):
+    spec = {**FOUR, "recipe": {"formats": ["int4", "int8"], "min_sqnr_db": 28}}
+    quantize(tmp_path, "glyph_resnet", "without", **spec)
+    quantize(tmp_path, "glyph_resnet", "with", **spec, frontier=True)
+    without, with_it = ((tmp_path / f"{name}.onnx").read_bytes() for name in ("without", "with"))
+    assert without == with_it
