@@ -65,7 +65,6 @@ struct walk {
     struct qdq_spec *spec;        /* of the first attempt */
     struct qdqi_attempt *attempt; /* the one that is chosen so far */
     struct qdqi_whatif *whatif;   /* NULL until it is needed */
-    struct qdqi_task *task;       /* NULL: none is asked for */
     struct qdqi_result result;
     int observations; /* a file that the first attempt opened; -1: none */
     /* the written result that is still to be converted; proto is NULL when there is
@@ -203,7 +202,7 @@ check_data(const struct walk *w, struct qdq_error *err)
          "accept needs an evaluation, and there is no data to evaluate with"},
         {spec->sensitivity_samples > 0, "/sensitivity",
          "sensitivity needs data to run the model with, and there is none"},
-        {qdqi_search_asked(spec), "/search",
+        {qdq_spec_searches(spec), "/search",
          "a search needs data to run the model with, and there is none"},
     };
     bool makes =
@@ -265,7 +264,7 @@ stage_plan(struct walk *w, struct qdq_error *err)
         return code;
     w->account.to_evaluate = count_evaluated(&w->context);
     code = qdqi_check_layout(w->attempt, err);
-    return code ? code : qdqi_task_begin(w->attempt, &w->task, err);
+    return code ? code : qdqi_task_begin(w->attempt, &w->result.task, err);
 }
 
 static enum qdq_code
@@ -493,7 +492,7 @@ run_stage(struct walk *w, enum qdq_stage stage, struct qdq_error *err)
         return stage_write(w, err);
     case QDQ_STAGE_EVALUATE:
         if ((code = stage_evaluate(w, err)) ||
-            (code = qdqi_task_finish(w->task, w->attempt, result, err)))
+            (code = qdqi_task_finish(result->task, w->attempt, result, err)))
             return code;
         return stage_convert(w, err);
     case QDQ_STAGE_KERNELS:
@@ -651,7 +650,7 @@ close_walk(struct walk *w)
     qdqi_float_outputs_end(&w->float_outputs);
     qdqi_engine_release_judges(w->context.engine);
     qdqi_whatif_close(&w->whatif, &w->result);
-    qdqi_task_close(&w->task);
+    qdqi_task_close(&w->result.task);
     if (w->attempt)
         qdqi_attempt_finish(w->attempt);
     if (w->observations >= 0)

@@ -108,9 +108,9 @@ encode_search(const struct qdq_search_report *search)
                            ? json_null()
                            : api_pack("sqnr_db:r top1_agreement:r",
                                       search->deployed_sqnr_db, search->deployed_top1);
-    return api_pack("samples:i met:b deployed:j float_layers:a curve:a",
-                    search->samples, search->met, deployed, search->layers,
-                    search->n_layers, api_json_text_item, search->steps,
+    return api_pack("samples:i met:b deployed:j task_drop:r float_layers:a curve:a",
+                    search->samples, search->met, deployed, search->task_drop,
+                    search->layers, search->n_layers, api_json_text_item, search->steps,
                     search->n_steps, encode_step);
 }
 

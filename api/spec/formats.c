@@ -206,7 +206,8 @@ leave_float(struct decoder *d, const struct member *m, const json_t *value, bool
     *flag = false;
     return json_object_size(value) <= 1 ||
            api_refuse(d, API_INVALID_SPEC, m->pointer,
-                      "%s has the dtype " API_FLOAT32 ", with which no other member goes",
+                      "%s has the dtype " API_FLOAT32
+                      ", with which no other member goes",
                       api_label(d, m->pointer).text);
 }
 

@@ -169,8 +169,8 @@ static bool
 has_goals(const struct qdq_spec *spec)
 {
     return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
-           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_bytes) ||
-           !isnan(spec->recipe_latency_ratio);
+           !isnan(spec->recipe_task_drop) || !isnan(spec->recipe_size_ratio) ||
+           !isnan(spec->recipe_bytes) || !isnan(spec->recipe_latency_ratio);
 }
 
 /* A name, or an object of goals. */
@@ -184,16 +184,18 @@ decode_recipe(struct decoder *d, const struct member *m, json_t *value)
         return false;
     bool has_goal = has_goals(spec);
     if (spec->recipe_formats && isnan(spec->recipe_size_ratio) &&
-        isnan(spec->recipe_bytes) && isnan(spec->recipe_sqnr_db))
-        return api_refuse(d, API_INVALID_SPEC, m->pointer,
-                          "recipe.formats goes with a budget, max_bytes or "
-                          "max_size_ratio, or with a goal, min_sqnr_db");
+        isnan(spec->recipe_bytes) && isnan(spec->recipe_sqnr_db) &&
+        isnan(spec->recipe_task_drop))
+        return api_refuse(
+            d, API_INVALID_SPEC, m->pointer,
+            "recipe.formats goes with a budget, max_bytes or "
+            "max_size_ratio, or with a goal, min_sqnr_db or max_task_drop");
     spec->recipe = has_goal ? QDQ_RECIPE_BEST : QDQ_RECIPE_AUTO;
     return has_goal || spec->recipe_seconds > 0 ||
-           api_refuse(
-               d, API_INVALID_SPEC, m->pointer,
-               "recipe has neither a goal, min_sqnr_db, min_top1_agreement, "
-               "max_size_ratio, max_bytes or max_latency_ratio, nor max_seconds");
+           api_refuse(d, API_INVALID_SPEC, m->pointer,
+                      "recipe has neither a goal, min_sqnr_db, min_top1_agreement, "
+                      "max_task_drop, max_size_ratio, max_bytes or max_latency_ratio, "
+                      "nor max_seconds");
 }
 
 /* Adds a number to an object unless it is NaN. Returns false when there is no memory. */
@@ -236,6 +238,7 @@ encode_recipe(const void *object, const struct member *m)
     json_t *goals = json_object();
     if (add_number(goals, "min_sqnr_db", spec->recipe_sqnr_db) &&
         add_number(goals, "min_top1_agreement", spec->recipe_top1_agreement) &&
+        add_number(goals, "max_task_drop", spec->recipe_task_drop) &&
         add_number(goals, "max_size_ratio", spec->recipe_size_ratio) &&
         add_number(goals, "max_latency_ratio", spec->recipe_latency_ratio) &&
         add_bytes(goals, spec->recipe_bytes) &&
@@ -347,6 +350,7 @@ static const struct member members[] = {
      OWN(decode_recipe, encode_recipe, recipe, NAMES("none", "auto", "best"))},
     {"/recipe/min_sqnr_db", NUMBER, BOUND_ONLY(recipe_sqnr_db)},
     {"/recipe/min_top1_agreement", NUMBER, BOUND_ONLY(recipe_top1_agreement)},
+    {"/recipe/max_task_drop", NUMBER, BOUND_ONLY(recipe_task_drop)},
     {"/recipe/max_size_ratio", NUMBER, BOUND_ONLY(recipe_size_ratio)},
     {"/recipe/max_latency_ratio", NUMBER, BOUND_ONLY(recipe_latency_ratio)},
     {"/recipe/max_bytes", INTEGER, WITHOUT_FIELD(decode_bytes, NULL)},
@@ -419,6 +423,7 @@ static const struct member members[] = {
     {"/search", OBJECT, PARTS(api_decode_search)},
     {"/search/min_sqnr_db", NUMBER, BOUND(search.min_sqnr_db)},
     {"/search/min_top1_agreement", NUMBER, BOUND(search.min_top1_agreement)},
+    {"/search/max_task_drop", NUMBER, BOUND(search.max_task_drop)},
     {"/search/max_float_layers", INTEGER, COUNT(search.max_float_layers, 0)},
     {"/search/samples", INTEGER, COUNT(search.samples, 1)},
     {"/search/max_seconds", INTEGER, COUNT(search.max_seconds, 1)},

@@ -52,6 +52,16 @@ api_check_task(struct decoder *d)
             d, API_INVALID_SPEC, "/accept/max_task_drop",
             "accept.max_task_drop bounds the drop of a task, and the spec "
             "has no task");
+    if (!isnan(spec->recipe_task_drop) && !spec->task.asked)
+        return api_refuse(
+            d, API_INVALID_SPEC, "/recipe/max_task_drop",
+            "recipe.max_task_drop is a goal for a task, and the spec has no "
+            "task");
+    if (!isnan(spec->search.max_task_drop) && !spec->task.asked)
+        return api_refuse(
+            d, API_INVALID_SPEC, "/search/max_task_drop",
+            "search.max_task_drop is a goal for a task, and the spec has no "
+            "task");
     return !spec->task.asked || spec->evaluate != QDQ_NO ||
            api_refuse(d, API_INVALID_SPEC, "/task",
                       "a task needs an evaluation, and evaluate is false");

@@ -24,9 +24,10 @@ api_decode_search(struct decoder *d, const struct member *m, json_t *value)
     search->samples = SAMPLES;
     if (!api_decode_members(d, m->pointer, value))
         return false;
-    return !isnan(search->min_sqnr_db) || !isnan(search->min_top1_agreement) ||
-           api_refuse(d, API_INVALID_SPEC, m->pointer,
-                      "search has no goal: min_sqnr_db or min_top1_agreement");
+    return qdq_spec_searches(&d->to->spec) ||
+           api_refuse(
+               d, API_INVALID_SPEC, m->pointer,
+               "search has no goal: min_sqnr_db, min_top1_agreement or max_task_drop");
 }
 
 /* true, false, or an object, which means true. */

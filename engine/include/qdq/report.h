@@ -187,6 +187,8 @@ struct qdq_search_report {
     bool met; /* the last step reaches the goal */
     /* the choice that was judged last as deployed; NaN: none was */
     double deployed_sqnr_db, deployed_top1;
+    double
+        task_drop; /* likewise, by the task; NaN: it is no goal, or none was judged by it */
     size_t n_layers, n_steps;
     const char *const *layers; /* layers that stay in float at the end */
     const struct qdq_search_step *steps;
@@ -207,7 +209,8 @@ struct qdq_recipe_step {
     double size_ratio, latency_ratio; /* to the given model; NaN: not measured */
     int64_t samples;                  /* that were run for this step */
     bool kept;                        /* it became the best so far */
-    bool estimated; /* by the literal arithmetic, before it was judged */
+    bool estimated;   /* by the literal arithmetic, before it was judged */
+    double task_drop; /* what the figure of the task falls by; NaN: not judged by it */
 };
 
 struct qdq_recipe_report {

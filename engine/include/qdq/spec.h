@@ -324,8 +324,9 @@ struct qdq_task {
 /* Asks for the fewest layers in float with which every floating-point output reaches
    the goal. */
 struct qdq_search {
-    /* NaN: not asked for; both NaN: no search */
+    /* NaN: not asked for; all NaN: no search */
     double min_sqnr_db, min_top1_agreement;
+    double max_task_drop;     /* the most that the figure of the task may fall by */
     int64_t max_float_layers; /* QDQ_NO_LIMIT: any number */
     /* largest number of samples to judge by; >= 1 when there is a goal */
     int64_t samples;
@@ -413,6 +414,8 @@ struct qdq_spec {
     enum qdq_recipe recipe;
     /* goals of the recipe, which is BEST then; NaN: not asked for */
     double recipe_sqnr_db, recipe_top1_agreement;
+    double
+        recipe_task_drop; /* likewise: the most that the figure of the task may fall by */
     double recipe_size_ratio, recipe_latency_ratio; /* upper bounds, likewise */
     double recipe_bytes; /* likewise, of the result's files together */
     /* bits by enum qdq_format, and QDQ_BIT_FLOAT32: those among which the recipe chooses the format of
@@ -475,6 +478,9 @@ struct qdq_spec {
 /* Returns whether the result depends on time: there is a bound in seconds, or the recipe
    goes by latencies. */
 QDQ_API bool qdq_spec_is_timed(const struct qdq_spec *spec);
+
+/* Returns whether a spec asks for a search, by a goal. */
+QDQ_API bool qdq_spec_searches(const struct qdq_spec *spec);
 
 /* Returns whether a job with data measures the times of layers where the runtime of its target
    runs, so that its result depends on them: its recipe is `auto` or has goals. */

@@ -204,8 +204,8 @@ check_dynamic(const struct qdq_spec *spec, struct qdq_error *err)
          "the runtime quantizes activations of float32 alone"},
         {spec->sensitivity_samples > 0, "/sensitivity",
          "sensitivity does not see what the runtime quantizes in each run"},
-        {!isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement),
-         "/search", "a search does not see what the runtime quantizes in each run"},
+        {qdq_spec_searches(spec), "/search",
+         "a search does not see what the runtime quantizes in each run"},
     };
     for (size_t i = 0; spec->dynamic && i < sizeof rows / sizeof *rows; i++)
         if (rows[i].is_wrong)

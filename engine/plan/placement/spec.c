@@ -144,8 +144,16 @@ static bool
 has_goals(const struct qdq_spec *spec)
 {
     return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
-           !isnan(spec->recipe_size_ratio) || !isnan(spec->recipe_bytes) ||
-           !isnan(spec->recipe_latency_ratio);
+           !isnan(spec->recipe_task_drop) || !isnan(spec->recipe_size_ratio) ||
+           !isnan(spec->recipe_bytes) || !isnan(spec->recipe_latency_ratio);
+}
+
+bool
+qdq_spec_searches(const struct qdq_spec *spec)
+{
+    return !isnan(spec->search.min_sqnr_db) ||
+           !isnan(spec->search.min_top1_agreement) ||
+           !isnan(spec->search.max_task_drop);
 }
 
 bool
@@ -169,9 +177,7 @@ qdq_spec_measures(const struct qdq_spec *spec)
 static enum qdq_recipe
 default_recipe(const struct qdq_spec *spec)
 {
-    const struct qdq_search *search = &spec->search;
-    bool searches = !isnan(search->min_sqnr_db) || !isnan(search->min_top1_agreement);
-    return searches || spec->calibration.source || spec->smooth_awq
+    return qdq_spec_searches(spec) || spec->calibration.source || spec->smooth_awq
                ? QDQ_RECIPE_NONE
                : spec->target->recipe;
 }

@@ -53,6 +53,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .recipe = QDQ_RECIPE_DEFAULT,
         .recipe_sqnr_db = NAN,
         .recipe_top1_agreement = NAN,
+        .recipe_task_drop = NAN,
         .recipe_size_ratio = NAN,
         .recipe_latency_ratio = NAN,
         .recipe_bytes = NAN,
@@ -75,7 +76,7 @@ qdq_spec_init(struct qdq_spec *spec)
                    .max_size_ratio = NAN,
                    .max_latency_ratio = NAN,
                    .max_task_drop = NAN},
-        .search = {NAN, NAN, QDQ_NO_LIMIT, 0, 0},
+        .search = {NAN, NAN, NAN, QDQ_NO_LIMIT, 0, 0},
         .unmatched_is_error = true,
     };
 }

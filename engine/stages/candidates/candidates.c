@@ -133,6 +133,22 @@ excess_of(double value, double bound)
     return isnan(value) ? INFINITY : value / bound;
 }
 
+/* Judges the candidate that the comparer judged last by the task. One that falls too much is as far
+   below the goal as hundredths of the figure are too much. */
+static enum qdq_code
+try_task(const struct qdqi_candidates *r, const struct qdqi_attempt *a,
+         struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct qdq_model *model = NULL;
+    enum qdq_code code = qdqi_comparer_open_last(r->comparer, &model, err);
+    if (!code)
+        code = qdqi_task_try(r->task, a, model, &ret->task_drop, err);
+    qdq_model_free(&model);
+    if (!code && !(ret->task_drop <= r->max_drop))
+        ret->sqnr_db = r->goal_db - 100 * (ret->task_drop - r->max_drop);
+    return code;
+}
+
 enum qdq_code
 qdqi_candidates_grade(struct qdqi_candidates *r, const struct qdqi_attempt *a,
                       struct qdqi_grade *ret, struct qdq_error *err)
@@ -145,15 +161,17 @@ qdqi_candidates_grade(struct qdqi_candidates *r, const struct qdqi_attempt *a,
     const double before = (double)qdqi_model_bytes(a->context->original);
     *ret = (struct qdqi_grade){
         .sqnr_db = db,
+        .output_db = db,
         .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA_BYTES) / before : NAN,
         .latency_ratio = cost.latency_ratio,
+        .task_drop = NAN,
         .samples = cost.samples,
         .is_float = a->plan->view.n_quantized == 0};
     ret->excess = fmax(excess_of(ret->size_ratio, r->max_size),
                        excess_of(ret->latency_ratio, r->max_latency));
     if (qdqi_comparer_top1(r->comparer) < r->min_top1)
         ret->sqnr_db = fmin(ret->sqnr_db, r->goal_db - 1);
-    return QDQ_OK;
+    return !r->task || ret->sqnr_db < r->goal_db ? QDQ_OK : try_task(r, a, ret, err);
 }
 
 struct qdqi_grade
@@ -161,9 +179,11 @@ qdqi_no_grade(const struct qdqi_candidates *r)
 {
     bool bounded = !isnan(r->max_size) || !isnan(r->max_latency);
     return (struct qdqi_grade){.sqnr_db = -INFINITY,
+                               .output_db = -INFINITY,
                                .excess = bounded ? INFINITY : 0,
                                .size_ratio = NAN,
-                               .latency_ratio = NAN};
+                               .latency_ratio = NAN,
+                               .task_drop = NAN};
 }
 
 /* Returns whether an error says only that a candidate cannot be made. */

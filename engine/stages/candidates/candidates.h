@@ -9,6 +9,7 @@
 #include "stages/candidates/comparer.h"
 #include "stages/candidates/grade.h"
 #include "stages/report/report.h"
+#include "stages/task/task.h"
 
 /* The number of candidates for which a bound on the inferences should be enough. */
 enum { QDQI_CANDIDATES = 48 };
@@ -22,6 +23,10 @@ struct qdqi_candidates {
     double goal_db;
     /* A candidate with a lower top-1 agreement is not as good as goal_db; NAN: none. */
     double min_top1;
+    /* A candidate whose figure of the task falls by more than max_drop is not as good as goal_db;
+       NULL: the task is no goal. */
+    struct qdqi_task *task;
+    double max_drop;
     double max_size,
         max_latency; /* bounds of the ratios to the float model; NAN: none */
     /* Filled in by qdqi_candidates_find(): */

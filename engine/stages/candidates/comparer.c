@@ -459,6 +459,13 @@ write_next(struct qdqi_comparer *c, const struct qdqi_attempt *a,
 }
 
 enum qdq_code
+qdqi_comparer_open_last(const struct qdqi_comparer *c, struct qdq_model **ret,
+                        struct qdq_error *err)
+{
+    return qdq_model_open(c->fd, ret, err);
+}
+
+enum qdq_code
 qdqi_comparer_profile(struct qdqi_comparer *c, const struct qdqi_attempt *a,
                       struct qdqi_arena *arena, struct qdq_model **ret,
                       struct qdqi_trace *ret_floats, struct qdqi_trace *ret_trace,

@@ -73,6 +73,12 @@ enum qdq_code qdqi_comparer_profile(struct qdqi_comparer *comparer,
                                     struct qdqi_trace *ret_trace,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Opens the candidate that was judged last again. The caller frees *ret, before the next one is
+   judged. */
+enum qdq_code qdqi_comparer_open_last(const struct qdqi_comparer *comparer,
+                                      struct qdq_model **ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Returns whether times were measured; false: all of them were known, or none was needed. */
 bool qdqi_comparer_has_measured(const struct qdqi_comparer *comparer);
 

@@ -7,13 +7,17 @@
 
 /* How good a candidate is. */
 struct qdqi_grade {
-    double sqnr_db; /* of the worst output; -INFINITY: it cannot be judged */
+    /* It is that of the worst output; -INFINITY: it cannot be judged. Where another goal is missed, a
+       figure below the goal in dB takes its place. */
+    double sqnr_db;
+    double output_db; /* of the worst output, whatever else is missed */
     /* The largest ratio of a figure, such as the size, to its upper bound. A candidate
        with more than 1 is beyond its bounds; 0: there are none. */
     double excess;
     double size_ratio, latency_ratio; /* to the float model; NAN: not measured */
     int64_t samples;                  /* that were run to judge it */
-    bool is_float; /* no layer of it is quantized: the plan left the others, too */
+    double task_drop; /* what the figure of the task falls by; NAN: not judged */
+    bool is_float;    /* no layer of it is quantized: the plan left the others, too */
 };
 
 /* Returns whether a candidate is within its bounds. */

@@ -125,8 +125,7 @@ static bool
 runs_models(const struct qdq_spec *spec)
 {
     return spec->evaluate != QDQ_NO || spec->recipe >= QDQ_RECIPE_AUTO ||
-           spec->profile.runs > 0 || !isnan(spec->search.min_sqnr_db) ||
-           !isnan(spec->search.min_top1_agreement);
+           spec->profile.runs > 0 || qdq_spec_searches(spec);
 }
 
 /* Opens the model that was given. */

@@ -65,7 +65,7 @@ qdqi_asks_for_figures(const struct qdq_spec *spec)
 {
     return spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
            spec->recipe >= QDQ_RECIPE_BEST || spec->sensitivity_samples > 0 ||
-           !isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement);
+           qdq_spec_searches(spec);
 }
 
 /*

@@ -25,7 +25,8 @@ qdqi_estimate_helps(const struct qdqi_candidates *c)
         qdqi_engine_ops(c->attempt->context->engine, c->attempt->spec->target->runtime);
     return ops && ops->opens_slowly && c->n >= LEAST_LAYERS &&
            !c->attempt->spec->dynamic && qdqi_deployed_runs(c->attempt->context) &&
-           isnan(c->min_top1) && isnan(c->max_size) && isnan(c->max_latency);
+           isnan(c->min_top1) && !c->task && isnan(c->max_size) &&
+           isnan(c->max_latency);
 }
 
 /* Finds the candidates among the layers of the what-ifs. Both are in the plan's order. */
@@ -95,6 +96,8 @@ qdqi_estimate_grade(struct qdqi_estimate *e, const bool *is_float,
     if (code)
         return code;
     *ret = (struct qdqi_grade){.sqnr_db = score.sqnr_db,
+                               .task_drop = NAN,
+                               .output_db = score.sqnr_db,
                                .size_ratio = NAN,
                                .latency_ratio = NAN,
                                .samples = samples};

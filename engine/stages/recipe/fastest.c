@@ -138,6 +138,7 @@ add_float(struct qdqi_fastest *f, struct qdq_error *err)
                                       .spec = c->attempt->planned_by,
                                       .predicted = NAN,
                                       .grade = {.sqnr_db = INFINITY,
+                                                .output_db = INFINITY,
                                                 .size_ratio = 1,
                                                 .latency_ratio = 1,
                                                 .is_float = true}};

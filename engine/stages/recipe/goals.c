@@ -10,13 +10,14 @@
 /* The quality that a recipe wants whose spec has no goal for the outputs. */
 static const double good_db = 25;
 
-/* The quality that goes with a goal for top-1 agreement alone. */
+/* The quality that goes with a goal for top-1 agreement or the task alone. */
 static const double least_db = 0;
 
 bool
 qdqi_goals_ask_for_accuracy(const struct qdq_spec *spec)
 {
-    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
+    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
+           !isnan(spec->recipe_task_drop);
 }
 
 bool
@@ -38,7 +39,9 @@ qdqi_goals_sqnr_db(const struct qdq_spec *spec)
 {
     if (!isnan(spec->recipe_sqnr_db))
         return spec->recipe_sqnr_db;
-    return isnan(spec->recipe_top1_agreement) ? good_db : least_db;
+    return isnan(spec->recipe_top1_agreement) && isnan(spec->recipe_task_drop)
+               ? good_db
+               : least_db;
 }
 
 static enum qdq_code
@@ -104,6 +107,21 @@ warn_accuracy(const struct qdqi_attempt *a, struct qdqi_result *result,
     return QDQ_OK;
 }
 
+static enum qdq_code
+warn_task(const struct qdqi_attempt *a, struct qdqi_result *result, double bound,
+          struct qdq_error *err)
+{
+    struct qdq_report *r = result->report;
+    if (isnan(bound) || !r->task || r->task->drop <= bound)
+        return QDQ_OK;
+    r->recipe_missed = true;
+    return qdqi_attempt_warn(
+        a, err, "recipe_goal_missed", NULL,
+        "max_task_drop %.4g is missed: the figure of the best that "
+        "was found falls by %.4g",
+        bound, r->task->drop);
+}
+
 enum qdq_code
 qdqi_goals_conclude(const struct qdqi_attempt *a, struct qdqi_result *result,
                     struct qdq_error *err)
@@ -112,6 +130,8 @@ qdqi_goals_conclude(const struct qdqi_attempt *a, struct qdqi_result *result,
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
     enum qdq_code code = warn_accuracy(a, result, spec, err);
+    if (!code)
+        code = warn_task(a, result, spec->recipe_task_drop, err);
     if (!code)
         code = warn_size(a, result, qdqi_goals_max_size(a->context), err);
     return code ? code : warn_latency(a, result, spec->recipe_latency_ratio, err);
@@ -125,11 +145,13 @@ qdqi_warn_goal_missed(const struct qdqi_candidates *c, const struct qdqi_grade *
         best->sqnr_db >= c->goal_db)
         return QDQ_OK;
     c->result->report->recipe_missed = true;
+    if (!isnan(best->task_drop)) /* the conclusion warns of the result's own figure */
+        return QDQ_OK;
     return qdqi_attempt_warn(
         c->attempt, err, "recipe_goal_missed", NULL,
         "the goal of the recipe was not reached on %lld samples: the worst "
         "output has %.4g dB",
-        (long long)qdqi_comparer_samples(c->comparer), best->sqnr_db);
+        (long long)qdqi_comparer_samples(c->comparer), best->output_db);
 }
 
 enum qdq_code

@@ -139,7 +139,8 @@ static struct qdq_recipe_step
 make_step(const char *name, const struct qdqi_grade *score, bool kept)
 {
     return (struct qdq_recipe_step){.step = name,
-                                    .sqnr_db = score->sqnr_db,
+                                    .sqnr_db = score->output_db,
+                                    .task_drop = score->task_drop,
                                     .size_ratio = score->size_ratio,
                                     .latency_ratio = score->latency_ratio,
                                     .samples = score->samples,
@@ -648,6 +649,8 @@ run_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
                        .reason = REASON,
                        .goal_db = qdqi_goals_sqnr_db(spec),
                        .min_top1 = spec->recipe_top1_agreement,
+                       .max_drop = spec->recipe_task_drop,
+                       .task = isnan(spec->recipe_task_drop) ? NULL : result->task,
                        .max_size = qdqi_goals_max_size((*attempt)->context),
                        .max_latency = spec->recipe_latency_ratio}};
     struct qdqi_feed_options options = {.batch = qdqi_attempt_batch(a)};

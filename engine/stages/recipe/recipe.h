@@ -23,8 +23,9 @@ enum qdq_code qdqi_recipe_plan(struct qdqi_attempt *attempt, struct qdq_spec *sp
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Carries out the recipe, within twice the inferences of calibration and evaluation, or
-   four times as many for `best`, and fills in the report's `recipe`. *attempt is then the best
-   one; another one that it was is freed. */
+   four times as many for `best`, and fills in the report's `recipe`. With a goal for the
+   task each candidate that reaches the other goals is judged by that, too, by all of its samples, which do not
+   count there. *attempt is then the best one; another one that it was is freed. */
 enum qdq_code qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 

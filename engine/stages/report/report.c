@@ -130,6 +130,7 @@ clear_questions(struct qdq_spec *frozen)
         frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
     frozen->recipe_sqnr_db = none.recipe_sqnr_db;
     frozen->recipe_top1_agreement = none.recipe_top1_agreement;
+    frozen->recipe_task_drop = none.recipe_task_drop;
     frozen->recipe_size_ratio = none.recipe_size_ratio;
     frozen->recipe_latency_ratio = none.recipe_latency_ratio;
     frozen->recipe_bytes = none.recipe_bytes;

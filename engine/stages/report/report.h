@@ -15,10 +15,13 @@ struct qdqi_report {
     struct qdqi_attempt *attempt; /* that was chosen */
 };
 
+struct qdqi_task;
+
 struct qdqi_result {
     struct qdq_report *report;  /* gets the figures */
     struct qdqi_arena *arena;   /* the report's */
     struct qdqi_arena *scratch; /* freed with the job */
+    struct qdqi_task *task; /* by which candidates may be judged; NULL: there is none */
     /* whether the runtime could not load the result, which has a format that it may
        lack */
     bool lacks_format;

@@ -15,6 +15,7 @@ struct qdqi_task {
     struct qdqi_judge judge;
     int64_t samples;
     struct qdqi_fraction *of_float, *of_result; /* by sample; one where called once */
+    double drop;                                /* of the model that was judged last */
 };
 
 /* --- a model that is judged ----------------------------------------------------- */
@@ -68,7 +69,7 @@ judge_feed(struct qdqi_task *task, const struct qdqi_attempt *a,
     }
 }
 
-/* Judges a model. *to gets an array of fractions. */
+/* Judges a model. *to gets an array of fractions, unless it has one. */
 static enum qdq_code
 judge(struct qdqi_task *task, const struct qdqi_attempt *a, const struct opened *model,
       struct qdqi_fraction **to, struct qdq_error *err)
@@ -80,7 +81,8 @@ judge(struct qdqi_task *task, const struct qdqi_attempt *a, const struct opened 
     if (code)
         return code;
     task->samples = qdqi_feed_samples(feed);
-    *to = qdqi_arena_array(task->arena, (size_t)task->samples + 1, sizeof **to);
+    if (!*to)
+        *to = qdqi_arena_array(task->arena, (size_t)task->samples + 1, sizeof **to);
     code = *to ? judge_feed(task, a, model, feed, *to, err) : qdqi_no_memory(err);
     qdqi_feed_close(&feed);
     return !code && j->task->once ? qdqi_judge_once(j, *to, err) : code;
@@ -258,6 +260,23 @@ open_result(const struct qdqi_attempt *a, const struct qdq_model *quantized,
                        : qdqi_no_memory(err);
 }
 
+/* Judges an open model by the attempt. *to gets what ran it. */
+static enum qdq_code
+judge_quantized(struct qdqi_task *task, const struct qdqi_attempt *a,
+                const struct qdq_model *quantized, struct qdq_task_report *to,
+                struct qdq_error *err)
+{
+    struct opened opened = {0};
+    enum qdq_code code = open_result(a, quantized, &opened, to, err);
+    if (!code)
+        code = judge(task, a, &opened, &task->of_result, err);
+    close_model(&opened);
+    if (!code)
+        task->drop = qdqi_quotient(task->of_float, fractions_of(task)) -
+                     qdqi_quotient(task->of_result, fractions_of(task));
+    return code;
+}
+
 static enum qdq_code
 judge_result(struct qdqi_task *task, const struct qdqi_attempt *a,
              const struct qdqi_result *result, struct qdq_task_report *to,
@@ -266,15 +285,21 @@ judge_result(struct qdqi_task *task, const struct qdqi_attempt *a,
     const struct qdq_work *work = a->context->work;
     const struct qdq_external data = {work->output_data_name, work->output_data};
     struct qdq_model *quantized = NULL;
-    struct opened opened = {0};
     enum qdq_code code = qdq_model_open_files(
         work->output, &data, result->report->external_bytes > 0, &quantized, err);
     if (!code)
-        code = open_result(a, quantized, &opened, to, err);
-    if (!code)
-        code = judge(task, a, &opened, &task->of_result, err);
-    close_model(&opened);
+        code = judge_quantized(task, a, quantized, to, err);
     qdq_model_free(&quantized);
+    return code;
+}
+
+enum qdq_code
+qdqi_task_try(struct qdqi_task *task, const struct qdqi_attempt *a,
+              const struct qdq_model *model, double *ret_drop, struct qdq_error *err)
+{
+    struct qdq_task_report unused;
+    enum qdq_code code = judge_quantized(task, a, model, &unused, err);
+    *ret_drop = code ? NAN : task->drop;
     return code;
 }
 

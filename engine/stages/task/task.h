@@ -17,6 +17,12 @@ enum qdq_code qdqi_task_begin(const struct qdqi_attempt *attempt,
                               struct qdqi_task **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Judges a model of the attempt that a recipe tries: *ret_drop is the float model's figure less its own.
+   Errors are those of runs. */
+enum qdq_code qdqi_task_try(struct qdqi_task *task, const struct qdqi_attempt *attempt,
+                            const struct qdq_model *model, double *ret_drop,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Judges the written result, as deployed where it runs here in that way, and fills the report's
    `task`. A task that is NULL is none. */
 enum qdq_code qdqi_task_finish(struct qdqi_task *task,

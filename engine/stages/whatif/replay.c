@@ -251,7 +251,7 @@ choose_samples(const struct qdqi_attempt *a, struct qdqi_feed_options *options,
 {
     const struct qdq_spec *spec = a->spec;
     int64_t wanted = larger(spec->sensitivity_samples,
-                            qdqi_search_asked(spec) ? spec->search.samples : 0);
+                            qdq_spec_searches(spec) ? spec->search.samples : 0);
     struct qdqi_feed *feed = NULL;
     enum qdq_code code =
         qdqi_feed_open(&a->fixed, a->context->dataset, options, &feed, err);

@@ -17,12 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool
-qdqi_search_asked(const struct qdq_spec *spec)
-{
-    return !isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement);
-}
-
 /* --- scores --------------------------------------------------------------- */
 
 struct search {
@@ -31,11 +25,12 @@ struct search {
     struct qdqi_whatif *w;
     struct qdqi_replay *replay;
     int64_t samples;
-    /* Judges choices as deployed; its comparer is NULL where the target's kernels do not run
-       here. */
+    /* Judges choices as deployed; its comparer is NULL where the target's kernels do not run here
+       and no task is a goal. */
     struct qdqi_candidates deployed;
     struct qdqi_score
         last;         /* of the choice that met the goal last, or was judged last */
+    double task_drop; /* likewise */
     bool confirmed;   /* a choice met the goal */
     bool was_time_up; /* the time was up */
 };
@@ -66,10 +61,13 @@ confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
     enum qdq_code code = qdqi_candidates_score(&s->deployed, is_float, &grade, err);
     if (code)
         return code;
-    const struct qdqi_score score = {grade.sqnr_db,
+    const struct qdqi_score score = {grade.output_db,
                                      qdqi_comparer_agreement(s->deployed.comparer)};
     *ret = !(score.sqnr_db < goal->min_sqnr_db) &&
-           !(score.top1_agreement < goal->min_top1_agreement);
+           !(score.top1_agreement < goal->min_top1_agreement) &&
+           !(grade.task_drop > goal->max_task_drop);
+    if (*ret || !s->confirmed)
+        s->task_drop = grade.task_drop;
     if (*ret || !s->confirmed)
         s->last = score;
     s->confirmed = s->confirmed || *ret;
@@ -86,11 +84,16 @@ open_comparer(struct search *s, struct qdq_error *err)
     *d = (struct qdqi_candidates){.attempt = s->attempt,
                                   .result = s->result,
                                   .reason = "search",
+                                  .goal_db = -INFINITY,
                                   .min_top1 = NAN,
+                                  .max_drop = s->attempt->spec->search.max_task_drop,
                                   .max_size = NAN,
                                   .max_latency = NAN};
     s->last = (struct qdqi_score){NAN, NAN};
-    if (!qdqi_deployed_runs(s->attempt->context))
+    s->task_drop = NAN;
+    if (!isnan(d->max_drop))
+        d->task = s->result->task;
+    if (!d->task && !qdqi_deployed_runs(s->attempt->context))
         return QDQ_OK;
     d->n = qdqi_whatif_layers(s->w);
     d->names = qdqi_arena_array(s->attempt->scratch, d->n + 1, sizeof *d->names);
@@ -157,6 +160,7 @@ report(const struct search *s, const struct qdqi_greedy_search *h,
                                     .met = h->met,
                                     .deployed_sqnr_db = s->last.sqnr_db,
                                     .deployed_top1 = s->last.top1_agreement,
+                                    .task_drop = s->task_drop,
                                     .n_layers = n,
                                     .n_steps = h->n_steps,
                                     .layers = names,
@@ -192,6 +196,8 @@ warn_missed(const struct search *s, const struct qdq_search_report *r,
         say_bound(text, sizeof text, "top1_agreement as deployed",
                   goal->min_top1_agreement, s->last.top1_agreement);
     }
+    say_bound(text, sizeof text, "the drop of the task", -goal->max_task_drop,
+              -s->task_drop);
     return qdqi_attempt_warn(
         s->attempt, err, "search_goal_missed", NULL,
         "the goal of the search was not reached with %lld layers in "
@@ -207,7 +213,7 @@ qdqi_search(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
     struct search s = {.attempt = a, .result = result, .samples = spec->search.samples};
     struct qdq_search_report *found = NULL;
     enum qdq_code code;
-    if (!qdqi_search_asked(spec))
+    if (!qdq_spec_searches(spec))
         return QDQ_OK;
     if ((code = qdqi_whatif_get(whatif, a, err)))
         return code;

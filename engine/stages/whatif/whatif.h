@@ -104,8 +104,6 @@ enum qdq_code qdqi_sensitivity(const struct qdqi_attempt *attempt,
                                struct qdqi_whatif **whatif, struct qdqi_result *result,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns whether a spec asks for a search, by a bound that is to be reached. */
-bool qdqi_search_asked(const struct qdq_spec *spec);
 /* Leaves layers in float where the spec asks for a search. The attempt then has a new
    plan with the same ranges, and the scales of that plan. */
 enum qdq_code qdqi_search(struct qdqi_attempt *attempt, struct qdqi_whatif **whatif,

@@ -190,6 +190,45 @@ def test_gate(tmp_path):
     assert done.code != 0 and "max_task_drop" in done.said
 
 
+def test_the_task_is_a_goal_of_a_recipe(tmp_path):
+    """Weights of 2 bits ruin the model, those of 8 do not."""
+    spec = {**CLASSES, "target": "onnxruntime", "activations": "none",
+            "weights": {"dtype": "int4", "granularity": {"block": 32}}}
+    done = Done(tmp_path, {**spec, "recipe": {"formats": ["int2", "int8"], "max_task_drop": 0.02}})
+    steps = done.report["recipe"]
+    kept, = (step for step in steps if step["kept"])
+    assert kept["task_drop"] == pytest.approx(done.task["drop"]) and done.task["drop"] <= 0.02
+    smaller = [step for step in steps if step["size_ratio"] < kept["size_ratio"]]
+    assert smaller and all(step["task_drop"] is None or step["task_drop"] > 0.02
+                           for step in smaller)
+    assert "recipe_goal_missed" not in {w["code"] for w in done.report["warnings"]}
+
+
+def test_a_goal_of_a_recipe_that_no_choice_reaches(tmp_path):
+    done = Done(tmp_path, {**CLASSES, "target": "onnxruntime", "activations": "none",
+                           "recipe": {"formats": ["int8"], "max_task_drop": -0.5}})
+    missed, = (w for w in done.report["warnings"] if w["code"] == "recipe_goal_missed")
+    assert "max_task_drop -0.5 is missed" in missed["detail"]
+    assert done.report["summary"]["verdict"] == "poor"
+    assert all(step["sqnr_db"] > 20 for step in done.report["recipe"])  # and not below the goal
+
+
+@pytest.mark.parametrize("target", ["tensorrt", "openvino"])
+def test_the_task_is_a_goal_of_a_search(tmp_path, target):
+    """All in integers this network loses several points on all targets."""
+    done = Done(tmp_path, {**CLASSES, "target": target, "search": {"max_task_drop": 0.0}},
+                model="glyph_resnet_skewed")
+    found = done.report["search"]
+    assert found["met"] and found["task_drop"] <= 0
+    assert done.task["drop"] == pytest.approx(found["task_drop"])
+
+
+@pytest.mark.parametrize("question", ["recipe", "search"])
+def test_a_goal_without_a_task(tmp_path, question):
+    done = Done(tmp_path, {"target": "onnxruntime", question: {"max_task_drop": 0.01}})
+    assert done.code != 0 and f"/{question}/max_task_drop" in done.said
+
+
 def test_float_model_at_chance(tmp_path):
     """Images in another range, and labels that count from one: nothing is quantized."""
     images, labels = labelled()
