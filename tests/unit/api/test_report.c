@@ -416,13 +416,14 @@ static const struct qdq_search_step steps[] = {
 };
 static const char *const left_in_float[] = {"conv1"};
 static const struct qdq_recipe_step recipe_steps[] = {
-    {"start", 0, NULL, 0, NULL, -INFINITY, NAN, NAN, 0, true, false},
-    {"group", 0, NULL, 1, left_in_float, 27.5, 0.25, NAN, 4, true, true},
+    {"start", 0, NULL, 0, NULL, -INFINITY, NAN, NAN, 0, true, false, NAN},
+    {"group", 0, NULL, 1, left_in_float, 27.5, 0.25, NAN, 4, true, true, 0.25},
 };
 static const struct qdq_recipe_report tried = {2, recipe_steps};
 static const struct qdq_search_report found = {.samples = 128,
                                                .met = true,
                                                .deployed_sqnr_db = NAN,
+                                               .task_drop = NAN,
                                                .n_layers = 1,
                                                .n_steps = 2,
                                                .layers = left_in_float,
@@ -462,11 +463,12 @@ START_TEST(test_what_ifs)
         text, "recipe",
         "[{\"step\":\"start\",\"spec\":{},\"sqnr_db\":null,\"size_ratio\":null,"
         "\"latency_ratio\":null,\"samples\":0,\"kept\":true,"
-        "\"estimated\":false},{\"step\":\"group\","
+        "\"estimated\":false,\"task_drop\":null},{\"step\":\"group\","
         "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":"
         "false,"
         "\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
-        "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true}]");
+        "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true,"
+        "\"task_drop\":0.25}]");
     json_t *json = json_loads(text, 0, NULL);
     json_t *first = json_array_get(json_object_get(json, "frontier"), 0);
     json_t *last = json_array_get(json_object_get(json, "frontier"), 1);
@@ -478,7 +480,7 @@ START_TEST(test_what_ifs)
     json_decref(json);
     expect_member(text, "search",
                   "{\"samples\":128,\"met\":true,\"deployed\":null,"
-                  "\"float_layers\":[\"conv1\"],"
+                  "\"task_drop\":null,\"float_layers\":[\"conv1\"],"
                   "\"curve\":[{\"float_layers\":0,\"layer\":null,\"sqnr_db\":24.5,"
                   "\"top1_agreement\":0.75},{\"float_layers\":1,\"layer\":\"conv1\","
                   "\"sqnr_db\":31.0,\"top1_agreement\":null}]}");

@@ -74,7 +74,7 @@ hunt_for(struct made_up *m, const struct qdq_search *goal)
     return search;
 }
 
-static const struct qdq_search no_goal = {NAN, NAN, QDQ_NO_LIMIT, 1, 0};
+static const struct qdq_search no_goal = {NAN, NAN, NAN, QDQ_NO_LIMIT, 1, 0};
 
 static struct qdq_search
 sqnr_goal(double db)
