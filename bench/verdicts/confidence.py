@@ -5,7 +5,9 @@ Each network is quantized once for two targets and run over its test samples. 20
 of these is what an evaluation sees, and the other half is what comes later. The bound is
 computed as the engine does it (engine/stages/evaluate/sample_figures.h). "p5" is the share of
 splits in which 19 of 20 later samples reach the bound, "pooled" that in which their pooled SQNR does;
-"below" is by how much the median of the bounds is less than the 5th percentile of all samples."""
+"below" is by how much the median of the bounds is less than the 5th percentile of all samples, and
+"least" by how much one number is that would hold in 95 % of these splits: what is between says
+how much a bound could gain, whoever makes it."""
 
 import argparse
 import functools
@@ -89,7 +91,8 @@ def judge(name, target, folder):
         bounds, truth = rows[:, 0], np.sort(figures(samples))[int(.05 * len(samples))]
         yield [name, target, output, len(test), f"{np.mean(rows[:, 1] >= bounds):.3f}",
                f"{np.mean(rows[:, 2] >= bounds):.3f}", f"{np.median(bounds):.1f}", f"{truth:.1f}",
-               f"{truth - np.median(bounds):.1f}"]
+               f"{truth - np.median(bounds):.1f}",
+               f"{truth - np.quantile(rows[:, 1], .05, method='lower'):.1f}"]
 
 
 def main():
@@ -102,7 +105,7 @@ def main():
             for target in "tensorrt", "onnxruntime":
                 rows += judge(name, target, Path(folder))
     table("the bound on later samples", ["network", "target", "output", "samples", "p5", "pooled",
-                                         "median bound", "p5 of all", "below"], rows)
+                                         "median bound", "p5 of all", "below", "least"], rows)
 
 
 if __name__ == "__main__":
