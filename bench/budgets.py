@@ -65,7 +65,7 @@ def ours(model, folder, size, formats):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*", default=MODELS)
-    parser.add_argument("--formats", default="int4,int8")
+    parser.add_argument("--formats", default="int4,int8,float32")
     options = parser.parse_args()
     test = np.load(DATA / "test_1000.npz")["images"].astype(np.float32) / np.float32(255)
     data = np.load(DATA / "calib_256.npz")
