@@ -195,6 +195,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/arithmetic/products.c engine/numbers/arithmetic/products.h \
 	engine/numbers/arithmetic/params.c engine/numbers/arithmetic/params.h \
 	engine/numbers/arithmetic/simd.c engine/numbers/arithmetic/simd.h \
+	engine/plan/placement/branches.c engine/plan/placement/branches.h \
 	engine/plan/placement/decide.c engine/plan/placement/planner.h \
 	engine/plan/placement/float16_nodes.c engine/plan/placement/float16_nodes.h \
 	engine/plan/placement/formats.c engine/plan/placement/formats.h \
@@ -286,6 +287,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/frontier/placement.c engine/stages/frontier/placement.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
+	engine/stages/recipe/widths.c engine/stages/recipe/widths.h \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \
 	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \

@@ -12,6 +12,7 @@
 #include "graph/layers/caches.h"
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
+#include "plan/placement/branches.h"
 #include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/evaluate.h"
@@ -332,7 +333,7 @@ write_result(struct walk *w, const char *spec_digest, struct qdq_error *err)
         w->unconverted = edited;
     else if ((code = qdqi_convert_result(a, &edited, err)))
         return code;
-    w->result.report->qdq_pairs = a->plan->view.n_tensors + a->plan->view.n_weights;
+    w->result.report->qdq_pairs = qdqi_count_pairs(a->model, a->plan);
     return write_edited(w, &edited, err);
 }
 

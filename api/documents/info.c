@@ -207,6 +207,7 @@ default_spec(const struct qdq_target *target)
     struct qdq_spec spec;
     qdq_spec_init(&spec);
     spec.target = target;
+    spec.open = 0; /* what a recipe may choose is stated, too */
     qdq_spec_complete(&spec);
     char *text = api_spec_encode(&spec);
     json_t *json = api_json_embed(text);

@@ -71,9 +71,8 @@ encode_summary(const struct qdq_plan_view *plan, size_t pairs, uint64_t size_bef
 char *
 api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *model)
 {
-    json_t *summary =
-        encode_summary(plan, plan->n_tensors + plan->n_weights,
-                       model->size + model->external_size, json_null(), NULL);
+    json_t *summary = encode_summary(
+        plan, plan->n_pairs, model->size + model->external_size, json_null(), NULL);
     return api_json_dump(api_pack("summary:j layers:a warnings:a", summary, plan,
                                   plan->n_layers, encode_layer, plan->warnings,
                                   plan->n_warnings, encode_warning),

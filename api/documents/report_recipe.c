@@ -40,7 +40,7 @@ add_changes(json_t *to, const struct qdq_recipe_step *step)
     return ok;
 }
 
-/* Encodes the entries of layers of a step that gave weights their formats. */
+/* Encodes the entries of layers of a step that gave weights or activations their formats. */
 static json_t *
 encode_entries(const struct qdq_spec *spec)
 {
@@ -57,7 +57,7 @@ encode_entries(const struct qdq_spec *spec)
 static json_t *
 encode_tried(const struct qdq_recipe_step *step)
 {
-    if (strcmp(step->step, "formats") == 0)
+    if (strcmp(step->step, "formats") == 0 || strcmp(step->step, "widths") == 0)
         return encode_entries(step->spec);
     json_t *to =
         step->n_layers == 0

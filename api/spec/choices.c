@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members that a spec leaves to a recipe: those that it does not name. The recipe `auto`
-   only chooses how many samples to calibrate with. The effective spec leaves these members out and
+   only chooses how many samples to calibrate with, and for some targets how wide activations are. The effective spec leaves these members out and
    states the others, because naming one makes another job. */
 #include "config.h"
 #include "spec/members.h"
+#include "qdq/targets.h"
 #include "spec/values.h"
 
 #include <string.h>
@@ -79,9 +80,9 @@ open_choices(const struct qdq_spec *spec)
 {
     const bool is_best = spec->recipe == QDQ_RECIPE_BEST;
     const bool is_auto = spec->recipe == QDQ_RECIPE_AUTO;
-    return spec->open & (is_best   ? (unsigned)QDQ_CHOICES
-                         : is_auto ? (unsigned)QDQ_CHOICE_SAMPLES
-                                   : 0U);
+    const unsigned of_auto =
+        QDQ_CHOICE_SAMPLES | (spec->target->widens ? QDQ_CHOICE_ACTIVATIONS : 0U);
+    return spec->open & (is_best ? (unsigned)QDQ_CHOICES : is_auto ? of_auto : 0U);
 }
 
 json_t *

@@ -10,7 +10,7 @@ with several of both: {case: {"spec": …, "expect": …}}. A table in `expect`:
             pair on any input.
   alone     node name: part of the reason for which a node of a known class has none
   unlisted  nodes of no known class, which the plan does not name
-  pairs     number of pairs, each tensor once
+  pairs     number of pairs, each tensor once, or once in each branch of an If
   integers  number of weights that are integers behind DequantizeLinear alone, 0 without
   gone      tensors of the source that the result lacks, none without
   squeezed  tensors of reductions whose axes a Squeeze drops in the result, none without

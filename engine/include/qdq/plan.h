@@ -66,6 +66,7 @@ struct qdq_plan_view {
     size_t n_warnings;
     const struct qdq_warning *warnings;
     const struct qdq_target *target; /* whose rules the layers cite */
+    size_t n_pairs;                  /* number of pairs in the result */
 };
 
 /*

@@ -23,6 +23,8 @@ struct qdq_target {
     enum qdq_recipe recipe;
     /* the rounding of weights of a spec that names none, where there are data to round by */
     enum qdq_rounding rounding;
+    /* how the range of a weight is chosen for a spec that says nothing; MAX, which is 0, for most */
+    enum qdq_weight_method weight_method;
     /* the class of hosts of a spec that names none, an accelerator's; NULL: that of this
        processor */
     const char *host;

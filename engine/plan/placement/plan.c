@@ -8,6 +8,8 @@
 #include "config.h"
 #include "plan/placement/plan.h"
 
+#include "plan/placement/branches.h"
+
 #include "plan/cases/case.h"
 #include "plan/cases/catalog.h"
 #include "files/data/inputs.h"
@@ -495,6 +497,7 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;
     view->n_layers = p->n_layers;
+    view->n_pairs = qdqi_count_pairs(p->model, p->plan);
     view->target = p->spec->target;
     return QDQ_OK;
 }

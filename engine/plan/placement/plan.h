@@ -78,6 +78,8 @@ struct qdq_plan {
     bool dynamic; /* the runtime quantizes what layers with a weight read */
     enum qdq_decoder_form decoder; /* of the result */
     bool short_names; /* names of new tensors do not repeat long names of tensors */
+    /* a layer inside an If that reads a quantized tensor from outside has a pair there */
+    bool pairs_in_branches;
 };
 
 /* Returns whether an activation becomes an 8-bit float. */

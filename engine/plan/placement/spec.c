@@ -214,6 +214,10 @@ qdq_spec_complete(struct qdq_spec *spec)
         spec->weights.storage = spec->weight_only || block_of(spec->weights.format) > 0
                                     ? QDQ_STORE_DQ
                                     : target->storage;
+    if (spec->weights.method == QDQ_WEIGHT_DEFAULT)
+        spec->weights.method = qdqi_is_8_bit_integer(spec->activations.format)
+                                   ? target->weight_method
+                                   : QDQ_WEIGHT_MAX;
     if (spec->weights.rounding == QDQ_ROUND_DEFAULT)
         spec->weights.rounding = spec->weights.scales == QDQ_SCALES_MOMENTS
                                      ? QDQ_ROUND_GPTQ

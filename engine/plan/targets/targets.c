@@ -61,6 +61,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .weights.format = QDQ_FORMAT_DEFAULT,
         .weights.granularity = QDQ_PER_CHANNEL,
         .weights.storage = QDQ_STORE_DEFAULT,
+        .weights.method = QDQ_WEIGHT_DEFAULT,
         .weights.rounding = QDQ_ROUND_DEFAULT,
         .weights.range = QDQ_RANGE_DEFAULT,
         .bias_correction = QDQ_BIASES_DEFAULT,

@@ -17,6 +17,7 @@
 #include "stages/recipe/goals.h"
 #include "stages/recipe/groups.h"
 #include "stages/recipe/variants.h"
+#include "stages/recipe/widths.h"
 #include "stages/attempt/leave.h"
 #include "stages/scale/scale.h"
 
@@ -540,7 +541,8 @@ run_formats(struct recipe *r, struct qdq_error *err)
     return code ? code : qdqi_warn_not_judged(&r->candidates, &r->variants.best, err);
 }
 
-/* The recipe `auto` of a target that widens: 16 bits where 8 do not reach the goal. */
+/* The recipe `auto` of a target that widens: 16 bits where 8 do not reach the goal, for as few layers
+   as that takes. */
 static enum qdq_code
 choose_width(struct recipe *r, struct qdq_error *err)
 {
@@ -550,9 +552,7 @@ choose_width(struct recipe *r, struct qdq_error *err)
                                 .is_time_up = is_time_up,
                                 .arg = &r->candidates,
                                 .spec = r->candidates.attempt->spec};
-    enum qdq_code code = qdqi_variants_start(v, err);
-    if (!code && !(v->best.sqnr_db >= r->candidates.goal_db))
-        code = qdqi_variants_widen(v, err);
+    enum qdq_code code = qdqi_choose_widths(v, err);
     code = code ? code : report(r, v->n_steps, 0, NULL, err);
     return code ? code : qdqi_warn_not_judged(&r->candidates, &v->best, err);
 }

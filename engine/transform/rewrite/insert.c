@@ -10,6 +10,7 @@
 #include "graph/weights/blocks.h"
 #include "graph/weights/integers.h"
 #include "graph/edit/edit.h"
+#include "plan/placement/branches.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -356,21 +357,30 @@ add_rounded(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
                             qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
+static struct qdqi_quantized
+activation_of(const struct qdqi_pairs *p, size_t i)
+{
+    const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
+    return (struct qdqi_quantized){
+        .tensor = planned->tensor->name,
+        .dtype = planned->dtype,
+        .is_typed =
+            qdqi_is_typed_pair(p->source, planned->tensor, &p->scales->activations[i]),
+        .params = &p->scales->activations[i]};
+}
+
 static enum qdq_code
 pair_activation(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
     const struct qdqi_tensor *t = planned->tensor;
-    const struct qdqi_quantized q = {
-        .tensor = t->name,
-        .dtype = planned->dtype,
-        .is_typed = qdqi_is_typed_pair(p->source, t, &p->scales->activations[i]),
-        .params = &p->scales->activations[i]};
-    const char *output = planned->everywhere
-                             ? add_pair_everywhere(p, t, &q)
-                             : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
-    p->made[i] = output;
-    return output ? QDQ_OK : qdqi_no_memory(err);
+    const struct qdqi_quantized q = activation_of(p, i);
+    if (qdqi_all_read_in_branches(p->source, p->plan, i))
+        return QDQ_OK;
+    p->made[i] = planned->everywhere
+                     ? add_pair_everywhere(p, t, &q)
+                     : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
+    return p->made[i] ? QDQ_OK : qdqi_no_memory(err);
 }
 
 /* Stores a weight of a decoder for MatMulNBits, and, if it is that of the head, for the embeddings,
@@ -502,16 +512,43 @@ drop_bias(const struct qdqi_pairs *p, const struct qdqi_idle_bias *b)
     qdqi_edit_drop_unused(p->edit, b->tensor);
 }
 
-/* Makes the layer's planned edges read the dequantized tensors. */
-static void
+/* Returns the dequantized tensor of activation `i` for a layer: that of the pair in the branch of
+   an If which the layer stands in, or else of the one pair. NULL when out of memory. */
+static const char *
+made_for(struct qdqi_pairs *p, const struct qdq_layer *layer, size_t i)
+{
+    const size_t branch = qdqi_branch_of(p->source, p->plan, layer->node, i);
+    if (branch == 0)
+        return p->made[i];
+    const char *key = qdqi_arena_printf(p->arena, "%zu in %zu", i, branch);
+    const char *made = key ? qdqi_map_get(p->in_branches, key) : NULL;
+    if (made || !key)
+        return made;
+    /* Behind the pair outside, where there is one, it changes no number. One beside it, which does the
+       same, TensorRT makes one with it. */
+    const struct qdqi_quantized q = activation_of(p, i);
+    made = add_pair_between(p, p->source->graph.scopes[branch].nodes[0], &q,
+                            p->made[i] ? p->made[i] : q.tensor,
+                            qdqi_pairs_name(p, q.tensor, "_DequantizeLinear_Output"));
+    return made && qdqi_map_put(p->in_branches, key, (void *)(uintptr_t)made) ? made
+                                                                              : NULL;
+}
+
+/* Makes the layer's planned edges read the dequantized tensors. Returns false when out of memory. */
+static bool
 connect_layer(struct qdqi_pairs *p, const struct qdq_layer *layer)
 {
-    for (size_t i = 0; i < layer->n_inputs; i++)
+    for (size_t i = 0; i < layer->n_inputs; i++) {
+        const char *made = made_for(p, layer, layer->input_rows[i]);
+        if (!made)
+            return false;
         qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->quantized_inputs[i],
-                            p->made[layer->input_rows[i]]);
+                            made);
+    }
     if (layer->weight_input >= 0 && p->made_weights[layer->weight_row])
         qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
                             p->made_weights[layer->weight_row]);
+    return true;
 }
 
 /* Allocates what the pairs need besides the scales and the plan. */
@@ -523,12 +560,13 @@ begin_pairs(struct qdqi_pairs *p, struct qdq_error *err)
     p->raw = qdqi_map_new(p->arena);
     p->dynamic = qdqi_map_new(p->arena);
     p->stems = qdqi_map_new(p->arena);
+    p->in_branches = qdqi_map_new(p->arena);
     p->made = qdqi_arena_array(p->arena, view->n_tensors, sizeof *p->made);
     p->made_weights =
         qdqi_arena_array(p->arena, view->n_weights, sizeof *p->made_weights);
     p->gates = qdqi_arena_array(p->arena, view->n_weights, sizeof *p->gates);
-    if (!p->edit || !p->raw || !p->dynamic || !p->stems || !p->made ||
-        !p->made_weights || !p->gates)
+    if (!p->edit || !p->raw || !p->dynamic || !p->stems || !p->in_branches ||
+        !p->made || !p->made_weights || !p->gates)
         return qdqi_no_memory(err);
     return QDQ_OK;
 }
@@ -558,7 +596,8 @@ connect_all(struct qdqi_pairs *p, struct qdq_error *err)
 {
     const struct qdq_plan *plan = p->plan;
     for (size_t i = 0; i < plan->view.n_layers; i++)
-        connect_layer(p, &plan->view.layers[i]);
+        if (!connect_layer(p, &plan->view.layers[i]))
+            return qdqi_no_memory(err);
     for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
         if (plan->reads_raw[i])
             connect_raw(p, &plan->view.layers[i]);

@@ -35,6 +35,8 @@ struct qdqi_pairs {
     struct qdqi_map
         *stems; /* name of a tensor -> the beginning of names made from it */
     size_t n_stems;
+    /* "activation in graph" -> name of what the pair in that branch of an If makes */
+    struct qdqi_map *in_branches;
 };
 
 /* A tensor to quantize and its parameters. */

@@ -131,6 +131,24 @@ def done(daemon, inputs, **spec):
     return job, daemon.report(job), daemon.get(f"/v1/jobs/{job}/model").content
 
 
+def test_the_worst_layers_get_16_bits(daemon, harmed):
+    """For target qnn, whose layers take activations of 8 and of 16 bits side by side."""
+    job, report, bytes_ = done(daemon, harmed, target="qnn")
+    steps = report["recipe"]
+    assert [step["step"] for step in steps[:3]] == ["start", "activations", "widths"]
+    assert steps[0]["sqnr_db"] < 5 and steps[1]["sqnr_db"] > 20
+    kept = [step for step in steps if step["kept"]][-1]
+    assert kept["step"] == "widths" and kept["sqnr_db"] > steps[1]["sqnr_db"] - 0.5
+    (entry,) = kept["spec"]["layers"]
+    assert entry["activations"]["dtype"] == "uint16" and entry["name"] == ["@scaled"]
+    widths = {layer["name"]: layer["input_dtype"] for layer in report["layers"]}
+    assert widths["@scaled"] == "uint16" and widths["dense0"] == widths["dense5"] == "uint8"
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    again = daemon.submit(**harmed, spec=frozen, fresh=True)
+    daemon.succeeded(again)
+    assert daemon.get(f"/v1/jobs/{again}/model").content == bytes_
+
+
 def worst(report):
     evaluation = report["evaluation"]
     return min(row["sqnr_db"] for row in (evaluation["deployed"] or evaluation)["outputs"])

@@ -77,18 +77,73 @@ INSIDE = """<ir_version: 10, opset_import: ["": 21]>
             else_branch = other () => (float[1, 8, n] e) {{ [other] e = Conv (x, v) }}> }}"""
 
 
+def branches(inside):
+    model = onnx.parser.parse_model(INSIDE.format(inside))
+    for name in "wv":
+        value = RANDOM.standard_normal((8, 16, 3)).astype("float32")
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    return model, npz(x=X, c=np.array([True, False] * 4))
+
+
+def all_pairs(graph, path=()):
+    """Yields, for each QuantizeLinear, the names of the graphs that hold it, and what it reads."""
+    for node in graph.node:
+        if node.op_type == "QuantizeLinear":
+            yield path, node.input[0]
+        for a in node.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                yield from all_pairs(a.g, (*path, a.name))
+
+
+@pytest.mark.parametrize("inside,inner,outer", [
+    ("[conv] t = Conv (x, w)", 2, []),
+    ("[relu] r = Relu (x) [conv] t = Conv (r, w)", 1, []),
+])
+def test_pairs_stand_in_branches_of_an_if(tmp_path, inside, inner, outer):
+    """TensorRT computes a layer in an If with integers where the pair stands inside, too, and the
+    numbers are those of one pair outside."""
+    model, data = branches(inside)
+    bytes_of = {}
+    for on in (True, False):
+        done = Quantized(tmp_path, model, data, target="tensorrt", evaluate=False, rules={"T31": on})
+        assert done.ok, done.said
+        bytes_of[on] = done.bytes
+        written = list(all_pairs(judge.load(done.bytes).graph))
+        assert len(written) == done.report["summary"]["qdq_pairs"]
+        if on:
+            assert [read for path, read in written if not path] == outer
+            assert sum(read == "x" for path, read in written if path) == inner
+            assert "target_format" not in done.warnings
+    x = X[0]
+    for c in (True, False):
+        feeds = {"x": x, "c": np.array(c)}
+        ours = [onnxruntime.InferenceSession(bytes_of[on]).run(None, feeds)[0] for on in (True, False)]
+        assert np.array_equal(*ours)
+
+
+def test_a_branch_reads_behind_the_pair_outside(tmp_path):
+    """TensorRT makes one, outside, of two equal pairs that read the same tensor."""
+    model, data = branches("[conv] t = Conv (x, w)")
+    model.graph.node.append(onnx.helper.make_node("Conv", ["x", "w"], ["z"], name="outside"))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, [1, 8, None]))
+    done = Quantized(tmp_path, model, data, target="tensorrt", evaluate=False)
+    assert done.ok, done.said
+    reads = [(path, read) for path, read in all_pairs(judge.load(done.bytes).graph) if read != "v"]
+    assert ((), "x") in reads and (("then_branch",), "x_DequantizeLinear_Output") in reads
+    again = Quantized(tmp_path, judge.load(done.bytes), data, target="tensorrt", evaluate=False,
+                      existing_qdq="strip")
+    assert again.ok, again.said
+    assert again.report["summary"]["qdq_pairs"] == done.report["summary"]["qdq_pairs"]
+
+
 @pytest.mark.parametrize("inside,layers", [
     ("[conv] t = Conv (x, w)", "2 layers (conv, ...)"),
     ("[relu] r = Relu (x) [conv] t = Conv (r, w)", "1 layer (other)"),
 ])
 def test_pairs_outside_of_an_if_are_said(tmp_path, inside, layers):
     """A layer that reads what its own graph makes has its pair there, and stays an integer."""
-    model = onnx.parser.parse_model(INSIDE.format(inside))
-    for name in "wv":
-        value = RANDOM.standard_normal((8, 16, 3)).astype("float32")
-        model.graph.initializer.append(numpy_helper.from_array(value, name))
-    done = Quantized(tmp_path, model, npz(x=X, c=np.array([True, False] * 4)), target="tensorrt",
-                     evaluate=False)
+    model, data = branches(inside)
+    done = Quantized(tmp_path, model, data, target="tensorrt", evaluate=False, rules={"T31": False})
     detail = done.warnings["target_format"]["detail"]
     assert layers in detail and "inside an If" in detail
 

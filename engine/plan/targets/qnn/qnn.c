@@ -135,6 +135,7 @@ const struct qdq_target qdqi_target_qnn = {
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,
     .rounding = QDQ_ROUND_GPTQ,
+    .weight_method = QDQ_WEIGHT_MSE,
     .recipe = QDQ_RECIPE_AUTO,
     .host = "v73",
     .widens = true,

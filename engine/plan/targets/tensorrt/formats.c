@@ -8,6 +8,8 @@
 #include "config.h"
 #include "plan/targets/tensorrt/tensorrt.h"
 
+#include "graph/edit/edit.h"
+
 #include "plan/placement/lint.h"
 #include "plan/targets/tensorrt/patterns.h"
 
@@ -164,14 +166,15 @@ MEANT(has_signs)
     return w->range == QDQ_RANGE_FULL && w->format == QDQI_TO_INT4;
 }
 
-/* Returns whether a tensor comes into an If, from outside of it, that holds the node. */
+/* Returns whether the one pair of a tensor stands outside of an If that holds the node. */
 static bool
 comes_into_if(const struct planner *p, const struct qdqi_node *node,
               const struct qdqi_tensor *t)
 {
     const struct qdqi_graph *graph = &p->model->graph;
-    for (size_t at = node->scope; at != t->scope && at != 0;
-         at = graph->scopes[at].outer) {
+    const size_t pair =
+        node->scope > 0 ? graph->nodes[qdqi_edit_before_uses(p->model, t)].scope : 0;
+    for (size_t at = node->scope; at != pair && at != 0; at = graph->scopes[at].outer) {
         const int64_t owner = graph->scopes[at].owner;
         if (owner >= 0 && qdqi_node_is(graph->nodes[owner].proto, "If"))
             return true;
@@ -179,15 +182,21 @@ comes_into_if(const struct planner *p, const struct qdqi_node *node,
     return false;
 }
 
-/* Returns whether a product in an If reads a pair that stands outside of it. */
 MEANT(reads_from_outside)
 {
     const struct qdqi_node *node = qdqi_node_of(p, layer);
-    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
     for (size_t i = 0; i < layer->n_inputs; i++)
         if (comes_into_if(p, node, node->inputs[layer->quantized_inputs[i]]))
-            return qdqi_node_is_one_of(node->proto, ops);
+            return true;
     return false;
+}
+
+/* Returns whether a product in an If reads a pair that stands outside of it. */
+MEANT(multiplies_from_outside)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+    return !qdqi_rule_is_on(p, T31) && reads_from_outside(p, layer) &&
+           qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops);
 }
 
 static const struct {
@@ -212,13 +221,12 @@ static const struct {
      "another "
      "format",
      QDQI_NO_RULE},
-    {reads_from_outside, "target_format",
+    {multiplies_from_outside, "target_format",
      "TensorRT computes a layer inside an If in floating point where the pair on what "
-     "it "
-     "reads stands outside, which rounds and saves nothing: leave the layer without "
-     "pairs, "
-     "or compute what it reads inside",
-     QDQI_NO_RULE},
+     "it reads stands outside, which rounds and saves nothing: \"rules\": {\"T31\": "
+     "true} "
+     "puts a pair inside",
+     T31},
     {has_signs, "target_format",
      "negative scales were not tried with TensorRT: \"weights\": {\"range\": "
      "\"narrow\"} "
@@ -254,6 +262,17 @@ warn_layers(struct planner *p, struct qdq_error *err)
                 qdqi_rule_id(p, of_layers[i].rule);
     }
     return code;
+}
+
+/* Gives layers inside an If pairs inside, where the rule is on. */
+static void
+pair_in_branches(struct planner *p)
+{
+    p->plan->pairs_in_branches =
+        p->model->graph.n_scopes > 1 && qdqi_rule_is_on(p, T31);
+    for (size_t i = 0; p->plan->pairs_in_branches && i < p->n_layers; i++)
+        if (reads_from_outside(p, &p->layers[i]))
+            qdqi_rule_cite(&p->layers[i], T31);
 }
 
 /* --- warnings of formats ------------------------------------------------------------ */
@@ -309,6 +328,7 @@ qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = p->plan->weights,
                                      *end = w + p->plan->view.n_weights;
+    pair_in_branches(p);
     enum qdq_code code = check_activations(p, err);
     while (w < end && takes_weights(w->format))
         w++;

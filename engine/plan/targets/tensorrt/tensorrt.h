@@ -71,7 +71,12 @@
          "An average pool has no pair: TensorRT for RTX 1.7 computes it in floating "  \
          "point, and a pair rounds its input and saves no kernel. The version "        \
          "`rtx-1.7` switches it on.")                                                  \
-    QDQI_PLAIN_FORMS_RULE(RULE, ON)
+    QDQI_PLAIN_FORMS_RULE(RULE, ON)                                                    \
+    RULE(                                                                              \
+        T31, ON,                                                                       \
+        "A layer inside an If that reads a quantized tensor from outside of it has a " \
+        "pair there, with the same scale: TensorRT computes it in floating point "     \
+        "behind a pair outside. Off: all read the one pair.")
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages/recipe/widths.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where 16 bits for all do not reach the goal, as good as they are is what they reach but for this. */
+static const double margin_db = 0.5;
+
+/* Trials of some of the layers: each halves the numbers of layers that may be the least. */
+enum { MOST_TRIALS = 6 };
+
+struct layer {
+    const char *name;
+    double noise;
+    size_t place; /* in the model */
+};
+
+struct widths {
+    struct qdqi_variants *v;
+    const struct qdq_spec *narrow, *wide; /* with 8 and with 16 bits for all */
+    double enough_db;                     /* what some wide layers have to reach */
+    struct layer *layers;                 /* with the most noise first */
+    size_t n;
+};
+
+static int
+compare_layers(const void *a, const void *b)
+{
+    const struct layer *x = a, *y = b;
+    if (x->noise != y->noise)
+        return x->noise > y->noise ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Sorts the layers that no entry and no case selects. */
+static bool
+sort_layers(struct widths *w)
+{
+    const struct qdqi_candidates *c = w->v->candidates;
+    w->layers = qdqi_arena_array(c->result->arena, c->n + 1, sizeof *w->layers);
+    for (size_t i = 0; w->layers && i < c->n; i++)
+        if (!c->only_stored[i])
+            w->layers[w->n++] = (struct layer){c->names[i], c->noise[i], i};
+    if (w->layers)
+        qsort(w->layers, w->n, sizeof *w->layers, compare_layers);
+    return w->layers != NULL;
+}
+
+/* Makes the spec that gives the first k layers 16 bits; NULL when out of memory. */
+static const struct qdq_spec *
+spec_of(const struct widths *w, size_t k)
+{
+    struct qdqi_arena *arena = w->v->candidates->result->arena;
+    const struct qdq_spec *from = w->narrow;
+    struct qdq_spec *to = qdqi_arena_alloc(arena, sizeof *to);
+    struct qdq_layer_entry *entries =
+        qdqi_arena_array(arena, from->n_layers + 1, sizeof *entries);
+    struct qdq_activations *activations = qdqi_arena_alloc(arena, sizeof *activations);
+    const char **names = qdqi_arena_array(arena, k, sizeof *names);
+    if (!to || !entries || !activations || !names)
+        return NULL;
+    if (from->n_layers)
+        memcpy(entries, from->layers, from->n_layers * sizeof *entries);
+    for (size_t i = 0; i < k; i++)
+        names[i] = w->layers[i].name;
+    *activations = w->wide->activations;
+    entries[from->n_layers] = (struct qdq_layer_entry){.by = QDQ_BY_NAME,
+                                                       .names = names,
+                                                       .n_names = k,
+                                                       .is_list = true,
+                                                       .quantize_input = true,
+                                                       .quantize_weight = true,
+                                                       .activations = activations};
+    *to = *from;
+    to->layers = entries;
+    to->n_layers++;
+    return to;
+}
+
+/* Judges 16 bits for the first k layers. A choice that is good enough has fewer wide layers than the one
+   before, and takes its place. */
+static enum qdq_code
+judge(struct widths *w, size_t k, bool *ret_reached, struct qdq_error *err)
+{
+    struct qdqi_variants *v = w->v;
+    struct qdqi_variant_step step = {.step = "widths"};
+    struct qdqi_attempt *trial = NULL;
+    if (!(step.spec = spec_of(w, k)))
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_variants_trial(v, step.spec, &trial, &step.score, err);
+    step.kept = *ret_reached = !code && step.score.sqnr_db >= w->enough_db;
+    if (step.kept)
+        code = qdqi_variants_adopt(v, &trial, err);
+    qdqi_attempt_free(&trial);
+    if (!code)
+        qdqi_variants_add_step(v, &step);
+    return code;
+}
+
+/* Finds about the fewest layers that are enough. */
+static enum qdq_code
+narrow_down(struct widths *w, struct qdq_error *err)
+{
+    size_t low = 1, high = w->n; /* all of them are enough */
+    enum qdq_code code = QDQ_OK;
+    for (int i = 0; i < MOST_TRIALS && low < high && !code; i++) {
+        const size_t middle = low + (high - low) / 2;
+        bool reached = false;
+        if (w->v->is_time_up(w->v->arg))
+            break;
+        code = judge(w, middle, &reached, err);
+        if (reached)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return code;
+}
+
+enum qdq_code
+qdqi_choose_widths(struct qdqi_variants *v, struct qdq_error *err)
+{
+    const double goal = v->candidates->goal_db;
+    struct widths w = {.v = v, .narrow = v->spec};
+    if (!sort_layers(&w))
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_variants_start(v, err);
+    if (code || v->best.sqnr_db >= goal)
+        return code;
+    code = qdqi_variants_widen(v, err);
+    w.wide = v->spec;
+    if (code || w.wide == w.narrow)
+        return code;
+    w.enough_db = fmin(goal, v->best.sqnr_db - margin_db);
+    return narrow_down(&w, err);
+}
