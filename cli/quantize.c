@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/files.h"
+#include "api/genai.h"
 #include "api/report.h"
 #include "external.h"
 #include "judges/context.h"
@@ -33,7 +34,7 @@ struct quantization {
     char dataset_id[DIGEST_SIZE], evaluation_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
     struct pending_id *model_id;
     struct qdq_executor executor;
-    struct output out, data, context, report_out, html,
+    struct output out, data, context, kv_scales, report_out, html,
         observed;          /* data: the external data of `out` */
     const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
@@ -146,6 +147,33 @@ open_context(struct quantization *q, const char *out, struct api_problem *proble
     return ok;
 }
 
+/* Opens the file for the scales of caches, if the spec asks for them. */
+static bool
+open_kv_scales(struct quantization *q, const char *out, struct api_problem *problem)
+{
+    if (api_spec_get(q->spec)->kv_cache == QDQ_KV_NONE)
+        return true;
+    char *path = path_ending_in(out, ".onnx", ".kv_scales.json");
+    bool ok = path ? output_open(path, &q->kv_scales, problem)
+                   : api_problem_no_memory(problem);
+    free(path);
+    return ok;
+}
+
+static bool
+write_kv_scales(struct quantization *q, struct api_problem *problem)
+{
+    if (!q->report->kv_cache)
+        return true;
+    char *text = api_genai_scales(q->report->kv_cache);
+    const bool ok = (text || api_problem_no_memory(problem)) &&
+                    output_write(&q->kv_scales, text, problem) &&
+                    output_write(&q->kv_scales, "\n", problem) &&
+                    output_commit(&q->kv_scales, problem);
+    free(text);
+    return ok;
+}
+
 /* Opens all outputs before the work, so that a wrong path does not waste it. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
@@ -154,6 +182,7 @@ open_outputs(struct quantization *q, const struct options *options, const char *
     return check_model_files(q->model, &q->external, options, out, problem) &&
            check_places(options, out, problem) && output_open(out, &q->out, problem) &&
            open_data(q, out, problem) && open_context(q, out, problem) &&
+           open_kv_scales(q, out, problem) &&
            output_open(options->report, &q->report_out, problem) &&
            output_open(options->html, &q->html, problem) &&
            (!options->observations ||
@@ -353,7 +382,8 @@ write_results(struct quantization *q, struct kept_report *kept,
         return false;
     }
     return (q->report->external_bytes == 0 || output_commit(&q->data, problem)) &&
-           output_commit(&q->context, problem) && output_commit(&q->out, problem);
+           output_commit(&q->context, problem) && write_kv_scales(q, problem) &&
+           output_commit(&q->out, problem);
 }
 
 static void
@@ -366,6 +396,7 @@ close_all(struct quantization *q)
     output_close(&q->out);
     output_close(&q->data);
     output_close(&q->context);
+    output_close(&q->kv_scales);
     output_close(&q->report_out);
     output_close(&q->html);
     output_close(&q->observed);
@@ -392,6 +423,7 @@ quantize_file(const struct options *options, struct api_problem *problem)
                              .out = OUTPUT_NONE,
                              .data = OUTPUT_NONE,
                              .context = OUTPUT_NONE,
+                             .kv_scales = OUTPUT_NONE,
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE,

@@ -325,6 +325,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/reconstruct/round_layer.c engine/stages/reconstruct/round_layer.h \
 	engine/stages/reconstruct/row_pairs.c engine/stages/reconstruct/row_pairs.h \
 	engine/stages/scale/awq.c engine/stages/scale/awq.h \
+	engine/stages/scale/kv_cache.c engine/stages/scale/kv_cache.h \
 	engine/stages/scale/bias.c engine/stages/scale/bias.h \
 	engine/stages/scale/correct.c engine/stages/scale/correct.h \
 	engine/stages/scale/fake_weight.c engine/stages/scale/fake_weight.h \
@@ -344,11 +345,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/weights/blocks.c engine/graph/weights/blocks.h \
 	engine/graph/weights/approximate.c engine/graph/weights/approximate.h \
 	engine/graph/weights/float16_data.c engine/graph/weights/float16_data.h \
+	engine/graph/weights/subtract.c engine/graph/weights/subtract.h \
 	engine/graph/weights/updates.c engine/graph/weights/updates.h \
 	engine/graph/weights/full_range.c engine/graph/weights/full_range.h \
 	engine/graph/weights/gptq.c engine/graph/weights/gptq.h \
 	engine/graph/weights/least_squares.c engine/graph/weights/least_squares.h \
-	engine/graph/weights/panel.h \
+	engine/graph/weights/narrow.c engine/graph/weights/panel.h \
 	engine/graph/weights/elements.c engine/graph/weights/elements.h \
 	engine/graph/weights/factor.c \
 	engine/graph/weights/refine.c \

@@ -29,6 +29,7 @@
 #include "stages/reconstruct/reconstruct.h"
 #include "stages/report/report.h"
 #include "stages/scale/awq.h"
+#include "stages/scale/kv_cache.h"
 #include "stages/scale/precision.h"
 #include "stages/scale/scale.h"
 #include "stages/smooth/smooth.h"
@@ -477,6 +478,8 @@ run_stage(struct walk *w, enum qdq_stage stage, struct qdq_error *err)
         if (a->moments) /* rounding by them is shared by several threads */
             a->effort.threads = qdqi_context_threads(a->context);
         code = qdqi_awq(a, err);
+        if (!code)
+            code = qdqi_kv_cache(a, err);
         return code ? code : qdqi_choose_scales(a, err);
     case QDQ_STAGE_REFINE:
         return fit_what_ifs(w, qdqi_refine, err);

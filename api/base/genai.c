@@ -66,3 +66,32 @@ api_genai_rename(const char *text, size_t len, const char *name,
     json_decref(config);
     return ret;
 }
+
+/* --- scales of caches -------------------------------------------------------------- */
+
+static json_t *
+encode_scales(const void *items, size_t i)
+{
+    const struct qdq_cache_scales *row = (const struct qdq_cache_scales *)items + i;
+    json_t *list = json_array();
+    bool ok = list;
+    for (size_t k = 0; ok && k < row->n; k++)
+        ok = json_array_append_new(list, api_json_real((double)row->scales[k])) == 0;
+    return api_json_if(ok, list);
+}
+
+static json_t *
+encode_layer(const void *items, size_t i)
+{
+    return json_integer(((const struct qdq_cache_scales *)items + i)->layer);
+}
+
+char *
+api_genai_scales(const struct qdq_kv_cache *kv)
+{
+    json_t *scales = api_pack("k_scales:a v_scales:a", kv->keys, kv->n, encode_scales,
+                              kv->values, kv->n, encode_scales);
+    return api_json_dump(api_pack("scales:j qmax:r layer_ids:a", scales, kv->qmax,
+                                  kv->keys, kv->n, encode_layer),
+                         0);
+}

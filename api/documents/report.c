@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/genai.h"
 #include "api/spec.h"
 #include "base/json.h"
 #include "documents/deploy.h"
@@ -637,6 +638,7 @@ static json_t *
 encode_body(const struct qdq_report *report)
 {
     char *spec = api_spec_encode(report->spec);
+    char *scales = report->kv_cache ? api_genai_scales(report->kv_cache) : NULL;
     json_t *edges = api_encode_edges(report);
     bool all = json_array_size(edges) == report->n_edges;
     json_t *body = api_pack(
@@ -644,7 +646,8 @@ encode_body(const struct qdq_report *report)
         "summary:j "
         "external_bytes:i layers:a edges:j graph:j tensors:a weights:a float:j "
         "equalization:j "
-        "smoothing:j evaluation:j gates:a refinement:j sensitivity:j search:j recipe:j "
+        "smoothing:j kv_cache:j evaluation:j gates:a refinement:j sensitivity:j "
+        "search:j recipe:j "
         "frontier:j costs:t "
         "what_ifs:i kernels:j profile:j timings:j stages:a warnings:a deploy:j",
         SCHEMA, qdq_version(), encode_model(report), encode_calibration(report),
@@ -658,6 +661,7 @@ encode_body(const struct qdq_report *report)
                                                report->n_equalization, encode_equalized)
                                : json_null(),
         list_or_null(report->smoothing, report->n_smoothing, encode_smoothed),
+        report->kv_cache ? (scales ? json_loads(scales, 0, NULL) : NULL) : json_null(),
         encode_evaluation(report), report->gates, report->n_gates, encode_gate,
         encode_refinement(report->refinement),
         list_or_null(report->sensitivity, report->n_sensitivity, encode_cost),
@@ -668,6 +672,7 @@ encode_body(const struct qdq_report *report)
         encode_stage, report->warnings, report->n_warnings, encode_warning,
         api_deploy_rows(report));
     free(spec);
+    free(scales);
     const bool ok =
         all ||
         (body && json_object_set_new(body, "edges_omitted",

@@ -325,6 +325,14 @@ encode_decoder(const void *object, const struct member *m)
 
 /* Left out where it says nothing, likewise. */
 static json_t *
+encode_kv_cache(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    return spec->kv_cache == QDQ_KV_NONE ? json_null() : api_encode_choice(object, m);
+}
+
+/* Left out where it says nothing, likewise. */
+static json_t *
 encode_context(const void *object, const struct member *m)
 {
     (void)m;
@@ -440,6 +448,10 @@ static const struct member members[] = {
     {"/output/decoder", STRING,
      OWN(api_decode_choice, encode_decoder, decoder,
          NAMES("none", "dq", "matmulnbits"))},
+    {"/output/kv_cache", STRING,
+     OWN(api_decode_choice, encode_kv_cache, kv_cache,
+         NAMES("none", "int8_per_tensor", "int8_per_channel", "int4_per_tensor",
+               "int4_per_channel"))},
     {"/output/context", BOOL, OWN(api_decode_flag, encode_context, context, NULL)},
     {"/on_unmatched", STRING, SWITCH(unmatched_is_error, "warn", "error")},
 };

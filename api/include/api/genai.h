@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "api/problem.h"
+#include "qdq/report.h"
 
 #define API_GENAI_CONFIG "genai_config.json"
 
@@ -21,5 +22,9 @@ int64_t api_genai_context(const char *text, size_t len);
    problem. */
 char *api_genai_rename(const char *text, size_t len, const char *name,
                        struct api_problem *problem);
+
+/* Returns the text of a file of scales, as the builder of ONNX Runtime GenAI takes it by its option
+   kv_cache_scale_file, which the caller frees; NULL when out of memory. */
+char *api_genai_scales(const struct qdq_kv_cache *kv);
 
 #endif

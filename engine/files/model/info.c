@@ -119,3 +119,17 @@ qdqi_model_fill_info(struct qdq_model *m, struct qdq_error *err)
         return code;
     return fill_ops(m, err);
 }
+
+void
+qdqi_model_forget_piece(const struct qdq_model *m, const uint8_t *piece, size_t size)
+{
+    for (size_t i = 0; i < m->n_files; i++)
+        qdqi_mapped_forget(&m->files[i], piece, size);
+}
+
+void
+qdqi_model_forget(const struct qdq_model *m)
+{
+    for (size_t i = 0; i < m->n_files; i++)
+        qdqi_mapped_forget(&m->files[i], m->files[i].map, m->files[i].size);
+}

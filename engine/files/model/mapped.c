@@ -59,3 +59,17 @@ qdqi_unmap(struct qdqi_mapped *file)
         close(file->fd);
     *file = (struct qdqi_mapped){.fd = -1};
 }
+
+void
+qdqi_mapped_forget(const struct qdqi_mapped *file, const uint8_t *piece, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t map = (uintptr_t)file->map, at = (uintptr_t)piece;
+    if (!file->map || at < map || at - map > file->size ||
+        size > file->size - (at - map))
+        return;
+    const uintptr_t first = (at + page - 1) / page * page;
+    const uintptr_t end = (at + size) / page * page;
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}

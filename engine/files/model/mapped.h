@@ -19,4 +19,9 @@ enum qdq_code qdqi_map_file(int fd, const char *what, struct qdqi_mapped *ret,
                             struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_unmap(struct qdqi_mapped *file);
 
+/* Gives the memory of the whole pages of a piece back, if it lies in the file's mapping: the next
+   one that reads them gets them from the file. */
+void qdqi_mapped_forget(const struct qdqi_mapped *file, const uint8_t *piece,
+                        size_t size);
+
 #endif

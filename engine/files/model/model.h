@@ -150,6 +150,12 @@ enum qdq_code qdqi_model_derive(const struct qdq_model *source,
 /* Returns the size in bytes of all files of the model. */
 uint64_t qdqi_model_bytes(const struct qdq_model *model);
 
+/* Gives back the memory that holds pages of the model's files, or of a piece of one: a large model
+   need not be there as a whole. They are read again where they are used again. */
+void qdqi_model_forget(const struct qdq_model *model);
+void qdqi_model_forget_piece(const struct qdq_model *model, const uint8_t *piece,
+                             size_t size);
+
 /* Returns the version of ONNX's own operator set that the model imports; 0 when it
    imports none. */
 int64_t qdqi_model_opset(const Onnx__ModelProto *proto);

@@ -9,10 +9,9 @@
 #include "graph/weights/panel.h"
 
 #include "ground/base/tasks.h"
+#include "graph/weights/subtract.h"
 
-#include <string.h>
-
-enum { STEP = QDQI_AT_ONCE }; /* columns */
+enum { STEP = QDQI_STEP_COLUMNS };
 
 static const double DAMPING = 0.01; /* of the mean of the diagonal */
 
@@ -33,10 +32,10 @@ panels(size_t rows)
 static void
 solve_row(const struct step *s, size_t i)
 {
-    double *row = s->b->factor + i * s->b->ld;
+    double *row = s->b->exact + i * s->b->ld;
     size_t from = i >= s->first ? i + 1 : s->first;
     for (size_t j = s->end; j-- > from;) {
-        const double *other = s->b->factor + j * s->b->ld;
+        const double *other = s->b->exact + j * s->b->ld;
         double sum = row[j];
         for (size_t k = j + 1; k < s->end; k++)
             sum -= row[k] * other[k];
@@ -50,7 +49,7 @@ static bool
 factorize_diagonal(const struct step *s)
 {
     for (size_t j = s->end; j-- > s->first;) {
-        double *row = s->b->factor + j * s->b->ld, left;
+        double *row = s->b->exact + j * s->b->ld, left;
         solve_row(s, j);
         left = row[j];
         for (size_t k = j + 1; k < s->end; k++)
@@ -73,7 +72,7 @@ solve_panel(void *arg, size_t panel, struct qdq_error *err)
          i++) {
         solve_row(s, i);
         for (size_t k = s->first; k < s->end; k++)
-            b->scratch[(k - s->first) * b->ld + i] = b->factor[i * b->ld + k];
+            b->scratch[(k - s->first) * b->ld + i] = b->exact[i * b->ld + k];
     }
     return QDQ_OK;
 }
@@ -84,17 +83,17 @@ subtract_panel(void *arg, size_t panel, struct qdq_error *err)
 {
     const struct step *s = arg;
     struct qdqi_moment_block *b = s->b;
-    double by[QDQI_PANEL][QDQI_AT_ONCE];
+    double by[QDQI_PANEL][STEP];
     size_t i = panel * QDQI_PANEL, left = s->first - i;
     size_t lines = left < QDQI_PANEL ? left : QDQI_PANEL;
-    struct qdqi_update u = {.n = s->end - s->first, .first = i, .end = s->first};
+    struct qdqi_subtraction u = {.n = s->end - s->first, .first = i, .end = s->first};
     (void)err;
     for (size_t k = 0; k < u.n; k++)
         u.rows[k] = b->scratch + k * b->ld;
     for (size_t p = 0; p < lines; p++)
         for (size_t k = 0; k < u.n; k++)
-            by[p][k] = -b->factor[(i + p) * b->ld + s->first + k];
-    qdqi_update_panel(&u, by, lines, b->factor + i * b->ld, b->ld);
+            by[p][k] = -b->exact[(i + p) * b->ld + s->first + k];
+    qdqi_subtract_panel(&u, by, lines, b->exact + i * b->ld, b->ld);
     return QDQ_OK;
 }
 
@@ -108,11 +107,11 @@ divide_panel(void *arg, size_t panel, struct qdq_error *err)
     (void)err;
     for (size_t i = panel * QDQI_PANEL; i < b->n && i < (panel + 1) * QDQI_PANEL; i++)
         for (size_t j = i + 1; j < b->n; j++)
-            b->factor[i * b->ld + j] /= b->scratch[j];
+            b->factor[i * b->ld + j] = (float)(b->exact[i * b->ld + j] / b->scratch[j]);
     return QDQ_OK;
 }
 
-/* Copies a panel of rows of C to the factor, if that has memory of its own, and damps them. */
+/* Copies a panel of rows of the moment, if they are needed later, and damps them. */
 static enum qdq_code
 damp_panel(void *arg, size_t panel, struct qdq_error *err)
 {
@@ -120,9 +119,9 @@ damp_panel(void *arg, size_t panel, struct qdq_error *err)
     struct qdqi_moment_block *b = s->b;
     (void)err;
     for (size_t i = panel * QDQI_PANEL; i < b->n && i < (panel + 1) * QDQI_PANEL; i++) {
-        if (b->factor != b->c)
-            memcpy(b->factor + i * b->ld, b->c + i * b->ld, b->n * sizeof *b->c);
-        b->factor[i * b->ld + i] += s->damping;
+        for (size_t j = 0; b->c && j < b->n; j++)
+            b->c[i * b->ld + j] = (float)b->exact[i * b->ld + j];
+        b->exact[i * b->ld + i] += s->damping;
     }
     return QDQ_OK;
 }
@@ -132,7 +131,7 @@ divide_columns(struct step *s, const struct qdqi_tasks *tasks, struct qdq_error 
 {
     struct qdqi_moment_block *b = s->b;
     for (size_t i = 0; i < b->n; i++)
-        b->scratch[i] = b->factor[i * b->ld + i];
+        b->scratch[i] = b->exact[i * b->ld + i];
     return qdqi_tasks_run(tasks, panels(b->n), divide_panel, s, err);
 }
 
@@ -143,7 +142,7 @@ qdqi_factorize(struct qdqi_moment_block *b, const struct qdqi_tasks *tasks,
     struct step s = {.b = b};
     double mean = 0;
     for (size_t i = 0; i < b->n; i++)
-        mean += b->c[i * b->ld + i] / (double)b->n;
+        mean += b->exact[i * b->ld + i] / (double)b->n;
     *ret_why = NULL;
     if (!isfinite(mean))
         *ret_why = "the moment of its layer's input is not finite";

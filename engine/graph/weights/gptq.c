@@ -5,12 +5,14 @@
 #include "ground/base/arena.h"
 #include "ground/base/tasks.h"
 #include "graph/weights/panel.h"
+#include "graph/weights/subtract.h"
+#include "numbers/arithmetic/simd.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Elements that are rounded before the sums are updated. */
-enum { STEP = QDQI_AT_ONCE };
+enum { STEP = 32 };
 
 void
 qdqi_round_nearest(const struct qdqi_gptq *r)
@@ -18,7 +20,8 @@ qdqi_round_nearest(const struct qdqi_gptq *r)
     for (size_t n = 0; n < r->outputs; n++)
         for (size_t i = 0; i < r->moment->k; i++) {
             size_t at = qdqi_element(r, n, i);
-            r->integers[at] = qdqi_nearest_at(r, at, (double)r->weight[at]);
+            r->integers[at] = qdqi_nearest((double)r->weight[at], qdqi_scale_at(r, at),
+                                           qdqi_zero_at(r, at), r->lowest, r->highest);
         }
 }
 
@@ -27,21 +30,11 @@ qdqi_round_nearest(const struct qdqi_gptq *r)
 void
 qdqi_load_local(struct qdqi_panel *p, size_t i, size_t end)
 {
-    for (size_t line = 0; line < p->n; line++)
-        memcpy(p->local[line], p->sums + line * p->b->ld + i,
-               (end - i) * sizeof *p->sums);
-}
-
-void
-qdqi_add_to_local(struct qdqi_panel *p, size_t line, const double *row, size_t k,
-                  size_t n)
-{
-    for (size_t j = k + 1; j < n; j++)
-        p->local[line][j] += row[j] * p->by[line][k];
+    memcpy(p->local, p->sums + i, (end - i) * sizeof *p->sums);
 }
 
 struct qdqi_update
-qdqi_update_by(const struct qdqi_moment_block *b, const double *matrix, size_t i,
+qdqi_update_by(const struct qdqi_moment_block *b, const float *matrix, size_t i,
                size_t end)
 {
     struct qdqi_update u = {.n = end - i, .end = b->n};
@@ -50,40 +43,154 @@ qdqi_update_by(const struct qdqi_moment_block *b, const double *matrix, size_t i
     return u;
 }
 
+/* A place of all outputs that is rounded. */
+struct rounded {
+    const float *weight, *moved, *scales;
+    const int32_t *zeros;
+    double lowest, highest;
+    int16_t *integers;
+    float *errors;
+};
+
+QDQI_LOOP void
+round_place_loop(const struct rounded *r)
+{
+    const double lowest = r->lowest, highest = r->highest;
+    for (size_t line = 0; line < QDQI_PANEL; line++) {
+        double w = (double)r->weight[line], scale = (double)r->scales[line];
+        double zero = r->zeros[line];
+        double q = __builtin_rint((w + (double)r->moved[line]) / scale) + zero;
+        q = q < lowest ? lowest : q > highest ? highest : q;
+        r->integers[line] = (int16_t)q;
+        r->errors[line] = (float)(w - (q - zero) * scale);
+    }
+}
+
+QDQI_VARIANTS(void, round_place, (const struct rounded *r), (r))
+
+/* Adds the errors of a place to the sums of n others. */
+QDQI_LOOP void
+add_error_loop(const float *row, size_t n, const float *restrict errors,
+               float (*restrict sums)[QDQI_PANEL])
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            sums[i][line] += row[i] * errors[line];
+}
+
+QDQI_VARIANTS(void, add_error,
+              (const float *row, size_t n, const float *errors,
+               float (*sums)[QDQI_PANEL]),
+              (row, n, errors, sums))
+
 /* Rounds the panel's outputs one element after the other: each goes to the integer that is
    nearest to itself and what the errors before it ask for. */
 static void
 round_panel(struct qdqi_panel *p)
 {
     const struct qdqi_moment_block *b = p->b;
-    const struct qdqi_gptq *r = b->r;
-    memset(p->sums, 0, QDQI_PANEL * b->ld * sizeof *p->sums);
     for (size_t i = 0, end; i < b->n; i = end) {
         end = b->n - i < STEP ? b->n : i + STEP;
         qdqi_load_local(p, i, end);
-        for (size_t k = i; k < end; k++)
-            for (size_t line = 0; line < p->n; line++) {
-                size_t at = qdqi_at_place(p, line, k);
-                double w = (double)r->weight[at];
-                r->integers[at] = qdqi_nearest_at(r, at, w + p->local[line][k - i]);
-                p->by[line][k - i] = w - qdqi_value_at(r, at);
-                qdqi_add_to_local(p, line, b->factor + k * b->ld + i, k - i, end - i);
-            }
+        for (size_t k = i; k < end; k++) {
+            const size_t group = qdqi_panel_group(p, k);
+            const struct rounded place = {
+                p->weight[k], p->local[k - i], p->scales[group], p->zeros[group],
+                b->r->lowest, b->r->highest,   p->integers[k],   p->by[k - i]};
+            round_place(&place);
+            add_error(b->factor + k * b->ld + k + 1, end - k - 1, p->by[k - i],
+                      p->local + k - i + 1);
+        }
         struct qdqi_update u = qdqi_update_by(b, b->factor, i, end);
         u.first = end;
-        qdqi_update_panel(&u, p->by, p->n, p->sums, b->ld);
+        qdqi_update_panel(&u, p->by, p->n, p->sums);
     }
 }
 
 /* Returns zeros at the beginning of a cache line; NULL when out of memory. */
-static double *
-new_rows(size_t n, size_t ld)
+static void *
+new_rows(size_t n, size_t ld, size_t size)
 {
     void *rows = NULL;
-    if (n > SIZE_MAX / sizeof(double) / ld ||
-        posix_memalign(&rows, 64, n * ld * sizeof(double)))
+    if (n > SIZE_MAX / size / ld || posix_memalign(&rows, 64, n * ld * size))
         return NULL;
-    return memset(rows, 0, n * ld * sizeof(double));
+    return memset(rows, 0, n * ld * size);
+}
+
+static void
+free_panel(struct qdqi_panel *p)
+{
+    void *all[] = {p->weight, p->integers, p->scales,  p->zeros,
+                   p->sums,   p->products, p->scale_of};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(p);
+}
+
+static bool
+allocate_panel(struct qdqi_panel *p)
+{
+    const size_t n = p->b->ld, scales = p->b->shared.n;
+    p->weight = new_rows(n, QDQI_PANEL, sizeof(float));
+    p->integers = new_rows(n, QDQI_PANEL, sizeof(int16_t));
+    p->scales = new_rows(scales, QDQI_PANEL, sizeof(float));
+    p->zeros = new_rows(scales, QDQI_PANEL, sizeof(int32_t));
+    p->sums = new_rows(n, QDQI_PANEL, sizeof(float));
+    p->products = new_rows(n, QDQI_PANEL, sizeof(float));
+    p->scale_of = p->b->r->joint ? new_rows(n, QDQI_PANEL, sizeof(uint32_t)) : NULL;
+    return p->weight && p->integers && p->scales && p->zeros && p->sums &&
+           p->products && (p->scale_of || !p->b->r->joint);
+}
+
+/* Copies the panel's part of the weight, and its scales. Outputs that are missing have zeros. */
+static void
+fill_panel(struct qdqi_panel *p)
+{
+    const struct qdqi_moment_block *b = p->b;
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t line = 0; line < p->n; line++)
+            p->weight[i][line] = b->r->weight[qdqi_element(b->r, p->first + line,
+                                                           b->first + b->order[i])];
+    for (size_t g = 0; g < b->shared.n; g++)
+        for (size_t line = 0; line < QDQI_PANEL; line++) {
+            const size_t of = line < p->n ? line : 0;
+            const size_t at = qdqi_element(b->r, p->first + of,
+                                           b->shared.members[b->shared.begin[g]]);
+            p->scales[g][line] = b->r->scales[b->r->scale_of[at]];
+            p->zeros[g][line] = qdqi_zero_at(b->r, at);
+        }
+    for (size_t i = 0; p->scale_of && i < b->n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            p->scale_of[i][line] =
+                (uint32_t)(qdqi_panel_group(p, i) * QDQI_PANEL + line);
+    p->r = *b->r;
+    p->r.outputs = p->n;
+    p->r.row = 1;
+    p->r.column = QDQI_PANEL;
+    p->r.weight = p->weight[0];
+    p->r.scale_of = p->scale_of ? p->scale_of[0] : NULL;
+    p->r.scales = p->scales[0];
+    p->r.zero_points = b->r->zero_points ? p->zeros[0] : NULL;
+    p->r.integers = p->integers[0];
+}
+
+/* Gives the weight its integers, and the scales that were chosen for it. */
+static void
+take_panel(const struct qdqi_panel *p)
+{
+    const struct qdqi_moment_block *b = p->b;
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t line = 0; line < p->n; line++)
+            b->r->integers[qdqi_element(b->r, p->first + line,
+                                        b->first + b->order[i])] = p->integers[i][line];
+    for (size_t g = 0; b->r->refine && b->r->own_scales && g < b->shared.n; g++)
+        for (size_t line = 0; line < p->n; line++) {
+            const size_t at = qdqi_element(b->r, p->first + line,
+                                           b->shared.members[b->shared.begin[g]]);
+            b->r->scales[b->r->scale_of[at]] = p->scales[g][line];
+            if (b->r->zero_points)
+                b->r->zero_points[b->r->scale_of[at]] = p->zeros[g][line];
+        }
 }
 
 /* Rounds the outputs of a panel, with memory of its own. */
@@ -92,26 +199,21 @@ do_panel(void *arg, size_t panel, struct qdq_error *err)
 {
     const struct qdqi_moment_block *b = arg;
     struct qdqi_panel *p = calloc(1, sizeof *p);
+    if (!p)
+        return qdqi_no_memory(err);
+    const size_t left = b->r->outputs - panel * QDQI_PANEL;
     enum qdq_code code = QDQ_OK;
-    if (p) {
-        size_t left = b->r->outputs - panel * QDQI_PANEL;
-        p->b = b;
-        p->first = panel * QDQI_PANEL;
-        p->n = left < QDQI_PANEL ? left : QDQI_PANEL;
-        p->sums = new_rows(QDQI_PANEL, b->ld);
-        p->products = new_rows(QDQI_PANEL, b->ld);
-    }
-    if (p && p->sums && p->products) {
+    p->b = b;
+    p->first = panel * QDQI_PANEL;
+    p->n = left < QDQI_PANEL ? left : QDQI_PANEL;
+    if (allocate_panel(p)) {
+        fill_panel(p);
         round_panel(p);
-        if (b->r->refine)
-            code = qdqi_refine_panel(p, err);
+        code = b->r->refine ? qdqi_refine_panel(p, err) : QDQ_OK;
+        take_panel(p);
     } else
         code = qdqi_no_memory(err);
-    if (p) {
-        free(p->sums);
-        free(p->products);
-    }
-    free(p);
+    free_panel(p);
     return code;
 }
 
@@ -189,7 +291,7 @@ write_part(void *arg, size_t i, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Writes block `which` of the moment to b->c, in the order of descending diagonal. */
+/* Writes block `which` of the moment to b->exact, in the order of descending diagonal. */
 static enum qdq_code
 load_block(struct qdqi_moment_block *b, size_t which, const double *diagonal,
            struct rank *ranks, struct qdq_error *err)
@@ -208,7 +310,7 @@ load_block(struct qdqi_moment_block *b, size_t which, const double *diagonal,
                                     .centred = b->r->centred,
                                     .places = b->places,
                                     .ld = b->ld,
-                                    .to = b->c};
+                                    .to = b->exact};
     return qdqi_tasks_run(b->r->tasks, qdqi_moment_matrix_parts(m), write_part, &to,
                           err);
 }
@@ -229,22 +331,25 @@ allocate(struct rounding *t)
     size_t n = b->r->moment->block, k = b->r->moment->k;
     b->order = calloc(n, sizeof *b->order);
     b->places = calloc(n, sizeof *b->places);
-    b->c = new_rows(n, ld_of(n));
-    b->factor = b->r->refine ? new_rows(n, ld_of(n)) : b->c;
-    b->scratch = new_rows(QDQI_AT_ONCE, ld_of(n));
+    b->exact = new_rows(n, ld_of(n), sizeof *b->exact);
+    b->c = b->r->refine ? new_rows(n, ld_of(n), sizeof *b->c) : NULL;
+    b->factor = new_rows(n, ld_of(n), sizeof *b->factor);
+    b->scratch = new_rows(QDQI_STEP_COLUMNS, ld_of(n), sizeof *b->scratch);
     t->diagonal = calloc(k, sizeof *t->diagonal);
     t->ranks = calloc(n, sizeof *t->ranks);
-    return find_shared(b->r, &b->shared) && b->order && b->places && b->c &&
-           b->factor && b->scratch && t->diagonal && t->ranks;
+    b->groups = calloc(k, sizeof *b->groups);
+    return find_shared(b->r, &b->shared) && b->groups && b->order && b->places &&
+           b->exact && (b->c || !b->r->refine) && b->factor && b->scratch &&
+           t->diagonal && t->ranks;
 }
 
 static void
 release(struct rounding *t)
 {
     struct qdqi_moment_block *b = &t->block;
-    double *own_factor = b->factor == b->c ? NULL : b->factor;
-    void *all[] = {b->shared.begin, b->shared.members, b->order,    b->places, b->c,
-                   own_factor,      b->scratch,        t->diagonal, t->ranks};
+    void *all[] = {
+        b->shared.begin, b->shared.members, b->order,    b->places, b->exact, b->c,
+        b->factor,       b->scratch,        t->diagonal, t->ranks};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -258,6 +363,9 @@ round_blocks(struct rounding *t, const char **ret_why, struct qdq_error *err)
     size_t panels = (r->outputs + QDQI_PANEL - 1) / QDQI_PANEL;
     enum qdq_code code = QDQ_OK;
     qdqi_moment_diagonal(r->moment, r->centred, t->diagonal);
+    for (size_t g = 0; g < b->shared.n; g++)
+        for (size_t i = b->shared.begin[g]; i < b->shared.begin[g + 1]; i++)
+            b->groups[b->shared.members[i]] = (uint32_t)g;
     if (r->refine && r->own_scales)
         code = qdqi_narrow_scales(r, t->diagonal, &b->shared, err);
     for (size_t i = 0; i * r->moment->block < r->moment->k && !code; i++) {

@@ -25,40 +25,53 @@ struct qdqi_shared {
 struct qdqi_moment_block {
     const struct qdqi_gptq *r;
     struct qdqi_shared shared;
-    size_t first, n; /* elements of a row of the weight */
-    size_t ld;       /* elements from one row of a matrix to the next, >= n */
-    size_t *order;   /* place -> element, relative to `first` */
-    size_t *places;  /* the way back */
-    double *c;       /* [n][ld] in that order, without damping */
-    /* [n][ld]: how an error at row i moves the target of column j > i. Where integers are
-       not refined, nothing reads C behind its factorization, and this is the same memory. */
-    double *factor;
-    double *scratch; /* [QDQI_AT_ONCE][ld] */
+    uint32_t *groups; /* by element of a row: its scale, as `shared` counts them */
+    size_t first, n;  /* elements of a row of the weight */
+    size_t ld;        /* elements from one row of a matrix to the next, >= n */
+    size_t *order;    /* place -> element, relative to `first` */
+    size_t *places;   /* the way back */
+    /* [n][ld] in that order: the moment, and later its factor */
+    double *exact;
+    double *scratch; /* [QDQI_STEP_COLUMNS][ld] */
+    float *c;        /* [n][ld]: the moment without damping; NULL: nothing is refined */
+    float *factor; /* [n][ld]: how an error at row i moves the target of column j > i */
 };
 
-/* Outputs that are worked on together; all arrays are [QDQI_PANEL][ld]. */
+/* Outputs that are worked on together. All of them have what belongs to a place, or to a scale,
+   side by side. */
 struct qdqi_panel {
     const struct qdqi_moment_block *b;
-    size_t first, n; /* outputs */
-    double *sums; /* how far targets were moved; later C times the error of an output */
-    double *products;                       /* C times the integers of one scale */
-    double by[QDQI_PANEL][QDQI_AT_ONCE];    /* factors of rows that are added to sums */
-    double local[QDQI_PANEL][QDQI_AT_ONCE]; /* the sums of the elements under way */
+    size_t first, n;             /* outputs */
+    float (*weight)[QDQI_PANEL]; /* by place */
+    int16_t (*integers)[QDQI_PANEL];
+    float (*scales)[QDQI_PANEL]; /* by scale, as `shared` counts them */
+    int32_t (*zeros)[QDQI_PANEL];
+    /* by place: how far targets were moved; later C times the error */
+    float (*sums)[QDQI_PANEL];
+    float (*products)[QDQI_PANEL];         /* by place: C times some integers */
+    float by[QDQI_AT_ONCE][QDQI_PANEL];    /* factors of rows that are added to sums */
+    float local[QDQI_AT_ONCE][QDQI_PANEL]; /* the sums of the elements under way */
+    /* the same weight, scales and integers as a weight of its own, whose elements are places:
+       for what works on one output; scale_of only where scales are chosen jointly */
+    struct qdqi_gptq r;
+    uint32_t (*scale_of)[QDQI_PANEL];
 };
 
 /* --- one element ---------------------------------------------------------- */
+
+/* Returns the integer, as it is stored, that is nearest to a number. */
+static inline int16_t
+qdqi_nearest(double x, double scale, int32_t zero, double lowest, double highest)
+{
+    double q = rint(x / scale) + zero;
+    q = q < lowest ? lowest : q > highest ? highest : q;
+    return (int16_t)q;
+}
 
 static inline size_t
 qdqi_element(const struct qdqi_gptq *r, size_t output, size_t i)
 {
     return output * r->row + i * r->column;
-}
-
-/* Returns the element of a panel's output at a place of the order. */
-static inline size_t
-qdqi_at_place(const struct qdqi_panel *p, size_t line, size_t i)
-{
-    return qdqi_element(p->b->r, p->first + line, p->b->first + p->b->order[i]);
 }
 
 static inline int32_t
@@ -80,12 +93,22 @@ qdqi_value_at(const struct qdqi_gptq *r, size_t at)
     return (r->integers[at] - qdqi_zero_at(r, at)) * qdqi_scale_at(r, at);
 }
 
-static inline int16_t
-qdqi_nearest_at(const struct qdqi_gptq *r, size_t at, double x)
+/* --- one place of an output ------------------------------------------------- */
+
+/* Returns the scale of a place. */
+static inline size_t
+qdqi_panel_group(const struct qdqi_panel *p, size_t place)
 {
-    double q = rint(x / qdqi_scale_at(r, at)) + qdqi_zero_at(r, at);
-    q = q < r->lowest ? r->lowest : q > r->highest ? r->highest : q;
-    return (int16_t)q;
+    return p->b->groups[p->b->first + p->b->order[place]];
+}
+
+/* Returns the number that the integer of an output at a place stands for. */
+static inline double
+qdqi_panel_value(const struct qdqi_panel *p, size_t place, size_t line)
+{
+    const size_t group = qdqi_panel_group(p, place);
+    return (p->integers[place][line] - p->zeros[group][line]) *
+           (double)p->scales[group][line];
 }
 
 /* --- sums of a panel ------------------------------------------------------ */
@@ -93,25 +116,20 @@ qdqi_nearest_at(const struct qdqi_gptq *r, size_t at, double x)
 /* Copies the sums of places i to end - 1, which are now worked on. */
 void qdqi_load_local(struct qdqi_panel *p, size_t i, size_t end);
 
-/* Adds an error to the local sums of the places behind k, of those from the first of n
-   on. `row` has the matrix's elements at these. */
-void qdqi_add_to_local(struct qdqi_panel *p, size_t line, const double *row, size_t k,
-                       size_t n);
-
 /* Returns an update by rows i to end - 1 of a matrix of the block. */
 struct qdqi_update qdqi_update_by(const struct qdqi_moment_block *b,
-                                  const double *matrix, size_t i, size_t end);
+                                  const float *matrix, size_t i, size_t end);
 
 /* --- the parts ------------------------------------------------------------ */
 
-/* factor.c: writes to b->factor the upper triangular R with C + damping = R R^T, from the
-   last columns to the first, each column divided by its diagonal. *ret_why is NULL, or
-   the reason why that is impossible. */
+/* factor.c: copies b->exact to b->c, if there is one, and writes to b->factor the upper
+   triangular R with C + damping = R R^T, from the last columns to the first, each column
+   divided by its diagonal. *ret_why is NULL, or the reason why that is impossible. */
 enum qdq_code qdqi_factorize(struct qdqi_moment_block *b,
                              const struct qdqi_tasks *tasks, const char **ret_why,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* refine.c: gives each scale the share of it with which sum C_kk (w - q)^2 is least;
+/* narrow.c: gives each scale the share of it with which sum C_kk (w - q)^2 is least;
    `diagonal` is that of the whole moment. NO_MEMORY. */
 enum qdq_code qdqi_narrow_scales(const struct qdqi_gptq *r, const double *diagonal,
                                  const struct qdqi_shared *shared,

@@ -13,74 +13,129 @@
 
 #include "ground/base/arena.h"
 #include "ground/base/tasks.h"
+
 #include "numbers/arithmetic/simd.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    STEP = QDQI_AT_ONCE, /* elements of a row that are moved before an update */
-    ROUNDS = 3,          /* of scales and coordinate descent */
-    PASSES = 5,          /* of coordinate descent in a round, at most */
-    JOINT_ROUNDS = 6,    /* where scales and integers are chosen together */
+    STEP = 32,        /* elements of a row that are moved before an update */
+    ROUNDS = 3,       /* of scales and coordinate descent */
+    PASSES = 5,       /* of coordinate descent in a round, at most */
+    JOINT_ROUNDS = 6, /* where scales and integers are chosen together */
     MOST_SHARING = QDQI_MOST_SHARING, /* elements of a scale that is fitted alone */
-    SHARES = 71, /* of the largest scale that are tried, down to 0.30 */
-    PIECE = 32,  /* outputs whose scales are narrowed by one task */
 };
 
 /* --- the gradient ---------------------------------------------------------- */
+
+/* Writes by how much each output's element at a place is off. */
+static void
+write_errors(const struct qdqi_panel *p, size_t place, float *to)
+{
+    for (size_t line = 0; line < p->n; line++)
+        to[line] =
+            (float)((double)p->weight[place][line] - qdqi_panel_value(p, place, line));
+}
 
 static void
 compute_gradient(struct qdqi_panel *p)
 {
     const struct qdqi_moment_block *b = p->b;
-    const struct qdqi_gptq *r = b->r;
-    memset(p->sums, 0, QDQI_PANEL * b->ld * sizeof *p->sums);
+    memset(p->sums, 0, b->ld * sizeof *p->sums);
+    memset(p->by, 0, sizeof p->by);
     for (size_t i = 0, end; i < b->n; i = end) {
-        end = b->n - i < STEP ? b->n : i + STEP;
+        end = b->n - i < QDQI_AT_ONCE ? b->n : i + QDQI_AT_ONCE;
         for (size_t k = i; k < end; k++)
-            for (size_t line = 0; line < p->n; line++) {
-                size_t at = qdqi_at_place(p, line, k);
-                p->by[line][k - i] = (double)r->weight[at] - qdqi_value_at(r, at);
-            }
+            write_errors(p, k, p->by[k - i]);
         const struct qdqi_update u = qdqi_update_by(b, b->c, i, end);
-        qdqi_update_panel(&u, p->by, p->n, p->sums, b->ld);
+        qdqi_update_panel(&u, p->by, p->n, p->sums);
     }
-}
-
-/* Adds the moves of some places to the sums: line by line where few places moved. */
-static void
-add_moved(struct qdqi_panel *p, const struct qdqi_update *u, const size_t *n_moved)
-{
-    size_t total = 0;
-    for (size_t line = 0; line < p->n; line++)
-        total += n_moved[line];
-    if (total * 4 > p->n * u->n)
-        qdqi_update_panel(u, p->by, p->n, p->sums, p->b->ld);
-    else
-        for (size_t line = 0; line < p->n; line++)
-            if (n_moved[line] > 0)
-                qdqi_update_line(u, p->by[line], p->sums + line * p->b->ld);
 }
 
 /* --- coordinate descent ----------------------------------------------------- */
 
-/* Moves an integer to where the error is least while the others stay. Returns the change
-   of the error, or 0. */
-static double
-descend_one(const struct qdqi_gptq *r, size_t at, double gradient, double curve)
+/* The elements of a place in all outputs, on which the descent works. */
+struct place {
+    const float *gradient, *scales, *live; /* by output; live is 1 or 0 */
+    float limit; /* a gradient below it times the scale moves no integer */
+};
+
+/* Marks the outputs in which an integer may move; most do not, and a division takes long.
+   Returns whether there are any. */
+QDQI_LOOP int
+mark_loop(const struct place *p, uint8_t *marks)
 {
-    /* A step of less than half a scale leaves the integer where it is; most are, and a division takes
-       long. */
-    static const double half = 0.499999;
-    if (!(curve > 0) || fabs(gradient) < half * curve * fabs(qdqi_scale_at(r, at)))
-        return 0;
-    double before = qdqi_value_at(r, at);
-    int16_t q = qdqi_nearest_at(r, at, before + gradient / curve);
-    if (q == r->integers[at])
-        return 0;
-    r->integers[at] = q;
-    return before - qdqi_value_at(r, at);
+    int any = 0;
+    for (size_t i = 0; i < QDQI_PANEL; i++) {
+        float g = __builtin_fabsf(p->gradient[i] * p->live[i]);
+        marks[i] = g > p->limit * __builtin_fabsf(p->scales[i]);
+        any |= marks[i];
+    }
+    return any;
+}
+
+QDQI_VARIANTS(int, mark, (const struct place *p, uint8_t *marks), (p, marks))
+
+/* Moves the integer of an output to where the error is least while the others stay. Returns the
+   change of the error, or 0. */
+static float
+descend_one(struct qdqi_panel *p, size_t place, size_t line, double step)
+{
+    const size_t group = qdqi_panel_group(p, place);
+    const double scale = (double)p->scales[group][line];
+    const int32_t zero = p->zeros[group][line];
+    int16_t *q = &p->integers[place][line];
+    const double before = (*q - zero) * scale;
+    *q = qdqi_nearest(before + step, scale, zero, p->b->r->lowest, p->b->r->highest);
+    return (float)(before - (*q - zero) * scale);
+}
+
+/* Moves the integers of a place in all outputs that are live. Writes the changes of the errors.
+   Returns whether there are any. */
+static bool
+descend_place(struct qdqi_panel *p, size_t place, const float *gradient,
+              const float *live, float *changes)
+{
+    /* half a step, less what float32 rounds */
+    static const float half = 0.49999f;
+    const float curve = p->b->c[place * p->b->ld + place];
+    const struct place all = {gradient, p->scales[qdqi_panel_group(p, place)], live,
+                              half * curve};
+    uint8_t marks[QDQI_PANEL];
+    bool any = false;
+    memset(changes, 0, QDQI_PANEL * sizeof *changes);
+    if (!(curve > 0) || !mark(&all, marks))
+        return false;
+    for (size_t line = 0; line < p->n; line++)
+        if (marks[line]) {
+            changes[line] =
+                descend_one(p, place, line, (double)gradient[line] / (double)curve);
+            any |= changes[line] != 0;
+        }
+    return any;
+}
+
+/* Tells n gradients, of which `row` has what the moment has of them, the changes of a place. */
+QDQI_LOOP void
+tell_loop(const float *row, size_t n, const float *restrict changes,
+          float (*restrict gradients)[QDQI_PANEL])
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            gradients[i][line] += row[i] * changes[line];
+}
+
+QDQI_VARIANTS(void, tell,
+              (const float *row, size_t n, const float *changes,
+               float (*gradients)[QDQI_PANEL]),
+              (row, n, changes, gradients))
+
+static void
+add_moved(const float *changes, size_t *moved)
+{
+    for (size_t line = 0; line < QDQI_PANEL; line++)
+        moved[line] += changes[line] != 0;
 }
 
 /* Descends once along all places, in the outputs that are live: the others did not move
@@ -89,64 +144,71 @@ static bool
 descend(struct qdqi_panel *p, bool *live)
 {
     const struct qdqi_moment_block *b = p->b;
-    size_t total[QDQI_PANEL] = {0};
+    size_t moved[QDQI_PANEL] = {0};
+    float factors[QDQI_PANEL];
     bool any = false;
+    for (size_t line = 0; line < QDQI_PANEL; line++)
+        factors[line] = line < p->n && live[line] ? 1 : 0;
     for (size_t i = 0, end; i < b->n; i = end) {
-        size_t n_moved[QDQI_PANEL] = {0};
+        bool any_here = false;
         end = b->n - i < STEP ? b->n : i + STEP;
         qdqi_load_local(p, i, end);
-        memset(p->by, 0, sizeof p->by);
-        for (size_t k = i; k < end; k++)
-            for (size_t line = 0; line < p->n; line++) {
-                double change =
-                    live[line] ? descend_one(b->r, qdqi_at_place(p, line, k),
-                                             p->local[line][k - i], b->c[k * b->ld + k])
-                               : 0;
-                if (change == 0)
-                    continue;
-                p->by[line][k - i] = change;
-                qdqi_add_to_local(p, line, b->c + k * b->ld + i, k - i, end - i);
-                n_moved[line]++;
-                total[line]++;
-            }
+        for (size_t k = i; k < end; k++) {
+            float *changes = p->by[k - i];
+            if (!descend_place(p, k, p->local[k - i], factors, changes))
+                continue;
+            tell(b->c + k * b->ld + k + 1, end - k - 1, changes, p->local + k - i + 1);
+            add_moved(changes, moved);
+            any_here = true;
+        }
         const struct qdqi_update u = qdqi_update_by(b, b->c, i, end);
-        add_moved(p, &u, n_moved);
+        if (any_here)
+            qdqi_update_panel(&u, p->by, p->n, p->sums);
     }
     for (size_t line = 0; line < p->n; line++)
-        any |= live[line] = total[line] > 0;
+        any |= live[line] = moved[line] > 0;
     return any;
 }
 
 /* --- scales of few elements -------------------------------------------------- */
 
-/* The elements of an output that share a scale. */
+/* The elements that share a scale. */
 struct few {
     struct qdqi_panel *p;
-    const size_t *members;
+    size_t group; /* the scale */
+    size_t places[MOST_SHARING];
     size_t n;
-    double c[MOST_SHARING * MOST_SHARING]; /* [n][n]: what the moment has of them */
-    double gradient[MOST_SHARING];
-    double before[MOST_SHARING];             /* the numbers that they stood for */
-    double change[QDQI_PANEL][MOST_SHARING]; /* of these numbers, in all outputs */
+    float c[MOST_SHARING][MOST_SHARING];         /* what the moment has of them */
+    float gradient[MOST_SHARING][QDQI_PANEL];    /* in all outputs, */
+    float before[MOST_SHARING][QDQI_PANEL];      /* the numbers they stood for, */
+    float products[MOST_SHARING][QDQI_PANEL];    /* and c times their integers */
+    double joint_c[MOST_SHARING * MOST_SHARING]; /* [n][n] */
     struct qdqi_joint joint;
 };
 
 static void
-load_few(struct few *f, const size_t *members, size_t n)
+load_few(struct few *f, size_t group)
 {
-    const struct qdqi_moment_block *b = f->p->b;
-    f->members = members;
+    const struct qdqi_panel *p = f->p;
+    const struct qdqi_moment_block *b = p->b;
+    const struct qdqi_shared *s = &b->shared;
+    const size_t n = s->begin[group + 1] - s->begin[group];
+    f->group = group;
     f->n = n;
     for (size_t i = 0; i < n; i++)
+        f->places[i] = b->places[s->members[s->begin[group] + i]];
+    for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n; k++)
-            f->c[i * n + k] =
-                b->c[b->places[members[i]] * b->ld + b->places[members[k]]];
-    f->joint.r = b->r;
-    f->joint.members = members;
+            f->c[i][k] = b->c[f->places[i] * b->ld + f->places[k]];
+    if (!p->r.joint)
+        return;
+    for (size_t i = 0; i < n * n; i++)
+        f->joint_c[i] = (double)f->c[i / n][i % n];
+    f->joint.r = &p->r;
+    f->joint.members = f->places;
     f->joint.n = n;
-    f->joint.c = f->c;
-    if (b->r->joint)
-        qdqi_joint_begin(&f->joint);
+    f->joint.c = f->joint_c;
+    qdqi_joint_begin(&f->joint);
 }
 
 /* Returns a scale that least squares ask for, or the present one where it is out of all
@@ -161,97 +223,115 @@ fitted(float before, double top, double bottom)
                                                                               : after;
 }
 
-/* Computes C times the integers of an output. Rows and columns of C are the same, and each sum is
-   built in the order of the integers. */
-QDQI_LOOP void
-multiply_few_loop(const double *c, size_t n, const double *integers,
-                  double *restrict products)
-{
-    memset(products, 0, n * sizeof *products);
-    for (size_t k = 0; k < n; k++)
-        for (size_t i = 0; i < n; i++)
-            products[i] += c[k * n + i] * integers[k];
-}
-
-QDQI_VARIANTS(void, multiply_few,
-              (const double *c, size_t n, const double *integers,
-               double *restrict products),
-              (c, n, integers, products))
-
-/* Fits the scale of an output, whose integers stay. */
-static void
-fit_few(struct few *f, size_t line)
-{
-    const struct qdqi_gptq *r = f->p->b->r;
-    double integers[MOST_SHARING], product[MOST_SHARING], top = 0, bottom = 0;
-    float *s = NULL;
-    for (size_t i = 0; i < f->n; i++) {
-        size_t at = qdqi_element(r, f->p->first + line, f->members[i]);
-        s = &r->scales[r->scale_of[at]];
-        integers[i] = r->integers[at] - qdqi_zero_at(r, at);
-    }
-    if (!s)
-        return;
-    multiply_few(f->c, f->n, integers, product);
-    for (size_t i = 0; i < f->n; i++) {
-        top += integers[i] * f->gradient[i];
-        bottom += integers[i] * product[i];
-    }
-    float after = fitted(*s, top, bottom);
-    for (size_t i = 0; i < f->n; i++)
-        f->gradient[i] += product[i] * ((double)*s - (double)after);
-    *s = after;
-}
-
-/* Fits the scale of one output and descends along its elements. Returns whether an
-   integer moved. */
+/* Chooses scale and integers of an output together. Returns whether an integer moved. */
 static bool
-refine_few(struct few *f, size_t line)
+search_few(struct few *f, size_t line)
 {
-    const struct qdqi_panel *p = f->p;
-    const struct qdqi_gptq *r = p->b->r;
-    bool moved = false;
-    for (size_t i = 0; i < f->n; i++) {
-        f->gradient[i] = p->sums[line * p->b->ld + p->b->places[f->members[i]]];
-        f->before[i] =
-            qdqi_value_at(r, qdqi_element(r, p->first + line, f->members[i]));
-    }
-    if (r->joint)
-        moved = qdqi_joint_search(&f->joint, p->first + line, f->gradient);
-    fit_few(f, line);
-    for (size_t i = 0; i < f->n; i++) {
-        const double *row = f->c + i * f->n;
-        size_t at = qdqi_element(r, p->first + line, f->members[i]);
-        double change = descend_one(r, at, f->gradient[i], row[i]);
-        for (size_t k = i + 1; change != 0 && k < f->n; k++)
-            f->gradient[k] += change * row[k];
-        moved |= change != 0;
-    }
+    double gradient[MOST_SHARING];
+    for (size_t i = 0; i < f->n; i++)
+        gradient[i] = (double)f->gradient[i][line];
+    const bool moved = qdqi_joint_search(&f->joint, line, gradient);
+    for (size_t i = 0; i < f->n; i++)
+        f->gradient[i][line] = (float)gradient[i];
     return moved;
 }
 
-/* Refines the elements of one scale in all outputs of the panel. */
+/* Writes the numbers that the integers of a place, less the zero points, times the scales are. */
 static void
-refine_scale(struct few *f, bool *live)
+write_values(const struct qdqi_panel *p, size_t place, const float *scales, float *to)
+{
+    const int32_t *zeros = p->zeros[qdqi_panel_group(p, place)];
+    for (size_t line = 0; line < QDQI_PANEL; line++)
+        to[line] = (float)(p->integers[place][line] - zeros[line]) * scales[line];
+}
+
+static void
+begin_few(struct few *f, bool *live)
 {
     struct qdqi_panel *p = f->p;
-    const struct qdqi_gptq *r = p->b->r;
-    for (size_t line = 0; line < p->n; line++) {
-        live[line] |= refine_few(f, line);
-        for (size_t i = 0; i < f->n; i++)
-            f->change[line][i] =
-                f->before[i] -
-                qdqi_value_at(r, qdqi_element(r, p->first + line, f->members[i]));
+    for (size_t i = 0; i < f->n; i++) {
+        memcpy(f->gradient[i], p->sums[f->places[i]], sizeof f->gradient[i]);
+        write_values(p, f->places[i], p->scales[f->group], f->before[i]);
     }
+    for (size_t line = 0; p->r.joint && line < p->n; line++)
+        live[line] |= search_few(f, line);
+}
+
+/* Computes c times the integers of all outputs. */
+static void
+multiply_few(struct few *f)
+{
+    struct qdqi_panel *p = f->p;
+    static const float ones[QDQI_PANEL] = {[0 ... QDQI_PANEL - 1] = 1};
+    memset(f->products, 0, f->n * sizeof *f->products);
+    for (size_t i = 0; i < f->n; i += QDQI_AT_ONCE) {
+        struct qdqi_update u = {.n = f->n - i < QDQI_AT_ONCE ? f->n - i : QDQI_AT_ONCE,
+                                .end = f->n};
+        for (size_t k = 0; k < u.n; k++) {
+            u.rows[k] = f->c[i + k];
+            write_values(p, f->places[i + k], ones, p->by[k]);
+        }
+        qdqi_update_panel(&u, p->by, p->n, f->products);
+    }
+}
+
+/* Fits the scales of all outputs, whose integers stay. */
+static void
+fit_few(struct few *f)
+{
+    struct qdqi_panel *p = f->p;
+    float *scales = p->scales[f->group], by[QDQI_PANEL] = {0};
+    const int32_t *zeros = p->zeros[f->group];
+    double top[QDQI_PANEL] = {0}, bottom[QDQI_PANEL] = {0};
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++) {
+            const double q = p->integers[f->places[i]][line] - zeros[line];
+            top[line] += q * (double)f->gradient[i][line];
+            bottom[line] += q * (double)f->products[i][line];
+        }
+    for (size_t line = 0; line < p->n; line++) {
+        const float after = fitted(scales[line], top[line], bottom[line]);
+        by[line] = scales[line] - after;
+        scales[line] = after;
+    }
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            f->gradient[i][line] += f->products[i][line] * by[line];
+}
+
+/* Descends along the elements. */
+static void
+descend_few(struct few *f, bool *live)
+{
+    struct qdqi_panel *p = f->p;
+    float factors[QDQI_PANEL], changes[QDQI_PANEL];
+    for (size_t line = 0; line < QDQI_PANEL; line++)
+        factors[line] = line < p->n ? 1 : 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (!descend_place(p, f->places[i], f->gradient[i], factors, changes))
+            continue;
+        tell(f->c[i] + i + 1, f->n - i - 1, changes, f->gradient + i + 1);
+        for (size_t line = 0; line < p->n; line++)
+            live[line] |= changes[line] != 0;
+    }
+}
+
+/* Tells the gradient by how much all elements of the scale changed. */
+static void
+apply_few(struct few *f)
+{
+    struct qdqi_panel *p = f->p;
     for (size_t i = 0; i < f->n; i += QDQI_AT_ONCE) {
         struct qdqi_update u = {.n = f->n - i < QDQI_AT_ONCE ? f->n - i : QDQI_AT_ONCE,
                                 .end = p->b->n};
         for (size_t k = 0; k < u.n; k++) {
-            u.rows[k] = p->b->c + p->b->places[f->members[i + k]] * p->b->ld;
-            for (size_t line = 0; line < p->n; line++)
-                p->by[line][k] = f->change[line][i + k];
+            const size_t place = f->places[i + k];
+            u.rows[k] = p->b->c + place * p->b->ld;
+            write_values(p, place, p->scales[f->group], p->by[k]);
+            for (size_t line = 0; line < QDQI_PANEL; line++)
+                p->by[k][line] = f->before[i + k][line] - p->by[k][line];
         }
-        qdqi_update_panel(&u, p->by, p->n, p->sums, p->b->ld);
+        qdqi_update_panel(&u, p->by, p->n, p->sums);
     }
 }
 
@@ -260,11 +340,14 @@ refine_scale(struct few *f, bool *live)
 static void
 refine_scales(struct qdqi_panel *p, struct few *f, bool *live)
 {
-    const struct qdqi_shared *s = &p->b->shared;
     memset(live, 0, QDQI_PANEL * sizeof *live);
-    for (size_t i = 0; i < s->n; i++) {
-        load_few(f, s->members + s->begin[i], s->begin[i + 1] - s->begin[i]);
-        refine_scale(f, live);
+    for (size_t i = 0; i < p->b->shared.n; i++) {
+        load_few(f, i);
+        begin_few(f, live);
+        multiply_few(f);
+        fit_few(f);
+        descend_few(f, live);
+        apply_few(f);
     }
 }
 
@@ -272,58 +355,60 @@ refine_scales(struct qdqi_panel *p, struct few *f, bool *live)
 
 /* Computes C times the integers that share a scale. */
 static void
-multiply_members(struct qdqi_panel *p, const size_t *members, size_t n)
+multiply_members(struct qdqi_panel *p, size_t group)
 {
     const struct qdqi_moment_block *b = p->b;
-    const struct qdqi_gptq *r = b->r;
-    memset(p->products, 0, QDQI_PANEL * b->ld * sizeof *p->products);
-    for (size_t i = 0; i < n; i += QDQI_AT_ONCE) {
-        struct qdqi_update u = {.n = n - i < QDQI_AT_ONCE ? n - i : QDQI_AT_ONCE,
+    const struct qdqi_shared *s = &b->shared;
+    memset(p->products, 0, b->ld * sizeof *p->products);
+    for (size_t i = s->begin[group]; i < s->begin[group + 1]; i += QDQI_AT_ONCE) {
+        const size_t left = s->begin[group + 1] - i;
+        struct qdqi_update u = {.n = left < QDQI_AT_ONCE ? left : QDQI_AT_ONCE,
                                 .end = b->n};
         for (size_t k = 0; k < u.n; k++) {
-            u.rows[k] = b->c + b->places[members[i + k]] * b->ld;
-            for (size_t line = 0; line < p->n; line++) {
-                size_t at = qdqi_element(r, p->first + line, members[i + k]);
-                p->by[line][k] = r->integers[at] - qdqi_zero_at(r, at);
-            }
+            const size_t place = b->places[s->members[i + k]];
+            u.rows[k] = b->c + place * b->ld;
+            for (size_t line = 0; line < QDQI_PANEL; line++)
+                p->by[k][line] =
+                    (float)(p->integers[place][line] - p->zeros[group][line]);
         }
-        qdqi_update_panel(&u, p->by, p->n, p->products, b->ld);
+        qdqi_update_panel(&u, p->by, p->n, p->products);
     }
 }
 
-/* Gives a scale of one output the value with which the error is least while the integers
+/* Gives a scale of all outputs the value with which the error is least while the integers
    stay. */
 static void
-fit_scale(struct qdqi_panel *p, size_t line, const size_t *members, size_t n)
+fit_scale(struct qdqi_panel *p, size_t group)
 {
     const struct qdqi_moment_block *b = p->b;
-    const struct qdqi_gptq *r = b->r;
-    double *product = p->products + line * b->ld, *gradient = p->sums + line * b->ld;
-    float *s = &r->scales[r->scale_of[qdqi_element(r, p->first + line, members[0])]];
-    double top = 0, bottom = 0;
-    for (size_t k = 0; k < n; k++) {
-        size_t at = qdqi_element(r, p->first + line, members[k]);
-        int32_t q = r->integers[at] - qdqi_zero_at(r, at);
-        top += q * gradient[b->places[members[k]]];
-        bottom += q * product[b->places[members[k]]];
+    const struct qdqi_shared *s = &b->shared;
+    double top[QDQI_PANEL] = {0}, bottom[QDQI_PANEL] = {0};
+    float by[QDQI_PANEL] = {0};
+    for (size_t i = s->begin[group]; i < s->begin[group + 1]; i++) {
+        const size_t place = b->places[s->members[i]];
+        for (size_t line = 0; line < QDQI_PANEL; line++) {
+            const double q = p->integers[place][line] - p->zeros[group][line];
+            top[line] += q * (double)p->sums[place][line];
+            bottom[line] += q * (double)p->products[place][line];
+        }
     }
-    float after = fitted(*s, top, bottom);
-    const struct qdqi_update u = {{product}, 1, 0, b->n};
-    const double by = (double)*s - (double)after;
-    *s = after;
-    qdqi_update_line(&u, &by, gradient);
+    for (size_t line = 0; line < p->n; line++) {
+        float *scale = &p->scales[group][line];
+        const float after = fitted(*scale, top[line], bottom[line]);
+        by[line] = *scale - after;
+        *scale = after;
+    }
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            p->sums[i][line] += p->products[i][line] * by[line];
 }
 
 static void
 fit_scales(struct qdqi_panel *p)
 {
-    const struct qdqi_shared *s = &p->b->shared;
-    for (size_t i = 0; i < s->n; i++) {
-        const size_t *members = s->members + s->begin[i];
-        size_t n = s->begin[i + 1] - s->begin[i];
-        multiply_members(p, members, n);
-        for (size_t line = 0; line < p->n; line++)
-            fit_scale(p, line, members, n);
+    for (size_t i = 0; i < p->b->shared.n; i++) {
+        multiply_members(p, i);
+        fit_scale(p, i);
     }
 }
 
@@ -332,13 +417,13 @@ fit_scales(struct qdqi_panel *p)
 enum qdq_code
 qdqi_refine_panel(struct qdqi_panel *p, struct qdq_error *err)
 {
-    bool fits = p->b->r->own_scales && p->b->n == p->b->r->moment->k;
+    bool fits = p->r.own_scales && p->b->n == p->r.moment->k;
     struct few *few = malloc(sizeof *few);
     if (!few)
         return qdqi_no_memory(err);
     few->p = p;
     compute_gradient(p);
-    for (int round = 0; round < (p->b->r->joint ? JOINT_ROUNDS : ROUNDS); round++) {
+    for (int round = 0; round < (p->r.joint ? JOINT_ROUNDS : ROUNDS); round++) {
         bool live[QDQI_PANEL];
         int pass = 0;
         memset(live, true, sizeof live);
@@ -352,95 +437,4 @@ qdqi_refine_panel(struct qdqi_panel *p, struct qdq_error *err)
     }
     free(few);
     return QDQ_OK;
-}
-
-/* --- the first scales ------------------------------------------------------------ */
-
-/* Elements that share a scale: their numbers and what their errors weigh. */
-struct weighed {
-    double low, high; /* integers less the zero point */
-    size_t n;
-    double *numbers, *weights;
-};
-
-/* Returns the sum of C_kk (w - q)^2, in eight parts so that it vectorizes. */
-QDQI_LOOP double
-weighed_error_loop(const struct weighed *e, double s)
-{
-    double part[8] = {0}, total = 0, low = e->low, high = e->high;
-    for (size_t k = 0; k < e->n; k += 8)
-        for (size_t i = 0; i < 8; i++) {
-            double q = __builtin_rint(e->numbers[k + i] / s);
-            q = q < low ? low : q > high ? high : q;
-            double off = e->numbers[k + i] - q * s;
-            part[i] += e->weights[k + i] * off * off;
-        }
-    for (size_t i = 0; i < 8; i++)
-        total += part[i];
-    return total;
-}
-
-QDQI_VARIANTS(double, weighed_error, (const struct weighed *e, double s), (e, s))
-
-struct narrowing {
-    const struct qdqi_gptq *r;
-    const double *diagonal;
-    const struct qdqi_shared *shared;
-};
-
-/* Gives a scale of an output the best of its shares. The arrays of `e` have room for 7
-   more elements than share a scale. */
-static void
-narrow(const struct narrowing *w, size_t output, size_t i, struct weighed *e)
-{
-    const struct qdqi_gptq *r = w->r;
-    const size_t *members = w->shared->members + w->shared->begin[i];
-    size_t n = w->shared->begin[i + 1] - w->shared->begin[i];
-    size_t at = qdqi_element(r, output, members[0]);
-    float *s = &r->scales[r->scale_of[at]];
-    double most = fabs((double)*s), least = INFINITY;
-    e->low = r->lowest - qdqi_zero_at(r, at);
-    e->high = r->highest - qdqi_zero_at(r, at);
-    e->n = (n + 7) / 8 * 8;
-    for (size_t k = 0; k < e->n; k++) {
-        e->numbers[k] =
-            k < n ? (double)r->weight[qdqi_element(r, output, members[k])] : 0;
-        e->weights[k] = k < n ? w->diagonal[members[k]] : 0;
-    }
-    for (int k = 0; k < SHARES; k++) {
-        for (int sign = 1; sign >= (r->is_signed ? -1 : 1); sign -= 2) {
-            float tried = (float)(sign * most * (1 - 0.01 * k));
-            double error = weighed_error(e, (double)tried);
-            if (isnormal(tried) && error < least) {
-                least = error;
-                *s = tried;
-            }
-        }
-    }
-}
-
-static enum qdq_code
-narrow_piece(void *arg, size_t piece, struct qdq_error *err)
-{
-    const struct narrowing *w = arg;
-    size_t room = w->shared->most + 7, first = piece * PIECE;
-    struct weighed e = {.numbers = calloc(room, sizeof *e.numbers),
-                        .weights = calloc(room, sizeof *e.weights)};
-    bool ok = e.numbers && e.weights;
-    for (size_t output = first; ok && output < w->r->outputs && output < first + PIECE;
-         output++)
-        for (size_t i = 0; i < w->shared->n; i++)
-            narrow(w, output, i, &e);
-    free(e.numbers);
-    free(e.weights);
-    return ok ? QDQ_OK : qdqi_no_memory(err);
-}
-
-enum qdq_code
-qdqi_narrow_scales(const struct qdqi_gptq *r, const double *diagonal,
-                   const struct qdqi_shared *shared, struct qdq_error *err)
-{
-    struct narrowing w = {r, diagonal, shared};
-    return qdqi_tasks_run(r->tasks, (r->outputs + PIECE - 1) / PIECE, narrow_piece, &w,
-                          err);
 }

@@ -4,165 +4,175 @@
 
 #include "numbers/arithmetic/simd.h"
 
+#include <stdint.h>
+
 QDQI_FUSED
 
-typedef double doubles4 __attribute__((vector_size(32), aligned(8)));
+typedef float floats8 __attribute__((vector_size(32), aligned(4)));
 
 enum {
-    HIGH = 4,   /* lines that are updated at once, */
-    WIDE = 8,   /* and columns of them */
-    PACKED = 8, /* so many columns are packed at once, times WIDE */
+    LANES = 8,                   /* outputs in a register */
+    GROUPS = QDQI_PANEL / LANES, /* of outputs */
+    CHUNK = 48, /* places of all rows that are copied and then worked on */
+    AHEAD = CHUNK,
+    LINE = 16, /* numbers of a line of the cache */
+    HIGH = 6,  /* places of two groups, */
+    TALL = 8,  /* or of one, whose sums stay in registers */
+};
+
+/* The rows that a group of outputs has numbers for. */
+struct rows {
+    uint8_t at[QDQI_AT_ONCE];
+    size_t n;
 };
 
 struct panel {
     const struct qdqi_update *u;
-    double (*by)[QDQI_AT_ONCE];
-    double *to;
-    size_t stride;
+    float (*by)[QDQI_PANEL];
+    size_t pairs; /* of groups of outputs */
+    float (*to)[QDQI_PANEL];
+    struct rows groups[GROUPS];
+    /* the numbers of `by` of each pair of groups, row by row */
+    float packed[GROUPS / 2][QDQI_AT_ONCE][2 * LANES] __attribute__((aligned(64)));
 };
 
-/* Updates columns that are no multiple of a register, and lines. */
+/* Copies the numbers of each pair of groups, and lists the rows of each group that are not all
+   zeros. */
 QDQI_LOOP void
-update_rest(const struct panel *p, size_t line, size_t n, size_t first)
+list_rows(struct panel *p)
 {
-    for (; n > 0; n--, line++)
-        for (size_t r = 0; r < p->u->n; r++)
-            for (size_t i = first; i < p->u->end; i++)
-                p->to[line * p->stride + i] += p->by[line][r] * p->u->rows[r][i];
-}
-
-/* Updates HIGH lines of 8 columns, of which `packed` has the rows. */
-QDQI_LOOP void
-update_8(const struct panel *p, size_t line, size_t at, const double *packed)
-{
-    double *t0 = p->to + line * p->stride + at, *t1 = t0 + p->stride;
-    double *t2 = t1 + p->stride, *t3 = t2 + p->stride;
-    doubles4 s00 = *(doubles4 *)t0, s01 = *(doubles4 *)(t0 + 4);
-    doubles4 s10 = *(doubles4 *)t1, s11 = *(doubles4 *)(t1 + 4);
-    doubles4 s20 = *(doubles4 *)t2, s21 = *(doubles4 *)(t2 + 4);
-    doubles4 s30 = *(doubles4 *)t3, s31 = *(doubles4 *)(t3 + 4);
-    for (size_t r = 0; r < p->u->n; r++, packed += WIDE) {
-        doubles4 low = *(const doubles4 *)packed,
-                 high = *(const doubles4 *)(packed + 4);
-        s00 += p->by[line][r] * low;
-        s01 += p->by[line][r] * high;
-        s10 += p->by[line + 1][r] * low;
-        s11 += p->by[line + 1][r] * high;
-        s20 += p->by[line + 2][r] * low;
-        s21 += p->by[line + 2][r] * high;
-        s30 += p->by[line + 3][r] * low;
-        s31 += p->by[line + 3][r] * high;
+    for (size_t g = 0; g < 2 * p->pairs; g++) {
+        struct rows *rows = &p->groups[g];
+        rows->n = 0;
+        for (size_t r = 0; r < p->u->n; r++) {
+            const float *by = p->by[r] + g * LANES;
+            float *to = p->packed[g / 2][r] + g % 2 * LANES;
+            int any = 0;
+            for (size_t i = 0; i < LANES; i++) {
+                to[i] = by[i];
+                any |= by[i] != 0;
+            }
+            rows->at[rows->n] = (uint8_t)r;
+            rows->n += any != 0;
+        }
     }
-    *(doubles4 *)t0 = s00;
-    *(doubles4 *)(t0 + 4) = s01;
-    *(doubles4 *)t1 = s10;
-    *(doubles4 *)(t1 + 4) = s11;
-    *(doubles4 *)t2 = s20;
-    *(doubles4 *)(t2 + 4) = s21;
-    *(doubles4 *)t3 = s30;
-    *(doubles4 *)(t3 + 4) = s31;
 }
 
-/* Copies columns `at` to at + n * WIDE - 1 of the rows. Rows lie far apart; what is
-   copied stays in the nearest cache while all lines are updated by it. */
+/* Copies a chunk of all rows, and asks for one that comes later. */
 QDQI_LOOP void
-pack(const struct qdqi_update *u, size_t at, size_t n, double *to)
-{
-    for (size_t r = 0; r < u->n; r++)
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < WIDE; k++)
-                to[(i * u->n + r) * WIDE + k] = u->rows[r][at + i * WIDE + k];
-}
-
-QDQI_LOOP void
-panel_loop(const struct panel *p, size_t n)
-{
-    double packed[PACKED * WIDE * QDQI_AT_ONCE] __attribute__((aligned(64)));
-    size_t at = p->u->first, lines = n / HIGH * HIGH;
-    for (size_t columns; at + WIDE <= p->u->end; at += columns * WIDE) {
-        columns = (p->u->end - at) / WIDE;
-        columns = columns < PACKED ? columns : PACKED;
-        pack(p->u, at, columns, packed);
-        for (size_t line = 0; line < lines; line += HIGH)
-            for (size_t i = 0; i < columns; i++)
-                update_8(p, line, at + i * WIDE, packed + i * p->u->n * WIDE);
-    }
-    update_rest(p, 0, lines, at);
-    update_rest(p, lines, n - lines, p->u->first);
-}
-
-QDQI_NARROW_VARIANTS(void, panel, (const struct panel *p, size_t n), (p, n))
-
-QDQI_LOOP void
-line_loop(const struct qdqi_update *u, const double *by, double *restrict to)
+pack(const struct qdqi_update *u, size_t at, float (*to)[CHUNK])
 {
     for (size_t r = 0; r < u->n; r++) {
-        const double *restrict row = u->rows[r];
-        double b = by[r];
-        for (size_t i = u->first; b != 0 && i < u->end; i++)
-            to[i] += b * row[i];
+        const float *from = u->rows[r] + at;
+#pragma GCC unroll 3
+        for (size_t i = 0; i < CHUNK; i += LINE)
+            __builtin_prefetch(from + AHEAD + i);
+#pragma GCC unroll 6
+        for (size_t i = 0; i < CHUNK; i += LANES)
+            *(floats8 *)(to[r] + i) = *(const floats8 *)(from + i);
     }
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
-typedef double doubles8 __attribute__((vector_size(64), aligned(8)));
-
-/* Updates HIGH lines of 32 columns. */
-__attribute__((target("avx512f"), always_inline)) static inline void
-update_32(const struct panel *p, size_t line, size_t at)
+/* Adds all rows to `high` places of a pair of groups. */
+QDQI_LOOP void
+add_pair(const struct panel *p, size_t pair, const float *packed, size_t stride,
+         float (*to)[QDQI_PANEL], int high)
 {
-    doubles8 sum[HIGH][4];
-#pragma GCC unroll 4
-    for (size_t i = 0; i < HIGH; i++)
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++)
-            sum[i][j] = *(doubles8 *)(p->to + (line + i) * p->stride + at + j * 8);
+    floats8 low[HIGH], up[HIGH];
+    const size_t first = 2 * pair * LANES;
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++) {
+        low[i] = *(floats8 *)(to[i] + first);
+        up[i] = *(floats8 *)(to[i] + first + LANES);
+    }
+    for (size_t r = 0; r < p->u->n; r++, packed += stride) {
+        const floats8 a = *(const floats8 *)p->packed[pair][r];
+        const floats8 b = *(const floats8 *)(p->packed[pair][r] + LANES);
+#pragma GCC unroll 6
+        for (int i = 0; i < high; i++) {
+            low[i] += packed[i] * a;
+            up[i] += packed[i] * b;
+        }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++) {
+        *(floats8 *)(to[i] + first) = low[i];
+        *(floats8 *)(to[i] + first + LANES) = up[i];
+    }
+}
+
+/* Adds the listed rows of a group to TALL places. */
+QDQI_LOOP void
+add_listed(const struct panel *p, size_t group, const float *packed,
+           float (*to)[QDQI_PANEL])
+{
+    floats8 sum[TALL];
+    const struct rows *rows = &p->groups[group];
+    const size_t first = group * LANES;
+#pragma GCC unroll 8
+    for (int i = 0; i < TALL; i++)
+        sum[i] = *(floats8 *)(to[i] + first);
+    for (size_t k = 0; k < rows->n; k++) {
+        const float *row = packed + (size_t)rows->at[k] * CHUNK;
+        const floats8 a =
+            *(const floats8 *)(p->packed[group / 2][rows->at[k]] + group % 2 * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < TALL; i++)
+            sum[i] += row[i] * a;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < TALL; i++)
+        *(floats8 *)(to[i] + first) = sum[i];
+}
+
+/* Adds a chunk to all groups. One after the other they cost more, unless they have few rows. */
+QDQI_LOOP void
+add_chunk(const struct panel *p, float (*packed)[CHUNK], float (*to)[QDQI_PANEL])
+{
+    for (size_t pair = 0; pair < p->pairs; pair++) {
+        const size_t n = p->groups[2 * pair].n + p->groups[2 * pair + 1].n;
+        if (n * 2 > p->u->n * 3)
+            for (size_t i = 0; i < CHUNK; i += HIGH)
+                add_pair(p, pair, packed[0] + i, CHUNK, to + i, HIGH);
+        else
+            for (size_t g = 2 * pair; n > 0 && g < 2 * pair + 2; g++)
+                for (size_t i = 0; i < CHUNK; i += TALL)
+                    add_listed(p, g, packed[0] + i, to + i);
+    }
+}
+
+/* Adds to one place that is in no chunk. */
+QDQI_LOOP void
+add_one(const struct panel *p, size_t at)
+{
+    float column[QDQI_AT_ONCE];
     for (size_t r = 0; r < p->u->n; r++)
-#pragma GCC unroll 4
-        for (size_t i = 0; i < HIGH; i++)
-#pragma GCC unroll 4
-            for (size_t j = 0; j < 4; j++)
-                sum[i][j] += p->by[line + i][r] *
-                             *(const doubles8 *)(p->u->rows[r] + at + j * 8);
-#pragma GCC unroll 4
-    for (size_t i = 0; i < HIGH; i++)
-#pragma GCC unroll 4
-        for (size_t j = 0; j < 4; j++)
-            *(doubles8 *)(p->to + (line + i) * p->stride + at + j * 8) = sum[i][j];
+        column[r] = p->u->rows[r][at];
+    for (size_t pair = 0; pair < p->pairs; pair++)
+        add_pair(p, pair, column, 1, p->to + at, 1);
 }
 
-__attribute__((target("avx512f"))) static void
-panel_avx512(const struct panel *p, size_t n)
+QDQI_LOOP void
+panel_loop(struct panel *p)
 {
-    struct qdqi_update rest = *p->u;
-    struct panel left = *p;
-    size_t at = p->u->first, lines = n / HIGH * HIGH;
-    for (; at + 32 <= p->u->end; at += 32)
-        for (size_t line = 0; line < lines; line += HIGH)
-            update_32(p, line, at);
-    rest.first = at;
-    left.u = &rest;
-    panel_loop(&left, lines);
-    update_rest(p, lines, n - lines, p->u->first);
+    float packed[QDQI_AT_ONCE][CHUNK] __attribute__((aligned(64)));
+    size_t at = p->u->first;
+    list_rows(p);
+    for (; at + CHUNK <= p->u->end; at += CHUNK) {
+        pack(p->u, at, packed);
+        add_chunk(p, packed, p->to + at);
+    }
+    for (; at < p->u->end; at++)
+        add_one(p, at);
 }
-#else
-#define panel_avx512 panel_plain
-#endif
 
-QDQI_DISPATCH(void, panel, (const struct panel *p, size_t n), (p, n))
-QDQI_VARIANTS(void, line, (const struct qdqi_update *u, const double *by, double *to),
-              (u, by, to))
+QDQI_VARIANTS(void, panel, (struct panel * p), (p))
 
 void
-qdqi_update_panel(const struct qdqi_update *u, double by[][QDQI_AT_ONCE],
-                  size_t n_outputs, double *to, size_t stride)
+qdqi_update_panel(const struct qdqi_update *u, float by[][QDQI_PANEL], size_t n_outputs,
+                  float to[][QDQI_PANEL])
 {
-    const struct panel p = {u, by, to, stride};
-    panel(&p, n_outputs);
-}
-
-void
-qdqi_update_line(const struct qdqi_update *u, const double *by, double *to)
-{
-    line(u, by, to);
+    struct panel p = {
+        .u = u, .by = by, .pairs = (n_outputs + 2 * LANES - 1) / (2 * LANES), .to = to};
+    panel(&p);
 }

@@ -149,6 +149,20 @@ struct qdq_equalization {
     const char *reason; /* "equalized", or the reason against it */
 };
 
+/* The scales of the keys, or values, that a layer of a decoder keeps. */
+struct qdq_cache_scales {
+    long layer; /* N of the output present.N.key */
+    size_t n;   /* 1, or one for each element of each head, head by head */
+    const float *scales;
+};
+
+/* The scales that output.kv_cache asks for: x is about scale * q. */
+struct qdq_kv_cache {
+    double qmax; /* a scale is the largest magnitude over it: 128 for 8 bits, 8 for 4 */
+    size_t n;    /* layers, in ascending order */
+    const struct qdq_cache_scales *keys, *values;
+};
+
 /* The smoothing of an activation that layers with weights read. */
 struct qdq_smoothing {
     const char *tensor;
@@ -463,6 +477,7 @@ struct qdq_report {
     /* one row for each activation that a layer with a weight reads; NULL: not asked for */
     size_t n_smoothing;
     const struct qdq_smoothing *smoothing;
+    const struct qdq_kv_cache *kv_cache; /* NULL: not asked for */
     /* One row for each quantized layer, the most costly first; NULL: not asked for. */
     const struct qdq_sensitivity *sensitivity;
     size_t n_sensitivity;

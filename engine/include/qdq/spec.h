@@ -345,6 +345,15 @@ struct qdq_profile_spec {
 enum { QDQ_PROFILE_RUNS = 50, QDQ_PROFILE_THREADS = 1, QDQ_PROFILE_BATCH = 1 };
 
 /* Whether the result's weights are stored in a second file. */
+/* The integers of a decoder's caches of keys and values (output.kv_cache). */
+enum qdq_kv_form {
+    QDQ_KV_NONE,
+    QDQ_KV_INT8_PER_TENSOR,
+    QDQ_KV_INT8_PER_CHANNEL,
+    QDQ_KV_INT4_PER_TENSOR,
+    QDQ_KV_INT4_PER_CHANNEL
+};
+
 /* The form of a decoder with weights of few bits (output.decoder). */
 enum qdq_decoder_form {
     QDQ_DECODER_AS_IS,
@@ -472,7 +481,8 @@ struct qdq_spec {
     /* opset to raise the model to, 7 to 28, or one of the values above */
     int64_t opset;
     enum qdq_existing existing_qdq;
-    bool unmatched_is_error; /* on_unmatched: error */
+    bool unmatched_is_error;   /* on_unmatched: error */
+    enum qdq_kv_form kv_cache; /* output.kv_cache: scales are calibrated for it */
 };
 
 /* Returns whether the result depends on time: there is a bound in seconds, or the recipe

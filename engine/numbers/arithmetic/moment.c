@@ -340,9 +340,13 @@ qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t part)
         for (size_t j = i; j < n; j++) {
             const float *tile = tile_at(m, to->block, part, j / m->tile);
             double sum = (double)tile[(i - first) * m->tile + j % m->tile];
-            size_t column = to->places[j];
-            to->to[row * to->ld + column] = to->to[column * to->ld + row] =
-                sum / rows - mean * centre(m, at + j, to->centred);
+            size_t column = to->places[j], above = row * to->ld + column;
+            size_t below = column * to->ld + row;
+            sum = sum / rows - mean * centre(m, at + j, to->centred);
+            if (to->to)
+                to->to[above] = to->to[below] = sum;
+            else
+                to->to_floats[above] = to->to_floats[below] = (float)sum;
         }
     }
 }

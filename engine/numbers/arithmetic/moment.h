@@ -103,7 +103,8 @@ struct qdqi_moment_matrix {
     bool centred;
     const size_t *places; /* by element of the block: its row and its column */
     size_t ld;            /* elements from one row to the next */
-    double *to;
+    double *to;           /* or, where it is NULL, */
+    float *to_floats;
 };
 
 /* Returns the rows of the block's matrix. */

@@ -58,6 +58,7 @@ struct qdqi_calibrated {
 struct qdqi_attempt_rows {
     const struct qdq_equalization *equalization;
     const struct qdq_smoothing *smoothing;
+    const struct qdq_kv_cache *kv_cache;
     const struct qdq_tensor_report *tensors;
     const struct qdq_weight_report *weights;
     size_t n_equalization, n_smoothing, n_tensors, n_weights;

@@ -72,8 +72,7 @@ add_solutions(struct rebuilding *r, size_t group, const double *solutions)
     for (size_t o = 0; o < m->outputs; o++)
         for (size_t i = 0; i < m->k; i++) {
             const size_t at = (group * m->outputs + o) * m->row + i * m->column;
-            m->elements[at] =
-                (float)((double)m->elements[at] + solutions[o * m->k + i]);
+            m->copied[at] = (float)((double)m->copied[at] + solutions[o * m->k + i]);
         }
 }
 
@@ -204,7 +203,8 @@ open_copies(struct rebuilding *r, struct qdq_error *err)
     r->integers = qdqi_arena_array(a->scratch, r->constant.n, sizeof *r->integers);
     r->given = calloc(r->constant.n, sizeof *r->given);
     if (!r->p.scales || !r->p.zero_points != !from->zero_points || !r->integers ||
-        !r->given || !qdqi_matrix_open(a, w, &r->constant, from, &r->m))
+        !r->given || !qdqi_matrix_open(a, w, &r->constant, from, &r->m) ||
+        !qdqi_matrix_copy(&r->m, r->constant.n))
         return qdqi_no_memory(err);
     memcpy(r->p.scales, from->scales, from->n * sizeof *from->scales);
     memcpy(r->given, r->m.elements, r->constant.n * sizeof *r->given);

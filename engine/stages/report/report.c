@@ -312,6 +312,7 @@ add_rows(const struct qdqi_attempt_rows *from, struct qdq_report *to)
     to->n_equalization = from->n_equalization;
     to->smoothing = from->smoothing;
     to->n_smoothing = from->n_smoothing;
+    to->kv_cache = from->kv_cache;
     to->tensors = from->tensors;
     to->n_tensors = from->n_tensors;
     to->weights = from->weights;

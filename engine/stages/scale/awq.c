@@ -129,11 +129,12 @@ find(struct awq *w, struct qdq_error *err)
 
 /* --- the error of some outputs ------------------------------------------------ */
 
-/* Memory for the search of one activation, [k], [k][k] and [LINES][k]. */
+/* Memory for the search of one activation, [k], [k][k] and [k][LINES]. */
 struct search {
     size_t k;
     size_t *places;
-    double *diagonal, *by_power, *moment, *errors, *products;
+    double *diagonal, *by_power;
+    float *moment, (*errors)[LINES], (*products)[LINES];
 };
 
 static double
@@ -147,7 +148,7 @@ element(const struct qdqi_weight *w, size_t output, size_t input)
    is off in the model that was given. */
 static void
 round_shared(const struct reader *r, size_t output, const double *by, size_t first,
-             size_t end, double *errors)
+             size_t end, float (*errors)[LINES], size_t line)
 {
     const enum qdqi_format format = r->planned->format;
     const struct qdqi_format_row *row = qdqi_format_row((int)format);
@@ -165,7 +166,7 @@ round_shared(const struct reader *r, size_t output, const double *by, size_t fir
         const double x = element(r->weight, output, i);
         double q = rint(x * by[i] / (double)scale) + zero;
         q = fmin(fmax(q, (double)row->lowest), (double)row->highest);
-        errors[i] = x - (q - zero) * (double)scale / by[i];
+        errors[i][line] = (float)(x - (q - zero) * (double)scale / by[i]);
     }
 }
 
@@ -177,24 +178,22 @@ error_of(const struct search *s, const struct reader *r, const double *by)
     const size_t lines = outputs < LINES ? outputs : LINES;
     /* Scales along another axis than that of the inputs are those of whole outputs here. */
     const size_t block = r->planned->block > 0 ? (size_t)r->planned->block : k;
-    double sum = 0, part[QDQI_PANEL][QDQI_AT_ONCE];
+    double sum = 0;
     for (size_t line = 0; line < lines; line++)
         for (size_t i = 0; i < k; i += block)
             round_shared(r, line * outputs / lines, by, i,
-                         i + block < k ? i + block : k, s->errors + line * k);
-    memset(s->products, 0, LINES * k * sizeof *s->products);
+                         i + block < k ? i + block : k, s->errors, line);
+    memset(s->products, 0, k * sizeof *s->products);
     for (size_t i = 0; i < k; i += QDQI_AT_ONCE) {
         struct qdqi_update u = {.n = k - i < QDQI_AT_ONCE ? k - i : QDQI_AT_ONCE,
                                 .end = k};
-        for (size_t n = 0; n < u.n; n++) {
+        for (size_t n = 0; n < u.n; n++)
             u.rows[n] = s->moment + (i + n) * k;
-            for (size_t line = 0; line < lines; line++)
-                part[line][n] = s->errors[line * k + i + n];
-        }
-        qdqi_update_panel(&u, part, lines, s->products, k);
+        qdqi_update_panel(&u, s->errors + i, lines, s->products);
     }
-    for (size_t i = 0; i < lines * k; i++)
-        sum += s->errors[i] * s->products[i];
+    for (size_t i = 0; i < k; i++)
+        for (size_t line = 0; line < lines; line++)
+            sum += (double)s->errors[i][line] * (double)s->products[i][line];
     return sum * (double)outputs / (double)lines;
 }
 
@@ -273,15 +272,15 @@ open_search(struct search *s, const struct qdqi_moment *m)
                          .diagonal = calloc(k, sizeof *s->diagonal),
                          .by_power = calloc(k, sizeof *s->by_power),
                          .moment = calloc(k, k * sizeof *s->moment),
-                         .errors = calloc(LINES, k * sizeof *s->errors),
-                         .products = calloc(LINES, k * sizeof *s->products)};
+                         .errors = calloc(k, sizeof *s->errors),
+                         .products = calloc(k, sizeof *s->products)};
     if (!s->places || !s->diagonal || !s->by_power || !s->moment || !s->errors ||
         !s->products)
         return false;
     for (size_t i = 0; i < k; i++)
         s->places[i] = i;
     const struct qdqi_moment_matrix to = {
-        .m = m, .places = s->places, .ld = k, .to = s->moment};
+        .m = m, .places = s->places, .ld = k, .to_floats = s->moment};
     for (size_t i = 0; i < qdqi_moment_matrix_parts(m); i++)
         qdqi_moment_write(&to, i);
     qdqi_moment_diagonal(m, false, s->diagonal);
@@ -367,6 +366,7 @@ rescale(struct awq *w, struct qdq_error *err)
     for (size_t i = 0; i < w->chains.n; i++)
         if (w->all[i].moved > 0)
             qdqi_moment_scale(w->all[i].readers->moment, w->all[i].factors);
+    qdqi_model_forget(a->model);
     a->model = a->smoothed;
     return plan_again(a, err);
 }

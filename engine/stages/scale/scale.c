@@ -400,6 +400,10 @@ scale_group(struct qdqi_attempt *a, struct group *g, struct budget *budget,
                                      a->plan->view.n_weights, err);
         if (!code)
             code = end_weight(a, g->s, g->first + i, &g->choices[i], err);
+        const struct qdqi_constant *c = &g->choices[i].c;
+        if (!code && c->bytes && !c->strides)
+            qdqi_model_forget_piece(a->model, c->bytes,
+                                    c->n * qdqi_dtype_size((int)c->dtype));
     }
     return code;
 }

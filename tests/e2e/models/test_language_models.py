@@ -277,3 +277,62 @@ def test_awq_computes_the_same_function(tmp_path, small):
                                           ({"smooth": "gptq"}, "/smooth")])
 def test_awq_is_refused_where_it_is_not_for_weights_alone(tmp_path, small, more, member):
     assert member[1:] in quantize(tmp_path, small, {**AWQ, **more}, fails=True)
+
+
+# --- scales of caches ---------------------------------------------------------------
+
+
+def caches_of(path, rows):
+    """The largest magnitudes of keys and values by layer, head and element; those of keys are the
+    lengths of the vectors that positions turn."""
+    session = onnxruntime.InferenceSession(path)
+    names = [o.name for o in session.get_outputs() if o.name.startswith("present")]
+    largest = {name: 0 for name in names}
+    for row in rows:
+        for name, x in zip(names, session.run(names, decoders.inputs_of(row))):
+            x = np.abs(x[0])
+            if name.endswith("key"):
+                a, b = np.split(x, 2, axis=-1)
+                x = np.concatenate([np.sqrt(a * a + b * b)] * 2, axis=-1)
+            largest[name] = np.maximum(largest[name], x.max(axis=1).ravel())
+    return [[largest[f"present.{i}.{kind}"] for i in range(decoders.LAYERS)]
+            for kind in ("key", "value")]
+
+
+@pytest.mark.parametrize("kind,qmax", [("int8_per_channel", 128), ("int8_per_tensor", 128),
+                                       ("int4_per_channel", 8), ("int4_per_tensor", 8)])
+def test_scales_of_caches_are_the_largest_magnitudes(tmp_path, small, kind, qmax):
+    nearest = {**ALONE, "weights": {**ALONE["weights"], "rounding": "nearest"},
+               "output": {"kv_cache": kind}}
+    report = quantize(tmp_path, small, nearest, ids="held.npy")
+    got = report["kv_cache"]
+    assert json.loads((tmp_path / "out.kv_scales.json").read_text()) == got
+    assert got["qmax"] == qmax and got["layer_ids"] == list(range(decoders.LAYERS))
+    for name, want in zip(("k_scales", "v_scales"),
+                          caches_of(small / "model.onnx", np.load(small / "held.npy"))):
+        if kind.endswith("tensor"):
+            want = [[layer.max()] for layer in want]
+        np.testing.assert_allclose(got["scales"][name], np.array(want) / qmax, rtol=1e-5)
+
+
+def test_scales_of_caches_are_those_of_the_smoothed_model(tmp_path, small):
+    smooth = {**ALONE, "smooth": "awq", "output": {"kv_cache": "int8_per_channel"}}
+    report = quantize(tmp_path, small, smooth, ids="held.npy")
+    rows = np.load(small / "held.npy")
+    plain, written = (np.array(caches_of(path, rows)[1])
+                      for path in (small / "model.onnx", tmp_path / "out.onnx"))
+    got = np.array(report["kv_cache"]["scales"]["v_scales"]) * 128
+    assert np.abs(np.log(got / written)).max() < np.abs(np.log(got / plain)).max()
+    np.testing.assert_allclose(got, written, rtol=0.5)
+
+
+def test_a_model_without_caches_has_no_scales_of_them(tmp_path, small):
+    model = onnx.load(small / "model.onnx")
+    del model.graph.output[1:]
+    onnx.save(model, tmp_path / "model.onnx")
+    for name in ("ids.npy", "held.npy"):
+        np.save(tmp_path / name, np.load(small / name))
+    said = quantize(tmp_path, tmp_path, {**ALONE, "output": {"kv_cache": "int4_per_tensor"}},
+                    fails=True)
+    assert "/output/kv_cache" in said and "present.N.key" in said
+    assert not (tmp_path / "out.kv_scales.json").exists()

@@ -71,7 +71,7 @@ write_dense(const struct qdqi_moment *m, size_t b, bool centred, double *to,
     ck_assert(places);
     for (size_t i = 0; i < *ret_n; i++)
         places[i] = i;
-    const struct qdqi_moment_matrix matrix = {m, b, centred, places, *ret_n, to};
+    const struct qdqi_moment_matrix matrix = {m, b, centred, places, *ret_n, to, NULL};
     for (size_t part = 0; part < qdqi_moment_matrix_parts(m); part++)
         qdqi_moment_write(&matrix, part);
     free(places);

@@ -19,6 +19,7 @@
 #include "graph/weights/approximate.h"
 #include "graph/weights/integers.h"
 #include "graph/weights/scales.h"
+#include "graph/weights/subtract.h"
 #include "graph/weights/updates.h"
 
 #include <math.h>
@@ -297,32 +298,56 @@ END_TEST
 
 enum { LINES = 7, COLUMNS = 261 };
 
-/* Updates a panel and a line of a number of rows. `ret` has LINES + 1 lines. */
-static void
-update(size_t rows, double ret[LINES + 1][COLUMNS])
+/* A panel of doubles that rows are subtracted from, and one of floats that they are added to. */
+struct updated {
+    double exact[LINES][COLUMNS];
+    float quick[COLUMNS][QDQI_PANEL];
+};
+
+static double
+fraction(uint64_t *state)
 {
-    static double from[QDQI_AT_ONCE][COLUMNS], by[LINES][QDQI_AT_ONCE];
-    struct qdqi_update u = {.n = rows, .first = 3, .end = COLUMNS};
-    uint64_t state = 5;
-    for (size_t r = 0; r < rows; r++) {
-        u.rows[r] = from[r];
-        for (size_t i = 0; i < COLUMNS; i++)
-            from[r][i] = ldexp((double)draw(&state) - 0x1p31, -31) / 3;
-        for (size_t line = 0; line < LINES; line++)
-            by[line][r] = ldexp((double)draw(&state) - 0x1p31, -31) / 7;
-    }
-    for (size_t i = 0; i < (LINES + 1) * COLUMNS; i++)
-        ret[i / COLUMNS][i % COLUMNS] = ldexp((double)draw(&state), -32);
-    qdqi_update_panel(&u, by, LINES, ret[0], COLUMNS);
-    qdqi_update_line(&u, by[1], ret[LINES]);
+    return ldexp((double)draw(state) - 0x1p31, -31);
 }
 
-/* Fused loops: the test's number is that of the level. */
+/* Updates a panel of each kind by a number of rows, of which few outputs have a number where
+   `sparse`. */
+static void
+update(size_t rows, bool sparse, struct updated *ret)
+{
+    static double from[QDQI_STEP_COLUMNS][COLUMNS], by[LINES][QDQI_STEP_COLUMNS];
+    static float quick_from[QDQI_AT_ONCE][COLUMNS], quick_by[QDQI_AT_ONCE][QDQI_PANEL];
+    const size_t n = rows < QDQI_STEP_COLUMNS ? rows : QDQI_STEP_COLUMNS;
+    struct qdqi_subtraction exact = {.n = n, .first = 3, .end = COLUMNS};
+    struct qdqi_update quick = {.n = rows, .first = 3, .end = COLUMNS};
+    uint64_t state = 5;
+    for (size_t r = 0; r < rows; r++) {
+        quick.rows[r] = quick_from[r];
+        for (size_t i = 0; i < COLUMNS; i++)
+            quick_from[r][i] = (float)fraction(&state) / 3;
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            quick_by[r][line] = sparse && (line + r) % 23 ? 0 : (float)fraction(&state);
+    }
+    for (size_t r = 0; r < n; r++) {
+        exact.rows[r] = from[r];
+        for (size_t i = 0; i < COLUMNS; i++)
+            from[r][i] = fraction(&state) / 3;
+        for (size_t line = 0; line < LINES; line++)
+            by[line][r] = fraction(&state) / 7;
+    }
+    for (size_t i = 0; i < LINES * COLUMNS; i++)
+        ret->exact[i / COLUMNS][i % COLUMNS] = fraction(&state);
+    for (size_t i = 0; i < COLUMNS * QDQI_PANEL; i++)
+        ret->quick[i / QDQI_PANEL][i % QDQI_PANEL] = (float)fraction(&state);
+    qdqi_subtract_panel(&exact, by, LINES, ret->exact[0], COLUMNS);
+    qdqi_update_panel(&quick, quick_by, LINES, ret->quick);
+}
+
+/* Fused loops: the test's number is that of the level, and whether few outputs have numbers. */
 START_TEST(fused_levels_agree)
 {
-    static double want[LINES + 1][COLUMNS], got[LINES + 1][COLUMNS];
-    static double plain[LINES + 1][COLUMNS];
-    enum qdqi_simd level = (enum qdqi_simd)_i;
+    static struct updated want, got, plain;
+    const enum qdqi_simd level = (enum qdqi_simd)(_i / 2);
     if (!qdqi_simd_runs(level)) {
         printf("# updates: %s does not run on this processor, left out\n",
                qdqi_simd_name(level));
@@ -330,18 +355,53 @@ START_TEST(fused_levels_agree)
     }
     for (size_t rows = 1; rows <= QDQI_AT_ONCE; rows++) {
         qdqi_simd_use(QDQI_SIMD_PLAIN);
-        update(rows, plain);
+        update(rows, _i % 2, &plain);
         qdqi_simd_use(QDQI_SIMD_AVX2);
-        update(rows, want);
+        update(rows, _i % 2, &want);
         qdqi_simd_use(level);
-        update(rows, got);
-        ck_assert_msg(memcmp(want, got, sizeof got) == 0, "%zu rows with %s", rows,
+        update(rows, _i % 2, &got);
+        ck_assert_msg(memcmp(&want, &got, sizeof got) == 0, "%zu rows with %s", rows,
                       qdqi_simd_name(level));
-        for (size_t i = 0; i < (LINES + 1) * COLUMNS; i++)
+        for (size_t i = 0; i < LINES * COLUMNS; i++)
+            ck_assert_double_le(fabs(got.exact[i / COLUMNS][i % COLUMNS] -
+                                     plain.exact[i / COLUMNS][i % COLUMNS]),
+                                (double)rows * 0x1p-52);
+        for (size_t i = 0; i < COLUMNS * QDQI_PANEL; i++)
             ck_assert_double_le(
-                fabs(got[i / COLUMNS][i % COLUMNS] - plain[i / COLUMNS][i % COLUMNS]),
-                (double)rows * 0x1p-52);
+                fabs((double)got.quick[i / QDQI_PANEL][i % QDQI_PANEL] -
+                     (double)plain.quick[i / QDQI_PANEL][i % QDQI_PANEL]),
+                (double)(rows + 8) * 0x1p-22);
     }
+}
+END_TEST
+
+/* An update is the sum of products by the definition, for outputs and places that are no
+   multiples of a register, dense and sparse. */
+START_TEST(updates_are_sums_of_products)
+{
+    static float from[QDQI_AT_ONCE][COLUMNS], by[QDQI_AT_ONCE][QDQI_PANEL];
+    static float got[COLUMNS][QDQI_PANEL];
+    struct qdqi_update u = {.n = 1 + (size_t)_i % QDQI_AT_ONCE,
+                            .first = (size_t)_i % 40};
+    uint64_t state = (uint64_t)_i;
+    u.end = u.first + (size_t)_i * 7 % (COLUMNS - u.first);
+    const bool sparse = _i % 3 == 0;
+    memset(got, 0, sizeof got);
+    for (size_t r = 0; r < u.n; r++) {
+        u.rows[r] = from[r];
+        for (size_t i = 0; i < COLUMNS; i++)
+            from[r][i] = (float)fraction(&state);
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            by[r][line] = sparse && (line + r) % 31 ? 0 : (float)fraction(&state);
+    }
+    qdqi_update_panel(&u, by, LINES, got);
+    for (size_t i = 0; i < COLUMNS; i++)
+        for (size_t line = 0; line < LINES; line++) {
+            double want = 0;
+            for (size_t r = 0; r < u.n && i >= u.first && i < u.end; r++)
+                want += (double)from[r][i] * (double)by[r][line];
+            ck_assert_double_eq_tol((double)got[i][line], want, 1e-5);
+        }
 }
 END_TEST
 
@@ -513,7 +573,8 @@ suite(void)
     TCase *t = tcase_create("simd");
     tcase_add_test(t, the_highest_is_used);
     tcase_add_loop_test(t, levels_agree, 0, N_LOOPS * (QDQI_N_SIMD - 1));
-    tcase_add_loop_test(t, fused_levels_agree, QDQI_SIMD_AVX2, QDQI_N_SIMD);
+    tcase_add_loop_test(t, fused_levels_agree, 2 * QDQI_SIMD_AVX2, 2 * QDQI_N_SIMD);
+    tcase_add_loop_test(t, updates_are_sums_of_products, 0, 150);
     tcase_add_loop_test(t, what_is_clipped_is_no_more_than_the_error, 0, QDQI_N_SIMD);
     tcase_add_loop_test(t, zeros_are_counted, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
     tcase_add_loop_test(t, bounds_hold_the_exact_error, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
