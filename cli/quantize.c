@@ -23,6 +23,7 @@
 #include "progress.h"
 #include "several/targets.h"
 #include "kept/digests.h"
+#include "kept/observations.h"
 #include "kept/times.h"
 
 /* The files and objects that are open during the command. */
@@ -34,8 +35,9 @@ struct quantization {
     char dataset_id[DIGEST_SIZE], evaluation_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
     struct pending_id *model_id;
     struct qdq_executor executor;
-    struct output out, data, context, kv_scales, report_out, html,
-        observed;          /* data: the external data of `out` */
+    /* data: the external data of `out`; kept_observed: in the cache, unless there is `observed` */
+    struct output out, data, context, kv_scales, report_out, html, observed,
+        kept_observed;
     const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
     struct judge judge;
@@ -247,15 +249,30 @@ make_context(struct quantization *q, struct api_problem *problem)
                        why);
 }
 
+/* Opens the observations that earlier commands have kept. */
+static void
+open_kept_observations(struct quantization *q)
+{
+    const struct qdq_spec *spec = api_spec_get(q->spec);
+    char *text = api_spec_encode(spec);
+    observations_open(spec, text, pending_id_wait(q->model_id), q->dataset_id,
+                      &q->kept_observed);
+    free(text);
+}
+
 static bool
 run(struct quantization *q, struct api_problem *problem)
 {
     struct progress progress;
     struct qdq_error err = {0};
     /* Observations are kept under the id of the model. */
-    bool is_pending = q->observed.fd < 0;
+    const bool in_cache =
+        q->observed.fd < 0 && observations_are_kept(api_spec_get(q->spec), q->dataset);
+    bool is_pending = q->observed.fd < 0 && !in_cache;
     if (!is_pending && pending_id_failed(q->model_id, problem))
         return false;
+    if (in_cache)
+        open_kept_observations(q);
     struct qdq_work work = {
         .model = q->model,
         .model_id = is_pending ? PENDING_ID_PLACEHOLDER : pending_id_wait(q->model_id),
@@ -272,7 +289,7 @@ run(struct quantization *q, struct api_problem *problem)
         .output = q->out.fd,
         .output_data = q->data.fd,
         .output_data_name = q->data_name,
-        .observations = q->observed.fd,
+        .observations = in_cache ? q->kept_observed.fd : q->observed.fd,
         .times = times_open,
         .times_arg = &q->times,
         .histograms = q->html.fd >= 0,
@@ -287,8 +304,8 @@ run(struct quantization *q, struct api_problem *problem)
     struct api_problem compiling = {0};
     bool compiled = code || make_context(q, &compiling);
     judge_fini(&q->judge);
-    times_keep(&q->times,
-               !code && q->report->costs && strcmp(q->report->costs, "measured") == 0);
+    times_keep(&q->times, !code);
+    observations_keep(&q->kept_observed);
     bool kept = keep_observations(q, problem);
     if (err.code == QDQ_IO && pending_id_failed(q->model_id, problem))
         return false;
@@ -427,6 +444,7 @@ quantize_file(const struct options *options, struct api_problem *problem)
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE,
+                             .kept_observed = OUTPUT_NONE,
                              .times.file = OUTPUT_NONE};
     char *own_out =
         options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");

@@ -124,6 +124,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
+	engine/stages/evaluate/kept_figures.c engine/stages/evaluate/kept_figures.h \
 	engine/stages/evaluate/literal.c engine/stages/evaluate/literal.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
 	engine/stages/slices/node_values.c engine/stages/slices/node_values.h \
@@ -139,7 +140,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
 	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
-	engine/stages/profile/kept_times.c engine/stages/profile/kept_times.h \
+	engine/stages/attempt/kept_keys.c \
+	engine/stages/attempt/kept_times.c engine/stages/attempt/kept_times.h \
 	engine/stages/profile/pace.c engine/stages/profile/pace.h \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
 	engine/stages/profile/timed_models.c engine/stages/profile/timed_models.h \
@@ -154,6 +156,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/attempt/roundings.c engine/stages/attempt/roundings.h \
 	engine/stages/attempt/warnings.c engine/stages/attempt/warnings.h \
 	engine/stages/candidates/candidates.c engine/stages/candidates/candidates.h \
+	engine/stages/candidates/candidate_file.c engine/stages/candidates/candidate_file.h \
+	engine/stages/candidates/judged_files.c engine/stages/candidates/judged_files.h \
 	engine/stages/candidates/grade.c engine/stages/candidates/grade.h \
 	engine/stages/candidates/comparer.c engine/stages/candidates/comparer.h \
 	engine/stages/report/histograms.c engine/stages/report/histograms.h \

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "stages/attempt/attempt.h"
 #include "stages/attempt/float_outputs.h"
+#include "stages/attempt/kept_times.h"
 
 #include "ground/base/build_id.h"
 #include "ground/base/host.h"
@@ -63,6 +64,7 @@ struct walk {
     struct qdqi_context context;
     struct qdqi_account account;
     struct qdqi_float_outputs float_outputs;
+    struct qdqi_kept_times *kept;
     struct qdqi_last_candidate last_candidate;
     struct qdq_spec *spec;        /* of the first attempt */
     struct qdqi_attempt *attempt; /* the one that is chosen so far */
@@ -652,6 +654,7 @@ close_walk(struct walk *w)
     qdqi_last_candidate_drop(&w->context);
     qdqi_reference_close(&w->last_candidate.reference);
     qdqi_float_outputs_end(&w->float_outputs);
+    qdqi_kept_times_close(&w->kept, w->attempt);
     qdqi_engine_release_judges(w->context.engine);
     qdqi_whatif_close(&w->whatif, &w->result);
     qdqi_task_close(&w->result.task);
@@ -674,7 +677,8 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
                                  .work = work,
                                  .account = &w.account,
                                  .float_outputs = &w.float_outputs,
-                                 .last_candidate = &w.last_candidate},
+                                 .last_candidate = &w.last_candidate,
+                                 .kept = &w.kept},
                      .result.optimized = -1,
                      .observations = -1,
                      .model_id = work->model_id};

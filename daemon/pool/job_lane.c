@@ -141,8 +141,8 @@ open_observations(struct job_lane *job_lane, const struct store_job *job,
 }
 
 /*
- * Lends the worker the times that earlier jobs of the model measured, which are kept like
- * observations, where the job measures any. Without them the job measures again.
+ * Lends the worker what earlier jobs of the model measured, which is kept like observations, where the
+ * job has data. Without it the job measures again.
  */
 static bool
 lend_times(struct job_lane *job_lane, const struct store_job *job, struct work *work,
@@ -154,7 +154,7 @@ lend_times(struct job_lane *job_lane, const struct store_job *job, struct work *
     if (job_lane->lane.service->settings->cache_observations == 0 || !job->calibration)
         return true;
     bool ok = api_spec_decode(text, strlen(text), &spec, p);
-    if (ok && qdq_spec_measures(api_spec_get(spec))) {
+    if (ok) {
         identity = qdq_times_identity(api_spec_get(spec), job->model);
         ok = (identity && digest_of(identity, strlen(identity), work->times_key)) ||
              api_problem_no_memory(p);

@@ -37,6 +37,12 @@ def own_cache(tmp_path_factory):
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(autouse=True)
+def cache_of_a_test(own_cache, tmp_path_factory, monkeypatch):
+    """No test finds there what another one has left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 def restart_generators(config):
     for one, state in config.generators:
         one.bit_generator.state = state

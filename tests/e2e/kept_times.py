@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The times by which the default of target onnxruntime is chosen, as the command keeps them
-(engine/stages/profile/kept_times.h)."""
+(engine/stages/attempt/kept_times.h)."""
 
 
 def kept_file(cache):

@@ -73,11 +73,19 @@ offset_of(const struct layout *l, size_t i)
 
 /* --- scales ----------------------------------------------------------------- */
 
+/* Returns the larger one; `a` where b is NaN. Without a call, which fmaxf() is. */
+static float
+larger_of(float a, float b)
+{
+    return b > a ? b : a;
+}
+
 static float
 sum_of_same_sign(float a, float b)
 {
-    const float above = fmaxf(a, 0) + fmaxf(b, 0), below = fminf(a, 0) + fminf(b, 0);
-    return fmaxf(above, -below);
+    const float above = larger_of(0, a) + larger_of(0, b);
+    const float below = larger_of(0, -a) + larger_of(0, -b);
+    return larger_of(above, below);
 }
 
 /* Finds the largest sum of two neighbours of `n` outputs from `first` on, whose elements lie
@@ -100,7 +108,7 @@ find_sums(const struct layout *l, size_t first, size_t n, float *most)
                 qdqi_load_floats(now, w->dtype, from, n);
             for (size_t k = 0; k < n; k++) {
                 if (second || l->any_neighbours)
-                    most[k] = fmaxf(most[k], sum_of_same_sign(before[k], now[k]));
+                    most[k] = larger_of(most[k], sum_of_same_sign(before[k], now[k]));
                 before[k] = now[k];
             }
         }

@@ -95,16 +95,21 @@ enum qdq_code
 qdqi_deploy_trace(const struct qdqi_deploy *deploy, const struct qdq_model *model,
                   const struct qdqi_deploy_options *options,
                   const struct qdqi_input *inputs, size_t n_inputs, int runs,
-                  struct qdqi_arena *arena, struct qdqi_trace *ret,
-                  struct qdq_error *err)
+                  struct qdqi_arena *arena, struct qdqi_deployed_model *stays,
+                  struct qdqi_trace *ret, struct qdq_error *err)
 {
     struct qdqi_deploy_options traced = *options;
-    struct qdqi_deployed_model opened;
+    struct qdqi_deployed_model opened = {.ops = deploy->ops};
     const struct qdqi_output *outputs;
     size_t n;
-    if (deploy->ops->trace)
-        return deploy->ops->trace(deploy->place, model, options, inputs, n_inputs, runs,
-                                  arena, ret, err);
+    if (deploy->ops->trace) {
+        enum qdq_code failed =
+            deploy->ops->trace(deploy->place, model, options, inputs, n_inputs, runs,
+                               arena, stays ? &opened.model : NULL, ret, err);
+        if (stays && !failed)
+            *stays = opened;
+        return failed;
+    }
     traced.traced = true;
     *ret = (struct qdqi_trace){0};
     enum qdq_code code = qdqi_deploy_model(deploy, model, &traced, &opened, err);
@@ -114,6 +119,9 @@ qdqi_deploy_trace(const struct qdqi_deploy *deploy, const struct qdq_model *mode
             qdqi_deployed_model_run(&opened, inputs, n_inputs, &outputs, &n, NULL, err);
     for (int i = 0; !code && i < runs; i++)
         code = run_and_add(&opened, inputs, n_inputs, arena, ret, err);
-    qdqi_deployed_model_close(&opened);
+    if (stays && !code)
+        *stays = opened;
+    else
+        qdqi_deployed_model_close(&opened);
     return code;
 }

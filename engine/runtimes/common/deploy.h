@@ -100,8 +100,8 @@ struct qdqi_deploy_ops {
     enum qdq_code (*trace)(void *place, const struct qdq_model *model,
                            const struct qdqi_deploy_options *options,
                            const struct qdqi_input *inputs, size_t n_inputs, int runs,
-                           struct qdqi_arena *arena, struct qdqi_trace *ret,
-                           struct qdq_error *err);
+                           struct qdqi_arena *arena, void **stays,
+                           struct qdqi_trace *ret, struct qdq_error *err);
 };
 
 /* A runtime that is open. */
@@ -135,14 +135,14 @@ const struct qdq_runtime_about *qdqi_deploy_about(const struct qdqi_deploy *depl
 
 /*
  * Opens the model again, runs it `runs` times and sets *ret to the time of each node, in the
- * arena. *ret has no nodes where the process cannot measure them.
+ * arena. *ret has no nodes where the process cannot measure them. *stays is the model, which the
+ * caller closes; it is no longer traced where the runtime has no nodes(). NULL: it is closed.
  */
-enum qdq_code qdqi_deploy_trace(const struct qdqi_deploy *deploy,
-                                const struct qdq_model *model,
-                                const struct qdqi_deploy_options *options,
-                                const struct qdqi_input *inputs, size_t n_inputs,
-                                int runs, struct qdqi_arena *arena,
-                                struct qdqi_trace *ret,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code
+qdqi_deploy_trace(const struct qdqi_deploy *deploy, const struct qdq_model *model,
+                  const struct qdqi_deploy_options *options,
+                  const struct qdqi_input *inputs, size_t n_inputs, int runs,
+                  struct qdqi_arena *arena, struct qdqi_deployed_model *stays,
+                  struct qdqi_trace *ret, struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

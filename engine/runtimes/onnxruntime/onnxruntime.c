@@ -124,6 +124,7 @@ struct tracing {
     size_t n_inputs;
     int runs;
     struct qdqi_arena *arena;
+    void **stays; /* is set to the session; NULL: it is closed */
 };
 
 /* Reads the whole file as text. Returns NULL when it is empty or cannot be read. */
@@ -159,7 +160,10 @@ trace_to(const struct tracing *t, const char *prefix, int fd, char **ret_text,
         code = qdqi_session_run(session, t->inputs, t->n_inputs, &outputs, &n, err);
     if (!code)
         code = qdqi_session_end_trace(session, path, sizeof path, err);
-    qdqi_session_close(&session);
+    if (t->stays && !code)
+        *t->stays = session;
+    else
+        qdqi_session_close(&session);
     if (code)
         return code;
     int file = fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
@@ -204,10 +208,11 @@ enum qdq_code
 qdqi_onnxruntime_trace(void *place, const struct qdq_model *model,
                        const struct qdqi_deploy_options *options,
                        const struct qdqi_input *inputs, size_t n_inputs, int runs,
-                       struct qdqi_arena *arena, struct qdqi_trace *ret,
+                       struct qdqi_arena *arena, void **stays, struct qdqi_trace *ret,
                        struct qdq_error *err)
 {
-    const struct tracing t = {place, model, options, inputs, n_inputs, runs, arena};
+    const struct tracing t = {place,    model, options, inputs,
+                              n_inputs, runs,  arena,   stays};
     const char *tmp = getenv("TMPDIR");
     char folder[PATH_MAX], *text = NULL;
     *ret = (struct qdqi_trace){0};

@@ -33,7 +33,7 @@ void qdqi_onnxruntime_close(void *model);
 enum qdq_code qdqi_onnxruntime_trace(void *place, const struct qdq_model *model,
                                      const struct qdqi_deploy_options *options,
                                      const struct qdqi_input *inputs, size_t n_inputs,
-                                     int runs, struct qdqi_arena *arena,
+                                     int runs, struct qdqi_arena *arena, void **stays,
                                      struct qdqi_trace *ret, struct qdq_error *err);
 
 /* Returns the library that a place of these functions runs models with. */

@@ -13,6 +13,7 @@
 #include "runtimes/engine.h"
 
 struct qdqi_float_outputs;
+struct qdqi_kept_times;
 struct qdqi_last_candidate;
 
 /* The account of the stage that runs. */
@@ -35,6 +36,7 @@ struct qdqi_context {
     struct qdqi_account *account;
     struct qdqi_float_outputs *float_outputs;   /* never NULL */
     struct qdqi_last_candidate *last_candidate; /* never NULL */
+    struct qdqi_kept_times **kept; /* *kept is NULL until qdqi_kept_times_get() */
 };
 
 /* Returns the number of threads that can do the engine's own work at the same time. */

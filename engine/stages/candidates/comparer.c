@@ -4,6 +4,8 @@
 
 #include "files/data/file.h"
 #include "plan/gates/judged.h"
+#include "stages/candidates/candidate_file.h"
+#include "stages/candidates/judged_files.h"
 #include "stages/evaluate/deployed_first.h"
 #include "stages/evaluate/choices.h"
 #include "stages/slices/classes.h"
@@ -13,7 +15,6 @@
 #include "stages/evaluate/reference.h"
 #include "stages/profile/pace.h"
 #include "qdq/targets.h"
-#include "transform/rewrite/insert.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,8 +22,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Samples by which the figures of a candidate may be trusted. */
-enum { TRUSTED_SAMPLES = 32 };
+/* Samples by which the figures of a candidate may be trusted, and by which they may where all of
+   them are far better than is asked for. */
+enum { TRUSTED_SAMPLES = 32, CLEAR_SAMPLES = 8 };
+
+/* The numbers that are kept of the runs of the float model: the comparer's own runs, all, and its samples. */
+enum { COUNT_OWN, COUNT_ALL, COUNT_SAMPLES, N_COUNTS };
+
+/* The numbers that are kept of a candidate. */
+enum { GRADE_DB, GRADE_TOP1, GRADE_AGREEMENT, GRADE_SAMPLES, N_GRADE };
 
 struct qdqi_comparer {
     const struct qdqi_context *context;
@@ -35,7 +43,12 @@ struct qdqi_comparer {
     double top1, agreement; /* as last judged */
     struct qdqi_candidate_cost cost;
     struct qdqi_pace *pace;           /* NULL: latencies are not asked for */
-    struct qdqi_kept_times *kept;     /* NULL: they never were */
+    struct qdqi_kept_times *kept;     /* NULL: nothing is kept */
+    double least_latency;             /* a candidate far above it cannot win; NAN */
+    double clear_db;                  /* see qdqi_comparer_bound_accuracy() */
+    struct qdqi_judged_files judged;  /* candidates, by their bytes */
+    uint64_t kept_key;                /* of figures: of data and samples */
+    size_t n_all_runs;                /* of the reference, which may be opened later */
     bool judges_samples;              /* the 5th percentile counts */
     bool is_resting;                  /* latencies are not asked for now */
     int fd;                           /* the candidate's file */
@@ -67,7 +80,7 @@ rewind_feed(struct qdqi_comparer *c, const struct qdqi_attempt *a,
             struct qdq_error *err)
 {
     const struct qdqi_feed_options *options =
-        c->is_wide ? &c->reference->options : &c->options;
+        c->is_wide && c->reference ? &c->reference->options : &c->options;
     qdqi_feed_close(&c->feed);
     return qdqi_feed_open(&a->fixed, c->context->dataset, options, &c->feed, err);
 }
@@ -91,31 +104,86 @@ widen_few(const struct qdqi_comparer *c, struct qdqi_reference_runs *runs)
     runs->needed += more;
 }
 
-/* Runs the float model with the samples of the comparer, and for a recipe with all samples of the
-   evaluation, if the comparer's are among them. */
-static enum qdq_code
-run_float(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_error *err)
+/* Returns the runs of the float model: those of the samples of the comparer, and for a recipe of all
+   samples of the evaluation, if the comparer's are among them. */
+static struct qdqi_reference_runs
+runs_of(struct qdqi_comparer *c, const struct qdqi_attempt *a)
 {
     struct qdqi_reference_runs runs = {.samples = c->options,
                                        .needed = qdqi_feed_samples(c->feed),
                                        .most = SIZE_MAX,
                                        .ran = on_run,
                                        .arg = c};
-    const size_t own = (size_t)qdqi_feed_runs(c->feed);
-    if (c->stage == QDQ_STAGE_RECIPE && runs.needed == (int64_t)own) {
+    if (c->stage == QDQ_STAGE_RECIPE && runs.needed == qdqi_feed_runs(c->feed)) {
         qdqi_deployed_first_widen(a, qdqi_feed_available(c->feed), &runs);
         widen_few(c, &runs);
     }
-    enum qdq_code code = qdqi_reference_open(a, &runs, &c->reference, err);
+    return runs;
+}
+
+/* Runs the float model, unless it has run. */
+static enum qdq_code
+need_float(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    if (c->reference)
+        return QDQ_OK;
+    enum qdq_code code = rewind_feed(c, a, err);
     if (code)
         return code;
-    const size_t first = (size_t)(c->options.first - runs.samples.first);
-    const size_t kept = c->reference->n_runs - first;
-    c->first_run = first;
-    c->n_runs = own < kept ? own : kept;
+    const struct qdqi_reference_runs runs = runs_of(c, a);
+    return qdqi_reference_open(a, &runs, &c->reference, err);
+}
+
+/* Sets the key of the figures of these runs. */
+static void
+set_key(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+        const struct qdqi_reference_runs *runs)
+{
+    const int64_t parts[] = {
+        c->stage,         c->options.first,    c->options.max_samples,
+        c->options.batch, runs->samples.first, runs->samples.max_samples,
+        runs->needed};
+    c->kept_key = qdqi_kept_key_of_data(a);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        c->kept_key = qdqi_kept_key_add(c->kept_key, parts[i]);
+}
+
+/* Runs the float model, unless an earlier job tells how many runs there are: then only where a
+   candidate has to run. */
+static enum qdq_code
+count_runs(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    const struct qdqi_reference_runs runs = runs_of(c, a);
+    const size_t own = (size_t)qdqi_feed_runs(c->feed);
+    const double *known;
+    size_t n_known;
+    enum qdq_code code = QDQ_OK;
+    c->first_run = (size_t)(c->options.first - runs.samples.first);
+    set_key(c, a, &runs);
+    if (qdqi_keeps_figures(a) && (code = qdqi_kept_times_get(a, &c->kept, err)))
+        return code;
+    if (c->kept &&
+        qdqi_kept_times_take_numbers(c->kept, c->kept_key, &known, &n_known) &&
+        n_known == N_COUNTS && known[COUNT_OWN] == (double)own) {
+        c->n_all_runs = (size_t)known[COUNT_ALL];
+        c->n_runs = own;
+        c->samples = (int64_t)known[COUNT_SAMPLES];
+        return QDQ_OK;
+    }
+    if ((code = need_float(c, a, err)))
+        return code;
+    c->n_all_runs = c->reference->n_runs;
+    const size_t left = c->n_all_runs - c->first_run;
+    c->n_runs = own < left ? own : left;
     for (size_t i = 0; i < c->n_runs; i++)
-        c->samples += c->reference->run_samples[first + i];
-    return QDQ_OK;
+        c->samples += c->reference->run_samples[c->first_run + i];
+    const double counts[N_COUNTS] = {[COUNT_OWN] = (double)c->n_runs,
+                                     [COUNT_ALL] = (double)c->n_all_runs,
+                                     [COUNT_SAMPLES] = (double)c->samples};
+    return c->kept && c->n_runs == own
+               ? qdqi_kept_times_add_numbers(c->kept, c->kept_key, counts, N_COUNTS,
+                                             err)
+               : QDQ_OK;
 }
 
 static enum qdq_code
@@ -136,7 +204,7 @@ open_comparer(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     if (c->fd < 0)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "opening a temporary file: %s", strerror(errno));
-    return run_float(c, a, err);
+    return count_runs(c, a, err);
 }
 
 enum qdq_code
@@ -152,6 +220,8 @@ qdqi_comparer_open(const struct qdqi_attempt *a,
                                 .options = *options,
                                 .stage = stage,
                                 .plain = qdqi_deployed_runs(a->context),
+                                .least_latency = NAN,
+                                .clear_db = INFINITY,
                                 .fd = -1};
     enum qdq_code code = c->arena ? open_comparer(c, a, err) : qdqi_no_memory(err);
     if (code)
@@ -167,7 +237,7 @@ qdqi_comparer_close(struct qdqi_comparer **comparer)
     struct qdqi_comparer *c = *comparer;
     if (!c)
         return;
-    if (c->stage == QDQ_STAGE_RECIPE)
+    if (c->stage == QDQ_STAGE_RECIPE && c->reference)
         qdqi_last_candidate_keep_reference(c->context, &c->reference);
     qdqi_reference_close(&c->reference);
     if (c->fd >= 0)
@@ -204,11 +274,18 @@ qdqi_comparer_measure_latency(struct qdqi_comparer *c, const struct qdqi_attempt
     struct qdq_error why = {0};
     if (c->pace)
         return QDQ_OK;
-    enum qdq_code code = qdqi_pace_open(a, c->arena, &c->kept, &c->pace, &why);
+    enum qdq_code code = qdqi_pace_open(a, c->arena, &c->pace, &why);
     if (code == QDQ_JUDGE_GONE)
-        return qdqi_pace_open(a, c->arena, &c->kept, &c->pace, err);
+        return qdqi_pace_open(a, c->arena, &c->pace, err);
     return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                 : QDQ_OK;
+}
+
+void
+qdqi_comparer_expect_profile(struct qdqi_comparer *c)
+{
+    if (c->pace)
+        qdqi_pace_expect_traces(c->pace);
 }
 
 void
@@ -217,10 +294,22 @@ qdqi_comparer_rest(struct qdqi_comparer *c, bool is_resting)
     c->is_resting = is_resting;
 }
 
+void
+qdqi_comparer_bound_latency(struct qdqi_comparer *c, double ratio)
+{
+    c->least_latency = ratio;
+}
+
+void
+qdqi_comparer_bound_accuracy(struct qdqi_comparer *c, double db)
+{
+    c->clear_db = db;
+}
+
 bool
 qdqi_comparer_widen(struct qdqi_comparer *c, bool is_wide)
 {
-    c->is_wide = is_wide && c->reference->n_runs > c->n_runs;
+    c->is_wide = is_wide && c->n_all_runs > c->n_runs;
     return c->is_wide;
 }
 
@@ -277,24 +366,12 @@ qdqi_comparer_conclude(const struct qdqi_comparer *c, const struct qdqi_attempt 
 
 /* --- a candidate ----------------------------------------------------------- */
 
-static enum qdq_code
-write_candidate(struct qdqi_comparer *c, const struct qdqi_attempt *a,
-                struct qdq_error *err)
+/* Returns whether the session that judges the candidates also measures them: both have one thread. */
+static bool
+shares_session(const struct qdqi_comparer *c)
 {
-    const struct qdqi_destination destination = {
-        .fd = c->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
-    struct qdqi_arena *arena = qdqi_arena_new();
-    struct qdqi_edited edited;
-    struct qdqi_written written;
-    enum qdq_code code = arena ? qdqi_insert_pairs(a->model, a->plan, &a->scales, NULL,
-                                                   0, arena, &edited, err)
-                               : qdqi_no_memory(err);
-    if (!code)
-        code = qdqi_model_write_result(a->model, &edited, &destination, &written, err);
-    if (!code)
-        c->cost.bytes = written.model + written.data;
-    qdqi_arena_free(&arena);
-    return code;
+    return c->plain && c->pace && c->context->engine->threads == 1 &&
+           qdqi_pace_shares(c->pace, 1);
 }
 
 /* Opens a candidate as it would be deployed, or with the literal arithmetic. */
@@ -303,7 +380,8 @@ open_candidate(struct qdqi_comparer *c, const struct qdq_model *model,
                struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
     struct qdqi_deploy deploy;
-    const struct qdqi_deploy_options options = {.literal = !c->plain, .traced = true};
+    const struct qdqi_deploy_options options = {
+        .literal = !c->plain, .traced = true, .threads = shares_session(c) ? 1 : 0};
     enum qdq_code code =
         c->plain ? qdqi_deployed_runtime(c->context, &deploy, err)
                  : qdqi_engine_deploy_literal(c->context->engine, &deploy, err);
@@ -371,6 +449,14 @@ worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
     return worst;
 }
 
+/* Returns whether the candidate is so far better than is asked for, after some of many samples, that
+   the others would not change that. */
+static bool
+is_clear(struct qdqi_comparer *c, const struct qdqi_attempt *a, size_t runs)
+{
+    return c->is_wide && runs == CLEAR_SAMPLES && worst_output(c, a) >= c->clear_db;
+}
+
 static enum qdq_code
 run_candidate(struct qdqi_comparer *c, const struct qdqi_attempt *a,
               const struct qdqi_deployed_model *candidate, struct qdq_error *err)
@@ -379,9 +465,11 @@ run_candidate(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     const struct qdqi_output *outputs;
     int64_t samples;
     size_t n;
-    enum qdq_code code = rewind_feed(c, a, err);
-    const size_t n_runs = c->is_wide ? c->reference->n_runs : c->n_runs;
-    for (size_t run = 0; !code && run < n_runs; run++) {
+    enum qdq_code code = need_float(c, a, err);
+    const size_t n_runs = c->is_wide ? c->n_all_runs : c->n_runs;
+    if (!code)
+        code = rewind_feed(c, a, err);
+    for (size_t run = 0; !code && run < n_runs && !is_clear(c, a, run); run++) {
         if ((code = qdqi_feed_next(c->feed, &inputs, &samples, err)) ||
             (code = qdqi_deployed_model_run(candidate, inputs, a->model->info.n_inputs,
                                             &outputs, &n, NULL, err)))
@@ -406,8 +494,9 @@ compare_once(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     enum qdq_code code = open_candidate(c, *model, &candidate, err);
     if (!code)
         code = run_candidate(c, a, &candidate, err);
-    if (!code && c->pace && !c->is_resting)
-        code = qdqi_pace_measure(c->pace, *model, &c->cost.latency_ratio, err);
+    if (!code && c->pace && !c->is_resting && isnan(c->cost.latency_ratio))
+        code = qdqi_pace_measure(c->pace, *model, shares_session(c) ? &candidate : NULL,
+                                 c->least_latency, &c->cost.latency_ratio, err);
     if (!code)
         qdqi_last_candidate_keep(c->context, model, &candidate);
     qdqi_deployed_model_close(&candidate);
@@ -421,8 +510,7 @@ compare_again(struct qdqi_comparer *c, const struct qdqi_attempt *a,
 {
     const bool paced = c->pace != NULL;
     qdqi_pace_close(&c->pace);
-    enum qdq_code code =
-        paced ? qdqi_pace_open(a, c->arena, &c->kept, &c->pace, err) : QDQ_OK;
+    enum qdq_code code = paced ? qdqi_pace_open(a, c->arena, &c->pace, err) : QDQ_OK;
     return code ? code : compare_once(c, a, model, err);
 }
 
@@ -454,7 +542,7 @@ write_next(struct qdqi_comparer *c, const struct qdqi_attempt *a,
            struct qdq_model **ret, struct qdq_error *err)
 {
     qdqi_last_candidate_drop(c->context);
-    enum qdq_code code = write_candidate(c, a, err);
+    enum qdq_code code = qdqi_candidate_write(a, c->fd, &c->cost.bytes, err);
     return code ? code : qdq_model_open(c->fd, ret, err);
 }
 
@@ -480,6 +568,94 @@ qdqi_comparer_profile(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     return code ? code : qdqi_pace_trace(c->pace, *ret, arena, ret_trace, err);
 }
 
+/* Returns the key of what is kept of a candidate. */
+static uint64_t
+key_of_grade(const struct qdqi_comparer *c, const struct qdqi_judged_file *now)
+{
+    const uint64_t key = qdqi_kept_key_add(c->kept_key, (int64_t)now->key);
+    const double clear = c->is_wide && isfinite(c->clear_db) ? c->clear_db : 0;
+    return qdqi_kept_key_add(qdqi_kept_key_add(key, c->is_wide * 2 + c->judges_samples),
+                             (int64_t)(clear * 1000));
+}
+
+/* Returns whether the figures of a candidate are known, by another one of the same bytes in this job
+   or in an earlier one, and fills them in. The latency may be missing. Its samples count as if they had
+   run, so that bounds end the job as they would without what is known. */
+static bool
+find_figures(struct qdqi_comparer *c, struct qdqi_judged_file *now)
+{
+    const struct qdqi_judged_file *known = qdqi_judged_files_find(&c->judged, now);
+    const double *kept;
+    size_t n;
+    if (known) {
+        *now = *known;
+        c->cost.samples = known->samples;
+        return true;
+    }
+    if (!c->kept || !c->plain ||
+        !qdqi_kept_times_take_numbers(c->kept, key_of_grade(c, now), &kept, &n) ||
+        n != N_GRADE)
+        return false;
+    now->db = kept[GRADE_DB];
+    now->top1 = kept[GRADE_TOP1];
+    now->agreement = kept[GRADE_AGREEMENT];
+    c->cost.samples = now->samples = (int64_t)kept[GRADE_SAMPLES];
+    return true;
+}
+
+/* Keeps what was found about a candidate, unless outputs were left out, or the literal arithmetic has
+   taken over. */
+static enum qdq_code
+keep_figures(struct qdqi_comparer *c, struct qdqi_judged_file *now, bool is_new,
+             const struct qdqi_attempt *a, struct qdq_error *err)
+{
+    const double grade[N_GRADE] = {now->db, now->top1, now->agreement,
+                                   (double)c->cost.samples};
+    bool skips = false;
+    for (size_t i = 0; i < c->n_outputs; i++)
+        skips = skips || c->skips[i] || c->differs[i];
+    if (skips || c->lost)
+        return QDQ_OK;
+    if (!qdqi_judged_files_keep(&c->judged, now, c->arena))
+        return qdqi_no_memory(err);
+    return is_new && c->kept && c->plain && qdqi_keeps_figures(a)
+               ? qdqi_kept_times_add_numbers(c->kept, key_of_grade(c, now), grade,
+                                             N_GRADE, err)
+               : QDQ_OK;
+}
+
+/* Judges the candidate that was written, by what is known of it where that is enough. */
+static enum qdq_code
+judge_written(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+              struct qdq_model **model, double *ret, struct qdq_error *err)
+{
+    struct qdqi_judged_file now = {.key = qdqi_kept_key_add_model(0, *model),
+                                   .is_wide = c->is_wide,
+                                   .latency_ratio = NAN};
+    const bool timed = c->pace && !c->is_resting;
+    const bool known = find_figures(c, &now);
+    enum qdq_code code = QDQ_OK;
+    struct qdq_error why = {0};
+    if (known && timed && isnan(now.latency_ratio))
+        code = qdqi_pace_measure(c->pace, *model, NULL, c->least_latency,
+                                 &now.latency_ratio, &why);
+    if (known && !code) {
+        c->cost.latency_ratio = now.latency_ratio;
+        c->top1 = now.top1;
+        c->agreement = now.agreement;
+        *ret = now.db;
+        return keep_figures(c, &now, false, a, err);
+    }
+    if ((code = compare_anyhow(c, a, model, err)))
+        return code;
+    *ret = now.db = worst_output(c, a);
+    now.top1 = c->top1;
+    now.agreement = c->agreement;
+    now.samples = c->cost.samples;
+    now.latency_ratio = c->cost.latency_ratio;
+    return keep_figures(c, &now, true, a, err);
+}
+
 enum qdq_code
 qdqi_comparer_run(struct qdqi_comparer *c, const struct qdqi_attempt *a, double *ret_db,
                   struct qdq_error *err)
@@ -487,14 +663,26 @@ qdqi_comparer_run(struct qdqi_comparer *c, const struct qdqi_attempt *a, double 
     struct qdq_model *model = NULL;
     struct qdq_error why = {0};
     c->cost = (struct qdqi_candidate_cost){.latency_ratio = NAN};
+    *ret_db = -INFINITY;
     enum qdq_code code = write_next(c, a, &model, &why);
     if (!code)
-        code = compare_anyhow(c, a, &model, &why);
+        code = judge_written(c, a, &model, ret_db, &why);
     qdq_model_free(&model);
-    *ret_db = code ? -INFINITY : worst_output(c, a);
     if (code == QDQ_RUN_FAILED && c->plain)
         return qdqi_deployed_check_given(c->context, err);
     return code && code != QDQ_RUN_FAILED
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
                : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_comparer_time_again(struct qdqi_comparer *c, const struct qdqi_attempt *a,
+                         double *ret, struct qdq_error *err)
+{
+    struct qdq_model *model = NULL;
+    enum qdq_code code = write_next(c, a, &model, err);
+    if (!code)
+        code = qdqi_pace_measure(c->pace, model, NULL, NAN, ret, err);
+    qdq_model_free(&model);
+    return code;
 }

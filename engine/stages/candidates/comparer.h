@@ -28,7 +28,7 @@ enum qdq_code qdqi_comparer_advance(struct qdqi_comparer *comparer, int64_t samp
 /* Judges an attempt that has scales: *ret_db is the SQNR of the worst float32 output. An output
    whose number of elements differs from that of the float model is left out from then on.
    *ret_db is -INFINITY for a candidate that the runtime cannot run, and for one that has no
-   other output. A process that judges and has ended is replaced once in a job; without another
+   other output. A candidate of the same bytes as an earlier one is not run again. A process that judges and has ended is replaced once in a job; without another
    one the literal arithmetic judges from then on. CANNOT_LOAD if the runtime cannot load the
    model that was given either. */
 enum qdq_code qdqi_comparer_run(struct qdqi_comparer *comparer,
@@ -53,10 +53,25 @@ enum qdq_code qdqi_comparer_measure_latency(struct qdqi_comparer *comparer,
                                             const struct qdqi_attempt *attempt,
                                             struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Says that qdqi_comparer_profile() follows. */
+void qdqi_comparer_expect_profile(struct qdqi_comparer *comparer);
+
 /* Has candidates judged from now on by all samples for which there are outputs of the float model: those of the
    evaluation, or 32 where the comparer has fewer; or by its own samples again. Returns whether these
    are more than its own. */
 bool qdqi_comparer_widen(struct qdqi_comparer *comparer, bool is_wide);
+
+/* Candidates that are far slower than that ratio are measured by a single turn; NAN: none is. */
+void qdqi_comparer_bound_latency(struct qdqi_comparer *comparer, double ratio);
+
+/* Candidates with as much may be judged by fewer of the samples that qdqi_comparer_widen() adds;
+   INFINITY: by all of them. */
+void qdqi_comparer_bound_accuracy(struct qdqi_comparer *comparer, double db);
+
+/* Measures the latency of an attempt that was judged once more. RUN_FAILED, JUDGE_GONE. */
+enum qdq_code qdqi_comparer_time_again(struct qdqi_comparer *comparer,
+                                       const struct qdqi_attempt *attempt, double *ret,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Stops measuring them for a while, or goes on. The second function returns whether they are asked
    for and the runtime that measures them was not lost. */

@@ -16,6 +16,7 @@
 #include "stages/evaluate/output_figures.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/judgement_warnings.h"
+#include "stages/evaluate/kept_figures.h"
 #include "stages/evaluate/literal.h"
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/stopping.h"
@@ -44,6 +45,8 @@ struct evaluation {
     struct qdqi_deployed_first alone; /* what the comparison before the sessions did */
     struct qdqi_output_figures literal, deployed, halved;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
+    bool keeps;      /* sums, for later jobs */
+    uint64_t key;    /* of them */
 };
 
 static enum qdq_code
@@ -438,16 +441,109 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
     return warn_sizes(e, true, "layers_not_compared", "layers", err);
 }
 
+/* --- kept sums ------------------------------------------------------------- */
+
+/* Returns everything that the runs change. */
+static struct qdqi_evaluated
+evaluated(struct evaluation *e)
+{
+    const struct qdq_report *report = e->result->report;
+    return (struct qdqi_evaluated){.samples = report->evaluated_samples,
+                                   .of = report->evaluated_of,
+                                   .is_settled = report->evaluation_is_settled,
+                                   .n_outputs = e->attempt->model->info.n_outputs,
+                                   .not_float = e->not_float,
+                                   .literal = &e->literal,
+                                   .deployed = &e->deployed,
+                                   .comparisons = &e->sessions.comparisons,
+                                   .layer_samples = &e->sessions.layer_samples};
+}
+
+/* Returns whether the sums are kept: the samples do not depend on the time, the result runs in the
+   usual two ways, and nothing else needs its runs. */
+static bool
+keeps_sums(const struct evaluation *e)
+{
+    const struct qdqi_attempt *a = e->attempt;
+    return qdqi_keeps_figures(a) && !a->context->dev && !e->alone.has_run &&
+           !e->is_as_deployed && a->spec->evaluate_seconds == 0 &&
+           a->spec->decoder == QDQ_DECODER_AS_IS && !a->spec->task.asked &&
+           !qdqi_halves_matter(a) && e->result->report->what_ifs == 0;
+}
+
+/* Begins again with sums that have nothing. */
+static enum qdq_code
+clear_sums(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_attempt *a = e->attempt;
+    memset(e->not_float, 0, a->model->info.n_outputs * sizeof *e->not_float);
+    e->sessions = (struct qdqi_literal){0};
+    enum qdq_code code =
+        qdqi_output_figures_init(&e->literal, a->model, a->scratch, err);
+    return code ? code
+                : qdqi_output_figures_init(&e->deployed, a->model, a->scratch, err);
+}
+
+/* Takes the sums that an earlier job has kept. The result is opened as it is deployed, because its
+   kernels are counted and it must load. *ret is false where the models are to run. */
+static enum qdq_code
+take_sums(struct evaluation *e, bool *ret, struct qdq_error *err)
+{
+    struct qdqi_attempt *a = e->attempt;
+    struct qdq_report *report = e->result->report;
+    const size_t n_warnings = a->warnings->list.n;
+    *ret = false;
+    e->keeps = keeps_sums(e);
+    if (!e->keeps)
+        return QDQ_OK;
+    e->key =
+        qdqi_kept_evaluation_key(a, e->quantized, &e->samples, most_layer_samples(e));
+    enum qdq_code code = qdqi_literal_prepare(&e->sessions, a, e->quantized, err);
+    struct qdqi_evaluated to = evaluated(e);
+    if (!code)
+        code = qdqi_kept_evaluation_take(a, e->key, &to, ret, err);
+    if (!code && *ret)
+        code = qdqi_deployed_open(a, e->result, e->quantized, &e->plain, err);
+    if (code)
+        return code;
+    if (!*ret) {
+        a->warnings->list.n = n_warnings;
+        return clear_sums(e, err);
+    }
+    report->evaluated_samples = to.samples;
+    report->evaluated_of = to.of;
+    report->evaluation_is_settled = to.is_settled;
+    report->evaluation_rule = to.is_settled ? "settled" : "all";
+    return qdqi_attempt_progress(a, QDQ_STAGE_EVALUATE, (uint64_t)to.of,
+                                 (uint64_t)to.of, err);
+}
+
+/* Keeps the sums of runs that came to their end. */
+static enum qdq_code
+keep_sums(struct evaluation *e, bool had_plain, struct qdq_error *err)
+{
+    struct qdqi_evaluated from = evaluated(e);
+    if (!e->keeps || e->sessions.no_twin || had_plain != (e->plain.ops != NULL))
+        return QDQ_OK;
+    return qdqi_kept_evaluation_add(e->attempt, e->key, &from, err);
+}
+
 static enum qdq_code
 run_sessions(struct evaluation *e, struct qdqi_runtime *runtime, bool *ret_again,
              struct qdq_error *err)
 {
-    enum qdq_code code = open_sessions(e, runtime, err);
-    if (code)
+    bool is_kept = false;
+    enum qdq_code code = take_sums(e, &is_kept, err);
+    if (code || is_kept)
         return code;
+    if ((code = open_sessions(e, runtime, err)))
+        return code;
+    const bool had_plain = e->plain.ops != NULL;
     code = compare_all(e, err);
     if (!code)
         code = qdqi_literal_collect(&e->sessions, err);
+    if (!code)
+        code = keep_sums(e, had_plain, err);
     *ret_again = code == QDQ_DEVICE_MEMORY &&
                  !(code = qdqi_attempt_halve_batch(e->attempt, e->feed, code, err));
     return code;

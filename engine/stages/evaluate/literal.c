@@ -176,6 +176,14 @@ qdqi_literal_open(struct qdqi_literal *l, struct qdqi_attempt *a,
     return code;
 }
 
+enum qdq_code
+qdqi_literal_prepare(struct qdqi_literal *l, struct qdqi_attempt *a,
+                     const struct qdq_model *quantized, struct qdq_error *err)
+{
+    *l = (struct qdqi_literal){.attempt = a, .quantized = quantized};
+    return choose_layers(l, err);
+}
+
 void
 qdqi_literal_close(struct qdqi_literal *l)
 {

@@ -44,6 +44,12 @@ struct qdqi_literal_options {
     int64_t most_layer_samples; /* INT64_MAX: layers are compared in all runs */
 };
 
+/* Makes what qdqi_literal_open() makes, but for the sessions: nothing can run. */
+enum qdq_code qdqi_literal_prepare(struct qdqi_literal *literal,
+                                   struct qdqi_attempt *attempt,
+                                   const struct qdq_model *quantized,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Opens the sessions of the first runs. `quantized` is borrowed. If layers cannot be compared, a warning
    says so. RUN_FAILED, where literal->f tells whether the float model could be opened. The caller
    closes it after a failure, too. */

@@ -4,6 +4,7 @@
 
 #include "plan/gates/verdict.h"
 #include "stages/attempt/float_outputs.h"
+#include "stages/attempt/kept_times.h"
 #include "stages/slices/classes.h"
 #include "stages/plausible/checks.h"
 
@@ -168,20 +169,82 @@ warn_all(const struct qdqi_attempt *a, const struct qdqi_data_figures *f,
     return code;
 }
 
+/* --- kept findings ------------------------------------------------------------ */
+
+/* Returns the key of the findings, which depend on the data and the float model alone. */
+static uint64_t
+key_of_findings(const struct qdqi_attempt *a)
+{
+    enum { FINDINGS = 1 };
+    return qdqi_kept_key_add(qdqi_kept_key_of_data(a), FINDINGS);
+}
+
+/* Warns as an earlier job of the same model and data did. *ret is false where none tells. The words are
+   each warning's node, which may be empty, and its text. */
+static enum qdq_code
+warn_as_before(const struct qdqi_attempt *a, bool *ret, struct qdq_error *err)
+{
+    struct qdqi_kept_times *kept = NULL;
+    const char *const *words;
+    size_t n;
+    enum qdq_code code =
+        qdqi_keeps_figures(a) ? qdqi_kept_times_get(a, &kept, err) : QDQ_OK;
+    *ret = !code && kept &&
+           qdqi_kept_times_take_words(kept, key_of_findings(a), &words, &n) &&
+           n % 2 == 0;
+    for (size_t i = 0; !code && *ret && i < n; i += 2)
+        code = qdqi_attempt_warn(a, err, QDQI_DATA_IMPLAUSIBLE,
+                                 *words[i] ? words[i] : NULL, "%s", words[i + 1]);
+    return code;
+}
+
+/* Keeps the warnings from that one on. */
+static enum qdq_code
+keep_findings(const struct qdqi_attempt *a, size_t first, struct qdq_error *err)
+{
+    const struct qdqi_warnings *list = &a->warnings->list;
+    struct qdqi_kept_times *kept = NULL;
+    const char **words =
+        qdqi_arena_array(a->scratch, 2 * (list->n - first) + 1, sizeof *words);
+    size_t n = 0;
+    if (!qdqi_keeps_figures(a) || a->spec->evaluate_seconds > 0)
+        return QDQ_OK;
+    enum qdq_code code =
+        words ? qdqi_kept_times_get(a, &kept, err) : qdqi_no_memory(err);
+    for (size_t i = first; !code && i < list->n; i++) {
+        words[n++] = list->rows[i].node ? list->rows[i].node : "";
+        words[n++] = list->rows[i].detail;
+    }
+    return code ? code
+                : qdqi_kept_times_add_words(kept, key_of_findings(a), words, n, err);
+}
+
+/* Looks at the data, and warns. Data that cannot be looked at leave nothing behind. */
+static enum qdq_code
+look(const struct qdqi_attempt *a, struct qdqi_data_figures *figures,
+     struct qdq_error *err)
+{
+    const size_t first = a->warnings->list.n;
+    struct qdq_error why = {0};
+    const enum qdq_code failed = collect(a, figures, &why);
+    if (failed == QDQ_NO_MEMORY || failed == QDQ_CANCELLED)
+        return qdq_error_set(err, failed, why.kind, why.where, "%s", why.text);
+    const enum qdq_code code = warn_all(a, figures, err);
+    return code || failed ? code : keep_findings(a, first, err);
+}
+
 enum qdq_code
 qdqi_warn_implausible(const struct qdqi_attempt *a, struct qdq_error *err)
 {
     struct qdqi_data_figures figures = {.arena = qdqi_arena_new()};
-    struct qdq_error why = {0};
+    bool is_known = false;
     if (!figures.arena)
         return qdqi_no_memory(err);
     enum qdq_code code = warn_percentile(a, err);
     if (!code)
-        code = collect(a, &figures, &why);
-    if (code == QDQ_NO_MEMORY || code == QDQ_CANCELLED)
-        (void)!qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    else
-        code = warn_all(a, &figures, err);
+        code = warn_as_before(a, &is_known, err);
+    if (!code && !is_known)
+        code = look(a, &figures, err);
     qdqi_arena_free(&figures.arena);
     return code;
 }

@@ -19,6 +19,9 @@ enum {
 /* More turns than the least are taken until they took so long. */
 static const double enough_ms = 80;
 
+/* A turn of that length tells whether a candidate is slower than another one by so much. */
+static const double telling_ms = 20, far_slower = 1.15;
+
 /* Likewise, for runs with the profiler. */
 static const double enough_traced_seconds = 0.05;
 
@@ -32,6 +35,8 @@ struct qdqi_pace {
     const struct qdqi_input *inputs; /* of the first run; the feed owns them */
     size_t n_inputs;
     int traced_runs;
+    bool traces; /* the float model is going to be traced */
+    struct qdqi_arena *arena;
 };
 
 /* Returns how many runs the profiler sees: more where they are short. */
@@ -44,8 +49,7 @@ count_traced(const struct qdqi_attempt *a)
 }
 
 static enum qdq_code
-open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdqi_arena *arena,
-          struct qdqi_kept_times **kept, struct qdq_error *err)
+open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdq_error *err)
 {
     const struct qdq_profile_spec *profile = &a->spec->profile;
     /* the values of a profile that is asked for without any, where none is asked for */
@@ -65,27 +69,29 @@ open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdqi_arena *
              qdqi_feed_open(&a->fixed, a->context->dataset, &options, &p->feed, err)) ||
         (code = qdqi_feed_next(p->feed, &p->inputs, &samples, err)))
         return code;
-    if (!*kept)
-        code = qdqi_kept_times_read(a, p->options.threads, options.batch, arena, kept,
-                                    err);
-    p->kept = *kept;
-    return code;
+    return qdqi_kept_times_get(a, &p->kept, err);
 }
 
 enum qdq_code
 qdqi_pace_open(const struct qdqi_attempt *a, struct qdqi_arena *arena,
-               struct qdqi_kept_times **kept, struct qdqi_pace **ret,
-               struct qdq_error *err)
+               struct qdqi_pace **ret, struct qdq_error *err)
 {
     struct qdqi_pace *p = calloc(1, sizeof *p);
     if (!p)
         return qdqi_no_memory(err);
-    enum qdq_code code = open_pace(p, a, arena, kept, err);
+    p->arena = arena;
+    enum qdq_code code = open_pace(p, a, err);
     if (code)
         qdqi_pace_close(&p);
     else
         *ret = p;
     return code;
+}
+
+void
+qdqi_pace_expect_traces(struct qdqi_pace *p)
+{
+    p->traces = true;
 }
 
 void
@@ -148,25 +154,62 @@ compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+bool
+qdqi_pace_shares(const struct qdqi_pace *p, int threads)
+{
+    return p->deploy.ops->calibrates && !p->options.dev &&
+           p->options.threads == threads;
+}
+
+enum qdq_code
+qdqi_pace_trace(struct qdqi_pace *p, const struct qdq_model *model,
+                struct qdqi_arena *arena, struct qdqi_trace *ret, struct qdq_error *err)
+{
+    const uint64_t key = qdqi_kept_times_key(model, p->inputs, p->n_inputs);
+    struct qdqi_deployed_model *stays =
+        model == p->original && !p->f.ops ? &p->f : NULL;
+    if (qdqi_kept_times_take_trace(p->kept, key, ret))
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_deploy_trace(&p->deploy, model, &p->options, p->inputs, p->n_inputs,
+                          p->traced_runs, arena, stays, ret, err);
+    return code ? code : qdqi_kept_times_add_trace(p->kept, key, ret, err);
+}
+
+/* Opens the float model, and has both models behind them what only first runs do. */
 static enum qdq_code
-measure(struct qdqi_pace *p, const struct qdq_model *candidate, double *ret,
+warm_up(struct qdqi_pace *p, const struct qdqi_deployed_model *q, bool q_has_run,
         struct qdq_error *err)
 {
-    struct qdqi_deployed_model q = {0};
-    double ratios[MOST_TURNS], ignored, ms = 0;
-    int n = 0;
+    struct qdqi_trace trace;
+    double ignored = 0;
     enum qdq_code code = QDQ_OK;
-    if (!p->f.ops)
+    if (!p->f.ops && p->traces)
+        code = qdqi_pace_trace(p, p->original, p->arena, &trace, err);
+    const bool f_has_run = p->f.ops != NULL;
+    if (!code && !f_has_run)
         code = qdqi_deploy_model(&p->deploy, p->original, &p->options, &p->f, err);
-    if (!code)
-        code = qdqi_deploy_model(&p->deploy, candidate, &p->options, &q, err);
-    for (int i = 0; !code && i < WARM_UP; i++)
-        code = take_turn(p, &q, i, &ignored, &ignored, err);
-    while (!code && n < MOST_TURNS && (n < LEAST_TURNS || ms < enough_ms)) {
-        code = take_turn(p, &q, n, &ratios[n], &ms, err);
+    for (int i = 0; !code && i < WARM_UP && !f_has_run; i++)
+        code = run(p, &p->f, &ignored, err);
+    for (int i = 0; !code && i < WARM_UP && !q_has_run; i++)
+        code = run(p, q, &ignored, err);
+    return code;
+}
+
+/* Takes turns until the ratio is known. */
+static enum qdq_code
+take_turns(struct qdqi_pace *p, const struct qdqi_deployed_model *q, double least,
+           double *ret, struct qdq_error *err)
+{
+    double ratios[MOST_TURNS], ms = 0;
+    int n = 0;
+    bool is_far = false;
+    enum qdq_code code = QDQ_OK;
+    while (!code && !is_far && n < MOST_TURNS && (n < LEAST_TURNS || ms < enough_ms)) {
+        code = take_turn(p, q, n, &ratios[n], &ms, err);
+        is_far = !code && n == 0 && ms > telling_ms && ratios[0] > least * far_slower;
         n++;
     }
-    qdqi_deployed_model_close(&q);
     if (code)
         return code;
     qsort(ratios, (size_t)n, sizeof *ratios, compare_doubles);
@@ -175,26 +218,23 @@ measure(struct qdqi_pace *p, const struct qdq_model *candidate, double *ret,
 }
 
 enum qdq_code
-qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate, double *ret,
+qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate,
+                  const struct qdqi_deployed_model *open, double least, double *ret,
                   struct qdq_error *err)
 {
     const uint64_t key = qdqi_kept_times_key(candidate, p->inputs, p->n_inputs);
+    struct qdqi_deployed_model own = {0};
+    const struct qdqi_deployed_model *q = open ? open : &own;
+    enum qdq_code code = QDQ_OK;
     *ret = qdqi_kept_times_take_ratio(p->kept, key);
     if (!isnan(*ret))
         return QDQ_OK;
-    enum qdq_code code = measure(p, candidate, ret, err);
+    if (!open)
+        code = qdqi_deploy_model(&p->deploy, candidate, &p->options, &own, err);
+    if (!code)
+        code = warm_up(p, q, open != NULL, err);
+    if (!code)
+        code = take_turns(p, q, least, ret, err);
+    qdqi_deployed_model_close(&own);
     return code ? code : qdqi_kept_times_add_ratio(p->kept, key, *ret, err);
-}
-
-enum qdq_code
-qdqi_pace_trace(struct qdqi_pace *p, const struct qdq_model *model,
-                struct qdqi_arena *arena, struct qdqi_trace *ret, struct qdq_error *err)
-{
-    const uint64_t key = qdqi_kept_times_key(model, p->inputs, p->n_inputs);
-    if (qdqi_kept_times_take_trace(p->kept, key, ret))
-        return QDQ_OK;
-    enum qdq_code code =
-        qdqi_deploy_trace(&p->deploy, model, &p->options, p->inputs, p->n_inputs,
-                          p->traced_runs, arena, ret, err);
-    return code ? code : qdqi_kept_times_add_trace(p->kept, key, ret, err);
 }

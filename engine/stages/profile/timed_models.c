@@ -204,7 +204,7 @@ qdqi_timed_models_trace(struct qdqi_timed_models *s, struct qdq_profile *ret,
         enum qdq_code code =
             qdqi_deploy_trace(&s->deploy, model_of(s, side), &options, s->inputs,
                               s->attempt->context->original->info.n_inputs, TRACED_RUNS,
-                              s->attempt->scratch, &traces[side], err);
+                              s->attempt->scratch, NULL, &traces[side], err);
         if (code)
             return code;
     }

@@ -19,14 +19,30 @@ enum {
     OTHERS = 4    /* placements that are judged besides: see qdqi_fastest.judged */
 };
 
+/* Places of some of them. */
+enum { RULES = 1, UNQUANTIZED = 2 };
+
 /* A result that takes more of the float model's time is not worth its loss. */
 static const double worth_ratio = 0.98;
 
 /* Latencies that differ by no more are the same. */
 static const double same_part = 0.03;
 
+/* A placement that promises less is not judged. */
+static const double gain_part = 0.01;
+
+/* A placement that is slower than was predicted by more shows that the costs are wrong. */
+static const double wrong_part = 0.1;
+
 /* A prediction of the noise may be wrong by so much. */
 static const double doubt_db = 1;
+
+/* The choice is checked by fewer samples where those have so much more than is asked for. */
+static const double clear_db = 6;
+
+/* A choice with so much more by the samples that it was chosen by is not checked: the evaluation
+   follows. */
+static const double sure_db = 8;
 
 struct search {
     struct qdqi_fastest *f;
@@ -213,19 +229,6 @@ is_judged(const struct qdqi_fastest *f, const bool *is_float)
     return false;
 }
 
-static enum qdq_code
-judge_corner(struct search *s, const struct qdqi_placement *p, struct qdq_error *err)
-{
-    struct qdqi_fastest *f = s->f;
-    bool stores = false;
-    const bool *is_float = keep_stored(f->candidates, p->is_float, &stores);
-    if (!is_float)
-        return qdqi_no_memory(err);
-    if (is_judged(f, is_float) || f->n_judged >= s->most || f->is_time_up(f->arg))
-        return QDQ_OK;
-    return judge(f, "cut", is_float, qdqi_costs_ratio(&s->costs, p), err);
-}
-
 /* Returns the time of the fastest placement that was judged and has the accuracy; that of a result
    that is not worth its loss where there is none. */
 static double
@@ -240,6 +243,31 @@ least_ratio(const struct qdqi_fastest *f)
     return least;
 }
 
+static enum qdq_code
+judge_corner(struct search *s, const struct qdqi_placement *p, struct qdq_error *err)
+{
+    struct qdqi_fastest *f = s->f;
+    bool stores = false;
+    const bool *is_float = keep_stored(f->candidates, p->is_float, &stores);
+    if (!is_float)
+        return qdqi_no_memory(err);
+    if (is_judged(f, is_float) || f->n_judged >= s->most || f->is_time_up(f->arg))
+        return QDQ_OK;
+    /* Each point of a frontier has its time. */
+    if (f->points == 0)
+        qdqi_comparer_bound_latency(f->candidates->comparer, least_ratio(f));
+    return judge(f, "cut", is_float, qdqi_costs_ratio(&s->costs, p), err);
+}
+
+/* Returns whether the placement that was judged last is as fast as was predicted. */
+static bool
+is_as_predicted(const struct qdqi_fastest *f)
+{
+    const struct qdqi_judged_placement *p = &f->judged[f->n_judged - 1];
+    return isnan(p->predicted) ||
+           p->grade.latency_ratio <= p->predicted * (1 + wrong_part);
+}
+
 /* Judges the fastest corner that should have the accuracy, and the next slower one, where they
    promise to be faster than what was judged. */
 static enum qdq_code
@@ -247,14 +275,18 @@ judge_goal(struct search *s, const struct qdqi_placement *corners, size_t n,
            struct qdq_error *err)
 {
     const double most = noise_of(s->f->candidates->goal_db + doubt_db);
+    const size_t before = s->f->n_judged;
     size_t i = 0;
     enum qdq_code code = QDQ_OK;
     while (i < n && corners[i].noise > most)
         i++;
-    for (size_t k = i; !code && k < n && k < i + EACH_ROUND; k++)
-        if (!isnan(corners[k].ms) &&
-            qdqi_costs_ratio(&s->costs, &corners[k]) < least_ratio(s->f))
+    for (size_t k = i; !code && k < n && k < i + EACH_ROUND; k++) {
+        if (s->f->n_judged > before && !is_as_predicted(s->f))
+            break;
+        if (!isnan(corners[k].ms) && qdqi_costs_ratio(&s->costs, &corners[k]) <
+                                         least_ratio(s->f) * (1 - gain_part))
             code = judge_corner(s, &corners[k], err);
+    }
     return code;
 }
 
@@ -317,6 +349,7 @@ qdqi_fastest_judge(struct qdqi_fastest *f, struct qdq_error *err)
     f->judged = qdqi_arena_array(s.arena, s.most + OTHERS, sizeof *f->judged);
     if (!none || !f->judged)
         return qdqi_no_memory(err);
+    qdqi_comparer_expect_profile(c->comparer);
     enum qdq_code code = judge(f, "integers", none, NAN, err);
     if (!code)
         code = judge_rules(f, err);
@@ -375,7 +408,7 @@ choose(const struct qdqi_fastest *f, double sqnr_db)
 
 /* Judges a placement by more samples than it was chosen by: the worse figure counts. */
 static enum qdq_code
-check_accuracy(struct qdqi_fastest *f, struct qdqi_judged_placement *p,
+check_accuracy(struct qdqi_fastest *f, struct qdqi_judged_placement *p, double sqnr_db,
                struct qdq_error *err)
 {
     struct qdqi_candidates *c = f->candidates;
@@ -385,9 +418,11 @@ check_accuracy(struct qdqi_fastest *f, struct qdqi_judged_placement *p,
     struct qdqi_grade again = {0};
     struct qdq_error why = {0};
     p->checked = true;
-    if (p->grade.is_float || !qdqi_comparer_widen(c->comparer, true))
+    if (p->grade.is_float || p->grade.sqnr_db >= sqnr_db + sure_db ||
+        !qdqi_comparer_widen(c->comparer, true))
         return QDQ_OK;
     qdqi_comparer_rest(c->comparer, true);
+    qdqi_comparer_bound_accuracy(c->comparer, sqnr_db + clear_db);
     enum qdq_code code = try_placement(f, p->spec, &left, &trial, &why);
     if (!code)
         code = qdqi_candidates_grade(c, trial, &again, &why);
@@ -402,13 +437,48 @@ check_accuracy(struct qdqi_fastest *f, struct qdqi_judged_placement *p,
     return QDQ_OK;
 }
 
-/* Returns whether a choice of a placement is sure: it is one of the first guesses, or was measured
-   twice. */
+/* Returns whether a placement is that of the rules: by itself, or because it has the same bytes, whose
+   time was not measured again. */
+static bool
+is_of_rules(const struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
+{
+    return !p->is_float ||
+           (p == &f->judged[0] &&
+            f->judged[RULES].grade.latency_ratio == p->grade.latency_ratio);
+}
+
+/* Returns whether a choice of a placement is sure: it is the first guess, or was measured twice. */
 static bool
 is_sure(const struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
 {
-    return !p || p->confirmed || p->grade.is_float || !p->is_float ||
+    return !p || p->confirmed || p->grade.is_float || is_of_rules(f, p) ||
            !qdqi_comparer_measures(f->candidates->comparer) || f->is_time_up(f->arg);
+}
+
+/* Measures the time of a placement once more: the longer one counts. */
+static enum qdq_code
+confirm(const struct qdqi_fastest *f, struct qdqi_judged_placement *p,
+        struct qdq_error *err)
+{
+    const struct qdqi_candidates *c = f->candidates;
+    const struct qdqi_left left = {
+        .names = p->layers, .n = p->n_layers, .reason = c->reason};
+    struct qdqi_attempt *trial = NULL;
+    double ratio = NAN;
+    struct qdq_error why = {0};
+    p->confirmed = true;
+    enum qdq_code code = try_placement(f, p->spec, &left, &trial, err);
+    if (!code)
+        code = qdqi_comparer_time_again(c->comparer, trial, &ratio, &why);
+    qdqi_attempt_free(&trial);
+    if (why.code && code != QDQ_RUN_FAILED && code != QDQ_JUDGE_GONE)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    if (ratio > p->grade.latency_ratio) {
+        p->grade.latency_ratio = ratio;
+        p->grade.excess =
+            fmax(p->grade.excess, isnan(c->max_latency) ? 0 : ratio / c->max_latency);
+    }
+    return why.code ? QDQ_OK : code;
 }
 
 /* Chooses by what was measured so far, among placements whose accuracy was checked. */
@@ -418,7 +488,8 @@ choose_checked(struct qdqi_fastest *f, double sqnr_db,
 {
     enum qdq_code code = QDQ_OK;
     *ret = choose(f, sqnr_db);
-    while (!code && *ret && !(*ret)->checked && !(code = check_accuracy(f, *ret, err)))
+    while (!code && *ret && !(*ret)->checked &&
+           !(code = check_accuracy(f, *ret, sqnr_db, err)))
         *ret = choose(f, sqnr_db);
     return code;
 }
@@ -431,17 +502,9 @@ qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
     qdqi_comparer_rest(f->candidates->comparer, false);
     enum qdq_code code = choose_checked(f, sqnr_db, &p, err);
     for (int i = 0; !code && i < MOST_DOUBTS && !is_sure(f, p); i++) {
-        struct qdqi_grade again;
-        code = qdqi_candidates_score(f->candidates, p->is_float, &again, err);
-        p->confirmed = true;
-        if (code)
-            break;
-        f->samples += again.samples;
-        if (again.latency_ratio > p->grade.latency_ratio) {
-            p->grade.latency_ratio = again.latency_ratio;
-            p->grade.excess = fmax(p->grade.excess, again.excess);
-        }
-        code = choose_checked(f, sqnr_db, &p, err);
+        code = confirm(f, p, err);
+        if (!code)
+            code = choose_checked(f, sqnr_db, &p, err);
     }
     *ret = p;
     return code;
@@ -450,7 +513,6 @@ qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
 static struct qdqi_judged_placement *
 find_best(const struct qdqi_fastest *f)
 {
-    enum { RULES = 1, UNQUANTIZED = 2 };
     struct qdqi_judged_placement *best = &f->judged[RULES];
     for (size_t i = 0; i < f->n_judged; i++)
         if (i != UNQUANTIZED && qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
@@ -464,7 +526,7 @@ qdqi_fastest_best(struct qdqi_fastest *f, const struct qdqi_judged_placement **r
 {
     struct qdqi_judged_placement *best = find_best(f);
     enum qdq_code code = QDQ_OK;
-    while (!best->checked && !(code = check_accuracy(f, best, err)))
+    while (!best->checked && !(code = check_accuracy(f, best, INFINITY, err)))
         best = find_best(f);
     *ret = best;
     return code;

@@ -97,6 +97,7 @@ def test_outputs_of_calibration_are_not_computed_again(tmp_path, quantize, monke
     assert evaluated_bytes(report) == model + 2 * result + samples * sample
     # Given ranges need no calibration, so the model runs: alone behind the twin, and for the checks of
     # the data with those samples that did not run in the twin before.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     report, _, _ = quantize()
     more = figures(report)[0]
     once = 3 * model + 2 * result + (2 * more - 16 + 64) * sample

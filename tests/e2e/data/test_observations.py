@@ -461,13 +461,14 @@ def test_the_least_recently_used_goes(service, tmp_path):
 
 
 @pytest.mark.parametrize("calibration", [{}, {"batch": 5}])
-def test_command(tmp_path, calibration):
+def test_command(tmp_path, calibration, monkeypatch):
     files = (DATA / "glyph_mobilenet.onnx").read_bytes(), few_glyphs()
     keep = "--observations", "o.qdqobs"
     path, kept = tmp_path / "o.qdqobs", None
     for threads in ("1", "3"):
         for method in METHODS:
             spec = {"calibration": {**calibration, "method": method}, "evaluate": False}
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / method / threads))
             wanted, alone = command(tmp_path, *files, spec, "--threads", threads)
             path.unlink(missing_ok=True)
             made, first = command(tmp_path, *files, spec, "--threads", threads, *keep)

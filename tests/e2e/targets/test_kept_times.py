@@ -2,7 +2,7 @@
 """The default of target onnxruntime goes by times that are measured and kept.
 
 No test goes by how fast a result is here: those that are about the choice write the times that it
-is made by (engine/stages/profile/kept_times.h)."""
+is made by (engine/stages/attempt/kept_times.h)."""
 
 import json
 import os
@@ -137,6 +137,8 @@ def test_a_damaged_file_counts_as_empty(tmp_path, kept, damage):
     "kernel 0 1 1 Conv a", "trace 0123456789abcdef 1\nkernel 9 1 1 Conv a",
     "trace 0123456789abcdef 1\nkernel 0 1 1 Conv %0G", "trace 0123456789abcdef 1\nkernel 0 1 1 Conv %00",
     "trace 0123456789abcdef 1\nkernel 0 1 1 Conv",
+    "numbers 0123456789abcdef 60001", "numbers 0123456789abcdef 1\n1 2", "numbers 0123456789abcdef 1\n",
+    "numbers 0123456789abcdef 1.5\n1", "words 0123456789abcdef 1\n%0G", "words 0123456789abcdef 1001",
 ])
 def test_rows_in_another_form_make_the_file_count_as_empty(tmp_path, kept, line):
     head, body = rows(kept)
@@ -172,7 +174,8 @@ def test_the_rules_decide_where_nothing_can_be_measured(tmp_path):
         report, first = quantize(tmp_path, data=data, **spec)
         assert report["costs"] == "estimated"
         assert quantize(tmp_path, data=data, **spec)[1] == first
-    assert not (tmp_path / "cache" / "qdq" / "times").exists()
+    for path in (tmp_path / "cache/qdq/times").iterdir():
+        assert not [line for line in rows(path)[1] if line.startswith(("ratio ", "trace "))]
 
 
 @pytest.mark.parametrize("spec", [{"recipe": "none"}, {"weights": {"dtype": "int4"}, "activations": "none"},

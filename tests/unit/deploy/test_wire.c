@@ -293,7 +293,7 @@ can_trace(const struct qdqi_deploy *remote, struct qdq_error *err)
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_trace trace;
     bool can = qdqi_deploy_trace(remote, &model, &options, &input, 1, TRACED, arena,
-                                 &trace, err) == QDQ_OK;
+                                 NULL, &trace, err) == QDQ_OK;
     if (can)
         check_nodes(&trace);
     can = can && trace.n_nodes == 1 && trace.nodes[0].ms == TRACED * 1.5;

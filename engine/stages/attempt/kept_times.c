@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/profile/kept_times.h"
+#include "stages/attempt/kept_times.h"
 
 #include "files/data/file.h"
 #include "ground/base/host.h"
-#include "stages/evaluate/deployed.h"
+#include "runtimes/engine.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,18 +15,30 @@
 #include <unistd.h>
 
 /* Limits of a file, and of the rows that are kept beside those of the job. */
-enum { MOST_BYTES = 4 << 20, MOST_ROWS = 4000, MOST_KERNELS = 100000, SUM_LINE = 21 };
+enum {
+    MOST_BYTES = 4 << 20,
+    MOST_ROWS = 4000,
+    MOST_KERNELS = 100000,
+    MOST_NUMBERS = 60000,
+    MOST_WORDS = 1000,
+    SUM_LINE = 21
+};
 
-static const uint64_t HASH_BEGIN = 0xcbf29ce484222325ULL;
-static const uint64_t HASH_BY = 0x100000001b3ULL;
+enum row_kind { RATIO, TRACE, NUMBERS, WORDS };
 
-/* A ratio, or a trace. */
+static const char *const kind_names[] = {"ratio", "trace", "numbers", "words"};
+
+enum { N_KINDS = sizeof kind_names / sizeof *kind_names };
+
 struct row {
     uint64_t key;
-    bool is_trace;
+    enum row_kind kind;
     bool is_of_job; /* the job took or added it */
     double ratio;
     struct qdqi_trace trace;
+    size_t n; /* numbers, or words */
+    const double *numbers;
+    const char *const *words;
 };
 
 struct qdqi_kept_times {
@@ -35,70 +47,9 @@ struct qdqi_kept_times {
     int fd; /* the caller's; -1: none */
     struct row *rows;
     size_t n, capacity;
-    bool has_new;
+    bool has_new;   /* times */
+    bool has_added; /* rows that the file has not */
 };
-
-/* --- keys ----------------------------------------------------------------------- */
-
-static uint64_t
-add_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ p[i]) * HASH_BY;
-    return hash;
-}
-
-static uint64_t
-add_number(uint64_t hash, int64_t number)
-{
-    return add_bytes(hash, &number, sizeof number);
-}
-
-static uint64_t
-add_text(uint64_t hash, const char *text)
-{
-    return text ? add_bytes(hash, text, strlen(text) + 1) : add_number(hash, 0);
-}
-
-static uint64_t
-add_constant(uint64_t hash, const struct qdqi_tensor *t)
-{
-    hash = add_number(hash, t->constant->data_type);
-    for (size_t i = 0; i < t->constant->n_dims; i++)
-        hash = add_number(hash, t->constant->dims[i]);
-    return hash;
-}
-
-static uint64_t
-add_node(uint64_t hash, const struct qdqi_node *node)
-{
-    hash = add_text(add_text(hash, node->proto->op_type), node->name);
-    for (size_t i = 0; i < node->proto->n_input; i++) {
-        const struct qdqi_tensor *t = node->inputs[i];
-        hash = add_text(hash, t ? t->name : NULL);
-        if (t && t->constant)
-            hash = add_constant(hash, t);
-    }
-    for (size_t i = 0; i < node->proto->n_output; i++)
-        hash = add_text(hash, node->outputs[i] ? node->outputs[i]->name : NULL);
-    return hash;
-}
-
-uint64_t
-qdqi_kept_times_key(const struct qdq_model *model, const struct qdqi_input *inputs,
-                    size_t n_inputs)
-{
-    uint64_t hash = HASH_BEGIN;
-    for (size_t i = 0; i < model->graph.n_nodes; i++)
-        hash = add_node(hash, &model->graph.nodes[i]);
-    for (size_t i = 0; i < n_inputs; i++) {
-        hash = add_number(hash, inputs[i].dtype);
-        for (size_t k = 0; k < inputs[i].rank; k++)
-            hash = add_number(hash, inputs[i].shape[k]);
-    }
-    return hash;
-}
 
 /* --- text ------------------------------------------------------------------------- */
 
@@ -256,18 +207,66 @@ add_row(struct qdqi_kept_times *kept)
     return &rows[kept->n++];
 }
 
+/* Reads a number of any value from a line of its own. */
+static bool
+read_any_number(const char *line, double *ret)
+{
+    char *end;
+    *ret = strtod(line, &end);
+    return end != line && *end == '\0';
+}
+
+/* Reads the numbers of a row from the lines that follow. */
+static bool
+read_numbers(struct qdqi_kept_times *kept, char **lines, double n, struct row *row)
+{
+    if (!(n <= MOST_NUMBERS) || n != floor(n))
+        return false;
+    double *numbers = qdqi_arena_array(kept->arena, (size_t)n + 1, sizeof *numbers);
+    bool ok = numbers;
+    while (ok && row->n < (size_t)n) {
+        const char *line = cut(lines, '\n');
+        ok = line && read_any_number(line, &numbers[row->n++]);
+    }
+    row->numbers = numbers;
+    return ok;
+}
+
+/* Does the same for words. */
+static bool
+read_words(struct qdqi_kept_times *kept, char **lines, double n, struct row *row)
+{
+    if (!(n <= MOST_WORDS) || n != floor(n))
+        return false;
+    const char **words = qdqi_arena_array(kept->arena, (size_t)n + 1, sizeof *words);
+    bool ok = words;
+    while (ok && row->n < (size_t)n) {
+        char *line = cut(lines, '\n');
+        ok = line && read_name(line);
+        words[row->n++] = line;
+    }
+    row->words = words;
+    return ok;
+}
+
 static bool
 read_row(struct qdqi_kept_times *kept, char *line, char **lines)
 {
     char *at = line, *word = cut(&at, ' ');
     struct row *row = add_row(kept);
+    int kind = 0;
     double number;
     if (!row || !word || !read_key(&at, &row->key) || !read_number(&at, &number) || at)
         return false;
-    row->is_trace = strcmp(word, "trace") == 0;
+    while (kind < N_KINDS && strcmp(word, kind_names[kind]) != 0)
+        kind++;
+    row->kind = (enum row_kind)kind;
     row->ratio = number;
-    return row->is_trace ? read_kernels(kept, lines, number, &row->trace)
-                         : strcmp(word, "ratio") == 0 && number > 0;
+    return kind == RATIO     ? number > 0
+           : kind == TRACE   ? read_kernels(kept, lines, number, &row->trace)
+           : kind == NUMBERS ? read_numbers(kept, lines, number, row)
+           : kind == WORDS   ? read_words(kept, lines, number, row)
+                             : false;
 }
 
 /* Returns the part of the file between its identity and its sum, or NULL. */
@@ -279,7 +278,7 @@ find_rows(const struct qdqi_kept_times *kept, char *text, size_t n)
     if (n < head + SUM_LINE || memchr(text, '\0', n))
         return NULL;
     snprintf(sum, sizeof sum, "sum %016" PRIx64 "\n",
-             add_bytes(HASH_BEGIN, text, n - SUM_LINE));
+             qdqi_kept_hash(text, n - SUM_LINE));
     if (memcmp(text, kept->identity, head) != 0 ||
         memcmp(text + n - SUM_LINE, sum, SUM_LINE) != 0)
         return NULL;
@@ -321,9 +320,9 @@ qdq_times_identity(const struct qdq_spec *spec, const char *model_id)
     char processor[64], *text;
     qdqi_host_processor(processor, sizeof processor);
     return asprintf(&text,
-                    "times\nengine %s\nprocessor %s\nmodel %s\nthreads %lld\n"
-                    "batch %lld\n",
-                    qdq_version(), processor, model_id,
+                    "times\nengine %s\nprocessor %s\ntarget %s\nmodel %s\n"
+                    "threads %lld\nbatch %lld\n",
+                    qdq_version(), processor, spec->target->name, model_id,
                     (long long)(asked ? profile->threads : QDQ_PROFILE_THREADS),
                     (long long)(asked ? profile->batch : QDQ_PROFILE_BATCH)) < 0
                ? NULL
@@ -331,40 +330,75 @@ qdq_times_identity(const struct qdq_spec *spec, const char *model_id)
 }
 
 static const char *
-identify(const struct qdqi_attempt *a, int threads, int64_t batch,
-         struct qdqi_arena *arena)
+identify(const struct qdqi_attempt *a, struct qdqi_arena *arena)
 {
+    const struct qdq_profile_spec *profile = &a->spec->profile;
+    const bool asked = profile->runs > 0;
+    const char *runtime = a->spec->target->runtime;
     char processor[64];
     struct qdqi_deploy deploy;
     struct qdq_error why = {0};
     struct stat st = {.st_size = -1};
     const char *library = qdqi_engine_runtime_path(a->context->engine);
-    const bool runs = qdqi_deployed_runtime(a->context, &deploy, &why) == QDQ_OK;
+    const bool runs =
+        runtime && qdqi_engine_ops(a->context->engine, runtime) &&
+        qdqi_engine_deploy(a->context->engine, runtime, &deploy, &why) == QDQ_OK;
     if (library && strchr(library, '/') && stat(library, &st))
         st.st_size = -1;
     qdqi_host_processor(processor, sizeof processor);
     return qdqi_arena_printf(
         arena,
         QDQ_TIMES_MAGIC "engine %s\nprocessor %s\nruntime %s %s %lld %lld.%09ld\n"
-                        "threads %d\nbatch %lld\n\n",
-        qdq_version(), processor, a->spec->target->runtime,
+                        "threads %lld\nbatch %lld\n\n",
+        qdq_version(), processor, runtime ? runtime : "none",
         runs ? deploy.ops->version(deploy.place) : "", (long long)st.st_size,
-        (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, threads, (long long)batch);
+        (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+        (long long)(asked ? profile->threads : QDQ_PROFILE_THREADS),
+        (long long)(asked ? profile->batch : QDQ_PROFILE_BATCH));
+}
+
+static enum qdq_code
+open_kept(const struct qdqi_attempt *a, struct qdqi_kept_times *kept,
+          struct qdq_error *err)
+{
+    const struct qdq_work *work = a->context->work;
+    kept->arena = qdqi_arena_new();
+    if (!kept->arena || !(kept->identity = identify(a, kept->arena)))
+        return qdqi_no_memory(err);
+    kept->fd = work->times ? work->times(work->times_arg) : -1;
+    return read_file(kept, err);
+}
+
+static void
+free_kept(struct qdqi_kept_times **kept)
+{
+    if (*kept)
+        qdqi_arena_free(&(*kept)->arena);
+    free(*kept);
+    *kept = NULL;
 }
 
 enum qdq_code
-qdqi_kept_times_read(const struct qdqi_attempt *a, int threads, int64_t batch,
-                     struct qdqi_arena *arena, struct qdqi_kept_times **ret,
-                     struct qdq_error *err)
+qdqi_kept_times_get(const struct qdqi_attempt *a, struct qdqi_kept_times **ret,
+                    struct qdq_error *err)
+{
+    struct qdqi_kept_times **kept = a->context->kept;
+    enum qdq_code code = QDQ_OK;
+    if (!*kept) {
+        *kept = calloc(1, sizeof **kept);
+        code = *kept ? open_kept(a, *kept, err) : qdqi_no_memory(err);
+    }
+    if (code)
+        free_kept(kept);
+    *ret = *kept;
+    return code;
+}
+
+bool
+qdqi_keeps_figures(const struct qdqi_attempt *a)
 {
     const struct qdq_work *work = a->context->work;
-    struct qdqi_kept_times *kept = qdqi_arena_alloc(arena, sizeof *kept);
-    if (!kept || !(kept->identity = identify(a, threads, batch, arena)))
-        return qdqi_no_memory(err);
-    kept->arena = arena;
-    kept->fd = work->times ? work->times(work->times_arg) : -1;
-    *ret = kept;
-    return read_file(kept, err);
+    return work->times && work->dataset >= 0 && work->dataset_id && !a->context->dev;
 }
 
 /* --- the rows ------------------------------------------------------------------------ */
@@ -374,7 +408,7 @@ qdqi_kept_times_take_ratio(struct qdqi_kept_times *kept, uint64_t key)
 {
     for (size_t i = 0; i < kept->n; i++) {
         struct row *row = &kept->rows[i];
-        if (row->is_trace || row->is_of_job || row->key != key)
+        if (row->kind != RATIO || row->is_of_job || row->key != key)
             continue;
         row->is_of_job = true;
         return row->ratio;
@@ -382,44 +416,123 @@ qdqi_kept_times_take_ratio(struct qdqi_kept_times *kept, uint64_t key)
     return NAN;
 }
 
+/* Returns the row of a kind that has one for each key, which the job now takes; or NULL. */
+static struct row *
+take(struct qdqi_kept_times *kept, enum row_kind kind, uint64_t key)
+{
+    for (size_t i = 0; i < kept->n; i++) {
+        struct row *row = &kept->rows[i];
+        if (row->kind != kind || row->key != key)
+            continue;
+        row->is_of_job = true;
+        return row;
+    }
+    return NULL;
+}
+
 bool
 qdqi_kept_times_take_trace(struct qdqi_kept_times *kept, uint64_t key,
                            struct qdqi_trace *ret)
 {
-    for (size_t i = 0; i < kept->n; i++) {
-        struct row *row = &kept->rows[i];
-        if (!row->is_trace || row->key != key)
-            continue;
-        row->is_of_job = true;
+    const struct row *row = take(kept, TRACE, key);
+    if (row)
         *ret = row->trace;
-        return true;
-    }
-    return false;
+    return row != NULL;
+}
+
+bool
+qdqi_kept_times_take_numbers(struct qdqi_kept_times *kept, uint64_t key,
+                             const double **ret, size_t *ret_n)
+{
+    const struct row *row = take(kept, NUMBERS, key);
+    *ret = row ? row->numbers : NULL;
+    *ret_n = row ? row->n : 0;
+    return row != NULL;
+}
+
+bool
+qdqi_kept_times_take_words(struct qdqi_kept_times *kept, uint64_t key,
+                           const char *const **ret, size_t *ret_n)
+{
+    const struct row *row = take(kept, WORDS, key);
+    *ret = row ? row->words : NULL;
+    *ret_n = row ? row->n : 0;
+    return row != NULL;
+}
+
+/* Adds a row, which the job has taken. */
+static enum qdq_code
+add(struct qdqi_kept_times *kept, const struct row *from, struct qdq_error *err)
+{
+    struct row *row = add_row(kept);
+    if (!row)
+        return qdqi_no_memory(err);
+    *row = *from;
+    row->is_of_job = true;
+    kept->has_added = true;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_kept_times_add_numbers(struct qdqi_kept_times *kept, uint64_t key,
+                            const double *numbers, size_t n, struct qdq_error *err)
+{
+    const struct row row = {
+        .key = key,
+        .kind = NUMBERS,
+        .n = n,
+        .numbers = qdqi_arena_copy(kept->arena, numbers, n, sizeof *numbers)};
+    if (n > MOST_NUMBERS)
+        return QDQ_OK;
+    return row.numbers ? add(kept, &row, err) : qdqi_no_memory(err);
+}
+
+enum qdq_code
+qdqi_kept_times_add_words(struct qdqi_kept_times *kept, uint64_t key,
+                          const char *const *words, size_t n, struct qdq_error *err)
+{
+    const char **copy = qdqi_arena_array(kept->arena, n + 1, sizeof *copy);
+    const struct row row = {.key = key, .kind = WORDS, .n = n, .words = copy};
+    bool ok = copy;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = (copy[i] = qdqi_arena_strdup(kept->arena, words[i])) != NULL;
+    if (n > MOST_WORDS)
+        return QDQ_OK;
+    return ok ? add(kept, &row, err) : qdqi_no_memory(err);
 }
 
 enum qdq_code
 qdqi_kept_times_add_ratio(struct qdqi_kept_times *kept, uint64_t key, double ratio,
                           struct qdq_error *err)
 {
-    struct row *row = add_row(kept);
-    if (!row)
-        return qdqi_no_memory(err);
-    *row = (struct row){.key = key, .is_of_job = true, .ratio = ratio};
+    const struct row row = {.key = key, .kind = RATIO, .ratio = ratio};
     kept->has_new = true;
-    return QDQ_OK;
+    return add(kept, &row, err);
+}
+
+/* Copies the nodes of a trace, and what is kept of each. */
+static bool
+copy_trace(struct qdqi_kept_times *kept, struct qdqi_trace *trace)
+{
+    struct qdqi_traced_node *nodes =
+        qdqi_arena_copy(kept->arena, trace->nodes, trace->n_nodes, sizeof *nodes);
+    bool ok = nodes;
+    for (size_t i = 0; ok && i < trace->n_nodes; i++) {
+        nodes[i].op = qdqi_arena_strdup(kept->arena, nodes[i].op);
+        nodes[i].name = qdqi_arena_strdup(kept->arena, nodes[i].name);
+        ok = nodes[i].op && nodes[i].name;
+    }
+    trace->nodes = nodes;
+    return ok;
 }
 
 enum qdq_code
 qdqi_kept_times_add_trace(struct qdqi_kept_times *kept, uint64_t key,
                           const struct qdqi_trace *trace, struct qdq_error *err)
 {
-    struct row *row = add_row(kept);
-    if (!row)
-        return qdqi_no_memory(err);
-    *row =
-        (struct row){.key = key, .is_trace = true, .is_of_job = true, .trace = *trace};
+    struct row row = {.key = key, .kind = TRACE, .trace = *trace};
     kept->has_new = true;
-    return QDQ_OK;
+    return copy_trace(kept, &row.trace) ? add(kept, &row, err) : qdqi_no_memory(err);
 }
 
 bool
@@ -446,6 +559,19 @@ print_trace(struct text *to, const struct row *row)
 }
 
 static void
+print_figures(struct text *to, const struct row *row)
+{
+    print(to, "%s %016" PRIx64 " %zu\n", kind_names[row->kind], row->key, row->n);
+    for (size_t i = 0; i < row->n; i++) {
+        if (row->kind == NUMBERS)
+            print(to, "%.17g", row->numbers[i]);
+        else
+            print_name(to, row->words[i]);
+        print(to, "\n");
+    }
+}
+
+static void
 print_rows(const struct qdqi_kept_times *kept, bool all, struct text *to)
 {
     to->n = 0;
@@ -454,22 +580,25 @@ print_rows(const struct qdqi_kept_times *kept, bool all, struct text *to)
         const struct row *row = &kept->rows[i];
         if (!all && !row->is_of_job)
             continue;
-        if (row->is_trace)
+        if (row->kind == TRACE)
             print_trace(to, row);
+        else if (row->kind != RATIO)
+            print_figures(to, row);
         else
             print(to, "ratio %016" PRIx64 " %.17g\n", row->key, row->ratio);
     }
     if (!to->failed)
-        print(to, "sum %016" PRIx64 "\n", add_bytes(HASH_BEGIN, to->bytes, to->n));
+        print(to, "sum %016" PRIx64 "\n", qdqi_kept_hash(to->bytes, to->n));
 }
 
 enum qdq_code
-qdqi_kept_times_write(const struct qdqi_kept_times *kept, const struct qdqi_attempt *a,
+qdqi_kept_times_write(struct qdqi_kept_times *kept, const struct qdqi_attempt *a,
                       struct qdq_error *err)
 {
     struct text text = {0};
-    if (kept->fd < 0 || !kept->has_new)
+    if (kept->fd < 0 || !kept->has_added)
         return QDQ_OK;
+    kept->has_added = false;
     print_rows(kept, kept->n < MOST_ROWS, &text);
     if (!text.failed && text.n > MOST_BYTES)
         print_rows(kept, false, &text);
@@ -484,4 +613,13 @@ qdqi_kept_times_write(const struct qdqi_kept_times *kept, const struct qdqi_atte
                : qdqi_attempt_warn(a, err, "times_not_kept", NULL,
                                    "a later job of the same model will measure the "
                                    "times of its candidates again");
+}
+
+void
+qdqi_kept_times_close(struct qdqi_kept_times **kept, const struct qdqi_attempt *a)
+{
+    struct qdq_error ignored = {0};
+    if (*kept && a)
+        (void)!qdqi_kept_times_write(*kept, a, &ignored);
+    free_kept(kept);
 }
