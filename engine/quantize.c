@@ -165,23 +165,6 @@ stage_load(struct walk *w, struct qdq_error *err)
     return code;
 }
 
-/* Checks that a bound for the latency can be measured: in the runtime of the target. */
-static enum qdq_code
-check_latency_gate(const struct qdqi_context *c, struct qdq_error *err)
-{
-    struct qdqi_deploy deploy;
-    struct qdq_error why = {0};
-    if (isnan(c->asked->accept.max_latency_ratio))
-        return QDQ_OK;
-    enum qdq_code code = qdqi_timing_runtime(c, &deploy, &why);
-    return code == QDQ_RUNTIME_MISSING
-               ? qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
-                               "/accept/max_latency_ratio",
-                               "the latency cannot be measured: %s", why.text)
-           : code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
-                  : QDQ_OK;
-}
-
 /* Checks that a spec with gates does not switch off the evaluation, which they need. */
 static enum qdq_code
 check_gates(const struct qdq_spec *spec, struct qdq_error *err)
@@ -257,7 +240,7 @@ stage_plan(struct walk *w, struct qdq_error *err)
 {
     enum qdq_code code = check_gates(w->spec, err);
     if (!code)
-        code = check_latency_gate(&w->context, err);
+        code = qdqi_timing_check_gate(&w->context, err);
     if (!code)
         code = check_data(w, err);
     if (!code)

@@ -55,6 +55,22 @@ qdqi_timing_runtime(const struct qdqi_context *c, struct qdqi_deploy *ret,
                      target->name);
 }
 
+enum qdq_code
+qdqi_timing_check_gate(const struct qdqi_context *c, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy;
+    struct qdq_error why = {0};
+    if (isnan(c->asked->accept.max_latency_ratio))
+        return QDQ_OK;
+    enum qdq_code code = qdqi_timing_runtime(c, &deploy, &why);
+    return code == QDQ_RUNTIME_MISSING
+               ? qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
+                               "/accept/max_latency_ratio",
+                               "the latency cannot be measured: %s", why.text)
+           : code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                  : QDQ_OK;
+}
+
 /* Opens the float model with the runtime's own precision, where that is another one. */
 static enum qdq_code
 open_default(struct qdqi_timed_models *s, struct qdq_error *err)

@@ -26,6 +26,11 @@ enum qdq_code qdqi_timing_runtime(const struct qdqi_context *context,
                                   struct qdqi_deploy *ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Checks that a bound of the spec for the latency can be measured: in the runtime of the target. UNSUPPORTED
+   where that is missing, and the errors of qdqi_timing_runtime(). */
+enum qdq_code qdqi_timing_check_gate(const struct qdqi_context *context,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Opens both models in the runtime of the target, with the threads that the spec's profile asks for. `data` must outlive the models.
    Close them also after a failure. */
 enum qdq_code qdqi_timed_models_open(struct qdqi_timed_models *models,
