@@ -22,12 +22,15 @@ NESTED = """[if] y = If (c) < then_branch = th () => (float[1, 16, 14, 14] t) { 
             then_branch = th2 () => (float[1, 16, 14, 14] tt) { [conv1] tt = Conv (r, w) },
             else_branch = el2 () => (float[1, 16, 14, 14] te) { [conv2] te = Conv (r, v) }> },
           else_branch = el () => (float[1, 16, 14, 14] e) { [conv3] e = Conv (r, v) }>"""
+AFTER = """[conv0] z = Conv (r, v) [if] s = If (c) <
+          then_branch = th () => (float[1, 16, 14, 14] t) { [conv1] t = Conv (r, w) },
+          else_branch = el () => (float[1, 16, 14, 14] e) { [conv2] e = Conv (r, v) }> y = Add (s, z)"""
 ONE = """[if] y = If (c) < then_branch = th () => (float[1, 16, 14, 14] t) { [conv1] t = Conv (r, w) },
           else_branch = el () => (float[1, 16, 14, 14] e) { e = AveragePool <kernel_shape = [3, 3]> (x) }>"""
 
 
-@pytest.mark.parametrize("text,convs", [(BOTH, 2), (OUTSIDE, 2), (NESTED, 3), (ONE, 1)],
-                         ids=["both", "outside", "nested", "one"])
+@pytest.mark.parametrize("text,convs", [(BOTH, 2), (OUTSIDE, 2), (AFTER, 3), (NESTED, 3), (ONE, 1)],
+                         ids=["both", "outside", "after", "nested", "one"])
 def test_they_are_integers(tmp_path, plan_of, text, convs):
     random = np.random.default_rng(45)
     model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21]>

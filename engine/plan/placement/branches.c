@@ -4,6 +4,8 @@
 
 #include "graph/edit/edit.h"
 
+#include <string.h>
+
 size_t
 qdqi_branch_of(const struct qdq_model *source, const struct qdq_plan *plan, size_t node,
                size_t i)
@@ -18,6 +20,55 @@ qdqi_branch_of(const struct qdq_model *source, const struct qdq_plan *plan, size
         if (qdqi_node_is(graph->nodes[graph->scopes[at].owner].proto, "If"))
             return at;
     return 0;
+}
+
+/* Returns whether the layer reads activation `i` from the one pair of the tensor. */
+static bool
+reads_outside(const struct qdq_model *source, const struct qdq_plan *plan,
+              const struct qdq_layer *layer, size_t i)
+{
+    for (size_t e = 0; e < layer->n_inputs; e++)
+        if (layer->input_rows[e] == i)
+            return qdqi_branch_of(source, plan, layer->node, i) == 0;
+    return false;
+}
+
+/* Returns whether a node reads what one of the nodes computes that are needed. */
+static bool
+needs_one(const struct qdqi_graph *graph, size_t node, const bool *needed)
+{
+    const struct qdqi_node *n = &graph->nodes[node];
+    for (size_t i = 0; i < n->proto->n_input; i++)
+        if (n->inputs[i] && n->inputs[i]->producer >= 0 &&
+            needed[n->inputs[i]->producer])
+            return true;
+    return false;
+}
+
+/* Marks a node and those that own the graphs that it stands in. */
+static void
+mark(const struct qdqi_graph *graph, size_t node, bool *marks)
+{
+    marks[node] = true;
+    for (size_t at = graph->nodes[node].scope; at != 0; at = graph->scopes[at].outer)
+        marks[graph->scopes[at].owner] = true;
+}
+
+bool
+qdqi_branch_follows(const struct qdq_model *source, const struct qdq_plan *plan,
+                    size_t branch, size_t i, bool *marks)
+{
+    const struct qdqi_graph *graph = &source->graph;
+    const size_t owner = (size_t)graph->scopes[branch].owner;
+    memset(marks, 0, graph->n_nodes * sizeof *marks);
+    for (size_t k = 0; k < plan->view.n_layers; k++)
+        if (reads_outside(source, plan, &plan->view.layers[k], i))
+            marks[plan->view.layers[k].node] = true;
+    /* The order is one of computation, so that one pass finds all that need them. */
+    for (size_t node = 0; node < graph->n_nodes; node++)
+        if (!marks[node] && needs_one(graph, node, marks))
+            mark(graph, node, marks);
+    return marks[owner];
 }
 
 /* Returns whether a layer before `layer` reads activation `i` in the branch. */

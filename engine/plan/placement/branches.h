@@ -11,6 +11,11 @@
 size_t qdqi_branch_of(const struct qdq_model *source, const struct qdq_plan *plan,
                       size_t node, size_t i);
 
+/* Returns whether the If of a branch needs what a layer outside computes that reads activation `i` from the
+   one pair of the tensor, so that this layer comes first. `marks` has room for all nodes. */
+bool qdqi_branch_follows(const struct qdq_model *source, const struct qdq_plan *plan,
+                         size_t branch, size_t i, bool *marks);
+
 /* Returns whether all layers read activation `i` in branches, so that no other pair is needed. */
 bool qdqi_all_read_in_branches(const struct qdq_model *source,
                                const struct qdq_plan *plan, size_t i);

@@ -524,11 +524,17 @@ made_for(struct qdqi_pairs *p, const struct qdq_layer *layer, size_t i)
     const char *made = key ? qdqi_map_get(p->in_branches, key) : NULL;
     if (made || !key)
         return made;
-    /* Behind the pair outside, where there is one, it changes no number. One beside it, which does the
-       same, TensorRT makes one with it. */
+    /* TensorRT makes one of two equal pairs that read the same tensor where it computes the layer outside
+       first, so that one of the layers is float: then the pair stands behind the other one, which changes no
+       number. Behind it, and computed first, it makes the layer outside float. */
+    bool *marks = qdqi_arena_array(p->arena, p->source->graph.n_nodes, sizeof *marks);
+    if (!marks)
+        return NULL;
     const struct qdqi_quantized q = activation_of(p, i);
+    const bool behind =
+        p->made[i] && qdqi_branch_follows(p->source, p->plan, branch, i, marks);
     made = add_pair_between(p, p->source->graph.scopes[branch].nodes[0], &q,
-                            p->made[i] ? p->made[i] : q.tensor,
+                            behind ? p->made[i] : q.tensor,
                             qdqi_pairs_name(p, q.tensor, "_DequantizeLinear_Output"));
     return made && qdqi_map_put(p->in_branches, key, (void *)(uintptr_t)made) ? made
                                                                               : NULL;

@@ -67,6 +67,7 @@ static const struct qdq_plan_view plan = {
     .n_tensors = 1,
     .tensors = tensor_names,
     .n_weights = 2,
+    .n_pairs = 3,
     .n_warnings = 1,
     .warnings = warnings,
     .target = &target,
@@ -307,7 +308,8 @@ START_TEST(test_report)
                         "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
                         "\"block\":null,\"scales\":0,\"scale_min\":null,"
                         "\"scale_max\":null,\"channel_scales\":null}],"
-                        "\"float\":null,\"equalization\":null,\"smoothing\":null,"
+                        "\"float\":null,\"equalization\":null,\"smoothing\":null,\"kv_"
+                        "cache\":null,"
                         "\"evaluation\":{\"samples\":128,\"of\":256,\"rule\":"
                         "\"settled\",\"outputs\":[{\"name\":"
                         "\"logits\",\"sqnr_db\":30.25,\"cosine\":0.999,"
