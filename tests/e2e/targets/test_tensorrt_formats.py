@@ -121,15 +121,19 @@ def test_pairs_stand_in_branches_of_an_if(tmp_path, inside, inner, outer):
         assert np.array_equal(*ours)
 
 
-def test_a_branch_reads_behind_the_pair_outside(tmp_path):
-    """TensorRT makes one, outside, of two equal pairs that read the same tensor."""
-    model, data = branches("[conv] t = Conv (x, w)")
-    model.graph.node.append(onnx.helper.make_node("Conv", ["x", "w"], ["z"], name="outside"))
+@pytest.mark.parametrize("inside,reads", [
+    ("[conv] t = Conv (x, w)", "x"),
+    ("[conv] u = Conv (x, w) t = Add (u, z)", "x_DequantizeLinear_Output"),
+], ids=["apart", "needed"])
+def test_a_pair_in_a_branch_beside_one_outside(tmp_path, inside, reads):
+    """It stands behind the one outside where the If needs what the layer behind that computes."""
+    model, data = branches(inside)
+    model.graph.node.insert(0, onnx.helper.make_node("Conv", ["x", "w"], ["z"], name="outside"))
     model.graph.output.append(onnx.helper.make_tensor_value_info("z", 1, [1, 8, None]))
     done = Quantized(tmp_path, model, data, target="tensorrt", evaluate=False)
     assert done.ok, done.said
-    reads = [(path, read) for path, read in all_pairs(judge.load(done.bytes).graph) if read != "v"]
-    assert ((), "x") in reads and (("then_branch",), "x_DequantizeLinear_Output") in reads
+    pairs = [(path, read) for path, read in all_pairs(judge.load(done.bytes).graph) if read != "v"]
+    assert ((), "x") in pairs and (("then_branch",), reads) in pairs
     again = Quantized(tmp_path, judge.load(done.bytes), data, target="tensorrt", evaluate=False,
                       existing_qdq="strip")
     assert again.ok, again.said
