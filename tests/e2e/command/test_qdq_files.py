@@ -218,7 +218,7 @@ def test_nothing_is_written_at_home(tmp_path):
     assert done.returncode == 0, done.stderr
     assert names(here) == ["out.onnx"]
     assert {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_dir()} <= {
-        ".cache", ".cache/qdq", ".cache/qdq/digests", ".cache/qdq/times"}
+        ".cache", ".cache/qdq", ".cache/qdq/digests", ".cache/qdq/observations", ".cache/qdq/times"}
 
 
 def test_evaluation_that_was_asked_for_needs_data(tmp_path):
