@@ -35,7 +35,8 @@ def test_a_target_that_is_not_listed_is_refused(daemon):
 
 
 def test_the_listing_has_the_defaults_of_the_spec(daemon):
-    """The listing agrees with a report's spec, in which every default is written out."""
+    """The listing agrees with a job's frozen spec, in which every default is written out, also those
+    that the effective spec leaves to a recipe."""
     net = daemon.upload("models", nets.block_net())
     data = daemon.upload("datasets", nets.samples())
     for row in daemon.get("/v1/targets").json()["targets"]:
@@ -44,7 +45,8 @@ def test_the_listing_has_the_defaults_of_the_spec(daemon):
         daemon.succeeded(job)
         report = daemon.report(job)
         assert report["spec"]["target"] == row["name"]
+        frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
         for member in ("weights", "activations"):
-            told = {name: report["spec"][member][name] for name in row[member]}
+            told = {name: frozen[member][name] for name in row[member]}
             assert told == row[member]
         assert (report["kernels"] is not None) == row["integer_kernels"]
