@@ -9,7 +9,7 @@ section("Control flow")
 
 @row("Both branches of an `If` are quantized, whether a weight is in the branch or "
      "captured from outside. A pair stands in the innermost graph that contains all "
-     "readers of the tensor.", "outer then_fc else_fc", warnings=["layers_not_compared", "target_format"])
+     "readers of the tensor.", "outer then_fc else_fc", warnings=["layers_not_compared"])
 def if_weights():
     return text("""
     odd (bool c, float[2,8] x) => (float[2,6] y) <float[8,8] w, float[8,6] captured> {
@@ -24,7 +24,7 @@ def if_weights():
 @row("Where no sample takes a branch, its layers stay in float if their activations are "
      "made inside it, with the warning `not_observed`; `calibration.ranges` may give "
      "their ranges.", "first used",
-     warnings=["layers_not_compared", "not_observed", "target_format"])
+     warnings=["layers_not_compared", "not_observed"])
 def if_never_taken():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w, int64[1] zero> {
@@ -40,7 +40,7 @@ def if_never_taken():
 
 
 @row("With a range by hand such a layer is quantized like all others.", "used unused",
-     spec={"calibration": {"ranges": {"b0": [-4, 4]}}}, warnings=["layers_not_compared", "target_format"])
+     spec={"calibration": {"ranges": {"b0": [-4, 4]}}}, warnings=["layers_not_compared"])
 def if_never_taken_range_given():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -139,7 +139,7 @@ def scan():
 
 
 @row("Graphs may be nested to any depth that the file's limit of nested messages allows.",
-     "outer inner other", warnings=["layers_not_compared", "target_format"])
+     "outer inner other", warnings=["layers_not_compared"])
 def if_in_loop():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w, float[8,8] v> {
@@ -159,13 +159,13 @@ def if_in_loop():
 
 
 @row("Weights in bodies can be stored as integers.", "outer then_fc else_fc",
-     spec={"weights": {"storage": "dq"}}, warnings=["layers_not_compared", "target_format"])
+     spec={"weights": {"storage": "dq"}}, warnings=["layers_not_compared"])
 def if_weights_integers():
     return if_weights()
 
 
 @row("Constants of a body that go through Transpose, Reshape or Cast are weights.",
-     "then_fc else_fc", warnings=["layers_not_compared", "target_format"])
+     "then_fc else_fc", warnings=["layers_not_compared"])
 def if_made_weights():
     return text("""
     odd (bool c, float[2,8] x) => (float[2,6] y) <float[6,8] w> {
@@ -181,13 +181,13 @@ def if_made_weights():
 @row("A layer of a body can be named in a spec, and what-ifs switch it.", "outer then_fc",
      spec={"layers": [{"name": "else_fc", "quantize_input": False,
                        "quantize_weight": False}], "sensitivity": {"samples": 4}},
-     warnings=["layers_not_compared", "target_format"])
+     warnings=["layers_not_compared"])
 def if_named_layers():
     return if_weights()
 
 
 @row("Equalization does not reach into nested graphs.", "outer then_fc else_fc",
-     spec={"equalize": True}, warnings=["layers_not_compared", "nothing_equalized", "target_format"])
+     spec={"equalize": True}, warnings=["layers_not_compared", "nothing_equalized"])
 def if_equalized():
     return if_weights()
 
@@ -259,7 +259,7 @@ def function_attributes():
 
 
 @row("Functions may call functions, also from inside a branch.",
-     "block/first/fc block/second/fc", warnings=["layers_not_compared", "target_format"])
+     "block/first/fc block/second/fc", warnings=["layers_not_compared"])
 def function_nested():
     return text("""
     odd (bool c, float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -276,7 +276,7 @@ def function_nested():
 
 
 @row("A function may own graphs.", "call/then_fc call/else_fc",
-     warnings=["layers_not_compared", "target_format"])
+     warnings=["layers_not_compared"])
 def function_with_branches():
     return text("""
     odd (bool c, float[2,8] x) => (float[2,8] y) <float[8,8] w> {

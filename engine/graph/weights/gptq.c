@@ -348,8 +348,8 @@ release(struct rounding *t)
 {
     struct qdqi_moment_block *b = &t->block;
     void *all[] = {
-        b->shared.begin, b->shared.members, b->order,    b->places, b->exact, b->c,
-        b->factor,       b->scratch,        t->diagonal, t->ranks};
+        b->shared.begin, b->shared.members, b->order,   b->places,   b->exact, b->c,
+        b->groups,       b->factor,         b->scratch, t->diagonal, t->ranks};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

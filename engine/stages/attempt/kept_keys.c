@@ -3,7 +3,9 @@
 #include "stages/attempt/kept_times.h"
 
 #include "ground/base/build_id.h"
+#include "qdq/quantize.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const uint64_t HASH_BEGIN = 0xcbf29ce484222325ULL;
@@ -81,7 +83,12 @@ qdqi_kept_key_of_data(const struct qdqi_attempt *a)
     const struct qdq_work *work = a->context->work;
     char build[QDQI_BUILD_ID_SIZE];
     qdqi_build_id(build);
-    const uint64_t key = add_text(add_text(HASH_BEGIN, build), work->dataset_id);
+    char *fed = qdq_observations_identity(a->spec, work->model_id, work->dataset_id);
+    uint64_t key = add_text(add_text(HASH_BEGIN, build), fed);
+    if (!fed) /* out of memory: a key by which nothing is kept */
+        key = add_number(key, (int64_t)(uintptr_t)a);
+    free(fed);
+    key = add_number(key, a->spec->calibration.cast);
     return add_text(key, work->judging ? work->judging->data_id : NULL);
 }
 
