@@ -9,7 +9,8 @@ section("Control flow")
 
 @row("Both branches of an `If` are quantized, whether a weight is in the branch or "
      "captured from outside. A pair stands in the innermost graph that contains all "
-     "readers of the tensor.", "outer then_fc else_fc", warnings=["layers_not_compared"])
+     "readers of the tensor; for the target `tensorrt` each branch of an `If` has one.",
+     "outer then_fc else_fc", warnings=["layers_not_compared"])
 def if_weights():
     return text("""
     odd (bool c, float[2,8] x) => (float[2,6] y) <float[8,8] w, float[8,6] captured> {

@@ -180,7 +180,7 @@ def test_cancel_and_delete(daemon):
     problem(daemon.get(f"/v1/jobs/{target['job']}"), 404, "not_found")
     kept = set(daemon.stored_files()) - inputs
     if "QDQD_STORE_URL" not in daemon.environment:  # daemons that share a record remove files later
-        # What calibration observed, and the figures of each target: later jobs use them.
+        # Later jobs use what calibration observed, and the figures of each target.
         assert len(kept) <= 1 + 2 * len(TARGETS), kept
     problem(daemon.get(f"/v1/models/{target['result']['model']}"), 404, "not_found")
 
