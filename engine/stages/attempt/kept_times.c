@@ -357,6 +357,21 @@ identify(const struct qdqi_attempt *a, struct qdqi_arena *arena)
         (long long)(asked ? profile->batch : QDQ_PROFILE_BATCH));
 }
 
+/* Returns whether a program of the operator's runs the target's models. Under the same version of the same
+   runtime it may compute other numbers, and take other times. */
+static bool
+has_runner(const struct qdqi_attempt *a)
+{
+    struct qdq_engine *engine = a->context->engine;
+    const char *runtime = a->spec->target->runtime;
+    const struct qdqi_deploy_ops *ops =
+        runtime ? qdqi_engine_ops(engine, runtime) : NULL;
+    struct qdqi_deploy deploy;
+    struct qdq_error why = {0};
+    return ops && ops->about && !qdqi_engine_deploy(engine, runtime, &deploy, &why) &&
+           qdqi_deploy_about(&deploy);
+}
+
 static enum qdq_code
 open_kept(const struct qdqi_attempt *a, struct qdqi_kept_times *kept,
           struct qdq_error *err)
@@ -365,7 +380,7 @@ open_kept(const struct qdqi_attempt *a, struct qdqi_kept_times *kept,
     kept->arena = qdqi_arena_new();
     if (!kept->arena || !(kept->identity = identify(a, kept->arena)))
         return qdqi_no_memory(err);
-    kept->fd = work->times ? work->times(work->times_arg) : -1;
+    kept->fd = work->times && !has_runner(a) ? work->times(work->times_arg) : -1;
     return read_file(kept, err);
 }
 
@@ -398,7 +413,8 @@ bool
 qdqi_keeps_figures(const struct qdqi_attempt *a)
 {
     const struct qdq_work *work = a->context->work;
-    return work->times && work->dataset >= 0 && work->dataset_id && !a->context->dev;
+    return work->times && work->dataset >= 0 && work->dataset_id && !a->context->dev &&
+           !has_runner(a);
 }
 
 /* --- the rows ------------------------------------------------------------------------ */

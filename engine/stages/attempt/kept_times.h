@@ -30,7 +30,7 @@
 struct qdqi_kept_times;
 
 /* Sets *ret to what the job keeps: the file that the caller has, if it has one, is read at the first
-   call. The job owns it. NO_MEMORY. */
+   call, unless a program of the operator's runs the models. The job owns it. NO_MEMORY. */
 enum qdq_code qdqi_kept_times_get(const struct qdqi_attempt *attempt,
                                   struct qdqi_kept_times **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
@@ -40,7 +40,7 @@ void qdqi_kept_times_close(struct qdqi_kept_times **kept,
                            const struct qdqi_attempt *attempt);
 
 /* Returns whether figures of the job's data may be kept: the caller has a file and says which data
-   these are, and models run on the processor. */
+   these are, and models run on the processor and in no program of the operator's. */
 bool qdqi_keeps_figures(const struct qdqi_attempt *attempt);
 
 /* Returns the key of a model that runs with these inputs. */
@@ -50,7 +50,7 @@ uint64_t qdqi_kept_times_key(const struct qdq_model *model,
 /* Returns the hash of bytes that the sum of a file is. */
 uint64_t qdqi_kept_hash(const void *bytes, size_t n);
 
-/* Return keys of figures: that of the job's data and of the build of the engine; with a number more; and
+/* Return keys of figures: that of what the job feeds and of the build of the engine; with a number more; and
    with the bytes of a model's files more. */
 uint64_t qdqi_kept_key_of_data(const struct qdqi_attempt *attempt);
 uint64_t qdqi_kept_key_add(uint64_t key, int64_t number);

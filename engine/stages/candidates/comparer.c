@@ -322,7 +322,8 @@ qdqi_comparer_measures(const struct qdqi_comparer *c)
 bool
 qdqi_comparer_has_measured(const struct qdqi_comparer *c)
 {
-    return c->kept && qdqi_kept_times_has_new(c->kept);
+    const struct qdqi_kept_times *kept = *c->context->kept;
+    return kept && qdqi_kept_times_has_new(kept);
 }
 
 void

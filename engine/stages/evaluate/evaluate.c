@@ -460,22 +460,15 @@ evaluated(struct evaluation *e)
 }
 
 /* Returns whether the sums are kept: the samples do not depend on the time, the result runs in the
-   usual two ways and not in a program of the operator's, and nothing else needs its runs. */
+   usual two ways, and nothing else needs its runs. */
 static bool
 keeps_sums(const struct evaluation *e)
 {
     const struct qdqi_attempt *a = e->attempt;
-    struct qdqi_deploy deploy;
-    struct qdq_error gone = {0};
-    /* The operator's program tells kernels where it runs. */
-    if (!qdqi_engine_deploy(a->context->engine, a->context->asked->target->runtime,
-                            &deploy, &gone) &&
-        qdqi_deploy_about(&deploy))
-        return false;
-    return qdqi_keeps_figures(a) && !a->context->dev && !e->alone.has_run &&
-           !e->is_as_deployed && a->spec->evaluate_seconds == 0 &&
-           a->spec->decoder == QDQ_DECODER_AS_IS && !a->spec->task.asked &&
-           !qdqi_halves_matter(a) && e->result->report->what_ifs == 0;
+    return qdqi_keeps_figures(a) && !e->alone.has_run && !e->is_as_deployed &&
+           a->spec->evaluate_seconds == 0 && a->spec->decoder == QDQ_DECODER_AS_IS &&
+           !a->spec->task.asked && !qdqi_halves_matter(a) &&
+           e->result->report->what_ifs == 0;
 }
 
 /* Begins again with sums that have nothing. */

@@ -16,7 +16,8 @@ from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually, problem
 PROGRAM = INSTALLED / "share" / "qdqd" / "runners" / "onnxruntime_ep.py"
 FAKE = Path(__file__).parents[2] / "unit" / "judges" / "fake_runner.py"
 MODEL = DATA / "glyph_resnet.onnx"
-SPEC = {"target": "onnxruntime", "evaluate": True}
+# The recipe is none: what is fast is a matter of the times, of which a runner has its own.
+SPEC = {"target": "onnxruntime", "evaluate": True, "recipe": "none"}
 
 
 def section(name="cpu", program=PROGRAM, arguments="", **keys):
@@ -225,6 +226,17 @@ def test_a_program_that_takes_its_time(tmp_path):
     done, report = quantize(tmp_path, "slow", "--runners", file)
     assert done.returncode == 0, done.stderr
     assert report["kernels"]["runner"] == "slow"
+
+
+def test_a_runner_has_figures_of_its_own(tmp_path):
+    """Times that the engine has kept are not taken for those of a program of the operator's, although
+    both name the same version of ONNX Runtime."""
+    file = tmp_path / "runners.conf"
+    file.write_text(section(provider="CPU"))
+    own, by_runner, again = (
+        quantize(tmp_path, name, *more, spec={"target": "onnxruntime"})[1]
+        for name, more in (("own", ()), ("runner", ("--runners", file)), ("again", ())))
+    assert (own["costs"], by_runner["costs"], again["costs"]) == ("measured", "measured", "kept")
 
 
 def test_the_command_has_runners_too(tmp_path):
