@@ -329,6 +329,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/reconstruct/round_layer.c engine/stages/reconstruct/round_layer.h \
 	engine/stages/reconstruct/row_pairs.c engine/stages/reconstruct/row_pairs.h \
 	engine/stages/scale/awq.c engine/stages/scale/awq.h \
+	engine/stages/scale/cache_rows.c engine/stages/scale/cache_rows.h \
 	engine/stages/scale/kv_cache.c engine/stages/scale/kv_cache.h \
 	engine/stages/scale/bias.c engine/stages/scale/bias.h \
 	engine/stages/scale/correct.c engine/stages/scale/correct.h \

@@ -70,7 +70,7 @@ same 'targets in docs/reference/spec.md'
 # The named methods are also the files of a list, and have rows in docs/reference/number-formats.md.
 sed -n '/^RANGE_METHODS = /,/[^\\]$/p' "$src/engine/local.mk" |
     sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
-values_of method minmax >"$work/document"
+values_of method entropy >"$work/document"
 same 'range methods'
 sed -n '/^| method | the range |/,/^$/s/^| `\([a-z0-9_]*\)`.*/\1/p' "$src/docs/reference/number-formats.md" |
     sort >"$work/document"
@@ -124,12 +124,15 @@ formats_of() {
     formats_of WEIGHTS weights
     formats_of ACTIVATIONS activations
 } | sort >"$work/table"
-# Members begin at column 8, those of groups at 12, those of values that may be objects at 16.
+# Members begin at column 8, those of groups at 12, those of values that may be objects at 16, and
+# within a group at 20.
 awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
     here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }
     here && (/^            [a-z_0-9]+:/ ||
         ((group == "evaluate" || group == "activations" || group == "smooth" || group == "recipe" || group == "frontier") && /^                [a-z_0-9]+:/)) {
-        sub(/:.*/, "", $1); print "/" group "/" $1 }' "$document" | sort >"$work/document"
+        sub(/:.*/, "", $1); member = $1; print "/" group "/" $1 }
+    here && group == "output" && /^                    [a-z_]+:/ {
+        sub(/:.*/, "", $1); print "/" group "/" member "/" $1 }' "$document" | sort >"$work/document"
 same 'members of the spec'
 
 for row in accept.c:Gate:8 layers.c:LayerEntry:8 cases.c:CaseUse:12 support.c:LayerSupport:8; do

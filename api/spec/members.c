@@ -323,12 +323,44 @@ encode_decoder(const void *object, const struct member *m)
                                               : api_encode_choice(object, m);
 }
 
-/* Left out where it says nothing, likewise. */
+/* A name, or an object: {"scheme": "int8_per_channel", "method": "percentile", "percentile": x}. */
+static bool
+decode_kv_cache(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_spec *spec = &d->to->spec;
+    if (!json_is_object(value))
+        return api_decode_choice(d, m, value);
+    spec->kv_cache = QDQ_KV_INT8_PER_CHANNEL;
+    if (!decode_object(d, m, value))
+        return false;
+    return !json_object_get(value, "percentile") ||
+           spec->kv_method == QDQ_KV_PERCENTILE ||
+           api_refuse(d, API_INVALID_SPEC, "/output/kv_cache/percentile",
+                      "%s is for the method percentile",
+                      api_label(d, "/output/kv_cache/percentile").text);
+}
+
+static const char *const kv_methods[] = {"minmax", "percentile", "mse", NULL};
+static const struct choices kv_method_names = {kv_methods, NULL};
+
+/* Left out where it says nothing, likewise; a name where the method is the default. */
 static json_t *
 encode_kv_cache(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
-    return spec->kv_cache == QDQ_KV_NONE ? json_null() : api_encode_choice(object, m);
+    if (spec->kv_cache == QDQ_KV_NONE)
+        return json_null();
+    json_t *scheme = api_encode_choice(object, m);
+    if (spec->kv_method == QDQ_KV_MINMAX)
+        return scheme;
+    json_t *ret = json_pack("{s:o, s:s}", "scheme", scheme, "method",
+                            kv_methods[spec->kv_method]);
+    if (ret && spec->kv_method == QDQ_KV_PERCENTILE &&
+        json_object_set_new(ret, "percentile", json_real(spec->kv_percentile)) != 0) {
+        json_decref(ret);
+        ret = NULL;
+    }
+    return ret;
 }
 
 /* Left out where it says nothing, likewise. */
@@ -344,6 +376,9 @@ encode_context(const void *object, const struct member *m)
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
 #define PARTS(decode) WITHOUT_FIELD(decode, NULL)
 #define GROUP PARTS(decode_object)
+#define KV_SCHEMES                                                          \
+    NAMES("none", "int8_per_tensor", "int8_per_channel", "int4_per_tensor", \
+          "int4_per_channel")
 
 static const struct member members[] = {
     {"/mode", STRING, CHOICE(mode, "full", "partial")},
@@ -448,10 +483,14 @@ static const struct member members[] = {
     {"/output/decoder", STRING,
      OWN(api_decode_choice, encode_decoder, decoder,
          NAMES("none", "dq", "matmulnbits"))},
-    {"/output/kv_cache", STRING,
-     OWN(api_decode_choice, encode_kv_cache, kv_cache,
-         NAMES("none", "int8_per_tensor", "int8_per_channel", "int4_per_tensor",
-               "int4_per_channel"))},
+    {"/output/kv_cache", STRING | OBJECT,
+     OWN(decode_kv_cache, encode_kv_cache, kv_cache, KV_SCHEMES)},
+    {"/output/kv_cache/scheme", STRING,
+     OWN(api_decode_choice, NULL, kv_cache, KV_SCHEMES)},
+    {"/output/kv_cache/method", STRING,
+     OWN(api_decode_choice, NULL, kv_method, &kv_method_names)},
+    {"/output/kv_cache/percentile", NUMBER,
+     OWN(decode_percentile, NULL, kv_percentile, NULL)},
     {"/output/context", BOOL, OWN(api_decode_flag, encode_context, context, NULL)},
     {"/on_unmatched", STRING, SWITCH(unmatched_is_error, "warn", "error")},
 };

@@ -4,11 +4,20 @@
 
 #include "graph/layers/operators.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+enum { PRESENT_KEY = 1, PRESENT_VALUE }; /* outputs */
 enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE };
 
 enum { MOST_HEADS = 1 << 20 }; /* a file with more is not believed */
+
+static bool
+has_caches(const struct qdqi_node *node)
+{
+    return strcmp(node->proto->op_type, "GroupQueryAttention") == 0 &&
+           qdqi_node_is_microsoft(node->proto);
+}
 
 /* Returns the outputs of the projection that makes a tensor, which a bias may follow; 0: unknown. */
 static int64_t
@@ -30,9 +39,7 @@ static int64_t
 head_size(const struct qdqi_graph *graph, const struct qdqi_use *use)
 {
     const struct qdqi_node *node = &graph->nodes[use->node];
-    if (strcmp(node->proto->op_type, "GroupQueryAttention") != 0 ||
-        !qdqi_node_is_microsoft(node->proto) || use->input < PAST_KEY ||
-        use->input > PAST_VALUE)
+    if (!has_caches(node) || use->input < PAST_KEY || use->input > PAST_VALUE)
         return 0;
     const bool is_packed =
         !node->inputs[KEY]; /* it has the input `use`, and all before */
@@ -62,4 +69,66 @@ qdqi_caches_fix(const struct qdq_model *model, struct qdq_model_info *fixed)
         if (size > 0)
             ((struct qdq_dim *)(uintptr_t)input->dims)[3].value = size;
     }
+}
+
+/* --- outputs ------------------------------------------------------------------------- */
+
+/* Returns the keys, or values, that a node hands to the model's next run; NULL: none. */
+static const struct qdqi_tensor *
+present_of(const struct qdqi_node *node, size_t output)
+{
+    const struct qdqi_tensor *t =
+        has_caches(node) && node->scope == 0 && node->proto->n_output > output
+            ? node->outputs[output]
+            : NULL;
+    return t && t->is_output ? t : NULL;
+}
+
+/* Returns the only number in a name; -1: there is none, or another one. */
+static long
+number_in(const char *name)
+{
+    static const char digits[] = "0123456789";
+    const char *first = strpbrk(name, digits);
+    const size_t length = first ? strspn(first, digits) : 0;
+    enum { MOST_DIGITS = 6 };
+    return first && length <= MOST_DIGITS && !strpbrk(first + length, digits)
+               ? strtol(first, NULL, 10)
+               : -1;
+}
+
+/* Returns whether the numbers in the names of all caches are those of layers, which ascend. */
+static bool
+names_count(const struct qdqi_graph *graph)
+{
+    long last = -1;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_tensor *key = present_of(&graph->nodes[i], PRESENT_KEY);
+        const struct qdqi_tensor *value = present_of(&graph->nodes[i], PRESENT_VALUE);
+        if (!key || !value)
+            continue;
+        const long number = number_in(key->name);
+        if (number <= last || number_in(value->name) != number)
+            return false;
+        last = number;
+    }
+    return true;
+}
+
+long
+qdqi_caches_layer(const struct qdq_model *model, const char *output, bool *ret_is_key)
+{
+    const struct qdqi_graph *graph = &model->graph;
+    long place = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_tensor *key = present_of(&graph->nodes[i], PRESENT_KEY);
+        const struct qdqi_tensor *value = present_of(&graph->nodes[i], PRESENT_VALUE);
+        if (!key || !value)
+            continue;
+        *ret_is_key = strcmp(key->name, output) == 0;
+        if (*ret_is_key || strcmp(value->name, output) == 0)
+            return names_count(graph) ? number_in(output) : place;
+        place++;
+    }
+    return -1;
 }

@@ -43,6 +43,25 @@ qdqi_update_by(const struct qdqi_moment_block *b, const float *matrix, size_t i,
     return u;
 }
 
+QDQI_LOOP void
+add_place_loop(const float *row, size_t n, const float *restrict by,
+               float (*restrict sums)[QDQI_PANEL])
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            sums[i][line] += row[i] * by[line];
+}
+
+QDQI_VARIANTS(void, add_place,
+              (const float *row, size_t n, const float *by, float (*sums)[QDQI_PANEL]),
+              (row, n, by, sums))
+
+void
+qdqi_add_place(const float *row, size_t n, const float *by, float (*sums)[QDQI_PANEL])
+{
+    add_place(row, n, by, sums);
+}
+
 /* A place of all outputs that is rounded. */
 struct rounded {
     const float *weight, *moved, *scales;
@@ -68,21 +87,6 @@ round_place_loop(const struct rounded *r)
 
 QDQI_VARIANTS(void, round_place, (const struct rounded *r), (r))
 
-/* Adds the errors of a place to the sums of n others. */
-QDQI_LOOP void
-add_error_loop(const float *row, size_t n, const float *restrict errors,
-               float (*restrict sums)[QDQI_PANEL])
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t line = 0; line < QDQI_PANEL; line++)
-            sums[i][line] += row[i] * errors[line];
-}
-
-QDQI_VARIANTS(void, add_error,
-              (const float *row, size_t n, const float *errors,
-               float (*sums)[QDQI_PANEL]),
-              (row, n, errors, sums))
-
 /* Rounds the panel's outputs one element after the other: each goes to the integer that is
    nearest to itself and what the errors before it ask for. */
 static void
@@ -98,8 +102,8 @@ round_panel(struct qdqi_panel *p)
                 p->weight[k], p->local[k - i], p->scales[group], p->zeros[group],
                 b->r->lowest, b->r->highest,   p->integers[k],   p->by[k - i]};
             round_place(&place);
-            add_error(b->factor + k * b->ld + k + 1, end - k - 1, p->by[k - i],
-                      p->local + k - i + 1);
+            qdqi_add_place(b->factor + k * b->ld + k + 1, end - k - 1, p->by[k - i],
+                           p->local + k - i + 1);
         }
         struct qdqi_update u = qdqi_update_by(b, b->factor, i, end);
         u.first = end;

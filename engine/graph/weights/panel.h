@@ -116,6 +116,10 @@ qdqi_panel_value(const struct qdqi_panel *p, size_t place, size_t line)
 /* Copies the sums of places i to end - 1, which are now worked on. */
 void qdqi_load_local(struct qdqi_panel *p, size_t i, size_t end);
 
+/* Adds what a place has for each output, times n numbers of a row, to the sums of n places. */
+void qdqi_add_place(const float *row, size_t n, const float *by,
+                    float (*sums)[QDQI_PANEL]);
+
 /* Returns an update by rows i to end - 1 of a matrix of the block. */
 struct qdqi_update qdqi_update_by(const struct qdqi_moment_block *b,
                                   const float *matrix, size_t i, size_t end);

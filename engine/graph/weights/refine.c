@@ -116,21 +116,6 @@ descend_place(struct qdqi_panel *p, size_t place, const float *gradient,
     return any;
 }
 
-/* Tells n gradients, of which `row` has what the moment has of them, the changes of a place. */
-QDQI_LOOP void
-tell_loop(const float *row, size_t n, const float *restrict changes,
-          float (*restrict gradients)[QDQI_PANEL])
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t line = 0; line < QDQI_PANEL; line++)
-            gradients[i][line] += row[i] * changes[line];
-}
-
-QDQI_VARIANTS(void, tell,
-              (const float *row, size_t n, const float *changes,
-               float (*gradients)[QDQI_PANEL]),
-              (row, n, changes, gradients))
-
 static void
 add_moved(const float *changes, size_t *moved)
 {
@@ -157,7 +142,8 @@ descend(struct qdqi_panel *p, bool *live)
             float *changes = p->by[k - i];
             if (!descend_place(p, k, p->local[k - i], factors, changes))
                 continue;
-            tell(b->c + k * b->ld + k + 1, end - k - 1, changes, p->local + k - i + 1);
+            qdqi_add_place(b->c + k * b->ld + k + 1, end - k - 1, changes,
+                           p->local + k - i + 1);
             add_moved(changes, moved);
             any_here = true;
         }
@@ -310,7 +296,7 @@ descend_few(struct few *f, bool *live)
     for (size_t i = 0; i < f->n; i++) {
         if (!descend_place(p, f->places[i], f->gradient[i], factors, changes))
             continue;
-        tell(f->c[i] + i + 1, f->n - i - 1, changes, f->gradient + i + 1);
+        qdqi_add_place(f->c[i] + i + 1, f->n - i - 1, changes, f->gradient + i + 1);
         for (size_t line = 0; line < p->n; line++)
             live[line] |= changes[line] != 0;
     }

@@ -354,6 +354,9 @@ enum qdq_kv_form {
     QDQ_KV_INT4_PER_CHANNEL
 };
 
+/* How the magnitude that a scale stands for is chosen (output.kv_cache.method). */
+enum qdq_kv_method { QDQ_KV_MINMAX, QDQ_KV_PERCENTILE, QDQ_KV_MSE };
+
 /* The form of a decoder with weights of few bits (output.decoder). */
 enum qdq_decoder_form {
     QDQ_DECODER_AS_IS,
@@ -481,8 +484,10 @@ struct qdq_spec {
     /* opset to raise the model to, 7 to 28, or one of the values above */
     int64_t opset;
     enum qdq_existing existing_qdq;
-    bool unmatched_is_error;   /* on_unmatched: error */
-    enum qdq_kv_form kv_cache; /* output.kv_cache: scales are calibrated for it */
+    bool unmatched_is_error;      /* on_unmatched: error */
+    enum qdq_kv_form kv_cache;    /* output.kv_cache: scales are calibrated for it */
+    enum qdq_kv_method kv_method; /* output.kv_cache.method */
+    double kv_percentile;         /* output.kv_cache.percentile, for that method */
 };
 
 /* Returns whether the result depends on time: there is a bound in seconds, or the recipe

@@ -78,6 +78,7 @@ qdq_spec_init(struct qdq_spec *spec)
                    .max_latency_ratio = NAN,
                    .max_task_drop = NAN},
         .search = {NAN, NAN, NAN, QDQ_NO_LIMIT, 0, 0},
+        .kv_percentile = 99.99,
         .unmatched_is_error = true,
     };
 }

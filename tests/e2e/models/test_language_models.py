@@ -315,6 +315,109 @@ def test_scales_of_caches_are_the_largest_magnitudes(tmp_path, small, kind, qmax
         np.testing.assert_allclose(got["scales"][name], np.array(want) / qmax, rtol=1e-5)
 
 
+def scales_by(path, small, chosen):
+    spec = {**ALONE, "weights": {**ALONE["weights"], "rounding": "nearest"},
+            "output": {"kv_cache": chosen}}
+    return quantize(path, small, spec)
+
+
+def test_the_whole_percentile_is_the_largest_magnitude(tmp_path, small):
+    """But for float16, in which rows are kept."""
+    largest = scales_by(tmp_path, small, "int8_per_channel")["kv_cache"]["scales"]
+    whole = scales_by(tmp_path, small, {"method": "percentile", "percentile": 100})
+    for name, scales in largest.items():
+        np.testing.assert_allclose(whole["kv_cache"]["scales"][name], scales, rtol=5e-4)
+
+
+@pytest.mark.parametrize("method, scheme", [
+    ("percentile", "int8_per_channel"), ("percentile", "int4_per_tensor"),
+    ("mse", "int4_per_channel"), ("mse", "int4_per_tensor")])
+def test_a_method_cuts_the_largest_magnitudes_off(tmp_path, small, method, scheme):
+    largest = scales_by(tmp_path, small, scheme)["kv_cache"]
+    report = scales_by(tmp_path, small, {"scheme": scheme, "method": method})
+    assert report["spec"]["output"]["kv_cache"]["method"] == method
+    got = report["kv_cache"]
+    assert got["qmax"] == largest["qmax"]
+    for name, scales in largest["scales"].items():
+        share = np.array(got["scales"][name]) / np.array(scales)
+        assert share.max() < 1.0005 and share.min() > 0.199 and share.min() < 0.999
+
+
+@pytest.mark.parametrize("chosen, said", [
+    ({"method": "entropy"}, "/output/kv_cache/method"),
+    ({"scheme": "int8"}, "/output/kv_cache/scheme"),
+    ({"percentile": 99}, "/output/kv_cache/percentile"),
+    ({"method": "mse", "percentile": 99}, "/output/kv_cache/percentile"),
+    ({"method": "percentile", "percentile": 0}, "/output/kv_cache/percentile"),
+    ({"bits": 8}, "/output/kv_cache/bits")])
+def test_wrong_members_of_scales_of_caches_are_refused(tmp_path, small, chosen, said):
+    assert said in quantize(tmp_path, small, {**ALONE, "output": {"kv_cache": chosen}},
+                            fails=True)
+
+
+@pytest.mark.parametrize("names, layers", [
+    ({i: (f"keys_{3 * i + 2}_out", f"values_{3 * i + 2}_out") for i in range(2)}, [2, 5]),
+    ({i: (f"cache/{'ab'[i]}/k", f"cache/{'ab'[i]}/v") for i in range(2)}, [0, 1])])
+def test_caches_are_found_by_the_attention_that_makes_them(tmp_path, small, names, layers):
+    """Layers have the numbers in the names, where these have one each."""
+    model = onnx.load(small / "model.onnx")
+    new = {f"present.{i}.{kind}": to for i, pair in names.items()
+           for kind, to in zip(("key", "value"), pair)}
+    for node in model.graph.node:
+        node.output[:] = [new.get(name, name) for name in node.output]
+    for output in model.graph.output:
+        output.name = new.get(output.name, output.name)
+    (tmp_path / "renamed").mkdir()
+    onnx.save(model, tmp_path / "renamed" / "model.onnx")
+    for name in ("ids.npy", "held.npy"):
+        np.save(tmp_path / "renamed" / name, np.load(small / name))
+    chosen = {"scheme": "int8_per_channel", "method": "mse"}
+    want = scales_by(tmp_path, small, chosen)["kv_cache"]
+    got = scales_by(tmp_path, tmp_path / "renamed", chosen)["kv_cache"]
+    assert got["layer_ids"] == layers and got["scales"] == want["scales"]
+
+
+def in_float16(model):
+    for i, constant in enumerate(model.graph.initializer):
+        if constant.data_type == onnx.TensorProto.FLOAT:
+            array = onnx.numpy_helper.to_array(constant).astype(np.float16)
+            model.graph.initializer[i].CopyFrom(
+                onnx.numpy_helper.from_array(array, constant.name))
+    for value in [*model.graph.input, *model.graph.output]:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    return model
+
+
+def test_caches_of_float16_have_scales(tmp_path, small):
+    (tmp_path / "half").mkdir()
+    onnx.save(in_float16(onnx.load(small / "model.onnx")), tmp_path / "half" / "model.onnx")
+    for name in ("ids.npy", "held.npy"):
+        np.save(tmp_path / "half" / name, np.load(small / name))
+    got = scales_by(tmp_path, tmp_path / "half", "int8_per_channel")["kv_cache"]["scales"]
+    want = scales_by(tmp_path, small, "int8_per_channel")["kv_cache"]["scales"]
+    for name, scales in want.items():
+        np.testing.assert_allclose(got[name], scales, rtol=0.02)
+
+
+def test_scales_of_caches_of_a_job(daemon, tmp_path, small):
+    """A service gives the scales of the command, whose file GenAI's builder takes."""
+    spec = {**ALONE, "output": {"kv_cache": {"scheme": "int8_per_tensor",
+                                             "method": "percentile", "percentile": 99}}}
+    want = quantize(tmp_path, small, spec)
+    job = daemon.submit(model=daemon.upload("models", small / "model.onnx"),
+                        calibration=daemon.upload("datasets", small / "ids.npy"),
+                        evaluation=daemon.upload("datasets", small / "held.npy"), spec=spec)
+    daemon.succeeded(job)
+    report = daemon.report(job)
+    assert report["kv_cache"] == want["kv_cache"]
+    assert report["kv_cache"] == json.loads((tmp_path / "out.kv_scales.json").read_text())
+    assert report["spec"]["output"]["kv_cache"] == spec["output"]["kv_cache"]
+    assert daemon.result(job) == (tmp_path / "out.onnx").read_bytes()
+    logits = report["evaluation"]["deployed"]["outputs"][0]
+    assert logits["kl"] == want["evaluation"]["deployed"]["outputs"][0]["kl"]
+
+
 def test_scales_of_caches_are_those_of_the_smoothed_model(tmp_path, small):
     smooth = {**ALONE, "smooth": "awq", "output": {"kv_cache": "int8_per_channel"}}
     report = quantize(tmp_path, small, smooth, ids="held.npy")
