@@ -56,11 +56,21 @@ lint_integer_weights(const struct planner *p, const struct qdq_layer *layer)
 static const struct qdqi_lint everywhere[] = {
     {QDQI_LINT(integer_weights), QDQI_NO_RULE,
      "the weight is computed from stored integers, so the model is quantized by hand: "
-     "quantize the float model that it was made of"},
-    {NULL, NULL, QDQI_NO_RULE, NULL},
+     "quantize the float model that it was made of",
+     QDQI_LINT_ALWAYS},
+    {0},
 };
 
 /* --- warnings of a target --------------------------------------------------- */
+
+/* Returns whether the warning is one for the version that the spec states, or does not state. */
+static bool
+is_in_scope(const struct planner *p, const struct qdqi_lint *lint)
+{
+    const bool states_version = p->spec->version != QDQ_VERSION_UNSTATED;
+    return lint->scope == QDQI_LINT_ALWAYS ||
+           (lint->scope == QDQI_LINT_AS_PLANNED) == states_version;
+}
 
 /* Returns whether a warning is due to a layer. */
 static bool
@@ -103,7 +113,7 @@ add_warnings(struct planner *p, const struct qdqi_lint *lint, struct qdq_error *
     enum qdq_code code = QDQ_OK;
     for (; lint && lint->code && !code; lint++) {
         struct qdqi_names layers = {0};
-        for (size_t i = 0; i < p->n_layers; i++)
+        for (size_t i = 0; is_in_scope(p, lint) && i < p->n_layers; i++)
             if (applies(p, lint, &p->layers[i]))
                 qdqi_names_add(&layers, p->layers[i].name);
         if (layers.n > 0)

@@ -56,6 +56,14 @@ struct qdqi_veto {
  */
 enum { QDQI_NO_RULE = -1 };
 
+/* Whether a warning depends on the `version` of the spec: the plans of a release may show otherwise
+   than what is published. */
+enum qdqi_lint_scope {
+    QDQI_LINT_ALWAYS,
+    QDQI_LINT_AS_PUBLISHED, /* only where the spec states no version */
+    QDQI_LINT_AS_PLANNED    /* only where it states one */
+};
+
 struct qdqi_lint {
     const char *code;
     /* NULL: the layers that are quantized although the rule's veto means them */
@@ -64,6 +72,7 @@ struct qdqi_lint {
        warning of all targets */
     int rule;
     const char *text;
+    enum qdqi_lint_scope scope;
 };
 
 /* The first two members of a lint; its function is lint_CODE, or there is none. */

@@ -243,11 +243,13 @@ lint_pair_behind_pool(const struct planner *p, const struct qdq_layer *layer)
 const struct qdqi_lint qdqi_openvino_lints[] = {
     {QDQI_LINT(pair_behind_maximum), V12,
      "OpenVINO computes wrong numbers where a pair stands behind a ReduceMax, a "
-     "ReduceMin or a GlobalMaxPool; leave the layer in floating point"},
+     "ReduceMin or a GlobalMaxPool; leave the layer in floating point",
+     QDQI_LINT_ALWAYS},
     {QDQI_LINT(pair_behind_pool), V13,
      "OpenVINO computes wrong numbers where a pair stands behind a pool of windows, or "
      "a "
      "Conv without biases and its Relu, and a factor below zero; leave the layer in "
-     "floating point"},
+     "floating point",
+     QDQI_LINT_ALWAYS},
     {0},
 };

@@ -20,7 +20,8 @@ lint_htp_float_weight(const struct planner *p, const struct qdq_layer *layer)
 const struct qdqi_lint qdqi_qnn_lints[] = {
     {QDQI_LINT(htp_float_weight), Q1,
      "the weight is integers and the input has no pair: the HTP computes the layer in "
-     "float16"},
+     "float16",
+     QDQI_LINT_ALWAYS},
     {0},
 };
 

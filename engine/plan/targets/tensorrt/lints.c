@@ -32,12 +32,16 @@ MEANT(conv_transpose_axis)
            qdqi_node_is(qdqi_node_of(p, layer)->proto, "ConvTranspose");
 }
 
+MEANT(conv_transpose_in_float)
+{
+    return layer->weight_input >= 0 && layer->n_inputs > 0 &&
+           qdqi_node_is(qdqi_node_of(p, layer)->proto, "ConvTranspose");
+}
+
 MEANT(grouped_conv_transpose)
 {
-    const struct qdqi_node *node = qdqi_node_of(p, layer);
-    return layer->weight_input >= 0 && layer->n_inputs > 0 &&
-           qdqi_node_is(node->proto, "ConvTranspose") &&
-           qdqi_node_int(node->proto, "group", 1) > 1;
+    return lint_conv_transpose_in_float(p, layer) &&
+           qdqi_node_int(qdqi_node_of(p, layer)->proto, "group", 1) > 1;
 }
 
 MEANT(pair_before_activation)
@@ -168,55 +172,78 @@ MEANT(swish_into_add)
 
 /* --- the table ------------------------------------------------------------ */
 
+/* Rows as published are those that the plans of TensorRT for RTX 1.7.1 refute, which
+   tests/tensorrt/test_lint_rows.py asks: there the pair costs neither a kernel nor a byte. */
+
 const struct qdqi_lint qdqi_tensorrt_lints[] = {
     {QDQI_LINT(conv_transpose_axis), T3,
      "releases of TensorRT disagree on the axis of a ConvTranspose's scales; "
-     "\"rules\": {\"T3\": false} gives the weight one scale"},
+     "\"rules\": {\"T3\": false} gives the weight one scale",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(grouped_conv_transpose), T3,
      "TensorRT has refused a ConvTranspose of several groups in int8; an entry of "
-     "layers that names it leaves it in floating point"},
+     "layers that names it leaves it in floating point",
+     QDQI_LINT_AS_PUBLISHED},
+    {QDQI_LINT(conv_transpose_in_float), T3,
+     "TensorRT for RTX 1.7 computes a ConvTranspose in floating point, behind a kernel "
+     "that makes its weight from integers: pairs only cost time there",
+     QDQI_LINT_AS_PLANNED},
     {QDQI_LINT(pair_before_activation), T10,
      "the pair stands between a layer and the activation or BatchNormalization "
-     "behind it, which are no longer one kernel"},
+     "behind it, which are no longer one kernel",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(residual_all_inputs), T11,
      "all inputs of the Add have a pair, so it is not fused with the convolution "
-     "that makes one of them; leave that one out of quantization_index"},
+     "that makes one of them; leave that one out of quantization_index",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(pooling_alone), T14,
      "pooling reads int8 and nothing behind it does, so it is converted back at "
-     "once; \"rules\": {\"T14\": true} leaves it in floating point"},
+     "once; \"rules\": {\"T14\": true} leaves it in floating point",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(concat_scales), T15,
      "the inputs of the Concat have different scales, so they are rescaled to be "
-     "joined; pairs on the layers behind it avoid that"},
+     "joined; pairs on the layers behind it avoid that",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(pair_behind_pad), T16,
      "the pair stands between a Pad and the convolution that it feeds, so the Pad "
-     "stays a kernel of its own"},
+     "stays a kernel of its own",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_VETO_LINT(norm_or_gelu), T18,
      "this is part of a LayerNormalization or Gelu, whose kernel a pair breaks; "
-     "\"rules\": {\"T18\": true} leaves such nodes in floating point"},
+     "\"rules\": {\"T18\": true} leaves such nodes in floating point",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(int8_into_float), T19,
      "the inputs are int8 and nothing behind it reads int8, so the time that reading "
      "saves is spent on converting; \"rules\": {\"T19\": true} leaves it in "
-     "floating point"},
+     "floating point",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_VETO_LINT(output_layer), T20,
      "it makes an output of the model, which is float, from int8 inputs; "
-     "\"rules\": {\"T20\": true} leaves it in floating point"},
+     "\"rules\": {\"T20\": true} leaves it in floating point",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_VETO_LINT(small_channels), T22,
      "a Conv of so few channels is seldom faster in int8; \"rules\": {\"T22\": "
-     "true} leaves it in floating point"},
+     "true} leaves it in floating point",
+     QDQI_LINT_ALWAYS},
     {QDQI_VETO_LINT(small_matmul), T23,
      "a weight with fewer than 16 rows or columns is seldom faster in int8; "
-     "\"rules\": {\"T23\": true} leaves it in floating point"},
+     "\"rules\": {\"T23\": true} leaves it in floating point",
+     QDQI_LINT_ALWAYS},
     {QDQI_VETO_LINT(attention), T24,
      "this part of an attention is slower with pairs; \"rules\": {\"T24\": true} "
-     "leaves it in floating point"},
+     "leaves it in floating point",
+     QDQI_LINT_ALWAYS},
     {QDQI_LINT(half_quantized), T26,
      "the layer has a pair on its input or on its weight, not on both, so it "
-     "computes in floating point"},
+     "computes in floating point",
+     QDQI_LINT_ALWAYS},
     {QDQI_LINT(gate_in_float), T27,
      "a Mul by the gate of squeeze and excitation does not have a pair on both inputs, "
-     "so that it separates int8 layers; the case efficientnet gives it both"},
+     "so that it separates int8 layers; the case efficientnet gives it both",
+     QDQI_LINT_AS_PUBLISHED},
     {QDQI_LINT(swish_into_add), T28,
      "a convolution, its swish and this Add are not fused as a whole: the Add is a "
-     "kernel of its own"},
+     "kernel of its own",
+     QDQI_LINT_AS_PUBLISHED},
     {0},
 };
