@@ -208,12 +208,15 @@ def find_groups(nodes, makers, readers):
     """Returns, by name, the nodes of each GELU with an Erf, which is one kernel between pairs."""
     groups = {}
     for erf in (n for n in nodes if n.op_type == "Erf"):
-        group = [makers.get(erf.input[0]), erf]
-        at = erf
+        group, at = [n for n in (makers.get(erf.input[0]), erf) if n is not None], erf
         for op in ("Add", "Mul", "Mul"):
-            at = next((r for r in readers.get(at.output[0], ()) if r.op_type == op), None)
+            following = next((r for r in readers.get(at.output[0], ()) if r.op_type == op), None)
+            if following is None:
+                break
+            at = following
             group.append(at)
-        group = [n for n in group if n is not None]
+        if at.op_type != "Mul":
+            continue  # pairs stand inside: each of its nodes is a kernel
         half = [makers.get(i) for n in group if n.op_type == "Mul" for i in n.input]
         group += [n for n in half if n is not None and n.op_type == "Mul" and n not in group]
         for node in group:
@@ -259,6 +262,8 @@ class Graph:
         if node is None:
             return "other"
         group = self.groups.get(name, [])
+        if node.op_type == "MatMul" and op == "Gemm":  # with the Add behind it, which it became
+            group = [node, *(r for r in self.readers.get(node.output[0], ()) if r.op_type == "Add")]
         whole = group or [node]
         if all(self._is_from_pair(i, group) for n in whole for i in n.input) and all(
             self._goes_to_pair(o, group) for n in whole for o in n.output
@@ -540,9 +545,7 @@ def computes(op, provider):
 
 def own_name(name):
     """Returns the name of the model's node, without a suffix of onnxruntime's."""
-    for suffix in ("_nchwc", "_token_"):
-        name = name.partition(suffix)[0]
-    return name
+    return re.split("_nchwc|_token_|/MatMulAddFusion", name)[0]
 
 
 def read_profile(path):

@@ -17,6 +17,7 @@ from service import DATA, INSTALLED
 
 QDQ = os.environ.get("QDQ", INSTALLED / "bin" / "qdq")
 RUN_ONCE = Path(__file__).with_name("run_once.py")
+RUNNER = Path(__file__).resolve().parents[2] / "runners" / "onnxruntime_ep.py"
 FEW = {"calibration": {"max_samples": 32}, "evaluate": {"samples": 8}, "recipe": "none"}
 
 
@@ -75,6 +76,26 @@ def test_figures_are_those_that_are_said(qnn_python, runners, tmp_path, net, lea
     floats = np.concatenate([literally(DATA / f"{net}.onnx", x[None]) for x in images])
     runs = np.concatenate([on_emulator(qnn_python, out, x[None], tmp_path) for x in images])
     assert sqnr(floats, runs) == pytest.approx(said, abs=0.5)
+
+
+def test_v68_has_no_gelu(qnn_python, tmp_path):
+    """An HTP of v68 does not take the one operator; pairs inside leave the Erf to the processor."""
+    conf = tmp_path / "runners.conf"
+    conf.write_text(f"[runner htp]\ncommand = {qnn_python} {RUNNER}\nallow = {RUNNER.parent}\ntargets = qnn\n"
+                    "provider = QNN\nsoc_model = 30\ntimeout = 300\n")
+    _, report = quantize(tmp_path, "glyph_vit", conf, host="v68")
+    codes = {warning["code"] for warning in report["warnings"]}
+    assert "htp_fallback" in codes and "deployed_not_measured" not in codes
+    assert report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"] > 27
+    assert "Erf" not in report["kernels"]["ops"]
+
+
+def test_a_product_and_its_bias_are_one_kernel(runners, tmp_path):
+    _, report = quantize(tmp_path, "glyph_vit", runners)
+    weighted = [row for row in report["layers"] if row["op"] in ("MatMul", "Gemm") and
+                row["weight_quantized"]]
+    assert report["kernels"]["ops"]["Gemm"] == len(weighted) == 13
+    assert report["kernels"]["floats"] == []
 
 
 def test_the_same_bits_in_two_processes(qnn_python, runners, tmp_path):

@@ -100,11 +100,24 @@ cite(const struct planner *p, struct qdq_layer *layer)
         qdqi_rule_cite(layer, Q6);
 }
 
+/* --- which rules hold ------------------------------------------------------ */
+
+/* Q7 is the only automatic rule. */
+static bool
+decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+{
+    const bool has_gelu = spec->host != QDQ_HOST_V68;
+    (void)rule;
+    *ret_reason = has_gelu ? "the HTP has a GELU" : "an HTP of v68 has no GELU";
+    return has_gelu;
+}
+
 /* --- the row -------------------------------------------------------------- */
 
 static const struct qdq_rule rules[] = {QNN_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
+    .decide_rule = decide_rule,
     .folds = folds,
     .reform = qdqi_qnn_reform,
     .fuses_biases = true,

@@ -29,10 +29,10 @@
          "The output of Sigmoid, HardSigmoid and Softmax has the range from 0 to "    \
          "1. In 16 bits the scale of a Sigmoid is 1/65536, or 1/32768 with a sign, "  \
          "and that of a Tanh 1/32768: the HTP has these and no others.")              \
-    RULE(Q7, ON,                                                                      \
+    RULE(Q7, AUTO,                                                                    \
          "A GELU with an Erf has a pair before and one behind, and none inside: so "  \
-         "it is one operator of the HTP. Off: its parts have pairs, and the Erf "     \
-         "runs on the processor.")                                                    \
+         "it is one operator of the HTP, which generation v68 does not have. Off: "   \
+         "its parts have pairs, and the Erf runs on the processor.")                  \
     RULE(Q8, ON,                                                                      \
          "A constant operand of one element is written as a vector over the last "    \
          "axis, where its length is known: the HTP may leave a scalar Add out.")      \
