@@ -71,8 +71,8 @@ double html_largest(const json_t *rows, const char *member);
 void html_curve(struct api_markup *page, const json_t *rows, const char *member,
                 const char *name, const char *x, const char *y);
 /* Adds a drawing of points, one for each row that has both numbers, at the member `x` to the right and
-   `y` upwards. `name` is the member that a point is called by. Adds a sentence where no row has
-   both. */
+   `y` upwards, and smaller ones with a line through them for the rows of a row's member `frontier`.
+   `name` is the member that a point is called by. Adds a sentence where there is none. */
 void html_points(struct api_markup *page, const json_t *rows, const char *x,
                  const char *y, const char *name, const char *x_title,
                  const char *y_title);

@@ -16,6 +16,7 @@ enum {
     MOST_POINTS = 400, /* of more points some are left out */
     MOST_DOTS = 120,   /* of more points none has a dot */
     LINES = 5,
+    STROKES = 4, /* that the style has for series of points */
 };
 
 struct frame {
@@ -31,26 +32,39 @@ number_at(const json_t *rows, size_t i, const char *member)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+/* Takes the numbers of a member into the frame. Returns how many there are. */
+static size_t
+add_bounds(struct frame *frame, const json_t *rows, const char *member)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        double value = number_at(rows, i, member);
+        if (!isfinite(value))
+            continue;
+        frame->low = fmin(frame->low, value);
+        frame->high = fmax(frame->high, value);
+        found++;
+    }
+    return found;
+}
+
+static void
+widen(struct frame *frame)
+{
+    double margin = frame->high > frame->low ? 0.05 * (frame->high - frame->low) : 1;
+    frame->low -= margin;
+    frame->high += margin;
+}
+
 /* Returns the bounds of the numbers, a little widened. n is 0 where there are not two of them, or
    where their distance is no number. */
 static struct frame
 find_frame(const json_t *rows, const char *member)
 {
     struct frame frame = {INFINITY, -INFINITY, json_array_size(rows)};
-    size_t found = 0;
-    for (size_t i = 0; i < frame.n; i++) {
-        double value = number_at(rows, i, member);
-        if (!isfinite(value))
-            continue;
-        frame.low = fmin(frame.low, value);
-        frame.high = fmax(frame.high, value);
-        found++;
-    }
-    if (found < 2 || !isfinite(2 * (frame.high - frame.low)))
+    if (add_bounds(&frame, rows, member) < 2 || !isfinite(2 * (frame.high - frame.low)))
         frame.n = 0;
-    double margin = frame.high > frame.low ? 0.05 * (frame.high - frame.low) : 1;
-    frame.low -= margin;
-    frame.high += margin;
+    widen(&frame);
     return frame;
 }
 
@@ -164,27 +178,110 @@ add_scale(struct api_markup *page, const struct frame *frame, const char *x,
                       (WIDTH + LEFT - RIGHT) / 2, HEIGHT - 6, x, y);
 }
 
-/* Adds a point with its name, which stands on the side that has room. */
-static void
-add_point(struct api_markup *page, double x, double y, json_t *name)
+/* The two members that a drawing of points has to the right and upwards, and where they stand. */
+struct plane {
+    const char *x, *y;
+    struct frame across, up;
+};
+
+/* Returns whether a row has both numbers, and where it stands. */
+static bool
+find_place(const struct plane *plane, const json_t *rows, size_t i, double *ret_x,
+           double *ret_y)
 {
-    bool left = x > 0.75 * WIDTH;
-    api_markup_format(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>", x, y);
-    api_markup_value(page, name);
-    api_markup_format(page,
-                      "</title></circle><text x=\"%.1f\" y=\"%.1f\" "
-                      "text-anchor=\"%s\">",
+    double x = number_at(rows, i, plane->x), y = number_at(rows, i, plane->y);
+    *ret_x = right_of(&plane->across, x);
+    *ret_y = y_of(&plane->up, y);
+    return isfinite(x) && isfinite(y);
+}
+
+static void
+add_label(struct api_markup *page, double x, double y, json_t *name)
+{
+    bool left = x > 0.6 * WIDTH;
+    api_markup_format(page, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">",
                       x + (left ? -8 : 8), y + 4, left ? "end" : "start");
     api_markup_value(page, name);
     api_markup_add(page, "</text>\n");
+}
+
+/* Adds a point, which says its name and both numbers where a pointer rests on it. */
+static void
+add_point(struct api_markup *page, const struct plane *plane, const json_t *rows,
+          size_t i, int radius, json_t *name)
+{
+    double x, y;
+    find_place(plane, rows, i, &x, &y);
+    api_markup_format(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"><title>", x, y,
+                      radius);
+    api_markup_value(page, name);
+    api_markup_format(page, ": %.4g, %.4g</title></circle>",
+                      number_at(rows, i, plane->x), number_at(rows, i, plane->y));
+}
+
+/* Adds a line through the points that a row has besides its own, and these points. Returns whether
+   there are some, and where the last one stands. */
+static bool
+add_frontier(struct api_markup *page, const struct plane *plane, const json_t *points,
+             json_t *name, double *ret_x, double *ret_y)
+{
+    bool begun = false;
+    double x, y;
+    for (size_t i = 0; i < json_array_size(points) && i < MOST_POINTS; i++)
+        if (find_place(plane, points, i, &x, &y)) {
+            api_markup_format(page, "%s%.1f %.1f",
+                              begun ? "L" : "<path class=\"curve\" d=\"M", x, y);
+            begun = true;
+            *ret_x = x;
+            *ret_y = y;
+        }
+    if (begun)
+        api_markup_add(page, "\"/>");
+    for (size_t i = 0; i < json_array_size(points) && i < MOST_POINTS; i++)
+        if (find_place(plane, points, i, &x, &y))
+            add_point(page, plane, points, i, 3, name);
+    return begun;
+}
+
+/* Adds a row's own point and its frontier, in the colour and stroke of its number. */
+static void
+add_series(struct api_markup *page, const struct plane *plane, const json_t *rows,
+           size_t i, json_t *name)
+{
+    const json_t *points = json_object_get(json_array_get(rows, i), "frontier");
+    double x = 0, y = 0, own_x, own_y;
+    api_markup_format(page, "<g class=\"s%zu\">", i % STROKES);
+    bool is_drawn = add_frontier(page, plane, points, name, &x, &y);
+    bool has_own = find_place(plane, rows, i, &own_x, &own_y);
+    if (has_own)
+        add_point(page, plane, rows, i, 5, name);
+    if (has_own || is_drawn)
+        add_label(page, has_own ? own_x : x, has_own ? own_y : y, name);
+    api_markup_add(page, "</g>\n");
+}
+
+/* Returns the bounds of a member in the rows and in their frontiers, a little widened. */
+static struct frame
+find_wide_frame(const json_t *rows, const char *member)
+{
+    struct frame frame = {INFINITY, -INFINITY, 0};
+    frame.n = add_bounds(&frame, rows, member);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        frame.n += add_bounds(
+            &frame, json_object_get(json_array_get(rows, i), "frontier"), member);
+    if (!isfinite(2 * (frame.high - frame.low)))
+        frame.n = 0;
+    widen(&frame);
+    return frame;
 }
 
 void
 html_points(struct api_markup *page, const json_t *rows, const char *x, const char *y,
             const char *name, const char *x_title, const char *y_title)
 {
-    struct frame across = find_frame(rows, x), up = find_frame(rows, y);
-    if (!(across.low < across.high) || !(up.low < up.high)) {
+    const struct plane plane = {x, y, find_wide_frame(rows, x),
+                                find_wide_frame(rows, y)};
+    if (plane.across.n == 0 || plane.up.n == 0) {
         html_note(page, "No result has both figures.");
         return;
     }
@@ -192,14 +289,11 @@ html_points(struct api_markup *page, const json_t *rows, const char *x, const ch
                       "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" "
                       "aria-label=\"%s, %s; a table has the figures\">\n",
                       WIDTH, HEIGHT, y_title, x_title);
-    add_grid(page, &up);
-    add_scale(page, &across, x_title, y_title);
-    for (size_t i = 0; i < json_array_size(rows) && i < MOST_POINTS; i++) {
-        double at = number_at(rows, i, x), height = number_at(rows, i, y);
-        if (isfinite(at) && isfinite(height))
-            add_point(page, right_of(&across, at), y_of(&up, height),
-                      json_object_get(json_array_get(rows, i), name));
-    }
+    add_grid(page, &plane.up);
+    add_scale(page, &plane.across, x_title, y_title);
+    for (size_t i = 0; i < json_array_size(rows) && i < MOST_POINTS; i++)
+        add_series(page, &plane, rows, i,
+                   json_object_get(json_array_get(rows, i), name));
     api_markup_add(page, "</svg>\n");
 }
 

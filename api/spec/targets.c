@@ -84,6 +84,24 @@ check_list(const json_t *root, const json_t *list, struct api_problem *problem)
 
 /* --- one spec ---------------------------------------------------------------- */
 
+bool
+api_spec_without_frontier(const char *text, char **ret, struct api_problem *why)
+{
+    struct api_spec *decoded = NULL;
+    struct api_problem ignored = {0};
+    const size_t len = strlen(text);
+    *ret = NULL;
+    *why = (struct api_problem){0};
+    if (api_spec_decode(text, len, &decoded, why) || why->code != API_UNSUPPORTED ||
+        strcmp(why->where, "/frontier") != 0) {
+        api_spec_free(&decoded);
+        return true;
+    }
+    json_t *spec = api_json_load(text, len, API_INVALID_SPEC, &ignored);
+    *ret = api_json_dump(api_json_if(json_object_del(spec, "frontier") == 0, spec), 0);
+    return *ret;
+}
+
 /* Decodes the spec of a target for its mistakes, in which the target is named. */
 static bool
 check_spec(const struct api_target_spec *one, struct api_problem *problem)
@@ -99,6 +117,24 @@ check_spec(const struct api_target_spec *one, struct api_problem *problem)
                            "with target %s: %s", one->target, mistake.detail);
 }
 
+/* Leaves out a frontier that the target cannot measure, and counts it in *left_out. */
+static bool
+leave_out_frontier(struct api_target_spec *one, size_t *left_out,
+                   struct api_problem *why, struct api_problem *problem)
+{
+    struct api_problem found;
+    char *without;
+    if (!api_spec_without_frontier(one->text, &without, &found))
+        return api_problem_no_memory(problem);
+    if (!without)
+        return true;
+    free(one->text);
+    one->text = without;
+    *why = found;
+    ++*left_out;
+    return true;
+}
+
 static bool
 make_spec(json_t *root, const char *name, struct api_target_spec *ret,
           struct api_problem *problem)
@@ -108,26 +144,32 @@ make_spec(json_t *root, const char *name, struct api_target_spec *ret,
     bool ok = one && json_object_del(one, "targets") == 0 &&
               json_object_set_new(one, "target", json_string(target)) == 0;
     char *text = api_json_dump(api_json_if(ok, one), 0);
-    if (!text)
-        return api_problem_no_memory(problem);
     *ret = (struct api_target_spec){target, text};
-    return check_spec(ret, problem);
+    return text || api_problem_no_memory(problem);
 }
 
 static bool
 make_specs(json_t *root, const json_t *list, struct api_target_specs *ret,
            struct api_problem *problem)
 {
-    size_t n = json_array_size(list);
+    size_t n = json_array_size(list), left_out = 0;
+    struct api_problem why = {0};
     ret->items = calloc(n, sizeof *ret->items);
     if (!ret->items)
         return api_problem_no_memory(problem);
     ret->n = n;
-    for (size_t i = 0; i < n; i++)
-        if (!make_spec(root, json_string_value(json_array_get(list, i)), &ret->items[i],
-                       problem))
+    for (size_t i = 0; i < n; i++) {
+        struct api_target_spec *one = &ret->items[i];
+        if (!make_spec(root, json_string_value(json_array_get(list, i)), one,
+                       problem) ||
+            !leave_out_frontier(one, &left_out, &why, problem) ||
+            !check_spec(one, problem))
             return false;
-    return true;
+    }
+    if (left_out < n)
+        return true;
+    *problem = why;
+    return false;
 }
 
 bool

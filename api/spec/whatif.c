@@ -59,10 +59,11 @@ api_check_recipe(struct decoder *d)
 {
     const struct qdq_spec *spec = &d->to->spec;
     if (spec->frontier_points > 0 && !qdq_spec_measures(spec) && !spec->recipe_formats)
-        return api_refuse(d, API_UNSUPPORTED, "/frontier",
-                          "a frontier is measured with the target onnxruntime, "
-                          "activations of 8 bits and "
-                          "the recipe auto or one with goals, or with recipe.formats");
+        return api_refuse(
+            d, API_UNSUPPORTED, "/frontier",
+            "a frontier is measured with the targets onnxruntime and openvino, "
+            "activations of 8 bits and "
+            "the recipe auto or one with goals, or with recipe.formats");
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return true;
     if (json_object_get(d->to->root, "search"))

@@ -325,10 +325,12 @@ function makeTargets(job, figures) {
     return el("tr", {}, el("th", {scope: "row"}, one.target),
               el("td", {}, stateOf(one), " ", one.error ? plainText(one.error.detail) : ""),
               el("td", {}, verdict), el("td", {className: "n"}, figureOf(figure.sqnr_db, 1)),
-              el("td", {className: "n"}, figureOf(figure.latency_ratio, 2)),
+              el("td", {className: "n", title: plainText(figure.latency_omitted ?? "")},
+                 figureOf(figure.latency_ratio, 2)),
+              el("td", {}, plainText(figure.latency_runtime ?? "")),
               el("td", {className: "n"}, figureOf(figure.size_ratio, 2)), links);
   });
-  const heads = ["target", "state", "verdict", "SQNR (dB)", "latency (ratio)", "size (ratio)", ""];
+  const heads = ["target", "state", "verdict", "SQNR (dB)", "latency (ratio)", "timed by", "size (ratio)", ""];
   const scroll = {className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Targets"};
   return el("div", scroll, el("table", {id: "targets"},
     el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", {}, head)))),

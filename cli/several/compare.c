@@ -10,8 +10,28 @@
 #include "files.h"
 #include "print.h"
 #include "several/results.h"
+#include "spec.h"
 
 /* --- a model for each target ------------------------------------------------------ */
+
+/* Quantizes for the target of the options, without a frontier where that one measures none. */
+static bool
+quantize_with_target(struct options *one, struct api_problem *problem)
+{
+    struct api_problem why;
+    char *text = NULL, *without = NULL;
+    bool ok = spec_text(one, &text, problem) &&
+              (!text || api_spec_without_frontier(text, &without, &why) ||
+               api_problem_no_memory(problem));
+    if (ok && without)
+        fprintf(stderr, "qdq: %s: no frontier for it: %s\n", one->target, why.detail);
+    one->whole_spec = without ? without : text;
+    one->whole_spec_len = one->whole_spec ? strlen(one->whole_spec) : 0;
+    ok = ok && command_quantize(one, problem);
+    free(without);
+    free(text);
+    return ok;
+}
 
 /* Quantizes for the result's target. A failure is printed, and leaves the text NULL. */
 static bool
@@ -32,7 +52,7 @@ quantize_for(struct compared_result *result, const struct options *options,
         one.html = NULL;
         one.brief = true;
         fprintf(stderr, "qdq: target %s\n", result->name);
-        if (!command_quantize(&one, &failed)) {
+        if (!quantize_with_target(&one, &failed)) {
             print_problem(&failed);
             result->has_failed = true;
             result->failed = failed.code;

@@ -60,11 +60,14 @@ name_width(const struct results *all)
     return width > 40 ? 40 : (int)width;
 }
 
+/* Prints the figures of a result and reads them. A result without a report has none. */
 static bool
-print_row(const struct compared_result *result, int width, struct api_problem *problem)
+print_row(const struct compared_result *result, int width, struct api_overview_row *ret,
+          struct api_problem *problem)
 {
     struct api_overview_row row;
     const struct api_overviewed report = {result->name, result->text, result->len};
+    *ret = (struct api_overview_row){.layers = 0};
     put_text(stdout, result->name, width);
     if (!result->text) {
         printf("  failed\n");
@@ -83,6 +86,7 @@ print_row(const struct compared_result *result, int width, struct api_problem *p
     printf("  %-7s  ", *row.verdict ? row.verdict : "-");
     put_text(stdout, *row.runtime ? row.runtime : "literal arithmetic", 0);
     printf("\n");
+    *ret = row;
     return true;
 }
 
@@ -90,11 +94,18 @@ bool
 results_print(const struct results *all, struct api_problem *problem)
 {
     int width = name_width(all);
-    bool ok = true;
+    struct api_overview_row first = {.layers = 0}, row;
+    bool ok = true, differ = false;
     printf("%-*s  %-12s  %9s  %9s  %9s  %9s  %-7s  %s\n", width, "", "integers", "size",
            "SQNR (dB)", "5th pct.", "latency", "verdict", "judged by");
-    for (size_t i = 0; ok && i < all->n; i++)
-        ok = print_row(&all->items[i], width, problem);
+    for (size_t i = 0; ok && i < all->n; i++) {
+        ok = print_row(&all->items[i], width, &row, problem);
+        differ = differ || api_overview_differs(&first, &row);
+        if (!*first.latency_runtime)
+            first = row;
+    }
+    if (differ)
+        fprintf(stderr, "qdq: %s\n", api_overview_differ);
     return ok;
 }
 

@@ -16,6 +16,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_lists \
 	tests/unit/api/test_markdown \
 	tests/unit/api/test_openapi \
+	tests/unit/api/test_overview \
 	tests/unit/api/test_problem \
 	tests/unit/api/test_remote \
 	tests/unit/api/test_report \
@@ -31,6 +32,7 @@ check_PROGRAMS += \
 tests_unit_api_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_api_test_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_api_test_compare_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
+tests_unit_api_test_overview_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_html_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_ui_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_markdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=realloc

@@ -23,11 +23,20 @@ struct api_overview_row {
     double sqnr_db,
         p5_db; /* of the worst output; p5: the 5th percentile of single samples */
     double size_ratio, latency_ratio; /* to the float model */
+    /* the runtime and the processor whose latencies the row has, of the result or of its frontier; "" */
+    char latency_runtime[64], processor[96];
+    char latency_omitted[256]; /* why the result has no latency; "" */
 };
 
 /* Reads the figures. Returns false where the text is no report. */
 bool api_overview_read(const struct api_overviewed *report,
                        struct api_overview_row *ret);
+
+/* A sentence about latencies that several runtimes or processors took. */
+extern const char api_overview_differ[];
+/* Returns whether both rows have latencies, by different runtimes or processors. */
+bool api_overview_differs(const struct api_overview_row *a,
+                          const struct api_overview_row *b);
 
 /* Returns a page of HTML with the table and the pictures, under the policy of api_html_policy(). The
    caller frees it; NULL when out of memory or when a text is no report. */

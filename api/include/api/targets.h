@@ -24,7 +24,14 @@ struct api_target_specs {
 };
 
 /*
- * Takes the spec of `len` bytes apart. A text without the member, and one that cannot be read, has
+ * Sets *ret to the spec without `frontier`, which the caller frees, where the target of the spec
+ * measures none; *why says so. NULL: the spec stays as it is. Returns false when out of memory.
+ */
+bool api_spec_without_frontier(const char *text, char **ret, struct api_problem *why);
+
+/*
+ * Takes the spec of `len` bytes apart. A `frontier` is for those of the targets that can measure
+ * one, and an error where none can. A text without the member, and one that cannot be read, has
  * none and is left to api_spec_decode(); NULL is `{}`. All specs of a list are decoded, so that a
  * mistake in one of them shows here, with the name of the target. INVALID_SPEC: a list that is
  * empty or has something else than different names of targets, by the index of the first such item;

@@ -166,12 +166,13 @@ struct qdqi_hooks {
      * floating point.
      */
     enum qdq_code (*complete)(struct planner *p, struct qdq_error *err);
-    /* Returns whether each layer is computed in integers only where that gains more time
-       than its conversions take, for a complete spec. NULL: it is not. */
+    /* Returns whether rules of a complete spec leave layers in floating point because that takes
+       less time there. NULL: none does. */
     bool (*weighs)(const struct qdq_spec *spec);
-    /* Switches that rule of a complete spec on or off. A recipe that measures the times of layers
-       takes the rule as a first guess. NULL: nothing is measured. */
-    void (*set_weighing)(struct qdq_spec *spec, bool on);
+    /* Gives those rules of a complete spec the states that they have in another one; NULL: all are
+       off. A recipe that measures the times of layers takes them as a first guess. NULL: nothing is
+       measured. */
+    void (*set_weighing)(struct qdq_spec *spec, const struct qdq_spec *like);
     /* Returns whether a layer is quantized because its neighbours are, so that it
        may change when another layer is left in floating point. NULL: no layer is. */
     bool (*follows)(const struct qdq_layer *layer);

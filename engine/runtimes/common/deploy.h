@@ -64,6 +64,7 @@ struct qdqi_deploy_ops {
     bool chooses_precision; /* open() heeds own_precision; else floats are float32 */
     bool
         opens_slowly; /* open() takes much longer than the runs that compare a choice */
+    bool has_one_thread; /* a run whose options ask for no number of threads has one */
     /* Loads the runtime. RUNTIME_MISSING. */
     enum qdq_code (*start)(const struct qdqi_deploy_ops *ops,
                            const struct qdqi_deploy_start *from, void **ret,
@@ -86,11 +87,15 @@ struct qdqi_deploy_ops {
     enum qdq_code (*run)(void *model, const struct qdqi_input *inputs, size_t n_inputs,
                          const struct qdqi_output **ret, size_t *ret_n, double *ret_ms,
                          struct qdq_error *err);
+    /* Returns the processor time of the last run, in milliseconds, where one thread did all of its
+       work; below 0: it is not known. NULL: it never is. */
+    double (*processor_ms)(void *model);
     /* Returns the precision of layers in floating point, "f32" or "bf16"; borrowed. */
     const char *(*precision)(void *model);
     /*
      * Sets *ret to the nodes of the last run of a model that was opened `traced`, in the arena: the
-     * same ones in one order after each run, or none.
+     * same ones in one order after each run, or none. Where the runtime tells no times of single runs
+     * they are means over the runs so far.
      * NULL for a runtime that names its nodes in no other way than trace() and `writes`.
      */
     enum qdq_code (*nodes)(void *model, struct qdqi_arena *arena,

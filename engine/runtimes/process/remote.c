@@ -32,6 +32,7 @@ struct remote_model {
     uint64_t generation, id; /* the process that has the model, and its number there */
     char *precision;
     struct qdqi_wire answer; /* of the last run; the outputs borrow from it */
+    double processor_ms;     /* likewise */
     struct qdqi_output *outputs;
 };
 
@@ -311,6 +312,7 @@ get_outputs(struct remote_model *m, const struct qdqi_output **ret, size_t *ret_
             double *ret_ms, struct qdq_error *err)
 {
     *ret_ms = qdqi_wire_get_real(&m->answer);
+    m->processor_ms = qdqi_wire_get_real(&m->answer);
     size_t n = qdqi_wire_get_count(&m->answer, OUTPUT_BYTES);
     if (m->answer.failed)
         return fail_gone(m->remote, err);
@@ -413,6 +415,12 @@ nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
     return code;
 }
 
+static double
+processor_ms(void *model)
+{
+    return ((const struct remote_model *)model)->processor_ms;
+}
+
 struct qdqi_deploy_ops
 qdqi_remote_ops(const struct qdq_runtime_row *row, const struct qdqi_deploy_ops *linked)
 {
@@ -421,10 +429,12 @@ qdqi_remote_ops(const struct qdq_runtime_row *row, const struct qdqi_deploy_ops 
         .kernels = linked ? linked->kernels : &qdqi_told_kernels,
         .chooses_precision = linked && linked->chooses_precision,
         .opens_slowly = true,
+        .has_one_thread = linked && linked->has_one_thread,
         .version = version,
         .about = about,
         .load = load_model,
         .run = run_model,
+        .processor_ms = processor_ms,
         .precision = precision,
         .nodes = nodes_of,
         .close = close_model,

@@ -206,7 +206,9 @@ run_model(struct call *c, struct qdq_error *err)
                                           err);
     if (code)
         return code;
+    const struct qdqi_deploy_ops *ops = c->judge->runtime.ops;
     qdqi_wire_put_real(&c->answer, ms);
+    qdqi_wire_put_real(&c->answer, ops->processor_ms ? ops->processor_ms(*model) : -1);
     qdqi_wire_put(&c->answer, n_outputs);
     for (size_t i = 0; i < n_outputs; i++)
         put_output(&c->answer, &outputs[i]);

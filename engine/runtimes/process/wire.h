@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* OPEN: threads, own_precision, traced, reads_only; attached: the model. OK: id, precision.
- * RUN: id, inputs. OK: ms, outputs.
+ * RUN: id, inputs. OK: ms, ms of the processor (below 0: unknown), outputs.
  * NODES: id. OK: nodes.
  * CLOSE: id. OK: nothing.
  * VERSION: name of the runtime that is wanted. OK: its version, its own name, device and runner, or "",

@@ -371,7 +371,11 @@ qdqi_comparer_conclude(const struct qdqi_comparer *c, const struct qdqi_attempt 
 static bool
 shares_session(const struct qdqi_comparer *c)
 {
-    return c->plain && c->pace && c->context->engine->threads == 1 &&
+    struct qdq_engine *engine = c->context->engine;
+    const struct qdqi_deploy_ops *ops =
+        qdqi_engine_ops(engine, c->context->asked->target->runtime);
+    return c->plain && c->pace && ops &&
+           (engine->threads == 1 || ops->has_one_thread) &&
            qdqi_pace_shares(c->pace, 1);
 }
 

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/frontier/costs.h"
 
+#include "plan/placement/target.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -135,7 +137,8 @@ add_float_kernel(struct making *m, const struct qdqi_traced_node *kernel)
 }
 
 /* Returns the layer that a conversion of the run with integers is there for, where all its
-   neighbours that can be are in integers: the one that makes the tensor, or that reads it. */
+   neighbours that can be are in integers: the one that makes the tensor, or that reads it. A kernel
+   for a whole pair has the name of one of its nodes. */
 static size_t
 owner_of_conversion(const struct making *m, const struct qdqi_traced_node *kernel)
 {
@@ -226,6 +229,13 @@ add_readers(const struct making *m, const struct qdqi_tensor *tensor,
 static void
 set_conversion(const struct making *m, struct qdqi_passed_tensor *t)
 {
+    /* Where pairs stand on inputs alone, a layer in integers has one whatever makes its input, and its
+       time counts for that layer. The rest is a guess, which what is seen corrects. */
+    if (!m->attempt->spec->target->hooks->decide_outputs) {
+        t->quantize_ms = t->dequantize_ms =
+            m->converted_ms / (double)m->to->placement.n;
+        return;
+    }
     const double elements = m->elements[t->from];
     const double left = m->converted_ms - (double)m->n_converted * node_ms;
     const double each =

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WARM_UP = 1,
@@ -63,12 +64,14 @@ open_pace(struct qdqi_pace *p, const struct qdqi_attempt *a, struct qdq_error *e
                                                                : QDQ_PROFILE_THREADS};
     p->original = a->context->original;
     p->n_inputs = p->original->info.n_inputs;
-    p->traced_runs = count_traced(a);
     if ((code = qdqi_deployed_runtime(a->context, &p->deploy, err)) ||
         (code =
              qdqi_feed_open(&a->fixed, a->context->dataset, &options, &p->feed, err)) ||
         (code = qdqi_feed_next(p->feed, &p->inputs, &samples, err)))
         return code;
+    p->traced_runs = count_traced(a);
+    /* Those that judge are traced: see qdqi_pace_shares(). */
+    p->options.traced = p->deploy.ops->has_one_thread;
     return qdqi_kept_times_get(a, &p->kept, err);
 }
 
@@ -125,6 +128,9 @@ run(const struct qdqi_pace *p, const struct qdqi_deployed_model *model, double *
                                                  &outputs, &n, ret_ms, err);
     if (works_alone(p))
         *ret_ms = (qdqi_seconds_of_thread() - start) * 1e3;
+    else if (!code && model->ops->processor_ms &&
+             model->ops->processor_ms(model->model) > 0)
+        *ret_ms = model->ops->processor_ms(model->model);
     return code;
 }
 
@@ -157,8 +163,39 @@ compare_doubles(const void *a, const void *b)
 bool
 qdqi_pace_shares(const struct qdqi_pace *p, int threads)
 {
-    return p->deploy.ops->calibrates && !p->options.dev &&
+    const struct qdqi_deploy_ops *ops = p->deploy.ops;
+    return (ops->calibrates || ops->has_one_thread) && !p->options.dev &&
            p->options.threads == threads;
+}
+
+/* Adds what a run of the float model, which is open, takes outside of its kernels as a node of its
+   own: without it a small model's kernels look like all that the model takes. */
+static enum qdq_code
+add_outside(const struct qdqi_pace *p, struct qdqi_arena *arena, struct qdqi_trace *to,
+            struct qdq_error *err)
+{
+    double least = INFINITY, ms, inside = 0;
+    struct qdqi_traced_node *nodes =
+        qdqi_arena_array(arena, to->n_nodes + 1, sizeof *nodes);
+    if (!nodes)
+        return qdqi_no_memory(err);
+    for (int i = 0; i < p->traced_runs; i++) {
+        enum qdq_code code = run(p, &p->f, &ms, err);
+        if (code)
+            return code;
+        least = fmin(least, ms);
+    }
+    for (size_t i = 0; i < to->n_nodes; i++)
+        inside += to->nodes[i].least_ms;
+    memcpy(nodes, to->nodes, to->n_nodes * sizeof *nodes);
+    nodes[to->n_nodes++] =
+        (struct qdqi_traced_node){.name = "(outside)",
+                                  .op = "(outside)",
+                                  .provider = "",
+                                  .kind = QDQ_NODE_OTHER,
+                                  .least_ms = fmax(least - inside, 0)};
+    to->nodes = nodes;
+    return QDQ_OK;
 }
 
 enum qdq_code
@@ -173,6 +210,8 @@ qdqi_pace_trace(struct qdqi_pace *p, const struct qdq_model *model,
     enum qdq_code code =
         qdqi_deploy_trace(&p->deploy, model, &p->options, p->inputs, p->n_inputs,
                           p->traced_runs, arena, stays, ret, err);
+    if (!code && stays && p->deploy.ops->processor_ms && ret->n_nodes > 0)
+        code = add_outside(p, arena, ret, err);
     return code ? code : qdqi_kept_times_add_trace(p->kept, key, ret, err);
 }
 

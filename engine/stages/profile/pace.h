@@ -17,8 +17,9 @@ enum qdq_code qdqi_pace_open(const struct qdqi_attempt *attempt,
 void qdqi_pace_expect_traces(struct qdqi_pace *pace);
 void qdqi_pace_close(struct qdqi_pace **pace);
 
-/* Returns whether a model that is open for so many threads may be the one that is measured: a
-   processor's session of the runtime that calibrates is the same then. */
+/* Returns whether a model that is open for so many threads may be the one that is measured: that of
+   the runtime that calibrates is the same then, and so is a traced one of a runtime whose models have
+   one thread. */
 bool qdqi_pace_shares(const struct qdqi_pace *pace, int threads);
 
 /*

@@ -37,7 +37,8 @@ static const double wrong_part = 0.1;
 /* A prediction of the noise may be wrong by so much. */
 static const double doubt_db = 1;
 
-/* The choice is checked by fewer samples where those have so much more than is asked for. */
+/* The choice is checked by fewer samples where those have so much more than is asked for, and may
+   have more layers in float than it takes. */
 static const double clear_db = 6;
 
 /* A choice with so much more by the samples that it was chosen by is not checked: the evaluation
@@ -508,6 +509,15 @@ qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
     }
     *ret = p;
     return code;
+}
+
+bool
+qdqi_fastest_is_ample(const struct qdqi_fastest *f,
+                      const struct qdqi_judged_placement *chosen)
+{
+    const double goal = f->candidates->goal_db;
+    return !chosen->grade.is_float && chosen->grade.sqnr_db > goal + clear_db &&
+           f->judged[0].grade.sqnr_db < goal && f->judged[RULES].grade.sqnr_db < goal;
 }
 
 static struct qdqi_judged_placement *

@@ -59,6 +59,11 @@ enum qdq_code qdqi_fastest_choose(struct qdqi_fastest *fastest, double sqnr_db,
                                   const struct qdqi_judged_placement **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether a search may find a faster placement than one of the cut: those with the most layers
+   in integers lack the accuracy, and this one has far more of it than is asked for. */
+bool qdqi_fastest_is_ample(const struct qdqi_fastest *fastest,
+                           const struct qdqi_judged_placement *chosen);
+
 /* Sets *ret to the placement with the best outputs by all samples, but for the float model; to that of the
    rules where none can be judged. */
 enum qdq_code qdqi_fastest_best(struct qdqi_fastest *fastest,

@@ -26,8 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The quality that the recipe `auto` is content with when half of the multiplications
-   would stay in float otherwise. */
+/* Enough for the recipe `auto` when half of the multiplications would stay in float otherwise. */
 static const double usable_db = 20;
 
 /* The recipe `best` may run that many times as many samples as `auto`. */
@@ -47,6 +46,8 @@ struct recipe {
     struct qdqi_fastest fastest;
     const struct qdqi_judged_placement *chosen; /* NULL: no placement was */
     bool has_times; /* placements were judged by what they take */
+    double
+        above_db; /* by which estimates are above figures of single samples; NAN: not known */
     const struct qdqi_feed_options *samples; /* that candidates are judged by */
     int64_t bound;                           /* samples that may be run */
 };
@@ -101,7 +102,7 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
     keep_aside(a->context, spec);
     /* All layers in integers are one end of the frontier; the other placements are made from it. */
     if (qdq_spec_measures(spec) && qdqi_deployed_runs(a->context))
-        spec->target->hooks->set_weighing(spec, false);
+        spec->target->hooks->set_weighing(spec, NULL);
     if (spec->recipe_formats && (spec->open & QDQ_CHOICE_ROUNDING) && !a->context->dev)
         spec->weights.rounding = QDQ_ROUND_AUTO;
     if (!is_best(spec) || qdqi_keeps_observations(a->context->work))
@@ -123,12 +124,12 @@ qdqi_recipe_plan(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error
     struct qdqi_map *known = qdqi_map_new(a->scratch);
     enum qdq_code code = known ? QDQ_OK : qdqi_no_memory(err);
     for (int weighed = 0; weighed < 2 && !code; weighed++) {
-        hooks->set_weighing(spec, weighed);
+        hooks->set_weighing(spec, weighed ? a->context->asked : NULL);
         code = qdq_plan_make(a->context->engine->catalog, a->model, spec,
                              &plans[weighed], err);
     }
     if (!code && qdqi_plan_has_ranges(&plans[0]->view, &plans[1]->view, known))
-        hooks->set_weighing(spec, false);
+        hooks->set_weighing(spec, NULL);
     qdq_plan_free(&plans[0]);
     qdq_plan_free(&plans[1]);
     return code;
@@ -251,6 +252,10 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
     }
     if (!code)
         code = qdqi_estimate_grade(&r->estimate, is_float, ret, err);
+    if (!code && isnan(r->above_db)) /* the first one is that of the start */
+        r->above_db = fmax(ret->sqnr_db - r->groups.start->sqnr_db, 0);
+    if (!code)
+        ret->sqnr_db -= r->above_db;
     if (code != QDQ_RUN_FAILED && code != QDQ_INVALID_SPEC)
         return code;
     /* A choice without an estimate is judged. */
@@ -388,7 +393,7 @@ spec_by_rules(const struct recipe *r)
     if (!copy)
         return NULL;
     *copy = *spec;
-    spec->target->hooks->set_weighing(copy, true);
+    spec->target->hooks->set_weighing(copy, r->candidates.attempt->context->asked);
     return copy;
 }
 
@@ -453,7 +458,7 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
     struct qdqi_judged_placement p = {
         .step = "search", .spec = r->fastest.by_rules, .predicted = NAN};
     enum qdq_code code = qdqi_fastest_try_rules(&r->fastest, &trial, err);
-    if (code == QDQ_NOT_OBSERVED || (!code && start.is_float)) {
+    if (code == QDQ_NOT_OBSERVED || start.sqnr_db == -INFINITY || start.is_float) {
         qdqi_attempt_free(&trial);
         return QDQ_OK;
     }
@@ -461,6 +466,8 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
         return code;
     c->attempt = trial;
     c->n = 0;
+    r->above_db = NAN;
+    qdqi_comparer_rest(c->comparer, true);
     code = qdqi_candidates_find(c, err);
     if (!code)
         code = search_layers(r, &start, err);
@@ -488,7 +495,10 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
     if (code)
         return code;
     code = qdqi_fastest_choose(f, goal, &r->chosen, err);
-    if (!code && !r->chosen && !(code = search_from_rules(r, err)))
+    if (!code &&
+        (!r->chosen || (qdqi_estimate_helps(&r->candidates) &&
+                        qdqi_fastest_is_ample(f, r->chosen))) &&
+        !(code = search_from_rules(r, err)))
         code = qdqi_fastest_choose(f, goal, &r->chosen, err);
     if (!code && !r->chosen)
         code = qdqi_fastest_choose(f, fmin(goal, usable_db), &r->chosen, err);

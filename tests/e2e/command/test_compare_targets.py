@@ -65,6 +65,23 @@ def test_a_model_for_two_targets(daemon, tmp_path, far):
     assert [row[1:] for row in rows(again).values()] == [row[1:] for row in table.values()]
 
 
+def test_the_frontiers_of_all_targets(tmp_path):
+    """They are in one picture; a target that measures none has its result there."""
+    done = qdq("compare", RESNET, "--targets", "tensorrt,onnxruntime", "--calibration", FEW_SAMPLES,
+               "--set", "frontier=true", "--set", "profile={}", "-o", "r.onnx", "--html", "r.html",
+               cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "tensorrt: no frontier for it" in done.stderr
+    report = json.loads((tmp_path / "r.onnxruntime.json").read_text())
+    drawn = [point for point in report["frontier"] if point["sqnr_db"] is not None]
+    page = (tmp_path / "r.html").read_text()
+    results = 1 if report["summary"]["verdict"] is None else 2
+    assert drawn and Circles(page).count == 2 * len(drawn) + results + (results - 1)
+    runtime = report["profile"]["runtime"]
+    assert f"onnxruntime, {runtime['name']} {runtime['version']}</text>" in page
+    assert "<code>tensorrt</code> has no latency: the latency was not measured" in page
+
+
 def test_a_target_that_fails(tmp_path):
     done = qdq("compare", RESNET, "--targets", "tensorrt,nowhere", *WORDS, "-o", "r.onnx",
                cwd=tmp_path)

@@ -73,6 +73,25 @@ START_TEST(each_target_has_the_rest)
 }
 END_TEST
 
+/* A frontier is asked of the targets that can measure one, and refused where none can. */
+START_TEST(a_frontier_is_for_those_that_measure)
+{
+    static const char some[] =
+        "{\"targets\":[\"tensorrt\",\"onnxruntime\"],\"frontier\":{\"points\":3}}";
+    static const char none[] = "{\"targets\":[\"tensorrt\",\"qnn\"],\"frontier\":true}";
+    struct api_target_specs specs;
+    struct api_problem problem = {0};
+    ck_assert(api_spec_split(some, sizeof some - 1, &specs, &problem));
+    ck_assert_str_eq(specs.items[0].text, "{\"target\":\"tensorrt\"}");
+    ck_assert_ptr_nonnull(strstr(specs.items[1].text, "\"frontier\":{\"points\":3}"));
+    api_target_specs_fini(&specs);
+    ck_assert(!api_spec_split(none, sizeof none - 1, &specs, &problem));
+    ck_assert_str_eq(problem.where, "/frontier");
+    ck_assert_int_eq(problem.code, API_UNSUPPORTED);
+    api_target_specs_fini(&specs);
+}
+END_TEST
+
 static const struct {
     const char *text, *pointer, *detail;
     enum api_code code;
@@ -135,6 +154,7 @@ suite(void)
     TCase *c = tcase_create("targets");
     tcase_add_loop_test(c, one_target_is_left_alone, 0, N_ROWS(others));
     tcase_add_test(c, each_target_has_the_rest);
+    tcase_add_test(c, a_frontier_is_for_those_that_measure);
     tcase_add_loop_test(c, wrong_lists_are_refused, 0, N_ROWS(refused));
     tcase_add_test(c, a_decoded_spec_has_one_target);
     suite_add_tcase(s, c);

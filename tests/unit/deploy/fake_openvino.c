@@ -3,7 +3,7 @@
  * A C library of OpenVINO without OpenVINO. It loads any model but one that begins with
  * "refused". One that has "crash here" in it ends the process; "hang here" is read for
  * ever, and so is "hang when quantized" with pairs. A loaded model has the input "x", and the output of a run is a copy of it. The
- * profile of a model that was loaded with PERF_COUNT has one node. A program that loads this
+ * profile of a model that was loaded with PERF_COUNT has two nodes, with means over all runs. A program that loads this
  * library itself has the switches below.
  */
 #include "config.h"
@@ -53,6 +53,7 @@ struct request {
     struct tensor tensor; /* must be first */
     const char *precision;
     bool profiled;
+    int64_t runs;
 };
 
 static int
@@ -293,6 +294,7 @@ ov_infer_request_infer(void *request)
     const struct tensor *t = request;
     const volatile uint8_t *from = t->data;
     size_t n = 0;
+    ((struct request *)request)->runs++;
     if (fake_openvino_on_work)
         fake_openvino_on_work(((const struct request *)request)->precision);
     ov_tensor_get_size(t, &n);
@@ -311,11 +313,18 @@ ov_infer_request_get_output_tensor_by_index(const void *request, size_t i, void 
 int
 ov_infer_request_get_profiling_info(const void *request, struct ov_profiling_list *ret)
 {
-    static struct ov_profiled row = {EXECUTED, 1500,      1500,
-                                     "node",   "fake_I8", "Identity"};
-    if (!((const struct request *)request)->profiled)
+    static struct ov_profiled rows[] = {
+        {EXECUTED, 0, 0, "node", "fake_I8", "Identity"},
+        {EXECUTED, 0, 0, "short", "fake_f32", "Reorder"},
+    };
+    const struct request *r = request;
+    if (!r->profiled || r->runs == 0)
         return -1;
-    *ret = (struct ov_profiling_list){&row, 1};
+    /* The first run takes longer; a mean below a microsecond is that of no run. */
+    rows[0].real_us = (3000 + 1500 * (r->runs - 1)) / r->runs;
+    rows[1].real_us = 1 / r->runs;
+    rows[1].status = rows[1].real_us > 0 ? EXECUTED : 0;
+    *ret = (struct ov_profiling_list){rows, 2};
     return 0;
 }
 

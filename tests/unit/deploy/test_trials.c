@@ -15,6 +15,7 @@
 static struct {
     enum qdq_code code; /* of all trials of the kind; OK: they do not fail */
     bool by_spec;       /* the kind: by another spec, or else with layers in float */
+    bool measured;      /* the recipe begins with placements by measured costs */
     int n;              /* trials of the kind */
 } injected;
 
@@ -40,6 +41,8 @@ run(struct qdq_report **ret, struct qdq_error *err)
     struct qdq_engine *engine = NULL;
     struct qdq_spec spec = openvino_spec();
     spec.recipe = injected.by_spec ? QDQ_RECIPE_BEST : QDQ_RECIPE_AUTO;
+    qdq_spec_switch_rule(&spec, (size_t)qdq_target_find_rule(spec.target, "V9"),
+                         injected.measured);
     spec.recipe_sqnr_db = 200; /* nothing reaches it, so all is tried */
     spec.evaluate = QDQ_NO;
     const struct qdq_work work = {.model = two_products(),
@@ -67,16 +70,17 @@ static const struct {
     {QDQ_INVALID_SPEC, false}, {QDQ_NOT_OBSERVED, false}, {QDQ_INTERNAL, true},
     {QDQ_NO_MEMORY, true},     {QDQ_CANCELLED, true},
 };
-enum { N_ROWS = sizeof rows / sizeof *rows };
+enum { N_ROWS = sizeof rows / sizeof *rows, KINDS = 3 };
 
 START_TEST(an_error_ends_the_job_unless_it_is_the_candidates)
 {
     struct qdq_report *report = NULL;
     struct qdq_error err = {0};
-    injected.code = rows[_i / 2].code;
-    injected.by_spec = _i % 2;
+    injected.code = rows[_i / KINDS].code;
+    injected.by_spec = _i % KINDS == 1;
+    injected.measured = _i % KINDS == 2;
     enum qdq_code code = run(&report, &err);
-    if (rows[_i / 2].ends) {
+    if (rows[_i / KINDS].ends) {
         ck_assert_int_eq(code, injected.code);
         ck_assert_int_eq(injected.n, 1);
         ck_assert_str_eq(err.text, "injected into trial 1");
@@ -101,7 +105,7 @@ suite(void)
     Suite *s = suite_create("trials");
     TCase *t = tcase_create("trials");
     tcase_add_loop_test(t, an_error_ends_the_job_unless_it_is_the_candidates, 0,
-                        2 * N_ROWS);
+                        KINDS * N_ROWS);
     suite_add_tcase(s, t);
     return s;
 }

@@ -132,9 +132,9 @@ weighs(const struct qdq_spec *spec)
 }
 
 static void
-set_weighing(struct qdq_spec *spec, bool on)
+set_weighing(struct qdq_spec *spec, const struct qdq_spec *like)
 {
-    qdq_spec_switch_rule(spec, C15, on);
+    qdq_spec_switch_rule(spec, C15, like && weighs(like));
 }
 
 /* Returns whether the layer is quantized only if its neighbours are: it moves data

@@ -64,6 +64,27 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
                                     : is_auto(spec, ret_reason);
 }
 
+/* The rules of kernels that are slower with integers. */
+static const size_t slow_kernels[] = {V4, V8, V9, V10, V11};
+enum { N_SLOW = sizeof slow_kernels / sizeof *slow_kernels };
+
+static bool
+weighs(const struct qdq_spec *spec)
+{
+    for (size_t i = 0; i < N_SLOW; i++)
+        if (qdq_spec_has_rule(spec, slow_kernels[i]))
+            return true;
+    return false;
+}
+
+static void
+set_weighing(struct qdq_spec *spec, const struct qdq_spec *like)
+{
+    for (size_t i = 0; i < N_SLOW; i++)
+        qdq_spec_switch_rule(spec, slow_kernels[i],
+                             like && qdq_spec_has_rule(like, slow_kernels[i]));
+}
+
 static bool
 folds(const struct qdq_spec *spec)
 {
@@ -360,6 +381,8 @@ static const struct qdq_rule rules[] = {OPENVINO_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
+    .weighs = weighs,
+    .set_weighing = set_weighing,
     .folds = folds,
     .reform = qdqi_openvino_reform,
     .fuses_biases = true,
