@@ -29,6 +29,7 @@ def images(n):
     path = CACHE / f"images-{n}.npz"
     if not path.exists():
         random = np.random.default_rng(1)
+        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".tmp.npz")
         np.savez(part, input=random.standard_normal((n, 3, 224, 224), np.float32))
         part.rename(path)

@@ -74,10 +74,10 @@ encode_recipe_step(const void *items, size_t i)
     const struct qdq_recipe_step *step = (const struct qdq_recipe_step *)items + i;
     return api_pack(
         "step:t spec:j sqnr_db:r size_ratio:r latency_ratio:r samples:i kept:b "
-        "estimated:b task_drop:r",
+        "estimated:b task_drop:r predicted_latency_ratio:r",
         step->step, encode_tried(step), step->sqnr_db, step->size_ratio,
         step->latency_ratio, step->samples, step->kept, step->estimated,
-        step->task_drop);
+        step->task_drop, step->predicted_ratio);
 }
 
 json_t *

@@ -225,6 +225,7 @@ struct qdq_recipe_step {
     bool kept;                        /* it became the best so far */
     bool estimated;   /* by the literal arithmetic, before it was judged */
     double task_drop; /* what the figure of the task falls by; NaN: not judged by it */
+    double predicted_ratio; /* latency by the measured costs, before; NaN: none */
 };
 
 struct qdq_recipe_report {

@@ -45,9 +45,8 @@ struct recipe {
     struct qdqi_estimate estimate;
     struct qdqi_fastest fastest;
     const struct qdqi_judged_placement *chosen; /* NULL: no placement was */
-    bool has_times; /* placements were judged by what they take */
-    double
-        above_db; /* by which estimates are above figures of single samples; NAN: not known */
+    bool has_times;  /* placements were judged by what they take */
+    double above_db; /* of estimates over single samples; NAN: not known */
     const struct qdqi_feed_options *samples; /* that candidates are judged by */
     int64_t bound;                           /* samples that may be run */
 };
@@ -145,6 +144,7 @@ make_step(const char *name, const struct qdqi_grade *score, bool kept)
                                     .task_drop = score->task_drop,
                                     .size_ratio = score->size_ratio,
                                     .latency_ratio = score->latency_ratio,
+                                    .predicted_ratio = NAN,
                                     .samples = score->samples,
                                     .kept = kept};
 }
@@ -157,6 +157,7 @@ add_placements(const struct recipe *r, struct qdq_recipe_step *to)
         to[i] = make_step(from->step, &from->grade, from == r->chosen);
         to[i].layers = from->layers;
         to[i].n_layers = from->n_layers;
+        to[i].predicted_ratio = from->predicted;
     }
 }
 
@@ -468,8 +469,7 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
     c->n = 0;
     r->above_db = NAN;
     qdqi_comparer_rest(c->comparer, true);
-    code = qdqi_candidates_find(c, err);
-    if (!code)
+    if (!(code = qdqi_candidates_find(c, err)))
         code = search_layers(r, &start, err);
     const bool found = !code && r->groups.is_float;
     qdqi_comparer_rest(c->comparer, false);

@@ -418,8 +418,8 @@ static const struct qdq_search_step steps[] = {
 };
 static const char *const left_in_float[] = {"conv1"};
 static const struct qdq_recipe_step recipe_steps[] = {
-    {"start", 0, NULL, 0, NULL, -INFINITY, NAN, NAN, 0, true, false, NAN},
-    {"group", 0, NULL, 1, left_in_float, 27.5, 0.25, NAN, 4, true, true, 0.25},
+    {"start", 0, NULL, 0, NULL, -INFINITY, NAN, NAN, 0, true, false, NAN, NAN},
+    {"group", 0, NULL, 1, left_in_float, 27.5, 0.25, NAN, 4, true, true, 0.25, 0.5},
 };
 static const struct qdq_recipe_report tried = {2, recipe_steps};
 static const struct qdq_search_report found = {.samples = 128,
@@ -465,12 +465,13 @@ START_TEST(test_what_ifs)
         text, "recipe",
         "[{\"step\":\"start\",\"spec\":{},\"sqnr_db\":null,\"size_ratio\":null,"
         "\"latency_ratio\":null,\"samples\":0,\"kept\":true,"
-        "\"estimated\":false,\"task_drop\":null},{\"step\":\"group\","
+        "\"estimated\":false,\"task_drop\":null,"
+        "\"predicted_latency_ratio\":null},{\"step\":\"group\","
         "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":"
         "false,"
         "\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
         "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true,"
-        "\"task_drop\":0.25}]");
+        "\"task_drop\":0.25,\"predicted_latency_ratio\":0.5}]");
     json_t *json = json_loads(text, 0, NULL);
     json_t *first = json_array_get(json_object_get(json, "frontier"), 0);
     json_t *last = json_array_get(json_object_get(json, "frontier"), 1);

@@ -67,7 +67,8 @@ lint_toy_not_conv(const struct planner *p, const struct qdq_layer *layer)
 
 static const struct qdqi_lint lints[] = {
     {QDQI_LINT(toy_not_conv), Y1,
-     "the toy has no integer kernel for it, so that its pair costs time for nothing"},
+     "the toy has no integer kernel for it, so that its pair costs time for nothing",
+     QDQI_LINT_ALWAYS},
     {0},
 };
 
