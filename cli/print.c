@@ -559,6 +559,8 @@ print_summary(const struct qdq_report *report, const char *out)
     if (report->verdict) {
         fputs("  verdict: ", stdout);
         put_text(stdout, report->verdict, 0);
-        putchar('\n');
+        puts(report->deployed
+                 ? ""
+                 : ", by the literal arithmetic: not run in the target's runtime");
     }
 }

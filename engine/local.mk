@@ -217,6 +217,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/onnxruntime/faults.h \
 	engine/plan/targets/onnxruntime/forms.c \
 	engine/plan/targets/onnxruntime/gain.c \
+	engine/plan/targets/onnxruntime/given_nodes.c \
 	engine/plan/targets/onnxruntime/hindrances.c \
 	engine/plan/targets/onnxruntime/integer_paths.c engine/plan/targets/onnxruntime/integer_paths.h \
 	engine/plan/targets/onnxruntime/kernels.c engine/plan/targets/onnxruntime/kernels.h \
@@ -225,6 +226,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/onnxruntime/outputs.c \
 	engine/plan/targets/openvino/faults.h \
 	engine/plan/targets/openvino/forms.c \
+	engine/plan/targets/openvino/given_nodes.c \
 	engine/plan/targets/openvino/openvino.h \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \

@@ -38,6 +38,8 @@ ADVICE("attention", "Switch rule T24 on to leave such nodes alone.")
 ADVICE("half_quantized",
        "Give the layer a pair on both its input and its weight, or on neither.")
 ADVICE("gate_in_float", "Add the case efficientnet to cases.")
+ADVICE("misread_by_target",
+       "Follow the detail, or run the model with another inference engine.")
 ADVICE("nothing_to_quantize",
        "Look at the reasons of the layers: what was switched off, and by "
        "which entry of the spec?")

@@ -97,7 +97,7 @@ add_latency_tile(struct api_markup *page, const json_t *profile)
 }
 
 static void
-add_verdict_tile(struct api_markup *page, const json_t *summary)
+add_verdict_tile(struct api_markup *page, const json_t *summary, bool is_deployed)
 {
     static const struct {
         const char *name, *cls;
@@ -107,6 +107,8 @@ add_verdict_tile(struct api_markup *page, const json_t *summary)
         if (strcmp(verdict, verdicts[i].name) == 0) {
             begin_tile(page, "verdict", verdicts[i].cls);
             api_markup_add(page, verdicts[i].name);
+            if (!is_deployed)
+                api_markup_add(page, "<small>not run in the target's runtime</small>");
             end_tile(page);
             return;
         }
@@ -137,7 +139,7 @@ add_verdict(struct api_markup *page, const json_t *report)
     const json_t *outputs = deployed ? deployed : member(evaluation, "outputs");
     html_begin_section(page, "verdict", "Verdict");
     api_markup_add(page, "<dl class=\"tiles\">\n");
-    add_verdict_tile(page, summary);
+    add_verdict_tile(page, summary, deployed);
     add_gates_tile(page, member(report, "gates"));
     add_lowest(page, outputs, "sqnr_db", deployed ? "SQNR as deployed" : "SQNR", 1,
                "dB");

@@ -132,6 +132,7 @@ add_summary(struct api_markup *text, const json_t *report)
         {"bytes before", "size_before", HTML_NUMBER},
         {"bytes after", "size_after", HTML_NUMBER},
         {"verdict", "verdict", HTML_TEXT},
+        {"judged by", "judged_by", HTML_TEXT},
     };
     const json_t *summary = json_object_get(report, "summary");
     double before = json_number_value(json_object_get(summary, "size_before"));

@@ -405,7 +405,10 @@ encode_report_summary(const struct qdq_report *report)
                        json_integer((json_int_t)report->size_after), report->verdict);
     json_t *by = api_pack("engine:t build:t runtime:t processor:t", made->engine,
                           made->build, made->runtime, made->processor);
-    return api_json_if(json && json_object_set_new(json, "made_by", by) == 0, json);
+    const char *judge = report->deployed ? "deployed" : "literal";
+    json_t *more =
+        api_pack("judged_by:t made_by:j", report->verdict ? judge : NULL, by);
+    return api_json_if(json_object_update_new(json, more) == 0, json);
 }
 
 enum { MOST_GATES = 64 }; /* in the summary of a job, which its record has */

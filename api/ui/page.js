@@ -130,6 +130,7 @@ function outcomeOf(job) {
     const share = Math.round(100 * summary.size_after / summary.size_before);
     return [summary.verdict ? el("strong", {className: `verdict ${summary.verdict}`},
                                  summary.verdict) : "",
+            summary.judged_by === "literal" ? " (not run in the target's runtime)," : "",
             ` ${summary.quantized_layers} of ${summary.layers} layers, ${share} % of the size`];
   }
   return [job.error ? plainText(job.error.detail) : ""];

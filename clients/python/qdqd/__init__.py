@@ -99,6 +99,7 @@ class Result:
         self.id: str = job["id"]
         self.summary: Dict[str, Any] = job["result"]["summary"]
         self.verdict: Optional[str] = self.summary.get("verdict")
+        self.judged_by: Optional[str] = self.summary.get("judged_by")
 
     def __repr__(self) -> str:
         return f"<qdqd.Result {printable(self.id)}, verdict {printable(self.verdict)}>"

@@ -75,6 +75,7 @@ class LocalResult:
         self.report: Dict[str, Any] = dict(report)
         self.summary: Dict[str, Any] = self.report["summary"]
         self.verdict: Optional[str] = self.summary.get("verdict")
+        self.judged_by: Optional[str] = self.summary.get("judged_by")
 
     def __repr__(self) -> str:
         return f"<qdqd.LocalResult, verdict {self.verdict}>"
@@ -83,7 +84,7 @@ class LocalResult:
         """The figures as a table, for a notebook."""
         outputs = self.report["evaluation"]["outputs"] if self.report["evaluation"] else []
         deployed = (self.report["evaluation"] or {}).get("deployed")
-        rows = [("verdict", self.verdict or "none"),
+        rows = [("verdict", self.verdict or "none"), ("judged by", self.judged_by or "nothing"),
                 ("size", f"{self.summary['size_before']:,} to {self.summary['size_after']:,} bytes"),
                 ("layers", f"{self.summary['quantized_layers']} of {self.summary['layers']}")]
         for output in (deployed["outputs"] if deployed else outputs):

@@ -105,6 +105,17 @@ qdqi_warn_count(struct planner *p, const struct qdqi_layer_count *count,
                            count->first, one ? "" : ", ...", text);
 }
 
+enum qdq_code
+qdqi_warn_misread(struct planner *p, const struct qdqi_names *nodes, const char *text,
+                  struct qdq_error *err)
+{
+    return nodes->n == 0
+               ? QDQ_OK
+               : qdqi_warn(&p->warnings, p->plan->arena, err, "misread_by_target",
+                           nodes->first, "%zu node%s (%s): %s", nodes->n,
+                           nodes->n == 1 ? "" : "s", nodes->text, text);
+}
+
 /* --- all warnings ----------------------------------------------------------- */
 
 static enum qdq_code

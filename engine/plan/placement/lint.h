@@ -27,4 +27,9 @@ enum qdq_code qdqi_warn_count(struct planner *p, const struct qdqi_layer_count *
                               const char *code, const char *text,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Warns with misread_by_target of nodes that the runtime computes otherwise than the standard,
+   quantized or not, if there are any. NO_MEMORY. */
+enum qdq_code qdqi_warn_misread(struct planner *p, const struct qdqi_names *nodes,
+                                const char *text, struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

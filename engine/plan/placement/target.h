@@ -101,6 +101,9 @@ struct qdqi_hooks {
     enum qdq_code (*reform)(const struct qdq_spec *spec, const struct qdq_model *model,
                             struct qdqi_edit *edit, struct qdqi_arena *arena,
                             bool *ret_any, struct qdq_error *err);
+    /* Returns the first opset in which the runtime computes right what the model has, or 0, for a
+       complete spec whose opset is auto. NULL: any. */
+    int64_t (*least_opset)(const struct qdq_spec *spec, const struct qdq_model *model);
     /* Switches the rules of the spec's version, but those that the spec switches itself. NULL: the
        target has no versions. */
     void (*apply_version)(struct qdq_spec *spec);

@@ -199,13 +199,13 @@ qdqi_attempt_equalize(struct qdqi_attempt *a, struct qdq_error *err)
 enum qdq_code
 qdqi_attempt_plan(struct qdqi_attempt *a, struct qdq_error *err)
 {
-    const bool can_judge = qdqi_context_can_judge(a->context);
+    const bool has_data = a->context->work->dataset >= 0;
     enum qdq_code code =
         qdq_plan_make(a->context->engine->catalog, a->model, a->spec, &a->plan, err);
     for (size_t i = 0; !code && i < a->plan->view.n_warnings; i++) {
         const struct qdq_warning *w = &a->plan->view.warnings[i];
         /* One is about a job without data, which this may not be. */
-        if (!can_judge || strcmp(w->code, QDQI_NEEDS_DATA) != 0)
+        if (!has_data || strcmp(w->code, QDQI_NEEDS_DATA) != 0)
             code = qdqi_stage_warnings_add(a->warnings, w, err);
     }
     return code;

@@ -3,6 +3,7 @@
 #include "transform/prepare/prepare.h"
 
 #include "plan/placement/formats.h"
+#include "plan/placement/target.h"
 #include "transform/prepare/convert_opset.h"
 
 /* --- the opset that is needed -------------------------------------------- */
@@ -36,7 +37,12 @@ opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
         needed = OPSET_19;
     if (spec->float_type != QDQ_FLOAT_KEEP)
         needed = spec->float_type == QDQ_FLOAT_FLOAT16 ? OPSET_19 : OPSET_22;
-    return formats > needed ? formats : needed;
+    needed = formats > needed ? formats : needed;
+    struct qdq_spec complete = *spec;
+    qdq_spec_complete(&complete);
+    const struct qdqi_hooks *hooks = complete.target->hooks;
+    const int64_t least = hooks->least_opset ? hooks->least_opset(&complete, model) : 0;
+    return least > needed ? least : needed;
 }
 
 /* --- the conversion ------------------------------------------------------ */

@@ -207,6 +207,8 @@ def test_verdict(daemon, spec):
     wanted = evaluation and verdict_of(evaluation)
     assert report["summary"]["verdict"] == wanted
     assert daemon.job(job)["result"]["summary"]["verdict"] == wanted
+    judged_by = "literal" if wanted else None
+    assert daemon.job(job)["result"]["summary"]["judged_by"] == judged_by
     assert answer.headers.get("Qdqd-Verdict") == wanted
     markdown = daemon.get(f"/v1/jobs/{job}/report", headers={"Accept": "text/markdown"})
     assert f"| {wanted or '-'} |" in markdown.text.split("## ")[1]
@@ -277,7 +279,7 @@ def test_qdq(tmp_path, gate, status):
     if status == 0:
         assert left == {"report.json", "net.int8.onnx"}
         assert report["evaluation"]["missed"] == []
-        assert f"\n  verdict: {report['summary']['verdict']}\n" in done.stdout
+        assert f"\n  verdict: {report['summary']['verdict']}, by the literal" in done.stdout
         for gate in report["gates"]:
             assert gate["met"] and f"{gate['measured']:.6g}" in done.stdout
         return

@@ -73,7 +73,8 @@ def test_it_says_what_the_json_says(daemon, job):
         "td_close", "text_special", "code_block"}, "a name became something else"
     assert {"Summary", "Outputs", "Tensors", "Weights", "Timings"} <= set(found)
     assert found["Summary"][1] == [str(report["summary"][name]) for name in (
-        "layers", "quantized_layers", "qdq_pairs", "size_before", "size_after", "verdict")]
+        "layers", "quantized_layers", "qdq_pairs", "size_before", "size_after", "verdict",
+        "judged_by")]
     for title, member, key in [("Tensors", "tensors", "name"), ("Weights", "weights", "layer"),
                                ("Weights", "weights", "name")]:
         column = {"name": 0, "layer": 1}[key]

@@ -31,7 +31,7 @@ def metadata(data):
 
 def without_verdict(result):
     """Returns a job's result less the verdict, which a job without data does not have."""
-    return {**result, "summary": {**result["summary"], "verdict": None}}
+    return {**result, "summary": {**result["summary"], "verdict": None, "judged_by": None}}
 
 
 SPECS = {

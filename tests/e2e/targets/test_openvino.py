@@ -236,7 +236,7 @@ def test_without_the_library(tmp_path, missing):
     assert report["profile"] is None
     assert [w for w in report["warnings"] if w["code"] == "profile_skipped"]
     [warning] = [w for w in report["warnings"] if w["code"] == "deployed_not_measured"]
-    assert "OpenVINO" in warning["detail"]
+    assert "OpenVINO" in warning["detail"] and report["summary"]["judged_by"] == "literal"
 
 
 def test_the_build_has_found_the_library(tmp_path):

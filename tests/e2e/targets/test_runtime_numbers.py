@@ -40,7 +40,7 @@ CONSTANTS = {
 CONSTANTS |= {"both": (factors(32) * np.where(np.arange(32) % 2, -1, 1)).astype(np.float32),
               "square": weight(32, 16)}
 CONSTANTS["odd"] = CONSTANTS["k"].copy()
-CONSTANTS["odd"][0, 0, 0, 0] = 30
+CONSTANTS["odd"][0, 0, 0, 0] = 8
 
 TOKENS, IMAGES = ("float[N, 16, 64] x", (4, 16, 64)), ("float[1, 3, 10, 10] x", (1, 3, 10, 10))
 LINES, ONE_KEY = ("float[N, 8, 20] x", (4, 8, 20)), ("float[N, T, 64] x", (4, 1, 64))

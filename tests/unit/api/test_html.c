@@ -127,6 +127,20 @@ START_TEST(test_report)
 }
 END_TEST
 
+/* A verdict that the target's runtime has no part in says so. */
+START_TEST(test_not_run)
+{
+    static const char unrun[] =
+        "{\"summary\":{\"verdict\":\"good\"},\"evaluation\":{\"deployed\":null}}";
+    char *text = api_report_html(unrun, sizeof unrun - 1), *ran = make();
+    const char *words = "not run in the target's runtime";
+    ck_assert_ptr_nonnull(strstr(text, words));
+    ck_assert_ptr_null(strstr(ran, words));
+    free(text);
+    free(ran);
+}
+END_TEST
+
 START_TEST(test_no_memory)
 {
     expect_survives_no_memory(make);
@@ -294,6 +308,7 @@ suite(void)
     Suite *s = suite_create("api/html");
     TCase *c = tcase_create("html");
     tcase_add_test(c, test_report);
+    tcase_add_test(c, test_not_run);
     tcase_add_test(c, test_no_memory);
     tcase_add_loop_test(c, test_name, 0, N_ROWS(names));
     tcase_add_loop_test(c, test_other, 0, N_ROWS(others));

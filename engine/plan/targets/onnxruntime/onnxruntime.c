@@ -231,6 +231,8 @@ check_formats(struct planner *p, struct qdq_error *err)
     enum qdq_code code = qdqi_saturation_check(p, C7, err);
     if (!code)
         code = check_opset(p, err);
+    if (!code)
+        code = qdqi_onnxruntime_warn_given(p, err);
     const char *what = find_unloadable(p->spec, &p->plan->format);
     for (size_t i = 0; i < p->n_layers && !what; i++)
         what = find_unloadable(p->spec, p->layers[i].format);

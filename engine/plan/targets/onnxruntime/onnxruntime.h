@@ -114,4 +114,9 @@ enum qdq_code qdqi_gain_begin(struct planner *p, struct qdq_error *err);
  */
 bool qdqi_gain_apply(struct planner *p);
 
+/* Warns of nodes of the model that was given, of which onnxruntime computes wrong numbers.
+   NO_MEMORY. */
+enum qdq_code qdqi_onnxruntime_warn_given(struct planner *p,
+                                          struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

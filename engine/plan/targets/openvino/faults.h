@@ -44,5 +44,20 @@ FAULT(
     "It reads the bytes of uint8 weights of a ConvTranspose as int8 behind activations "
     "whose zero point is 0: -26 to -12 dB are left.",
     "V18", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
+FAULT("2026.4",
+      "It normalizes a Softmax of opset 11 or 12 along its axis alone, and not over "
+      "those "
+      "behind, too: -25 to -7 dB are left, quantized or not.",
+      "V20", "tests/e2e/targets/test_given_nodes.py::test_openvino_normalizes_one_axis")
+FAULT("2026.4",
+      "It makes one kernel of Gemms and MatMuls in a row, of weights of at most 256 by "
+      "256 and 4, 6 or 8 rows, which computes no numbers of theirs: -185 dB.",
+      "V21",
+      "tests/e2e/targets/test_given_nodes.py::test_openvino_joins_small_products")
+FAULT("2026.4",
+      "It takes the scales of a QLinearConv's output channels for those of its input "
+      "channels, and does not load it where their numbers differ.",
+      "misread_by_target",
+      "tests/e2e/targets/test_given_nodes.py::test_openvino_misreads_scales")
 FAULT("2026.4", "It refuses to load a weight whose blocks do not divide its axis.",
       "V6", "tests/e2e/plan/test_runtime_faults.py::test_a_block_that_does_not_divide")

@@ -51,10 +51,14 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_saturation_decide(spec, ret_reason);
     if (rule == P1)
         return qdqi_plain_forms_decide(ret_reason);
-    if (rule >= V12 && rule <= V19) {
+    if ((rule >= V12 && rule <= V19) || rule == V21) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
         return !spec->weight_only;
+    }
+    if (rule == V20) {
+        *ret_reason = "the result would be wrong";
+        return true;
     }
     if (rule >= V9 && rule <= V11 && spec->weight_only) {
         *ret_reason = "activations stay floating point";
@@ -370,8 +374,8 @@ check_formats(struct planner *p, struct qdq_error *err)
         code = warn_format(p, "activations", err);
     if (!code)
         code = warn_refused(p, err);
-    if (!code && !(code = warn_batched(p, err)))
-        code = qdqi_warn_blocks(p, err);
+    if (!code && !(code = warn_batched(p, err)) && !(code = qdqi_warn_blocks(p, err)))
+        code = qdqi_openvino_warn_given(p, err);
     return code ? code : check_weights(p, err);
 }
 
@@ -385,6 +389,7 @@ static const struct qdqi_hooks hooks = {
     .set_weighing = set_weighing,
     .folds = folds,
     .reform = qdqi_openvino_reform,
+    .least_opset = qdqi_openvino_least_opset,
     .fuses_biases = true,
     .begin = qdqi_openvino_begin,
     .is_on = is_on,

@@ -74,6 +74,15 @@
          "The weight of a MatMul has one scale where it has three axes or more, "      \
          "since OpenVINO computes wrong numbers of others behind activations whose "   \
          "zero point is 0.")                                                           \
+    RULE(                                                                              \
+        V20, AUTO,                                                                     \
+        "A model of opset 11 or 12 with a Softmax that joins several axes is brought " \
+        "to opset 13, since OpenVINO normalizes it along one axis.")                   \
+    RULE(                                                                              \
+        V21, AUTO,                                                                     \
+        "Gemms and MatMuls in a row, of weights of at most 256 by 256, stay floating " \
+        "point in a model of two to eight rows, since OpenVINO makes one kernel of "   \
+        "them that computes wrong numbers.")                                           \
     QDQI_SATURATION_RULE(RULE)                                                         \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
 
@@ -85,6 +94,16 @@ enum qdq_code qdqi_openvino_reform(const struct qdq_spec *spec,
                                    const struct qdq_model *model,
                                    struct qdqi_edit *edit, struct qdqi_arena *arena,
                                    bool *ret_any, struct qdq_error *err);
+
+/* Returns the opset in which OpenVINO computes each Softmax right, 0 for any: the hook `least_opset`
+   of plan/placement/target.h. */
+int64_t qdqi_openvino_least_opset(const struct qdq_spec *spec,
+                                  const struct qdq_model *model);
+
+/* Warns of nodes of the model that was given, of which OpenVINO computes wrong numbers.
+   NO_MEMORY. */
+enum qdq_code qdqi_openvino_warn_given(struct planner *p,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Makes the marks that the vetoes and the warnings use. NO_MEMORY. */
 enum qdq_code qdqi_openvino_begin(struct planner *p, struct qdq_error *err);
@@ -113,6 +132,13 @@ bool *qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena);
 /* Marks the nodes behind a Conv or ConvTranspose without biases, up to where the last function
    does: what the mark above starts from. */
 bool *qdqi_mark_unbiased(const struct qdq_model *model, struct qdqi_arena *arena);
+
+/*
+ * Marks the Gemms and MatMuls of at most 256 by 256 weights that stand in a row, with at most
+ * elementwise nodes between, in a model of two to eight rows. Returns an array by node, in the
+ * arena; NULL when out of memory.
+ */
+bool *qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena);
 
 /* Returns whether a Concat that does not join along the last axis makes the tensor, perhaps in
    front of copies. */

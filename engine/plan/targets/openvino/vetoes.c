@@ -29,6 +29,7 @@ struct marks {
     /* its output is the largest of several numbers; a pool and a function that falls made it
        (wrong_numbers.c) */
     const bool *extreme, *turned;
+    const bool *chained; /* a small product in a row of them */
 };
 
 static const struct marks *
@@ -50,9 +51,11 @@ qdqi_openvino_begin(struct planner *p, struct qdq_error *err)
         .squared = squares ? qdqi_mark_squared(graph, arena) : NULL,
         .extreme = qdqi_mark_extremes(graph, arena),
         .turned = qdqi_mark_turned(p->model, arena),
+        .chained = qdqi_mark_small_chains(p->model, arena),
     };
     p->marks = marks;
-    return (marks->squared || !squares) && marks->extreme && marks->turned
+    return (marks->squared || !squares) && marks->extreme && marks->turned &&
+                   marks->chained
                ? QDQ_OK
                : qdqi_no_memory(err);
 }
@@ -202,9 +205,16 @@ reads_turned(const struct planner *p, const struct qdq_layer *layer)
     return reads_any(p, layer, marks_of(p)->turned);
 }
 
+static bool
+is_chained(const struct planner *p, const struct qdq_layer *layer)
+{
+    return marks_of(p)->chained[layer->node];
+}
+
 const struct qdqi_veto qdqi_openvino_vetoes[] = {
     {QDQI_VETO(V12), reads_extremes, false},
     {QDQI_VETO(V13), reads_turned, false},
+    {QDQI_VETO(V21), is_chained, false},
     {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
     {QDQI_VETO(V8), has_one_input, false},

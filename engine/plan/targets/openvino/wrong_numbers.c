@@ -237,3 +237,80 @@ qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor 
     }
     return false;
 }
+
+/* --- small products in a row ------------------------------------------------------ */
+
+enum { LEAST_ROWS = 2, MOST_ROWS = 8, MOST_SIDE = 256 };
+
+static bool
+is_few(int64_t rows)
+{
+    return rows >= LEAST_ROWS && rows <= MOST_ROWS;
+}
+
+/* Returns whether an input of the model has so few rows, or so few samples, as OpenVINO computes
+   several products of in one kernel. One whose sizes are open has none. */
+static bool
+has_few_rows(const struct qdq_model *model)
+{
+    for (size_t i = 0; i < model->info.n_inputs; i++) {
+        const struct qdq_value *input = &model->info.inputs[i];
+        int64_t rows = 1;
+        for (size_t k = 0; input->has_shape && k + 1 < input->rank && rows >= 0; k++) {
+            const int64_t size = input->dims[k].value;
+            if (k == 0 && is_few(size))
+                return true;
+            rows = size < 0 || size > MOST_ROWS ? -1 : rows * size;
+        }
+        if (is_few(rows))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_small_product(const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"Gemm", "MatMul", NULL};
+    const int64_t *dims;
+    size_t rank;
+    return qdqi_node_is_one_of(node->proto, ops) && node->proto->n_input > 1 &&
+           node->inputs[1] && node->inputs[1]->is_fixed &&
+           qdqi_tensor_dims(node->inputs[1], &dims, &rank) && rank == 2 &&
+           dims[0] <= MOST_SIDE && dims[1] <= MOST_SIDE;
+}
+
+/* Returns the product, by its index and 1, behind which the node stands; 0: there is none. */
+static size_t
+product_before(const struct qdqi_node *node, const size_t *behind)
+{
+    for (size_t i = 0; i < node->proto->n_input; i++) {
+        const struct qdqi_tensor *t = node->inputs[i];
+        if (t && !t->is_fixed && t->producer >= 0 && behind[t->producer] > 0)
+            return behind[t->producer];
+    }
+    return 0;
+}
+
+bool *
+qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena)
+{
+    static const char *const pairs[] = {"QuantizeLinear", "DequantizeLinear", NULL};
+    const struct qdqi_graph *graph = &model->graph;
+    bool *marked = qdqi_arena_array(arena, graph->n_nodes, sizeof *marked);
+    size_t *behind = qdqi_arena_array(arena, graph->n_nodes, sizeof *behind);
+    if (!marked || !behind)
+        return NULL;
+    for (size_t i = 0; i < graph->n_nodes && has_few_rows(model); i++) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        const size_t before = product_before(node, behind);
+        if (is_small_product(node)) {
+            behind[i] = i + 1;
+            if (before > 0)
+                marked[before - 1] = marked[i] = true;
+        } else if (is_by_element(node) || qdqi_node_is_one_of(node->proto, pairs)) {
+            behind[i] = before;
+        }
+    }
+    return marked;
+}

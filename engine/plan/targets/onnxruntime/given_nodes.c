@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes of the model that was given, of which onnxruntime computes wrong numbers (faults.h). */
+#include "config.h"
+#include "plan/targets/onnxruntime/onnxruntime.h"
+
+#include "files/model/constant.h"
+#include "plan/placement/lint.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DATA, WEIGHT, BIAS, GEMM_INPUTS };
+enum { SCALE = 1 }; /* input of DequantizeLinear */
+
+/* A scale that differs by no more is a rounding of the product. */
+static const double least_difference = 1e-3;
+
+/* Reads the scales of the DequantizeLinear that makes an input of the node. Returns false where
+   there is none whose scales are constants of float32. */
+static bool
+read_scales(const struct planner *p, const struct qdqi_node *node, int i,
+            struct qdqi_constant *ret)
+{
+    const struct qdqi_tensor *t = node->inputs[i];
+    const struct qdqi_node *pair =
+        t && t->producer >= 0 ? &p->model->graph.nodes[t->producer] : NULL;
+    return pair && qdqi_node_is(pair->proto, "DequantizeLinear") &&
+           pair->proto->n_input > SCALE && pair->inputs[SCALE] &&
+           pair->inputs[SCALE]->is_fixed &&
+           qdqi_constant_read(p->model, pair->inputs[SCALE], ret, NULL) == QDQ_OK &&
+           ret->dtype == QDQI_FLOAT32 && ret->n > 0;
+}
+
+static double
+scale_at(const struct qdqi_constant *c, size_t i)
+{
+    float value;
+    const size_t at = c->n == 1 || qdqi_constant_is_fill(c) ? 0 : i;
+    memcpy(&value, c->bytes + at * sizeof value, sizeof value);
+    return (double)value;
+}
+
+/* Returns whether the node is a Gemm between pairs whose quantized bias has another scale than
+   its product. */
+static bool
+has_own_bias_scale(const struct planner *p, const struct qdqi_node *node)
+{
+    struct qdqi_constant c[GEMM_INPUTS];
+    if (!qdqi_node_is(node->proto, "Gemm") || node->proto->n_input < GEMM_INPUTS ||
+        !qdqi_gemm_is_unscaled(node->proto))
+        return false;
+    for (int i = 0; i < GEMM_INPUTS; i++)
+        if (!read_scales(p, node, i, &c[i]))
+            return false;
+    const size_t n = c[WEIGHT].n > c[BIAS].n ? c[WEIGHT].n : c[BIAS].n;
+    if (c[DATA].n > 1 || (c[WEIGHT].n != n && c[WEIGHT].n > 1) ||
+        (c[BIAS].n != n && c[BIAS].n > 1))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const double product = scale_at(&c[DATA], 0) * scale_at(&c[WEIGHT], i);
+        if (!(fabs(scale_at(&c[BIAS], i) - product) <= least_difference * product))
+            return true;
+    }
+    return false;
+}
+
+enum qdq_code
+qdqi_onnxruntime_warn_given(struct planner *p, struct qdq_error *err)
+{
+    struct qdqi_names nodes = {0};
+    for (size_t i = 0; i < p->model->graph.n_nodes; i++)
+        if (has_own_bias_scale(p, &p->model->graph.nodes[i]))
+            qdqi_names_add(&nodes, p->model->graph.nodes[i].name);
+    return qdqi_warn_misread(
+        p, &nodes,
+        "onnxruntime 1.31 takes the product of the scales of data and weight for that "
+        "of "
+        "the Gemm's bias, whatever its DequantizeLinear says: \"existing_qdq\": "
+        "\"strip\" makes pairs anew, or give the bias that scale, or leave it in float",
+        err);
+}

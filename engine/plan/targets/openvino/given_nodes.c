@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes of the model that was given, of which OpenVINO computes wrong numbers whether the plan
+   quantizes them or not (faults.h). */
+#include "config.h"
+#include "plan/targets/openvino/openvino.h"
+
+#include "files/model/constant.h"
+#include "plan/placement/lint.h"
+
+#include <string.h>
+
+enum {
+    SOFTMAX_WRONG_FROM = 11, /* opset */
+    SOFTMAX_RIGHT_FROM = 13,
+    WEIGHT_SCALE = 4, /* input of QLinearConv and QLinearMatMul */
+};
+
+/* --- Softmax ------------------------------------------------------------------ */
+
+/* Returns the number of axes that a graph's values state of the tensor; -1: none does. */
+static int64_t
+stated_rank(Onnx__ValueInfoProto *const *values, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        const Onnx__TypeProto *type = values[i]->type;
+        if (values[i]->name && strcmp(values[i]->name, name) == 0 && type &&
+            type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+            type->tensor_type->shape)
+            return (int64_t)type->tensor_type->shape->n_dim;
+    }
+    return -1;
+}
+
+static int64_t
+rank_of(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    const Onnx__GraphProto *g = model->proto->graph;
+    int64_t rank = stated_rank(g->value_info, g->n_value_info, t->name);
+    if (rank < 0)
+        rank = stated_rank(g->input, g->n_input, t->name);
+    return rank < 0 ? stated_rank(g->output, g->n_output, t->name) : rank;
+}
+
+/* Returns whether the node is a Softmax that may join several axes, by the meaning that it has
+   below opset 13. One whose rank the file does not state may. */
+static bool
+joins_axes(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    const int64_t axis = qdqi_node_int(node->proto, "axis", 1);
+    if (!qdqi_node_is(node->proto, "Softmax") || node->proto->n_input < 1 ||
+        node->proto->n_output < 1 || !node->inputs[0] || !node->outputs[0])
+        return false;
+    const int64_t in = rank_of(model, node->inputs[0]);
+    const int64_t rank = in < 0 ? rank_of(model, node->outputs[0]) : in;
+    return rank < 0 ? axis != -1 : axis != -1 && axis != rank - 1;
+}
+
+static bool
+is_softmax_misread(const struct qdq_model *model)
+{
+    const int64_t opset = qdqi_model_opset(model->proto);
+    return opset >= SOFTMAX_WRONG_FROM && opset < SOFTMAX_RIGHT_FROM;
+}
+
+int64_t
+qdqi_openvino_least_opset(const struct qdq_spec *spec, const struct qdq_model *model)
+{
+    if (!qdq_spec_has_rule(spec, V20) || !is_softmax_misread(model))
+        return 0;
+    for (size_t i = 0; i < model->graph.n_nodes; i++)
+        if (joins_axes(model, &model->graph.nodes[i]))
+            return SOFTMAX_RIGHT_FROM;
+    return 0;
+}
+
+static bool
+is_wrong_softmax(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    return is_softmax_misread(model) && joins_axes(model, node);
+}
+
+/* --- integer operators ---------------------------------------------------------- */
+
+/* Returns whether the node is an integer operator whose weight has more than one scale. */
+static bool
+has_several_scales(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"QLinearConv", "QLinearMatMul", NULL};
+    const int64_t *dims;
+    size_t rank, n = 0;
+    (void)model;
+    return qdqi_node_is_one_of(node->proto, ops) &&
+           node->proto->n_input > WEIGHT_SCALE &&
+           qdqi_tensor_dims(node->inputs[WEIGHT_SCALE], &dims, &rank) &&
+           qdqi_count_elements(dims, rank, &n) && n > 1;
+}
+
+/* --- the warnings --------------------------------------------------------------- */
+
+static const struct {
+    bool (*means)(const struct qdq_model *model, const struct qdqi_node *node);
+    const char *text;
+} wrong[] = {
+    {has_several_scales,
+     "OpenVINO 2026.4 takes the scales of the weight's output channels for those of "
+     "its "
+     "input channels, or does not load the model: make the result of the float model, "
+     "or write the layer with DequantizeLinear and QuantizeLinear"},
+    {is_wrong_softmax,
+     "OpenVINO 2026.4 normalizes a Softmax of opset 11 or 12 along its axis alone, and "
+     "not over the axes behind, too: \"opset\": 13, or \"auto\", writes it in a form "
+     "that OpenVINO computes right"},
+};
+
+enum qdq_code
+qdqi_openvino_warn_given(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (size_t k = 0; !code && k < sizeof wrong / sizeof *wrong; k++) {
+        struct qdqi_names nodes = {0};
+        for (size_t i = 0; i < p->model->graph.n_nodes; i++)
+            if (wrong[k].means(p->model, &p->model->graph.nodes[i]))
+                qdqi_names_add(&nodes, p->model->graph.nodes[i].name);
+        code = qdqi_warn_misread(p, &nodes, wrong[k].text, err);
+    }
+    return code;
+}
