@@ -480,8 +480,7 @@ START_TEST(test_what_ifs)
         "\"estimated\":false,\"task_drop\":null,"
         "\"predicted_latency_ratio\":null},{\"step\":\"group\","
         "\"spec\":{\"layers\":[{\"name\":[\"conv1\"],\"quantize_input\":"
-        "false,"
-        "\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
+        "false,\"quantize_weight\":false}]},\"sqnr_db\":27.5,\"size_ratio\":0.25,"
         "\"latency_ratio\":null,\"samples\":4,\"kept\":true,\"estimated\":true,"
         "\"task_drop\":0.25,\"predicted_latency_ratio\":0.5}]");
     json_t *json = json_loads(text, 0, NULL);
