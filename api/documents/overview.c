@@ -265,7 +265,18 @@ static const struct html_column columns[] = {
     {"samples", "samples", HTML_NUMBER},
 };
 
-/* Gives each row a name for the pictures, which has the runtime of its figures. */
+/* Returns the name of a row for a picture, with the runtime of its figure: of the version only what
+   stands before the first dash, because a build's number and branch are wider than the picture. */
+static json_t *
+name_point(const char *name, const char *runtime)
+{
+    const char *version = strchr(runtime, ' ');
+    const size_t before = version ? (size_t)(version - runtime) : 0;
+    const size_t n = before + strcspn(runtime + before, "-");
+    return json_sprintf("%s, %.*s", name, (int)n, runtime);
+}
+
+/* Gives each row its names for the two pictures. */
 static bool
 name_points(json_t *rows)
 {
@@ -275,10 +286,9 @@ name_points(json_t *rows)
         const char *name = json_string_value(json_object_get(row, "name"));
         const char *judge = json_string_value(json_object_get(row, "runtime"));
         const char *timer = json_string_value(json_object_get(row, "latency_runtime"));
-        ok = json_object_set_new(row, "judged", json_sprintf("%s, %s", name, judge)) ==
-                 0 &&
-             json_object_set_new(row, "timed",
-                                 json_sprintf("%s, %s", name, timer ? timer : "")) == 0;
+        ok = json_object_set_new(row, "judged", name_point(name, judge)) == 0 &&
+             json_object_set_new(row, "timed", name_point(name, timer ? timer : "")) ==
+                 0;
     }
     return ok;
 }

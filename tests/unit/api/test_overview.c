@@ -25,10 +25,10 @@ __wrap_realloc(void *old, size_t size)
 #define JUDGED(name)                                                 \
     "\"evaluation\":{\"samples\":3,\"deployed\":{\"processor\":\"a " \
     "cpu\",\"runtime\":{"                                            \
-    "\"name\":\"" name "\",\"version\":\"1\"},\"outputs\":[{\"sqnr_db\":30}]}}"
+    "\"name\":\"" name "\",\"version\":\"1-2\"},\"outputs\":[{\"sqnr_db\":30}]}}"
 #define PROFILE(name)                                                                  \
     "\"profile\":{\"ratio\":0.5,\"processor\":\"a cpu\",\"runtime\":{\"name\":\"" name \
-    "\",\"version\":\"1\"}}"
+    "\",\"version\":\"1-2\"}}"
 #define FRONTIER                                                                       \
     "\"frontier\":[{\"sqnr_db\":28,\"latency_ratio\":0.4,\"size_ratio\":0.3,\"spec\":" \
     "{"                                                                                \
@@ -60,9 +60,9 @@ static const struct {
     double ratio;
     const char *runtime, *processor, *omitted;
 } latencies[] = {
-    {0.5, "one 1", "a cpu", ""},
-    {(double)NAN, "two 1", "a cpu", "no profile was asked for"},
-    {(double)NAN, "", "", "two 1 took it, and the result was judged by one 1"},
+    {0.5, "one 1-2", "a cpu", ""},
+    {(double)NAN, "two 1-2", "a cpu", "no profile was asked for"},
+    {(double)NAN, "", "", "two 1-2 took it, and the result was judged by one 1-2"},
     {(double)NAN, "", "", "it does <not> run"},
     {(double)NAN, "openvino", "", "no profile was asked for"},
 };
@@ -101,8 +101,8 @@ START_TEST(test_json)
         "{\"results\":[{\"name\":\"b\",\"target\":\"openvino\",\"verdict\":\"good\","
         "\"quantized_layers\":1,\"layers\":2,\"size_ratio\":0.5,\"sqnr_db\":30.0,\"p5_"
         "db\":"
-        "null,\"latency_ratio\":null,\"runtime\":\"two 1\",\"samples\":3,"
-        "\"latency_runtime\":\"two 1\",\"latency_omitted\":\"no profile was asked "
+        "null,\"latency_ratio\":null,\"runtime\":\"two 1-2\",\"samples\":3,"
+        "\"latency_runtime\":\"two 1-2\",\"latency_omitted\":\"no profile was asked "
         "for\","
         "\"processor\":\"a cpu\",\"frontier\":[{\"sqnr_db\":28.0,\"latency_ratio\":0.4,"
         "\"size_ratio\":0.3},{\"sqnr_db\":null,\"latency_ratio\":1.0,\"size_ratio\":1."
