@@ -144,7 +144,13 @@ bad_dtype(const struct parser *p, struct piece descr)
             why = "dates or times, dtype";
             break;
         case 'V':
-            why = "structured or raw elements, dtype";
+            why =
+                "structured or raw elements, as which numpy stores bfloat16 and 8-bit "
+                "floats (write float32), dtype";
+            break;
+        case 'f':
+            if (descr.size == 3 && descr.text[2] == '1')
+                why = "8-bit floats, of which numpy has none (write float32), dtype";
             break;
         case 'c':
             why = "complex numbers, dtype";
