@@ -47,6 +47,7 @@ struct qdq_target {
     bool has_decoder_form; /* the spec's output.decoder may ask for one */
     bool
         has_context; /* its runtime compiles a model into another one: output.context */
+    bool measures_if_asked; /* auto measures times for a frontier or a bound alone */
     bool short_names; /* names of new tensors do not repeat long names of tensors */
     bool has_dynamic; /* the runtime has kernels that quantize activations themselves */
     bool signed_scales;       /* its runtimes take weights with negative scales */

@@ -163,7 +163,8 @@ qdq_spec_measures(const struct qdq_spec *spec)
     struct qdq_spec complete = *spec;
     qdq_spec_complete(&complete);
     const bool asked = spec->frontier_points > 0 || !isnan(spec->recipe_latency_ratio);
-    return (complete.recipe == QDQ_RECIPE_AUTO ||
+    return ((complete.recipe == QDQ_RECIPE_AUTO &&
+             (asked || !spec->target->measures_if_asked)) ||
             (asked && complete.recipe == QDQ_RECIPE_BEST && has_goals(spec))) &&
            !spec->recipe_formats && hooks->set_weighing && hooks->weighs(&complete) &&
            !complete.dynamic && !complete.weight_only &&

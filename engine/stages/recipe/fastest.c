@@ -520,6 +520,17 @@ qdqi_fastest_is_ample(const struct qdqi_fastest *f,
            f->judged[0].grade.sqnr_db < goal && f->judged[RULES].grade.sqnr_db < goal;
 }
 
+const struct qdqi_judged_placement *
+qdqi_fastest_start(const struct qdqi_fastest *f)
+{
+    const struct qdqi_judged_placement *best = &f->judged[0];
+    for (size_t i = 1; i < f->n_judged; i++)
+        if (!f->judged[i].grade.is_float &&
+            qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
+            best = &f->judged[i];
+    return best;
+}
+
 static struct qdqi_judged_placement *
 find_best(const struct qdqi_fastest *f)
 {

@@ -64,6 +64,11 @@ enum qdq_code qdqi_fastest_choose(struct qdqi_fastest *fastest, double sqnr_db,
 bool qdqi_fastest_is_ample(const struct qdqi_fastest *fastest,
                            const struct qdqi_judged_placement *chosen);
 
+/* Returns the placement that comes nearest to goals and bounds that none reaches, but for the float
+   model. */
+const struct qdqi_judged_placement *
+qdqi_fastest_start(const struct qdqi_fastest *fastest);
+
 /* Sets *ret to the placement with the best outputs by all samples, but for the float model; to that of the
    rules where none can be judged. */
 enum qdq_code qdqi_fastest_best(struct qdqi_fastest *fastest,

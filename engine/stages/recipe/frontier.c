@@ -111,3 +111,16 @@ qdqi_frontier_report_sizes(const struct qdqi_variants *v, struct qdq_error *err)
     }
     return points ? QDQ_OK : qdqi_no_memory(err);
 }
+
+enum qdq_code
+qdqi_frontier_warn_missing(const struct qdqi_attempt *attempt,
+                           const struct qdqi_result *result, struct qdq_error *err)
+{
+    return attempt->context->asked->frontier_points == 0 || result->report->frontier
+               ? QDQ_OK
+               : qdqi_attempt_warn(
+                     attempt, err, "frontier_not_measured", NULL,
+                     "there is no frontier: it takes data, layers that can "
+                     "be in integers or in float, and the target's runtime "
+                     "on a processor of the class that the spec is for");
+}

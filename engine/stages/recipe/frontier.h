@@ -16,4 +16,9 @@ enum qdq_code qdqi_frontier_report(const struct qdqi_fastest *fastest,
 enum qdq_code qdqi_frontier_report_sizes(const struct qdqi_variants *variants,
                                          struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Warns where the spec asks for a frontier and there is none. NO_MEMORY. */
+enum qdq_code qdqi_frontier_warn_missing(const struct qdqi_attempt *attempt,
+                                         const struct qdqi_result *result,
+                                         struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

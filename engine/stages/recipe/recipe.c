@@ -253,8 +253,10 @@ estimate(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_err
     }
     if (!code)
         code = qdqi_estimate_grade(&r->estimate, is_float, ret, err);
-    if (!code && isnan(r->above_db)) /* the first one is that of the start */
-        r->above_db = fmax(ret->sqnr_db - r->groups.start->sqnr_db, 0);
+    if (!code && isnan(r->above_db)) { /* the first one is that of the start */
+        const double start_db = r->groups.start->sqnr_db;
+        r->above_db = isfinite(start_db) ? fmax(ret->sqnr_db - start_db, 0) : 0;
+    }
     if (!code)
         ret->sqnr_db -= r->above_db;
     if (code != QDQ_RUN_FAILED && code != QDQ_INVALID_SPEC)
@@ -458,13 +460,12 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
     const struct qdqi_grade start = r->fastest.judged[1].grade;
     struct qdqi_judged_placement p = {
         .step = "search", .spec = r->fastest.by_rules, .predicted = NAN};
-    enum qdq_code code = qdqi_fastest_try_rules(&r->fastest, &trial, err);
-    if (code == QDQ_NOT_OBSERVED || start.sqnr_db == -INFINITY || start.is_float) {
+    struct qdq_error why = {0};
+    enum qdq_code code = qdqi_fastest_try_rules(&r->fastest, &trial, &why);
+    if (code || start.is_float) {
         qdqi_attempt_free(&trial);
-        return QDQ_OK;
+        return qdqi_candidates_outcome(c, code, &why, &p.grade, err);
     }
-    if (code)
-        return code;
     c->attempt = trial;
     c->n = 0;
     r->above_db = NAN;
@@ -473,9 +474,7 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
         code = search_layers(r, &start, err);
     const bool found = !code && r->groups.is_float;
     qdqi_comparer_rest(c->comparer, false);
-    if (found)
-        code = qdqi_candidates_score(c, r->groups.is_float, &p.grade, err);
-    if (found && !code)
+    if (found && !(code = qdqi_candidates_score(c, r->groups.is_float, &p.grade, err)))
         code = qdqi_candidates_list(c, r->groups.is_float, c->result->arena, &p.layers,
                                     &p.n_layers, err);
     if (found && !code)
@@ -513,7 +512,7 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
 }
 
 /* A recipe with goals by measured costs: the fastest placement that reaches them, or else a search
-   that begins with the better one of the ends. */
+   that begins with the one that comes nearest to them. */
 static enum qdq_code
 run_goals(struct recipe *r, struct qdq_error *err)
 {
@@ -528,8 +527,9 @@ run_goals(struct recipe *r, struct qdq_error *err)
         code = report(r, 0, 0, NULL, err);
         return code ? code : settle(r, r->chosen, err);
     }
-    if (qdqi_grade_is_better(&f->judged[1].grade, &f->judged[0].grade))
-        code = go_by_rules(r, err);
+    r->candidates.n = 0;
+    if (!(code = settle(r, qdqi_fastest_start(f), err)))
+        code = qdqi_candidates_find(&r->candidates, err);
     return code ? code : run_best(r, err);
 }
 
@@ -570,18 +570,18 @@ choose_width(struct recipe *r, struct qdq_error *err)
 static enum qdq_code
 choose(struct recipe *r, struct qdq_error *err)
 {
-    const struct qdqi_attempt *a = r->candidates.attempt;
-    const bool best = is_best(a->context->asked);
-    if (a->context->asked->recipe_formats)
+    const struct qdq_spec *asked = r->candidates.attempt->context->asked;
+    const bool best = is_best(asked);
+    if (asked->recipe_formats)
         return run_formats(r, err);
-    if (!best && a->spec->target->widens)
+    if (!best && asked->target->widens)
         return choose_width(r, err);
-    if (!is_measured(a))
+    if (!is_measured(r->candidates.attempt))
         return best ? run_best(r, err) : choose_layers(r, err);
+    /* Another attempt may take the place of the first one. */
     enum qdq_code code = best ? run_goals(r, err) : choose_fastest(r, err);
-    return code || a->context->asked->frontier_points == 0
-               ? code
-               : qdqi_frontier_report(&r->fastest, err);
+    return code || asked->frontier_points == 0 ? code
+                                               : qdqi_frontier_report(&r->fastest, err);
 }
 
 static enum qdq_code
@@ -695,5 +695,5 @@ qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
     if (!result->report->costs && spec->recipe >= QDQ_RECIPE_AUTO && hooks->weighs &&
         hooks->weighs(spec))
         result->report->costs = "estimated";
-    return code;
+    return code ? code : qdqi_frontier_warn_missing(*attempt, result, err);
 }

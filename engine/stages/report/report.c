@@ -172,7 +172,7 @@ qdqi_report_leaving(const struct qdqi_result *result, const struct qdq_spec *spe
 {
     struct qdq_given_range *ranges = NULL;
     const struct qdq_spec *leaving =
-        n ? qdqi_spec_leaving(spec, layers, n, result->scratch) : spec;
+        n ? qdqi_spec_leaving(spec, layers, n, result->arena) : spec;
     struct qdq_spec *copy =
         leaving ? copy_spec(result->arena, leaving, 0, &ranges) : NULL;
     if (copy)

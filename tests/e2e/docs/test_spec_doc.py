@@ -157,14 +157,14 @@ def faults():
 
 
 def test_table_of_faults():
-    """Each fault is told, heeded by code of its target, and tested by a test that exists."""
+    """Each fault is told, heeded by code of the plan, and tested by a test that exists."""
     told = rows_of_table((PAGES / "targets.md").read_text(), "fault of")
     rows = list(faults())
     assert len(rows) == len(told) > 5
     for (folder, (version, symptom, heeded, test)), cells in zip(rows, told):
         file, _, name = test.partition("::")
         assert f"\ndef {name}(" in (ROOT / file).read_text()
-        code = "".join(path.read_text() for path in folder.parent.glob("*/*.c"))
+        code = "".join(path.read_text() for path in folder.parents[1].glob("**/*.c"))
         assert heeded in code
         assert cells[0].endswith(version) and cells[1] == symptom
         assert heeded in cells[2] and cells[3] == f"`{name}`"

@@ -108,12 +108,12 @@ def fused_gemm(g):
     first = g.op("FusedGemm", ["x", w, b], domain=MS, activation="LeakyRelu", activation_alpha=0.2,
                  transB=1)
     return g.op("FusedGemm", [first, g.constant(weight(8, 8)), b], domain=MS, activation="Tanh",
-                alpha=0.5, beta=2.0), [3, 16]
+                alpha=0.5, beta=2.0), [12, 16]
 
 
 def fused_matmul(g):
     first = g.op("FusedMatMul", ["x", g.constant(weight(8, 16))], domain=MS, transB=1, alpha=0.25)
-    return g.op("FusedMatMul", [first, g.constant(weight(8, 8))], domain=MS), [3, 16]
+    return g.op("FusedMatMul", [first, g.constant(weight(8, 8))], domain=MS), [12, 16]
 
 
 CASES = {"weight_norm": (weight_norm, 1), "standardized": (standardized, 1),

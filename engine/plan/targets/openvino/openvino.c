@@ -411,6 +411,7 @@ const struct qdq_target qdqi_target_openvino = {
     .weights = QDQ_FORMAT_INT8,
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,
+    .measures_if_asked = true,
     .short_names = true,
     .signed_scales = true,
     .recipe = QDQ_RECIPE_AUTO,

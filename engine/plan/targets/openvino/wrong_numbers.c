@@ -240,7 +240,14 @@ qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor 
 
 /* --- small products in a row ------------------------------------------------------ */
 
-enum { LEAST_ROWS = 2, MOST_ROWS = 8, MOST_SIDE = 256 };
+enum { LEAST_ROWS = 2, MOST_ROWS = 8, MOST_SIDE = 256, MOST_AXES = 8 };
+
+static bool
+is_pair(const struct qdqi_node *node)
+{
+    static const char *const pairs[] = {"QuantizeLinear", "DequantizeLinear", NULL};
+    return qdqi_node_is_one_of(node->proto, pairs);
+}
 
 static bool
 is_few(int64_t rows)
@@ -248,22 +255,63 @@ is_few(int64_t rows)
     return rows >= LEAST_ROWS && rows <= MOST_ROWS;
 }
 
-/* Returns whether an input of the model has so few rows, or so few samples, as OpenVINO computes
-   several products of in one kernel. One whose sizes are open has none. */
+/* Returns whether sizes, below 1 for one that is open, are those of so few rows, or samples, as
+   OpenVINO computes several products of in one kernel. */
 static bool
-has_few_rows(const struct qdq_model *model)
+are_few(const int64_t *dims, size_t rank)
+{
+    int64_t rows = 1;
+    for (size_t k = 0; k + 1 < rank && rows > 0; k++) {
+        if (k == 0 && is_few(dims[k]))
+            return true;
+        rows = dims[k] > MOST_ROWS ? -1 : rows * dims[k];
+    }
+    return is_few(rows);
+}
+
+/* Returns whether an input of the model has few rows. */
+static bool
+feeds_few_rows(const struct qdq_model *model)
 {
     for (size_t i = 0; i < model->info.n_inputs; i++) {
         const struct qdq_value *input = &model->info.inputs[i];
-        int64_t rows = 1;
-        for (size_t k = 0; input->has_shape && k + 1 < input->rank && rows >= 0; k++) {
-            const int64_t size = input->dims[k].value;
-            if (k == 0 && is_few(size))
-                return true;
-            rows = size < 0 || size > MOST_ROWS ? -1 : rows * size;
-        }
-        if (is_few(rows))
+        int64_t dims[MOST_AXES];
+        for (size_t k = 0; k < input->rank && k < MOST_AXES; k++)
+            dims[k] = input->dims[k].value;
+        if (input->has_shape && input->rank <= MOST_AXES && are_few(dims, input->rank))
             return true;
+    }
+    return false;
+}
+
+/* Returns whether a Reshape makes few rows. */
+static bool
+makes_few_rows(const struct qdq_model *model, const struct qdqi_node *reshape)
+{
+    struct qdqi_constant shape;
+    int64_t dims[MOST_AXES];
+    if (reshape->proto->n_input < 2 || !reshape->inputs[1] ||
+        !reshape->inputs[1]->is_fixed ||
+        qdqi_constant_read(model, reshape->inputs[1], &shape, NULL) ||
+        shape.dtype != QDQI_INT64 || shape.n > MOST_AXES ||
+        qdqi_constant_is_fill(&shape))
+        return false;
+    memcpy(dims, shape.bytes, shape.n * sizeof *dims);
+    return are_few(dims, shape.n);
+}
+
+/* Returns whether the node reads few rows, which a Reshape before it has made of other sizes. */
+static bool
+reads_few_rows(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    const struct qdqi_tensor *t = node->inputs[0];
+    while (t && t->producer >= 0) {
+        const struct qdqi_node *maker = &model->graph.nodes[t->producer];
+        if (qdqi_node_is(maker->proto, "Reshape"))
+            return makes_few_rows(model, maker);
+        if (!is_by_element(maker) && !is_pair(maker))
+            return false;
+        t = maker->proto->n_input > 0 ? maker->inputs[0] : NULL;
     }
     return false;
 }
@@ -295,20 +343,21 @@ product_before(const struct qdqi_node *node, const size_t *behind)
 bool *
 qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena)
 {
-    static const char *const pairs[] = {"QuantizeLinear", "DequantizeLinear", NULL};
     const struct qdqi_graph *graph = &model->graph;
     bool *marked = qdqi_arena_array(arena, graph->n_nodes, sizeof *marked);
     size_t *behind = qdqi_arena_array(arena, graph->n_nodes, sizeof *behind);
     if (!marked || !behind)
         return NULL;
-    for (size_t i = 0; i < graph->n_nodes && has_few_rows(model); i++) {
+    const bool all = feeds_few_rows(model);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct qdqi_node *node = &graph->nodes[i];
         const size_t before = product_before(node, behind);
-        if (is_small_product(node)) {
+        if (is_small_product(node) &&
+            (all || before > 0 || reads_few_rows(model, node))) {
             behind[i] = i + 1;
             if (before > 0)
                 marked[before - 1] = marked[i] = true;
-        } else if (is_by_element(node) || qdqi_node_is_one_of(node->proto, pairs)) {
+        } else if (is_by_element(node) || is_pair(node)) {
             behind[i] = before;
         }
     }
