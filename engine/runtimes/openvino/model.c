@@ -371,11 +371,15 @@ has_integer_type(const char *kernel)
     return type && (strcasecmp(type, "_I8") == 0 || strcasecmp(type, "_U8") == 0);
 }
 
-/* Reorders change the layout of a tensor and compute nothing. */
+/* Reorders change the layout of a tensor, and Converts its type: they compute nothing. Nodes with graphs
+   of their own have the type of their condition. */
 static bool
 is_integer(const struct qdqi_traced_node *node)
 {
-    return has_integer_type(node->provider) && strcmp(node->op, "Reorder") != 0;
+    static const char unknown[] = "unknown_";
+    return has_integer_type(node->provider) &&
+           strncmp(node->provider, unknown, sizeof unknown - 1) != 0 &&
+           strcmp(node->op, "Reorder") != 0 && strcmp(node->op, "Convert") != 0;
 }
 
 static bool

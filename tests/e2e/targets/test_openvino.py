@@ -126,6 +126,12 @@ def test_it_runs_in_integers(core, images, by_default, real_outputs, name, least
     assert all(floats[name] == "rule:V8" for name in left)
 
 
+def test_changes_of_type_are_no_integer_kernels(tmp_path):
+    """With weights of 4 bits OpenVINO computes in float, and changes the type of each weight."""
+    _, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, weights={"dtype": "int4"}, recipe="none")
+    assert report["kernels"]["integer"] == 0 and report["kernels"]["ops"] == {}
+
+
 @pytest.mark.parametrize("host, products", [("avx2", False), ("vnni", True)])
 def test_products_go_by_the_host(tmp_path, host, products):
     _, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, openvino_library="", host=host,
