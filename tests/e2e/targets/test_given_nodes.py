@@ -181,22 +181,26 @@ def test_openvino_normalizes_one_axis(tmp_path, opset, axis):
 # --- small products in a row ----------------------------------------------------------
 
 
-def products(folder, rows, op, between, reshaped=False, **spec):
+def products(folder, rows, op, between, reshaped=False, bias=False, **spec):
     """Returns the SQNR of the result, literally and in OpenVINO. A Reshape may make the rows."""
     path, made, nodes, tensor = folder / "net.onnx", folder / "made.onnx", [], "x"
     shape = (rows, 64)
     if reshaped:
         nodes.append(node("Reshape", ["x", "rows"], ["parts"]))
-        tensor, shape = "parts", (1, rows * 64)
+        tensor, shape = "parts", (16, rows * 4)
     for i, output in enumerate(("a", "b", "y")):
-        nodes.append(node(op, [tensor, f"w{i}"], [output], name=f"layer{i}"))
+        biases = [f"b{i}"] if bias else []
+        nodes.append(node(op, [tensor, f"w{i}", *biases], [output], name=f"layer{i}"))
         tensor = output
         if between and output != "y":
             tensor = f"{output}_{between}"
-            nodes.append(node(between, [output], [tensor]))
+            nodes.append(node(between, [output, *([f"f{i}"] if between == "Mul" else [])], [tensor]))
     sizes = (64, 128, 32, 16)
     tables = {f"w{i}": (rng.normal(size=sizes[i:i + 2]) / np.sqrt(sizes[i])).astype(np.float32)
               for i in range(3)}
+    for i in range(3):
+        tables[f"b{i}"] = rng.normal(size=sizes[i + 1]).astype(np.float32)
+        tables[f"f{i}"] = rng.uniform(.3, 2, sizes[i + 1]).astype(np.float32)
     if reshaped:
         tables["rows"] = np.array([rows, -1])
     save(path, nodes, (1, list(shape)), (1, [rows, 16]), tables, 17)
@@ -215,7 +219,15 @@ def products(folder, rows, op, between, reshaped=False, **spec):
 @pytest.mark.parametrize("rows", [1, 2, 5, 8, 9])
 def test_small_products_in_a_row_run_right(tmp_path, rows, op, between):
     says, made = products(tmp_path, rows, op, between)
-    assert min(says, made) > 20 and (says > 60) == (1 < rows < 9)
+    assert min(says, made) > 20 and (says > 60) == (rows < 9)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8])
+@pytest.mark.parametrize("between, stays", [("Relu", False), ("Mul", True)])
+def test_biases_between_keep_them_in_integers(tmp_path, rows, between, stays):
+    """A factor behind the bias takes that back."""
+    says, made = products(tmp_path, rows, "Gemm", between, bias=True)
+    assert min(says, made) > 20 and (says > 60) == stays
 
 
 @pytest.mark.parametrize("rows", [4, 8, 9])
@@ -224,7 +236,8 @@ def test_rows_that_a_reshape_makes_run_right(tmp_path, rows):
     assert min(says, made) > 20 and (says > 60) == (rows < 9)
 
 
-@pytest.mark.parametrize("rows, between, reshaped", [(4, None, False), (8, "Relu", False), (4, None, True)])
+@pytest.mark.parametrize("rows, between, reshaped", [
+    (4, None, False), (8, "Relu", False), (4, None, True)])
 def test_openvino_joins_small_products(tmp_path, rows, between, reshaped):
     """Where this fails, OpenVINO has mended it and V21 may go."""
     says, made = products(tmp_path, rows, "MatMul", between, reshaped, rules={"V21": False})

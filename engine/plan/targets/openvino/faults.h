@@ -51,7 +51,8 @@ FAULT("2026.4",
       "V20", "tests/e2e/targets/test_given_nodes.py::test_openvino_normalizes_one_axis")
 FAULT("2026.4",
       "It makes one kernel of Gemms and MatMuls in a row, of weights of at most 256 by "
-      "256 and 4, 6 or 8 rows, which computes no numbers of theirs: -185 dB.",
+      "256, at most 8 rows and no bias between, which computes no numbers of theirs: "
+      "-185 dB.",
       "V21",
       "tests/e2e/targets/test_given_nodes.py::test_openvino_joins_small_products")
 FAULT("2026.4",

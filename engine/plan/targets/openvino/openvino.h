@@ -81,8 +81,9 @@
     RULE(                                                                              \
         V21, AUTO,                                                                     \
         "Gemms and MatMuls in a row, of weights of at most 256 by 256, stay floating " \
-        "point where two to eight rows are fed or a Reshape makes them, since "        \
-        "OpenVINO makes one kernel of them that computes wrong numbers.")              \
+        "point where the model is fed at most eight rows or a Reshape makes them, "    \
+        "unless a vector of biases is added to the first and no number multiplied, "   \
+        "since OpenVINO makes one kernel of them that computes wrong numbers.")        \
     QDQI_SATURATION_RULE(RULE)                                                         \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
 
@@ -135,8 +136,9 @@ bool *qdqi_mark_unbiased(const struct qdq_model *model, struct qdqi_arena *arena
 
 /*
  * Marks the Gemms and MatMuls of at most 256 by 256 weights that stand in a row, with at most
- * elementwise nodes between, where the model is fed two to eight rows or a Reshape makes them.
- * Returns an array by node, in the arena; NULL when out of memory.
+ * elementwise nodes between, where the model is fed at most eight rows or a Reshape makes them. A
+ * vector of biases right behind the first one, with functions of one operand alone behind that,
+ * makes them right. Returns an array by node, in the arena; NULL when out of memory.
  */
 bool *qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena);
 

@@ -4,7 +4,9 @@
 
 #include "graph/layers/operators.h"
 #include "files/model/constant.h"
+#include "numbers/arithmetic/both.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- the largest of several numbers ------------------------------------------ */
@@ -240,7 +242,7 @@ qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor 
 
 /* --- small products in a row ------------------------------------------------------ */
 
-enum { LEAST_ROWS = 2, MOST_ROWS = 8, MOST_SIDE = 256, MOST_AXES = 8 };
+enum { MOST_ROWS = 8, MOST_SIDE = 256, MOST_AXES = 8 };
 
 static bool
 is_pair(const struct qdqi_node *node)
@@ -252,7 +254,7 @@ is_pair(const struct qdqi_node *node)
 static bool
 is_few(int64_t rows)
 {
-    return rows >= LEAST_ROWS && rows <= MOST_ROWS;
+    return rows >= 1 && rows <= MOST_ROWS;
 }
 
 /* Returns whether sizes, below 1 for one that is open, are those of so few rows, or samples, as
@@ -300,20 +302,37 @@ makes_few_rows(const struct qdq_model *model, const struct qdqi_node *reshape)
     return are_few(dims, shape.n);
 }
 
-/* Returns whether the node reads few rows, which a Reshape before it has made of other sizes. */
+/* Returns whether an input of the model is a matrix of few rows: products of other ranks run right. */
 static bool
-reads_few_rows(const struct qdq_model *model, const struct qdqi_node *node)
+is_matrix_of_few(const struct qdq_model *model, const char *name)
 {
+    for (size_t i = 0; i < model->info.n_inputs; i++) {
+        const struct qdq_value *input = &model->info.inputs[i];
+        if (strcmp(input->name, name) == 0)
+            return input->has_shape && input->rank == 2 && is_few(input->dims[0].value);
+    }
+    return false;
+}
+
+/* Returns whether the node reads few rows, as far as a Reshape or an input of the model before it
+   tells; `otherwise` where they do not. */
+static bool
+reads_few_rows(const struct qdq_model *model, const struct qdqi_node *node,
+               bool otherwise)
+{
+    static const char *const moves[] = {"Flatten", "Squeeze", "Transpose", "Unsqueeze",
+                                        NULL};
     const struct qdqi_tensor *t = node->inputs[0];
     while (t && t->producer >= 0) {
         const struct qdqi_node *maker = &model->graph.nodes[t->producer];
         if (qdqi_node_is(maker->proto, "Reshape"))
-            return makes_few_rows(model, maker);
-        if (!is_by_element(maker) && !is_pair(maker))
-            return false;
+            return otherwise || makes_few_rows(model, maker);
+        if (qdqi_node_is_one_of(maker->proto, moves) ||
+            (!is_by_element(maker) && !is_pair(maker)))
+            return otherwise;
         t = maker->proto->n_input > 0 ? maker->inputs[0] : NULL;
     }
-    return false;
+    return t && t->is_input ? is_matrix_of_few(model, t->name) : otherwise;
 }
 
 static bool
@@ -328,16 +347,61 @@ is_small_product(const struct qdqi_node *node)
            dims[0] <= MOST_SIDE && dims[1] <= MOST_SIDE;
 }
 
-/* Returns the product, by its index and 1, behind which the node stands; 0: there is none. */
-static size_t
-product_before(const struct qdqi_node *node, const size_t *behind)
+/* Returns whether an operand is a constant vector that OpenVINO adds behind a product. It takes one of
+   numbers near 0 out. */
+static bool
+is_real_bias(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    static const float least = 1e-5F;
+    struct qdqi_constant c;
+    if (!t || !t->is_fixed || qdqi_constant_read(model, t, &c, NULL) ||
+        c.dtype != QDQI_FLOAT32 || c.n < 2 || qdqi_constant_is_fill(&c))
+        return false;
+    for (size_t i = 0; i < c.n; i++)
+        if (fabsf(qdqi_float_at(c.bytes, i)) >= least)
+            return true;
+    return false;
+}
+
+/* The product before a node, and whether what stands between makes the two run right. */
+struct behind {
+    size_t product; /* its index and 1; 0: there is none */
+    bool
+        is_biased; /* a bias right behind the product, and functions of one operand alone */
+};
+
+/* Returns what is behind the product that makes an input of the node, if one does. */
+static struct behind
+before(const struct qdqi_node *node, const struct behind *all)
 {
     for (size_t i = 0; i < node->proto->n_input; i++) {
         const struct qdqi_tensor *t = node->inputs[i];
-        if (t && !t->is_fixed && t->producer >= 0 && behind[t->producer] > 0)
-            return behind[t->producer];
+        if (t && !t->is_fixed && t->producer >= 0 && all[t->producer].product > 0)
+            return all[t->producer];
     }
-    return 0;
+    return (struct behind){0};
+}
+
+/* Returns whether the node is the Add of a bias to the product that makes its other operand. */
+static bool
+adds_bias(const struct qdq_model *model, const struct qdqi_node *node, size_t product)
+{
+    if (!qdqi_node_is(node->proto, "Add") || node->proto->n_input != 2)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const struct qdqi_tensor *t = node->inputs[i];
+        if (t && t->producer >= 0 && (size_t)t->producer + 1 == product)
+            return is_real_bias(model, node->inputs[!i]);
+    }
+    return false;
+}
+
+static struct behind
+behind_product(const struct qdq_model *model, const struct qdqi_node *node, size_t i)
+{
+    enum { BIAS = 2 };
+    return (struct behind){i + 1, node->proto->n_input > BIAS &&
+                                      is_real_bias(model, node->inputs[BIAS])};
 }
 
 bool *
@@ -345,20 +409,23 @@ qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena)
 {
     const struct qdqi_graph *graph = &model->graph;
     bool *marked = qdqi_arena_array(arena, graph->n_nodes, sizeof *marked);
-    size_t *behind = qdqi_arena_array(arena, graph->n_nodes, sizeof *behind);
-    if (!marked || !behind)
+    struct behind *all = qdqi_arena_array(arena, graph->n_nodes, sizeof *all);
+    if (!marked || !all)
         return NULL;
-    const bool all = feeds_few_rows(model);
+    const bool fed = feeds_few_rows(model);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct qdqi_node *node = &graph->nodes[i];
-        const size_t before = product_before(node, behind);
+        const struct behind last = before(node, all);
         if (is_small_product(node) &&
-            (all || before > 0 || reads_few_rows(model, node))) {
-            behind[i] = i + 1;
-            if (before > 0)
-                marked[before - 1] = marked[i] = true;
-        } else if (is_by_element(node) || is_pair(node)) {
-            behind[i] = before;
+            (last.product > 0 || reads_few_rows(model, node, fed))) {
+            all[i] = behind_product(model, node, i);
+            if (last.product > 0 && !last.is_biased)
+                marked[last.product - 1] = marked[i] = true;
+        } else if (last.product > 0 && (is_by_element(node) || is_pair(node))) {
+            const bool keeps = node->proto->n_input == 1 || is_pair(node);
+            all[i] = (struct behind){last.product,
+                                     keeps ? last.is_biased
+                                           : adds_bias(model, node, last.product)};
         }
     }
     return marked;
