@@ -302,16 +302,17 @@ makes_few_rows(const struct qdq_model *model, const struct qdqi_node *reshape)
     return are_few(dims, shape.n);
 }
 
-/* Returns whether an input of the model is a matrix of few rows: products of other ranks run right. */
+/* Returns whether an input of the model is a matrix of few rows: products of other ranks run right.
+   `otherwise` for an input of a nested graph, or one without a shape. */
 static bool
-is_matrix_of_few(const struct qdq_model *model, const char *name)
+is_matrix_of_few(const struct qdq_model *model, const char *name, bool otherwise)
 {
     for (size_t i = 0; i < model->info.n_inputs; i++) {
         const struct qdq_value *input = &model->info.inputs[i];
-        if (strcmp(input->name, name) == 0)
-            return input->has_shape && input->rank == 2 && is_few(input->dims[0].value);
+        if (strcmp(input->name, name) == 0 && input->has_shape)
+            return input->rank == 2 && is_few(input->dims[0].value);
     }
-    return false;
+    return otherwise;
 }
 
 /* Returns whether the node reads few rows, as far as a Reshape or an input of the model before it
@@ -332,7 +333,7 @@ reads_few_rows(const struct qdq_model *model, const struct qdqi_node *node,
             return otherwise;
         t = maker->proto->n_input > 0 ? maker->inputs[0] : NULL;
     }
-    return t && t->is_input ? is_matrix_of_few(model, t->name) : otherwise;
+    return t && t->is_input ? is_matrix_of_few(model, t->name, otherwise) : otherwise;
 }
 
 static bool
