@@ -415,6 +415,13 @@ put_in_memory(struct qdqi_sink *sink, const void *data, size_t size,
 }
 
 enum qdq_code
+qdqi_made_copy(const struct qdqi_made *made, void *to, struct qdq_error *err)
+{
+    struct memory_sink memory = {.sink = {.bytes = put_in_memory}, .to = to};
+    return made->write(made, &memory.sink, err);
+}
+
+enum qdq_code
 qdqi_skeleton_cut(const uint8_t *file, size_t size, struct qdqi_arena *arena,
                   struct qdqi_bytes *ret, struct qdqi_bulks *ret_bulks,
                   struct qdq_error *err)

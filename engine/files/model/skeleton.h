@@ -58,6 +58,11 @@ struct qdqi_made {
     bool inside; /* they stand in the model itself, whatever their size */
 };
 
+/* Generates the bytes of write(), without pieces, to memory with enough room. The errors of the
+   generator. */
+enum qdq_code qdqi_made_copy(const struct qdqi_made *made, void *to,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* The payload of one data field of a tensor: bytes that were cut out of a file, or
    bytes that an edit puts there. */
 struct qdqi_bulk {

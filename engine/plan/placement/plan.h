@@ -77,6 +77,8 @@ struct qdq_plan {
     struct qdq_layer_format format; /* of layers for which no entry states another */
     bool dynamic; /* the runtime quantizes what layers with a weight read */
     enum qdq_decoder_form decoder; /* of the result */
+    /* weights that are rounded to the nearest integers have that form, too */
+    bool decoder_takes_nearest;
     bool short_names; /* names of new tensors do not repeat long names of tensors */
     /* a layer inside an If that reads a quantized tensor from outside has a pair there */
     bool pairs_in_branches;

@@ -4,8 +4,6 @@
 
 #include "files/model/constant.h"
 
-#include <string.h>
-
 /* Returns the FakeQuant of a weight. The runtime passes the weight in C order,
    whatever the order of the axes in its view. */
 static struct qdqi_fake
@@ -26,29 +24,12 @@ fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *
     return fake;
 }
 
-/* A sink that copies to memory with enough room. */
-struct memory_sink {
-    struct qdqi_sink sink; /* must be first */
-    unsigned char *to;
-};
-
-static enum qdq_code
-copy_bytes(struct qdqi_sink *sink, const void *bytes, size_t n, struct qdq_error *err)
-{
-    struct memory_sink *memory = (struct memory_sink *)sink;
-    (void)err;
-    memcpy(memory->to, bytes, n);
-    memory->to += n;
-    return QDQ_OK;
-}
-
 enum qdq_code
 qdqi_fake_weight(const struct qdqi_attempt *a, size_t i, struct qdqi_fake *ret,
                  struct qdq_error *err)
 {
     const struct qdqi_params *p = &a->scales.weights[i];
     const struct qdqi_view *view = &a->plan->weights[i].tensor->view;
-    struct memory_sink memory = {.sink.bytes = copy_bytes};
     size_t n = 0;
     *ret = fake_weight(&a->plan->weights[i], p);
     if (!p->rounded_floats)
@@ -58,7 +39,6 @@ qdqi_fake_weight(const struct qdqi_attempt *a, size_t i, struct qdqi_fake *ret,
                          : NULL;
     if (!numbers)
         return qdqi_no_memory(err);
-    memory.to = (unsigned char *)numbers;
     ret->chosen = numbers;
-    return p->rounded_floats->write(p->rounded_floats, &memory.sink, err);
+    return qdqi_made_copy(p->rounded_floats, numbers, err);
 }

@@ -204,7 +204,7 @@ reduce_range(const struct qdqi_planned_weight *w, const struct qdqi_constant *c,
 /*
  * Returns whether the scales of a weight are needed by nobody but the writer of the result:
  * the job has no data, so no stage runs the model, nothing is rounded with regard to it, and
- * no bias or 16-bit float goes by the scales.
+ * no bias, 16-bit float or form of a decoder goes by the scales.
  */
 static bool
 can_wait(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
@@ -214,7 +214,8 @@ can_wait(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
     const struct qdq_spec *spec = a->spec;
     return !a->context->dataset && !a->moments && !w->is_reduced && !w->is_gates &&
            w->storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
-           qdqi_blocks_can(c, p) && !stays_float(a, w, c, budget);
+           !a->plan->decoder_takes_nearest && qdqi_blocks_can(c, p) &&
+           !stays_float(a, w, c, budget);
 }
 
 /* Returns whether the scales of a weight have signs. */

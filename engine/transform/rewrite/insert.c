@@ -398,8 +398,9 @@ store_for_decoder(struct qdqi_pairs *p, size_t i, const struct qdqi_quantized *q
     const bool shares = q->dims[0] % q->params->block == 0 && qdqi_is_table(p, weight);
     if (form != QDQ_DECODER_MATMULNBITS && !shares)
         return QDQ_OK;
-    if (!qdqi_nbits_store(p, q, &stored))
-        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_nbits_store(p, q, &stored, err);
+    if (code)
+        return code;
     qdqi_nbits_multiply(p, i, &stored);
     *ret_done = true;
     return !shares || qdqi_share_table(p, weight, &stored) ? QDQ_OK

@@ -2,6 +2,10 @@
 #include "config.h"
 #include "transform/rewrite/nbits.h"
 
+#include "graph/weights/integers.h"
+
+#include <stdlib.h>
+
 enum {
     LEAST_BLOCK = 16,
     MOST_BLOCK = 256,
@@ -28,11 +32,13 @@ bool
 qdqi_nbits_can(const struct qdqi_pairs *p, size_t row, const struct qdqi_quantized *q)
 {
     const struct qdqi_params *w = q->params;
-    const int bits = qdqi_format_row((int)w->format)->bits;
-    return w->rounded && w->integers && w->scales && q->rank == 2 && w->axis == 0 &&
-           w->block >= LEAST_BLOCK && w->block <= MOST_BLOCK &&
-           (w->block & (w->block - 1)) == 0 && q->dtype == QDQI_FLOAT32 &&
-           (bits == 4 || bits == 8) && q->dims[0] > 0 && multiply_alone(p, row);
+    const struct qdqi_format_row *format = qdqi_format_row((int)w->format);
+    return (w->rounded || p->plan->decoder_takes_nearest) && w->integers && w->scales &&
+           q->rank == 2 && w->axis == 0 && w->block >= LEAST_BLOCK &&
+           w->block <= MOST_BLOCK && (w->block & (w->block - 1)) == 0 &&
+           q->dtype == QDQI_FLOAT32 && (format->bits == 4 || format->bits == 8) &&
+           format->fraction_bits == 0 && format->block == 0 && q->dims[0] > 0 &&
+           multiply_alone(p, row);
 }
 
 /* Writes a number of so many bits at place i. */
@@ -45,10 +51,20 @@ put(uint8_t *to, size_t i, int bits, int number)
         to[i / 2] = (uint8_t)(to[i / 2] | number << (i % 2 * 4));
 }
 
-/* Writes the integers of one output, whose blocks are filled up with zero points. */
+/* Returns number i of a weight whose integers are packed, the first one in the lowest bits. */
+static int
+get(const uint8_t *from, size_t i, int bits)
+{
+    return bits == 8 ? from[i] : from[i / 2] >> (i % 2 * 4) & 15;
+}
+
+/* Writes the integers of one output, whose blocks are filled up with zero points. `codes`: all
+   integers of the weight, [K, N], as the result's own form has them. With a sign they have `offset`
+   added, which turns over their highest bit. */
 static void
 write_output(const struct qdqi_quantized *q, const struct qdqi_nbits *w, size_t output,
-             int offset, uint8_t *integers, float *scales, uint8_t *zeros)
+             int offset, const uint8_t *codes, uint8_t *integers, float *scales,
+             uint8_t *zeros)
 {
     const struct qdqi_params *params = q->params;
     for (size_t b = 0; b < (size_t)w->blocks; b++) {
@@ -59,14 +75,15 @@ write_output(const struct qdqi_quantized *q, const struct qdqi_nbits *w, size_t 
         put(zeros, b, w->bits, zero);
         for (size_t i = b * (size_t)w->block; i < (b + 1) * (size_t)w->block; i++)
             put(integers, i, w->bits,
-                i < (size_t)w->k ? params->rounded[i * (size_t)w->n + output] + offset
-                                 : zero);
+                i < (size_t)w->k
+                    ? get(codes, i * (size_t)w->n + output, w->bits) ^ offset
+                    : zero);
     }
 }
 
-bool
+enum qdq_code
 qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
-                 struct qdqi_nbits *ret)
+                 struct qdqi_nbits *ret, struct qdq_error *err)
 {
     const struct qdqi_format_row *format = qdqi_format_row((int)q->params->format);
     struct qdqi_nbits w = {.integers = qdqi_pairs_name(p, q->tensor, "_quantized"),
@@ -83,13 +100,22 @@ qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
     uint8_t *integers = qdqi_arena_array(p->arena, n * row, 1);
     uint8_t *zeros = qdqi_arena_array(p->arena, n * zeros_row, 1);
     float *scales = qdqi_arena_array(p->arena, n * blocks, sizeof *scales);
+    uint8_t *codes =
+        malloc((size_t)qdqi_integers_size(q->params->format, (size_t)w.k * n));
     /* a signed integer becomes one without a sign */
     const int offset = format->lowest < 0 ? 1 << (w.bits - 1) : 0;
-    if (!integers || !zeros || !scales || !w.integers || !w.scales || !w.zeros)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        write_output(q, &w, i, offset, integers + i * row, scales + i * blocks,
+    enum qdq_code code = QDQ_OK;
+    if (!integers || !zeros || !scales || !codes || !w.integers || !w.scales ||
+        !w.zeros)
+        code = qdqi_no_memory(err);
+    else
+        code = qdqi_made_copy(q->params->integers, codes, err);
+    for (size_t i = 0; i < n && !code; i++)
+        write_output(q, &w, i, offset, codes, integers + i * row, scales + i * blocks,
                      zeros + i * zeros_row);
+    free(codes);
+    if (code)
+        return code;
     qdqi_edit_add_tensor(p->edit, w.integers, QDQI_UINT8, 3,
                          (const int64_t[]){w.n, w.blocks, (int64_t)row / w.blocks},
                          integers, n * row);
@@ -100,7 +126,7 @@ qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
                          (const int64_t[]){w.n, (int64_t)zeros_row}, zeros,
                          n * zeros_row);
     *ret = w;
-    return true;
+    return QDQ_OK;
 }
 
 void

@@ -16,15 +16,16 @@ struct qdqi_nbits {
     int bits;
 };
 
-/* Returns whether the weight of that row of the plan can have the form: its integers, of 4 or 8
-   bits, were chosen already, its blocks are whole powers of two from 16 to 256, and MatMuls alone
-   use it. */
+/* Returns whether the weight of that row of the plan can have the form: its integers have 4 or 8
+   bits and were rounded by moments, or to the nearest where rule C24 says so, its blocks are powers
+   of two from 16 to 256, and MatMuls alone use it. */
 bool qdqi_nbits_can(const struct qdqi_pairs *p, size_t row,
                     const struct qdqi_quantized *q);
 
-/* Stores the weight. Returns false when out of memory. */
-bool qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
-                      struct qdqi_nbits *ret);
+/* Stores the weight. NO_MEMORY, and the errors of its elements. */
+enum qdq_code qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
+                               struct qdqi_nbits *ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Makes the MatMuls that use the weight such nodes. */
 void qdqi_nbits_multiply(struct qdqi_pairs *p, size_t row, const struct qdqi_nbits *w);

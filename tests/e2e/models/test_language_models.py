@@ -197,6 +197,36 @@ def test_rows_of_the_shared_table_are_those_of_the_head(tmp_path, small, dtype, 
     assert report["evaluation"]["deployed"]["outputs"][0]["kl"] == pytest.approx(kl, rel=0.02)
 
 
+@pytest.mark.parametrize("dtype", ["uint4", "int4", "uint8", "int8"])
+@pytest.mark.parametrize("data", [[], ["--calibration", "ids.npy"]], ids=["no_data", "data"])
+def test_weights_rounded_to_nearest_have_the_form(tmp_path, small, dtype, data):
+    """Rule C24: the numbers are those of the pairs, and the table is stored once."""
+    made = {}
+    for decoder in ("none", "matmulnbits"):
+        (tmp_path / "spec.json").write_text(json.dumps(
+            {**ALONE, "recipe": "none", "evaluate": False, "output": {"decoder": decoder},
+             "weights": {"dtype": dtype, "granularity": {"block": 32}, "rounding": "nearest"}}))
+        subprocess.run([*QUANTIZE, "model.onnx", "--spec", tmp_path / "spec.json", *data,
+                        "-o", tmp_path / f"{decoder}.onnx"], cwd=small, check=True, timeout=120)
+        made[decoder] = onnx.load(tmp_path / f"{decoder}.onnx")
+    values = {form: {c.name: onnx.numpy_helper.to_array(c) for c in model.graph.initializer}
+              for form, model in made.items()}
+    products = [n for n in made["matmulnbits"].graph.node if n.op_type == "MatMulNBits"]
+    pairs = [n for n in made["none"].graph.node if n.op_type == "DequantizeLinear"]
+    assert len(products) == len(pairs) == 15
+    for pair in pairs:
+        q, scale, zero = (values["none"][name].astype(np.float32) for name in pair.input)
+        wanted = (q - zero.repeat(32, 0)[:len(q)]) * scale.repeat(32, 0)[:len(q)]
+        q, scale, zero = (values["matmulnbits"][name] for name in pair.input)
+        bits, n = int(dtype[-1]), scale.shape[1]
+        got = ((numbers_of(q, bits, 32) - numbers_of(zero, bits, n)[..., None]) *
+               scale[..., None]).reshape(len(q), -1)
+        assert np.array_equal(got.T[:len(wanted)], wanted)
+    assert not any(c.data_type == onnx.TensorProto.FLOAT and
+                   list(c.dims) == [decoders.VOCABULARY, decoders.HIDDEN]
+                   for c in made["matmulnbits"].graph.initializer)
+
+
 def test_the_form_is_refused_for_other_targets(tmp_path, small):
     error = quantize(tmp_path, small, {"target": "openvino", "activations": "none",
                                        "output": {"decoder": "dq"}}, fails=True)

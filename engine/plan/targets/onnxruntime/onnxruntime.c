@@ -49,6 +49,15 @@ decide_tables(const struct qdq_spec *spec, const char **ret_reason)
     return false;
 }
 
+/* Decides rule C24. */
+static bool
+decide_decoder(const struct qdq_spec *spec, const char **ret_reason)
+{
+    const bool has_form = spec->decoder != QDQ_DECODER_AS_IS;
+    *ret_reason = has_form ? "output.decoder states a form" : "output.decoder is none";
+    return has_form;
+}
+
 /* Decides rule C21 by what is stored. */
 static bool
 decide_forms(const struct qdq_spec *spec, const char **ret_reason)
@@ -75,6 +84,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
     return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)
            : rule == C18 ? decide_tables(spec, ret_reason)
            : rule == C21 ? decide_forms(spec, ret_reason)
+           : rule == C24 ? decide_decoder(spec, ret_reason)
                          : decide_gain(spec, ret_reason);
 }
 

@@ -68,6 +68,9 @@
          "A Pad or Resize with axes, and a CenterCropPad, have no pair in front or "   \
          "behind. Off: onnxruntime makes an integer form of them that fails when it "  \
          "runs.")                                                                      \
+    RULE(C24, AUTO,                                                                    \
+         "With output.decoder, weights that are rounded to the nearest integers have " \
+         "the decoder's form, too. Off: those alone that second moments rounded.")     \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);

@@ -289,6 +289,7 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
     if (code)
         return code;
     keep_raw(p);
+    p->plan->decoder_takes_nearest = qdqi_rule_is_on(p, C24);
     qdqi_saturation_plan(p, C7);
     return plan_biases(p, err);
 }
