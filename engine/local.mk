@@ -240,6 +240,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/qnn/outputs.c \
 	engine/plan/targets/qnn/qnn.h \
 	engine/plan/targets/shared/plain_forms.c engine/plan/targets/shared/plain_forms.h \
+	engine/plan/targets/shared/tied.c engine/plan/targets/shared/tied.h \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \
 	engine/plan/targets/tensorrt/formats.c \
@@ -298,6 +299,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \
 	engine/transform/rewrite/embedding.c engine/transform/rewrite/embedding.h \
+	engine/transform/rewrite/tied.c engine/transform/rewrite/tied.h \
 	engine/transform/rewrite/nbits.c engine/transform/rewrite/nbits.h \
 	engine/transform/rewrite/insert_fakes.c engine/transform/rewrite/insert_sinks.c \
 	engine/transform/rewrite/pairs.h \

@@ -44,3 +44,12 @@ qdqi_strides(const struct qdqi_node *node)
         product *= (double)a->ints[i];
     return product;
 }
+
+bool
+qdqi_swaps_axes(const struct qdqi_node *node)
+{
+    const Onnx__AttributeProto *perm = qdqi_node_attribute(node->proto, "perm");
+    return qdqi_node_is(node->proto, "Transpose") && node->proto->n_input == 1 &&
+           node->inputs[0] && node->proto->n_output == 1 && node->outputs[0] &&
+           (!perm || (perm->n_ints == 2 && perm->ints[0] == 1 && perm->ints[1] == 0));
+}

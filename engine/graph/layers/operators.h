@@ -20,6 +20,10 @@ qdqi_maker_of(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
     return t && t->producer >= 0 ? &graph->nodes[t->producer] : NULL;
 }
 
+/* Returns whether the node is a Transpose that swaps the two axes of a matrix. One with other numbers
+   of inputs or outputs than the operator has is none. */
+bool qdqi_swaps_axes(const struct qdqi_node *node);
+
 /* Returns the product of the node's strides along all axes: 1 where it has none. */
 double qdqi_strides(const struct qdqi_node *node);
 

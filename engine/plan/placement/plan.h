@@ -58,6 +58,9 @@ struct qdqi_planned_weight {
     bool is_gates;
     size_t
         next_axis; /* the next weight of the same tensor, with another axis; QDQI_NONE */
+    /* Gathers alone read this tensor, which is the weight or its transpose: they select rows of the
+       stored integers; NULL: there is none */
+    const struct qdqi_tensor *table;
 };
 
 struct qdq_plan {

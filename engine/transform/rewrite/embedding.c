@@ -20,17 +20,6 @@ struct sharing {
 
 /* --- the graph ------------------------------------------------------------------- */
 
-/* Returns whether the node is a Transpose that swaps two axes. One with other numbers of inputs or
-   outputs than the operator has is none. */
-static bool
-swaps_axes(const struct qdqi_node *node)
-{
-    const Onnx__AttributeProto *perm = qdqi_node_attribute(node->proto, "perm");
-    return qdqi_node_is(node->proto, "Transpose") && node->proto->n_input == 1 &&
-           node->inputs[0] && node->proto->n_output == 1 && node->outputs[0] &&
-           (!perm || (perm->n_ints == 2 && perm->ints[0] == 1 && perm->ints[1] == 0));
-}
-
 /* Returns the rank of the indices, which are an input of the model; 0: it is not known. */
 static size_t
 rank_of_indices(const struct qdqi_pairs *p, const struct qdqi_tensor *indices)
@@ -238,14 +227,14 @@ visit(struct sharing *s, const struct qdqi_tensor *weight)
 {
     const struct qdqi_graph *graph = &s->p->source->graph;
     const struct qdqi_node *maker = qdqi_maker_of(graph, weight);
-    if (maker && swaps_axes(maker)) {
+    if (maker && qdqi_swaps_axes(maker)) {
         s->table = maker->inputs[0];
         if (!share(s))
             return false;
     }
     for (const struct qdqi_use *use = weight->uses; use; use = use->next) {
         const struct qdqi_node *node = &graph->nodes[use->node];
-        s->table = swaps_axes(node) ? node->outputs[0] : NULL;
+        s->table = qdqi_swaps_axes(node) ? node->outputs[0] : NULL;
         if (s->table && !s->table->is_output && !share(s))
             return false;
     }

@@ -4,6 +4,7 @@
 
 #include "transform/rewrite/dynamic.h"
 #include "transform/rewrite/embedding.h"
+#include "transform/rewrite/tied.h"
 #include "transform/rewrite/typed_pair.h"
 #include "files/model/constant.h"
 #include "numbers/arithmetic/both.h"
@@ -431,7 +432,9 @@ pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
     enum qdq_code code = store_for_decoder(p, i, &q, &done, err);
     if (code || done)
         return code;
-    if (q.params->integers)
+    if (w->table && q.params->integers)
+        p->made_weights[i] = qdqi_store_tied(p, at, w->table, &q);
+    else if (q.params->integers)
         p->made_weights[i] = add_integers(p, at, &q);
     else if (q.params->rounded_floats)
         p->made_weights[i] = add_rounded(p, at, &q);
@@ -625,6 +628,14 @@ store_biases(struct qdqi_pairs *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
+static void
+drop_weight(struct qdqi_pairs *p, const struct qdqi_planned_weight *w)
+{
+    qdqi_edit_drop_unused(p->edit, w->tensor->name);
+    if (w->table && w->table != w->tensor)
+        qdqi_edit_drop_unused(p->edit, w->table->name);
+}
+
 /* Removes the initializers and biases that no node reads any more. */
 static void
 drop_replaced(struct qdqi_pairs *p)
@@ -633,7 +644,7 @@ drop_replaced(struct qdqi_pairs *p)
     const struct qdqi_scales *scales = p->scales;
     for (size_t i = 0; i < plan->view.n_weights; i++)
         if (scales->weights[i].integers || scales->weights[i].rounded_floats)
-            qdqi_edit_drop_unused(p->edit, plan->weights[i].tensor->name);
+            drop_weight(p, &plan->weights[i]);
     for (size_t i = 0; i < plan->n_biases; i++)
         if (scales->biases[i].integers)
             qdqi_edit_drop_unused(p->edit, plan->biases[i].tensor->name);

@@ -161,6 +161,14 @@ is_new_pair(const struct conversion *cv, size_t i)
             qdqi_node_is(node, "DequantizeLinear"));
 }
 
+/* Returns whether the node is a Transpose that the edit added: it stands behind a pair, and reads and
+   makes what that does. */
+static bool
+is_new_transpose(const struct conversion *cv, size_t i)
+{
+    return !origin_of(cv, i) && qdqi_node_is(cv->from->node[i], "Transpose");
+}
+
 static void
 add_outputs(struct conversion *cv, size_t i)
 {
@@ -171,8 +179,9 @@ add_outputs(struct conversion *cv, size_t i)
         add_constant(cv, node->output[0], constant);
         return;
     }
-    if (is_new_pair(cv, i) && qdqi_node_is(node, "DequantizeLinear") &&
-        value_of(cv, node->input[1]))
+    if ((is_new_pair(cv, i) && qdqi_node_is(node, "DequantizeLinear") &&
+         value_of(cv, node->input[1])) ||
+        is_new_transpose(cv, i))
         add_value(cv, node->output[0]);
     /* The edit may have changed the names of outputs, but not their positions. */
     for (size_t k = 0; origin && k < node->n_output; k++)
@@ -264,6 +273,8 @@ kind_of(const struct conversion *cv, size_t i)
     const struct qdqi_node *origin = origin_of(cv, i);
     if (is_new_pair(cv, i))
         return PAIR;
+    if (is_new_transpose(cv, i))
+        return FLOAT16;
     if (qdqi_node_is(node, "Cast") || qdqi_node_is(node, "Shape") ||
         qdqi_node_is(node, "Size"))
         return NEUTRAL;

@@ -5,6 +5,7 @@
  *
  *   a Gemm has no transB, and no alpha or beta other than 1: its weight is stored transposed, and
  *   the factors are part of the weight and of the bias, which has one axis;
+ *   one whose weight is a table that Gathers read, too, is a MatMul behind a Transpose (rule P2);
  *   a Relu or Clip behind a MatMul or Gemm is a Max, a Min, or both.
  */
 #include "config.h"
@@ -34,6 +35,8 @@ struct gemm {
     size_t node;
     struct qdqi_constant weight, bias;
     bool has_bias, turns, scales, flattens;
+    bool
+        shares; /* its weight, which is a table, too: a Transpose stands in front of it */
     float alpha, beta;
 };
 
@@ -122,6 +125,33 @@ is_row(const struct qdqi_constant *bias, int64_t columns)
            bias->dims[bias->rank - 1] == columns;
 }
 
+/* Returns whether an entry selects the node by its operator, which must not change then. */
+static bool
+is_selected(const struct reforming *r, const char *op)
+{
+    for (size_t i = 0; i < r->spec->n_layers; i++)
+        for (size_t k = 0; k < r->spec->layers[i].n_names; k++)
+            if (strcmp(r->spec->layers[i].names[k], op) == 0)
+                return true;
+    return false;
+}
+
+/* Returns whether rule P2 can store the weight of Gemm i for the Gathers that read it, too. */
+static bool
+is_shared_table(const struct reforming *r, size_t i)
+{
+    const struct qdqi_tensor *t = r->model->graph.nodes[i].inputs[WEIGHT];
+    if (!qdq_spec_has_rule(r->spec, P2) || t->is_output || t->is_captured ||
+        is_selected(r, "Gemm"))
+        return false;
+    for (const struct qdqi_use *use = t->uses; use; use = use->next)
+        if (use->node != i &&
+            (use->input != 0 ||
+             !qdqi_node_is(r->model->graph.nodes[use->node].proto, "Gather")))
+            return false;
+    return true;
+}
+
 /* Reads a Gemm that has another form, and says what is to change. */
 static bool
 begin(const struct reforming *r, size_t i, struct gemm *ret)
@@ -130,11 +160,11 @@ begin(const struct reforming *r, size_t i, struct gemm *ret)
     const Onnx__NodeProto *proto = node->proto;
     if (!qdqi_node_is(proto, "Gemm") || proto->n_input < 2 ||
         qdqi_node_int(proto, "transA", 0) ||
-        !read_floats(r, node->inputs[WEIGHT], &ret->weight) ||
-        !has_one_reader(node->inputs[WEIGHT]) || ret->weight.rank != 2 ||
+        !read_floats(r, node->inputs[WEIGHT], &ret->weight) || ret->weight.rank != 2 ||
         ret->weight.n == 0)
         return false;
     ret->node = i;
+    ret->shares = !has_one_reader(node->inputs[WEIGHT]);
     ret->turns = qdqi_node_int(proto, "transB", 0) != 0;
     ret->alpha = factor_of(proto, "alpha");
     ret->beta = factor_of(proto, "beta");
@@ -144,6 +174,8 @@ begin(const struct reforming *r, size_t i, struct gemm *ret)
         return false;
     ret->flattens = ret->has_bias && ret->bias.rank == 2;
     ret->scales = ret->alpha != 1 || (ret->has_bias && ret->beta != 1);
+    if (ret->shares && (!ret->turns || ret->alpha != 1 || !is_shared_table(r, i)))
+        return false;
     return (ret->turns || ret->scales || ret->flattens) &&
            (!ret->scales || ret->weight.dtype == QDQI_FLOAT32);
 }
@@ -156,11 +188,27 @@ make_weight(struct reforming *r, const struct gemm *g)
     return ret && g->alpha != 1 ? multiply(r, ret, g->weight.n, g->alpha) : ret;
 }
 
+/* Makes a Gemm read the transpose of its weight, which others read as it is. */
+static bool
+add_transpose(struct reforming *r, size_t node, const char *weight)
+{
+    static const int64_t swapped[] = {1, 0};
+    const char *made = qdqi_edit_name(r->edit, weight, "_transposed");
+    Onnx__NodeProto *added = qdqi_edit_add_node(
+        r->edit, node, "Transpose", qdqi_edit_name(r->edit, weight, "_Transpose"),
+        &weight, 1, made);
+    qdqi_edit_add_ints(r->edit, added, "perm", 2, swapped);
+    qdqi_edit_set_input(r->edit, node, WEIGHT, made);
+    return added;
+}
+
 static bool
 write_weight(struct reforming *r, const struct gemm *g)
 {
     const char *old = r->model->graph.nodes[g->node].inputs[WEIGHT]->name;
     const int64_t *dims = g->weight.dims, turned[] = {dims[1], dims[0]};
+    if (g->shares)
+        return add_transpose(r, g->node, old);
     const uint8_t *bytes = make_weight(r, g);
     if (!bytes || bytes == g->weight.bytes)
         return bytes;
@@ -171,24 +219,50 @@ write_weight(struct reforming *r, const struct gemm *g)
     return true;
 }
 
+/* Makes a MatMul of the Gemm, and an Add of its bias. ONNX Runtime takes a Transpose into a Gemm. */
+static void
+write_product(struct reforming *r, const struct gemm *g, const char *bias)
+{
+    const struct qdqi_node *node = &r->model->graph.nodes[g->node];
+    const struct qdqi_tensor *out = node->outputs[0];
+    qdqi_edit_retype(r->edit, g->node, "MatMul", "", "transA");
+    if (!g->has_bias)
+        return;
+    const char *inputs[] = {qdqi_edit_name(r->edit, out->name, "_product"), bias};
+    qdqi_edit_drop_last_input(r->edit, g->node);
+    qdqi_edit_set_output(r->edit, g->node, 0, inputs[0]);
+    qdqi_edit_add_node(r->edit, qdqi_edit_behind(r->model, out), "Add",
+                       qdqi_edit_name(r->edit, node->name, "_bias"), inputs, 2,
+                       out->name);
+}
+
+/* Writes the bias as a row that has been multiplied by beta. Returns its name. */
+static const char *
+write_bias(struct reforming *r, const struct gemm *g, const uint8_t *bytes)
+{
+    const char *old = r->model->graph.nodes[g->node].inputs[BIAS]->name;
+    if (!g->flattens && g->beta == 1)
+        return old;
+    const char *name = qdqi_edit_name(r->edit, old, "_row");
+    add_like(r, name, &g->bias, 1, &g->weight.dims[!g->turns], bytes);
+    replace_input(r, g->node, BIAS, name);
+    return name;
+}
+
 static void
 write_gemm(struct reforming *r, const struct gemm *g)
 {
     static const char *const gone[] = {"transB", "alpha", "beta"};
-    const int64_t columns = g->weight.dims[!g->turns];
-    const uint8_t *bias = g->has_bias ? g->bias.bytes : NULL;
-    if (bias && g->beta != 1)
-        bias = multiply(r, bias, g->bias.n, g->beta);
-    if ((g->has_bias && !bias) || !write_weight(r, g))
+    const uint8_t *bytes = g->has_bias ? g->bias.bytes : NULL;
+    if (bytes && g->beta != 1)
+        bytes = multiply(r, bytes, g->bias.n, g->beta);
+    if ((g->has_bias && !bytes) || !write_weight(r, g))
         return;
-    if (g->has_bias && (g->flattens || g->beta != 1)) {
-        const char *name = r->model->graph.nodes[g->node].inputs[BIAS]->name;
-        name = qdqi_edit_name(r->edit, name, "_row");
-        add_like(r, name, &g->bias, 1, &columns, bias);
-        replace_input(r, g->node, BIAS, name);
-    }
+    const char *bias = g->has_bias ? write_bias(r, g, bytes) : NULL;
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         qdqi_edit_retype(r->edit, g->node, "Gemm", "", gone[i]);
+    if (g->shares)
+        write_product(r, g, bias);
     r->any = true;
 }
 
@@ -210,17 +284,6 @@ is_of_layer(const struct reforming *r, const struct qdqi_tensor *t, bool behind_
                 return true;
     return qdqi_node_is_one_of(maker->proto, ops) && maker->proto->n_input > WEIGHT &&
            maker->inputs[WEIGHT] && maker->inputs[WEIGHT]->is_fixed;
-}
-
-/* Returns whether an entry selects the node by its operator, which must not change then. */
-static bool
-is_selected(const struct reforming *r, const char *op)
-{
-    for (size_t i = 0; i < r->spec->n_layers; i++)
-        for (size_t k = 0; k < r->spec->layers[i].n_names; k++)
-            if (strcmp(r->spec->layers[i].names[k], op) == 0)
-                return true;
-    return false;
 }
 
 static void

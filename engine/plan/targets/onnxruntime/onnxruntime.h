@@ -7,6 +7,7 @@
 #include "plan/placement/target.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
+#include "plan/targets/shared/tied.h"
 
 #define ONNXRUNTIME_RULES(RULE)                                                        \
     RULE(C1, FIXED,                                                                    \
@@ -71,7 +72,8 @@
     RULE(C24, AUTO,                                                                    \
          "With output.decoder, weights that are rounded to the nearest integers have " \
          "the decoder's form, too. Off: those alone that second moments rounded.")     \
-    QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
+    QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
+    QDQI_TIED_RULE(RULE)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 

@@ -183,15 +183,19 @@ makes_kernel_of_rows(const struct planner *p, const struct qdq_layer *layer)
            layer->format->weights.format == QDQ_FORMAT_UINT8;
 }
 
-/* Returns whether a product with a quantized weight reads the tensor, no pair stands
-   between, and onnxruntime would make one kernel of them. */
+/* Returns whether a product with a quantized weight reads the tensor, perhaps by an Identity, no pair
+   stands between, and onnxruntime would make one kernel of them. */
 static bool
 meets_weight(const struct planner *p, const struct qdqi_tensor *t)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {
         const struct qdq_layer *layer = p->by_node[use->node];
+        const struct qdqi_node *node = &p->model->graph.nodes[use->node];
         if (layer && qdqi_is_product(layer->op) && layer->weight_input >= 0 &&
             !qdqi_layer_has_pair(layer, use->input) && makes_kernel_of_rows(p, layer))
+            return true;
+        if (qdqi_node_is(node->proto, "Identity") && node->proto->n_output > 0 &&
+            node->outputs[0] && meets_weight(p, node->outputs[0]))
             return true;
     }
     return false;
@@ -290,6 +294,7 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
         return code;
     keep_raw(p);
     p->plan->decoder_takes_nearest = qdqi_rule_is_on(p, C24);
+    qdqi_tied_plan(p, P2);
     qdqi_saturation_plan(p, C7);
     return plan_biases(p, err);
 }

@@ -51,6 +51,8 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_saturation_decide(spec, ret_reason);
     if (rule == P1)
         return qdqi_plain_forms_decide(ret_reason);
+    if (rule == P2)
+        return qdqi_tied_decide(spec, ret_reason);
     if ((rule >= V12 && rule <= V19) || rule == V21) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
@@ -233,6 +235,7 @@ static enum qdq_code
 complete(struct planner *p, struct qdq_error *err)
 {
     choose_formats(p);
+    qdqi_tied_plan(p, P2);
     qdqi_saturation_plan(p, C7);
     return warn_blocks(p, err);
 }

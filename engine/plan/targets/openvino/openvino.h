@@ -7,6 +7,7 @@
 #include "plan/placement/target.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
+#include "plan/targets/shared/tied.h"
 
 #define OPENVINO_RULES(RULE)                                                           \
     RULE(V1, FIXED,                                                                    \
@@ -85,7 +86,8 @@
         "unless a vector of biases is added to the first and no number multiplied, "   \
         "since OpenVINO makes one kernel of them that computes wrong numbers.")        \
     QDQI_SATURATION_RULE(RULE)                                                         \
-    QDQI_PLAIN_FORMS_RULE(RULE, AUTO)
+    QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
+    QDQI_TIED_RULE(RULE)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A weight whose integers Gathers read, too (rule P2). */
+#ifndef QDQI_TRANSFORM_REWRITE_TIED_H
+#define QDQI_TRANSFORM_REWRITE_TIED_H
+
+#include "transform/rewrite/pairs.h"
+
+/*
+ * Stores a weight as the integers of a table, which is the weight or its transpose, and makes the
+ * Gathers of the table select from them:
+ *
+ *   integers -> DequantizeLinear (-> Transpose) -> the weight's layers
+ *   integers -> Gather -> Cast (-> Sub of the row's zero point) -> Mul by the row's scale
+ *
+ * The scales are gathered behind an Unsqueeze, so that ONNX Runtime, which computes that when it
+ * loads the model, finds a scale that no other node reads: it makes no MatMulNBits of others.
+ * `at` is the place of the weight's nodes. Returns the name of the dequantized weight, or NULL when
+ * out of memory.
+ */
+const char *qdqi_store_tied(struct qdqi_pairs *p, size_t at,
+                            const struct qdqi_tensor *table,
+                            const struct qdqi_quantized *q);
+
+#endif
