@@ -326,8 +326,9 @@ write_result(struct walk *w, const char *spec_digest, struct qdq_error *err)
 /* Warns where stages behind the plan left all of its layers in float. A plan without any has
    warned itself. */
 static enum qdq_code
-warn_nothing_left(const struct qdqi_attempt *a, struct qdq_error *err)
+warn_nothing_left(const struct walk *w, struct qdq_error *err)
 {
+    const struct qdqi_attempt *a = w->attempt;
     const struct qdqi_warnings *list = &a->warnings->list;
     const struct qdq_plan_view *plan = &a->plan->view;
     bool is_known = plan->n_quantized > 0;
@@ -335,17 +336,21 @@ warn_nothing_left(const struct qdqi_attempt *a, struct qdq_error *err)
         is_known = strcmp(list->rows[i].code, QDQI_NOTHING_TO_QUANTIZE) == 0;
     return is_known
                ? QDQ_OK
-               : qdqi_attempt_warn(a, err, QDQI_NOTHING_TO_QUANTIZE, NULL,
-                                   "no layer of the result is quantized: what was "
-                                   "tried with integers did not reach its goal, and "
-                                   "each layer of the plan was left in float");
+               : qdqi_attempt_warn(
+                     a, err, QDQI_NOTHING_TO_QUANTIZE, NULL,
+                     "no layer of the result is quantized: what was "
+                     "tried with integers %s, and each layer of the plan "
+                     "was left in float",
+                     qdqi_goals_cost_time(w->context.asked, w->result.report->recipe)
+                         ? "is not faster than the float model"
+                         : "did not reach its goal");
 }
 
 static enum qdq_code
 stage_write(struct walk *w, struct qdq_error *err)
 {
     const struct qdq_work *work = w->context.work;
-    enum qdq_code code = warn_nothing_left(w->attempt, err);
+    enum qdq_code code = warn_nothing_left(w, err);
     if (!code)
         code = qdqi_warn_run_as_older(w->attempt, err);
     if (!code)

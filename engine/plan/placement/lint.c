@@ -4,6 +4,7 @@
 #include "config.h"
 #include "plan/placement/lint.h"
 
+#include "files/model/constant.h"
 #include "graph/layers/operators.h"
 #include "plan/placement/target.h"
 
@@ -114,6 +115,30 @@ qdqi_warn_misread(struct planner *p, const struct qdqi_names *nodes, const char 
                : qdqi_warn(&p->warnings, p->plan->arena, err, "misread_by_target",
                            nodes->first, "%zu node%s (%s): %s", nodes->n,
                            nodes->n == 1 ? "" : "s", nodes->text, text);
+}
+
+/* Returns whether the node gives what is computed from data more than one scale. */
+static bool
+has_several_scales(const struct qdqi_node *node)
+{
+    enum { DATA, SCALE };
+    const int64_t *dims;
+    size_t rank, n = 0;
+    return qdqi_node_is(node->proto, "QuantizeLinear") &&
+           node->proto->n_input > SCALE && node->inputs[DATA] &&
+           !node->inputs[DATA]->is_fixed && node->inputs[SCALE] &&
+           qdqi_tensor_dims(node->inputs[SCALE], &dims, &rank) &&
+           qdqi_count_elements(dims, rank, &n) && n > 1;
+}
+
+enum qdq_code
+qdqi_warn_several_scales(struct planner *p, const char *text, struct qdq_error *err)
+{
+    struct qdqi_names nodes = {0};
+    for (size_t i = 0; i < p->model->graph.n_nodes; i++)
+        if (has_several_scales(&p->model->graph.nodes[i]))
+            qdqi_names_add(&nodes, p->model->graph.nodes[i].name);
+    return qdqi_warn_misread(p, &nodes, text, err);
 }
 
 /* --- all warnings ----------------------------------------------------------- */

@@ -32,4 +32,8 @@ enum qdq_code qdqi_warn_count(struct planner *p, const struct qdqi_layer_count *
 enum qdq_code qdqi_warn_misread(struct planner *p, const struct qdqi_names *nodes,
                                 const char *text, struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Does the same for each QuantizeLinear of the model's own that gives an activation several scales. */
+enum qdq_code qdqi_warn_several_scales(struct planner *p, const char *text,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

@@ -24,7 +24,12 @@ struct qdqi_grade {
 bool qdqi_grade_fits(const struct qdqi_grade *grade);
 
 /* Returns whether a candidate is better than another one by more than what is not worth it:
-   within its bounds before others, then by its outputs, and beyond its bounds by less. */
+   within its bounds before others, then by its outputs, and beyond its bounds by less, unless that is
+   3 % at most and costs more than 3 dB. */
 bool qdqi_grade_is_better(const struct qdqi_grade *a, const struct qdqi_grade *b);
+
+/* Returns whether the excess of a candidate is less than that of another one by more than measured
+   times differ by chance. */
+bool qdqi_grade_is_relieved(const struct qdqi_grade *a, const struct qdqi_grade *b);
 
 #endif

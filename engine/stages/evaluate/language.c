@@ -28,11 +28,25 @@ qdqi_language_of(const struct qdq_model_info *model, size_t output)
                                   .mask = mask};
 }
 
+static bool
+has_other_outputs(const struct qdq_model_info *model)
+{
+    for (size_t i = 0; i < model->n_outputs; i++)
+        if (strncmp(model->outputs[i].name, "present", 7) != 0)
+            return true;
+    return false;
+}
+
 bool
 qdqi_output_is_cache(const struct qdq_model_info *model, size_t output)
 {
-    return strncmp(model->outputs[output].name, "present", 7) == 0 &&
-           qdqi_tokens_have_past(model);
+    const struct qdq_value *o = &model->outputs[output];
+    if (strncmp(o->name, "present", 7) != 0)
+        return false;
+    /* A decoder that begins without caches makes them, too, for another one. */
+    return qdqi_tokens_have_past(model) ||
+           (qdqi_tokens_input(model) < model->n_inputs && has_other_outputs(model) &&
+            (!o->has_shape || o->rank >= 3));
 }
 
 /* --- one position ------------------------------------------------------------- */

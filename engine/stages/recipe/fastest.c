@@ -520,25 +520,78 @@ qdqi_fastest_is_ample(const struct qdqi_fastest *f,
            f->judged[0].grade.sqnr_db < goal && f->judged[RULES].grade.sqnr_db < goal;
 }
 
+/* Returns whether a placement is better than the best so far of those that a choice is made of.
+   Where both are beyond their bounds, one that reaches the goal of the outputs comes first; then one
+   whose excess is less by more than noise, and among the same the more accurate one. */
+static bool
+is_better(const struct qdqi_fastest *f, const struct qdqi_grade *a,
+          const struct qdqi_grade *b, double least)
+{
+    const double goal = f->candidates->goal_db;
+    if (qdqi_grade_fits(a) || qdqi_grade_fits(b))
+        return qdqi_grade_is_better(a, b);
+    if ((a->sqnr_db >= goal) != (b->sqnr_db >= goal))
+        return a->sqnr_db >= goal;
+    const struct qdqi_grade edge = {.excess = least};
+    const bool near = !qdqi_grade_is_relieved(&edge, a);
+    if (near != !qdqi_grade_is_relieved(&edge, b))
+        return near;
+    return near ? a->sqnr_db > b->sqnr_db : a->excess < b->excess;
+}
+
+/* Returns the least excess among the placements but those that are left out: of those that reach the
+   goal of the outputs where there are such. */
+static double
+least_excess(const struct qdqi_fastest *f,
+             bool (*is_out)(const struct qdqi_fastest *f, size_t i))
+{
+    double any = INFINITY, reaching = INFINITY;
+    for (size_t i = 0; i < f->n_judged; i++) {
+        const struct qdqi_grade *g = &f->judged[i].grade;
+        if (is_out(f, i))
+            continue;
+        any = fmin(any, g->excess);
+        if (g->sqnr_db >= f->candidates->goal_db)
+            reaching = fmin(reaching, g->excess);
+    }
+    return isinf(reaching) ? any : reaching;
+}
+
+static struct qdqi_judged_placement *
+choose_best(const struct qdqi_fastest *f, size_t first,
+            bool (*is_out)(const struct qdqi_fastest *f, size_t i))
+{
+    const double least = least_excess(f, is_out);
+    struct qdqi_judged_placement *best = &f->judged[first];
+    for (size_t i = 0; i < f->n_judged; i++)
+        if (!is_out(f, i) && is_better(f, &f->judged[i].grade, &best->grade, least))
+            best = &f->judged[i];
+    return best;
+}
+
+static bool
+is_float(const struct qdqi_fastest *f, size_t i)
+{
+    return f->judged[i].grade.is_float;
+}
+
 const struct qdqi_judged_placement *
 qdqi_fastest_start(const struct qdqi_fastest *f)
 {
-    const struct qdqi_judged_placement *best = &f->judged[0];
-    for (size_t i = 1; i < f->n_judged; i++)
-        if (!f->judged[i].grade.is_float &&
-            qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
-            best = &f->judged[i];
-    return best;
+    return choose_best(f, 0, is_float);
+}
+
+static bool
+is_unquantized(const struct qdqi_fastest *f, size_t i)
+{
+    (void)f;
+    return i == UNQUANTIZED;
 }
 
 static struct qdqi_judged_placement *
 find_best(const struct qdqi_fastest *f)
 {
-    struct qdqi_judged_placement *best = &f->judged[RULES];
-    for (size_t i = 0; i < f->n_judged; i++)
-        if (i != UNQUANTIZED && qdqi_grade_is_better(&f->judged[i].grade, &best->grade))
-            best = &f->judged[i];
-    return best;
+    return choose_best(f, RULES, is_unquantized);
 }
 
 enum qdq_code

@@ -44,6 +44,19 @@ qdqi_goals_sqnr_db(const struct qdq_spec *spec)
                : least_db;
 }
 
+bool
+qdqi_goals_cost_time(const struct qdq_spec *asked,
+                     const struct qdq_recipe_report *recipe)
+{
+    const double goal = qdqi_goals_sqnr_db(asked);
+    for (size_t i = 0; recipe && i < recipe->n_steps; i++) {
+        const struct qdq_recipe_step *step = &recipe->steps[i];
+        if (step->samples > 0 && step->sqnr_db >= goal && step->latency_ratio >= 1)
+            return true;
+    }
+    return false;
+}
+
 static enum qdq_code
 warn_size(const struct qdqi_attempt *a, struct qdqi_result *result, double bound,
           struct qdq_error *err)

@@ -34,6 +34,11 @@ enum qdq_code qdqi_warn_not_judged(const struct qdqi_candidates *candidates,
 enum qdq_code qdqi_goals_check(const struct qdqi_candidates *candidates,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether a recipe tried integers that reach the goal for the outputs, and take as long as the
+   float model, or longer. */
+bool qdqi_goals_cost_time(const struct qdq_spec *asked,
+                          const struct qdq_recipe_report *recipe);
+
 /* Returns the upper bound of the result's size, as a part of the given model's; NaN: none. */
 double qdqi_goals_max_size(const struct qdqi_context *context);
 

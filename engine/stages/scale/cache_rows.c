@@ -197,6 +197,8 @@ qdqi_cache_mse(const struct qdqi_cache_rows *rows, const float *largest, double 
             to[i] = error < least ? share_of(largest[i], k) : to[i];
             least = error < least ? error : least;
         }
+        if (largest[i] > qdqi_half_widened(HIGHEST)) /* the rows do not hold it */
+            to[i] = largest[i];
     }
     release(&s);
     return ok ? QDQ_OK : qdqi_no_memory(err);

@@ -18,8 +18,8 @@
 #include "run/session/session.h"
 #include "stages/scale/cache_rows.h"
 
+#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,12 +55,18 @@ static const double LEAST = 1e-6; /* magnitude */
 static bool
 is_named(const char *name, struct cache *ret)
 {
-    int end = 0;
+    static const char begin[] = "present.", digits[] = "0123456789";
+    enum { MOST_DIGITS = 9 }; /* a file with more layers is not believed */
     *ret = (struct cache){0};
-    if (sscanf(name, "present.%ld.%n", &ret->layer, &end) != 1 || end == 0)
+    if (strncmp(name, begin, strlen(begin)) != 0)
         return false;
-    ret->is_key = strcmp(name + end, "key") == 0;
-    return ret->layer >= 0 && (ret->is_key || strcmp(name + end, "value") == 0);
+    name += strlen(begin);
+    const size_t n = strspn(name, digits);
+    if (n == 0 || n > MOST_DIGITS || name[n] != '.')
+        return false;
+    ret->layer = strtol(name, NULL, 10);
+    ret->is_key = strcmp(name + n + 1, "key") == 0;
+    return ret->is_key || strcmp(name + n + 1, "value") == 0;
 }
 
 static void
@@ -147,6 +153,18 @@ list_caches(struct caches *c, struct qdq_error *err)
 
 /* --- magnitudes ------------------------------------------------------------------ */
 
+/* Returns the length of a vector. Squares that float32 does not hold are those of float64; the largest
+   float32 stands for a longer vector of finite numbers. */
+static float
+length_of(float a, float b)
+{
+    const float ret = sqrtf(a * a + b * b);
+    if (!isinf(ret) || isinf(a) || isinf(b))
+        return ret;
+    const double wide = sqrt((double)a * (double)a + (double)b * (double)b);
+    return wide > (double)FLT_MAX ? FLT_MAX : (float)wide;
+}
+
 /* Writes what the scales of a head are made for, at one position: values, or the lengths of the
    vectors that a key consists of. */
 static void
@@ -156,7 +174,7 @@ read_position(const struct cache *cache, const float *x, size_t size, float *to)
     if (!cache->is_key)
         memcpy(to, x, size * sizeof *to);
     for (size_t d = 0; cache->is_key && d < half; d++)
-        to[d] = to[d + half] = sqrtf(x[d] * x[d] + x[d + half] * x[d + half]);
+        to[d] = to[d + half] = length_of(x[d], x[d + half]);
 }
 
 /* Takes in the positions of a sequence: [heads][positions][size]. */

@@ -439,6 +439,28 @@ resize_11(struct qdqi_adapting *a)
     return NULL;
 }
 
+/* --- QuantizeLinear -------------------------------------------------------- */
+
+/* Opsets 19 to 22 want a scale of the input's type, and so none of int32. */
+static const char *
+quantize_19(struct qdqi_adapting *a)
+{
+    enum { OPSET_FREE = 23 };
+    if (a->r->to >= OPSET_FREE || !qdqi_adapt_needs(a, 2, 1))
+        return NULL;
+    const struct qdqi_value_type *known = qdqi_adapt_known(a, 0);
+    const struct qdqi_tensor *t =
+        qdqi_map_get(a->r->source->graph.tensors, a->node->input[0]);
+    if ((known ? known->tensor.dtype : QDQI_UNKNOWN) == QDQI_INT32 ||
+        (t && t->dtype == QDQI_INT32))
+        qdqi_adapt_set_input(
+            a, 0,
+            qdqi_adapt_before(a, "Cast", "_float",
+                              (const char *[]){a->node->input[0], NULL}, "to",
+                              QDQI_FLOAT32));
+    return NULL;
+}
+
 /* --- the table ------------------------------------------------------------ */
 
 const struct qdqi_opset_row qdqi_opset_rows[] = {

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import helper, numpy_helper
 
 import decoders
 from service import QUANTIZE
@@ -469,3 +470,57 @@ def test_a_model_without_caches_has_no_scales_of_them(tmp_path, small):
                     fails=True)
     assert "/output/kv_cache" in said and "present.N.key" in said
     assert not (tmp_path / "out.kv_scales.json").exists()
+
+
+def outputs_of_a_decoder(path, factor=1.0, layer="0", loud=False):
+    """A decoder that reads no caches, and hands them on: [batch, heads, positions, size]."""
+    rng = np.random.default_rng(3)
+    table, w = (rng.normal(size=shape).astype(np.float32) for shape in ((64, 32), (32, 32)))
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], ["x"], "embed"),
+             helper.make_node("MatMul", ["x", "w"], ["y"], "layer"),
+             helper.make_node("MatMul", ["y", "head"], ["logits"], "head")]
+    made = []
+    for kind in ("key", "value"):
+        nodes += [helper.make_node("Reshape", ["y", "heads"], [f"{kind}_4"]),
+                  helper.make_node("Transpose", [f"{kind}_4"], [f"{kind}_t"], perm=[0, 2, 1, 3]),
+                  helper.make_node("Mul", [f"{kind}_t", "factor"], [f"present.{layer}.{kind}"])]
+        made.append(helper.make_tensor_value_info(f"present.{layer}.{kind}", 1, ["B", 4, "S", 8]))
+    if loud:  # what no pair computes well
+        nodes[-1] = helper.make_node("Sub", ["value_t", "value_r"], [f"present.{layer}.value"])
+        nodes.insert(-1, helper.make_node("Round", ["value_t"], ["value_r"]))
+    constants = {"table": table, "w": w, "head": rng.normal(size=(32, 64)).astype(np.float32),
+                 "heads": np.array([0, 0, 4, 8]), "factor": np.float32(factor)}
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("input_ids", 7, ["B", "S"])],
+        [helper.make_tensor_value_info("logits", 1, ["B", "S", 64]), *made],
+        [numpy_helper.from_array(v, k) for k, v in constants.items()])
+    path.mkdir()
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]),
+              path / "model.onnx")
+    for name in ("ids.npy", "held.npy"):
+        np.save(path / name, rng.integers(0, 64, (16, 12)))
+    return path
+
+
+@pytest.mark.parametrize("method", ["minmax", "mse"])
+def test_huge_caches_are_finite(tmp_path, method):
+    """The squares of their elements are beyond float32."""
+    path = outputs_of_a_decoder(tmp_path / "net", 1e30)
+    report = quantize(tmp_path, path, {
+        **ALONE, "output": {"kv_cache": {"scheme": "int8_per_channel", "method": method}}})
+    scales = np.array(report["kv_cache"]["scales"]["k_scales"])
+    assert np.isfinite(scales).all() and (scales > 1e28).all() and (scales < 1e31).all()
+
+
+def test_a_layer_with_twenty_digits_is_no_layer(tmp_path):
+    path = outputs_of_a_decoder(tmp_path / "net", layer="99999999999999999999")
+    assert "no caches" in quantize(tmp_path, path, {**ALONE, "output": {"kv_cache": "int8_per_channel"}},
+                                   fails=True)
+
+
+def test_caches_of_a_decoder_without_a_past_are_out_of_the_verdict(tmp_path):
+    path = outputs_of_a_decoder(tmp_path / "net", loud=True)
+    report = quantize(tmp_path, path, {"target": "onnxruntime", "recipe": "none"})
+    figures = {row["name"]: row["sqnr_db"] for row in report["evaluation"]["outputs"]}
+    assert figures["present.0.value"] < 15 < 25 < figures["logits"]
+    assert report["summary"]["verdict"] in ("good", "fair")

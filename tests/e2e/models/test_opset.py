@@ -17,7 +17,7 @@ from service import QUANTIZE, ROOT
 
 F = TensorProto.FLOAT
 # Nothing is quantized, so that the result is the converted model alone.
-ALONE = {"mode": "partial", "on_unmatched": "warn", "evaluate": False,
+ALONE = {"mode": "partial", "on_unmatched": "warn", "evaluate": False, "existing_qdq": "keep",
          "layers": [{"name": "none of these"}]}
 
 
@@ -180,6 +180,11 @@ def others():
         yield case(f"Pad-{mode}-{extra.get('value', 'none')}", 7,
                    [node("Pad", "x", mode=mode, pads=[0, 0, 1, 2, 0, 0, 2, 1], **extra)],
                    {"x": X4}, ["y"])
+    yield case("QuantizeLinear-int32", 13,
+               [node("MatMulInteger", "x w", "a"), node("QuantizeLinear", "a s z")],
+               {"x": R.integers(0, 9, (2, 4)).astype(np.uint8)}, ["y"],
+               {"w": R.integers(-9, 9, (4, 3)).astype(np.int8), "s": np.float32(8), "z": np.int8(0)},
+               types={"y": TensorProto.INT8}, judge="reference", last=21)
     yield case("RoiAlign", 10,
                [node("RoiAlign", "x r i", output_height=3, output_width=3,
                      sampling_ratio=2)], {"x": X4, "r": ROIS, "i": np.array([0, 1])},
@@ -439,7 +444,7 @@ MaxPool 8/10/11/12/22, MaxRoiPool 22, MaxUnpool 11/22, Mean 8/13, MeanVarianceNo
 13, Min 8/12/13, Mish 22, Mod 13/28, Mul 13/14, Multinomial 22, Neg 13,
 NegativeLogLikelihoodLoss 13/22, NonMaxSuppression 11, NonZero 13, OneHot 11/28,
 Optional 28, OptionalGetElement 18/28, OptionalHasElement 18/28, PRelu 9/16, Pad 13/18/19/21/23/24/25, Pow
-12/13/15, QLinearMatMul 21, QuantizeLinear 13/19/21/23/24/25/28, RNN 14/22, RandomNormal 22,
+12/13/15, QLinearMatMul 21, QuantizeLinear 13/21/23/24/25/28, RNN 14/22, RandomNormal 22,
 RandomNormalLike 22, RandomUniform 22, RandomUniformLike 22, Range 27, Reciprocal 13, ReduceL1 11/13,
 ReduceL2 11/13, ReduceLogSum 11/13, ReduceLogSumExp 11/13, ReduceMax 11/12/13, ReduceMax 20,
 ReduceMean 11/13, ReduceMin 11/12/13, ReduceMin 20, ReduceProd 11/13, ReduceSum 11,

@@ -53,7 +53,7 @@ def by_openvino(path, x):
 # --- a Gemm with a bias of its own scale ----------------------------------------------
 
 
-def gemm(path, factor, per_channel=False, **attributes):
+def gemm(path, factor, per_channel=False, behind_bias="bd", **attributes):
     """The scale of the bias is the factor times the product of the others."""
     scale = np.geomspace(0.01, 0.02, 8, dtype=np.float32) if per_channel else SCALES["ws"]
     bias_scale = np.float32(factor) * SCALES["s"] * scale
@@ -66,7 +66,8 @@ def gemm(path, factor, per_channel=False, **attributes):
                 node("DequantizeLinear", ["q", "s", "z"], ["d"]),
                 node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], **axis),
                 node("DequantizeLinear", ["b", "bs"], ["bd"], **axis),
-                node("Gemm", ["d", "wd", "bd"], ["o"], name="layer", transB=1, **attributes),
+                node("Identity", ["bd"], ["same"]), node("Identity", ["same"], ["again"]),
+                node("Gemm", ["d", "wd", behind_bias], ["o"], name="layer", transB=1, **attributes),
                 node("QuantizeLinear", ["o", "t", "z"], ["oq"]),
                 node("DequantizeLinear", ["oq", "t", "z"], ["y"])],
          (1, [4, 16]), (1, [4, 8]), constants, 13)
@@ -82,6 +83,15 @@ def test_a_bias_that_onnxruntime_misreads_is_named(tmp_path, per_channel):
     for target in ("openvino", "tensorrt"):
         assert not warned(tmp_path, path, target, existing_qdq="keep")
     assert not warned(tmp_path, path, "onnxruntime", existing_qdq="strip")
+
+
+def test_an_identity_does_not_hide_the_bias(tmp_path):
+    path = tmp_path / "net.onnx"
+    x = gemm(path, 2, behind_bias="again")
+    [(name, _)] = warned(tmp_path, path, "onnxruntime", existing_qdq="keep")
+    assert name == "layer"
+    made = onnxruntime.InferenceSession(path).run(None, {"x": x})[0]
+    assert judge.sqnr_db(literal(path, x), made) < 15
 
 
 @pytest.mark.parametrize("factor, attributes", [(1, {}), (1.0001, {}), (2, {"alpha": .5})])
@@ -171,6 +181,24 @@ def test_a_softmax_that_openvino_computes_right_keeps_its_opset(tmp_path, opset,
     assert "opset_raised" not in done.stderr
 
 
+@pytest.mark.parametrize("first, axis, warns", [
+    ([node("Gemm", ["x", "w"], ["a"])], 1, False),
+    ([node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["r"]), node("Add", ["r", "b"], ["a"])], 1, False),
+    ([node("MatMul", ["x", "w"], ["m"]), node("Reshape", ["m", "three"], ["a"])], 2, False),
+    ([node("MatMul", ["x", "w"], ["m"]), node("Reshape", ["m", "three"], ["a"])], 1, True),
+    ([node("MatMul", ["x", "w"], ["m"]), node("Reshape", ["m", "shape"], ["a"])], 1, True)])
+def test_ranks_that_the_file_does_not_state(tmp_path, first, axis, warns):
+    """They follow from what stands in front; "shape" is computed, so that nothing follows."""
+    nodes = [*first, node("Softmax", ["a"], ["s"], name="layer", axis=axis), node("ReduceSum", ["s"], ["y"])]
+    if "shape" in [name for one in nodes for name in one.input]:
+        nodes.insert(0, node("Shape", ["x"], ["shape"]))
+    save(tmp_path / "net.onnx", nodes, (1, [4, 6]), (1, [1, 1, 1] if "three" in str(first) else [1, 1]),
+         {"w": rng.normal(size=(6, 6)).astype(np.float32), "b": np.ones(6, np.float32),
+          "three": np.array([2, 2, 6])}, 11)
+    spec = {"weights": {"granularity": "tensor"}, "opset": "keep"}
+    assert [name for name, _ in warned(tmp_path, tmp_path / "net.onnx", "openvino", **spec)] == ["layer"] * warns
+
+
 @pytest.mark.parametrize("opset, axis", JOINS)
 def test_openvino_normalizes_one_axis(tmp_path, opset, axis):
     """Where this fails, OpenVINO has mended it and V20 may go."""
@@ -242,6 +270,46 @@ def test_openvino_joins_small_products(tmp_path, rows, between, reshaped):
     """Where this fails, OpenVINO has mended it and V21 may go."""
     says, made = products(tmp_path, rows, "MatMul", between, reshaped, rules={"V21": False})
     assert made < says - 4
+
+
+# --- pairs with several scales --------------------------------------------------------
+
+
+@pytest.mark.parametrize("target, warns", [("onnxruntime", True), ("tensorrt", True), ("openvino", False)])
+@pytest.mark.parametrize("channels", [1, 8])
+def test_activations_with_a_scale_for_each_channel_are_named(tmp_path, target, warns, channels):
+    scales = np.linspace(.01, .02, channels, dtype=np.float32) if channels > 1 else np.float32(.01)
+    zeros = np.zeros_like(scales, dtype=np.int8)
+    axis = {"axis": 1} if channels > 1 else {}
+    save(tmp_path / "net.onnx",
+         [node("QuantizeLinear", ["x", "s", "z"], ["q"], name="pair", **axis),
+          node("DequantizeLinear", ["q", "s", "z"], ["d"], **axis),
+          node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=1),
+          node("MatMul", ["d", "wd"], ["y"])], (1, [4, 8]), (1, [4, 6]),
+         {"s": scales, "z": zeros, "w": rng.integers(-9, 9, (8, 6)).astype(np.int8),
+          "ws": np.full(6, .01, np.float32), "wz": np.zeros(6, np.int8)}, 13)
+    said = warned(tmp_path, tmp_path / "net.onnx", target, existing_qdq="keep")
+    assert [name for name, _ in said] == ["pair"] * (warns and channels > 1)
+
+
+# --- a GELU on a processor that has none ----------------------------------------------
+
+
+@pytest.mark.parametrize("host, rules, warns", [
+    ("v68", {"Q7": True}, True), ("v68", {}, False), ("v73", {"Q7": True}, False)])
+def test_a_gelu_that_v68_lacks_is_named(tmp_path, host, rules, warns):
+    save(tmp_path / "net.onnx",
+         [node("MatMul", ["x", "w"], ["a"]), node("Div", ["a", "root"], ["b"]),
+          node("Erf", ["b"], ["c"], name="gelu"), node("Add", ["c", "one"], ["d"]),
+          node("Mul", ["a", "d"], ["e"]), node("Mul", ["e", "half"], ["f"]), node("MatMul", ["f", "w"], ["y"])],
+         (1, [1, 4, 8]), (1, [1, 4, 8]),
+         {"w": rng.normal(size=(8, 8)).astype(np.float32), "root": np.float32(2 ** .5),
+          "one": np.float32(1), "half": np.float32(.5)}, 17)
+    (tmp_path / "spec.json").write_text(json.dumps({"target": "qnn", "host": host, "rules": rules}))
+    done = subprocess.run([INSTALLED / "bin/qdq", "plan", tmp_path / "net.onnx", "--spec", tmp_path / "spec.json",
+                           "--json"], capture_output=True, text=True, check=True)
+    assert ("gelu" in [w["node"] for w in json.loads(done.stdout)["warnings"]
+                       if w["code"] == "target_format"]) == warns
 
 
 # --- what a job with data is told -----------------------------------------------------

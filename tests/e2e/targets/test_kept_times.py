@@ -76,6 +76,26 @@ def test_the_choice_goes_by_the_times(tmp_path, kept, integers, rules, wanted):
     assert (report["summary"]["verdict"] is None) == (wanted == "unquantized")
 
 
+def test_integers_that_are_only_slower_are_told_as_such(tmp_path, kept):
+    rewrite(kept, 1.5, 1.2)
+    report, _ = quantize(tmp_path)
+    assert chosen(report) == "unquantized"
+    [said] = [w["detail"] for w in report["warnings"] if w["code"] == "nothing_to_quantize"]
+    assert "is not faster" in said and "goal" not in said
+
+
+@pytest.mark.parametrize("integers, rules, wanted", [
+    (0.5, 0.505, "rules"),  # 1 % of time is noise, and what is left in float more accurate
+    (0.5, 0.6, "integers"),
+])
+def test_accuracy_counts_where_no_placement_is_fast_enough(tmp_path, kept, integers, rules, wanted):
+    rewrite(kept, integers, rules)
+    report, _ = quantize(tmp_path, recipe={"max_latency_ratio": 0.01})
+    db = {step["step"]: step["sqnr_db"] for step in report["recipe"]}
+    assert db["rules"] > db["integers"] + 1 and db["integers"] > 25
+    assert db["start"] == pytest.approx(db[wanted], abs=.01)
+
+
 def test_a_layer_that_is_slow_in_integers_stays_in_float(tmp_path, kept):
     """The times of kernels say that one Conv takes nearly all of the time in integers. The placement
     that follows is measured, and chosen when its time is written to be short."""

@@ -454,6 +454,24 @@ START_TEST(keeps_the_start_by_estimates)
 }
 END_TEST
 
+START_TEST(weighs_time_and_accuracy_beyond_the_bounds)
+{
+    static const struct {
+        struct qdqi_grade a, b;
+        bool is_better;
+    } cases[] = {
+        {{.sqnr_db = 9, .excess = 1.96}, {.sqnr_db = 32, .excess = 2}, false},
+        {{.sqnr_db = 31, .excess = 1.96}, {.sqnr_db = 32, .excess = 2}, true},
+        {{.sqnr_db = 9, .excess = 1.9}, {.sqnr_db = 32, .excess = 2}, true},
+        {{.sqnr_db = 32, .excess = 2}, {.sqnr_db = 9, .excess = 1.9}, false},
+        {{.sqnr_db = 9, .excess = 1}, {.sqnr_db = 32, .excess = 1.01}, true},
+        {{.sqnr_db = 33, .excess = 1}, {.sqnr_db = 32, .excess = .5}, true},
+    };
+    ck_assert_int_eq(qdqi_grade_is_better(&cases[_i].a, &cases[_i].b),
+                     cases[_i].is_better);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -476,6 +494,7 @@ suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
     tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
+    tcase_add_loop_test(t, weighs_time_and_accuracy_beyond_the_bounds, 0, 6);
     tcase_add_test(t, finds_layers_that_hide_each_other);
     tcase_add_test(t, judges_the_last_choice_that_is_enough);
     tcase_add_test(t, takes_a_known_start);

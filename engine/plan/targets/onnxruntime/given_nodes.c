@@ -4,6 +4,7 @@
 #include "plan/targets/onnxruntime/onnxruntime.h"
 
 #include "files/model/constant.h"
+#include "graph/layers/operators.h"
 #include "plan/placement/lint.h"
 
 #include <math.h>
@@ -15,15 +16,23 @@ enum { SCALE = 1 }; /* input of DequantizeLinear */
 /* A scale that differs by no more is a rounding of the product. */
 static const double least_difference = 1e-3;
 
+/* Returns the node that makes a tensor, in front of Identities, which onnxruntime removes. */
+static const struct qdqi_node *
+maker_of(const struct planner *p, const struct qdqi_tensor *t)
+{
+    const struct qdqi_node *maker = qdqi_maker_of(&p->model->graph, t);
+    while (maker && qdqi_node_is(maker->proto, "Identity") && maker->proto->n_input > 0)
+        maker = qdqi_maker_of(&p->model->graph, maker->inputs[0]);
+    return maker;
+}
+
 /* Reads the scales of the DequantizeLinear that makes an input of the node. Returns false where
    there is none whose scales are constants of float32. */
 static bool
 read_scales(const struct planner *p, const struct qdqi_node *node, int i,
             struct qdqi_constant *ret)
 {
-    const struct qdqi_tensor *t = node->inputs[i];
-    const struct qdqi_node *pair =
-        t && t->producer >= 0 ? &p->model->graph.nodes[t->producer] : NULL;
+    const struct qdqi_node *pair = maker_of(p, node->inputs[i]);
     return pair && qdqi_node_is(pair->proto, "DequantizeLinear") &&
            pair->proto->n_input > SCALE && pair->inputs[SCALE] &&
            pair->inputs[SCALE]->is_fixed &&
@@ -71,6 +80,18 @@ qdqi_onnxruntime_warn_given(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if (has_own_bias_scale(p, &p->model->graph.nodes[i]))
             qdqi_names_add(&nodes, p->model->graph.nodes[i].name);
+    enum qdq_code code =
+        qdqi_warn_several_scales(p,
+                                 "onnxruntime 1.31 makes integer kernels of what "
+                                 "stands between pairs, which take "
+                                 "one scale for an activation: they do not load, fail "
+                                 "in their first run, or, as a "
+                                 "Softmax, take the first scale for all: "
+                                 "\"existing_qdq\": \"strip\" makes pairs "
+                                 "anew",
+                                 err);
+    if (code)
+        return code;
     return qdqi_warn_misread(
         p, &nodes,
         "onnxruntime 1.31 takes the product of the scales of data and weight for that "

@@ -5,6 +5,7 @@
 #include "plan/targets/openvino/openvino.h"
 
 #include "files/model/constant.h"
+#include "graph/layers/operators.h"
 #include "plan/placement/lint.h"
 
 #include <string.h>
@@ -32,17 +33,89 @@ stated_rank(Onnx__ValueInfoProto *const *values, size_t n, const char *name)
 }
 
 static int64_t
-rank_of(const struct qdq_model *model, const struct qdqi_tensor *t)
+told_rank(const struct qdq_model *model, const struct qdqi_tensor *t)
 {
     const Onnx__GraphProto *g = model->proto->graph;
     int64_t rank = stated_rank(g->value_info, g->n_value_info, t->name);
     if (rank < 0)
         rank = stated_rank(g->input, g->n_input, t->name);
-    return rank < 0 ? stated_rank(g->output, g->n_output, t->name) : rank;
+    if (rank < 0)
+        rank = stated_rank(g->output, g->n_output, t->name);
+    return rank < 0 && t->is_fixed && t->view.stored ? (int64_t)t->view.rank : rank;
+}
+
+/* Operators whose output has the axes of their first input. */
+static const char *const keep_axes[] = {"Abs",
+                                        "AveragePool",
+                                        "BatchNormalization",
+                                        "Cast",
+                                        "Clip",
+                                        "Concat",
+                                        "Conv",
+                                        "ConvTranspose",
+                                        "Dropout",
+                                        "Elu",
+                                        "Erf",
+                                        "Exp",
+                                        "GlobalAveragePool",
+                                        "HardSigmoid",
+                                        "Identity",
+                                        "LeakyRelu",
+                                        "Log",
+                                        "LogSoftmax",
+                                        "LRN",
+                                        "MaxPool",
+                                        "Neg",
+                                        "Pad",
+                                        "Reciprocal",
+                                        "Relu",
+                                        "Resize",
+                                        "Sigmoid",
+                                        "Slice",
+                                        "Softmax",
+                                        "Softplus",
+                                        "Split",
+                                        "Sqrt",
+                                        "Tanh",
+                                        "Transpose",
+                                        "InstanceNormalization",
+                                        NULL};
+
+/* Operators whose output has as many axes as the input with most. */
+static const char *const join_axes[] = {"Add", "Sub",   "Mul",    "Div",
+                                        "Pow", "Where", "MatMul", NULL};
+
+/* Returns the rank of a tensor as the file states it, or as it follows from what stands in front. -1: it
+   is not known, or not within so many steps. */
+static int64_t
+rank_of(const struct qdq_model *model, const struct qdqi_tensor *t, int *steps)
+{
+    const int64_t told = t ? told_rank(model, t) : -1;
+    const struct qdqi_node *node = qdqi_maker_of(&model->graph, t);
+    if (told >= 0 || !node || (*steps)-- <= 0)
+        return told;
+    if (qdqi_node_is(node->proto, "Gemm") || qdqi_node_is(node->proto, "Flatten"))
+        return 2;
+    if (qdqi_node_is_one_of(node->proto, keep_axes) && node->proto->n_input > 0)
+        return rank_of(model, node->inputs[0], steps);
+    int64_t shape[16];
+    size_t n;
+    if (qdqi_node_is(node->proto, "Reshape") && node->proto->n_input > 1 &&
+        node->inputs[1] && qdqi_constant_ints(model, node->inputs[1], shape, 16, &n))
+        return (int64_t)n;
+    int64_t most = -1;
+    for (size_t i = 0;
+         qdqi_node_is_one_of(node->proto, join_axes) && i < node->proto->n_input; i++) {
+        const int64_t rank = rank_of(model, node->inputs[i], steps);
+        if (rank < 0)
+            return -1;
+        most = rank > most ? rank : most;
+    }
+    return most;
 }
 
 /* Returns whether the node is a Softmax that may join several axes, by the meaning that it has
-   below opset 13. One whose rank the file does not state may. */
+   below opset 13. One whose rank is not known may. */
 static bool
 joins_axes(const struct qdq_model *model, const struct qdqi_node *node)
 {
@@ -50,8 +123,9 @@ joins_axes(const struct qdq_model *model, const struct qdqi_node *node)
     if (!qdqi_node_is(node->proto, "Softmax") || node->proto->n_input < 1 ||
         node->proto->n_output < 1 || !node->inputs[0] || !node->outputs[0])
         return false;
-    const int64_t in = rank_of(model, node->inputs[0]);
-    const int64_t rank = in < 0 ? rank_of(model, node->outputs[0]) : in;
+    int steps = 256;
+    const int64_t in = rank_of(model, node->inputs[0], &steps);
+    const int64_t rank = in < 0 ? told_rank(model, node->outputs[0]) : in;
     return rank < 0 ? axis != -1 : axis != -1 && axis != rank - 1;
 }
 

@@ -141,6 +141,23 @@ has_any(const struct planner *p, bool (*is)(const struct qdq_layer_format *f))
     return any;
 }
 
+/* Warns of GELUs that a rule which the spec switches on makes operators of a generation without
+   any. */
+static enum qdq_code
+warn_gelus(struct planner *p, struct qdq_error *err)
+{
+    struct qdqi_layer_count gelus = {0, NULL};
+    for (size_t i = 0; p->spec->host == QDQ_HOST_V68 && i < p->model->graph.n_nodes;
+         i++)
+        if (qdqi_node_is(p->model->graph.nodes[i].proto, "Erf") &&
+            qdqi_gelu_part(p, i) != QDQI_GELU_NONE && gelus.n++ == 0)
+            gelus.first = p->model->graph.nodes[i].name;
+    return qdqi_warn_count(p, &gelus, "target_format",
+                           "rule Q7 makes a GELU of it, and an HTP of v68 has none and "
+                           "does not load the result: leave the rule to the host",
+                           err);
+}
+
 enum qdq_code
 qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -162,5 +179,7 @@ qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err)
                               : QDQ_OK;
     if (!code && !p->spec->weight_only && p->spec->mode != QDQ_MODE_PARTIAL)
         code = warn_floats(p, err);
+    if (!code)
+        code = warn_gelus(p, err);
     return code ? code : warn_sizes(p, err);
 }

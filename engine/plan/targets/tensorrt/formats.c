@@ -330,6 +330,14 @@ qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
                                      *end = w + p->plan->view.n_weights;
     pair_in_branches(p);
     enum qdq_code code = check_activations(p, err);
+    if (!code)
+        code = qdqi_warn_several_scales(
+            p,
+            "TensorRT takes one scale for an activation, and ONNX Runtime, which "
+            "computes the figures here, makes kernels of such pairs that do not load "
+            "or "
+            "fail in their first run: \"existing_qdq\": \"strip\" makes pairs anew",
+            err);
     while (w < end && takes_weights(w->format))
         w++;
     if (!code && w < end)
