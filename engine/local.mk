@@ -258,6 +258,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/prepare/compute_weights.c \
 	engine/transform/prepare/named.c \
 	engine/transform/prepare/named.h \
+	engine/transform/prepare/unfuse_attention.c engine/transform/prepare/unfuse_attention.h \
 	engine/transform/prepare/unfuse.c \
 	engine/transform/prepare/make_biases.c \
 	engine/transform/prepare/functions.c engine/transform/prepare/functions.h \

@@ -94,6 +94,8 @@ ADVICE("device_fallback", "Check the GPU and its driver on the host.")
 ADVICE("layers_folded", "Nothing: it is what rule C17, V5 or P1 asks for.")
 ADVICE("weights_computed", "Nothing: it is what rule P1 asks for.")
 ADVICE("layers_unfused", "Nothing: it is what rule P1 asks for.")
+ADVICE("weights_in_attention",
+       "Quantize the model as it was before ONNX Runtime's optimizer.")
 ADVICE("slice_lost", "Leave the operator that joins the slices in float, let a recipe "
                      "do it, or look for "
                      "the layer of that head whose SQNR falls.")

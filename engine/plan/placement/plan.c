@@ -278,10 +278,15 @@ static const struct {
     const char *op;
     bool is_pair;
 } quantized_ops[] = {
-    {"QuantizeLinear", true},         {"DequantizeLinear", true},
-    {"QLinearConv", false},           {"QLinearMatMul", false},
-    {"ConvInteger", false},           {"MatMulInteger", false},
-    {"DynamicQuantizeLinear", false}, {QDQI_DYNAMIC_LSTM, false},
+    {"QuantizeLinear", true},
+    {"DequantizeLinear", true},
+    {"QLinearConv", false},
+    {"QLinearMatMul", false},
+    {"ConvInteger", false},
+    {"MatMulInteger", false},
+    {"DynamicQuantizeLinear", false},
+    {QDQI_DYNAMIC_LSTM, false},
+    {"QAttention", false},
 };
 
 static enum qdq_code

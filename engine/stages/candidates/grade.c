@@ -4,7 +4,7 @@
 
 static const double least_gain_db = 0.05; /* a smaller gain is not worth a layer */
 static const double least_relief = 0.005; /* likewise, of the excess */
-/* What differs by no more of a measured time may be the same; so little is not worth so many dB. */
+/* Times that differ by no more may be the same, and so little is not worth so many dB. */
 static const double noise = 0.03, most_loss_db = 3;
 
 bool

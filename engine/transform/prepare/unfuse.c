@@ -6,6 +6,7 @@
  *   FusedConv    a Conv, the Add of its fourth input, and an activation
  *   FusedGemm    a Gemm and an activation
  *   FusedMatMul  a MatMul whose constant weight may be transposed, and the Mul by alpha
+ *   Attention    unfuse_attention.h
  */
 #include "config.h"
 #include "transform/prepare/prepare.h"
@@ -13,6 +14,7 @@
 #include "files/model/constant.h"
 #include "graph/edit/edit.h"
 #include "plan/targets/shared/plain_forms.h"
+#include "transform/prepare/unfuse_attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,8 +40,12 @@ struct unfusing {
     const struct qdq_model *model;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
+    bool layers, attention; /* rules P1 and P3 */
     const char *first;
     size_t n;
+    /* Attention that stays as it is: the first, and why */
+    const char *kept, *why_kept;
+    size_t n_kept;
 };
 
 /* The nodes that follow the layer in the place of a fused operator. */
@@ -246,8 +252,17 @@ unfuse(struct unfusing *u, size_t i)
                 {"FusedMatMul", unfuse_matmul}};
     const struct qdqi_node *node = &u->model->graph.nodes[i];
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (is_fused(node, rows[k].op))
+        if (u->layers && is_fused(node, rows[k].op))
             (void)rows[k].unfuse(u, i);
+    if (!u->attention || !qdqi_is_attention(node))
+        return;
+    const char *why = qdqi_unfuse_attention(u->model, u->edit, u->arena, i);
+    if (!why && u->n++ == 0)
+        u->first = node->name;
+    if (why && u->n_kept++ == 0) {
+        u->kept = node->name;
+        u->why_kept = why;
+    }
 }
 
 enum qdq_code
@@ -257,8 +272,10 @@ qdqi_step_unfuse(struct qdqi_preparing *p, struct qdq_model **ret,
     struct qdq_spec spec = *p->spec;
     qdq_spec_complete(&spec);
     const struct qdqi_graph *graph = &p->model->graph;
-    struct unfusing u = {.model = p->model};
-    if (!qdqi_has_plain_forms(&spec) || p->model->proto->n_training_info ||
+    struct unfusing u = {.model = p->model,
+                         .layers = qdqi_has_plain_forms(&spec),
+                         .attention = qdqi_has_plain_attention(&spec)};
+    if ((!u.layers && !u.attention) || p->model->proto->n_training_info ||
         qdqi_model_opset(p->model->proto) < OPSET_CLIP)
         return QDQ_OK;
     u.arena = qdqi_arena_new();
@@ -274,6 +291,12 @@ qdqi_step_unfuse(struct qdqi_preparing *p, struct qdq_model **ret,
                          "%zu operators that ONNX Runtime's optimizer fused, this one "
                          "first, are those of ONNX in the result",
                          u.n);
+    if (!code && u.n_kept > 0)
+        code = qdqi_warn(&p->warnings, p->arena, err, "weights_in_attention", u.kept,
+                         "the weights inside %zu Attention of com.microsoft, this one "
+                         "first, stay in float, since %s: quantize the model that ONNX "
+                         "Runtime's optimizer was given",
+                         u.n_kept, u.why_kept);
     qdqi_arena_free(&u.arena);
     return code;
 }

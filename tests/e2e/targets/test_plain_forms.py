@@ -354,3 +354,63 @@ def test_a_recipe_that_leaves_everything_in_float_says_so(tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["summary"]["quantized_layers"] == 0) == ("nothing_to_quantize" in codes(report))
     assert report["summary"]["quantized_layers"] == 0 and report["summary"]["verdict"] is None
+
+
+# --- Attention of com.microsoft -------------------------------------------------------
+
+
+BATCH, LENGTH, WIDTH, HEADS = 2, 6, 32, 4
+MASKS = {"none": None,
+         "keys": np.array([[1] * 6, [1] * 4 + [0] * 2], np.int32),
+         "keys on the left": np.array([[0] * 2 + [1] * 4, [1] * 6], np.int32),
+         "nothing is seen": np.array([[0] * 6, [1] * 6], np.int32),
+         "queries and keys": np.tril(np.ones((BATCH, LENGTH, LENGTH), np.int32))}
+
+
+def attention(mask=None, addend=None, opset=18, **attributes):
+    g = Graph()
+    sizes = attributes.get("qkv_hidden_sizes", [WIDTH] * 3)
+    names = ["x", g.constant(weight(WIDTH, sum(sizes)) * 4), g.constant(weight(sum(sizes))),
+             "" if mask is None else g.constant(mask), "", "" if addend is None else g.constant(addend)]
+    while not names[-1]:
+        names.pop()
+    model = g.model(g.op("Attention", names, domain=MS, num_heads=HEADS, **attributes),
+                    [BATCH, LENGTH, WIDTH], opset)
+    if mask is not None:  # what a file states of a mask that is fed
+        model.graph.value_info.append(helper.make_tensor_value_info(names[3], TensorProto.INT32, mask.shape))
+    return model
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "tensorrt", "qnn"])
+@pytest.mark.parametrize("more", [
+    *({"mask": mask} for mask in MASKS.values()), {"scale": .3}, {"opset": 13}, {"opset": 21},
+    {"qkv_hidden_sizes": [WIDTH, WIDTH, 48]}, {"mask": MASKS["keys"], "mask_filter_value": -3.0},
+    {"addend": NUMBERS.normal(size=(1, HEADS, LENGTH, LENGTH)).astype(np.float32)},
+    {"addend": NUMBERS.normal(size=(BATCH, 1, LENGTH, LENGTH)).astype(np.float32), "mask": MASKS["keys"]}])
+def test_attention_is_the_same_and_its_weight_is_quantized(tmp_path, more, target):
+    source = attention(**more)
+    done, report = quantize(tmp_path, source, target=target, recipe="none")
+    assert done.returncode == 0, done.stderr
+    assert "Attention0" in [w["layer"] for w in report["weights"]] and "layers_unfused" in codes(report)
+    done, _ = quantize(tmp_path, source, target=target, **NOTHING)
+    assert done.returncode == 0, done.stderr
+    left = onnx.load(tmp_path / "q.onnx")
+    assert "Attention" not in [n.op_type for n in left.graph.node]
+    feed = NUMBERS.normal(size=(BATCH, LENGTH, WIDTH)).astype(np.float32)
+    np.testing.assert_allclose(outputs(left, feed), outputs(source, feed), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("more, why", [
+    ({"unidirectional": 1}, "each position sees"), ({"mask": np.array([4, 6], np.int32)}, "its mask"),
+    ({"opset": 12}, "older than 13"), ({"do_rotary": 1}, "turns")])
+def test_attention_that_stays_is_told(tmp_path, more, why):
+    done, report = quantize(tmp_path, attention(**more), target="onnxruntime", recipe="none", opset="keep",
+                            weights={"granularity": "tensor"}, evaluate=False)
+    assert done.returncode == 0, done.stderr
+    [said] = [w["detail"] for w in report["warnings"] if w["code"] == "weights_in_attention"]
+    assert why in said and not report["weights"]
+
+
+def test_without_its_rule_attention_stays(tmp_path):
+    done, report = quantize(tmp_path, attention(), target="onnxruntime", rules={"P3": False})
+    assert done.returncode == 0 and not codes(report) & {"layers_unfused", "weights_in_attention"}

@@ -73,7 +73,8 @@
          "With output.decoder, weights that are rounded to the nearest integers have " \
          "the decoder's form, too. Off: those alone that second moments rounded.")     \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
-    QDQI_TIED_RULE(RULE)
+    QDQI_TIED_RULE(RULE)                                                               \
+    QDQI_ATTENTION_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 

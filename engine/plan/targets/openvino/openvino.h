@@ -87,7 +87,8 @@
         "since OpenVINO makes one kernel of them that computes wrong numbers.")        \
     QDQI_SATURATION_RULE(RULE)                                                         \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
-    QDQI_TIED_RULE(RULE)
+    QDQI_TIED_RULE(RULE)                                                               \
+    QDQI_ATTENTION_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

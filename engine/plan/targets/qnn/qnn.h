@@ -52,7 +52,8 @@
          "The int32 bias of a LayerNormalization or InstanceNormalization has a "     \
          "scale that its own largest number gives: that of the input would round it " \
          "coarsely where inputs are large, although they are divided by their "       \
-         "deviation. Off: it has the scale of `Q4`.")
+         "deviation. Off: it has the scale of `Q4`.")                                 \
+    QDQI_ATTENTION_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(QNN_RULES);
 

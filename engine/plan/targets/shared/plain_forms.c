@@ -11,9 +11,21 @@ qdqi_plain_forms_decide(const char **ret_reason)
     return true;
 }
 
+static bool
+has(const struct qdq_spec *spec, const char *id)
+{
+    const int rule = qdq_target_find_rule(spec->target, id);
+    return rule >= 0 && qdq_spec_has_rule(spec, (size_t)rule);
+}
+
 bool
 qdqi_has_plain_forms(const struct qdq_spec *spec)
 {
-    const int rule = qdq_target_find_rule(spec->target, "P1");
-    return rule >= 0 && qdq_spec_has_rule(spec, (size_t)rule);
+    return has(spec, "P1");
+}
+
+bool
+qdqi_has_plain_attention(const struct qdq_spec *spec)
+{
+    return has(spec, "P3");
 }

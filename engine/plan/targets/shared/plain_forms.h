@@ -14,10 +14,17 @@
          "Runtime's optimizer fused (FusedConv, FusedGemm, FusedMatMul) becomes " \
          "operators of ONNX again.")
 
-/* Decides the rule: it is on. */
+/* The row of rule P3, which is younger. */
+#define QDQI_ATTENTION_RULE(RULE, STATE)                                           \
+    RULE(P3, STATE,                                                                \
+         "The operator Attention of com.microsoft, which has the weight of three " \
+         "projections inside, becomes operators of ONNX again.")
+
+/* Decides either rule: it is on. */
 bool qdqi_plain_forms_decide(const char **ret_reason);
 
-/* Returns whether a complete spec's target has the rule, and it is on. */
+/* Return whether a complete spec's target has rule P1, or P3, and it is on. */
 bool qdqi_has_plain_forms(const struct qdq_spec *spec);
+bool qdqi_has_plain_attention(const struct qdq_spec *spec);
 
 #endif

@@ -76,7 +76,8 @@
         T31, ON,                                                                       \
         "A layer inside an If that reads a quantized tensor from outside of it has a " \
         "pair there, with the same scale: TensorRT computes it in floating point "     \
-        "behind a pair outside. Off: all read the one pair.")
+        "behind a pair outside. Off: all read the one pair.")                          \
+    QDQI_ATTENTION_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 
