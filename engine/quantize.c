@@ -543,6 +543,7 @@ run_stages(struct walk *w, struct qdq_error *err)
     struct qdq_stage_use *uses = qdqi_arena_array(arena, QDQ_N_STAGES, sizeof *uses);
     if (!timings || !uses)
         return qdqi_no_memory(err);
+    w->account.job_began = qdqi_seconds_now();
     for (int i = 0; i < QDQ_N_STAGES; i++) {
         enum qdq_stage stage = (enum qdq_stage)i;
         const struct qdq_model *before = w->attempt->model;

@@ -27,11 +27,58 @@ enum {
     A_NAME = 6, /* bytes of a character in JSON, at most */
 };
 
+/* Trials end after so much of the time that the rest of the job took, so that the advice is not
+   longer than that with the judgement of its outcome. Short jobs get so many seconds. A third of
+   the time is for what costs nothing when the model runs. */
+static const double time_share = 0.8, least_seconds = 2;
+
 /* The least figures of the verdict `fair`, and what a few samples may differ by from all. */
 static const double fair_db = 15, fair_top1 = 0.95, margin_db = 0.5;
 
 /* A round that failed on all samples is followed by one that asks for so much more. */
 static const double more_db = 4;
+
+/* --- time ------------------------------------------------------------------ */
+
+/* The trials of the advice. Each of them asks before it whether there is time. */
+struct trials {
+    struct qdqi_candidates *candidates;
+    double end;     /* by qdqi_seconds_now() */
+    double asked;   /* when a trial asked last, or the advice began */
+    double first;   /* seconds until the second one: one choice was judged */
+    double longest; /* seconds between two of these */
+    bool are_late;  /* one more would not have ended in time */
+};
+
+/* Returns whether there is no time for one more trial, which may take as long as the longest. */
+static bool
+is_time_up(void *arg)
+{
+    struct trials *t = arg;
+    const double now = qdqi_seconds_now();
+    t->longest = fmax(t->longest, now - t->asked);
+    t->first = t->first > 0 ? t->first : now - t->asked;
+    t->asked = now;
+    t->are_late = t->are_late || now + t->longest > t->end;
+    return t->are_late;
+}
+
+static struct trials
+start_trials(struct qdqi_candidates *c)
+{
+    const struct qdqi_account *account = c->attempt->context->account;
+    const double rest = account->began - account->job_began;
+    const double seconds = fmax(time_share * rest, least_seconds);
+    return (struct trials){
+        .candidates = c, .end = account->began + seconds, .asked = qdqi_seconds_now()};
+}
+
+static enum qdq_code
+score(void *arg, const bool *is_float, struct qdqi_grade *ret, struct qdq_error *err)
+{
+    struct trials *t = arg;
+    return qdqi_candidates_score(t->candidates, is_float, ret, err);
+}
 
 /* --- text ------------------------------------------------------------------ */
 
@@ -131,11 +178,15 @@ choose_goal(const struct qdq_report *r, double now_db, struct qdqi_candidates *c
 /* Finds the layers that do the harm. Without a bound that allows a trial there are
    none. */
 static enum qdq_code
-search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
+search(struct trials *trials, int64_t bound, struct qdqi_group_search *h,
        struct qdq_error *err)
 {
+    struct qdqi_candidates *c = trials->candidates;
     int64_t samples = qdqi_comparer_samples(c->comparer);
     int64_t most = samples > 0 ? bound / 2 / samples - 1 : 0;
+    const double in_time =
+        (trials->end - qdqi_seconds_now()) / fmax(trials->longest, 1e-3);
+    most = in_time < (double)most ? (int64_t)in_time : most;
     *h = (struct qdqi_group_search){.n = c->n,
                                     .costs = c->costs,
                                     .noise = c->noise,
@@ -145,8 +196,9 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
                                                       ? QDQI_CANDIDATES
                                                       : (size_t)(most < 0 ? 0 : most),
                                     .arena = c->result->scratch,
-                                    .arg = c,
-                                    .score = qdqi_candidates_score};
+                                    .arg = trials,
+                                    .score = score,
+                                    .is_time_up = is_time_up};
     if (most < 1)
         return QDQ_OK;
     qdqi_comparer_expect(c->comparer, h->max_scores * (uint64_t)samples);
@@ -167,9 +219,10 @@ add_costs(const struct qdqi_candidates *c, const struct qdqi_grade *score,
 /* Adds what the trials showed. `all` is the score of the choice on the samples of the
    evaluation; if its SQNR is NAN, it does not mend the result there. */
 static enum qdq_code
-add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
+add_outcome(const struct trials *trials, const struct qdqi_group_search *h,
             const struct qdqi_grade *all, struct text *t, struct qdq_error *err)
 {
+    struct qdqi_candidates *c = trials->candidates;
     const char *const *names = NULL;
     size_t n = 0;
     enum qdq_code code =
@@ -177,8 +230,9 @@ add_outcome(struct qdqi_candidates *c, const struct qdqi_group_search *h,
             ? qdqi_candidates_list(c, h->is_float, c->result->scratch, &names, &n, err)
             : QDQ_OK;
     if (code || n == 0) {
-        add(t,
-            "; leaving layers in float did not help within the samples that there are");
+        add(t, "; leaving layers in float did not help within the %s",
+            trials->are_late ? "time that the rest of the job took"
+                             : "samples that there are");
         return code;
     }
     add(t, "; at fault: ");
@@ -236,22 +290,23 @@ confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db,
 /* Searches for a choice that mends the result on all samples of the evaluation. A choice
    that does so on a few samples only makes the next round ask for more. */
 static enum qdq_code
-search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
+search_and_confirm(struct trials *trials, int64_t bound, struct text *t,
                    struct qdq_error *err)
 {
+    struct qdqi_candidates *c = trials->candidates;
     struct qdqi_group_search h = {0};
     const double goal_db = c->goal_db;
     struct qdqi_grade all = {.sqnr_db = NAN};
     enum qdq_code code = QDQ_OK;
     c->goal_db += margin_db;
     for (int round = 0; !code && round < ROUNDS && isnan(all.sqnr_db); round++) {
-        if ((code = search(c, bound, &h, err)) || !h.is_float ||
+        if ((code = search(trials, bound, &h, err)) || !h.is_float ||
             !qdqi_grade_fits(&h.best) || !(h.best.sqnr_db >= h.goal_db))
             break;
         code = confirm(c, h.is_float, goal_db, &all, err);
         c->goal_db = h.best.sqnr_db + more_db;
     }
-    return code ? code : add_outcome(c, &h, &all, t, err);
+    return code ? code : add_outcome(trials, &h, &all, t, err);
 }
 
 /* Judges the model without any layer in integers, where another runtime than that of the float
@@ -291,14 +346,24 @@ static enum qdq_code
 mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
                struct qdq_error *err)
 {
+    struct trials trials = start_trials(c);
+    const double end = trials.end;
     struct qdqi_mending mending;
     bool differs;
     enum qdq_code code = check_float(c, &differs, t, err);
     if (code || differs)
         return code;
-    code = qdqi_mend(c, MENDING * bound, &mending, err);
-    if (code || !mending.spec)
-        return code ? code : search_and_confirm(c, bound, t, err);
+    trials.end = trials.asked + (end - trials.asked) / 3;
+    code = qdqi_mend(c, MENDING * bound, is_time_up, &trials, &mending, err);
+    if (code)
+        return code;
+    if (!mending.spec) {
+        trials.end = end;
+        trials.longest = trials.first;
+        trials.asked = qdqi_seconds_now();
+        trials.are_late = false;
+        return search_and_confirm(&trials, bound, t, err);
+    }
     add(t, "; without a layer in float it has ");
     add_db(t, mending.sqnr_db);
     add(t, " with %s", mending.spec);

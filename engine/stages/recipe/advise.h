@@ -9,7 +9,7 @@
 #include "stages/report/report.h"
 
 /* Adds the warning `poor` where the result is. Layers are tried in float within a few
-   times the inferences of calibration and evaluation. */
+   times the inferences of calibration and evaluation, and within the time that the stages before took. */
 enum qdq_code qdqi_advise(struct qdqi_attempt *attempt, struct qdqi_result *result,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -9,13 +9,6 @@
 
 enum { ROOM = 512 }; /* bytes of the spec */
 
-static bool
-is_time_up(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 /* Returns the members that were changed, as JSON. NULL when out of memory. */
 static const char *
 print_changes(const struct qdqi_variants *v, struct qdqi_arena *arena)
@@ -84,13 +77,14 @@ confirm(struct qdqi_variants *v, bool *ret_good, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_mend(struct qdqi_candidates *c, int64_t bound, struct qdqi_mending *ret,
-          struct qdq_error *err)
+qdqi_mend(struct qdqi_candidates *c, int64_t bound, bool (*is_time_up)(void *arg),
+          void *arg, struct qdqi_mending *ret, struct qdq_error *err)
 {
     struct qdqi_variants v = {.candidates = c,
                               .bound = bound,
                               .only_tries = true,
                               .is_time_up = is_time_up,
+                              .arg = arg,
                               .spec = c->attempt->spec};
     bool is_good = false;
     *ret = (struct qdqi_mending){.sqnr_db = NAN};

@@ -16,9 +16,10 @@ struct qdqi_mending {
 
 /*
  * Tries changes of the spec, equalize and smooth first, until the candidates' goal is reached on the few samples of their comparer and on those of the evaluation,
- * within `bound` samples. The attempt stays as it is. A recipe `best` has tried them.
+ * within `bound` samples and until is_time_up(arg). The attempt stays as it is. A recipe `best` has tried them.
  */
 enum qdq_code qdqi_mend(struct qdqi_candidates *candidates, int64_t bound,
+                        bool (*is_time_up)(void *arg), void *arg,
                         struct qdqi_mending *ret, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Opens a comparer with the samples of the evaluation in the place of the candidates' own, which

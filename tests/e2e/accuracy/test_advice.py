@@ -2,6 +2,7 @@
 """A poor result comes with advice: what mends it without a layer in float, or else the layers at
 fault, why, and a spec that leaves them in float."""
 
+import io
 import json
 
 import numpy as np
@@ -103,3 +104,41 @@ def test_a_good_result_gets_none(daemon):
     daemon.succeeded(job)
     report = daemon.report(job)
     assert report["summary"]["verdict"] != "poor" and advice(report) == (None, None)
+
+
+def slow_net(layers=10, wide=48, side=56):
+    """Convolutions in front of each of which three channels are scaled to 2000 times the others: many
+    layers are at fault, and each trial takes long."""
+    rng = np.random.default_rng(6)
+    nodes, weights, x = [], [], "x"
+    scale = np.ones((1, wide, 1, 1), np.float32)
+    scale[0, :3] = 2000
+    weights.append(onnx.numpy_helper.from_array(scale, "scale"))
+    for i in range(layers):
+        w = rng.normal(size=(wide, wide, 3, 3)) / np.sqrt(4.5 * wide)
+        w[:, :3] /= 2000
+        weights.append(onnx.numpy_helper.from_array(w.astype(np.float32), f"w{i}"))
+        nodes += [onnx.helper.make_node("Mul", [x, "scale"], [f"s{i}"]),
+                  onnx.helper.make_node("Conv", [f"s{i}", f"w{i}"], [f"c{i}"], pads=[1] * 4),
+                  onnx.helper.make_node("Sigmoid" if i + 1 == layers else "Relu", [f"c{i}"], [f"y{i}"])]
+        x = f"y{i}"
+    shape = [1, wide, side, side]
+    graph = onnx.helper.make_graph(
+        nodes, "slow", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+        [onnx.helper.make_tensor_value_info(x, onnx.TensorProto.FLOAT, shape)], weights)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    return model.SerializeToString(), rng.normal(size=(24, *shape[1:])).astype(np.float32)
+
+
+def test_it_takes_no_longer_than_the_rest(daemon):
+    """By the inferences alone it took three times as long here."""
+    model, samples = slow_net()
+    to = io.BytesIO()
+    np.savez(to, x=samples)
+    inputs = {"model": daemon.upload("models", model),
+              "calibration": daemon.upload("datasets", to.getvalue())}
+    report = done(daemon, inputs, target="tensorrt")
+    seconds = {stage["name"]: stage["seconds"] for stage in report["stages"]}
+    text, _ = advice(report)
+    assert text and "float" in text
+    assert seconds["advise"] <= max(sum(seconds.values()) - seconds["advise"], 3)
