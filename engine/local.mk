@@ -301,6 +301,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \
 	engine/transform/rewrite/embedding.c engine/transform/rewrite/embedding.h \
 	engine/transform/rewrite/tied.c engine/transform/rewrite/tied.h \
+	engine/transform/rewrite/table_rows.c engine/transform/rewrite/table_rows.h \
 	engine/transform/rewrite/nbits.c engine/transform/rewrite/nbits.h \
 	engine/transform/rewrite/insert_fakes.c engine/transform/rewrite/insert_sinks.c \
 	engine/transform/rewrite/pairs.h \

@@ -61,6 +61,7 @@ struct qdqi_planned_weight {
     /* Gathers alone read this tensor, which is the weight or its transpose: they select rows of the
        stored integers; NULL: there is none */
     const struct qdqi_tensor *table;
+    bool moves_rows; /* it is a table, and a Transpose of its rows moves integers */
 };
 
 struct qdq_plan {

@@ -5,6 +5,7 @@
 #include "transform/rewrite/dynamic.h"
 #include "transform/rewrite/embedding.h"
 #include "transform/rewrite/tied.h"
+#include "transform/rewrite/table_rows.h"
 #include "transform/rewrite/typed_pair.h"
 #include "files/model/constant.h"
 #include "numbers/arithmetic/both.h"
@@ -288,44 +289,6 @@ add_integers(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
                     q->params);
 }
 
-static bool
-has_pair_everywhere(const struct qdqi_pairs *p, const struct qdqi_tensor *t)
-{
-    for (size_t i = 0; i < p->plan->view.n_tensors; i++)
-        if (p->plan->activations[i].tensor == t && p->plan->activations[i].everywhere)
-            return true;
-    return false;
-}
-
-/* Makes what a Gather reads integers, and dequantizes what it makes, whose last axis is
-   that of the scales. */
-static bool
-dequantize_behind(struct qdqi_pairs *p, size_t i, const struct qdqi_quantized *q,
-                  const char *integers, const struct qdqi_beside *beside)
-{
-    const struct qdqi_node *node = &p->source->graph.nodes[i];
-    const struct qdqi_tensor *t = node->outputs[0];
-    const char *inputs[] = {NULL, beside->scale, beside->zero};
-    const char *name = qdqi_pairs_name(p, t->name, "_DequantizeLinear"),
-               *makes = t->name;
-    inputs[0] = qdqi_pairs_name(p, t->name, "_quantized");
-    if (has_pair_everywhere(p, t)) {
-        makes = qdqi_pairs_name(p, t->name, "_QuantizeLinear_Input");
-        if (!makes || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)makes))
-            return false;
-    }
-    if (!inputs[0] || !name)
-        return false;
-    qdqi_edit_set_input(p->edit, i, 0, integers);
-    qdqi_edit_set_output(p->edit, i, 0, inputs[0]);
-    Onnx__NodeProto *dq =
-        qdqi_edit_add_node(p->edit, qdqi_edit_behind(p->source, t), "DequantizeLinear",
-                           name, inputs, 3, makes);
-    if (q->params->axis >= 0)
-        qdqi_edit_add_int(p->edit, dq, "axis", -1);
-    return dq != NULL;
-}
-
 /* Stores a weight as integers, which each of its layers reads by itself. */
 static bool
 store_for_layers(struct qdqi_pairs *p, size_t row, const struct qdqi_quantized *q,
@@ -421,7 +384,7 @@ pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
     if (w->is_gates)
         return QDQ_OK; /* qdqi_quantize_lstms() stores it */
     if (w->is_table)   /* a table that stays float stays as it is */
-        return !q.params->integers || store_for_layers(p, i, &q, dequantize_behind)
+        return !q.params->integers || store_for_layers(p, i, &q, qdqi_dequantize_rows)
                    ? QDQ_OK
                    : qdqi_no_memory(err);
     if (p->plan->dynamic && q.params->integers)

@@ -147,3 +147,55 @@ def test_float16(tmp_path):
     assert stored(made)["table_quantized"] == onnx.TensorProto.INT8
     assert stored(made)["table_scale"] == onnx.TensorProto.FLOAT16
     assert min(made.db) > 25
+
+
+TURNED = """(int64[1,6] ids) => (float[6,1,32] y%s) {
+    [words] rows = Gather (table, ids)
+    [turn] t = Transpose <perm = [1, 0, 2]> (rows)
+    [reader] y = Sin (t) %s }"""
+READERS = {"alone": ("", ""), "beside its shape": (", int64[3] s", "s = Shape (rows)"),
+           "beside another": (", float[1,6,32] z", "z = Cos (rows)"),
+           "of an output": (", float[1,6,32] rows", "")}
+
+
+def turned(readers, **spec):
+    return net(text=TURNED % READERS[readers]), {"ids": samples()["ids"]}, {"recipe": "auto", **spec}
+
+
+def optimized(folder):
+    """Returns the operators of the result as ONNX Runtime runs it."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    onnxruntime.InferenceSession(str(folder / "q.onnx"), options, providers=["CPUExecutionProvider"])
+    return [n.op_type for n in onnx.load(folder / "optimized.onnx").graph.node]
+
+
+@pytest.mark.parametrize("readers", READERS)
+def test_a_transpose_moves_integers(tmp_path, readers):
+    """Its input and output are what they were, and nothing is quantized twice."""
+    source, data, spec = turned(readers)
+    made = Made(tmp_path, source, data, **spec)
+    turn = next(n for n in made.model.graph.node if n.name == "turn")
+    behind = next(n for n in made.model.graph.node if turn.output[0] in n.input)
+    assert behind.op_type == "DequantizeLinear" and behind.output[0] == "t"
+    found = [n.op_type for n in made.model.graph.node].count("DequantizeLinear")
+    assert found == (1 if readers in ("alone", "beside its shape") else 2)
+    assert "QuantizeLinear" not in optimized(tmp_path)
+    plain = Made(tmp_path, source, data, **spec, rules={"C25": False})
+    assert min(made.db) > 25 and made.db == plain.db
+
+
+def test_onnxruntime_quantizes_turned_rows_again(tmp_path):
+    """Where this fails, ONNX Runtime has mended it and C25 may go."""
+    source, data, spec = turned("alone", rules={"C25": False})
+    Made(tmp_path, source, data, **spec)
+    assert "QuantizeLinear" in optimized(tmp_path)
+
+
+def test_a_transpose_with_a_pair_reads_it(tmp_path):
+    """One scale serves columns of all sizes there."""
+    source, data, spec = turned("alone", layers=[{"name": "turn"}, {"name": "words"}])
+    made = Made(tmp_path, source, data, **spec)
+    turn = next(n for n in made.model.graph.node if n.name == "turn")
+    assert "words" not in turn.input[0] and min(made.db) > 10

@@ -33,7 +33,7 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
     return false;
 }
 
-/* Decides rule C18 by the recipe and by the format of weights. */
+/* Decides rules C18 and C25 by the recipe and by the format of weights. */
 static bool
 decide_tables(const struct qdq_spec *spec, const char **ret_reason)
 {
@@ -83,11 +83,19 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
             rule == C23 ? "the result would not run" : "the result would be wrong";
         return true;
     }
-    return rule == C7    ? qdqi_saturation_decide(spec, ret_reason)
-           : rule == C18 ? decide_tables(spec, ret_reason)
-           : rule == C21 ? decide_forms(spec, ret_reason)
-           : rule == C24 ? decide_decoder(spec, ret_reason)
-                         : decide_gain(spec, ret_reason);
+    switch (rule) {
+    case C7:
+        return qdqi_saturation_decide(spec, ret_reason);
+    case C18:
+    case C25:
+        return decide_tables(spec, ret_reason);
+    case C21:
+        return decide_forms(spec, ret_reason);
+    case C24:
+        return decide_decoder(spec, ret_reason);
+    default:
+        return decide_gain(spec, ret_reason);
+    }
 }
 
 /* --- before the plan ------------------------------------------------------- */

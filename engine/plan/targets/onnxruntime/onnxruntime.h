@@ -72,6 +72,11 @@
     RULE(C24, AUTO,                                                                    \
          "With output.decoder, weights that are rounded to the nearest integers have " \
          "the decoder's form, too. Off: those alone that second moments rounded.")     \
+    RULE(C25, AUTO,                                                                    \
+         "A Transpose of rows that a Gather selects moves integers, and the "          \
+         "DequantizeLinear stands behind it. Off: onnxruntime quantizes what it "      \
+         "makes once more, with a scale for each column, which takes longer than all " \
+         "that is gained.")          \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)

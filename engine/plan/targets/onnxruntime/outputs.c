@@ -295,6 +295,10 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
     keep_raw(p);
     p->plan->decoder_takes_nearest = qdqi_rule_is_on(p, C24);
     qdqi_tied_plan(p, P2);
+    for (size_t i = 0; i < p->plan->view.n_weights; i++)
+        p->plan->weights[i].moves_rows = qdqi_rule_is_on(p, C25) &&
+                                         p->plan->weights[i].is_table &&
+                                         p->plan->weights[i].axis >= 0;
     qdqi_saturation_plan(p, C7);
     return plan_biases(p, err);
 }
