@@ -165,6 +165,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
 	engine/graph/layers/caches.c engine/graph/layers/caches.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
+	engine/graph/layers/infinities.c engine/graph/layers/infinities.h \
 	engine/graph/layers/layers.c engine/graph/layers/layers.h \
 	engine/graph/layers/operators.c engine/graph/layers/operators.h \
 	engine/graph/layers/rows.h \

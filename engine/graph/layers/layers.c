@@ -2,6 +2,8 @@
 #include "config.h"
 #include "graph/layers/layers.h"
 
+#include "graph/layers/infinities.h"
+
 #include <string.h>
 
 /* --- inputs that can be quantized ---------------------------------------- */
@@ -39,6 +41,8 @@ qdqi_input_reason(enum qdqi_input_kind input)
         [QDQI_INPUT_FLOAT16] = "float16 needs opset 19",
         [QDQI_INPUT_NOT_FLOAT32] = "element type is not float32",
         [QDQI_INPUT_UNKNOWN] = "element type unknown",
+        [QDQI_INPUT_INFINITE] =
+            "a mask of the model makes it infinite, so it has no range",
     };
     return reasons[input];
 }
@@ -207,8 +211,9 @@ qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,
         .n_consumers = counts,
         .named = qdqi_arena_array(arena, n, sizeof *layers->named),
         .queue = qdqi_arena_array(arena, n + 1, sizeof *layers->queue),
+        .infinite = qdqi_infinities_find(model, arena),
     };
-    if (!layers->classes || !layers->named || !layers->queue)
+    if (!layers->classes || !layers->named || !layers->queue || !layers->infinite)
         return qdqi_no_memory(err);
     memset(passes, -1, n);
     for (size_t i = 0; i < n; i++) {

@@ -26,6 +26,7 @@ struct qdqi_layers {
     const int *n_consumers; /* see qdqi_layer_consumers() */
     bool *named;            /* whether a spec entry selects it by name or pattern */
     const struct qdqi_node **queue; /* work space for visiting consumers */
+    const bool *infinite; /* whether its outputs may hold infinities (infinities.h) */
 };
 
 /* Borrows model and rows. NO_MEMORY. */
@@ -55,7 +56,8 @@ enum qdqi_input_kind {
     QDQI_INPUT_INTEGER,
     QDQI_INPUT_FLOAT16, /* float16, with an opset whose Q/DQ lack it */
     QDQI_INPUT_NOT_FLOAT32,
-    QDQI_INPUT_UNKNOWN, /* the model does not state its type */
+    QDQI_INPUT_UNKNOWN,  /* the model does not state its type */
+    QDQI_INPUT_INFINITE, /* a constant of the model gives it infinities */
 };
 
 /* The first opset whose Q/DQ accept float16 and bfloat16 (QuantizeLinear-19). */

@@ -3,6 +3,7 @@
    is compared with what is possible. The decision has a reason. */
 #include "config.h"
 #include "files/model/constant.h"
+#include "graph/layers/infinities.h"
 #include "plan/placement/layer_formats.h"
 #include "plan/placement/target.h"
 
@@ -86,7 +87,10 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight,
     if (t->dtype == QDQI_FLOAT16 &&
         qdqi_constant_read(p->model, t, &elements, NULL) == QDQ_UNSUPPORTED)
         return "weight is kept in a form that is not read";
-    return NULL;
+    return p->graph->classes[layer->node]->is_operand &&
+                   qdqi_constant_is_infinite(p->model, t)
+               ? "its constant is not finite"
+               : NULL;
 }
 
 /* Returns whether a layer's weight has a scale for each channel, if it has channels. */
@@ -150,6 +154,28 @@ qdqi_is_indexed(const struct qdq_layer_entry *entry, int i)
     return false;
 }
 
+bool
+qdqi_is_infinite(const struct planner *p, const struct qdqi_tensor *t)
+{
+    const struct qdq_calibration_spec *c = &p->spec->calibration;
+    if (t->producer < 0 || !p->graph->infinite[t->producer])
+        return false;
+    for (size_t i = 0; i < c->n_ranges; i++)
+        if (strcmp(c->ranges[i].tensor, t->name) == 0)
+            return false;
+    return true;
+}
+
+/* Returns the kind of an input, which no range makes data. */
+static enum qdqi_input_kind
+kind_of_input(const struct planner *p, const struct qdqi_node *node, int i)
+{
+    const enum qdqi_input_kind kind = qdqi_layer_input(p->graph, node, i);
+    return kind == QDQI_INPUT_DATA && qdqi_is_infinite(p, node->inputs[i])
+               ? QDQI_INPUT_INFINITE
+               : kind;
+}
+
 /*
  * Sets the layer's data inputs that `wish` asks for. Returns the reason why it can have
  * none, or NULL. Among several inputs, constants and integers (the condition of Where)
@@ -164,7 +190,7 @@ decide_inputs(const struct planner *p, const struct qdqi_class *cls,
     enum qdqi_input_kind hindrance = QDQI_INPUT_NO_DATA;
     size_t n_data = 0, n_paired = 0, n = 0;
     for (int i = 0; (size_t)i < node->proto->n_input; i++) {
-        enum qdqi_input_kind input = qdqi_layer_input(p->graph, node, i);
+        enum qdqi_input_kind input = kind_of_input(p, node, i);
         bool left_out = input == QDQI_INPUT_PAIRED ||
                         (cls->kind == QDQ_MULTI_INPUT && input > QDQI_INPUT_NO_DATA &&
                          input <= QDQI_INPUT_INTEGER);

@@ -58,7 +58,7 @@ qdqi_output_can_have_pair(const struct planner *p, const struct qdqi_node *node,
     const struct qdqi_tensor *t =
         output < node->proto->n_output ? node->outputs[output] : NULL;
     enum qdqi_dtype dtype = t && t->dtype != QDQI_UNKNOWN ? t->dtype : otherwise;
-    return t && !t->is_fixed && !t->is_shape &&
+    return t && !t->is_fixed && !t->is_shape && !qdqi_is_infinite(p, t) &&
            qdqi_input_of_dtype(p->model, dtype) == QDQI_INPUT_DATA;
 }
 

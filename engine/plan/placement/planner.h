@@ -65,6 +65,10 @@ enum qdq_code qdqi_run_case(struct planner *p, const struct qdq_case_use *use,
                             const char *pointer, size_t *n_entries,
                             struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether a constant of the model gives a tensor infinities, as that of a mask, and the spec no
+   range. */
+bool qdqi_is_infinite(const struct planner *p, const struct qdqi_tensor *t);
+
 /* Decides which inputs of node i get a pair, and why, if the node is of a known
    class. */
 enum qdq_code qdqi_decide(struct planner *p, size_t i,

@@ -3,28 +3,6 @@
 #include "config.h"
 #include "plan/targets/qnn/qnn.h"
 
-#include "files/model/constant.h"
-#include "numbers/arithmetic/both.h"
-
-#include <math.h>
-
-/* Returns whether the constant operand of the layer has an element that is no number. */
-static bool
-is_infinite(const struct planner *p, const struct qdq_layer *layer)
-{
-    struct qdqi_constant c;
-    const struct qdqi_node *node = qdqi_node_of(p, layer);
-    if (!p->graph->classes[layer->node]->is_operand || layer->weight_input < 0 ||
-        qdqi_constant_read(p->model, node->inputs[layer->weight_input], &c, NULL) ||
-        c.dtype != QDQI_FLOAT32)
-        return false;
-    const size_t n = qdqi_constant_is_fill(&c) ? 1 : c.n;
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(qdqi_float_at(c.bytes, i)))
-            return true;
-    return false;
-}
-
 /* Returns why the HTP has no kernel for the layer with activations of int16, or NULL. */
 static const char *
 why_not_signed(const struct qdq_layer *layer, const struct qdqi_node *node)
@@ -58,9 +36,7 @@ qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_
     const enum qdq_format format = layer->format->activations.format;
     const bool wide = format == QDQ_FORMAT_UINT16 || format == QDQ_FORMAT_INT16;
     const char *why = NULL;
-    if (is_infinite(p, layer))
-        why = "rule:Q11, its constant is not finite";
-    else if (is_narrow_conv(layer, node))
+    if (is_narrow_conv(layer, node))
         why = "rule:Q11, the HTP refuses a Conv of 4 bits without a scale for each "
               "channel";
     else if (wants_inputs && wide && qdqi_node_is(node->proto, "PRelu"))

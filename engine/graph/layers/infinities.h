@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors that a model itself gives infinities, as the masks of attention are: they have no range. */
+#ifndef QDQI_GRAPH_LAYERS_INFINITIES_H
+#define QDQI_GRAPH_LAYERS_INFINITIES_H
+
+#include "files/model/model.h"
+#include "ground/base/arena.h"
+
+/* Returns whether a constant holds an infinity or a NaN. One of more than some millions of elements is not
+   looked at. */
+bool qdqi_constant_is_infinite(const struct qdq_model *model,
+                               const struct qdqi_tensor *constant);
+
+/* Makes an array by node: whether its outputs may hold an infinity that comes from a constant of the
+   model. NULL when out of memory. */
+const bool *qdqi_infinities_find(const struct qdq_model *model,
+                                 struct qdqi_arena *arena);
+
+#endif

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks of attention that the model itself makes infinite: they have no range, so the layers that
+read them stay in float, and the others are quantized as ever."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from service import INSTALLED
+
+QDQ = INSTALLED / "bin" / "qdq"
+TARGETS = ("tensorrt", "onnxruntime", "openvino", "qnn")
+SIZE, LENGTH = 96, 16
+# What is added to the scores of attention.
+MASKS = {
+    "where": ("bool[1,1,16] m", "mask = Where (m, zero, low)"),
+    "table": ("int64[1,16,16] d", "rows = Gather (table, d) mask = Squeeze (rows, last)"),
+    "causal": ("bool[1] m", "mask = Identity (triangle)"),
+    "moved": ("bool[1,16,1] m", "a = Where (m, zero, low) mask = Transpose <perm = [0, 2, 1]> (a)"),
+    "filled": ("int64[1] n", "a = ConstantOfShape <value = float[1] {-inf}> (sixteen)"
+                             " b = Trilu <upper = 1> (a, one) mask = Unsqueeze (b, first)"),
+}
+TEXT = """<ir_version: 9, opset_import: ["": 17]> g (float[1,16,96] x, %s) => (float[1,16,96] y) {
+    [to_q] q = MatMul (x, wq) [to_k] k = MatMul (x, wk) [to_v] v = MatMul (x, wv)
+    kt = Transpose <perm = [0, 2, 1]> (k)
+    [scores] s0 = MatMul (q, kt) [scaled] s = Mul (s0, c)
+    %s
+    [masked] sm = Add (s, mask) [soft] p = Softmax <axis = -1> (sm)
+    [mix] a0 = MatMul (p, v) [out] y = MatMul (a0, wo) }"""
+
+
+def attention(kind):
+    rng = np.random.default_rng(1)
+    declared, text = MASKS[kind]
+    if kind == "filled":  # the parser of ONNX's texts knows no infinities
+        text = text.replace("{-inf}", "{-7}")
+    made = onnx.parser.parse_model(TEXT % (declared, text))
+    for node in made.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "ConstantOfShape":
+                attribute.t.CopyFrom(numpy_helper.from_array(np.array([-np.inf], np.float32)))
+    table = rng.normal(size=(12, 1)).astype(np.float32)
+    table[0] = -np.inf
+    constants = {
+        **{f"w{k}": (rng.normal(size=(SIZE, SIZE)) / 10).astype(np.float32) for k in "qkvo"},
+        "c": np.float32(0.125), "zero": np.float32(0), "low": np.float32(-np.inf), "table": table,
+        "triangle": np.triu(np.full((1, LENGTH, LENGTH), -np.inf, np.float32), 1),
+        "last": np.array([3]), "first": np.array([0]), "sixteen": np.array([LENGTH, LENGTH]), "one": np.int64(1)}
+    used = {name for node in made.graph.node for name in node.input}
+    made.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name)
+                                  for name, value in constants.items() if name in used)
+    data = {"x": rng.normal(size=(24, 1, LENGTH, SIZE)).astype(np.float32)}
+    name = declared.split()[-1]
+    if name == "d":
+        data["d"] = rng.integers(0, 12, (24, 1, LENGTH, LENGTH))
+    else:
+        axes = {"where": (1, 1, LENGTH), "moved": (1, LENGTH, 1)}.get(kind, (1,))
+        data[name] = np.ones((24, *axes), np.int64 if name == "n" else bool)
+        if len(axes) > 1:
+            for row in data[name]:
+                row.reshape(-1)[int(rng.integers(5, LENGTH)):] = False
+    return made, data
+
+
+def quantized(folder, kind, **spec):
+    made, data = attention(kind)
+    onnx.save(made, folder / "m.onnx")
+    np.savez(folder / "d.npz", **data)
+    (folder / "s.json").write_text(json.dumps(spec))
+    done = subprocess.run(
+        [QDQ, "quantize", folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
+         folder / "d.npz", "-o", folder / "q.onnx", "--report", folder / "r.json"],
+        capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr, {}
+    report = json.loads((folder / "r.json").read_text())
+    return report, {row["name"]: row for row in report["layers"]}
+
+
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_layers_at_the_mask_stay_in_float(tmp_path, target, kind):
+    """All layers that can be are planned: the job failed, since the mask has no range."""
+    report, layers = quantized(tmp_path, kind, target=target, mode="full", recipe="none")
+    assert layers, report
+    masked = layers.get("masked")  # an Add of a constant is no layer of some targets
+    if target in ("onnxruntime", "qnn") and kind not in ("causal", "filled"):
+        assert "infinite" in masked["reason"]
+    assert not masked or (masked["quantized_inputs"] == [] and not masked["weight_quantized"])
+    assert "soft" not in layers or layers["soft"]["quantized_inputs"] == []
+    assert layers["to_q"]["weight_quantized"] and layers["out"]["weight_quantized"]
+    assert not {row["name"] for row in report["tensors"]} & {"mask", "sm", "rows", "a", "b"}
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > 25
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_default_takes_them(tmp_path, target):
+    report, layers = quantized(tmp_path, "where", target=target)
+    assert layers, report
+
+
+def test_a_range_makes_it_data(tmp_path):
+    """Who gives the mask and the scores behind it a range has pairs there, as ever."""
+    ranges = {"mask": [-30, 0], "sm": [-30, 10]}
+    report, layers = quantized(tmp_path, "where", target="onnxruntime", mode="full", recipe="none",
+                               calibration={"ranges": ranges})
+    assert layers, report
+    assert layers["masked"]["quantized_inputs"] == [0, 1]
+
+
+def test_other_infinities_are_an_error(tmp_path):
+    """Those that samples bring are no mask's."""
+    made, data = attention("where")
+    data["x"][3, 0, 0, 0] = np.inf
+    onnx.save(made, tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", **data)
+    done = subprocess.run(
+        [QDQ, "quantize", tmp_path / "m.onnx", "--target", "onnxruntime", "--calibration", tmp_path / "d.npz",
+         "-o", tmp_path / "q.onnx"], capture_output=True, text=True)
+    assert done.returncode != 0 and "nonfinite" in done.stderr
