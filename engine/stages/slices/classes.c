@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-enum { MOST_NODES = 16 }; /* that move data behind the node that makes the numbers */
+enum {
+    MOST_NODES = 16, /* that move data behind the node that makes the numbers */
+    MOST_POOLS = 6   /* that pool, mask and join features, in a row */
+};
 
 /* --- the node that makes the numbers of an output ------------------------------ */
 
@@ -125,6 +128,52 @@ comes_from_normalization(const struct qdq_model *model, const struct qdqi_node *
     return divided && qdqi_node_is(divided->proto, "Div");
 }
 
+static bool comes_from_features(const struct qdq_model *model,
+                                const struct qdqi_node *node, int nodes);
+
+static bool
+holds_features(const struct qdq_model *model, const struct qdqi_tensor *t, int nodes)
+{
+    return comes_from_features(model, find_maker(model, t), nodes);
+}
+
+/* Returns whether features are pooled, masked, joined or selected there, as those of a sentence are:
+   they remain features. At most so many nodes in a row are looked at. */
+static bool
+comes_from_features(const struct qdq_model *model, const struct qdqi_node *node,
+                    int nodes)
+{
+    static const char *const first[] = {
+        "ReduceMean",    "ReduceSum", "ReduceMax", "GlobalAveragePool",
+        "GlobalMaxPool", "Gather",    "Div",       NULL};
+    static const char *const any[] = {"Mul", "Where", NULL};
+    if (!node || nodes == 0 || node->proto->n_input == 0)
+        return false;
+    if (comes_from_normalization(model, node))
+        return true;
+    if (qdqi_node_is_one_of(node->proto, first))
+        return holds_features(model, node->inputs[0], nodes - 1);
+    const bool is_any = qdqi_node_is_one_of(node->proto, any);
+    const bool is_all = qdqi_node_is(node->proto, "Concat");
+    for (size_t i = 0; (is_any || is_all) && i < node->proto->n_input; i++)
+        if (holds_features(model, node->inputs[i], nodes - 1) == is_any)
+            return is_any;
+    return is_all;
+}
+
+/* Returns whether a layer and a Tanh make the numbers, as the pooler of BERT does. */
+static bool
+comes_from_pooler(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    static const char *const layers[] = {"Gemm", "MatMul", NULL};
+    if (!node || !qdqi_node_is(node->proto, "Tanh") || node->proto->n_input != 1)
+        return false;
+    const struct qdqi_node *maker = maker_of(model, node->inputs[0]);
+    if (maker && qdqi_node_is(maker->proto, "Add"))
+        maker = maker_of(model, behind_vector(maker, "Add"));
+    return maker && qdqi_node_is_one_of(maker->proto, layers);
+}
+
 /* Returns the input of a node whose axes are those of its output; NULL if there is none. */
 static const struct qdqi_tensor *
 with_same_axes(const struct qdqi_node *node)
@@ -196,6 +245,7 @@ qdqi_output_may_list_classes(const struct qdq_model *model, size_t i)
             return false;
     const struct qdqi_tensor *tensor = qdqi_map_get(model->graph.tensors, output->name);
     const struct qdqi_node *node = find_maker(model, tensor);
-    return !comes_from_sigmoid(model, node) && !comes_from_normalization(model, node) &&
-           !is_of_places(model, tensor);
+    return !comes_from_sigmoid(model, node) &&
+           !comes_from_features(model, node, MOST_POOLS) &&
+           !comes_from_pooler(model, node) && !is_of_places(model, tensor);
 }

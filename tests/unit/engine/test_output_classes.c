@@ -21,6 +21,14 @@ static const struct row {
     {"boxes and scores", {"Sigmoid", "Concat", "Transpose"}, 3, false, false},
     {"logits of several heads", {"Relu", "Concat"}, 3, false, true},
     {"features", {"LayerNormalization"}, 3, false, false},
+    {"pooled features", {"LayerNormalization", "ReduceMean"}, 3, false, false},
+    {"joined pools", {"LayerNormalization", "ReduceMax", "Concat"}, 3, false, false},
+    {"pooled maps", {"Relu", "ReduceMean"}, 3, false, true},
+    {"layer behind a pool",
+     {"LayerNormalization", "ReduceMean", "Relu"},
+     3,
+     false,
+     true},
     {"state", {"Relu"}, 3, true, false},
     {"shape of the input with two axes", {"Relu"}, 2, true, true},
     {"no shape", {"Relu"}, 3, false, true},
@@ -125,6 +133,49 @@ START_TEST(output)
 }
 END_TEST
 
+/* What sentence encoders end with: the mean of features that a mask selects, or a layer and a Tanh on
+   those of the first token. Without the normalization there may be classes. */
+static const struct encoder {
+    const char *name, *features;
+    bool has_pooler, may;
+} encoders[] = {
+    {"mean of features", "LayerNormalization", false, false},
+    {"mean of logits", "Relu", false, true},
+    {"pooler", "LayerNormalization", true, false},
+};
+
+START_TEST(sentence_encoder)
+{
+    static const int64_t dims[] = {2, 4, 8}, square[] = {8, 8};
+    const struct encoder *row = &encoders[_i];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 17);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_shape(&b, 3, dims);
+    builder_weight(&b, "w", 2, square);
+    builder_node(&b, row->features, "features", "x", "f");
+    if (row->has_pooler) {
+        builder_node(&b, "Gather", "first", "f,i", "g");
+        builder_node(&b, "Gemm", "pooler", "g,w", "p");
+        builder_node(&b, "Tanh", "Tanh", "p", "y");
+    } else {
+        builder_node(&b, "Mul", "masked", "mask,f", "a");
+        builder_node(&b, "ReduceSum", "sum", "a", "s");
+        builder_node(&b, "Div", "mean", "s,n", "d");
+        builder_node(&b, "Concat", "joined", "d", "y");
+    }
+    builder_output(&b, "y", QDQI_FLOAT32);
+    builder_input(&b, "mask", QDQI_FLOAT32);
+    builder_input(&b, "n", QDQI_FLOAT32);
+    builder_input(&b, "i", QDQI_INT64);
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
+    ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -133,6 +184,7 @@ suite(void)
     tcase_add_loop_test(t, output, 0, sizeof rows / sizeof *rows);
     tcase_add_loop_test(t, spelled_out, 0, sizeof spelled / sizeof *spelled);
     tcase_add_loop_test(t, divided_by_length, 0, sizeof divided / sizeof *divided);
+    tcase_add_loop_test(t, sentence_encoder, 0, sizeof encoders / sizeof *encoders);
     suite_add_tcase(s, t);
     return s;
 }
