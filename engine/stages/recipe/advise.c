@@ -105,7 +105,7 @@ add_db(struct text *t, double db)
     if (isnan(db))
         add(t, "an element that is not finite, and is finite in float");
     else if (isinf(db))
-        add(t, "no error");
+        add(t, db > 0 ? "no error" : "no figure");
     else
         add(t, "%.1f dB", db);
 }
@@ -329,7 +329,8 @@ check_float(struct qdqi_candidates *c, bool *ret_differs, struct text *t,
     for (size_t i = 0; i < c->n; i++)
         is_float[i] = true;
     enum qdq_code code = qdqi_candidates_score(c, is_float, &grade, err);
-    if (code || grade.sqnr_db >= c->goal_db)
+    /* A grade of -inf: it cannot be run there, which says nothing. */
+    if (code || grade.sqnr_db >= c->goal_db || isinf(grade.sqnr_db))
         return code;
     *ret_differs = true;
     add(t,
