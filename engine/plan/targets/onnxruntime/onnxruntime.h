@@ -76,7 +76,7 @@
          "A Transpose of rows that a Gather selects moves integers, and the "          \
          "DequantizeLinear stands behind it. Off: onnxruntime quantizes what it "      \
          "makes once more, with a scale for each column, which takes longer than all " \
-         "that is gained.")          \
+         "that is gained.")                                                            \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)
