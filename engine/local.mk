@@ -141,6 +141,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
 	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
 	engine/stages/attempt/kept_keys.c \
+	engine/stages/attempt/journal.c engine/stages/attempt/journal.h \
+	engine/stages/attempt/kept_text.c engine/stages/attempt/kept_text.h \
 	engine/stages/attempt/kept_times.c engine/stages/attempt/kept_times.h \
 	engine/stages/profile/pace.c engine/stages/profile/pace.h \
 	engine/stages/profile/profile.c engine/stages/profile/profile.h \
@@ -284,6 +286,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
 	engine/stages/recipe/allocate.c engine/stages/recipe/allocate.h \
+	engine/stages/recipe/by_patterns.c engine/stages/recipe/by_patterns.h \
 	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
 	engine/stages/recipe/mend.c engine/stages/recipe/mend.h \
 	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \
@@ -293,6 +296,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/recipe/frontier.c engine/stages/recipe/frontier.h \
 	engine/stages/frontier/costs.c engine/stages/frontier/costs.h \
 	engine/stages/frontier/cut.c engine/stages/frontier/cut.h \
+	engine/stages/frontier/patterns.c engine/stages/frontier/patterns.h \
+	engine/stages/frontier/pattern_search.c engine/stages/frontier/pattern_search.h \
 	engine/stages/frontier/placement.c engine/stages/frontier/placement.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \

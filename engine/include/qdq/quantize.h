@@ -127,6 +127,16 @@ struct qdq_work {
     qdq_wanted_fn wanted; /* NULL: the work keeps the GPU to its end */
     qdq_regain_fn regain;
     void *gpu_arg; /* argument of both */
+    /*
+     * Called on the same thread when a search by patterns begins (qdq_spec_keeps_journal()): returns the descriptor,
+     * which the callee owns, of a regular file, readable and writable, into which each measurement is written before the next one
+     * begins, or -1. A job of the same model, data, runner and `journal_of` that finds it does not measure again what it has;
+     * a file of another one is overwritten. NULL: there is no journal.
+     */
+    int (*journal)(void *arg);
+    void *journal_arg;
+    const char *
+        journal_of; /* what else the measurements depend on, such as the spec; NULL: nothing */
 };
 
 QDQ_API const char *qdq_version(void);

@@ -501,6 +501,9 @@ QDQ_API bool qdq_spec_searches(const struct qdq_spec *spec);
    runs, so that its result depends on them: its recipe is `auto` or has goals. */
 QDQ_API bool qdq_spec_measures(const struct qdq_spec *spec);
 
+/* Returns whether such a job searches by patterns where a runner judges, and keeps a journal (struct qdq_work.journal). */
+QDQ_API bool qdq_spec_keeps_journal(const struct qdq_spec *spec);
+
 /* The points of a frontier that is asked for without a number, and the most. */
 enum { QDQ_FRONTIER_POINTS = 8, QDQ_MOST_FRONTIER_POINTS = 32 };
 

@@ -55,6 +55,8 @@ struct qdq_target {
     const struct qdq_rule *rules; /* by number, at most QDQ_MAX_RULES */
     size_t n_rules;
     const struct qdqi_hooks *hooks;
+    bool
+        searches_patterns; /* a runner's times of whole models place layers, by patterns */
 };
 
 /* Row i, NULL past the last. The first one is the target of a spec that names none. */

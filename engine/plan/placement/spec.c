@@ -166,10 +166,18 @@ qdq_spec_measures(const struct qdq_spec *spec)
     return ((complete.recipe == QDQ_RECIPE_AUTO &&
              (asked || !spec->target->measures_if_asked)) ||
             (asked && complete.recipe == QDQ_RECIPE_BEST && has_goals(spec))) &&
-           !spec->recipe_formats && hooks->set_weighing && hooks->weighs(&complete) &&
+           !spec->recipe_formats &&
+           (spec->target->searches_patterns ||
+            (hooks->set_weighing && hooks->weighs(&complete))) &&
            !complete.dynamic && !complete.weight_only &&
            complete.float_type == QDQ_FLOAT_KEEP &&
            qdqi_is_8_bit_integer(complete.activations.format);
+}
+
+bool
+qdq_spec_keeps_journal(const struct qdq_spec *spec)
+{
+    return spec->target->searches_patterns && qdq_spec_measures(spec);
 }
 
 /* Returns the recipe of a spec that names none. A search decides itself what stays in

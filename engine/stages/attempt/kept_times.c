@@ -5,6 +5,8 @@
 #include "files/data/file.h"
 #include "ground/base/host.h"
 #include "runtimes/engine.h"
+#include "stages/attempt/journal.h"
+#include "stages/attempt/kept_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -34,7 +36,7 @@ struct row {
     uint64_t key;
     enum row_kind kind;
     bool is_of_job; /* the job took or added it */
-    double ratio;
+    double ratio;   /* 0: the measurement failed */
     struct qdqi_trace trace;
     size_t n; /* numbers, or words */
     const double *numbers;
@@ -47,81 +49,10 @@ struct qdqi_kept_times {
     int fd; /* the caller's; -1: none */
     struct row *rows;
     size_t n, capacity;
-    bool has_new;   /* times */
-    bool has_added; /* rows that the file has not */
+    bool has_new;                /* times */
+    bool has_added;              /* rows that the file has not */
+    struct qdqi_journal journal; /* without a file where the job has none */
 };
-
-/* --- text ------------------------------------------------------------------------- */
-
-struct text {
-    char *bytes; /* on the heap; ends with NUL */
-    size_t n, capacity;
-    bool failed;
-};
-
-static void QDQ_PRINTF(2, 3) print(struct text *to, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    const int n = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
-    char *grown = to->failed || n < 0
-                      ? NULL
-                      : qdqi_grow(to->bytes, &to->capacity, to->n + (size_t)n + 1, 1);
-    if (!grown) {
-        to->failed = true;
-        return;
-    }
-    to->bytes = grown;
-    va_start(args, fmt);
-    vsnprintf(to->bytes + to->n, (size_t)n + 1, fmt, args);
-    va_end(args);
-    to->n += (size_t)n;
-}
-
-static bool
-is_plain(unsigned char c)
-{
-    return c > ' ' && c != '%' && c != 0x7f;
-}
-
-static void
-print_name(struct text *to, const char *name)
-{
-    for (const char *p = name; *p; p++)
-        if (is_plain((unsigned char)*p))
-            print(to, "%c", *p);
-        else
-            print(to, "%%%02X", (unsigned char)*p);
-}
-
-static int
-digit_of(char c)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Undoes the escapes of a name in place. Returns false for one that is not in that form. */
-static bool
-read_name(char *name)
-{
-    char *to = name;
-    for (const char *p = name; *p; p++) {
-        if (*p != '%') {
-            *to++ = *p;
-            continue;
-        }
-        const int high = digit_of(p[1]), low = high < 0 ? -1 : digit_of(p[2]);
-        if (low < 0 || high * 16 + low == 0)
-            return false;
-        *to++ = (char)(high * 16 + low);
-        p += 2;
-    }
-    *to = '\0';
-    return true;
-}
 
 /* --- reading ------------------------------------------------------------------------ */
 
@@ -169,7 +100,7 @@ read_kernel(char *line, struct qdqi_traced_node *ret)
               kind <= QDQ_NODE_OTHER && read_number(&at, &ret->least_ms) &&
               read_number(&at, &ret->made_bytes);
     char *op = ok ? cut(&at, ' ') : NULL, *name = op ? cut(&at, ' ') : NULL;
-    if (!name || at || !read_name(op) || !read_name(name))
+    if (!name || at || !qdqi_text_read_name(op) || !qdqi_text_read_name(name))
         return false;
     ret->kind = (enum qdq_node_kind)kind;
     ret->op = op;
@@ -242,7 +173,7 @@ read_words(struct qdqi_kept_times *kept, char **lines, double n, struct row *row
     bool ok = words;
     while (ok && row->n < (size_t)n) {
         char *line = cut(lines, '\n');
-        ok = line && read_name(line);
+        ok = line && qdqi_text_read_name(line);
         words[row->n++] = line;
     }
     row->words = words;
@@ -262,7 +193,7 @@ read_row(struct qdqi_kept_times *kept, char *line, char **lines)
         kind++;
     row->kind = (enum row_kind)kind;
     row->ratio = number;
-    return kind == RATIO     ? number > 0
+    return kind == RATIO     ? number >= 0
            : kind == TRACE   ? read_kernels(kept, lines, number, &row->trace)
            : kind == NUMBERS ? read_numbers(kept, lines, number, row)
            : kind == WORDS   ? read_words(kept, lines, number, row)
@@ -357,10 +288,10 @@ identify(const struct qdqi_attempt *a, struct qdqi_arena *arena)
         (long long)(asked ? profile->batch : QDQ_PROFILE_BATCH));
 }
 
-/* Returns whether a program of the operator's runs the target's models. Under the same version of the same
-   runtime it may compute other numbers, and take other times. */
-static bool
-has_runner(const struct qdqi_attempt *a)
+/* Returns what a program of the operator's that runs the target's models says of itself; NULL: there is none. Under
+   the same version of the same runtime it may compute other numbers, and take other times. */
+static const struct qdq_runtime_about *
+about_runner(const struct qdqi_attempt *a)
 {
     struct qdq_engine *engine = a->context->engine;
     const char *runtime = a->spec->target->runtime;
@@ -368,8 +299,61 @@ has_runner(const struct qdqi_attempt *a)
         runtime ? qdqi_engine_ops(engine, runtime) : NULL;
     struct qdqi_deploy deploy;
     struct qdq_error why = {0};
-    return ops && ops->about && !qdqi_engine_deploy(engine, runtime, &deploy, &why) &&
-           qdqi_deploy_about(&deploy);
+    return ops && ops->about && !qdqi_engine_deploy(engine, runtime, &deploy, &why)
+               ? qdqi_deploy_about(&deploy)
+               : NULL;
+}
+
+/* --- the journal ------------------------------------------------------------------- */
+
+/* Returns whether the job keeps a journal: times of a program of the operator's are of use to this job alone, which may be
+   begun again. */
+static bool
+has_journal(const struct qdqi_attempt *a)
+{
+    const struct qdq_work *work = a->context->work;
+    return work->journal && qdq_spec_keeps_journal(a->context->asked) &&
+           about_runner(a);
+}
+
+/* Returns what the entries belong to, a hash of the engine, the model, the data, what the caller says of the job,
+   and the program. */
+static enum qdq_code
+identify_job(const struct qdqi_attempt *a, const struct qdqi_kept_times *kept,
+             uint64_t *ret, struct qdq_error *err)
+{
+    const struct qdq_work *work = a->context->work;
+    const struct qdq_runtime_about *about = about_runner(a);
+    const char *text = qdqi_arena_printf(
+        kept->arena, "%sjob %s\nmodel %s\nrunner %s %s %s\n", kept->identity,
+        work->journal_of ? work->journal_of : "", work->model_id ? work->model_id : "",
+        about->runner, about->name, about->device);
+    if (!text)
+        return qdqi_no_memory(err);
+    *ret = qdqi_kept_key_add(qdqi_kept_key_of_data(a),
+                             (int64_t)qdqi_kept_hash(text, strlen(text)));
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_journal(const struct qdqi_attempt *a, struct qdqi_kept_times *kept,
+             struct qdq_error *err)
+{
+    const struct qdq_work *work = a->context->work;
+    uint64_t identity = 0;
+    char *lines = NULL;
+    enum qdq_code code = identify_job(a, kept, &identity, err);
+    if (!code)
+        code = qdqi_journal_open(work->journal(work->journal_arg), identity,
+                                 kept->arena, &kept->journal, &lines, err);
+    kept->has_new =
+        true; /* what the job reports does not depend on when it was killed */
+    while (!code && *lines && kept->n < MOST_ROWS)
+        if (!read_row(kept, cut(&lines, '\n'), &lines)) {
+            kept->n--;
+            break;
+        }
+    return code;
 }
 
 static enum qdq_code
@@ -380,7 +364,11 @@ open_kept(const struct qdqi_attempt *a, struct qdqi_kept_times *kept,
     kept->arena = qdqi_arena_new();
     if (!kept->arena || !(kept->identity = identify(a, kept->arena)))
         return qdqi_no_memory(err);
-    kept->fd = work->times && !has_runner(a) ? work->times(work->times_arg) : -1;
+    kept->journal.fd = kept->fd = -1;
+    if (has_journal(a))
+        return open_journal(a, kept, err);
+    if (work->times && !about_runner(a))
+        kept->fd = work->times(work->times_arg);
     return read_file(kept, err);
 }
 
@@ -414,7 +402,13 @@ qdqi_keeps_figures(const struct qdqi_attempt *a)
 {
     const struct qdq_work *work = a->context->work;
     return work->times && work->dataset >= 0 && work->dataset_id && !a->context->dev &&
-           !has_runner(a);
+           !about_runner(a);
+}
+
+bool
+qdqi_keeps_grades(const struct qdqi_attempt *a)
+{
+    return qdqi_keeps_figures(a) || has_journal(a);
 }
 
 /* --- the rows ------------------------------------------------------------------------ */
@@ -476,6 +470,64 @@ qdqi_kept_times_take_words(struct qdqi_kept_times *kept, uint64_t key,
     return row != NULL;
 }
 
+/* --- adding rows -------------------------------------------------------------------- */
+
+static void
+print_trace(struct qdqi_text *to, const struct row *row)
+{
+    const struct qdqi_trace *t = &row->trace;
+    qdqi_text_print(to, "trace %016" PRIx64 " %zu\n", row->key, t->n_nodes);
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        const struct qdqi_traced_node *k = &t->nodes[i];
+        qdqi_text_print(to, "kernel %d %.17g %.17g ", (int)k->kind, k->least_ms,
+                        k->made_bytes);
+        qdqi_text_print_name(to, k->op);
+        qdqi_text_print(to, " ");
+        qdqi_text_print_name(to, k->name);
+        qdqi_text_print(to, "\n");
+    }
+}
+
+static void
+print_figures(struct qdqi_text *to, const struct row *row)
+{
+    qdqi_text_print(to, "%s %016" PRIx64 " %zu\n", kind_names[row->kind], row->key,
+                    row->n);
+    for (size_t i = 0; i < row->n; i++) {
+        if (row->kind == NUMBERS)
+            qdqi_text_print(to, "%.17g", row->numbers[i]);
+        else
+            qdqi_text_print_name(to, row->words[i]);
+        qdqi_text_print(to, "\n");
+    }
+}
+
+static void
+print_row(struct qdqi_text *to, const struct row *row)
+{
+    if (row->kind == TRACE)
+        print_trace(to, row);
+    else if (row->kind != RATIO)
+        print_figures(to, row);
+    else
+        qdqi_text_print(to, "ratio %016" PRIx64 " %.17g\n", row->key, row->ratio);
+}
+
+/* Writes a row into the journal, where there is one. A job whose journal cannot be written goes on without. */
+static enum qdq_code
+enter(struct qdqi_kept_times *kept, const struct row *row, struct qdq_error *err)
+{
+    struct qdqi_text text = {0};
+    if (kept->journal.fd < 0)
+        return QDQ_OK;
+    print_row(&text, row);
+    const bool failed = text.failed;
+    if (!failed)
+        (void)!qdqi_journal_append(&kept->journal, text.bytes, text.n);
+    free(text.bytes);
+    return failed ? qdqi_no_memory(err) : QDQ_OK;
+}
+
 /* Adds a row, which the job has taken. */
 static enum qdq_code
 add(struct qdqi_kept_times *kept, const struct row *from, struct qdq_error *err)
@@ -486,7 +538,7 @@ add(struct qdqi_kept_times *kept, const struct row *from, struct qdq_error *err)
     *row = *from;
     row->is_of_job = true;
     kept->has_added = true;
-    return QDQ_OK;
+    return enter(kept, row, err);
 }
 
 enum qdq_code
@@ -526,6 +578,14 @@ qdqi_kept_times_add_ratio(struct qdqi_kept_times *kept, uint64_t key, double rat
     return add(kept, &row, err);
 }
 
+enum qdq_code
+qdqi_kept_times_add_failure(struct qdqi_kept_times *kept, uint64_t key,
+                            struct qdq_error *err)
+{
+    const struct row row = {.key = key, .kind = RATIO};
+    return kept->journal.fd < 0 ? QDQ_OK : add(kept, &row, err);
+}
+
 /* Copies the nodes of a trace, and what is kept of each. */
 static bool
 copy_trace(struct qdqi_kept_times *kept, struct qdqi_trace *trace)
@@ -560,58 +620,24 @@ qdqi_kept_times_has_new(const struct qdqi_kept_times *kept)
 /* --- writing ------------------------------------------------------------------------- */
 
 static void
-print_trace(struct text *to, const struct row *row)
-{
-    const struct qdqi_trace *t = &row->trace;
-    print(to, "trace %016" PRIx64 " %zu\n", row->key, t->n_nodes);
-    for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct qdqi_traced_node *k = &t->nodes[i];
-        print(to, "kernel %d %.17g %.17g ", (int)k->kind, k->least_ms, k->made_bytes);
-        print_name(to, k->op);
-        print(to, " ");
-        print_name(to, k->name);
-        print(to, "\n");
-    }
-}
-
-static void
-print_figures(struct text *to, const struct row *row)
-{
-    print(to, "%s %016" PRIx64 " %zu\n", kind_names[row->kind], row->key, row->n);
-    for (size_t i = 0; i < row->n; i++) {
-        if (row->kind == NUMBERS)
-            print(to, "%.17g", row->numbers[i]);
-        else
-            print_name(to, row->words[i]);
-        print(to, "\n");
-    }
-}
-
-static void
-print_rows(const struct qdqi_kept_times *kept, bool all, struct text *to)
+print_rows(const struct qdqi_kept_times *kept, bool all, struct qdqi_text *to)
 {
     to->n = 0;
-    print(to, "%s", kept->identity);
+    qdqi_text_print(to, "%s", kept->identity);
     for (size_t i = 0; i < kept->n; i++) {
         const struct row *row = &kept->rows[i];
-        if (!all && !row->is_of_job)
-            continue;
-        if (row->kind == TRACE)
-            print_trace(to, row);
-        else if (row->kind != RATIO)
-            print_figures(to, row);
-        else
-            print(to, "ratio %016" PRIx64 " %.17g\n", row->key, row->ratio);
+        if (all || row->is_of_job)
+            print_row(to, row);
     }
     if (!to->failed)
-        print(to, "sum %016" PRIx64 "\n", qdqi_kept_hash(to->bytes, to->n));
+        qdqi_text_print(to, "sum %016" PRIx64 "\n", qdqi_kept_hash(to->bytes, to->n));
 }
 
 enum qdq_code
 qdqi_kept_times_write(struct qdqi_kept_times *kept, const struct qdqi_attempt *a,
                       struct qdq_error *err)
 {
-    struct text text = {0};
+    struct qdqi_text text = {0};
     if (kept->fd < 0 || !kept->has_added)
         return QDQ_OK;
     kept->has_added = false;

@@ -19,6 +19,7 @@
  *   numbers KEY N              N numbers, a line for each, follow, and may be infinite or NaN
  *   words KEY N                N texts likewise, in the form of names
  *   sum HASH                   the hash of everything above, 16 digits: 64-bit FNV-1a
+ * The rows of a journal (journal.h) are the same, each an entry; there a ratio of 0 is a measurement that failed.
  * In OP and NAME a control character, a space and `%` are %XX. A file may have any content: one that
  * is not of this form, has another sum or belongs to something else counts as empty.
  */
@@ -30,7 +31,8 @@
 struct qdqi_kept_times;
 
 /* Sets *ret to what the job keeps: the file that the caller has, if it has one, is read at the first
-   call, unless a program of the operator's runs the models. The job owns it. NO_MEMORY. */
+   call. Where a program of the operator's runs the models, that is the journal of a job that searches by patterns, and no file
+   of other jobs. The job owns it. NO_MEMORY. */
 enum qdq_code qdqi_kept_times_get(const struct qdqi_attempt *attempt,
                                   struct qdqi_kept_times **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
@@ -42,6 +44,9 @@ void qdqi_kept_times_close(struct qdqi_kept_times **kept,
 /* Returns whether figures of the job's data may be kept: the caller has a file and says which data
    these are, and models run on the processor and in no program of the operator's. */
 bool qdqi_keeps_figures(const struct qdqi_attempt *attempt);
+
+/* Returns whether grades of candidates may be kept: likewise, or in a journal. */
+bool qdqi_keeps_grades(const struct qdqi_attempt *attempt);
 
 /* Returns the key of a model that runs with these inputs. */
 uint64_t qdqi_kept_times_key(const struct qdq_model *model,
@@ -69,7 +74,8 @@ enum qdq_code qdqi_kept_times_add_words(struct qdqi_kept_times *kept, uint64_t k
                                         const char *const *words, size_t n,
                                         struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the next ratio of a key that this job has not taken yet; NAN: there is none. */
+/* Returns the next ratio of a key that this job has not taken yet; NAN: there is none; 0: a measurement of this job failed
+   before it was begun again. */
 double qdqi_kept_times_take_ratio(struct qdqi_kept_times *kept, uint64_t key);
 /* Sets *ret to the trace of a key, borrowed from the arena. Returns false when there is none. */
 bool qdqi_kept_times_take_trace(struct qdqi_kept_times *kept, uint64_t key,
@@ -79,6 +85,9 @@ bool qdqi_kept_times_take_trace(struct qdqi_kept_times *kept, uint64_t key,
 enum qdq_code qdqi_kept_times_add_ratio(struct qdqi_kept_times *kept, uint64_t key,
                                         double ratio,
                                         struct qdq_error *err) QDQ_MUST_CHECK;
+/* Adds that a measurement failed, where there is a journal. NO_MEMORY. */
+enum qdq_code qdqi_kept_times_add_failure(struct qdqi_kept_times *kept, uint64_t key,
+                                          struct qdq_error *err) QDQ_MUST_CHECK;
 enum qdq_code qdqi_kept_times_add_trace(struct qdqi_kept_times *kept, uint64_t key,
                                         const struct qdqi_trace *trace,
                                         struct qdq_error *err) QDQ_MUST_CHECK;

@@ -149,6 +149,15 @@ try_task(const struct qdqi_candidates *r, const struct qdqi_attempt *a,
     return code;
 }
 
+void
+qdqi_candidates_set_time(const struct qdqi_candidates *r, double latency_ratio,
+                         struct qdqi_grade *grade)
+{
+    grade->latency_ratio = latency_ratio;
+    grade->excess = fmax(excess_of(grade->size_ratio, r->max_size),
+                         excess_of(latency_ratio, r->max_latency));
+}
+
 enum qdq_code
 qdqi_candidates_grade(struct qdqi_candidates *r, const struct qdqi_attempt *a,
                       struct qdqi_grade *ret, struct qdq_error *err)
@@ -163,12 +172,10 @@ qdqi_candidates_grade(struct qdqi_candidates *r, const struct qdqi_attempt *a,
         .sqnr_db = db,
         .output_db = db,
         .size_ratio = cost.bytes ? (double)(cost.bytes + METADATA_BYTES) / before : NAN,
-        .latency_ratio = cost.latency_ratio,
         .task_drop = NAN,
         .samples = cost.samples,
         .is_float = a->plan->view.n_quantized == 0};
-    ret->excess = fmax(excess_of(ret->size_ratio, r->max_size),
-                       excess_of(ret->latency_ratio, r->max_latency));
+    qdqi_candidates_set_time(r, cost.latency_ratio, ret);
     if (qdqi_comparer_top1(r->comparer) < r->min_top1)
         ret->sqnr_db = fmin(ret->sqnr_db, r->goal_db - 1);
     return !r->task || ret->sqnr_db < r->goal_db ? QDQ_OK : try_task(r, a, ret, err);
@@ -194,6 +201,14 @@ is_of_candidate(enum qdq_code code)
            code == QDQ_UNSUPPORTED || code == QDQ_INVALID_SPEC;
 }
 
+/* Returns whether an error says only that a candidate does not run, or that the program did not that runs it. */
+static bool
+is_of_program(enum qdq_code code)
+{
+    return code == QDQ_RUN_FAILED || code == QDQ_RUNNER_FAILED ||
+           code == QDQ_JUDGE_GONE || code == QDQ_RUNTIME_MISSING;
+}
+
 enum qdq_code
 qdqi_candidates_outcome(const struct qdqi_candidates *r, enum qdq_code code,
                         const struct qdq_error *why, struct qdqi_grade *ret,
@@ -206,23 +221,56 @@ qdqi_candidates_outcome(const struct qdqi_candidates *r, enum qdq_code code,
     return QDQ_OK;
 }
 
-/* Makes a trial with some layers in float beside the attempt, and judges it. */
+/* Makes a trial with some layers in float beside the attempt. *ret_any is whether there are any: the trial has no scales
+   without, because it is the attempt. */
+static enum qdq_code
+make_trial(const struct qdqi_candidates *r, const bool *is_float,
+           struct qdqi_attempt **ret, bool *ret_any, struct qdq_error *err)
+{
+    struct qdqi_left left = {.reason = r->reason};
+    enum qdq_code code = qdqi_attempt_derive(r->attempt, ret, err);
+    if (!code)
+        code =
+            qdqi_candidates_list(r, is_float, (*ret)->arena, &left.names, &left.n, err);
+    if (!code && left.n > 0 && !(code = qdqi_attempt_leave(*ret, &left, err)))
+        code = qdqi_choose_scales(*ret, err);
+    *ret_any = left.n > 0;
+    return code;
+}
+
+/* Makes such a trial, and judges it. */
 static enum qdq_code
 try_leaving(struct qdqi_candidates *r, const bool *is_float, struct qdqi_grade *ret,
             struct qdq_error *err)
 {
     struct qdqi_attempt *trial = NULL;
-    struct qdqi_left left = {.reason = r->reason};
-    enum qdq_code code = qdqi_attempt_derive(r->attempt, &trial, err);
+    bool any = false;
+    enum qdq_code code = make_trial(r, is_float, &trial, &any, err);
     if (!code)
-        code =
-            qdqi_candidates_list(r, is_float, trial->arena, &left.names, &left.n, err);
-    if (!code && left.n > 0 && !(code = qdqi_attempt_leave(trial, &left, err)))
-        code = qdqi_choose_scales(trial, err);
-    if (!code)
-        code = qdqi_candidates_grade(r, left.n > 0 ? trial : r->attempt, ret, err);
+        code = qdqi_candidates_grade(r, any ? trial : r->attempt, ret, err);
     qdqi_attempt_free(&trial);
     return code;
+}
+
+enum qdq_code
+qdqi_candidates_time(const struct qdqi_candidates *r, const bool *is_float, double *ret,
+                     struct qdq_error *err)
+{
+    struct qdqi_attempt *trial = NULL;
+    struct qdq_error why = {0};
+    struct qdqi_grade none;
+    bool any = false;
+    *ret = NAN;
+    enum qdq_code code = qdqi_context_still_wanted(r->attempt->context, err);
+    if (code || !qdqi_comparer_measures(r->comparer))
+        return code;
+    if (!(code = make_trial(r, is_float, &trial, &any, &why)))
+        code =
+            qdqi_comparer_time_again(r->comparer, any ? trial : r->attempt, ret, &why);
+    qdqi_attempt_free(&trial);
+    if (is_of_program(code))
+        code = QDQ_OK;
+    return qdqi_candidates_outcome(r, code, &why, &none, err);
 }
 
 enum qdq_code

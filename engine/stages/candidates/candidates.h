@@ -71,6 +71,15 @@ enum qdq_code qdqi_candidates_score(void *arg, const bool *is_float,
                                     struct qdqi_grade *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Measures the time of a choice alone; *ret is NAN where it cannot be made, or measured. CANCELLED, IO. */
+enum qdq_code qdqi_candidates_time(const struct qdqi_candidates *candidates,
+                                   const bool *is_float, double *ret,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Gives a grade a time, NAN: none, and what follows from it. */
+void qdqi_candidates_set_time(const struct qdqi_candidates *candidates,
+                              double latency_ratio, struct qdqi_grade *grade);
+
 /*
  * Chooses the samples that candidates are judged by: those that calibration did not read;
  * where these are too few to judge by, its last ones, too. *ret_bound is twice the inferences of calibration and evaluation,

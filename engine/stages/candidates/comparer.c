@@ -160,7 +160,7 @@ count_runs(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_err
     enum qdq_code code = QDQ_OK;
     c->first_run = (size_t)(c->options.first - runs.samples.first);
     set_key(c, a, &runs);
-    if (qdqi_keeps_figures(a) && (code = qdqi_kept_times_get(a, &c->kept, err)))
+    if (qdqi_keeps_grades(a) && (code = qdqi_kept_times_get(a, &c->kept, err)))
         return code;
     if (c->kept &&
         qdqi_kept_times_take_numbers(c->kept, c->kept_key, &known, &n_known) &&
@@ -508,15 +508,13 @@ compare_once(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     return code;
 }
 
-/* Judges the candidate by another process in the place of one that is gone. */
+/* Has another process measure latencies in the place of one that is gone. */
 static enum qdq_code
-compare_again(struct qdqi_comparer *c, const struct qdqi_attempt *a,
-              struct qdq_model **model, struct qdq_error *err)
+renew_pace(struct qdqi_comparer *c, const struct qdqi_attempt *a, struct qdq_error *err)
 {
     const bool paced = c->pace != NULL;
     qdqi_pace_close(&c->pace);
-    enum qdq_code code = paced ? qdqi_pace_open(a, c->arena, &c->pace, err) : QDQ_OK;
-    return code ? code : compare_once(c, a, model, err);
+    return paced ? qdqi_pace_open(a, c->arena, &c->pace, err) : QDQ_OK;
 }
 
 /* Judges the candidate as deployed, or else by the literal arithmetic from now on. */
@@ -527,8 +525,14 @@ compare_anyhow(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     struct qdq_error first = {0}, second = {0};
     enum qdq_code code = compare_once(c, a, model, &first);
     const struct qdq_error *why = &first;
+    if (code == QDQ_RUNNER_FAILED && qdq_spec_keeps_journal(c->context->asked)) {
+        code = compare_once(c, a, model, &second);
+        code = code == QDQ_RUNNER_FAILED ? QDQ_RUN_FAILED : code;
+        why = &second;
+    }
     if (code == QDQ_JUDGE_GONE) {
-        code = compare_again(c, a, model, &second);
+        code = renew_pace(c, a, &second);
+        code = code ? code : compare_once(c, a, model, &second);
         why = &second;
     }
     if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && c->plain)) {
@@ -623,7 +627,7 @@ keep_figures(struct qdqi_comparer *c, struct qdqi_judged_file *now, bool is_new,
         return QDQ_OK;
     if (!qdqi_judged_files_keep(&c->judged, now, c->arena))
         return qdqi_no_memory(err);
-    return is_new && c->kept && c->plain && qdqi_keeps_figures(a)
+    return is_new && c->kept && c->plain && qdqi_keeps_grades(a)
                ? qdqi_kept_times_add_numbers(c->kept, key_of_grade(c, now), grade,
                                              N_GRADE, err)
                : QDQ_OK;
@@ -685,9 +689,12 @@ qdqi_comparer_time_again(struct qdqi_comparer *c, const struct qdqi_attempt *a,
                          double *ret, struct qdq_error *err)
 {
     struct qdq_model *model = NULL;
-    enum qdq_code code = write_next(c, a, &model, err);
+    struct qdq_error why = {0};
+    enum qdq_code code = write_next(c, a, &model, &why);
     if (!code)
-        code = qdqi_pace_measure(c->pace, model, NULL, NAN, ret, err);
+        code = qdqi_pace_measure(c->pace, model, NULL, NAN, ret, &why);
+    if (code == QDQ_JUDGE_GONE && !(code = renew_pace(c, a, &why)))
+        code = qdqi_pace_measure(c->pace, model, NULL, NAN, ret, &why);
     qdq_model_free(&model);
-    return code;
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text) : code;
 }

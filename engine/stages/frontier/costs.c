@@ -13,6 +13,9 @@
 /* The time of a conversion, where none was seen: that of any node, and of an element. */
 static const double node_ms = 0.0015, element_ms = 0.33e-6;
 
+/* A conversion that no cut makes, as a part of the float model's time. */
+static const double never_ms = 1000;
+
 /* Rounds over what was seen; a correction of noise goes half of the way in each. */
 enum { ROUNDS = 8 };
 
@@ -271,16 +274,22 @@ add_tensors(struct making *m)
 /* --- all costs ----------------------------------------------------------------- */
 
 static bool
+allocate_layers(struct qdqi_placement_costs *c, size_t n, struct qdqi_arena *arena)
+{
+    c->n = n;
+    c->float_ms = qdqi_arena_array(arena, n + 1, sizeof *c->float_ms);
+    c->integer_ms = qdqi_arena_array(arena, n + 1, sizeof *c->integer_ms);
+    c->noise = qdqi_arena_array(arena, n + 1, sizeof *c->noise);
+    return c->float_ms && c->integer_ms && c->noise;
+}
+
+static bool
 allocate(struct making *m, size_t n)
 {
-    struct qdqi_placement_costs *c = &m->to->placement;
-    c->n = n;
-    c->float_ms = qdqi_arena_array(m->arena, n + 1, sizeof *c->float_ms);
-    c->integer_ms = qdqi_arena_array(m->arena, n + 1, sizeof *c->integer_ms);
-    c->noise = qdqi_arena_array(m->arena, n + 1, sizeof *c->noise);
     m->elements = qdqi_arena_array(m->arena, n + 1, sizeof *m->elements);
     m->is_blocked = qdqi_arena_array(m->arena, n + 1, sizeof *m->is_blocked);
-    return c->float_ms && c->integer_ms && c->noise && m->elements && m->is_blocked;
+    return allocate_layers(&m->to->placement, n, m->arena) && m->elements &&
+           m->is_blocked;
 }
 
 /* Sets the noise to parts of one. A layer of which nothing is known has some, too. */
@@ -319,6 +328,72 @@ qdqi_costs_make(const struct qdqi_attempt *a, const char *const *layers, size_t 
         add_integer_kernel(&m, &profiled->integers.nodes[i]);
     set_noise(&ret->placement, noise);
     return add_tensors(&m) ? QDQ_OK : qdqi_no_memory(err);
+}
+
+/* --- by patterns ----------------------------------------------------------------- */
+
+/* Sets the times of a pattern's layers, and passes a tensor from its first layer to the others that is too dear to
+   convert. */
+static void
+add_pattern(struct qdqi_costs *to, const struct qdqi_patterns *patterns, size_t pattern,
+            double longer, size_t *others)
+{
+    struct qdqi_placement_costs *c = &to->placement;
+    const double each = 1 / (double)patterns->sizes[pattern];
+    const double integer =
+        fmax(to->rest_ms * patterns->shares[pattern], -longer) * each;
+    struct qdqi_passed_tensor *t = &c->tensors[c->n_tensors];
+    *t = (struct qdqi_passed_tensor){.from = patterns->first[pattern],
+                                     .to = others,
+                                     .quantize_ms = never_ms,
+                                     .dequantize_ms = never_ms};
+    for (size_t i = 0; i < c->n; i++) {
+        if (patterns->of[i] != pattern)
+            continue;
+        c->integer_ms[i] = integer;
+        c->float_ms[i] = fmax(integer + longer * each, 0);
+        if (i != t->from)
+            others[t->n_to++] = i;
+    }
+    c->n_tensors += t->n_to > 0;
+}
+
+static void
+add_pattern_pair(struct qdqi_costs *to, const struct qdqi_patterns *patterns,
+                 size_t pair, double apart)
+{
+    struct qdqi_placement_costs *c = &to->placement;
+    if (apart > 0)
+        c->tensors[c->n_tensors++] = (struct qdqi_passed_tensor){
+            .from = patterns->first[patterns->pairs[pair].a],
+            .to = &patterns->first[patterns->pairs[pair].b],
+            .n_to = 1,
+            .quantize_ms = apart,
+            .dequantize_ms = apart};
+}
+
+enum qdq_code
+qdqi_costs_of_patterns(const struct qdqi_patterns *patterns, const double *estimates,
+                       size_t n, const double *noise, struct qdqi_arena *arena,
+                       struct qdqi_costs *ret, struct qdq_error *err)
+{
+    struct qdqi_placement_costs *c = &ret->placement;
+    *ret = (struct qdqi_costs){.all_float_ms = 1, .rest_ms = fmax(estimates[0], 0)};
+    size_t *others = qdqi_arena_array(arena, n + 1, sizeof *others);
+    c->tensors = qdqi_arena_array(arena, patterns->n + patterns->n_pairs + 1,
+                                  sizeof *c->tensors);
+    if (!others || !c->tensors || !allocate_layers(c, n, arena))
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < patterns->n; i++) {
+        add_pattern(ret, patterns, i, estimates[1 + i], others);
+        others += patterns->sizes[i];
+    }
+    for (size_t i = 0; i < patterns->n_pairs; i++)
+        add_pattern_pair(ret, patterns, i, estimates[1 + patterns->n + i]);
+    for (size_t i = 0; i < n; i++)
+        ret->rest_ms -= c->integer_ms[i];
+    set_noise(c, noise);
+    return QDQ_OK;
 }
 
 /* --- what was seen ------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #define QDQI_STAGES_FRONTIER_COSTS_H
 
 #include "stages/attempt/attempt.h"
+#include "stages/frontier/patterns.h"
 #include "stages/frontier/placement.h"
 
 /* The two runs, with nodes as the runtime runs them. */
@@ -40,6 +41,16 @@ enum qdq_code qdqi_costs_make(const struct qdqi_attempt *attempt,
                               const struct qdqi_profiled *profiled,
                               struct qdqi_arena *arena, struct qdqi_costs *ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * Makes costs of the estimates of a search by patterns: the work of a pattern is spread evenly over its layers, which a cut
+ * keeps together. `noise` is as above. Times are parts of the float model's. NO_MEMORY.
+ */
+enum qdq_code qdqi_costs_of_patterns(const struct qdqi_patterns *patterns,
+                                     const double *estimates, size_t n,
+                                     const double *noise, struct qdqi_arena *arena,
+                                     struct qdqi_costs *ret,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Corrects the costs by what was seen, the placement without a layer in float first. */
 void qdqi_costs_correct(struct qdqi_costs *costs,

@@ -256,6 +256,21 @@ take_turns(struct qdqi_pace *p, const struct qdqi_deployed_model *q, double leas
     return QDQ_OK;
 }
 
+/* Keeps that a candidate was not measured. A program that failed may have run the float model, which is opened again
+   then. */
+static enum qdq_code
+keep_failure(struct qdqi_pace *p, uint64_t key, enum qdq_code code,
+             struct qdq_error *err)
+{
+    struct qdq_error full = {0};
+    if (code != QDQ_RUN_FAILED && code != QDQ_RUNNER_FAILED)
+        return code;
+    if (code == QDQ_RUNNER_FAILED)
+        qdqi_deployed_model_close(&p->f);
+    return qdqi_kept_times_add_failure(p->kept, key, &full) ? qdqi_no_memory(err)
+                                                            : code;
+}
+
 enum qdq_code
 qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate,
                   const struct qdqi_deployed_model *open, double least, double *ret,
@@ -266,6 +281,9 @@ qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate,
     const struct qdqi_deployed_model *q = open ? open : &own;
     enum qdq_code code = QDQ_OK;
     *ret = qdqi_kept_times_take_ratio(p->kept, key);
+    if (*ret == 0)
+        return qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                             "it failed before the job was begun again");
     if (!isnan(*ret))
         return QDQ_OK;
     if (!open)
@@ -275,5 +293,6 @@ qdqi_pace_measure(struct qdqi_pace *p, const struct qdq_model *candidate,
     if (!code)
         code = take_turns(p, q, least, ret, err);
     qdqi_deployed_model_close(&own);
-    return code ? code : qdqi_kept_times_add_ratio(p->kept, key, *ret, err);
+    return code ? keep_failure(p, key, code, err)
+                : qdqi_kept_times_add_ratio(p->kept, key, *ret, err);
 }

@@ -4,6 +4,7 @@
 
 #include "qdq/targets.h"
 #include "stages/attempt/leave.h"
+#include "plan/placement/target.h"
 #include "stages/frontier/costs.h"
 #include "stages/scale/scale.h"
 
@@ -16,7 +17,7 @@ enum {
     EACH_ROUND =
         2,        /* placements that a round judges where only the fastest is wanted */
     CORNERS = 24, /* of the hull that are looked at */
-    OTHERS = 4    /* placements that are judged besides: see qdqi_fastest.judged */
+    OTHERS = 5    /* placements that are judged besides: see qdqi_fastest.judged */
 };
 
 /* Places of some of them. */
@@ -58,6 +59,15 @@ noise_of(double sqnr_db)
     return pow(10, -sqnr_db / 10);
 }
 
+bool
+qdqi_fastest_is_asked(const struct qdqi_attempt *a)
+{
+    const struct qdqi_hooks *hooks = a->spec->target->hooks;
+    return qdqi_by_patterns_is_asked(a) ||
+           (hooks->weighs && hooks->weighs(a->context->asked) &&
+            !hooks->weighs(a->spec));
+}
+
 /* --- judging ------------------------------------------------------------------ */
 
 void
@@ -77,6 +87,8 @@ judge(struct qdqi_fastest *f, const char *step, const bool *is_float, double pre
                                       .spec = c->attempt->planned_by,
                                       .predicted = predicted};
     enum qdq_code code = qdqi_candidates_score(c, is_float, &p.grade, err);
+    if (!code && f->patterns)
+        code = qdqi_by_patterns_set_time(f->patterns, is_float, &p.grade, err);
     if (!code)
         code = qdqi_candidates_list(c, is_float, c->result->arena, &p.layers,
                                     &p.n_layers, err);
@@ -119,6 +131,12 @@ judge_rules(struct qdqi_fastest *f, struct qdq_error *err)
         .step = "rules", .spec = f->by_rules, .predicted = NAN};
     struct qdqi_attempt *trial = NULL;
     struct qdq_error why = {0};
+    if (f->patterns) { /* no rule weighs layers: it is the first one */
+        p.grade = f->judged[0].grade;
+        p.grade.samples = 0;
+        qdqi_fastest_add(f, &p);
+        return QDQ_OK;
+    }
     enum qdq_code code = qdqi_fastest_try_rules(f, &trial, &why);
     if (!code)
         code = qdqi_candidates_grade(f->candidates, trial, &p.grade, &why);
@@ -255,7 +273,7 @@ judge_corner(struct search *s, const struct qdqi_placement *p, struct qdq_error 
     if (is_judged(f, is_float) || f->n_judged >= s->most || f->is_time_up(f->arg))
         return QDQ_OK;
     /* Each point of a frontier has its time. */
-    if (f->points == 0)
+    if (f->points == 0 && !f->patterns)
         qdqi_comparer_bound_latency(f->candidates->comparer, least_ratio(f));
     return judge(f, "cut", is_float, qdqi_costs_ratio(&s->costs, p), err);
 }
@@ -338,6 +356,44 @@ judge_hull(struct search *s, struct qdq_error *err)
     return code;
 }
 
+/* Searches by patterns, before anything is judged. *ret_any is whether there are times. */
+static enum qdq_code
+search_patterns(struct search *s, bool *ret_any, struct qdq_error *err)
+{
+    const struct qdqi_fastest *f = s->f;
+    qdqi_comparer_rest(f->candidates->comparer, true);
+    enum qdq_code code = qdqi_by_patterns_search(f->candidates, s->most, f->is_time_up,
+                                                 f->arg, f->patterns, ret_any, err);
+    return code || !*ret_any ? code
+                             : qdqi_by_patterns_costs(f->patterns, &s->costs, err);
+}
+
+/* Judges the best placement that the search found. */
+static enum qdq_code
+judge_best(struct search *s, struct qdq_error *err)
+{
+    const bool *is_float = qdqi_by_patterns_best(s->f->patterns);
+    if (!is_float)
+        return qdqi_no_memory(err);
+    return is_judged(s->f, is_float) ? QDQ_OK
+                                     : judge(s->f, "patterns", is_float, NAN, err);
+}
+
+/* Learns the costs by the runtime's profile. *ret_any is whether it tells them. */
+static enum qdq_code
+profile(struct search *s, bool *ret_any, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    if (!qdqi_comparer_measures(s->f->candidates->comparer) ||
+        s->f->is_time_up(s->f->arg))
+        return QDQ_OK;
+    const enum qdq_code code = measure(s, ret_any, &why);
+    *ret_any = *ret_any && !code;
+    return code && code != QDQ_RUN_FAILED && code != QDQ_JUDGE_GONE
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+               : QDQ_OK;
+}
+
 enum qdq_code
 qdqi_fastest_judge(struct qdqi_fastest *f, struct qdq_error *err)
 {
@@ -347,23 +403,25 @@ qdqi_fastest_judge(struct qdqi_fastest *f, struct qdq_error *err)
                        .most = OTHERS - 1 + f->points + ROUNDS * EACH_ROUND};
     bool *none = qdqi_arena_array(s.arena, c->n + 1, sizeof *none);
     bool any = false;
+    enum qdq_code code = QDQ_OK;
     f->judged = qdqi_arena_array(s.arena, s.most + OTHERS, sizeof *f->judged);
     if (!none || !f->judged)
         return qdqi_no_memory(err);
-    qdqi_comparer_expect_profile(c->comparer);
-    enum qdq_code code = judge(f, "integers", none, NAN, err);
+    if (f->patterns)
+        code = search_patterns(&s, &any, err);
+    else
+        qdqi_comparer_expect_profile(c->comparer);
+    if (!code)
+        code = judge(f, "integers", none, NAN, err);
     if (!code)
         code = judge_rules(f, err);
     if (!code)
         code = add_float(f, err);
-    if (code || !qdqi_comparer_measures(c->comparer) || f->is_time_up(f->arg))
-        return code;
-    struct qdq_error why = {0};
-    code = measure(&s, &any, &why);
-    if (code && code != QDQ_RUN_FAILED && code != QDQ_JUDGE_GONE)
-        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    if (!code)
+        code =
+            f->patterns ? any ? judge_best(&s, err) : QDQ_OK : profile(&s, &any, err);
     if (code || !any)
-        return QDQ_OK;
+        return code;
     correct(&s, 0);
     return judge_hull(&s, err);
 }
@@ -452,8 +510,9 @@ is_of_rules(const struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
 static bool
 is_sure(const struct qdqi_fastest *f, const struct qdqi_judged_placement *p)
 {
-    return !p || p->confirmed || p->grade.is_float || is_of_rules(f, p) ||
-           !qdqi_comparer_measures(f->candidates->comparer) || f->is_time_up(f->arg);
+    return !p || f->patterns || p->confirmed || p->grade.is_float ||
+           is_of_rules(f, p) || !qdqi_comparer_measures(f->candidates->comparer) ||
+           f->is_time_up(f->arg);
 }
 
 /* Measures the time of a placement once more: the longer one counts. */

@@ -9,10 +9,16 @@
 #define QDQI_STAGES_RECIPE_FASTEST_H
 
 #include "stages/candidates/candidates.h"
+#include "stages/recipe/by_patterns.h"
+
+/* Returns whether an attempt of a recipe has all layers in integers, from which the placements that are measured are
+   made. */
+bool qdqi_fastest_is_asked(const struct qdqi_attempt *attempt);
 
 /* A placement that was judged, or the float model. */
 struct qdqi_judged_placement {
-    const char *step; /* "integers", "rules", "cut", "search" or "unquantized" */
+    const char
+        *step; /* "integers", "rules", "cut", "patterns", "search" or "unquantized" */
     /* by candidate of the attempt with all layers in integers; NULL: `spec` places them */
     const bool *is_float;
     const struct qdq_spec *spec; /* its rules place the layers, but for these */
@@ -33,6 +39,8 @@ struct qdqi_fastest {
     /* Returns whether no more may be judged. */
     bool (*is_time_up)(void *arg);
     void *arg;
+    /* a search by patterns measures, and not the runtime's profile; NULL: the other way round */
+    struct qdqi_by_patterns *patterns;
     /* The result: */
     struct qdqi_judged_placement *judged;
     size_t n_judged;

@@ -44,6 +44,7 @@ struct recipe {
     struct qdqi_group_search groups;
     struct qdqi_estimate estimate;
     struct qdqi_fastest fastest;
+    struct qdqi_by_patterns patterns;           /* of `fastest` */
     const struct qdqi_judged_placement *chosen; /* NULL: no placement was */
     bool has_times;  /* placements were judged by what they take */
     double above_db; /* of estimates over single samples; NAN: not known */
@@ -73,15 +74,6 @@ is_comparable(const struct qdqi_attempt *a)
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 
-/* Returns whether the attempt has all layers in integers, and the rule that weighs them is a first
-   guess. */
-static bool
-is_measured(const struct qdqi_attempt *a)
-{
-    const struct qdqi_hooks *hooks = a->spec->target->hooks;
-    return hooks->weighs && hooks->weighs(a->context->asked) && !hooks->weighs(a->spec);
-}
-
 /* Keeps samples aside, unless the spec says how many to calibrate with. */
 static void
 keep_aside(const struct qdqi_context *c, struct qdq_spec *spec)
@@ -100,7 +92,8 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
         return QDQ_OK;
     keep_aside(a->context, spec);
     /* All layers in integers are one end of the frontier; the other placements are made from it. */
-    if (qdq_spec_measures(spec) && qdqi_deployed_runs(a->context))
+    if (qdq_spec_measures(spec) && spec->target->hooks->set_weighing &&
+        qdqi_deployed_runs(a->context))
         spec->target->hooks->set_weighing(spec, NULL);
     if (spec->recipe_formats && (spec->open & QDQ_CHOICE_ROUNDING) && !a->context->dev)
         spec->weights.rounding = QDQ_ROUND_AUTO;
@@ -118,7 +111,7 @@ qdqi_recipe_plan(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_error
 {
     const struct qdqi_hooks *hooks = spec->target->hooks;
     struct qdq_plan *plans[2] = {NULL, NULL};
-    if (!is_measured(a))
+    if (!hooks->set_weighing || !qdqi_fastest_is_asked(a))
         return QDQ_OK;
     struct qdqi_map *known = qdqi_map_new(a->scratch);
     enum qdq_code code = known ? QDQ_OK : qdqi_no_memory(err);
@@ -396,7 +389,8 @@ spec_by_rules(const struct recipe *r)
     if (!copy)
         return NULL;
     *copy = *spec;
-    spec->target->hooks->set_weighing(copy, r->candidates.attempt->context->asked);
+    if (spec->target->hooks->set_weighing)
+        spec->target->hooks->set_weighing(copy, r->candidates.attempt->context->asked);
     return copy;
 }
 
@@ -441,7 +435,9 @@ judge_placements(struct recipe *r, struct qdq_error *err)
         .by_rules = spec_by_rules(r),
         .points = (size_t)r->candidates.attempt->context->asked->frontier_points,
         .is_time_up = is_time_up,
-        .arg = &r->candidates};
+        .arg = &r->candidates,
+        .patterns =
+            qdqi_by_patterns_is_asked(r->candidates.attempt) ? &r->patterns : NULL};
     if (!f->by_rules)
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_fastest_judge(f, err);
@@ -576,7 +572,7 @@ choose(struct recipe *r, struct qdq_error *err)
         return run_formats(r, err);
     if (!best && asked->target->widens)
         return choose_width(r, err);
-    if (!is_measured(r->candidates.attempt))
+    if (!qdqi_fastest_is_asked(r->candidates.attempt))
         return best ? run_best(r, err) : choose_layers(r, err);
     /* Another attempt may take the place of the first one. */
     enum qdq_code code = best ? run_goals(r, err) : choose_fastest(r, err);
@@ -608,9 +604,9 @@ open_comparer(struct recipe *r, const struct qdqi_feed_options *options,
     struct qdqi_comparer **comparer = &r->candidates.comparer;
     enum qdq_code code =
         qdqi_comparer_open(a, options, QDQ_STAGE_RECIPE, comparer, err);
-    if (!code && is_measured(a) && !is_best(a->spec))
+    if (!code && qdqi_fastest_is_asked(a) && !is_best(a->spec))
         qdqi_comparer_judge_samples(*comparer);
-    return code || (isnan(r->candidates.max_latency) && !is_measured(a))
+    return code || (isnan(r->candidates.max_latency) && !qdqi_fastest_is_asked(a))
                ? code
                : qdqi_comparer_measure_latency(*comparer, a, err);
 }
@@ -638,7 +634,7 @@ compare_and_choose(struct recipe *r, const struct qdqi_feed_options *options,
         qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     else
         code = run(r, err);
-    if (why.code && !code && is_measured(r->candidates.attempt))
+    if (why.code && !code && qdqi_fastest_is_asked(r->candidates.attempt))
         code = go_by_rules(r, err);
     if (r->has_times)
         r->candidates.result->report->costs =

@@ -306,6 +306,8 @@ const struct qdq_target qdqi_target_tensorrt = {
     .title = "TensorRT",
     .is_proprietary = true,
     .has_versions = true,
+    .measures_if_asked = true,
+    .searches_patterns = true,
     .text = "Pairs stand on the inputs and weights of the layers that TensorRT "
             "computes in int8.",
     .weights = QDQ_FORMAT_INT8,
