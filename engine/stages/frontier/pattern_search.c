@@ -13,7 +13,8 @@
 static const double noise_part = 0.03, own_part = 0.03;
 
 /* What is known of a time before anything was measured: integers take half as long, with doubt. */
-static const double usual_gain = 0.5, doubt_of_share = 0.5, least_doubt = 0.02;
+static const double usual_gain = 0.5, first_doubt = 0.3, doubt_of_share = 0.5,
+                    least_doubt = 0.02;
 
 /* What a failure says: such a time, with so much doubt. */
 static const double failed_ratio = 1.5, failed_doubt = 0.25;
@@ -30,7 +31,6 @@ static const double close_part = 0.15;
 
 enum {
     ENOUGH = 3,         /* measurements of a placement that the search comes back to */
-    SURE = 5,           /* of one that is to be the best */
     LAST_PART = 8,      /* one in so many measurements is for making sure */
     MOST_IDLE = 40,     /* draws, one after another, that find nothing to measure */
     MOST_FAILURES = 20, /* likewise measurements that fail */
@@ -123,7 +123,7 @@ add_measurement(struct qdqi_pattern_sum *m, const bool *is_float, double ratio,
 
 /* Finds the means, and the root of the precision, by Cholesky's decomposition. */
 static void
-estimate(struct qdqi_pattern_sum *m)
+solve(struct qdqi_pattern_sum *m)
 {
     const size_t d = m->d;
     double *l = m->root;
@@ -161,6 +161,42 @@ draw(struct qdqi_pattern_sum *m)
     }
     for (size_t i = 0; i < d; i++)
         m->drawn[i] += m->mean[i];
+}
+
+/* Notes what is known before the first measurement: also that the float model takes its own time. */
+static void
+begin(struct qdqi_pattern_sum *m)
+{
+    const struct qdqi_pattern_search *s = m->s;
+    const double each = least_doubt + 0.1 / (double)(s->n + 1);
+    memset(m->precision, 0, m->d * m->d * sizeof *m->precision);
+    expect(m, 0, 1 - usual_gain, first_doubt);
+    for (size_t i = 0; i < s->n; i++)
+        expect(m, 1 + i, usual_gain * s->shares[i],
+               doubt_of_share * s->shares[i] + each);
+    for (size_t i = 0; i < s->n_pairs; i++)
+        expect(m, 1 + s->n + i, 0, each);
+    for (size_t i = 0; i < s->n; i++)
+        m->next[i] = true;
+    add_measurement(m, m->next, 1, 0.001);
+}
+
+/* Estimates the terms by all measurements. */
+static void
+estimate(struct qdqi_pattern_sum *m)
+{
+    const struct qdqi_pattern_search *s = m->s;
+    begin(m);
+    for (size_t i = 0; i < s->n_tried; i++) {
+        const struct qdqi_tried_placement *p = &s->tried[i];
+        if (p->n > 0)
+            add_measurement(m, p->is_float, p->median,
+                            (noise_part * p->median + least_ratio) / sqrt(p->n));
+        if (p->n_failed > 0)
+            add_measurement(m, p->is_float, failed_ratio,
+                            failed_doubt / sqrt(p->n_failed));
+    }
+    solve(m);
 }
 
 /* --- placements ----------------------------------------------------------------------- */
@@ -210,7 +246,7 @@ estimate_of(const struct qdqi_pattern_sum *m, const struct qdqi_tried_placement 
         return INFINITY;
     return p->n == 0
                ? sum
-               : sum + (p->mean - sum) * own / (own + noise_part * noise_part / p->n);
+               : sum + (p->median - sum) * own / (own + noise_part * noise_part / p->n);
 }
 
 static int
@@ -312,7 +348,7 @@ measure_surely(struct qdqi_pattern_sum *m, const bool *is_float, double *ret,
                struct qdq_error *err)
 {
     const struct qdqi_tried_placement *p = find(m, is_float);
-    const double expected = p && p->n > 0 ? p->mean : weigh(m, m->mean, is_float);
+    const double expected = p && p->n > 0 ? p->median : weigh(m, m->mean, is_float);
     double ratios[3];
     int n = 0;
     enum qdq_code code = measure_once(m, is_float, &ratios[n], err);
@@ -332,6 +368,20 @@ measure_surely(struct qdqi_pattern_sum *m, const bool *is_float, double *ret,
     return QDQ_OK;
 }
 
+static int
+compare_ratios(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void
+set_median(struct qdqi_tried_placement *p)
+{
+    qsort(p->ratios, (size_t)p->n, sizeof *p->ratios, compare_ratios);
+    p->median = p->n > 0 ? (p->ratios[p->n / 2] + p->ratios[(p->n - 1) / 2]) / 2 : NAN;
+}
+
 /* Measures a placement, and learns from it. */
 static enum qdq_code
 try(struct qdqi_pattern_sum *m, const bool *is_float, struct qdq_error *err)
@@ -343,14 +393,11 @@ try(struct qdqi_pattern_sum *m, const bool *is_float, struct qdq_error *err)
     enum qdq_code code = measure_surely(m, p->is_float, &ratio, err);
     if (code)
         return code;
-    if (isnan(ratio)) {
+    if (isnan(ratio))
         p->n_failed++;
-        add_measurement(m, p->is_float, failed_ratio, failed_doubt);
-    } else {
-        p->mean = (p->mean * p->n + ratio) / (p->n + 1);
-        p->n++;
-        add_measurement(m, p->is_float, ratio, noise_part * ratio + least_ratio);
-    }
+    else if (p->n < QDQI_MOST_TRIES)
+        p->ratios[p->n++] = ratio;
+    set_median(p);
     estimate(m);
     sort_tried(m);
     return QDQ_OK;
@@ -406,7 +453,7 @@ make_sure(struct qdqi_pattern_sum *m, size_t most, struct qdq_error *err)
 {
     struct qdqi_pattern_search *s = m->s;
     enum qdq_code code = QDQ_OK;
-    while (!code && s->n_measured < most && s->tried[0].n < SURE &&
+    while (!code && s->n_measured < most && s->tried[0].n < QDQI_MOST_TRIES &&
            !is_out(&s->tried[0]) && !is_over(m))
         code = try(m, s->tried[0].is_float, err);
     return code;
@@ -428,24 +475,6 @@ allocate(struct qdqi_pattern_sum *m)
            m->next;
 }
 
-/* Notes what is known before the first measurement: also that the float model takes its own time. */
-static void
-begin(struct qdqi_pattern_sum *m)
-{
-    const struct qdqi_pattern_search *s = m->s;
-    const double each = least_doubt + 0.1 / (double)(s->n + 1);
-    expect(m, 0, 1 - usual_gain, 0.3);
-    for (size_t i = 0; i < s->n; i++)
-        expect(m, 1 + i, usual_gain * s->shares[i],
-               doubt_of_share * s->shares[i] + each);
-    for (size_t i = 0; i < s->n_pairs; i++)
-        expect(m, 1 + s->n + i, 0, each);
-    for (size_t i = 0; i < s->n; i++)
-        m->next[i] = true;
-    add_measurement(m, m->next, 1, 0.001);
-    estimate(m);
-}
-
 enum qdq_code
 qdqi_pattern_search(struct qdqi_pattern_search *s, struct qdq_error *err)
 {
@@ -460,7 +489,7 @@ qdqi_pattern_search(struct qdqi_pattern_search *s, struct qdq_error *err)
     s->sum = m;
     s->estimates = m->mean;
     const size_t most = s->most - s->reserved;
-    begin(m);
+    estimate(m);
     memset(m->next, 0, s->n * sizeof *m->next);
     enum qdq_code code = try(m, m->next, err);
     if (!code)

@@ -31,6 +31,9 @@
 /* Most patterns, and most pairs of them, of a search. */
 enum { QDQI_MOST_PATTERNS = 64, QDQI_MOST_PATTERN_PAIRS = 192 };
 
+/* Most measurements of a placement that count. */
+enum { QDQI_MOST_TRIES = 5 };
+
 /* Two patterns, one of which reads what the other one makes. */
 struct qdqi_pattern_pair {
     size_t a, b;
@@ -41,8 +44,9 @@ struct qdqi_tried_placement {
     bool *is_float; /* by pattern */
     int n;          /* measurements that count */
     int n_failed;
-    double mean;     /* of those that count */
-    double estimate; /* by all measurements; INFINITY: it is ruled out */
+    double ratios[QDQI_MOST_TRIES]; /* of those that count */
+    double median;                  /* likewise */
+    double estimate;                /* by all measurements; INFINITY: it is ruled out */
 };
 
 struct qdqi_pattern_search {
