@@ -44,6 +44,7 @@ cli_qdq_SOURCES = \
 	cli/kept/digests.c cli/kept/digests.h \
 	cli/kept/folder.c cli/kept/folder.h \
 	cli/kept/file.c cli/kept/file.h cli/kept/observations.c cli/kept/observations.h \
+	cli/kept/journal.c cli/kept/journal.h \
 	cli/kept/times.c cli/kept/times.h \
 	cli/terminal.c cli/terminal.h
 

@@ -23,6 +23,7 @@
 #include "progress.h"
 #include "several/targets.h"
 #include "kept/digests.h"
+#include "kept/journal.h"
 #include "kept/observations.h"
 #include "kept/times.h"
 
@@ -42,6 +43,7 @@ struct quantization {
     struct qdq_engine *engine;
     struct judge judge;
     struct kept_times times;
+    struct kept_journal journal;
     struct qdq_report *report;
 };
 
@@ -273,6 +275,8 @@ run(struct quantization *q, struct api_problem *problem)
         return false;
     if (in_cache)
         open_kept_observations(q);
+    kept_journal_init(&q->journal, api_spec_get(q->spec), &q->judge, q->dataset_id,
+                      q->evaluation_id, q->model_id);
     struct qdq_work work = {
         .model = q->model,
         .model_id = is_pending ? PENDING_ID_PLACEHOLDER : pending_id_wait(q->model_id),
@@ -292,6 +296,9 @@ run(struct quantization *q, struct api_problem *problem)
         .observations = in_cache ? q->kept_observed.fd : q->observed.fd,
         .times = times_open,
         .times_arg = &q->times,
+        .journal = kept_journal_open,
+        .journal_arg = &q->journal,
+        .journal_of = q->journal.of,
         .histograms = q->html.fd >= 0,
         .progress = progress_update,
         .progress_arg = &progress,
@@ -305,6 +312,7 @@ run(struct quantization *q, struct api_problem *problem)
     bool compiled = code || make_context(q, &compiling);
     judge_fini(&q->judge);
     times_keep(&q->times, !code);
+    kept_journal_end(&q->journal, !code && compiled);
     observations_keep(&q->kept_observed);
     bool kept = keep_observations(q, problem);
     if (err.code == QDQ_IO && pending_id_failed(q->model_id, problem))

@@ -59,11 +59,11 @@ api_check_recipe(struct decoder *d)
 {
     const struct qdq_spec *spec = &d->to->spec;
     if (spec->frontier_points > 0 && !qdq_spec_measures(spec) && !spec->recipe_formats)
-        return api_refuse(
-            d, API_UNSUPPORTED, "/frontier",
-            "a frontier is measured with the targets onnxruntime and openvino, "
-            "activations of 8 bits and "
-            "the recipe auto or one with goals, or with recipe.formats");
+        return api_refuse(d, API_UNSUPPORTED, "/frontier",
+                          "a frontier is measured with the targets onnxruntime, "
+                          "openvino and tensorrt, "
+                          "activations of 8 bits and "
+                          "the recipe auto or one with goals, or with recipe.formats");
     if (spec->recipe < QDQ_RECIPE_AUTO)
         return true;
     if (json_object_get(d->to->root, "search"))
@@ -76,9 +76,13 @@ api_check_recipe(struct decoder *d)
         return api_refuse(d, API_UNSUPPORTED, "/recipe",
                           "the target %s has the recipes none and auto alone",
                           spec->target->name);
-    return spec->target->recipe != QDQ_RECIPE_NONE ||
-           api_refuse(d, API_UNSUPPORTED, "/recipe",
-                      "the target %s has no recipe but none", spec->target->name);
+    return spec->target->recipe != QDQ_RECIPE_NONE || qdq_spec_keeps_journal(spec) ||
+           api_refuse(
+               d, API_UNSUPPORTED, "/recipe", "the target %s has no recipe but none%s",
+               spec->target->name,
+               spec->target->searches_patterns
+                   ? ", unless a frontier or recipe.max_latency_ratio is asked for"
+                   : "");
 }
 
 /* The largest values, which keep the time and the threads of a job within reason. */

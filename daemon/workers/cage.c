@@ -110,6 +110,7 @@ static const int calls[] = {
     SCMP_SYS(fstat),
     SCMP_SYS(fstatfs),
     SCMP_SYS(ftruncate),
+    SCMP_SYS(fdatasync), /* of a journal */
     SCMP_SYS(fallocate),
     SCMP_SYS(fadvise64),
     SCMP_SYS(copy_file_range),

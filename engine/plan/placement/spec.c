@@ -186,8 +186,10 @@ qdq_spec_keeps_journal(const struct qdq_spec *spec)
 static enum qdq_recipe
 default_recipe(const struct qdq_spec *spec)
 {
-    return qdq_spec_searches(spec) || spec->calibration.source || spec->smooth_awq
-               ? QDQ_RECIPE_NONE
+    if (qdq_spec_searches(spec) || spec->calibration.source || spec->smooth_awq)
+        return QDQ_RECIPE_NONE;
+    return spec->target->searches_patterns && spec->frontier_points > 0
+               ? QDQ_RECIPE_AUTO
                : spec->target->recipe;
 }
 

@@ -68,6 +68,19 @@ qdqi_fastest_is_asked(const struct qdqi_attempt *a)
             !hooks->weighs(a->spec));
 }
 
+const struct qdq_spec *
+qdqi_fastest_spec_by_rules(const struct qdqi_candidates *c)
+{
+    const struct qdq_spec *spec = c->attempt->planned_by;
+    struct qdq_spec *copy = qdqi_arena_alloc(c->result->arena, sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *spec;
+    if (spec->target->hooks->set_weighing)
+        spec->target->hooks->set_weighing(copy, c->attempt->context->asked);
+    return copy;
+}
+
 /* --- judging ------------------------------------------------------------------ */
 
 void

@@ -47,6 +47,10 @@ struct qdqi_fastest {
     int64_t samples; /* that were run */
 };
 
+/* Returns the spec of the candidates with the rule that weighs layers; NULL when out of memory. */
+const struct qdq_spec *
+qdqi_fastest_spec_by_rules(const struct qdqi_candidates *candidates);
+
 /* Judges placements. Errors are those of qdqi_candidates_grade(). */
 enum qdq_code qdqi_fastest_judge(struct qdqi_fastest *fastest,
                                  struct qdq_error *err) QDQ_MUST_CHECK;

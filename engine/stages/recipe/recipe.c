@@ -70,6 +70,7 @@ is_comparable(const struct qdqi_attempt *a)
         return a->context->dataset && qdqi_context_can_judge(a->context) &&
                spec->float_type == QDQ_FLOAT_KEEP;
     return a->context->dataset && qdqi_context_can_judge(a->context) &&
+           (!spec->target->searches_patterns || qdqi_by_patterns_is_asked(a)) &&
            (spec->dynamic || qdqi_is_8_bit_integer(spec->activations.format)) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
@@ -380,26 +381,12 @@ choose_layers(struct recipe *r, struct qdq_error *err)
 
 /* --- by measured costs ---------------------------------------------------------- */
 
-/* Returns the spec with the rule that weighs layers; NULL when out of memory. */
-static const struct qdq_spec *
-spec_by_rules(const struct recipe *r)
-{
-    const struct qdq_spec *spec = r->candidates.attempt->planned_by;
-    struct qdq_spec *copy = qdqi_arena_alloc(r->candidates.result->arena, sizeof *copy);
-    if (!copy)
-        return NULL;
-    *copy = *spec;
-    if (spec->target->hooks->set_weighing)
-        spec->target->hooks->set_weighing(copy, r->candidates.attempt->context->asked);
-    return copy;
-}
-
 /* Plans the attempt by the rules, with its candidates. */
 static enum qdq_code
 go_by_rules(struct recipe *r, struct qdq_error *err)
 {
     struct qdqi_candidates *c = &r->candidates;
-    const struct qdq_spec *spec = spec_by_rules(r);
+    const struct qdq_spec *spec = qdqi_fastest_spec_by_rules(&r->candidates);
     if (!spec)
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_attempt_replan(c->attempt, spec, err);
@@ -432,7 +419,7 @@ judge_placements(struct recipe *r, struct qdq_error *err)
     struct qdqi_fastest *f = &r->fastest;
     *f = (struct qdqi_fastest){
         .candidates = &r->candidates,
-        .by_rules = spec_by_rules(r),
+        .by_rules = qdqi_fastest_spec_by_rules(&r->candidates),
         .points = (size_t)r->candidates.attempt->context->asked->frontier_points,
         .is_time_up = is_time_up,
         .arg = &r->candidates,
@@ -490,7 +477,7 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
     if (code)
         return code;
     code = qdqi_fastest_choose(f, goal, &r->chosen, err);
-    if (!code &&
+    if (!code && !f->patterns &&
         (!r->chosen || (qdqi_estimate_helps(&r->candidates) &&
                         qdqi_fastest_is_ample(f, r->chosen))) &&
         !(code = search_from_rules(r, err)))
@@ -508,7 +495,7 @@ choose_fastest(struct recipe *r, struct qdq_error *err)
 }
 
 /* A recipe with goals by measured costs: the fastest placement that reaches them, or else a search
-   that begins with the one that comes nearest to them. */
+   that begins with the one that comes nearest to them; by patterns, that one. */
 static enum qdq_code
 run_goals(struct recipe *r, struct qdq_error *err)
 {
@@ -519,8 +506,13 @@ run_goals(struct recipe *r, struct qdq_error *err)
     if (code)
         return code;
     qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
+    const bool is_found = r->chosen;
+    if (f->patterns && !r->chosen)
+        r->chosen = qdqi_fastest_start(f);
     if (r->chosen) {
         code = report(r, 0, 0, NULL, err);
+        if (!code && !is_found)
+            code = qdqi_warn_goal_missed(&r->candidates, &r->chosen->grade, err);
         return code ? code : settle(r, r->chosen, err);
     }
     r->candidates.n = 0;
@@ -666,8 +658,12 @@ run_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
     if (!is_comparable(a)) /* of a lack of data the plan warns */
         return qdqi_goals_ask_for_accuracy(spec) && qdqi_context_can_judge(a->context)
                    ? qdqi_attempt_warn(a, err, "recipe_not_judged", NULL,
-                                       "the recipe has a goal, and with formats that "
-                                       "have no integer kernels nothing is judged")
+                                       spec->target->searches_patterns
+                                           ? "the recipe has a goal, and no runner "
+                                             "measures the target"
+                                           : "the recipe has a goal, and with formats "
+                                             "that have no integer kernels nothing is "
+                                             "judged")
                    : QDQ_OK;
     enum qdq_code code = qdqi_candidates_find(&r.candidates, err);
     if (code || !has_choice(&r) ||
