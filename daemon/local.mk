@@ -80,6 +80,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/files.c \
 	daemon/library/inner.h \
 	daemon/library/library.c daemon/library/library.h \
+	daemon/library/journals.c \
 	daemon/library/observations.c \
 	daemon/library/open_blobs.c \
 	daemon/library/accessors.c \

@@ -130,6 +130,16 @@ bool library_observations_keep(struct library *library,
 bool library_observations_trim(struct library *library, int64_t bytes,
                                struct api_problem *p);
 
+/* --- journals --------------------------------------------------------------- */
+
+/* Opens the journal of a job (struct qdq_work.journal), which is made where there is none, and which the caller closes. Returns
+   -1 and sets errno on failure. */
+int library_journal_open(struct library *library, const char *job);
+/* Removes the journal of a job that has ended. The caller holds no lock. */
+void library_journal_settle(struct library *library, const char *job);
+/* Removes those of all jobs that have ended, or are not there. */
+void library_journals_sweep(struct library *library);
+
 /* --- expiry and eviction --------------------------------------------------- */
 
 /* Sets the library's limits from the settings. May be called while other threads use

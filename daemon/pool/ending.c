@@ -9,12 +9,13 @@
 
 /* --- the files of one job ------------------------------------------------- */
 
-/* Closes the files that only the worker reads. */
+/* Closes the files that only the worker uses. */
 static void
 close_inputs(struct work *work)
 {
     model_fds_fini(&work->model);
-    int *const inputs[] = {&work->dataset, &work->evaluation, &work->metric};
+    int *const inputs[] = {&work->dataset, &work->evaluation, &work->metric,
+                           &work->journal};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         if (*inputs[i] >= 0)
             close(*inputs[i]);
@@ -48,6 +49,14 @@ ending_close(struct ending *ending)
     spool_discard(&work->times);
     for (size_t i = 0; i < N_LENT; i++)
         lent_file_trim(&ending->lent[i]);
+}
+
+void
+ending_settle_journal(struct ending *ending)
+{
+    if (*ending->work.journaled)
+        library_journal_settle(ending->service->library, ending->work.journaled);
+    ending->work.journaled[0] = '\0';
 }
 
 /* --- the end of one job --------------------------------------------------- */
@@ -117,6 +126,7 @@ ending_finish(struct ending *ending)
     else
         fail(ending, &problem);
     ending_close(ending);
+    ending_settle_journal(ending);
     free(ending->summary);
     ending->summary = NULL;
 }
@@ -181,7 +191,8 @@ endings_take(struct endings *endings)
     ending->state = ENDING_TAKEN;
     lock_release(&endings->lock);
     ending->slot.process = endings->process;
-    ending->work = (struct work){.dataset = -1, .evaluation = -1, .metric = -1};
+    ending->work =
+        (struct work){.dataset = -1, .evaluation = -1, .metric = -1, .journal = -1};
     ending->problem = (struct api_problem){0};
     return ending;
 }

@@ -25,6 +25,9 @@ struct work {
     char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */
     struct spool *times;    /* NULL: no times are measured, or kept */
     char times_key[DIGEST_SIZE], kept_times[DIGEST_SIZE]; /* likewise */
+    int journal;                                          /* -1: none */
+    char journaled
+        [JOB_ID_SIZE]; /* the job that it is of, also after it was closed; "": none */
 };
 
 /* The files of a job that its worker writes. */
@@ -93,5 +96,7 @@ bool ending_lend(struct ending *ending, size_t which, struct spool **ret,
                  struct api_problem *p);
 /* Closes the files of the job. */
 void ending_close(struct ending *ending);
+/* Removes the journal of the job, if it has ended. */
+void ending_settle_journal(struct ending *ending);
 
 #endif

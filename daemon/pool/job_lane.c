@@ -3,6 +3,7 @@
 #include "pool/job_lane.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pool/judging.h"
 #include "pool/model_fds.h"
 #include "settings/settings.h"
 #include "tenants/tenants.h"
@@ -10,6 +11,7 @@
 #include "api/spec.h"
 #include "qdq/quantize.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +179,36 @@ open_times(struct job_lane *job_lane, const struct store_job *job, struct work *
         log_observations_lost(&problem);
 }
 
+/*
+ * Opens the journal of a job that searches by patterns, from which it goes on where its worker or the daemon was killed. Without
+ * it the job measures again.
+ */
+static void
+open_journal(struct job_lane *job_lane, const struct store_job *job, struct work *work)
+{
+    struct message_quantize *request = &work->request.body.quantize;
+    struct api_problem ignored = {0};
+    struct api_spec *spec = NULL;
+    const char *text = job->effective_spec;
+    request->journal_of[0] = '\0';
+    if (!job->calibration || !api_spec_decode(text, strlen(text), &spec, &ignored))
+        return;
+    const struct qdq_spec *asked = api_spec_get(spec);
+    if (qdq_spec_keeps_journal(asked) &&
+        judging_runner_digest(&job_lane->lane, asked->target->runtime,
+                              request->journal_of) &&
+        *request->journal_of) {
+        work->journal = library_journal_open(job_lane->lane.service->library, job->id);
+        if (work->journal >= 0)
+            snprintf(work->journaled, sizeof work->journaled, "%s", job->id);
+        else
+            log_error("journal_not_opened", "job=%s errno=%d", job->id, errno);
+    }
+    if (work->journal < 0)
+        request->journal_of[0] = '\0';
+    api_spec_free(&spec);
+}
+
 /* Attaches the inputs beside the model that there are. */
 static void
 attach_inputs(struct message *request, const struct work *work)
@@ -216,6 +248,9 @@ open_work(struct job_lane *job_lane, const struct store_job *job, struct work *w
     request->fds[MESSAGE_FD_OBSERVATIONS] =
         spool_fd(work->observed ? work->observed : work->output);
     request->fds[MESSAGE_FD_TIMES] = spool_fd(work->times ? work->times : work->output);
+    open_journal(job_lane, job, work);
+    request->fds[MESSAGE_FD_JOURNAL] =
+        work->journal >= 0 ? work->journal : spool_fd(work->output);
     request->fds[MESSAGE_FD_DATA] = spool_fd(work->data);
     attach_inputs(request, work);
     model_fds_attach(&work->model, request);
@@ -355,6 +390,7 @@ end_without_result(struct job_lane *job_lane, const struct store_job *job,
         jobs_fail(jobs, &ending->slot, p);
     else
         jobs_lost(jobs, &ending->slot, job, how);
+    ending_settle_journal(ending);
     free(ending->summary);
     ending->summary = NULL;
     ending_leave(ending);

@@ -208,3 +208,16 @@ judging_tell_worker(struct lane *lane)
         process_end(&lane->judge, false, NULL); /* its runner may be gone */
     return process_set_extra(&lane->process, list);
 }
+
+bool
+judging_runner_digest(struct lane *lane, const char *runtime, char ret[DIGEST_SIZE])
+{
+    struct remotes *set = tenants_remotes(lane->service->tenants);
+    const struct runner_section *section = runners_find(set, runtime);
+    char *text = section ? runner_section_encode(section, lane->settings) : NULL;
+    const bool ok = !section || (text && digest_of(text, strlen(text), ret));
+    *ret = section ? *ret : '\0';
+    remotes_release(&set);
+    free(text);
+    return ok;
+}

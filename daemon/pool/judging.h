@@ -19,6 +19,10 @@ bool judging_answer(struct lane *lane, const char *runtime, bool again, int with
 char *judging_describe(struct lane *lane, const struct qdq_runtime_row *row,
                        char why[JUDGES_WHY]);
 
+/* Writes a digest of the runner that judges for that runtime, "" where there is none. Returns false when out of memory. */
+bool judging_runner_digest(struct lane *lane, const char *runtime,
+                           char ret[DIGEST_SIZE]);
+
 /* Tells the lane's next worker which runtimes have runners; one that was told otherwise ends. Returns
    false when out of memory. */
 bool judging_tell_worker(struct lane *lane);

@@ -246,6 +246,7 @@ body_fits(const struct message *m)
         return is_text(m->body.quantize.model_id, DIGEST_SIZE) &&
                is_text(m->body.quantize.dataset_id, DIGEST_SIZE) &&
                is_text(m->body.quantize.evaluation_id, DIGEST_SIZE) &&
+               is_text(m->body.quantize.journal_of, DIGEST_SIZE) &&
                m->body.quantize.has_metric <= 1 && m->body.quantize.observe <= 1 &&
                m->body.quantize.keep_times <= 1;
     case MESSAGE_JUDGE_WANTED:

@@ -17,7 +17,7 @@
 #include "api/remote.h"
 
 #define MESSAGE_MAX_FILES API_MAX_EXTERNAL
-#define MESSAGE_MAX_FDS (10 + MESSAGE_MAX_FILES) /* Linux passes at most 253 */
+#define MESSAGE_MAX_FDS (11 + MESSAGE_MAX_FILES) /* Linux passes at most 253 */
 #define MESSAGE_MAX_NAMES (MESSAGE_MAX_FILES * (API_MAX_PATH + 1))
 /* a spec of the size of a request body, with all defaults written out */
 #define MESSAGE_MAX_SPEC (16u << 20)
@@ -38,9 +38,10 @@ enum message_quantize_fd {
     MESSAGE_FD_FROZEN,
     /* read: observations so far; written: those and the new ones */
     MESSAGE_FD_OBSERVATIONS,
-    MESSAGE_FD_TIMES,  /* likewise the times of candidates */
-    MESSAGE_FD_DATA,   /* the result's external data, if it has a file for it */
-    MESSAGE_FD_DATASET /* and those behind it: each only if there is one */
+    MESSAGE_FD_TIMES,   /* likewise the times of candidates */
+    MESSAGE_FD_JOURNAL, /* of this job's measurements */
+    MESSAGE_FD_DATA,    /* the result's external data, if it has a file for it */
+    MESSAGE_FD_DATASET  /* and those behind it: each only if there is one */
 };
 
 struct message_quantize {
@@ -51,6 +52,8 @@ struct message_quantize {
     /* "" when there is no data of its own to judge by; 1: there is a metric, 0: none */
     char evaluation_id[DIGEST_SIZE];
     uint32_t has_metric;
+    char journal_of
+        [DIGEST_SIZE]; /* what the journal belongs to besides; "": there is none */
 };
 
 struct message_gpu {

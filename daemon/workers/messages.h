@@ -13,7 +13,7 @@
  *   INFO           what is in the model?  model                   RESULT: its info
  *   PLAN           dry run; text: spec    model                   RESULT: the plan
  *   QUANTIZE       do it; text: spec      model, output, report, frozen
- *                                      spec, observations, times, data,
+ *                                      spec, observations, times, journal, data,
  *                                      [dataset], [data to judge by], [metric]
  *                                                                 RESULT: the summary
  *     of a worker with a GPU, between its steps, before the last answer:
@@ -54,7 +54,7 @@ MESSAGE(CHECK_MODEL, 0, 0, 1, 1, MESSAGE_MAX_FILES)
 MESSAGE(CHECK_DATASET, 0, 0, 1, 1, 0)
 MESSAGE(INFO, 0, 0, 1, 1, MESSAGE_MAX_FILES)
 MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1, MESSAGE_MAX_FILES)
-MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 7, 10,
+MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 8, 11,
         MESSAGE_MAX_FILES)
 MESSAGE(RUNTIME, 0, 0, 0, 0, 0)
 MESSAGE(DEVICE, 0, 0, 0, 0, 0)

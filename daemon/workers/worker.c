@@ -457,6 +457,13 @@ times_of(void *arg)
     return request->body.quantize.keep_times ? request->fds[MESSAGE_FD_TIMES] : -1;
 }
 
+/* Does the same for the journal. */
+static int
+journal_of(void *arg)
+{
+    return ((const struct message *)arg)->fds[MESSAGE_FD_JOURNAL];
+}
+
 static bool
 run_engine(struct worker *w, const struct message *request, const struct api_spec *spec,
            struct frozen *frozen, struct qdq_report **ret, struct api_problem *problem)
@@ -485,6 +492,9 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
         .times = times_of,
         .times_arg = (void *)(uintptr_t)request,
+        .journal = *ids->journal_of ? journal_of : NULL,
+        .journal_arg = (void *)(uintptr_t)request,
+        .journal_of = ids->journal_of,
         .histograms =
             ids->observe, /* which observes histograms whatever the method needs */
         .progress = report_progress,

@@ -31,7 +31,9 @@ check_PROGRAMS += \
 	tests/unit/numbers/test_observations \
 	tests/unit/engine/test_pairs \
 	tests/unit/engine/test_parts \
+	tests/unit/engine/test_journal \
 	tests/unit/engine/test_pattern_search \
+	tests/unit/engine/test_patterns \
 	tests/unit/engine/test_placement \
 	tests/unit/engine/test_plan \
 	tests/unit/numbers/test_range \

@@ -230,6 +230,7 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
     *ret_more = false;
     /* The bytes of a job that was removed do not stay in the record. */
     library_sync_deferred(library);
+    library_journals_sweep(library);
     bool ok =
         library->blobs->ops->tidy(library, settings->retention_leftovers * 1000, p);
     if (!ok || !store_leads(library_store(library)) ||

@@ -211,7 +211,7 @@ struct qdq_search_report {
 /* A choice that the recipe judged: what it changes in the spec, and the layers that it
    leaves in float. */
 struct qdq_recipe_step {
-    /* "integers", "rules", "cut", "search" or "unquantized" for placements that were measured; "start", "group",
+    /* "integers", "rules", "cut", "patterns", "search" or "unquantized" for placements that were measured; "start", "group",
        "alone", "float" or "quantized"; for a change of the spec "method",
        "C7", "bias_correction", "rounding", "equalize", "smooth" or "activations" */
     const char *step;

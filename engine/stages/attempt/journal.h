@@ -7,8 +7,8 @@
  *   QDQJOURNAL1 IDENTITY       what the entries belong to, a hash of 16 hexadecimal digits
  *   then for each entry its lines, and
  *   end HASH                   the hash of these lines, likewise
- * A file of another identity counts as empty. What stands behind the last entry that is whole (one that was being
- * written when the job was killed) is cut off before the next one is appended.
+ * A file of another identity counts as empty. An entry that was being written when the job was killed is not whole: it is
+ * cut off, with everything behind it, before the next one is appended.
  */
 #ifndef QDQI_STAGES_ATTEMPT_JOURNAL_H
 #define QDQI_STAGES_ATTEMPT_JOURNAL_H

@@ -9,7 +9,7 @@
 #include <string.h>
 
 void
-qdqi_text_print(struct qdqi_text *to, const char *fmt, ...)
+qdqi_kept_text_print(struct qdqi_kept_text *to, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -36,13 +36,13 @@ is_plain(unsigned char c)
 }
 
 void
-qdqi_text_print_name(struct qdqi_text *to, const char *name)
+qdqi_kept_text_print_name(struct qdqi_kept_text *to, const char *name)
 {
     for (const char *p = name; *p; p++)
         if (is_plain((unsigned char)*p))
-            qdqi_text_print(to, "%c", *p);
+            qdqi_kept_text_print(to, "%c", *p);
         else
-            qdqi_text_print(to, "%%%02X", (unsigned char)*p);
+            qdqi_kept_text_print(to, "%%%02X", (unsigned char)*p);
 }
 
 static int
@@ -54,7 +54,7 @@ digit_of(char c)
 }
 
 bool
-qdqi_text_read_name(char *name)
+qdqi_kept_text_read_name(char *name)
 {
     char *to = name;
     for (const char *p = name; *p; p++) {

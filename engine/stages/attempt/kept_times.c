@@ -100,7 +100,7 @@ read_kernel(char *line, struct qdqi_traced_node *ret)
               kind <= QDQ_NODE_OTHER && read_number(&at, &ret->least_ms) &&
               read_number(&at, &ret->made_bytes);
     char *op = ok ? cut(&at, ' ') : NULL, *name = op ? cut(&at, ' ') : NULL;
-    if (!name || at || !qdqi_text_read_name(op) || !qdqi_text_read_name(name))
+    if (!name || at || !qdqi_kept_text_read_name(op) || !qdqi_kept_text_read_name(name))
         return false;
     ret->kind = (enum qdq_node_kind)kind;
     ret->op = op;
@@ -173,7 +173,7 @@ read_words(struct qdqi_kept_times *kept, char **lines, double n, struct row *row
     bool ok = words;
     while (ok && row->n < (size_t)n) {
         char *line = cut(lines, '\n');
-        ok = line && qdqi_text_read_name(line);
+        ok = line && qdqi_kept_text_read_name(line);
         words[row->n++] = line;
     }
     row->words = words;
@@ -473,51 +473,51 @@ qdqi_kept_times_take_words(struct qdqi_kept_times *kept, uint64_t key,
 /* --- adding rows -------------------------------------------------------------------- */
 
 static void
-print_trace(struct qdqi_text *to, const struct row *row)
+print_trace(struct qdqi_kept_text *to, const struct row *row)
 {
     const struct qdqi_trace *t = &row->trace;
-    qdqi_text_print(to, "trace %016" PRIx64 " %zu\n", row->key, t->n_nodes);
+    qdqi_kept_text_print(to, "trace %016" PRIx64 " %zu\n", row->key, t->n_nodes);
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct qdqi_traced_node *k = &t->nodes[i];
-        qdqi_text_print(to, "kernel %d %.17g %.17g ", (int)k->kind, k->least_ms,
-                        k->made_bytes);
-        qdqi_text_print_name(to, k->op);
-        qdqi_text_print(to, " ");
-        qdqi_text_print_name(to, k->name);
-        qdqi_text_print(to, "\n");
+        qdqi_kept_text_print(to, "kernel %d %.17g %.17g ", (int)k->kind, k->least_ms,
+                             k->made_bytes);
+        qdqi_kept_text_print_name(to, k->op);
+        qdqi_kept_text_print(to, " ");
+        qdqi_kept_text_print_name(to, k->name);
+        qdqi_kept_text_print(to, "\n");
     }
 }
 
 static void
-print_figures(struct qdqi_text *to, const struct row *row)
+print_figures(struct qdqi_kept_text *to, const struct row *row)
 {
-    qdqi_text_print(to, "%s %016" PRIx64 " %zu\n", kind_names[row->kind], row->key,
-                    row->n);
+    qdqi_kept_text_print(to, "%s %016" PRIx64 " %zu\n", kind_names[row->kind], row->key,
+                         row->n);
     for (size_t i = 0; i < row->n; i++) {
         if (row->kind == NUMBERS)
-            qdqi_text_print(to, "%.17g", row->numbers[i]);
+            qdqi_kept_text_print(to, "%.17g", row->numbers[i]);
         else
-            qdqi_text_print_name(to, row->words[i]);
-        qdqi_text_print(to, "\n");
+            qdqi_kept_text_print_name(to, row->words[i]);
+        qdqi_kept_text_print(to, "\n");
     }
 }
 
 static void
-print_row(struct qdqi_text *to, const struct row *row)
+print_row(struct qdqi_kept_text *to, const struct row *row)
 {
     if (row->kind == TRACE)
         print_trace(to, row);
     else if (row->kind != RATIO)
         print_figures(to, row);
     else
-        qdqi_text_print(to, "ratio %016" PRIx64 " %.17g\n", row->key, row->ratio);
+        qdqi_kept_text_print(to, "ratio %016" PRIx64 " %.17g\n", row->key, row->ratio);
 }
 
 /* Writes a row into the journal, where there is one. A job whose journal cannot be written goes on without. */
 static enum qdq_code
 enter(struct qdqi_kept_times *kept, const struct row *row, struct qdq_error *err)
 {
-    struct qdqi_text text = {0};
+    struct qdqi_kept_text text = {0};
     if (kept->journal.fd < 0)
         return QDQ_OK;
     print_row(&text, row);
@@ -620,24 +620,25 @@ qdqi_kept_times_has_new(const struct qdqi_kept_times *kept)
 /* --- writing ------------------------------------------------------------------------- */
 
 static void
-print_rows(const struct qdqi_kept_times *kept, bool all, struct qdqi_text *to)
+print_rows(const struct qdqi_kept_times *kept, bool all, struct qdqi_kept_text *to)
 {
     to->n = 0;
-    qdqi_text_print(to, "%s", kept->identity);
+    qdqi_kept_text_print(to, "%s", kept->identity);
     for (size_t i = 0; i < kept->n; i++) {
         const struct row *row = &kept->rows[i];
         if (all || row->is_of_job)
             print_row(to, row);
     }
     if (!to->failed)
-        qdqi_text_print(to, "sum %016" PRIx64 "\n", qdqi_kept_hash(to->bytes, to->n));
+        qdqi_kept_text_print(to, "sum %016" PRIx64 "\n",
+                             qdqi_kept_hash(to->bytes, to->n));
 }
 
 enum qdq_code
 qdqi_kept_times_write(struct qdqi_kept_times *kept, const struct qdqi_attempt *a,
                       struct qdq_error *err)
 {
-    struct qdqi_text text = {0};
+    struct qdqi_kept_text text = {0};
     if (kept->fd < 0 || !kept->has_added)
         return QDQ_OK;
     kept->has_added = false;

@@ -524,17 +524,13 @@ compare_anyhow(struct qdqi_comparer *c, const struct qdqi_attempt *a,
 {
     struct qdq_error first = {0}, second = {0};
     enum qdq_code code = compare_once(c, a, model, &first);
-    const struct qdq_error *why = &first;
     if (code == QDQ_RUNNER_FAILED && qdq_spec_keeps_journal(c->context->asked)) {
         code = compare_once(c, a, model, &second);
         code = code == QDQ_RUNNER_FAILED ? QDQ_RUN_FAILED : code;
-        why = &second;
     }
-    if (code == QDQ_JUDGE_GONE) {
-        code = renew_pace(c, a, &second);
-        code = code ? code : compare_once(c, a, model, &second);
-        why = &second;
-    }
+    if (code == QDQ_JUDGE_GONE && !(code = renew_pace(c, a, &second)))
+        code = compare_once(c, a, model, &second);
+    const struct qdq_error *why = second.code ? &second : &first;
     if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && c->plain)) {
         c->plain = false;
         qdqi_pace_close(&c->pace);

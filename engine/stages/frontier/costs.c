@@ -335,8 +335,8 @@ qdqi_costs_make(const struct qdqi_attempt *a, const char *const *layers, size_t 
 /* Sets the times of a pattern's layers, and passes a tensor from its first layer to the others that is too dear to
    convert. */
 static void
-add_pattern(struct qdqi_costs *to, const struct qdqi_patterns *patterns, size_t pattern,
-            double longer, size_t *others)
+add_pattern(struct qdqi_costs *to, const struct qdqi_layer_patterns *patterns,
+            size_t pattern, double longer, size_t *others)
 {
     struct qdqi_placement_costs *c = &to->placement;
     const double each = 1 / (double)patterns->sizes[pattern];
@@ -359,7 +359,7 @@ add_pattern(struct qdqi_costs *to, const struct qdqi_patterns *patterns, size_t 
 }
 
 static void
-add_pattern_pair(struct qdqi_costs *to, const struct qdqi_patterns *patterns,
+add_pattern_pair(struct qdqi_costs *to, const struct qdqi_layer_patterns *patterns,
                  size_t pair, double apart)
 {
     struct qdqi_placement_costs *c = &to->placement;
@@ -373,9 +373,10 @@ add_pattern_pair(struct qdqi_costs *to, const struct qdqi_patterns *patterns,
 }
 
 enum qdq_code
-qdqi_costs_of_patterns(const struct qdqi_patterns *patterns, const double *estimates,
-                       size_t n, const double *noise, struct qdqi_arena *arena,
-                       struct qdqi_costs *ret, struct qdq_error *err)
+qdqi_costs_of_patterns(const struct qdqi_layer_patterns *patterns,
+                       const double *estimates, size_t n, const double *noise,
+                       struct qdqi_arena *arena, struct qdqi_costs *ret,
+                       struct qdq_error *err)
 {
     struct qdqi_placement_costs *c = &ret->placement;
     *ret = (struct qdqi_costs){.all_float_ms = 1, .rest_ms = fmax(estimates[0], 0)};

@@ -46,7 +46,7 @@ enum qdq_code qdqi_costs_make(const struct qdqi_attempt *attempt,
  * Makes costs of the estimates of a search by patterns: the work of a pattern is spread evenly over its layers, which a cut
  * keeps together. `noise` is as above. Times are parts of the float model's. NO_MEMORY.
  */
-enum qdq_code qdqi_costs_of_patterns(const struct qdqi_patterns *patterns,
+enum qdq_code qdqi_costs_of_patterns(const struct qdqi_layer_patterns *patterns,
                                      const double *estimates, size_t n,
                                      const double *noise, struct qdqi_arena *arena,
                                      struct qdqi_costs *ret,

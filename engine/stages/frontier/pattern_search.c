@@ -12,11 +12,11 @@
 /* The noise of a measurement, as a part of its time, and what a placement differs from the sum by. */
 static const double noise_part = 0.03, own_part = 0.03;
 
-/* What is known of a time before anything was measured: integers take half as long, with doubt. */
+/* Before anything was measured integers are taken to need half as long, with doubt. */
 static const double usual_gain = 0.5, first_doubt = 0.3, doubt_of_share = 0.5,
                     least_doubt = 0.02;
 
-/* What a failure says: such a time, with so much doubt. */
+/* A failure counts as such a time, with so much doubt. */
 static const double failed_ratio = 1.5, failed_doubt = 0.25;
 
 /* Times beyond these are absurd. */

@@ -4,17 +4,17 @@
  * of layers which would add up, because they fuse them. Layers of equal surroundings are one pattern
  * (patterns.h), which is in integers or in float as a whole.
  *
- * The source of the idea: TensorRT Model Optimizer's autotune decides by patterns and measured
- * latencies, with a journal. What is done here is another thing: the time of a placement is taken for a sum, of a
- * time for each pattern in float and of one for each pair of neighbours that are not in the same form, which
- * Bayesian linear regression estimates from all measurements. The next placement to measure is
+ * The source of the idea is TensorRT Model Optimizer's autotune, which decides by patterns and measured
+ * latencies, and keeps what it measured. This search has its own way: the time of a placement is taken for a sum, of a
+ * time for each pattern in float and of one for each pair of neighbours that are not in the same form.
+ * Bayesian linear regression estimates the terms from all measurements. The next placement to measure is
  * the best one of a sum drawn from what is still possible (W. R. Thompson, "On the likelihood that
  * one unknown probability exceeds another", 1933), found by switching the pattern with the
  * greatest gain until none gains. A placement's own measurements correct its estimate.
  *
  * Times are parts of the float model's. A measurement has noise of a few per cent; one that is far from
  * what was expected is repeated, and counts if another one agrees. A measurement that failed, or whose time is
- * absurd, is not believed; its placement counts as a slow one with much doubt, and two failures rule it out.
+ * absurd, is not believed; its placement counts as a slow one with much doubt, and three failures rule it out.
  *
  * The limits: a fusion of three patterns and more is seen by its own placements alone, and what is found
  * is the best one likely, not surely. With the same measurements the same placements are

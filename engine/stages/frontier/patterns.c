@@ -25,7 +25,7 @@ struct finding {
     uint64_t *labels, *next; /* by node */
     size_t *owner;           /* by node: the layer that it belongs to, or NONE */
     uint64_t *known;         /* by pattern: its label */
-    struct qdqi_patterns *to;
+    struct qdqi_layer_patterns *to;
 };
 
 /* --- labels ---------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ label_nodes(struct finding *f, const struct way *way)
 static size_t
 pattern_of(struct finding *f, uint64_t label, size_t layer)
 {
-    struct qdqi_patterns *to = f->to;
+    struct qdqi_layer_patterns *to = f->to;
     size_t i = 0;
     while (i < to->n && f->known[i] != label)
         i++;
@@ -138,7 +138,7 @@ static bool
 group(struct finding *f)
 {
     const struct qdqi_placed_layers *layers = f->layers;
-    struct qdqi_patterns *to = f->to;
+    struct qdqi_layer_patterns *to = f->to;
     double sum = 0;
     bool fits = true;
     to->n = 0;
@@ -178,7 +178,7 @@ find_owners(const struct finding *f)
 }
 
 static void
-add_pair(struct qdqi_patterns *to, size_t a, size_t b)
+add_pair(struct qdqi_layer_patterns *to, size_t a, size_t b)
 {
     if (a == NONE || b == NONE || a == b || to->n_pairs == QDQI_MOST_PATTERN_PAIRS)
         return;
@@ -208,7 +208,7 @@ find_pairs(const struct finding *f)
 static bool
 allocate(struct finding *f)
 {
-    struct qdqi_patterns *to = f->to;
+    struct qdqi_layer_patterns *to = f->to;
     const size_t n = f->graph->n_nodes + 1, most = QDQI_MOST_PATTERNS;
     f->labels = qdqi_arena_array(f->arena, n, sizeof *f->labels);
     f->next = qdqi_arena_array(f->arena, n, sizeof *f->next);
@@ -226,10 +226,10 @@ allocate(struct finding *f)
 enum qdq_code
 qdqi_patterns_find(const struct qdqi_graph *graph,
                    const struct qdqi_placed_layers *layers, struct qdqi_arena *arena,
-                   struct qdqi_patterns *ret, struct qdq_error *err)
+                   struct qdqi_layer_patterns *ret, struct qdq_error *err)
 {
     struct finding f = {.graph = graph, .layers = layers, .arena = arena, .to = ret};
-    *ret = (struct qdqi_patterns){0};
+    *ret = (struct qdqi_layer_patterns){0};
     if (!allocate(&f))
         return qdqi_no_memory(err);
     bool fits = false;

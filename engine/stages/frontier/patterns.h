@@ -24,7 +24,7 @@ struct qdqi_placed_layers {
         ignored; /* by layer: it takes the same time in both forms, and is no pattern's */
 };
 
-struct qdqi_patterns {
+struct qdqi_layer_patterns {
     size_t n;       /* 0: no layer has a pattern */
     size_t *of;     /* by layer: its pattern, or QDQI_NO_PATTERN */
     size_t *first;  /* by pattern: its first layer */
@@ -37,7 +37,8 @@ struct qdqi_patterns {
 /* Finds the patterns. The arena owns what *ret points to. NO_MEMORY. */
 enum qdq_code qdqi_patterns_find(const struct qdqi_graph *graph,
                                  const struct qdqi_placed_layers *layers,
-                                 struct qdqi_arena *arena, struct qdqi_patterns *ret,
+                                 struct qdqi_arena *arena,
+                                 struct qdqi_layer_patterns *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -15,7 +15,7 @@ enum { QDQI_MOST_MEASUREMENTS = 200 };
 
 struct qdqi_by_patterns {
     const struct qdqi_candidates *candidates; /* whose comparer measures */
-    struct qdqi_patterns patterns;
+    struct qdqi_layer_patterns patterns;
     struct qdqi_pattern_search search;
     bool *layers; /* by candidate: of the placement that is measured */
 };

@@ -126,7 +126,8 @@ def test_without_data_nothing_is_measured(tmp_path):
 
 
 @pytest.mark.parametrize("spec, text", [
-    ({"target": "tensorrt", "frontier": True}, "/frontier"),
+    ({"target": "tensorrt", "recipe": "none", "frontier": True}, "/frontier"),
+    ({"target": "tensorrt", "recipe": "auto"}, "unless a frontier or recipe.max_latency_ratio is asked for"),
     ({"target": "openvino", "recipe": "none", "frontier": True}, "/frontier"),
     ({"recipe": "none", "frontier": True}, "/frontier"),
     ({"activations": {"dtype": "int16"}, "frontier": True}, "/frontier"),

@@ -2,19 +2,19 @@
 """The search by patterns of target tensorrt, with a runner whose times are planted (simulated_runner.py), and the journal
 from which a job goes on that was killed."""
 
+import contextlib
 import json
 import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, INSTALLED, QUANTIZE, ROOT, Service, eventually
-from test_runner import Runners, reload, section
+from service import DATA, FEW_SAMPLES, INSTALLED, QUANTIZE, ROOT, Service, eventually, kill_process
+from test_runner import Runners, section
 
 SIMULATED = Path(__file__).parents[1] / "simulated_runner.py"
 PROGRAM = INSTALLED / "share" / "qdqd" / "runners" / "onnxruntime_ep.py"
@@ -27,6 +27,20 @@ def simulated(*words, **keys):
                    **{"licence": "mine", "allow": ROOT, "timeout": 5, **keys})
 
 
+def keep(path, kept):
+    """Gives a journal a second name, under which it is read when it was removed."""
+    if not kept.exists():
+        with contextlib.suppress(FileNotFoundError):
+            os.link(path, kept)
+
+
+def entries_of(path):
+    """The lines of a journal's entries; None where one is being written."""
+    text = path.read_text() if path.exists() else ""
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith(("QDQJOURNAL1 ", "end "))]
+    return lines if not text or text.endswith("\n") else None
+
+
 class Command:
     """The command with a cache of its own."""
 
@@ -35,7 +49,7 @@ class Command:
         folder.mkdir()
         (folder / "runners.conf").write_text(simulated(*words))
         (folder / "spec.json").write_text(json.dumps(spec))
-        self.kept = folder / "journal"  # a second name, under which a removed journal is read
+        self.kept = folder / "journal"
 
     def start(self, model="resnet"):
         return subprocess.Popen(
@@ -48,13 +62,9 @@ class Command:
         return list((self.folder / "cache" / "qdq" / "journals").glob("*"))
 
     def entries(self):
-        """The whole entries of the journal."""
         for path in self.journals():
-            if not self.kept.exists():
-                os.link(path, self.kept)
-        text = self.kept.read_text() if self.kept.exists() else ""
-        return [part for part in text.splitlines(keepends=True)
-                if not part.startswith(("QDQJOURNAL1 ", "end "))] if text.endswith("\n") else None
+            keep(path, self.kept)
+        return entries_of(self.kept)
 
     def ends(self, process):
         """Waits for the end, watches the journal meanwhile, and returns the report."""
@@ -190,3 +200,63 @@ def test_a_torn_journal(tmp_path):
     report = command.run()
     assert command.entries()[:len(before)] == before
     assert report["costs"] == "measured"
+
+
+# --- the service ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def service(tmp_path):
+    runners = Runners(tmp_path)
+    runners.write(simulated("lies"))
+    service = Service(tmp_path)
+    service.arguments = ["--config", runners.config]
+    yield service.start()
+    service.stop()
+
+
+def watch(service, job, kept, further):
+    """Waits until the job has written so many entries more, or has ended; returns all."""
+    known = len(entries_of(kept) or []) if kept.exists() else 0
+    path = service.state / "journals" / job
+
+    def goes_on():
+        if path.exists():
+            keep(path, kept)
+        return len(entries_of(kept) or []) >= known + further or service.job(job)["state"] == "succeeded"
+
+    eventually(goes_on, 120)
+    return eventually(lambda: entries_of(kept))
+
+
+def test_a_job_whose_worker_or_daemon_is_killed_goes_on(service, tmp_path):
+    whole = service.submit_glyphs(spec=SPEC)
+    watch(service, whole, tmp_path / "whole", 1)
+    service.succeeded(whole)
+    eventually(lambda: not list((service.state / "journals").iterdir()))
+    job = service.submit_glyphs(spec=SPEC)
+    known = []
+    for way in ("worker", "daemon", "daemon"):
+        now = watch(service, job, tmp_path / "killed", 8)
+        assert now[:len(known)] == known
+        known = now
+        if way == "worker":
+            kill_process(service.worker_of_the_job())
+        else:
+            service.kill()
+            service.start()
+    service.succeeded(job)
+    assert len(known) >= 24
+    assert entries_of(tmp_path / "killed") == entries_of(tmp_path / "whole")
+    assert service.result(job) == service.result(whole)
+    eventually(lambda: not list((service.state / "journals").iterdir()))
+
+
+def test_a_journal_goes_with_its_job(service, tmp_path):
+    job = service.submit_glyphs(spec=SPEC)
+    watch(service, job, tmp_path / "journal", 3)
+    (service.state / "journals" / ("0" * 8)).write_text("left behind")
+    assert service.post(f"/v1/jobs/{job}/cancel").status_code in (200, 202)
+    service.kill()
+    service.start(QDQD_RETENTION_LEFTOVERS="1")
+    eventually(lambda: not list((service.state / "journals").iterdir()))

@@ -207,7 +207,7 @@ search(struct simulated *m, struct qdqi_pattern_search *s)
     return time_of(m, s->tried[0].is_float);
 }
 
-/* What befalls the measurements. */
+/* Measurements have noise, lies and failures, or a pattern that crashes, too. */
 enum mode { NOISE, LIES, CRASHES, N_MODES };
 
 static void
