@@ -67,11 +67,11 @@ def test_a_model_for_two_targets(daemon, tmp_path, far):
 
 def test_the_frontiers_of_all_targets(tmp_path):
     """They are in one picture; a target that measures none has its result there."""
-    done = qdq("compare", RESNET, "--targets", "tensorrt,onnxruntime", "--calibration", FEW_SAMPLES,
+    done = qdq("compare", RESNET, "--targets", "qnn,onnxruntime", "--calibration", FEW_SAMPLES,
                "--set", "frontier=true", "--set", "profile={}", "-o", "r.onnx", "--html", "r.html",
                cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "tensorrt: no frontier for it" in done.stderr
+    assert "qnn: no frontier for it" in done.stderr
     report = json.loads((tmp_path / "r.onnxruntime.json").read_text())
     drawn = [point for point in report["frontier"] if point["sqnr_db"] is not None]
     page = (tmp_path / "r.html").read_text()
@@ -79,7 +79,7 @@ def test_the_frontiers_of_all_targets(tmp_path):
     assert drawn and Circles(page).count == 2 * len(drawn) + results + (results - 1)
     runtime = report["profile"]["runtime"]
     assert f"onnxruntime, {runtime['name']} {runtime['version']}</text>" in page
-    assert "<code>tensorrt</code> has no latency: the latency was not measured" in page
+    assert "<code>qnn</code> has no latency: the latency was not measured" in page
 
 
 def test_a_target_that_fails(tmp_path):

@@ -20,6 +20,7 @@ SIMULATED = Path(__file__).parents[1] / "simulated_runner.py"
 PROGRAM = INSTALLED / "share" / "qdqd" / "runners" / "onnxruntime_ep.py"
 SPEC = {"target": "tensorrt", "frontier": {"points": 4}, "evaluate": {"samples": 4}}
 KILLS = 50
+pytestmark = pytest.mark.long
 
 
 def simulated(*words, **keys):

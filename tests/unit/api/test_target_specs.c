@@ -77,12 +77,13 @@ END_TEST
 START_TEST(a_frontier_is_for_those_that_measure)
 {
     static const char some[] =
-        "{\"targets\":[\"tensorrt\",\"onnxruntime\"],\"frontier\":{\"points\":3}}";
-    static const char none[] = "{\"targets\":[\"tensorrt\",\"qnn\"],\"frontier\":true}";
+        "{\"targets\":[\"qnn\",\"tensorrt\"],\"frontier\":{\"points\":3}}";
+    static const char none[] =
+        "{\"targets\":[\"tensorrt\",\"qnn\"],\"recipe\":\"none\",\"frontier\":true}";
     struct api_target_specs specs;
     struct api_problem problem = {0};
     ck_assert(api_spec_split(some, sizeof some - 1, &specs, &problem));
-    ck_assert_str_eq(specs.items[0].text, "{\"target\":\"tensorrt\"}");
+    ck_assert_str_eq(specs.items[0].text, "{\"target\":\"qnn\"}");
     ck_assert_ptr_nonnull(strstr(specs.items[1].text, "\"frontier\":{\"points\":3}"));
     api_target_specs_fini(&specs);
     ck_assert(!api_spec_split(none, sizeof none - 1, &specs, &problem));
