@@ -69,7 +69,7 @@ add_past(struct events *events, const struct api_job *now, int64_t change)
     bool ran = change % 2 == 0;
     job.state = ran ? API_JOB_RUNNING : API_JOB_QUEUED;
     job.started_at = ran ? now->started_at : 0;
-    job.attempts = change / 2 < now->attempts ? change / 2 : now->attempts;
+    job.attempts = change / 2;
     job.ended_at = job.position = 0;
     job.stage = job.result_model = NULL;
     job.error = NULL;

@@ -23,6 +23,14 @@
 
 /* --- showing jobs --------------------------------------------------------- */
 
+/* Returns how often a worker began the job. Its states were queued and running by turns, and its
+   end. */
+static int64_t
+starts_of(const struct store_job *row)
+{
+    return (row->state == API_JOB_RUNNING ? row->changes : row->changes - 1) / 2;
+}
+
 struct api_job
 show_job(const struct job_view *view)
 {
@@ -38,10 +46,7 @@ show_job(const struct job_view *view)
                                            : row->targets      ? NULL
                                                                : row->waits_for,
                             .cached_from = row->cached_from,
-                            /* those that ended because the worker or its GPU failed,
-                               and the current or last one */
-                            .attempts = row->attempts +
-                                        (row->started_at != 0 && !row->cached_from),
+                            .attempts = starts_of(row),
                             .created_at = row->created_at,
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,

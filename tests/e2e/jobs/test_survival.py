@@ -22,6 +22,8 @@ def test_killed_daemon_finishes_the_job_after_restart(held, service):
     for job in (first, second):
         one.succeeded(job)
         judge.load(one.result(job))
+    assert one.job(first)["attempts"] == 2
+    assert one.job(second)["attempts"] == 1
     assert one.job(second)["labels"] == {"still": "here"}
     assert one.temporary_files() == []
 
