@@ -244,8 +244,29 @@ encode_rows(const struct api_overviewed *reports, size_t n)
     json_t *rows = json_array();
     bool ok = rows;
     for (size_t i = 0; ok && i < n; i++)
-        ok = add_row(rows, &reports[i]);
+        ok = !reports[i].json || add_row(rows, &reports[i]);
     return api_json_if(ok, rows);
+}
+
+/* Returns what failed and why, or NULL. */
+static json_t *
+encode_failed(const struct api_overviewed *reports, size_t n)
+{
+    json_t *rows = json_array();
+    bool ok = rows;
+    for (size_t i = 0; ok && i < n; i++)
+        if (reports[i].problem)
+            ok = json_array_append_new(
+                     rows, api_pack("name:t code:t detail:t", reports[i].name,
+                                    reports[i].problem, reports[i].detail)) == 0;
+    return api_json_if(ok, rows);
+}
+
+static json_t *
+encode_overview(const struct api_overviewed *reports, size_t n)
+{
+    return api_pack("results:j failed:j", encode_rows(reports, n),
+                    encode_failed(reports, n));
 }
 
 /* --- the page ---------------------------------------------------------------------- */
@@ -377,11 +398,9 @@ add_frontiers(struct api_markup *page, const json_t *rows)
 }
 
 static void
-add_page(struct api_markup *page, json_t *rows)
+add_results(struct api_markup *page, json_t *rows)
 {
     page->failed |= !name_points(rows);
-    html_begin(page, "Results compared");
-    api_markup_add(page, "<h1>Results compared</h1>\n");
     html_table_section(page, "results", "Results", rows, HTML_COLUMNS(columns));
     html_note(page, "A ratio is that to the float model. A latency is given where the "
                     "runtime ran both; one of another runtime or processor is not "
@@ -389,17 +408,34 @@ add_page(struct api_markup *page, json_t *rows)
     add_latencies(page, rows);
     add_sizes(page, rows);
     add_frontiers(page, rows);
+}
+
+static void
+add_page(struct api_markup *page, json_t *overview)
+{
+    static const struct html_column of_failed[] = {
+        {"result", "name", HTML_NAME},
+        {"error", "code", HTML_TEXT},
+        {"why", "detail", HTML_TEXT},
+    };
+    json_t *rows = json_object_get(overview, "results");
+    html_begin(page, "Results compared");
+    api_markup_add(page, "<h1>Results compared</h1>\n");
+    html_table_section(page, "failed", "Failed", json_object_get(overview, "failed"),
+                       HTML_COLUMNS(of_failed));
+    if (json_array_size(rows) > 0)
+        add_results(page, rows);
     html_end(page);
 }
 
 char *
 api_overview_html(const struct api_overviewed *reports, size_t n)
 {
-    return api_markup_render(encode_rows(reports, n), add_page);
+    return api_markup_render(encode_overview(reports, n), add_page);
 }
 
 char *
 api_overview_encode(const struct api_overviewed *reports, size_t n)
 {
-    return api_json_dump(api_pack("results:j", encode_rows(reports, n)), 0);
+    return api_json_dump(encode_overview(reports, n), 0);
 }

@@ -14,15 +14,47 @@
 
 /* --- a model for each target ------------------------------------------------------ */
 
+/* Makes the spec of the options' target. *ret_without is the same without a frontier where that target
+   measures none, for the reason in *why; else NULL. The caller frees both, also after a failure. */
+static bool
+make_spec(const struct options *one, char **ret_text, char **ret_without,
+          struct api_problem *why, struct api_problem *problem)
+{
+    *ret_text = *ret_without = NULL;
+    return spec_text(one, ret_text, problem) &&
+           (!*ret_text || api_spec_without_frontier(*ret_text, ret_without, why) ||
+            api_problem_no_memory(problem));
+}
+
+/* Fails where the spec asks for a frontier that none of the targets can measure. */
+static bool
+check_frontier(const struct results *all, const struct options *options,
+               struct api_problem *problem)
+{
+    struct api_problem why = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        struct options one = *options;
+        struct api_problem failed = {0}; /* it is told when that target's turn comes */
+        char *text, *without;
+        one.target = all->items[i].name;
+        const bool has_none =
+            make_spec(&one, &text, &without, &why, &failed) && without;
+        free(without);
+        free(text);
+        if (!has_none)
+            return true;
+    }
+    *problem = why;
+    return false;
+}
+
 /* Quantizes for the target of the options, without a frontier where that one measures none. */
 static bool
 quantize_with_target(struct options *one, struct api_problem *problem)
 {
     struct api_problem why;
-    char *text = NULL, *without = NULL;
-    bool ok = spec_text(one, &text, problem) &&
-              (!text || api_spec_without_frontier(text, &without, &why) ||
-               api_problem_no_memory(problem));
+    char *text, *without;
+    bool ok = make_spec(one, &text, &without, &why, problem);
     if (ok && without)
         fprintf(stderr, "qdq: %s: no frontier for it: %s\n", one->target, why.detail);
     one->whole_spec = without ? without : text;
@@ -39,7 +71,6 @@ quantize_for(struct compared_result *result, const struct options *options,
              const char *out, struct api_problem *problem)
 {
     struct options one = *options;
-    struct api_problem failed = {0};
     char ending[64];
     snprintf(ending, sizeof ending, ".%s.onnx", result->name);
     char *model = path_ending_in(out, ".onnx", ending);
@@ -52,13 +83,10 @@ quantize_for(struct compared_result *result, const struct options *options,
         one.html = NULL;
         one.brief = true;
         fprintf(stderr, "qdq: target %s\n", result->name);
-        if (!quantize_with_target(&one, &failed)) {
-            print_problem(&failed);
-            result->has_failed = true;
-            result->failed = failed.code;
-        } else {
+        if (!quantize_with_target(&one, &result->failed))
+            print_problem(&result->failed);
+        else
             ok = report_read(result->path, &result->text, &result->len, problem);
-        }
     }
     free(model);
     return ok;
@@ -101,7 +129,8 @@ quantize_all(struct results *all, const struct options *options,
     char *own =
         options->out ? NULL : path_ending_in(options->model, ".onnx", ".int8.onnx");
     const char *out = options->out ? options->out : own;
-    bool ok = out ? add_targets(all, options->targets, problem)
+    bool ok = out ? add_targets(all, options->targets, problem) &&
+                        check_frontier(all, options, problem)
                   : api_problem_no_memory(problem);
     for (size_t i = 0; ok && i < all->n; i++)
         ok = quantize_for(&all->items[i], options, out, problem);

@@ -66,7 +66,8 @@ print_row(const struct compared_result *result, int width, struct api_overview_r
           struct api_problem *problem)
 {
     struct api_overview_row row;
-    const struct api_overviewed report = {result->name, result->text, result->len};
+    const struct api_overviewed report = {result->name, result->text, result->len, NULL,
+                                          NULL};
     *ret = (struct api_overview_row){.layers = 0};
     put_text(stdout, result->name, width);
     if (!result->text) {
@@ -114,12 +115,16 @@ results_write_page(const struct results *all, struct output *to,
                    struct api_problem *problem)
 {
     struct api_overviewed *reports = calloc(all->n, sizeof *reports);
-    size_t n = 0;
-    for (size_t i = 0; reports && i < all->n; i++)
-        if (all->items[i].text)
-            reports[n++] = (struct api_overviewed){
-                all->items[i].name, all->items[i].text, all->items[i].len};
-    char *page = reports ? api_overview_html(reports, n) : NULL;
+    for (size_t i = 0; reports && i < all->n; i++) {
+        const struct compared_result *one = &all->items[i];
+        reports[i] =
+            (struct api_overviewed){one->name, one->text, one->len, NULL, NULL};
+        if (one->failed.set) {
+            reports[i].problem = api_problem_slug(one->failed.code);
+            reports[i].detail = one->failed.detail;
+        }
+    }
+    char *page = reports ? api_overview_html(reports, all->n) : NULL;
     bool ok = page ? output_write(to, page, problem) && output_commit(to, problem)
                    : api_problem_no_memory(problem);
     free(page);
@@ -131,8 +136,8 @@ bool
 results_check(const struct results *all, struct api_problem *problem)
 {
     for (size_t i = 0; i < all->n; i++)
-        if (all->items[i].has_failed)
-            return api_fail(problem, all->items[i].failed,
+        if (all->items[i].failed.set)
+            return api_fail(problem, all->items[i].failed.code,
                             "no result for target %s; its error stands above",
                             all->items[i].name);
     return true;

@@ -11,8 +11,7 @@ struct compared_result {
     char *name, *path; /* owned; path is that of the report, or NULL */
     char *text;        /* of the report, owned; NULL where there is none */
     size_t len;
-    bool has_failed;
-    enum api_code failed; /* why, where it did */
+    struct api_problem failed; /* set where it did */
 };
 
 struct results {

@@ -70,7 +70,6 @@ quantize_for(const struct api_target_spec *spec, const struct options *options,
     struct options one = *options;
     struct names names;
     struct kept_report kept = {.text = NULL};
-    struct api_problem failed = {0};
     bool ok = find_names(options, out, spec->target, &names, problem);
     if (ok) {
         one.whole_spec = spec->text;
@@ -81,11 +80,8 @@ quantize_for(const struct api_target_spec *spec, const struct options *options,
         one.brief = true;
         one.kept = &kept;
         fprintf(stderr, "qdq: target %s\n", spec->target);
-        if (!command_quantize(&one, &failed)) {
-            print_problem(&failed);
-            result->has_failed = true;
-            result->failed = failed.code;
-        }
+        if (!command_quantize(&one, &result->failed))
+            print_problem(&result->failed);
         result->text = kept.text;
         result->len = kept.len;
     }

@@ -105,19 +105,26 @@ read_targets(struct request *request, struct compared_target *all, size_t n, boo
     return ok;
 }
 
-/* Makes the comparison of those that have a report. */
+/* Makes the comparison of the targets that have a report, and of those that failed. */
 static char *
 make_overview(const struct compared_target *all, size_t n, bool is_page)
 {
     struct api_overviewed *reports = calloc(n + 1, sizeof *reports);
-    size_t m = 0;
-    for (size_t i = 0; reports && i < n; i++)
-        if (all[i].json)
-            reports[m++] = (struct api_overviewed){all[i].row.target, all[i].json,
-                                                   all[i].document.size};
+    for (size_t i = 0; reports && i < n; i++) {
+        const struct api_problem *error = &all[i].row.error;
+        reports[i] = (struct api_overviewed){all[i].row.target, all[i].json,
+                                             all[i].document.size, NULL, NULL};
+        if (error->set) {
+            reports[i].problem = api_problem_slug(error->code);
+            reports[i].detail = error->detail;
+        } else if (all[i].row.state == API_JOB_CANCELLED) {
+            reports[i].problem = api_problem_slug(API_CANCELLED);
+            reports[i].detail = "the job was cancelled";
+        }
+    }
     char *text = !reports  ? NULL
-                 : is_page ? api_overview_html(reports, m)
-                           : api_overview_encode(reports, m);
+                 : is_page ? api_overview_html(reports, n)
+                           : api_overview_encode(reports, n);
     free(reports);
     return text;
 }

@@ -6,11 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A report, the text of api_report_encode(), and what its row is called. */
+/* A report, the text of api_report_encode(), and what its row is called. A result that failed has the
+   slug of a problem and its detail, and no report, or that of a missed bound. */
 struct api_overviewed {
     const char *name;
-    const char *json;
+    const char *json; /* NULL: there is none */
     size_t len;
+    const char *problem, *detail; /* NULL: it did not fail */
 };
 
 /*
@@ -41,7 +43,8 @@ bool api_overview_differs(const struct api_overview_row *a,
 /* Returns a page of HTML with the table and the pictures, under the policy of api_html_policy(). The
    caller frees it; NULL when out of memory or when a text is no report. */
 char *api_overview_html(const struct api_overviewed *reports, size_t n);
-/* Returns the table alone: {"results": [a row for each]}. The same holds. */
+/* Returns the tables alone: {"results": [a row for each report], "failed": [name, code, detail]}. The
+   same holds. */
 char *api_overview_encode(const struct api_overviewed *reports, size_t n);
 
 #endif

@@ -90,6 +90,24 @@ def test_a_target_that_fails(tmp_path):
     assert rows(done)["nowhere"] == ["nowhere", "failed"] and rows(done)["tensorrt"][2] == "of"
 
 
+def test_why_all_targets_failed(tmp_path):
+    done = qdq("compare", RESNET, "--targets", "tensorrt,onnxruntime", "--set",
+               'cases=["nowhere"]', "-o", "r.onnx", "--html", "r.html", cwd=tmp_path)
+    assert done.returncode == 1
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("invalid_spec") == 2 and page.count("nowhere") >= 2
+    assert "Accuracy against" not in page
+
+
+def test_a_frontier_that_no_target_measures(tmp_path):
+    words = ["--calibration", FEW_SAMPLES, "--set", "frontier=true", "-o", "r.onnx"]
+    done = qdq("compare", RESNET, "--targets", "tensorrt,qnn", *words, cwd=tmp_path)
+    one = qdq("quantize", RESNET, "--target", "qnn", *words, cwd=tmp_path)
+    assert done.returncode == one.returncode == 1
+    assert done.stderr == one.stderr and "/frontier" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("words, said", [
     (["a.json"], "a comparison needs two reports"),
     (["a.json", "a.json"], "a.json: not a report"),

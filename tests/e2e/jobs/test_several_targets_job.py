@@ -110,7 +110,9 @@ def test_a_target_that_misses_its_gate(daemon):
     problem(daemon.get(path(job, "tensorrt")), 409, "accuracy")
     assert daemon.get(path(job, "tensorrt", "report")).status_code == 200
     assert daemon.get(path(job, "onnxruntime")).status_code == 200
-    assert len(daemon.get(f"/v1/jobs/{job}/compare").json()["results"]) == 2
+    compared = daemon.get(f"/v1/jobs/{job}/compare").json()
+    assert len(compared["results"]) == 2
+    assert [row["code"] for row in compared["failed"]] == ["accuracy"]
 
 
 @pytest.mark.shares_daemon

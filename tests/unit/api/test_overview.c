@@ -48,11 +48,11 @@ static const char unjudged[] =
     "{\"spec\":{\"target\":\"openvino\"}," SUMMARY "," FRONTIER "}";
 
 static const struct api_overviewed reports[] = {
-    {"a", timed, sizeof timed - 1},
-    {"b", by_frontier, sizeof by_frontier - 1},
-    {"c", by_another, sizeof by_another - 1},
-    {"d", skipped, sizeof skipped - 1},
-    {"e", unjudged, sizeof unjudged - 1},
+    {"a", timed, sizeof timed - 1, NULL, NULL},
+    {"b", by_frontier, sizeof by_frontier - 1, NULL, NULL},
+    {"c", by_another, sizeof by_another - 1, NULL, NULL},
+    {"d", skipped, sizeof skipped - 1, NULL, NULL},
+    {"e", unjudged, sizeof unjudged - 1, "accuracy", "too low"},
 };
 
 /* The latency of each. */
@@ -106,8 +106,7 @@ START_TEST(test_json)
         "for\","
         "\"processor\":\"a cpu\",\"frontier\":[{\"sqnr_db\":28.0,\"latency_ratio\":0.4,"
         "\"size_ratio\":0.3},{\"sqnr_db\":null,\"latency_ratio\":1.0,\"size_ratio\":1."
-        "0}]}]"
-        "}");
+        "0}]}],\"failed\":[]}");
     free(text);
 }
 END_TEST
@@ -145,6 +144,23 @@ START_TEST(test_one_runtime)
 }
 END_TEST
 
+START_TEST(test_failed)
+{
+    const struct api_overviewed failed = {"qnn", NULL, 0, "unsupported", "no <data>"};
+    char *text = api_overview_encode(&failed, 1), *page = api_overview_html(&failed, 1);
+    ck_assert_str_eq(text, "{\"results\":[],\"failed\":[{\"name\":\"qnn\",\"code\":"
+                           "\"unsupported\",\"detail\":\"no <data>\"}]}");
+    ck_assert_ptr_nonnull(strstr(page, "no &lt;data&gt;"));
+    ck_assert_ptr_null(strstr(page, "Accuracy against"));
+    free(text);
+    free(page);
+    page = api_overview_html(reports, N_ROWS(reports));
+    ck_assert_ptr_nonnull(strstr(page, "too low"));
+    ck_assert_ptr_nonnull(strstr(page, "Accuracy against"));
+    free(page);
+}
+END_TEST
+
 static char *
 make_json(void)
 {
@@ -172,7 +188,8 @@ static const char *const others[] = {
 
 START_TEST(test_other)
 {
-    const struct api_overviewed other = {"o", others[_i], strlen(others[_i])};
+    const struct api_overviewed other = {"o", others[_i], strlen(others[_i]), NULL,
+                                         NULL};
     char *page = api_overview_html(&other, 1);
     ck_assert_ptr_nonnull(page);
     ck_assert_ptr_null(strstr(page, "nan"));
@@ -190,6 +207,7 @@ suite(void)
     tcase_add_test(c, test_json);
     tcase_add_test(c, test_page);
     tcase_add_test(c, test_one_runtime);
+    tcase_add_test(c, test_failed);
     tcase_add_loop_test(c, test_no_memory, 0, 2);
     tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
     suite_add_tcase(s, c);
