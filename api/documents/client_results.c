@@ -67,6 +67,7 @@ read_layer(struct api_document *document, const json_t *json, void *items, size_
         .weight_block = json_integer_value(json_object_get(json, "weight_block")),
         .input_dtype = json_string_value(json_object_get(json, "input_dtype")),
         .weight_axis = json_is_integer(axis) ? (int)json_integer_value(axis) : -1,
+        .is_constant = json_is_true(json_object_get(json, "constant")),
     };
     layer->reason_kind = reason_kind_of(layer->reason);
     layer->quantized_inputs = read_list(document, json, "quantized_inputs", sizeof(int),

@@ -290,79 +290,6 @@ add_outputs(struct api_markup *page, const json_t *report)
     html_end_section(page);
 }
 
-/* Returns {name: value} of a member of rows. NULL when out of memory. */
-static json_t *
-index_rows(const json_t *rows, const char *name)
-{
-    json_t *index = json_object();
-    bool ok = index;
-    for (size_t i = 0; ok && i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const char *key = json_string_value(member(row, "name"));
-        json_t *value = json_object_get(row, name);
-        ok = !key || !json_is_number(value) || json_object_set(index, key, value) == 0;
-    }
-    return api_json_if(ok, index);
-}
-
-static void
-add_layer(struct api_markup *page, size_t i, const json_t *layer, const json_t *figures,
-          const double largest[2], bool mixed)
-{
-    const char *name = json_string_value(member(layer, "name"));
-    const json_t *sqnr = json_array_get(figures, 0), *gain = json_array_get(figures, 1);
-    api_markup_format(page, "<tr><td class=\"n\">%zu</td>", i + 1);
-    html_cell(page, HTML_NAME, member(layer, "name"), 0);
-    html_cell(page, HTML_TEXT, member(layer, "op"), 0);
-    html_pairs(page, layer, mixed);
-    html_cell(page, HTML_BAR, name ? member(sqnr, name) : NULL, largest[0]);
-    if (json_object_size(gain))
-        html_cell(page, HTML_BAR, name ? member(gain, name) : NULL, largest[1]);
-    html_cell(page, HTML_TEXT, member(layer, "reason"), 0);
-    api_markup_add(page, "</tr>\n");
-}
-
-static void
-add_layers(struct api_markup *page, const json_t *report)
-{
-    static const struct html_column with[] = {
-        {"#", NULL, HTML_NUMBER},        {"layer", NULL, HTML_NAME},
-        {"operator", NULL, HTML_TEXT},   {"pairs", NULL, HTML_TEXT},
-        {"SQNR (dB)", NULL, HTML_BAR},   {"gain without it (dB)", NULL, HTML_BAR},
-        {"decided by", NULL, HTML_TEXT},
-    };
-    static const struct html_column without[] = {
-        {"#", NULL, HTML_NUMBER},      {"layer", NULL, HTML_NAME},
-        {"operator", NULL, HTML_TEXT}, {"pairs", NULL, HTML_TEXT},
-        {"SQNR (dB)", NULL, HTML_BAR}, {"decided by", NULL, HTML_TEXT},
-    };
-    const json_t *layers = member(report, "layers");
-    const bool mixed = html_are_mixed(layers);
-    const json_t *errors = member(member(report, "evaluation"), "layers");
-    const json_t *costs = member(report, "sensitivity");
-    const double largest[2] = {html_largest(errors, "sqnr_db"),
-                               html_largest(costs, "gain_db")};
-    json_t *figures = json_pack("[o, o]", index_rows(errors, "sqnr_db"),
-                                index_rows(costs, "gain_db"));
-    bool ranked = json_object_size(json_array_get(figures, 1)) > 0;
-    page->failed |= !figures;
-    html_begin_section(page, "layers", "Layers");
-    html_note(page,
-              "In the order of the graph. A layer's SQNR is that of its output, with "
-              "all errors that came before it; the higher, the better.");
-    if (json_array_size(errors))
-        html_curve(page, errors, "sqnr_db", "name", "quantized layers", "SQNR in dB");
-    if (ranked)
-        html_begin_table(page, "Layers", HTML_COLUMNS(with), true);
-    else
-        html_begin_table(page, "Layers", HTML_COLUMNS(without), true);
-    for (size_t i = 0; i < json_array_size(layers); i++)
-        add_layer(page, i, json_array_get(layers, i), figures, largest, mixed);
-    html_end_table(page);
-    html_end_section(page);
-    json_decref(figures);
-}
-
 static void
 add_sensitivity(struct api_markup *page, const json_t *report)
 {
@@ -374,7 +301,8 @@ add_sensitivity(struct api_markup *page, const json_t *report)
         page,
         "The cost of each layer at the outputs. The layer with the largest loss by "
         "itself comes first; the gain is that of leaving it alone in float.");
-    html_curve(page, costs, "gain_db", "name", "layers by rank", "gain in dB");
+    html_curve(page, costs, "sqnr_db_alone", "name", "layers by rank",
+               "SQNR in dB with the layer alone");
     html_table(page, "Sensitivity", costs, HTML_COLUMNS(html_costs));
     html_end_section(page);
 }
@@ -420,7 +348,7 @@ add_profile(struct api_markup *page, const json_t *report)
         {"model", NULL, HTML_TEXT},
         {"p50 (ms)", NULL, HTML_NUMBER},
         {"p90 (ms)", NULL, HTML_NUMBER},
-        {"peak bytes", NULL, HTML_NUMBER},
+        {"peak memory", NULL, HTML_BYTES},
     };
     const json_t *profile = member(report, "profile");
     if (!json_is_object(profile))
@@ -441,7 +369,7 @@ add_profile(struct api_markup *page, const json_t *report)
         api_markup_add(page, "</td>");
         html_cell(page, HTML_NUMBER, member(run, "p50_ms"), 0);
         html_cell(page, HTML_NUMBER, member(run, "p90_ms"), 0);
-        html_cell(page, HTML_NUMBER, member(run, "peak_bytes"), 0);
+        html_cell(page, HTML_BYTES, member(run, "peak_bytes"), 0);
         api_markup_add(page, "</tr>\n");
     }
     html_end_table(page);
@@ -459,7 +387,8 @@ add_timings(struct api_markup *page, json_t *report)
     json_t *timings = json_object_get(report, "timings"), *seconds;
     double total = json_number_value(member(timings, "total"));
     const char *stage;
-    if (json_object_size(timings) == 0)
+    /* the table of stages has them, in reports that have stages */
+    if (json_object_size(timings) == 0 || json_array_size(member(report, "stages")) > 0)
         return;
     html_begin_section(page, "timings", "Timings");
     html_begin_table(page, "Timings", HTML_COLUMNS(columns), false);
@@ -565,6 +494,19 @@ add_tables(struct api_markup *page, const json_t *report)
     }
 }
 
+/* Adds a text of several lines. */
+static void
+add_lines(struct api_markup *page, const char *text)
+{
+    char *copy = strdup(text), *rest = copy;
+    page->failed |= !copy;
+    for (const char *line; copy && (line = strsep(&rest, "\n"));) {
+        api_markup_text(page, line);
+        api_markup_add(page, rest ? "\n" : "");
+    }
+    free(copy);
+}
+
 /* Adds the programs that run the result. */
 static void
 add_programs(struct api_markup *page, const json_t *report)
@@ -580,7 +522,7 @@ add_programs(struct api_markup *page, const json_t *report)
         api_markup_add(page, ", ");
         api_markup_text(page, api_text_at(row, "language"));
         api_markup_add(page, "</h3>\n<pre>");
-        api_markup_text(page, api_text_at(row, "text"));
+        add_lines(page, api_text_at(row, "text"));
         api_markup_add(page, "</pre>\n");
     }
     html_end_section(page);
@@ -664,7 +606,7 @@ add_report(struct api_markup *page, json_t *report)
     add_outputs(page, report);
     add_recipe(page, report);
     add_frontier(page, report);
-    add_layers(page, report);
+    html_layers(page, report);
     html_graph(page, report);
     add_sensitivity(page, report);
     add_search(page, report);

@@ -12,7 +12,9 @@ enum html_kind {
     HTML_TEXT,
     HTML_NAME,   /* a name that somebody chose, in the font of code */
     HTML_NUMBER, /* aligned to the right */
-    HTML_BAR,    /* a number and a bar as long as its share of the largest */
+    HTML_BAR, /* a number and a bar as long as its share of the largest of its column */
+    HTML_SHARED, /* the same, of the largest of all columns of this kind */
+    HTML_BYTES,  /* a number of bytes, as "1.28 MB" */
     HTML_STEPS,  /* a drawing of an array of numbers, from left to right, from 0 up */
 };
 
@@ -28,7 +30,13 @@ struct html_column {
 static inline bool
 html_is_number(enum html_kind kind)
 {
-    return kind == HTML_NUMBER || kind == HTML_BAR;
+    return kind != HTML_TEXT && kind != HTML_NAME && kind != HTML_STEPS;
+}
+
+static inline bool
+html_has_bar(enum html_kind kind)
+{
+    return kind == HTML_BAR || kind == HTML_SHARED;
 }
 
 enum { HTML_HASH_SIZE = 45 }; /* a SHA-256 in base64 */
@@ -92,9 +100,8 @@ void html_fused(struct api_markup *page, const json_t *report);
    filled. Adds nothing for a report without edges, and a sentence for a large graph. */
 void html_graph(struct api_markup *page, const json_t *report);
 
-/* Returns whether weights of the layers have different formats, which are shown then. */
-bool html_are_mixed(const json_t *layers);
-/* Adds a cell that says where the layer has pairs. */
-void html_pairs(struct api_markup *page, const json_t *layer, bool mixed);
+/* Adds the table of layers, with the loss and the time of each where the report has them, and without
+   nodes that compute constants alone. */
+void html_layers(struct api_markup *page, const json_t *report);
 
 #endif

@@ -39,20 +39,23 @@ struct graph {
     struct node nodes[MOST_NODES];
     struct edge edges[MOST_EDGES];
     size_t n, n_edges;
-    json_t *index; /* from the name to the node's number */
-    bool failed;   /* memory has run out */
+    json_t
+        *index;  /* from the name to the node's number; null for one that is left out */
+    bool failed; /* memory has run out */
+    bool is_full; /* there was no room for a node or an edge */
     int n_rows, n_columns;
 };
 
-/* Returns the node of that name, which is added if there is none. NULL for no name, and where
-   there is no room. */
+/* Returns the node of that name, which is added if there is none. NULL for no name, for a node that is
+   left out, and where there is no room. */
 static struct node *
 node_of(struct graph *graph, const json_t *name)
 {
     const char *text = json_string_value(name);
     const json_t *found = text ? json_object_get(graph->index, text) : NULL;
     if (found)
-        return &graph->nodes[json_integer_value(found)];
+        return json_is_null(found) ? NULL : &graph->nodes[json_integer_value(found)];
+    graph->is_full |= text && graph->n == MOST_NODES;
     if (!text || graph->n == MOST_NODES)
         return NULL;
     if (json_object_set_new(graph->index, text, json_integer((json_int_t)graph->n)) !=
@@ -64,6 +67,32 @@ node_of(struct graph *graph, const json_t *name)
     return &graph->nodes[graph->n++];
 }
 
+/* Returns item `i` of a list: a name, or the number of one in a list. */
+static const json_t *
+name_at(const json_t *list, size_t i, const json_t *names)
+{
+    const json_t *name = json_array_get(list, i);
+    json_int_t number = json_integer_value(name);
+    return !json_is_integer(name) ? name
+           : number >= 0          ? json_array_get(names, (size_t)number)
+                                  : NULL;
+}
+
+/* Leaves out the nodes that compute constants alone, of which some exports have one for each bias. */
+static void
+leave_out_constants(struct graph *graph, const json_t *numbered)
+{
+    const json_t *nodes = json_object_get(numbered, "nodes");
+    const json_t *constants = json_object_get(numbered, "constants");
+    for (size_t i = 0; i < json_array_size(constants); i++) {
+        const json_t *name = name_at(constants, i, nodes);
+        if (json_is_string(name) &&
+            json_object_set_new(graph->index, json_string_value(name), json_null()) !=
+                0)
+            graph->failed = true;
+    }
+}
+
 /* Adds the nodes of the layers. Returns false when there are too many. */
 static bool
 add_layers(struct graph *graph, const json_t *layers)
@@ -71,23 +100,10 @@ add_layers(struct graph *graph, const json_t *layers)
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
         struct node *node = node_of(graph, json_object_get(layer, "name"));
-        if (!node && graph->n == MOST_NODES)
-            return false;
         if (node)
             node->layer = layer;
     }
-    return true;
-}
-
-/* Returns member `i` of an edge: a name, or the number of one in a list. */
-static const json_t *
-name_at(const json_t *edge, size_t i, const json_t *names)
-{
-    const json_t *name = json_array_get(edge, i);
-    json_int_t number = json_integer_value(name);
-    return !json_is_integer(name) ? name
-           : number >= 0          ? json_array_get(names, (size_t)number)
-                                  : NULL;
+    return !graph->is_full;
 }
 
 /* Adds the edges and their nodes. Returns false when there are too many. */
@@ -96,16 +112,16 @@ add_edges(struct graph *graph, const json_t *edges, const json_t *numbered)
 {
     const json_t *nodes = json_object_get(numbered, "nodes");
     const json_t *tensors = json_object_get(numbered, "tensors");
-    if (json_array_size(edges) > MOST_EDGES)
-        return false;
     for (size_t i = 0; i < json_array_size(edges); i++) {
         const json_t *row = json_array_get(edges, i);
         struct edge edge = {node_of(graph, name_at(row, 0, nodes)),
                             node_of(graph, name_at(row, 1, nodes)),
                             json_string_value(name_at(row, 2, tensors))};
-        if ((!edge.from || !edge.to) && graph->n == MOST_NODES)
+        const bool is_drawn = edge.from && edge.to;
+        graph->is_full |= is_drawn && graph->n_edges == MOST_EDGES;
+        if (graph->is_full)
             return false;
-        if (edge.from && edge.to)
+        if (is_drawn)
             graph->edges[graph->n_edges++] = edge;
     }
     return true;
@@ -252,10 +268,10 @@ static void
 draw(struct api_markup *page, struct graph *graph)
 {
     int width = graph->n_columns * COLUMN + ARC, height = graph->n_rows * ROW;
-    html_note(
-        page,
-        "From the first node at the top to the last. A filled box has pairs on an "
-        "activation and on its weight, an outlined one on one of them.");
+    html_note(page, "From the first node at the top to the last, without nodes that "
+                    "compute constants "
+                    "alone. A filled box has pairs on an "
+                    "activation and on its weight, an outlined one on one of them.");
     api_markup_format(page,
                       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
                       "aria-label=\"Graph\">\n<svg class=\"graph\" width=\"%d\" "
@@ -287,6 +303,7 @@ html_graph(struct api_markup *page, const json_t *report)
         return;
     }
     html_begin_section(page, "graph", "Graph");
+    leave_out_constants(graph, numbered);
     if (json_array_size(edges) && add_layers(graph, layers) &&
         add_edges(graph, edges, numbered)) {
         set_rows(graph);

@@ -156,6 +156,17 @@ add_steps(struct api_markup *page, const json_t *numbers)
     api_markup_format(page, "V%dZ\"/></svg>", HEIGHT);
 }
 
+/* Adds a number of bytes, with the number that its column is sorted by, to a cell's open tag. */
+static void
+add_bytes(struct api_markup *page, const json_t *value)
+{
+    if (json_is_number(value))
+        api_markup_format(page, " data-key=\"%.17g\"", json_number_value(value));
+    api_markup_add(page, ">");
+    if (json_is_number(value))
+        api_markup_bytes(page, json_number_value(value));
+}
+
 void
 html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
           double largest)
@@ -165,10 +176,14 @@ html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
         [HTML_NAME] = "<td><code>",
         [HTML_NUMBER] = "<td class=\"n\">",
         [HTML_BAR] = "<td class=\"n b\">",
+        [HTML_SHARED] = "<td class=\"n b\">",
+        [HTML_BYTES] = "<td class=\"n\"",
         [HTML_STEPS] = "<td>",
     };
     api_markup_add(page, begins[kind]);
-    if (kind == HTML_BAR && json_is_number(value)) {
+    if (kind == HTML_BYTES) {
+        add_bytes(page, value);
+    } else if (html_has_bar(kind) && json_is_number(value)) {
         double number = json_number_value(value);
         api_markup_format(page, "%.4g", number);
         add_bar(page, number, largest);
@@ -199,17 +214,20 @@ void
 html_table(struct api_markup *page, const char *label, const json_t *rows,
            const struct html_column *columns, size_t n)
 {
-    double largest[MOST_COLUMNS] = {0};
-    for (size_t i = 0; i < n && i < MOST_COLUMNS; i++)
-        if (columns[i].kind == HTML_BAR)
+    double largest[MOST_COLUMNS] = {0}, shared = 0;
+    for (size_t i = 0; i < n && i < MOST_COLUMNS; i++) {
+        if (html_has_bar(columns[i].kind))
             largest[i] = html_largest(rows, columns[i].member);
+        if (columns[i].kind == HTML_SHARED && largest[i] > shared)
+            shared = largest[i];
+    }
     html_begin_table(page, label, columns, n, json_array_size(rows) > MANY_ROWS);
     for (size_t row = 0; row < json_array_size(rows); row++) {
         api_markup_add(page, "<tr>");
         for (size_t i = 0; i < n && i < MOST_COLUMNS; i++)
             html_cell(page, columns[i].kind,
                       json_object_get(json_array_get(rows, row), columns[i].member),
-                      largest[i]);
+                      columns[i].kind == HTML_SHARED ? shared : largest[i]);
         api_markup_add(page, "</tr>\n");
     }
     html_end_table(page);

@@ -69,12 +69,21 @@ begin_table(struct api_markup *text, const struct html_column *columns, size_t n
 }
 
 static void
+add_cell(struct api_markup *text, enum html_kind kind, const json_t *value)
+{
+    if (kind == HTML_BYTES && json_is_number(value))
+        api_markup_bytes(text, json_number_value(value));
+    else
+        add_value(text, value);
+}
+
+static void
 add_row(struct api_markup *text, const struct html_column *columns, size_t n,
         const json_t *row)
 {
     for (size_t i = 0; i < n; i++) {
         api_markup_add(text, i == 0 ? "| " : " | ");
-        add_value(text, json_object_get(row, columns[i].member));
+        add_cell(text, columns[i].kind, json_object_get(row, columns[i].member));
     }
     api_markup_add(text, " |\n");
 }
@@ -276,7 +285,7 @@ add_profile(struct api_markup *text, const json_t *report)
     static const struct html_column columns[] = {
         {"median (ms)", "p50_ms", HTML_NUMBER},
         {"90 % (ms)", "p90_ms", HTML_NUMBER},
-        {"peak bytes", "peak_bytes", HTML_NUMBER},
+        {"peak memory", "peak_bytes", HTML_BYTES},
     };
     const json_t *profile = json_object_get(report, "profile");
     const json_t *own = json_object_get(profile, "default_float");

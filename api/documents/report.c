@@ -41,13 +41,13 @@ encode_layer(const void *of_plan, size_t i)
     bool weight = layer->weight_input >= 0;
     return api_pack("name:t op:t class:t quantized_inputs:a quantized_outputs:a "
                     "weight_quantized:b weight_axis:x reason:t rules:j "
-                    "weight_dtype:t weight_block:n input_dtype:t",
+                    "weight_dtype:t weight_block:n input_dtype:t constant:b",
                     layer->name, layer->op, layer->cls, layer->quantized_inputs,
                     layer->n_inputs, api_json_int_item, layer->quantized_outputs,
                     layer->n_outputs, api_json_int_item, weight,
                     weight ? layer->weight_axis : -1, layer->reason,
                     encode_rules(plan->target, &layer->rules), layer->weight_dtype,
-                    layer->weight_block, layer->input_dtype);
+                    layer->weight_block, layer->input_dtype, layer->is_constant);
 }
 
 static json_t *

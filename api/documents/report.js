@@ -4,7 +4,8 @@
 
 // Returns what a cell is sorted by: its number, or its text in lower case.
 function keyOf(row, column) {
-  const text = row.cells[column].textContent.trim();
+  const cell = row.cells[column];
+  const text = cell.dataset.key ?? cell.textContent.trim();
   const number = parseFloat(text);
   return text !== "" && !Number.isNaN(number) && /^[-+.\d]/.test(text) ? number : text.toLowerCase();
 }

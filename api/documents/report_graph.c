@@ -38,10 +38,18 @@ encode_numbers(const void *items, size_t i)
                      (json_int_t)edge->tensor);
 }
 
+static json_t *
+encode_number(const void *items, size_t i)
+{
+    return json_integer(((const uint32_t *)items)[i]);
+}
+
 json_t *
 api_encode_graph(const struct qdq_graph_report *graph)
 {
-    return api_pack("nodes:a tensors:a edges:a", graph->nodes, graph->n_nodes,
-                    api_json_text_item, graph->tensors, graph->n_tensors,
-                    api_json_text_item, graph->edges, graph->n_edges, encode_numbers);
+    return api_pack("nodes:a tensors:a edges:a constants:a", graph->nodes,
+                    graph->n_nodes, api_json_text_item, graph->tensors,
+                    graph->n_tensors, api_json_text_item, graph->edges, graph->n_edges,
+                    encode_numbers, graph->constants, graph->n_constants,
+                    encode_number);
 }

@@ -55,15 +55,15 @@ static const struct html_column html_frontier[] = {
 };
 static const struct html_column html_operators[] = {
     {"operator", "op", HTML_NAME},
-    {"float (ms)", "float_ms", HTML_BAR},
-    {"quantized (ms)", "quantized_ms", HTML_BAR},
+    {"float (ms)", "float_ms", HTML_SHARED},
+    {"quantized (ms)", "quantized_ms", HTML_SHARED},
 };
 static const struct html_column html_stages[] = {
     {"stage", "name", HTML_TEXT},
     {"seconds", "seconds", HTML_BAR},
     {"threads", "threads", HTML_NUMBER},
-    {"bytes", "bytes", HTML_NUMBER},
-    {"peak bytes", "peak_bytes", HTML_NUMBER},
+    {"data", "bytes", HTML_BYTES},
+    {"peak memory", "peak_bytes", HTML_BYTES},
 };
 
 #endif

@@ -70,11 +70,11 @@ const targetOf = (job) => job.targets?.map((one) => one.target).join(", ") ??
   (job.omitted?.includes("spec") ? "–" : job.spec?.target ?? "default");
 
 function bytesOf(n) {
-  const units = ["bytes", "kB", "MB", "GB"];
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
   let at = 0;
-  for (; n >= 1000 && at < 3; at++)
+  for (; n >= 1000 && at < 4; at++)
     n /= 1000;
-  return `${at ? n.toPrecision(3) : n} ${units[at]}`;
+  return `${at ? n.toFixed(2) : n} ${units[at]}`;
 }
 
 const MOST_ROWS = 300;
@@ -416,16 +416,20 @@ async function knownFiles(signal) {
   return known;
 }
 
+// Makes the field for files. Its `sent()` waits for those that are on the way, and tells whether all
+// of them were stored.
 function makeUploader(onStored) {
   const input = el("input", {type: "file", multiple: true, id: "files"});
   const list = el("ul", {id: "uploads", ariaLive: "polite"});
   const zone = el("div", {className: "drop"},
     el("label", {htmlFor: "files"}, "Drop a model and its data here, or choose files: "), input);
+  const underWay = new Set();
   async function take(files) {
-    let uploads = [];
+    let uploads = [], allStored = true;
     try {
       uploads = uploadsOf([...files]);
     } catch (error) {
+      allStored = false;
       list.append(el("li", {className: "wrong"}, error.message));
     }
     for (const one of uploads) {
@@ -440,14 +444,22 @@ function makeUploader(onStored) {
         text.textContent = ` is stored, ${bytesOf(stored.size)}`;
         onStored(one.kind, stored.id, one.name);
       } catch (error) {
+        allStored = false;
         text.textContent = ` ${error.message}`;
         text.className = "wrong";
       }
       bar.remove();
     }
+    return allStored;
+  }
+  async function begin(files) {
+    const taken = take(files);
+    underWay.add(taken);
+    await taken;
+    underWay.delete(taken);
   }
   input.addEventListener("change", async () => {
-    await take(input.files);
+    await begin(input.files);
     input.value = "";
   });
   for (const name of ["dragenter", "dragover", "dragleave", "drop"])
@@ -455,8 +467,11 @@ function makeUploader(onStored) {
       event.preventDefault();
       zone.classList.toggle("over", name.startsWith("drage") || name === "dragover");
     });
-  zone.addEventListener("drop", (event) => take(event.dataTransfer.files));
-  return el("div", {}, zone, list);
+  zone.addEventListener("drop", (event) => begin(event.dataTransfer.files));
+  return {
+    element: el("div", {}, zone, list),
+    sent: async () => (await Promise.all(underWay)).every(Boolean),
+  };
 }
 
 function makeChoice(label, id, none) {
@@ -491,7 +506,18 @@ async function showNew(root, signal, from) {
   });
   const kinds = {models: model, datasets: data};
   const run = button("Run", () => attempt(() => submit()), "main");
+  const uploader = makeUploader((kind, id, name) => {
+    kinds[kind].set(id, name);
+    check();
+  });
   async function submit() {
+    run.disabled = true;
+    run.textContent = "Waits for the files";
+    const allStored = await uploader.sent();
+    run.disabled = false;
+    run.textContent = "Run";
+    if (signal.aborted || !allStored)
+      return;
     const spec = editor.get();
     if (!spec || !model.select.value) {
       (spec ? model.select : document.getElementById("spec")).focus();
@@ -519,10 +545,7 @@ async function showNew(root, signal, from) {
     const {target: _, targets: several, ...rest} = editor.get() || {};
     editor.set(target.select.value ? {target: target.select.value, ...rest} : rest);
   });
-  root.append(el("h2", {}, "New job"), makeUploader((kind, id, name) => {
-    kinds[kind].set(id, name);
-    check();
-  }), el("div", {className: "columns"},
+  root.append(el("h2", {}, "New job"), uploader.element, el("div", {className: "columns"},
     el("div", {}, model.element, data.element, target.element, editor.element,
        el("p", {className: "actions"}, run,
           el("label", {}, fresh, " even where an equal job has run"))),

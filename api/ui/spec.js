@@ -222,7 +222,8 @@ function pairsOf(layer, mixed) {
   return parts.join("; ") || "float";
 }
 
-function planParts({summary, layers, warnings}) {
+function planParts({summary, layers: all, warnings}) {
+  const layers = all.filter((layer) => !layer.constant);
   const mixed = areMixed(layers);
   return [
     el("p", {id: "plan-summary"}, `${summary.quantized_layers} of ${summary.layers} layers are ` +
@@ -232,5 +233,7 @@ function planParts({summary, layers, warnings}) {
          ...(warning.node ? [" (", nameElement(warning.node), ")"] : [])))) : "",
     makeTable("Plan", ["layer", "operator", "pairs", "reason"], layers.map((layer) =>
       [el("code", {}, nameElement(layer.name)), layer.op, pairsOf(layer, mixed), layer.reason])),
+    el("p", {className: "note"}, layers.length < all.length
+      ? `${all.length - layers.length} nodes that compute constants alone are left out.` : ""),
   ];
 }

@@ -132,3 +132,15 @@ qdqi_graph_mark_fixed(struct qdq_model *m, struct qdq_error *err)
             code = mark_outputs(&w, &m->graph.nodes[i], err);
     return code ? code : follow(&w, err);
 }
+
+bool
+qdqi_node_is_fixed(const struct qdqi_node *node)
+{
+    bool any = false;
+    for (size_t i = 0; i < node->proto->n_output; i++) {
+        if (node->outputs[i] && !node->outputs[i]->is_fixed)
+            return false;
+        any |= node->outputs[i] != NULL;
+    }
+    return any;
+}

@@ -243,6 +243,9 @@ size_t qdqi_scope_ancestor(const struct qdqi_graph *graph, size_t node, size_t s
 enum qdq_code qdqi_graph_index(struct qdq_model *model,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* fixed.c: returns whether the node has outputs, all of which follow from constants alone. */
+bool qdqi_node_is_fixed(const struct qdqi_node *node);
+
 /* fixed.c: marks tensors that follow from constants and shapes alone, and sets their
    views. */
 enum qdq_code qdqi_graph_mark_fixed(struct qdq_model *model,

@@ -46,6 +46,7 @@ struct qdq_layer {
     const char *weight_dtype;
     int64_t weight_block;
     const char *input_dtype; /* of the first quantized input; NULL: there is none */
+    bool is_constant;        /* it computes constants from constants alone */
 };
 
 struct qdq_warning {

@@ -405,6 +405,8 @@ struct qdq_graph_report {
     size_t n_nodes, n_tensors, n_edges;
     const char *const *nodes, *const *tensors;
     const struct qdq_graph_edge *edges;
+    size_t n_constants;
+    const uint32_t *constants; /* the nodes that compute constants from constants alone */
 };
 
 /*

@@ -331,7 +331,8 @@ qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
                                 .weight_axis = -1,
                                 .reason = wish.reason,
                                 .reason_kind = wish.kind,
-                                .format = qdqi_node_format(p, i)};
+                                .format = qdqi_node_format(p, i),
+                                .is_constant = qdqi_node_is_fixed(node)};
     enum qdq_code code = check_index(p, node, i, err);
     if (code || !(wish.input || (wish.weight && cls->kind == QDQ_WEIGHTED)))
         return code;

@@ -286,10 +286,14 @@ report_edges(const struct qdqi_attempt *a, const struct qdqi_result *result,
     rows.edges = qdqi_arena_array(arena, inputs, sizeof *rows.edges);
     rows.numbered = qdqi_arena_array(arena, inputs, sizeof *rows.numbered);
     rows.numbers = qdqi_map_new(arena);
+    uint32_t *constants = qdqi_arena_array(arena, n, sizeof *constants);
+    size_t n_constants = 0;
     bool ok = rows.nodes && rows.tensors && rows.room && rows.edges && rows.numbered &&
-              rows.numbers;
+              rows.numbers && constants;
     for (size_t i = 0; ok && i < n; i++) {
         rows.nodes[i] = rows.graph->nodes[i].name;
+        if (qdqi_node_is_fixed(&rows.graph->nodes[i]))
+            constants[n_constants++] = (uint32_t)i;
         ok = add_edges_to(&rows, i);
     }
     if (!ok)
@@ -301,7 +305,9 @@ report_edges(const struct qdqi_attempt *a, const struct qdqi_result *result,
                                          .n_edges = rows.n_edges,
                                          .nodes = rows.nodes,
                                          .tensors = rows.tensors,
-                                         .edges = rows.numbered};
+                                         .edges = rows.numbered,
+                                         .n_constants = n_constants,
+                                         .constants = constants};
     return QDQ_OK;
 }
 

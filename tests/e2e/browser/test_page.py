@@ -131,6 +131,42 @@ def follow_a_job(page, daemon, files):
         page.call("POST", "/frame", {"id": None})
 
 
+@contextlib.contextmanager
+def slow_network(page):
+    page.devtools("Network.enable")
+    page.devtools("Network.emulateNetworkConditions", offline=False, latency=700,
+                  downloadThroughput=-1, uploadThroughput=-1)
+    yield
+    page.devtools("Network.emulateNetworkConditions", offline=False, latency=0,
+                  downloadThroughput=-1, uploadThroughput=-1)
+
+
+RUN = "document.querySelector('#view button.main')"
+
+
+@pytest.mark.shares_daemon
+def test_run_waits_for_the_files(page, daemon, files):
+    go(page, "new")
+    give(page, files / "block.onnx")
+    with slow_network(page):
+        page.type("#files", str(files / "samples.npz"))
+        page.click("#view button.main")
+        assert page.run(f"return {RUN}.disabled")
+        page.until("location.hash.startsWith('#/job/')")
+    job = page.run("return location.hash").split("/")[-1]
+    assert daemon.job(job)["labels"]["data"] == "samples.npz"
+    # A file that is refused meanwhile leaves the job to the user.
+    go(page, "new")
+    give(page, files / "block.onnx")
+    (files / "late.npz").write_bytes(b"no data")
+    with slow_network(page):
+        page.type("#files", str(files / "late.npz"))
+        page.click("#view button.main")
+        assert page.run(f"return {RUN}.disabled")
+        page.until(f"document.querySelector('#uploads .wrong') && !{RUN}.disabled")
+    assert page.run("return location.hash") == "#/new"
+
+
 def test_a_job_for_openvino(browser, service, files):
     openvino = pytest.importorskip("openvino")
     [library] = (Path(openvino.__file__).parent / "libs").glob("libopenvino_c.so.*")

@@ -72,7 +72,9 @@ def test_its_figures_are_those_of_the_json(tmp_path):
         assert row[0] == tensor["name"]
         assert [float(row[i]) for i in (1, 2, 5)] == pytest.approx(
             [tensor[key] for key in ("min", "max", "scale")], rel=1e-5)
-    assert [row[0] for row in tables["timings"][1:]] == list(report["timings"])
+    assert "timings" not in tables
+    stages = [row[0] for row in tables["stages"][1:]]
+    assert [*stages, "total"] == list(report["timings"])
     assert [row[0] for row in tables["warnings"][1:]] == [
         row["code"] for row in report["warnings"]]
     assert all(row[3] for row in tables["warnings"][1:]), "a warning says what to do"

@@ -100,7 +100,8 @@ static const char *const pieces[] = {
     "y2=\"32\"/><line x1=\"96.0\" x2=\"96.0\" "
     "y2=\"32\"/></svg><small>|x|</small></td><td class=\"n\">25&nbsp;%</td><td "
     "class=\"n\">21.5</td>",
-    "<td>float</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">7</td>",
+    "<td>float</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\" "
+    "data-key=\"7\">7 bytes</td>",
     "<td>default_float, bf16</td><td class=\"n\">0.5</td>",
     "<td><code>w</code></td>",
     "<td>load</td><td class=\"n b\">0.25 <svg",
@@ -246,11 +247,14 @@ START_TEST(test_numbered_graph)
     const char *by_numbers =
         "{\"edges\":[],\"edges_omitted\":2,\"graph\":{\"nodes\":[\"x\",\"a\",\"b\","
         "\"c\"],"
-        "\"tensors\":[\"t\",\"u\"],\"edges\":[[1,2,0],[2,3,1],[7,8,9],[-1,0,\"t\"]]}}";
+        "\"tensors\":[\"t\",\"u\"],\"edges\":[[1,2,0],[2,3,1],[7,8,9],[-1,0,\"t\"],[0,"
+        "2,0]],"
+        "\"constants\":[0,9,-1,{}]}}";
     char *named = api_report_html(by_names, strlen(by_names));
     char *numbers = api_report_html(by_numbers, strlen(by_numbers));
     ck_assert(strstr(named, "<title>u</title>") && strstr(numbers, "<title>u</title>"));
     ck_assert_ptr_null(strstr(numbers, "too large for a drawing"));
+    ck_assert_ptr_null(strstr(numbers, "<title>x</title>"));
     free(named);
     free(numbers);
     char *json = malloc(SIZE);

@@ -39,10 +39,10 @@ static const struct qdq_layer layers[] = {
     {"conv\xc3", "Conv", "Conv", 0,         1,        first_input,
      1,          0,      "w0",   "default", {{0x12}}, 0,
      NULL,       0,      0,      first_row, NULL,     QDQ_REASON_DEFAULT,
-     &bytes,     "int8", 0,      "int8"},
-    {"conv1", "Conv",           "Conv", 1,    0,    NULL, 1, -1,
-     "w1",    "integer tensor", {{0}},  0,    NULL, 1,    0, NULL,
-     NULL,    QDQ_REASON_OTHER, &bytes, NULL, 0,    NULL},
+     &bytes,     "int8", 0,      "int8",    false},
+    {"conv1", "Conv",           "Conv", 1,    0,    NULL, 1,    -1,
+     "w1",    "integer tensor", {{0}},  0,    NULL, 1,    0,    NULL,
+     NULL,    QDQ_REASON_OTHER, &bytes, NULL, 0,    NULL, false},
     {"add",       "Add",
      "Add",       2,
      0,           NULL,
@@ -53,7 +53,8 @@ static const struct qdq_layer layers[] = {
      0,           NULL,
      first_row,   QDQ_REASON_OFF_BY_DEFAULT,
      &bytes,      NULL,
-     0,           "int8"},
+     0,           "int8",
+     true},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {
@@ -78,19 +79,21 @@ static const struct qdq_plan_view plan = {
     "\"quantized_inputs\":[0],\"quantized_outputs\":[],\"weight_quantized\":true,"    \
     "\"weight_axis\":0,\"reason\":"                                                   \
     "\"default\",\"rules\":[\"T2\",\"T8\"],\"weight_dtype\":\"int8\","                \
-    "\"weight_block\":null,\"input_dtype\":\"int8\"},{\"name\":\"conv1\",\"op\":"     \
+    "\"weight_block\":null,\"input_dtype\":\"int8\",\"constant\":false},{\"name\":"   \
+    "\"conv1\",\"op\":"                                                               \
     "\"Conv\","                                                                       \
     "\"class\":\"Conv\","                                                             \
     "\"quantized_inputs\":[],\"quantized_outputs\":[],\"weight_quantized\":true,"     \
     "\"weight_axis\":null,"                                                           \
     "\"reason\":\"integer "                                                           \
     "tensor\",\"rules\":[],\"weight_dtype\":null,"                                    \
-    "\"weight_block\":null,\"input_dtype\":null},{\"name\":\"add\",\"op\":\"Add\","   \
+    "\"weight_block\":null,\"input_dtype\":null,\"constant\":false},{\"name\":"       \
+    "\"add\",\"op\":\"Add\","                                                         \
     "\"class\":"                                                                      \
     "\"Add\",\"quantized_inputs\":[],\"quantized_outputs\":[0],\"weight_quantized\":" \
     "false,\"weight_axis\":null,"                                                     \
     "\"reason\":\"off by default\",\"rules\":[],\"weight_dtype\":null,"               \
-    "\"weight_block\":null,\"input_dtype\":\"int8\"}]"
+    "\"weight_block\":null,\"input_dtype\":\"int8\",\"constant\":true}]"
 #define WARNING_JSON                                               \
     "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \
     "axis\",\"node\":null,\"rule\":null}"
@@ -292,7 +295,7 @@ START_TEST(test_report)
                             ",\"edges\":[[\"conv0\",\"conv1\",\"t\"]]"
                             ",\"graph\":{\"nodes\":[\"conv0\",\"conv1\"],\"tensors\":["
                             "\"t\"],"
-                            "\"edges\":[[0,1,0]]}"
+                            "\"edges\":[[0,1,0]],\"constants\":[]}"
                             ",\"tensors\":[{\"name\":\"input\","
                             "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
                             "0.007874015718698502,\"zero_point\":0,\"method\":"
