@@ -109,6 +109,9 @@ for path in /usr/lib/systemd/system/qdqd.service /usr/lib/sysusers.d/qdqd.conf \
 done
 ! in_chroot ldd /usr/sbin/qdqd /usr/bin/qdq /usr/lib/qdqd/libonnxruntime.so.1 |
     grep 'not found' || fail "a library is missing"
+while read -r name; do
+    in_chroot sh -c "ldconfig -p | grep -qw '$name'" || fail "$name, which qdq loads, is missing"
+done < <(sed -n 's/^#define SONAME_[A-Z0-9]* "\(.*\)"/\1/p' "$root/build-package/generated/config.h")
 ok "installed, with what it depends on"
 
 # --- start and quantize --------------------------------------------------------------

@@ -128,6 +128,27 @@ configure_tree() {
     say "compiling in ${folder#"$root"/}"
 }
 
+# on_demand FOLDER: prints the paths of the libraries that programs of this build load at the first call.
+on_demand() {
+    local name path
+    sed -n 's/^#define SONAME_[A-Z0-9]* "\(.*\)"/\1/p' "$1/generated/config.h" |
+        while read -r name; do
+            path=$(ldconfig -p | awk -v name="$name" '$1 == name {print $NF; exit}')
+            [ -n "$path" ] || die "$name is not installed"
+            echo "$path"
+        done
+}
+
+# package_of FILE: prints the package that has it. Of a library in /usr/lib a package may say that it
+# has it in /lib.
+package_of() {
+    local file package
+    file=$(readlink -f "$1")
+    package=$(dpkg-query --search "$file" "${file#/usr}" 2>/dev/null | sed -n '1s/:.*//p') || true
+    [ -n "$package" ] || die "no package has $file"
+    echo "$package"
+}
+
 # Prints the option for a linker that is quicker than the usual one, where binutils has it. It is for
 # programs that are not installed.
 quick_linker() {
