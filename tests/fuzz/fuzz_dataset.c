@@ -144,6 +144,29 @@ feed_images(struct qdq_dataset *dataset)
     qdqi_feed_close(&feed);
 }
 
+/* Feeds a model of as many features as there are columns of one number. */
+static void
+feed_features(struct qdq_dataset *dataset)
+{
+    const struct qdq_array *joined = qdqi_dataset_joined(dataset);
+    const struct qdq_dim dims[] = {{-1, NULL}, {joined->shape[1], NULL}};
+    const struct qdq_value input = {"all of them", joined->dtype, true, 2, dims};
+    const struct qdq_model_info model = {.n_inputs = 1, .inputs = &input};
+    const struct qdqi_feed_options options = {.batch = 3, .first = 1, .max_samples = 9};
+    struct qdqi_feed *feed = NULL;
+    struct qdq_error err = {0};
+    int64_t samples = 1;
+    enum qdq_code code = qdqi_feed_open(&model, dataset, &options, &feed, &err);
+    while (code == QDQ_OK && samples > 0) {
+        const struct qdqi_input *fed;
+        code = qdqi_feed_next(feed, &fed, &samples, &err);
+        assert(code != QDQ_OK || samples == 0 || is_whole(&fed[0]));
+    }
+    if (code != QDQ_OK)
+        expect_error(code, &err);
+    qdqi_feed_close(&feed);
+}
+
 /* Returns whether all samples are small. Larger ones are a matter of the process's
    limits. */
 static bool
@@ -323,6 +346,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         feed_model(dataset, false);
         feed_model(dataset, true);
     }
+    if (qdqi_dataset_joined(dataset))
+        feed_features(dataset);
     if (info->has_images)
         feed_images(dataset);
     qdq_dataset_free(&dataset);

@@ -365,6 +365,21 @@ qdqi_dataset_is_alone(const struct qdq_dataset *dataset, size_t i)
 }
 
 bool
+qdqi_dataset_is_joined(const struct qdq_dataset *dataset, size_t i)
+{
+    for (size_t k = 0; k < dataset->n_joined; k++)
+        if (dataset->joined[k] == i)
+            return true;
+    return false;
+}
+
+const struct qdq_array *
+qdqi_dataset_joined(const struct qdq_dataset *dataset)
+{
+    return dataset->n_joined > 0 ? &dataset->arrays[dataset->info.n_arrays] : NULL;
+}
+
+bool
 qdqi_dataset_has_images(const struct qdq_dataset *dataset)
 {
     return dataset->images;

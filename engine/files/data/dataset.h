@@ -27,6 +27,7 @@ struct qdqi_item {
     bool differs; /* each sample has a shape of its own */
     size_t column; /* number of the Parquet column, from 1; 0: there is none */
     struct qdqi_sample_file *parts; /* one for each sample that is a file, or differs */
+    bool joins; /* it is that of all columns of one number (joined.h) */
 };
 
 enum {
@@ -76,6 +77,10 @@ struct qdq_dataset {
     struct qdqi_table *table; /* set for Parquet, else NULL */
     const struct qdq_spec
         *prepared_by; /* NULL: no spec has said how to prepare arrays */
+    /* Arrays that are columns of one number for each row; where there are some, arrays[info.n_arrays] has
+       their elements. */
+    const size_t *joined;
+    size_t n_joined;
 };
 
 #endif

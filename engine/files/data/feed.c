@@ -267,7 +267,8 @@ warn_ignored(struct qdqi_feed *feed)
 {
     const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
     for (size_t i = 0; i < info->n_arrays; i++)
-        if (!feed->used[i] && !qdqi_dataset_has_images(feed->dataset))
+        if (!feed->used[i] && !qdqi_dataset_has_images(feed->dataset) &&
+            !(feed->used[info->n_arrays] && qdqi_dataset_is_joined(feed->dataset, i)))
             qdqi_feed_warn(feed, "array_ignored", info->arrays[i].name,
                            qdqi_arena_printf(feed->arena, "the model has no input '%s'",
                                              info->arrays[i].name));
@@ -367,7 +368,7 @@ open_feed(struct qdqi_feed *feed, const struct qdq_model_info *model,
     feed->inputs = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->inputs);
     feed->warnings =
         qdqi_arena_array(feed->arena, feed->n + n_arrays + 2, sizeof *feed->warnings);
-    feed->used = qdqi_arena_array(feed->arena, n_arrays, sizeof *feed->used);
+    feed->used = qdqi_arena_array(feed->arena, n_arrays + 1, sizeof *feed->used);
     if (!feed->bindings || !feed->inputs || !feed->warnings || !feed->used)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < feed->n; i++) {

@@ -99,12 +99,28 @@ lone_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model
     return lone;
 }
 
+/* Returns the columns of one number as the features of the model's only input, which has a row of them
+   for each sample; NULL: they are not as many, or the input is another one. */
+static const struct qdq_array *
+features(const struct qdq_dataset *dataset, const struct qdq_model_info *model)
+{
+    const struct qdq_value *input = model->inputs;
+    const struct qdq_array *joined = qdqi_dataset_joined(dataset);
+    return joined && model->n_inputs == 1 && input->has_shape && input->rank == 2 &&
+                   (input->dims[1].value <= 0 ||
+                    input->dims[1].value == joined->shape[1])
+               ? joined
+               : NULL;
+}
+
 const struct qdq_array *
 qdqi_feed_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model,
                 size_t input)
 {
-    const struct qdq_array *named = named_array(dataset, model, input);
-    return named ? named : lone_array(dataset, model, input);
+    const struct qdq_array *array = named_array(dataset, model, input);
+    if (!array)
+        array = lone_array(dataset, model, input);
+    return array ? array : features(dataset, model);
 }
 
 enum qdq_code
@@ -120,6 +136,14 @@ qdqi_feed_no_array(const struct qdqi_feed *feed, const struct qdq_value *input,
                              "input '%s' wants %s, and the column of that name cannot "
                              "be used: %s",
                              input->name, wanted.text, why);
+    const struct qdq_array *joined = qdqi_dataset_joined(feed->dataset);
+    if (joined && input->has_shape && input->rank == 2 && input->dims[1].value != 1)
+        return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                             "input '%s' wants %s, and the Parquet file has %" PRId64
+                             " columns of numbers: leave those in it that are the "
+                             "features, in their order, "
+                             "and the labels as 'label'",
+                             input->name, wanted.text, joined->shape[1]);
     if (!*info->arrays[0].name)
         return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
                              "the model has several inputs, '%s' (%s) among them: an "

@@ -5,6 +5,7 @@
 #include "files/data/forms/sample_files.h"
 #include "files/data/forms/table.h"
 #include "files/data/images/images.h"
+#include "files/data/joined.h"
 #include "files/data/npy.h"
 #include "files/data/proto.h"
 #include "files/data/sets.h"
@@ -25,6 +26,7 @@ struct qdqi_reader {
     uint64_t taken;       /* bytes read from the stream so far */
     unsigned char *whole; /* all elements in C order, when the file has Fortran order */
     struct qdqi_column_reader *column; /* of Parquet, else NULL */
+    struct qdqi_joined *joined;        /* of columns that are joined, else NULL */
     /* Used where each sample is a file of its own: */
     const struct qdqi_sample_file *part; /* the open file */
     struct qdqi_npz *npz;                /* the file that it is a member of, or NULL */
@@ -317,6 +319,8 @@ static enum qdq_code
 open_array(struct qdqi_reader *reader, struct qdq_error *err)
 {
     struct qdq_dataset *ds = reader->dataset;
+    if (reader->item->joins)
+        return qdqi_joined_open(ds, &reader->joined, err);
     if (reader->item->column > 0)
         return qdqi_column_reader_open(ds, reader->index, &reader->column, err);
     if (ds->draws || ds->images || reader->item->parts)
@@ -399,6 +403,8 @@ qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
                   size / element);
         return QDQ_OK;
     }
+    if (reader->joined)
+        return qdqi_joined_read(reader->joined, to, size, err);
     if (reader->column)
         return qdqi_column_reader_read(reader->column, to, size, err);
     if (reader->dataset->images)
@@ -416,6 +422,8 @@ enum qdq_code
 qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size, struct qdq_error *err)
 {
     enum qdq_code code = advance(reader, size, err);
+    if (code == QDQ_OK && reader->joined)
+        return qdqi_joined_read(reader->joined, NULL, size, err);
     if (code == QDQ_OK && reader->column)
         return qdqi_column_reader_skip(reader->column, size, err);
     if (code == QDQ_OK && reader->item->parts)
@@ -431,6 +439,7 @@ qdqi_reader_close(struct qdqi_reader **reader)
 {
     if (!reader || !*reader)
         return;
+    qdqi_joined_close(&(*reader)->joined);
     qdqi_column_reader_close(&(*reader)->column);
     qdqi_stream_close(&(*reader)->stream);
     qdqi_npz_close(&(*reader)->npz);

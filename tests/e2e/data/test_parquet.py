@@ -154,6 +154,45 @@ def test_columns_of_several_inputs(tmp_path, options):
     assert one.graph == other.graph
 
 
+def features(*types):
+    """Returns a table of one column for each feature, and the same as an array."""
+    values = (RANDOM.standard_normal((N, len(types))) * 3).astype(np.float32)
+    columns = {f"f{i}": values[:, i].astype(kind) for i, kind in enumerate(types)}
+    return columns, np.stack([column.astype(np.float64) for column in columns.values()], axis=1)
+
+
+@pytest.mark.parametrize("options", [{}, {"row_group_size": 100}, {"data_page_version": "2.0"}])
+@pytest.mark.parametrize("types", [["float32"] * 6, ["float64", "int64", "bool", "float32", "uint8", "int32"]],
+                         ids=["one type", "several types"])
+def test_a_column_for_each_feature(tmp_path, types, options):
+    """The columns are the features in their order; evaluation passes over rows of all of them."""
+    columns, array = features(*types)
+    if len(set(types)) == 1:
+        array = array.astype(types[0])
+    columns["label"] = RANDOM.integers(0, 2, N)
+    spec = {"calibration": {"method": "minmax", "max_samples": 900}, "evaluate": {"samples": 300}}
+    model = net_of(TensorProto.FLOAT, [6])
+    one = Quantized(tmp_path, model, parquet(columns, **options), **spec)
+    other = Quantized(tmp_path, model, npz(x=array), **spec)
+    assert findings(one) == findings(other)
+    assert one.graph == other.graph
+    assert {row["code"] for row in one.report["warnings"]} == {
+        "array_ignored", *(row["code"] for row in other.report["warnings"])}
+
+
+def test_columns_that_are_no_features(tmp_path):
+    columns, _ = features(*["float32"] * 7)
+    (tmp_path / "m.onnx").write_bytes(net_of(TensorProto.FLOAT, [6]).SerializeToString())
+    for said, change in [("has 7 columns of numbers", {}),
+                         ("has 5 columns of numbers", {"f5": ["text"] * N, "f6": ["text"] * N}),
+                         ("row 3 is null", {"f6": ["text"] * N, "f2": pa.array(
+                             [None if i == 3 else 1.0 for i in range(N)], pa.float32())})]:
+        (tmp_path / "d.parquet").write_bytes(parquet({**columns, **change}))
+        done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.parquet", "-o", "o.onnx"],
+                              cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1 and said in done.stderr, done.stderr
+
+
 def test_some_of_the_samples(tmp_path):
     """Evaluation begins behind the calibration samples, which passes over whole row groups."""
     spec = {"calibration": {"method": "minmax", "max_samples": 900}, "evaluate": {"samples": 300}}

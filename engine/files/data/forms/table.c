@@ -2,6 +2,7 @@
 #include "config.h"
 #include "files/data/forms/table.h"
 #include "files/data/forms/table_inner.h"
+#include "files/data/joined.h"
 #include "ground/base/map.h"
 
 #include <inttypes.h>
@@ -55,25 +56,38 @@ qdqi_table_why_not(const struct qdq_dataset *ds, const char *name)
 
 /* --- arrays --------------------------------------------------------------------- */
 
+/* Makes room for an array behind the others. */
+static enum qdq_code
+make_room(struct reading *r)
+{
+    struct qdq_dataset *ds = r->ds;
+    const size_t n = ds->info.n_arrays;
+    size_t same = r->capacity;
+    ds->arrays =
+        qdqi_arena_grow(ds->arena, ds->arrays, n, &r->capacity, sizeof *ds->arrays);
+    ds->items = qdqi_arena_grow(ds->arena, ds->items, n, &same, sizeof *ds->items);
+    if (!ds->arrays || !ds->items)
+        return qdqi_no_memory(r->err);
+    ds->info.arrays = ds->arrays;
+    return QDQ_OK;
+}
+
 static enum qdq_code
 add_array(struct reading *r, const char *name, const int64_t *shape, size_t rank,
           const struct qdqi_item *item)
 {
     struct qdq_dataset *ds = r->ds;
     const size_t n = ds->info.n_arrays;
-    size_t same = r->capacity;
     enum qdq_code code = qdqi_dataset_check_arrays(n + 1, r->err);
+    if (!code)
+        code = make_room(r);
     if (code)
         return code;
-    ds->arrays =
-        qdqi_arena_grow(ds->arena, ds->arrays, n, &r->capacity, sizeof *ds->arrays);
-    ds->items = qdqi_arena_grow(ds->arena, ds->items, n, &same, sizeof *ds->items);
-    if (!ds->arrays || !ds->items || !qdqi_map_put(r->names, name, ds))
+    if (!qdqi_map_put(r->names, name, ds))
         return qdqi_no_memory(r->err);
     ds->arrays[n] =
         (struct qdq_array){name, qdqi_dtype_name((int)item->dtype), rank, shape};
     ds->items[n] = *item;
-    ds->info.arrays = ds->arrays;
     ds->info.n_arrays++;
     return QDQ_OK;
 }
@@ -212,7 +226,9 @@ qdqi_table_read(struct qdq_dataset *ds, struct qdq_error *err)
         code = no_column(&r);
     if (!code && r.n_data == 1 && !ds->images)
         ds->items[r.data].is_alone = true;
-    return code;
+    if (!code && r.n_data > 1 && !ds->images)
+        code = make_room(&r);
+    return code || r.n_data < 2 || ds->images ? code : qdqi_join(ds, err);
 }
 
 void
