@@ -183,10 +183,13 @@ makes_kernel_of_rows(const struct planner *p, const struct qdq_layer *layer)
            layer->format->weights.format == QDQ_FORMAT_UINT8;
 }
 
-/* Returns whether a product with a quantized weight reads the tensor, perhaps by an Identity, no pair
-   stands between, and onnxruntime would make one kernel of them. */
+/* A row of Identities that is longer is not looked behind. */
+enum { MOST_IDENTITIES = 32 };
+
+/* Returns whether a product with a quantized weight reads the tensor, perhaps by `more` Identities in
+   a row, no pair stands between, and onnxruntime would make one kernel of them. */
 static bool
-meets_weight(const struct planner *p, const struct qdqi_tensor *t)
+meets_weight(const struct planner *p, const struct qdqi_tensor *t, int more)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {
         const struct qdq_layer *layer = p->by_node[use->node];
@@ -194,8 +197,9 @@ meets_weight(const struct planner *p, const struct qdqi_tensor *t)
         if (layer && qdqi_is_product(layer->op) && layer->weight_input >= 0 &&
             !qdqi_layer_has_pair(layer, use->input) && makes_kernel_of_rows(p, layer))
             return true;
-        if (qdqi_node_is(node->proto, "Identity") && node->proto->n_output > 0 &&
-            node->outputs[0] && meets_weight(p, node->outputs[0]))
+        if (more > 0 && qdqi_node_is(node->proto, "Identity") &&
+            node->proto->n_output > 0 && node->outputs[0] &&
+            meets_weight(p, node->outputs[0], more - 1))
             return true;
     }
     return false;
@@ -209,7 +213,7 @@ join_scales_of_tables(struct planner *p)
     for (size_t i = 0; i < p->n_layers && !p->spec->dynamic; i++) {
         struct qdq_layer *layer = &p->layers[i];
         if (p->graph->classes[layer->node]->is_table && layer->weight_axis >= 0 &&
-            meets_weight(p, qdqi_node_of(p, layer)->outputs[0]))
+            meets_weight(p, qdqi_node_of(p, layer)->outputs[0], MOST_IDENTITIES))
             layer->weight_axis = -1;
     }
 }
