@@ -78,11 +78,16 @@ OPENVINO = {
 }
 SCORES = """q = MatMul (x, m)  k_ = MatMul (x, scores)  v = MatMul (x, values)
     kt = Transpose <perm = [0, 2, 1]> (k_)  s = MatMul (q, kt) {} y = MatMul (p, v)"""
+ROWS = ("float[N, 64] x", (4, 64))
+TWO_BITS = {"activations": "none", "weights": {"dtype": "int2", "granularity": {"block": 32}}}
+CONSTANTS |= {"ten": weight(64, 10), "turned": weight(64, 10).T}
 ONNXRUNTIME = {
     "weight in float": ("C19", IMAGES, CONV + """ r = Relu (a)
         b = Conv <pads = [1, 1, 1, 1]> (r, odd, cb)  s = Relu (b)
         y = Conv <pads = [1, 1, 1, 1]> (s, k)""", {"layers": [{"name": "b", "quantize_weight": False}]}),
     "one key": ("C20", ONE_KEY, SCORES.format("p = Softmax <axis = -1> (s)"), {}),
+    "two bits": ("C26", ROWS, "y = MatMul (x, ten)", TWO_BITS),
+    "two bits of a Gemm": ("C26", ROWS, "y = Gemm <transB = 1> (x, turned)", TWO_BITS),
 }
 # Wrong in every version of a result that had their pairs; no rule of them can be switched off.
 OTHERS = {
@@ -202,7 +207,7 @@ def test_onnxruntime_computes_what_the_result_says(tmp_path, name):
     _, given, nodes, spec = ONNXRUNTIME[name]
     result = Result(tmp_path, "onnxruntime", given, nodes, spec)
     assert result.literal_db() > 20
-    assert result.onnxruntime_db() > result.literal_db() - 1
+    assert result.onnxruntime_db() > min(result.literal_db(), 90) - 1  # in float they are equal
 
 
 @pytest.mark.parametrize("name", OTHERS)

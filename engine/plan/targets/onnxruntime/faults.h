@@ -73,6 +73,11 @@ FAULT(
     "it took 131 microseconds, and 26 where integers are moved.",
     "C25",
     "tests/e2e/targets/test_embedding.py::test_onnxruntime_quantizes_turned_rows_again")
+FAULT(
+    "1.31",
+    "The MatMulNBits that it makes of a weight of 2 bits whose columns are no multiple "
+    "of 4 has another weight.",
+    "C26", "tests/e2e/targets/test_runtime_numbers.py::test_onnxruntime_has_the_fault")
 FAULT("1.31",
       "It takes the product of the scales of data and weight for that of a Gemm's "
       "quantized bias, whatever its DequantizeLinear says: a bias with twice the scale "

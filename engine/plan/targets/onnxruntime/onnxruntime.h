@@ -77,6 +77,10 @@
          "DequantizeLinear stands behind it. Off: onnxruntime quantizes what it "      \
          "makes once more, with a scale for each column, which takes longer than all " \
          "that is gained.")                                                            \
+    RULE(C26, AUTO,                                                                    \
+         "A Gemm or MatMul whose weight has elements of 2 bits stays floating point "  \
+         "where its columns are no multiple of 4. Off: onnxruntime packs the weight "  \
+         "wrongly, and the result is noise.")                                          \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)
