@@ -53,3 +53,37 @@ qdqi_swaps_axes(const struct qdqi_node *node)
            node->inputs[0] && node->proto->n_output == 1 && node->outputs[0] &&
            (!perm || (perm->n_ints == 2 && perm->ints[0] == 1 && perm->ints[1] == 0));
 }
+
+const struct qdqi_node *
+qdqi_maker_before_copies(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+{
+    const struct qdqi_node *maker = qdqi_maker_of(graph, t);
+    while (maker && qdqi_node_is(maker->proto, "Identity") && maker->proto->n_input > 0)
+        maker = qdqi_maker_of(graph, maker->inputs[0]);
+    return maker;
+}
+
+bool
+qdqi_has_scales_along_sum(const struct qdqi_graph *graph, const struct qdqi_node *node,
+                          bool *ret_square)
+{
+    enum { RIGHT = 1, SCALE = 1, OPERANDS = 2 };
+    const bool gemm = qdqi_node_is(node->proto, "Gemm");
+    const int64_t *dims, *scales;
+    size_t rank, scale_rank;
+    if ((!gemm && !qdqi_node_is(node->proto, "MatMul")) ||
+        node->proto->n_input < OPERANDS)
+        return false;
+    const struct qdqi_node *maker =
+        qdqi_maker_before_copies(graph, node->inputs[RIGHT]);
+    if (!maker || !qdqi_node_is(maker->proto, "DequantizeLinear") ||
+        maker->proto->n_input <= SCALE || !maker->inputs[SCALE] ||
+        !qdqi_tensor_dims(maker->inputs[0], &dims, &rank) || rank != 2 ||
+        !qdqi_tensor_dims(maker->inputs[SCALE], &scales, &scale_rank) ||
+        scale_rank != 1 || scales[0] < 2)
+        return false;
+    const int64_t axis = qdqi_node_int(maker->proto, "axis", 1);
+    const int64_t summed = gemm && qdqi_node_int(node->proto, "transB", 0) ? 1 : 0;
+    *ret_square = dims[0] == dims[1];
+    return (axis < 0 ? axis + 2 : axis) == summed;
+}

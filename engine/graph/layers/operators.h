@@ -20,6 +20,15 @@ qdqi_maker_of(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
     return t && t->producer >= 0 ? &graph->nodes[t->producer] : NULL;
 }
 
+/* Returns the node that makes a tensor, in front of Identities, which runtimes remove. */
+const struct qdqi_node *qdqi_maker_before_copies(const struct qdqi_graph *graph,
+                                                 const struct qdqi_tensor *t);
+
+/* Returns whether the node is a Gemm or MatMul whose right operand, a matrix, a DequantizeLinear makes
+   by a scale for each index of the axis that is summed over. *ret_square: the matrix is square. */
+bool qdqi_has_scales_along_sum(const struct qdqi_graph *graph,
+                               const struct qdqi_node *node, bool *ret_square);
+
 /* Returns whether the node is a Transpose that swaps the two axes of a matrix. One with other numbers
    of inputs or outputs than the operator has is none. */
 bool qdqi_swaps_axes(const struct qdqi_node *node);

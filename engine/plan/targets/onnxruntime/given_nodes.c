@@ -16,23 +16,14 @@ enum { SCALE = 1 }; /* input of DequantizeLinear */
 /* A scale that differs by no more is a rounding of the product. */
 static const double least_difference = 1e-3;
 
-/* Returns the node that makes a tensor, in front of Identities, which onnxruntime removes. */
-static const struct qdqi_node *
-maker_of(const struct planner *p, const struct qdqi_tensor *t)
-{
-    const struct qdqi_node *maker = qdqi_maker_of(&p->model->graph, t);
-    while (maker && qdqi_node_is(maker->proto, "Identity") && maker->proto->n_input > 0)
-        maker = qdqi_maker_of(&p->model->graph, maker->inputs[0]);
-    return maker;
-}
-
 /* Reads the scales of the DequantizeLinear that makes an input of the node. Returns false where
    there is none whose scales are constants of float32. */
 static bool
 read_scales(const struct planner *p, const struct qdqi_node *node, int i,
             struct qdqi_constant *ret)
 {
-    const struct qdqi_node *pair = maker_of(p, node->inputs[i]);
+    const struct qdqi_node *pair =
+        qdqi_maker_before_copies(&p->model->graph, node->inputs[i]);
     return pair && qdqi_node_is(pair->proto, "DequantizeLinear") &&
            pair->proto->n_input > SCALE && pair->inputs[SCALE] &&
            pair->inputs[SCALE]->is_fixed &&
@@ -73,13 +64,35 @@ has_own_bias_scale(const struct planner *p, const struct qdqi_node *node)
     return false;
 }
 
-enum qdq_code
-qdqi_onnxruntime_warn_given(struct planner *p, struct qdq_error *err)
+/* Returns whether the runtime takes the scales of the weight's rows for those of its columns: behind a
+   pair, where their numbers are equal. Where they are not, a MatMul fails in its first run. */
+static bool
+has_scales_of_rows(const struct planner *p, const struct qdqi_node *node)
+{
+    bool square;
+    if (!qdqi_has_scales_along_sum(&p->model->graph, node, &square))
+        return false;
+    const struct qdqi_node *pair =
+        qdqi_maker_before_copies(&p->model->graph, node->inputs[DATA]);
+    return (square || qdqi_node_is(node->proto, "MatMul")) && pair &&
+           qdqi_node_is(pair->proto, "DequantizeLinear");
+}
+
+static enum qdq_code
+warn_of(struct planner *p,
+        bool (*means)(const struct planner *p, const struct qdqi_node *node),
+        const char *text, struct qdq_error *err)
 {
     struct qdqi_names nodes = {0};
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
-        if (has_own_bias_scale(p, &p->model->graph.nodes[i]))
+        if (means(p, &p->model->graph.nodes[i]))
             qdqi_names_add(&nodes, p->model->graph.nodes[i].name);
+    return qdqi_warn_misread(p, &nodes, text, err);
+}
+
+enum qdq_code
+qdqi_onnxruntime_warn_given(struct planner *p, struct qdq_error *err)
+{
     enum qdq_code code =
         qdqi_warn_several_scales(p,
                                  "onnxruntime 1.31 makes integer kernels of what "
@@ -90,10 +103,16 @@ qdqi_onnxruntime_warn_given(struct planner *p, struct qdq_error *err)
                                  "\"existing_qdq\": \"strip\" makes pairs "
                                  "anew",
                                  err);
+    if (!code)
+        code = warn_of(p, has_scales_of_rows,
+                       "onnxruntime 1.31 takes the scales of the weight's rows, which "
+                       "are summed over, for those of its columns, or fails in its "
+                       "first run: \"existing_qdq\": \"strip\" makes pairs anew",
+                       err);
     if (code)
         return code;
-    return qdqi_warn_misread(
-        p, &nodes,
+    return warn_of(
+        p, has_own_bias_scale,
         "onnxruntime 1.31 takes the product of the scales of data and weight for that "
         "of "
         "the Gemm's bias, whatever its DequantizeLinear says: \"existing_qdq\": "

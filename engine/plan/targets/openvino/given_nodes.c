@@ -169,6 +169,36 @@ has_several_scales(const struct qdq_model *model, const struct qdqi_node *node)
            qdqi_count_elements(dims, rank, &n) && n > 1;
 }
 
+/* --- DequantizeLinear ----------------------------------------------------------- */
+
+static bool
+has_scales_of_inputs(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    bool square;
+    return qdqi_has_scales_along_sum(&model->graph, node, &square);
+}
+
+/* Returns whether the node is a Gather that selects rows of a table with a scale for each column. */
+static bool
+has_scales_of_columns(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    enum { TABLE, SCALE };
+    const int64_t *dims;
+    size_t rank;
+    const struct qdqi_node *maker =
+        qdqi_node_is(node->proto, "Gather") && node->proto->n_input > 0
+            ? qdqi_maker_before_copies(&model->graph, node->inputs[TABLE])
+            : NULL;
+    if (!maker || !qdqi_node_is(maker->proto, "DequantizeLinear") ||
+        maker->proto->n_input <= SCALE || !maker->inputs[SCALE] ||
+        !qdqi_tensor_dims(maker->inputs[SCALE], &dims, &rank) || rank != 1 ||
+        dims[0] < 2)
+        return false;
+    const int64_t axis = qdqi_node_int(maker->proto, "axis", 1);
+    const int64_t rows = qdqi_node_int(node->proto, "axis", 0);
+    return (axis == 1 || axis == -1) && (rows == 0 || rows == -2);
+}
+
 /* --- the warnings --------------------------------------------------------------- */
 
 static const struct {
@@ -184,6 +214,12 @@ static const struct {
      "OpenVINO 2026.4 normalizes a Softmax of opset 11 or 12 along its axis alone, and "
      "not over the axes behind, too: \"opset\": 13, or \"auto\", writes it in a form "
      "that OpenVINO computes right"},
+    {has_scales_of_inputs,
+     "OpenVINO 2026.4 multiplies by other scales than those of the weight's inputs, "
+     "which are summed over: \"existing_qdq\": \"strip\" makes pairs anew"},
+    {has_scales_of_columns,
+     "OpenVINO 2026.4 takes the scales of the table's columns for those of its rows: "
+     "\"existing_qdq\": \"strip\" makes pairs anew"},
 };
 
 enum qdq_code
