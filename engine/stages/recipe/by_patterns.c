@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Measurements that are kept back for a placement that is judged. */
-enum { EACH_JUDGED = 2 };
+/* Measurements that are kept back for a placement that is judged, as far as half of all suffices. */
+enum { EACH_JUDGED = 3 };
 
 bool
 qdqi_by_patterns_is_asked(const struct qdqi_attempt *a)
@@ -50,6 +50,7 @@ qdqi_by_patterns_search(const struct qdqi_candidates *c, size_t judged,
                         struct qdq_error *err)
 {
     struct qdqi_arena *arena = c->result->arena;
+    const size_t half = QDQI_MOST_MEASUREMENTS / 2, wanted = EACH_JUDGED * judged;
     *b = (struct qdqi_by_patterns){.candidates = c};
     *ret_any = false;
     const struct qdqi_placed_layers layers = {
@@ -66,7 +67,7 @@ qdqi_by_patterns_search(const struct qdqi_candidates *c, size_t judged,
                                              .n_pairs = b->patterns.n_pairs,
                                              .pairs = b->patterns.pairs,
                                              .most = QDQI_MOST_MEASUREMENTS,
-                                             .reserved = EACH_JUDGED * judged,
+                                             .reserved = wanted < half ? wanted : half,
                                              .measure = measure,
                                              .arg = b,
                                              .is_time_up = is_time_up,

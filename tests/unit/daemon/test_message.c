@@ -38,7 +38,7 @@ START_TEST(request_with_files)
     for (size_t i = 0; i <= MESSAGE_FD_DATASET; i++) {
         files[i] = tmpfile();
         sent.fds[i] = fileno(files[i]);
-        ck_assert_int_eq(pwrite(sent.fds[i], "01234567" + i, 1, 0), 1);
+        ck_assert_int_eq(pwrite(sent.fds[i], "012345678" + i, 1, 0), 1);
     }
     ck_assert(message_send(ends[0], 5000, &sent));
     ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_GOT);
