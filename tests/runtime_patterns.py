@@ -21,7 +21,7 @@ import openvino
 from onnx import helper, numpy_helper
 
 QDQ = os.environ.get("QDQ", Path(__file__).parent.parent / "_install/bin/qdq")
-LEAST_DB, LOST_DB, SAMPLES = 8, 3, 16
+LEAST_DB, LOST_DB, FLOAT_DB, SAMPLES = 8, 3, 60, 16
 SPECS = [{}, {}, {"activations": {"symmetric": True}}, {"activations": {"dtype": "int8"}},
          {"weights": {"granularity": "tensor"}}, {"weights": {"dtype": "uint8"}}]
 
@@ -222,7 +222,7 @@ def try_pattern(folder, seed, target):
         run, why = -np.inf, " ".join(str(error).split())[-120:]
     else:
         why = ""
-    if run > literal - LOST_DB:
+    if run > min(literal, FLOAT_DB) - LOST_DB:  # beyond it nothing is left with a pair
         return True, None
     ops = [f"{node.op_type}({', '.join(node.input)})" for node in model.graph.node]
     return True, f"{literal:.1f} dB literal, {run:.1f} run {spec} {pattern.given} {' '.join(ops)} {why}"

@@ -118,7 +118,7 @@ START_TEST(test_defaults)
         "\"layer_support\":[],\"layers\":[],\"mode\":\"full\","
         "\"on_unmatched\":\"error\",\"opset\":\"auto\",\"output\":{\"external_data\":"
         "\"auto\"},\"recipe\":\"none\","
-        "\"rules\":{\"P1\":true,\"T11\":false,\"T14\":false,"
+        "\"rules\":{\"P1\":true,\"P3\":true,\"T11\":false,\"T14\":false,"
         "\"T18\":false,\"T19\":false,\"T20\":false,\"T22\":false,\"T23\":false,"
         "\"T24\":false,\"T26\":true,\"T3\":true,\"T30\":false,\"T31\":true},\"target\":"
         "\"tensorrt\","

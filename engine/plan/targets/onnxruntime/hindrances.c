@@ -8,6 +8,8 @@
 #include "plan/placement/formats.h"
 #include "plan/targets/onnxruntime/kernels.h"
 
+#include <string.h>
+
 /* Returns whether the layer is a Concat whose pairs would have 16-bit scales (faults.h). */
 static bool
 is_half_concat(const struct planner *p, const struct qdq_layer *layer)
@@ -57,6 +59,28 @@ has_open_sizes(const struct planner *p)
     return false;
 }
 
+/* Returns whether a reduction that keeps its axes makes the tensor, perhaps in front of nodes that compute
+   element by element. */
+static bool
+is_reduced(const struct planner *p, const struct qdqi_tensor *t)
+{
+    enum { MOST_STEPS = 16 };
+    const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
+    for (int step = 0; node && node->proto->n_input > 0 && step < MOST_STEPS; step++) {
+        static const char *const by_element[] = {"Add", "Div", "Dropout", "Identity",
+                                                 "Mul", "Sub", NULL};
+        if (strncmp(node->proto->op_type, "Reduce", strlen("Reduce")) == 0)
+            return qdqi_node_int(node->proto, "keepdims", 1) != 0;
+        if (!qdqi_is_pointwise(node) && !qdqi_node_is_one_of(node->proto, by_element))
+            return false;
+        const bool second = node->inputs[0] && node->inputs[0]->is_fixed;
+        node = second && node->proto->n_input < 2
+                   ? NULL
+                   : qdqi_maker_of(&p->model->graph, node->inputs[second]);
+    }
+    return false;
+}
+
 /* Returns whether the node is a Softmax whose axis may have one element. Where no shape is known
    of its input, it may if that of an input of the model is open. */
 static bool
@@ -67,7 +91,8 @@ may_have_one(const struct planner *p, const struct qdqi_node *node)
     if (!qdqi_node_is(node->proto, "Softmax"))
         return false;
     if (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) || rank == 0)
-        return has_open_sizes(p);
+        return has_open_sizes(p) ||
+               (qdqi_rule_is_on(p, C27) && is_reduced(p, node->inputs[0]));
     int64_t axis = qdqi_node_int(node->proto, "axis", -1);
     axis += axis < 0 ? (int64_t)rank : 0;
     return axis < 0 || axis >= (int64_t)rank || dims[axis] < 2;

@@ -81,6 +81,9 @@
          "A Gemm or MatMul whose weight has elements of 2 bits stays floating point "  \
          "where its columns are no multiple of 4. Off: onnxruntime packs the weight "  \
          "wrongly, and the result is noise.")                                          \
+    RULE(C27, AUTO,                                                                    \
+         "A Softmax stays floating point, too, where a reduction in front of it may "  \
+         "have left one element of its axis. Off: onnxruntime answers 0 then.")        \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)

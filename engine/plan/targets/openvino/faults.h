@@ -55,6 +55,13 @@ FAULT("2026.4",
       "-185 dB.",
       "V21",
       "tests/e2e/targets/test_given_nodes.py::test_openvino_joins_small_products")
+FAULT(
+    "2026.4",
+    "It takes factors of channels below zero into a pair where the batch is open, and "
+    "a "
+    "Conv without biases that several nodes read, and computes wrong numbers: -5 to 17 "
+    "dB are left.",
+    "V22", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
 FAULT("2026.4",
       "It takes the scales of a QLinearConv's output channels for those of its input "
       "channels, and does not load it where their numbers differ.",

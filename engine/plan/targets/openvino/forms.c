@@ -2,7 +2,7 @@
 /*
  * Forms of nodes that compute the same, of which OpenVINO computes right numbers (faults.h):
  * a reduction keeps its axes, and a Squeeze behind it drops them (V14); a Conv without biases
- * whose Relu stands in front of a factor below zero has some that change nothing (V13).
+ * whose Relu stands in front of a factor below zero, or with V22 any, has some that change nothing (V13).
  */
 #include "config.h"
 #include "plan/targets/openvino/openvino.h"
@@ -123,16 +123,17 @@ is_read_by(const struct qdqi_node *node, const bool *marked)
     return false;
 }
 
-/* Gives biases to the Convs without any that lead to a function that falls. */
+/* Gives biases to the Convs without any: with `all` to each, and else to those that lead to a function
+   that falls. */
 static bool
-give_biases(struct reforming *r)
+give_biases(struct reforming *r, bool all)
 {
     const struct qdqi_graph *graph = &r->model->graph;
     const bool *unbiased = qdqi_mark_unbiased(r->model, r->arena);
     bool *leads = qdqi_mark_turned(r->model, r->arena), ok = unbiased && leads;
     for (size_t i = graph->n_nodes; ok && i-- > 0;) {
         leads[i] = unbiased[i] && (leads[i] || is_read_by(&graph->nodes[i], leads));
-        ok = !leads[i] || give_bias(r, i);
+        ok = !(leads[i] || (all && unbiased[i])) || give_bias(r, i);
     }
     return ok;
 }
@@ -148,7 +149,8 @@ qdqi_openvino_reform(const struct qdq_spec *spec, const struct qdq_model *model,
         for (size_t i = 0; i < model->graph.n_nodes; i++)
             if (drops_axes(&model->graph.nodes[i]))
                 keep_axes(&r, i);
-    if (qdq_spec_has_rule(spec, V13) && !give_biases(&r))
+    const bool all = qdq_spec_has_rule(spec, V22);
+    if ((all || qdq_spec_has_rule(spec, V13)) && !give_biases(&r, all))
         return qdqi_no_memory(err);
     *ret_any = r.any;
     return QDQ_OK;

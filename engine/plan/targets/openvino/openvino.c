@@ -53,7 +53,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_plain_forms_decide(ret_reason);
     if (rule == P2)
         return qdqi_tied_decide(spec, ret_reason);
-    if ((rule >= V12 && rule <= V19) || rule == V21) {
+    if ((rule >= V12 && rule <= V19) || rule == V21 || rule == V22) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
         return !spec->weight_only;
@@ -137,7 +137,8 @@ has_joined_rows(const struct planner *p, const struct qdq_layer *layer)
         return false;
     for (size_t i = 0; i < node->proto->n_input; i++)
         if ((int)i != layer->weight_input &&
-            qdqi_reads_joined_rows(&p->model->graph, node->inputs[i]))
+            qdqi_reads_joined_rows(&p->model->graph, node->inputs[i],
+                                   qdqi_rule_is_on(p, V22)))
             return true;
     return false;
 }

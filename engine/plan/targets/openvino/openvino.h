@@ -85,6 +85,12 @@
         "point where the model is fed at most eight rows or a Reshape makes them, "    \
         "unless a vector of biases is added to the first and no number multiplied, "   \
         "since OpenVINO makes one kernel of them that computes wrong numbers.")        \
+    RULE(V22, AUTO,                                                                    \
+         "Each Conv without biases has biases of 1e-30; a layer stays floating point " \
+         "that reads data of an open size times a vector of factors below zero, or, "  \
+         "as a Gemm or MatMul, what follows a Concat of rows by clips and scalars; "   \
+         "and a Neg behind a bias does not end a row of small products: "              \
+         "OpenVINO computes wrong numbers there, or does not compile.")                \
     QDQI_SATURATION_RULE(RULE)                                                         \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
@@ -143,11 +149,20 @@ bool *qdqi_mark_unbiased(const struct qdq_model *model, struct qdqi_arena *arena
  * vector of biases right behind the first one, with functions of one operand alone behind that,
  * makes them right. Returns an array by node, in the arena; NULL when out of memory.
  */
-bool *qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena);
+bool *qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena,
+                             bool ends_at_neg);
+
+/*
+ * Marks the nodes on whose way from an input of the model, or from a node that computes neither sums nor
+ * elements by themselves, stand constant factors alone, one of them a vector, whose product is below zero for
+ * some channel, and activations behind them, where an input of the model has an open size: OpenVINO takes the
+ * factors into the pair (rule V22). Returns an array by node, in the arena; NULL when out of memory.
+ */
+bool *qdqi_mark_loose_factors(const struct qdq_model *model, struct qdqi_arena *arena);
 
 /* Returns whether a Concat that does not join along the last axis makes the tensor, perhaps in
-   front of copies. */
-bool qdqi_reads_joined_rows(const struct qdqi_graph *graph,
-                            const struct qdqi_tensor *t);
+   front of copies, or, with `uniform`, of clips and of arithmetic with a constant of one element. */
+bool qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor *t,
+                            bool uniform);
 
 #endif

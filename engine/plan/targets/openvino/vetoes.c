@@ -30,6 +30,7 @@ struct marks {
        (wrong_numbers.c) */
     const bool *extreme, *turned;
     const bool *chained; /* a small product in a row of them */
+    const bool *loose;   /* a factor below zero that goes into a pair */
 };
 
 static const struct marks *
@@ -51,11 +52,12 @@ qdqi_openvino_begin(struct planner *p, struct qdq_error *err)
         .squared = squares ? qdqi_mark_squared(graph, arena) : NULL,
         .extreme = qdqi_mark_extremes(graph, arena),
         .turned = qdqi_mark_turned(p->model, arena),
-        .chained = qdqi_mark_small_chains(p->model, arena),
+        .chained = qdqi_mark_small_chains(p->model, arena, qdqi_rule_is_on(p, V22)),
+        .loose = qdqi_mark_loose_factors(p->model, arena),
     };
     p->marks = marks;
     return (marks->squared || !squares) && marks->extreme && marks->turned &&
-                   marks->chained
+                   marks->chained && marks->loose
                ? QDQ_OK
                : qdqi_no_memory(err);
 }
@@ -211,10 +213,17 @@ is_chained(const struct planner *p, const struct qdq_layer *layer)
     return marks_of(p)->chained[layer->node];
 }
 
+static bool
+reads_loose(const struct planner *p, const struct qdq_layer *layer)
+{
+    return reads_any(p, layer, marks_of(p)->loose);
+}
+
 const struct qdqi_veto qdqi_openvino_vetoes[] = {
     {QDQI_VETO(V12), reads_extremes, false},
     {QDQI_VETO(V13), reads_turned, false},
     {QDQI_VETO(V21), is_chained, false},
+    {QDQI_VETO(V22), reads_loose, false},
     {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
     {QDQI_VETO(V8), has_one_input, false},

@@ -208,6 +208,73 @@ qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena)
     return mark_ways(model, arena, turned_step, TURNED);
 }
 
+/* --- factors in front of a pair alone ---------------------------------------------------- */
+
+/* LOOSE: nothing but constant factors since what computes no elements by themselves; NEGATED: a factor below
+   zero for all; WIDE: a vector of factors; FALLS: some channel is below zero. */
+enum { LOOSE = 1, NEGATED = 2, WIDE = 4, FALLS = 8 };
+
+/* Returns what a factor adds to the way: the other operand of a Mul or the divisor of a Div. */
+static unsigned
+factor_bits(const struct qdq_model *model, const struct qdqi_tensor *factor)
+{
+    if (has_element(model, factor, true))
+        return WIDE | (has_negative(model, factor) ? FALLS : 0);
+    return has_negative(model, factor) ? NEGATED : 0;
+}
+
+static unsigned
+loose_step(const struct qdq_model *model, const struct qdqi_node *node, unsigned before)
+{
+    static const char *const factors[] = {"Div", "Mul", NULL};
+    static const char *const copies[] = {"Cast",      "Dropout",   "Flatten",
+                                         "Identity",  "Reshape",   "Squeeze",
+                                         "Transpose", "Unsqueeze", NULL};
+    static const char *const clips[] = {"Clip", "LeakyRelu", "Relu", NULL};
+    static const char *const sums[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if (node->inputs[i] && node->inputs[i]->is_input && node->inputs[i]->scope == 0)
+            before |= LOOSE;
+    if (qdqi_node_is(node->proto, "Neg"))
+        return before & LOOSE ? (before ^ NEGATED) | (before & WIDE ? FALLS : 0U) : 0;
+    if (qdqi_node_is_one_of(node->proto, factors) && node->proto->n_input == 2 &&
+        before & LOOSE) {
+        const int constant = node->inputs[1] && node->inputs[1]->is_fixed ? 1 : 0;
+        const unsigned after = before | factor_bits(model, node->inputs[constant]);
+        return after & WIDE && after & NEGATED ? after | FALLS : after;
+    }
+    if (qdqi_node_is_one_of(node->proto, copies))
+        return before;
+    if (qdqi_node_is_one_of(node->proto, clips))
+        return before & FALLS ? FALLS : 0;
+    if (qdqi_node_is_one_of(node->proto, sums) || is_by_element(node))
+        return 0;
+    return LOOSE | (pools(node) ? before & FALLS : 0);
+}
+
+/* Returns whether an input of the model has a size that is open, or no shape. */
+static bool
+has_open_size(const struct qdq_model *model)
+{
+    for (size_t i = 0; i < model->info.n_inputs; i++) {
+        const struct qdq_value *input = &model->info.inputs[i];
+        if (!input->has_shape)
+            return true;
+        for (size_t k = 0; k < input->rank; k++)
+            if (input->dims[k].value < 0)
+                return true;
+    }
+    return false;
+}
+
+bool *
+qdqi_mark_loose_factors(const struct qdq_model *model, struct qdqi_arena *arena)
+{
+    return has_open_size(model)
+               ? mark_ways(model, arena, loose_step, FALLS)
+               : qdqi_arena_array(arena, model->graph.n_nodes, sizeof(bool));
+}
+
 /* --- rows that a Concat joins -------------------------------------------------------- */
 
 /* Returns whether the Concat joins along the last axis, which needs the rank to be known. */
@@ -222,8 +289,40 @@ joins_columns(const struct qdqi_node *node)
     return axis == -1;
 }
 
+/* Returns whether the node is arithmetic with a constant of one element, or a clip: OpenVINO takes what
+   stands behind into it. */
+static bool
+is_uniform(const struct qdqi_node *node, int computed)
+{
+    static const char *const ops[] = {"Add", "Div", "Mul", "Sub", NULL};
+    static const char *const alone[] = {"Clip", "LeakyRelu", "Neg", "Relu", NULL};
+    const int64_t *dims;
+    size_t rank, n;
+    if (qdqi_node_is_one_of(node->proto, alone))
+        return computed == 0;
+    return qdqi_node_is_one_of(node->proto, ops) && node->proto->n_input == 2 &&
+           qdqi_tensor_dims(node->inputs[!computed], &dims, &rank) &&
+           qdqi_count_elements(dims, rank, &n) && n == 1;
+}
+
+/* Returns the only input of a node that is computed; -1: there are several, or none. */
+static int
+only_computed(const struct qdqi_node *node)
+{
+    int ret = -1;
+    for (int i = 0; i < (int)node->proto->n_input; i++) {
+        if (!node->inputs[i] || node->inputs[i]->is_fixed)
+            continue;
+        if (ret >= 0)
+            return -1;
+        ret = i;
+    }
+    return ret;
+}
+
 bool
-qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor *t,
+                       bool uniform)
 {
     enum { MOST_STEPS = 8 };
     static const char *const copies[] = {"Dropout", "Identity", NULL};
@@ -233,9 +332,11 @@ qdqi_reads_joined_rows(const struct qdqi_graph *graph, const struct qdqi_tensor 
             return false;
         if (qdqi_node_is(node->proto, "Concat"))
             return !joins_columns(node);
-        if (!qdqi_node_is_one_of(node->proto, copies))
+        const int computed = only_computed(node);
+        if (computed < 0 || (!qdqi_node_is_one_of(node->proto, copies) &&
+                             (!uniform || !is_uniform(node, computed))))
             return false;
-        t = node->inputs[0];
+        t = node->inputs[computed];
     }
     return false;
 }
@@ -406,7 +507,8 @@ behind_product(const struct qdq_model *model, const struct qdqi_node *node, size
 }
 
 bool *
-qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena)
+qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena,
+                       bool ends_at_neg)
 {
     const struct qdqi_graph *graph = &model->graph;
     bool *marked = qdqi_arena_array(arena, graph->n_nodes, sizeof *marked);
@@ -423,7 +525,8 @@ qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *arena)
             if (last.product > 0 && !last.is_biased)
                 marked[last.product - 1] = marked[i] = true;
         } else if (last.product > 0 && (is_by_element(node) || is_pair(node))) {
-            const bool keeps = node->proto->n_input == 1 || is_pair(node);
+            const bool keeps = (node->proto->n_input == 1 || is_pair(node)) &&
+                               !(ends_at_neg && qdqi_node_is(node->proto, "Neg"));
             all[i] = (struct behind){last.product,
                                      keeps ? last.is_biased
                                            : adds_bias(model, node, last.product)};
