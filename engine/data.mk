@@ -29,7 +29,7 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/gunzip.c engine/files/data/gunzip.h \
 	engine/files/data/inputs.c engine/files/data/inputs.h \
 	engine/files/data/npy.c engine/files/data/npy.h \
-	engine/files/data/joined.c engine/files/data/joined.h \
+	engine/files/data/forms/joined.c engine/files/data/forms/joined.h \
 	engine/files/data/npz.c engine/files/data/npz.h \
 	engine/files/data/proto.c engine/files/data/proto.h \
 	engine/files/data/random.c engine/files/data/random.h \

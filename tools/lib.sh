@@ -139,8 +139,8 @@ on_demand() {
         done
 }
 
-# package_of FILE: prints the package that has it. Of a library in /usr/lib a package may say that it
-# has it in /lib.
+# package_of FILE: prints the package that has it. A package may say that a library of /usr/lib is
+# in /lib.
 package_of() {
     local file package
     file=$(readlink -f "$1")

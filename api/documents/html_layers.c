@@ -114,7 +114,7 @@ item_at(const json_t *list, const json_t *number)
     return json_is_integer(number) && i >= 0 ? json_array_get(list, (size_t)i) : NULL;
 }
 
-/* What the nodes of a runtime are found by: {name: layer} of the names of layers and of the tensors that
+/* The nodes of a runtime are found by these: {name: layer} of the names of layers and of the tensors that
    they make; {layer: its operator}; {layer: the one before it}. */
 struct index {
     json_t *names, *ops, *before;

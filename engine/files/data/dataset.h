@@ -27,7 +27,7 @@ struct qdqi_item {
     bool differs; /* each sample has a shape of its own */
     size_t column; /* number of the Parquet column, from 1; 0: there is none */
     struct qdqi_sample_file *parts; /* one for each sample that is a file, or differs */
-    bool joins; /* it is that of all columns of one number (joined.h) */
+    bool joins; /* it is that of all columns of one number (forms/joined.h) */
 };
 
 enum {

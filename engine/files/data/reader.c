@@ -5,7 +5,7 @@
 #include "files/data/forms/sample_files.h"
 #include "files/data/forms/table.h"
 #include "files/data/images/images.h"
-#include "files/data/joined.h"
+#include "files/data/forms/joined.h"
 #include "files/data/npy.h"
 #include "files/data/proto.h"
 #include "files/data/sets.h"

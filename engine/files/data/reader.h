@@ -25,7 +25,7 @@ bool qdqi_dataset_is_sets(const struct qdq_dataset *dataset);
 /* Returns whether array `i` feeds an input that no array is named for. */
 bool qdqi_dataset_is_alone(const struct qdq_dataset *dataset, size_t i);
 /* Returns whether array `i` is one of the columns that are joined, and the array of all of them, NULL
-   where there are none (joined.h). */
+   where there are none (forms/joined.h). */
 bool qdqi_dataset_is_joined(const struct qdq_dataset *dataset, size_t i);
 const struct qdq_array *qdqi_dataset_joined(const struct qdq_dataset *dataset);
 /* Returns whether array 0 is of images, which are read through a view. */

@@ -406,7 +406,8 @@ struct qdq_graph_report {
     const char *const *nodes, *const *tensors;
     const struct qdq_graph_edge *edges;
     size_t n_constants;
-    const uint32_t *constants; /* the nodes that compute constants from constants alone */
+    const uint32_t
+        *constants; /* the nodes that compute constants from constants alone */
 };
 
 /*

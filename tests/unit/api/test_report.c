@@ -74,25 +74,22 @@ static const struct qdq_plan_view plan = {
     .target = &target,
 };
 
-#define LAYERS_JSON                                                                   \
-    "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","             \
-    "\"quantized_inputs\":[0],\"quantized_outputs\":[],\"weight_quantized\":true,"    \
-    "\"weight_axis\":0,\"reason\":"                                                   \
-    "\"default\",\"rules\":[\"T2\",\"T8\"],\"weight_dtype\":\"int8\","                \
-    "\"weight_block\":null,\"input_dtype\":\"int8\",\"constant\":false},{\"name\":"   \
-    "\"conv1\",\"op\":"                                                               \
-    "\"Conv\","                                                                       \
-    "\"class\":\"Conv\","                                                             \
-    "\"quantized_inputs\":[],\"quantized_outputs\":[],\"weight_quantized\":true,"     \
-    "\"weight_axis\":null,"                                                           \
-    "\"reason\":\"integer "                                                           \
-    "tensor\",\"rules\":[],\"weight_dtype\":null,"                                    \
-    "\"weight_block\":null,\"input_dtype\":null,\"constant\":false},{\"name\":"       \
-    "\"add\",\"op\":\"Add\","                                                         \
-    "\"class\":"                                                                      \
-    "\"Add\",\"quantized_inputs\":[],\"quantized_outputs\":[0],\"weight_quantized\":" \
-    "false,\"weight_axis\":null,"                                                     \
-    "\"reason\":\"off by default\",\"rules\":[],\"weight_dtype\":null,"               \
+#define LAYERS_JSON                                                                 \
+    "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","           \
+    "\"quantized_inputs\":[0],\"quantized_outputs\":[],\"weight_quantized\":true,"  \
+    "\"weight_axis\":0,\"reason\":"                                                 \
+    "\"default\",\"rules\":[\"T2\",\"T8\"],\"weight_dtype\":\"int8\","              \
+    "\"weight_block\":null,\"input_dtype\":\"int8\",\"constant\":false},{\"name\":" \
+    "\"conv1\",\"op\":\"Conv\",\"class\":\"Conv\","                                 \
+    "\"quantized_inputs\":[],\"quantized_outputs\":[],\"weight_quantized\":true,"   \
+    "\"weight_axis\":null,"                                                         \
+    "\"reason\":\"integer "                                                         \
+    "tensor\",\"rules\":[],\"weight_dtype\":null,"                                  \
+    "\"weight_block\":null,\"input_dtype\":null,\"constant\":false},{\"name\":"     \
+    "\"add\",\"op\":\"Add\",\"class\":\"Add\","                                     \
+    "\"quantized_inputs\":[],\"quantized_outputs\":[0],\"weight_quantized\":"       \
+    "false,\"weight_axis\":null,"                                                   \
+    "\"reason\":\"off by default\",\"rules\":[],\"weight_dtype\":null,"             \
     "\"weight_block\":null,\"input_dtype\":\"int8\",\"constant\":true}]"
 #define WARNING_JSON                                               \
     "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "files/data/forms/table.h"
 #include "files/data/forms/table_inner.h"
-#include "files/data/joined.h"
+#include "files/data/forms/joined.h"
 #include "ground/base/map.h"
 
 #include <inttypes.h>

@@ -4,8 +4,8 @@
  * columns. A table has it behind its arrays (struct qdq_dataset), for a model whose one input has as
  * many features as the table has such columns.
  */
-#ifndef QDQI_FILES_DATA_JOINED_H
-#define QDQI_FILES_DATA_JOINED_H
+#ifndef QDQI_FILES_DATA_FORMS_JOINED_H
+#define QDQI_FILES_DATA_FORMS_JOINED_H
 
 #include "files/data/dataset.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "files/data/joined.h"
+#include "files/data/forms/joined.h"
 #include "files/data/cast.h"
 #include "files/data/reader.h"
 
