@@ -15,7 +15,7 @@ from service import INSTALLED
 QDQ = INSTALLED / "bin" / "qdq"
 TARGETS = ("tensorrt", "onnxruntime", "openvino", "qnn")
 SIZE, LENGTH = 96, 16
-# What is added to the scores of attention.
+# These are added to the scores of attention.
 MASKS = {
     "where": ("bool[1,1,16] m", "mask = Where (m, zero, low)"),
     "table": ("int64[1,16,16] d", "rows = Gather (table, d) mask = Squeeze (rows, last)"),
@@ -104,7 +104,7 @@ def test_the_default_takes_them(tmp_path, target):
 
 
 def test_a_range_makes_it_data(tmp_path):
-    """Who gives the mask and the scores behind it a range has pairs there, as ever."""
+    """A mask and scores to which the spec gives a range have pairs, as ever."""
     ranges = {"mask": [-30, 0], "sm": [-30, 10]}
     report, layers = quantized(tmp_path, "where", target="onnxruntime", mode="full", recipe="none",
                                calibration={"ranges": ranges})

@@ -133,7 +133,7 @@ START_TEST(output)
 }
 END_TEST
 
-/* What sentence encoders end with: the mean of features that a mask selects, or a layer and a Tanh on
+/* Sentence encoders end with the mean of features that a mask selects, or with a layer and a Tanh on
    those of the first token. Without the normalization there may be classes. */
 static const struct encoder {
     const char *name, *features;
