@@ -105,7 +105,10 @@ qdqi_by_patterns_set_time(struct qdqi_by_patterns *b, const bool *is_float,
     double ratio = NAN;
     for (size_t i = 0; i < b->patterns.n; i++)
         patterns[i] = is_float[b->patterns.first[i]];
-    enum qdq_code code = qdqi_pattern_search_time(&b->search, patterns, &ratio, err);
+    enum qdq_code code =
+        b->patterns.n > 0
+            ? qdqi_pattern_search_time(&b->search, patterns, &ratio, err)
+            : QDQ_OK; /* weights are stored as integers, and nothing computes with them */
     if (!code)
         qdqi_candidates_set_time(b->candidates, ratio, grade);
     return code;
