@@ -51,6 +51,7 @@ struct qdqi_kept_times {
     size_t n, capacity;
     bool has_new;                /* times */
     bool has_added;              /* rows that the file has not */
+    bool is_journal;             /* the rows are those of a journal */
     struct qdqi_journal journal; /* without a file where the job has none */
 };
 
@@ -193,7 +194,7 @@ read_row(struct qdqi_kept_times *kept, char *line, char **lines)
         kind++;
     row->kind = (enum row_kind)kind;
     row->ratio = number;
-    return kind == RATIO     ? number >= 0
+    return kind == RATIO     ? number > 0 || kept->is_journal
            : kind == TRACE   ? read_kernels(kept, lines, number, &row->trace)
            : kind == NUMBERS ? read_numbers(kept, lines, number, row)
            : kind == WORDS   ? read_words(kept, lines, number, row)
@@ -342,6 +343,7 @@ open_journal(const struct qdqi_attempt *a, struct qdqi_kept_times *kept,
     const struct qdq_work *work = a->context->work;
     uint64_t identity = 0;
     char *lines = NULL;
+    kept->is_journal = true;
     enum qdq_code code = identify_job(a, kept, &identity, err);
     if (!code)
         code = qdqi_journal_open(work->journal(work->journal_arg), identity,
