@@ -39,7 +39,9 @@ CONSTANTS = {
 }
 CONSTANTS |= {"both": (factors(32) * np.where(np.arange(32) % 2, -1, 1)).astype(np.float32),
               "square": weight(32, 16)}
-CONSTANTS |= {"mixed": CONSTANTS["signs"].ravel(), "small": weight(16, 16), "shift": factors(16)}
+more = np.random.default_rng(22)
+CONSTANTS |= {"mixed": CONSTANTS["signs"].ravel(), "shift": more.uniform(.2, 2, 16).astype(np.float32),
+              "small": (more.normal(size=(16, 16)) / 4).astype(np.float32)}
 CONSTANTS["odd"] = CONSTANTS["k"].copy()
 CONSTANTS["odd"][0, 0, 0, 0] = 8
 
