@@ -63,7 +63,7 @@ START_TEST(test_long_edges)
     }
     report.edges = edges;
     report.n_edges = n;
-    report.graph = (struct qdq_graph_report){2, 1, n, nodes, made, numbers};
+    report.graph = (struct qdq_graph_report){2, 1, n, nodes, made, numbers, 0, NULL};
     json_t *json = encoded(&report, &len);
     ck_assert_uint_eq(length_of(json, NULL, "edges"), _i ? 0 : n);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "edges_omitted")),
