@@ -544,6 +544,7 @@ run_stages(struct walk *w, struct qdq_error *err)
     if (!timings || !uses)
         return qdqi_no_memory(err);
     w->account.job_began = qdqi_seconds_now();
+    w->account.processor_then = qdqi_seconds_of_process();
     for (int i = 0; i < QDQ_N_STAGES; i++) {
         enum qdq_stage stage = (enum qdq_stage)i;
         const struct qdq_model *before = w->attempt->model;

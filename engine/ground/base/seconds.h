@@ -9,4 +9,7 @@ double qdqi_seconds_now(void);
 /* Likewise, of the processor time that the calling thread has had. */
 double qdqi_seconds_of_thread(void);
 
+/* Likewise, of all threads of the process. */
+double qdqi_seconds_of_process(void);
+
 #endif

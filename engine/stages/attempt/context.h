@@ -22,7 +22,8 @@ struct qdqi_account {
     struct qdq_progress shown; /* the progress that was told last */
     /* approximate number of samples; 0 for none or not yet known */
     uint64_t to_evaluate;
-    double job_began; /* by qdqi_seconds_now(): the first stage */
+    double job_began;      /* by qdqi_seconds_now(): the first stage */
+    double processor_then; /* by qdqi_seconds_of_process() */
 };
 
 struct qdqi_context {

@@ -27,10 +27,10 @@ enum {
     A_NAME = 6, /* bytes of a character in JSON, at most */
 };
 
-/* Trials end after so much of the time that the rest of the job took, so that the advice is not
-   longer than that with the judgement of its outcome. Short jobs get so many seconds. A third of
-   the time is for what costs nothing when the model runs. */
-static const double time_share = 0.8, least_seconds = 2;
+/* The advice ends after so much of the time that the rest of the job took. Short jobs get so many
+   seconds, or as many times these as other work makes them last. A third of the time is for what
+   costs nothing when the model runs. */
+static const double time_share = 0.8, least_seconds = 2, most_load = 15;
 
 /* The least figures of the verdict `fair`, and what a few samples may differ by from all. */
 static const double fair_db = 15, fair_top1 = 0.95, margin_db = 0.5;
@@ -68,7 +68,11 @@ start_trials(struct qdqi_candidates *c)
 {
     const struct qdqi_account *account = c->attempt->context->account;
     const double rest = account->began - account->job_began;
-    const double seconds = fmax(time_share * rest, least_seconds);
+    const double used = qdqi_seconds_of_process() - account->processor_then;
+    /* Other work of the machine makes short jobs last, too. */
+    const double load = fmin(fmax(1, rest / fmax(used, 1e-3)), most_load);
+    const double least = least_seconds * load;
+    const double seconds = fmax(time_share * rest, least);
     return (struct trials){
         .candidates = c, .end = account->began + seconds, .asked = qdqi_seconds_now()};
 }
@@ -342,6 +346,18 @@ check_float(struct qdqi_candidates *c, bool *ret_differs, struct text *t,
     return QDQ_OK;
 }
 
+/* Returns until when layers may be searched for, so that the samples of the evaluation can judge
+   the outcome in time: half of the time is theirs at most. */
+static double
+end_of_search(const struct trials *trials, double end)
+{
+    const struct qdqi_candidates *c = trials->candidates;
+    const double few = (double)qdqi_comparer_samples(c->comparer);
+    const double all = (double)c->result->report->evaluated_samples;
+    const double now = qdqi_seconds_now();
+    return fmax(end - trials->first * all / fmax(few, 1), (now + end) / 2);
+}
+
 /* Tries what costs nothing when the model runs, then layers in float, and adds what that shows. */
 static enum qdq_code
 mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
@@ -359,7 +375,7 @@ mend_or_search(struct qdqi_candidates *c, int64_t bound, struct text *t,
     if (code)
         return code;
     if (!mending.spec) {
-        trials.end = end;
+        trials.end = end_of_search(&trials, end);
         trials.longest = trials.first;
         trials.asked = qdqi_seconds_now();
         trials.are_late = false;
