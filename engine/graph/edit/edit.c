@@ -292,6 +292,8 @@ replace_node(struct qdqi_edit *e, size_t i, const char *op, const char *const *i
         note_read(e, inputs[k]);
     }
     copy->n_input = n;
+    while (copy->n_output > 1 && !*copy->output[copy->n_output - 1])
+        copy->n_output--; /* outputs without a name, of which the operator has none */
     copy->op_type = (char *)(uintptr_t)op;
     copy->n_attribute = 0;
 }

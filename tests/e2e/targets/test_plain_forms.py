@@ -400,6 +400,15 @@ def test_attention_is_the_same_and_its_weight_is_quantized(tmp_path, more, targe
     np.testing.assert_allclose(outputs(left, feed), outputs(source, feed), rtol=1e-5, atol=1e-5)
 
 
+def test_attention_with_an_output_that_has_no_name(tmp_path):
+    """Its present keys and values, which a file may name by the empty string."""
+    source = attention()
+    source.graph.node[0].output.append("")
+    done, report = quantize(tmp_path, source, target="onnxruntime", recipe="none")
+    assert done.returncode == 0, done.stderr
+    assert "layers_unfused" in codes(report) and "Attention0" in [w["layer"] for w in report["weights"]]
+
+
 @pytest.mark.parametrize("more, why", [
     ({"unidirectional": 1}, "each position sees"), ({"mask": np.array([4, 6], np.int32)}, "its mask"),
     ({"opset": 12}, "older than 13"), ({"do_rotary": 1}, "turns")])
