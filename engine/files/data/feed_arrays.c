@@ -137,7 +137,8 @@ qdqi_feed_no_array(const struct qdqi_feed *feed, const struct qdq_value *input,
                              "be used: %s",
                              input->name, wanted.text, why);
     const struct qdq_array *joined = qdqi_dataset_joined(feed->dataset);
-    if (joined && input->has_shape && input->rank == 2 && input->dims[1].value != 1)
+    if (joined && feed->n == 1 && input->has_shape && input->rank == 2 &&
+        input->dims[1].value != 1)
         return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
                              "input '%s' wants %s, and the Parquet file has %" PRId64
                              " columns of numbers: leave those in it that are the "

@@ -193,6 +193,19 @@ def test_columns_that_are_no_features(tmp_path):
         assert done.returncode == 1 and said in done.stderr, done.stderr
 
 
+def test_columns_for_a_model_of_several_inputs(tmp_path):
+    """No number of columns would do, so the error asks for none."""
+    columns, _ = features(*["float32"] * 6)
+    model = net_of(TensorProto.FLOAT, [6])
+    model.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", 3]))
+    model.graph.node.append(helper.make_node("Identity", ["z"], ["same"]))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "d.parquet").write_bytes(parquet(columns))
+    done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.parquet", "-o", "o.onnx"],
+                          cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "has no array of that name (but 'f0' and others)" in done.stderr, done.stderr
+
+
 def test_some_of_the_samples(tmp_path):
     """Evaluation begins behind the calibration samples, which passes over whole row groups."""
     spec = {"calibration": {"method": "minmax", "max_samples": 900}, "evaluate": {"samples": 300}}
