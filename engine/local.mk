@@ -209,6 +209,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/idle_support.c \
 	engine/plan/placement/layer_formats.c engine/plan/placement/layer_formats.h \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
+	engine/plan/placement/masked_sums.c engine/plan/placement/masked_sums.h \
 	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
 	engine/plan/placement/plan.c engine/plan/placement/plan.h \
 	engine/plan/placement/rules.c engine/plan/placement/rules.h \
@@ -349,6 +350,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/scale/matrix.c engine/stages/scale/matrix.h \
 	engine/stages/scale/precision.c engine/stages/scale/precision.h \
 	engine/stages/scale/round.c engine/stages/scale/round.h \
+	engine/stages/scale/masks.c engine/stages/scale/masks.h \
 	engine/stages/scale/scale.c engine/stages/scale/scale.h \
 	engine/ground/tbl/dtypes.h \
 	engine/ground/tbl/float16_ops.h \

@@ -38,6 +38,18 @@ nearest(enum qdqi_dtype dtype, double x)
     return dtype == QDQI_FLOAT16 ? qdqi_normal_half(x) : (float)x;
 }
 
+/* Returns a scale whose product with so many steps is finite in the type: that of a range as wide as the
+   type's would round to an infinity. */
+static float
+finite_scale(enum qdqi_dtype dtype, float scale, double steps)
+{
+    if (dtype == QDQI_FLOAT16)
+        return (double)scale * steps < 65520
+                   ? scale
+                   : nearest(dtype, (double)scale * (1 - 0x1p-10));
+    return isinf((float)((double)scale * steps)) ? nextafterf(scale, 0) : scale;
+}
+
 void
 qdqi_range_params(enum qdqi_format format, bool symmetric, enum qdqi_dtype dtype,
                   double min, double max, float *ret_scale, int32_t *ret_zero_point)
@@ -52,12 +64,14 @@ qdqi_range_params(enum qdqi_format format, bool symmetric, enum qdqi_dtype dtype
     if (symmetric || row->fraction_bits > 0) {
         double scale = low < 0 ? amax / high : amax / (high - low) * 2;
         *ret_zero_point = symmetric_zero_point(format);
-        *ret_scale = nearest(dtype, normal(dtype, scale));
+        *ret_scale =
+            finite_scale(dtype, nearest(dtype, normal(dtype, scale)), amax / scale);
         return;
     }
     min = fmin(min, 0);
     max = fmax(max, 0);
     double scale = normal(dtype, (max - min) / (high - low));
-    *ret_scale = nearest(dtype, scale);
     *ret_zero_point = (int32_t)clamp(nearbyint(low - min / scale), low, high);
+    *ret_scale = finite_scale(dtype, nearest(dtype, scale),
+                              fmax(*ret_zero_point - low, high - *ret_zero_point));
 }

@@ -34,6 +34,14 @@ struct qdqi_planned_bias {
 
 #define QDQI_NONE SIZE_MAX
 
+/* An Add, or a Where, whose result a Softmax normalizes, perhaps behind more of them. One operand may be
+   a mask. */
+struct qdqi_masked_sum {
+    size_t operands[2], result; /* rows of activations; QDQI_NONE: it has no pair */
+    size_t constant;            /* row of weights: one operand is it; QDQI_NONE */
+    bool selects;               /* it is a Where: the mask's numbers stand for others */
+};
+
 /* A weight that gets one pair. All layers that use it with the same axis share the
    pair. */
 struct qdqi_planned_weight {
@@ -84,6 +92,9 @@ struct qdq_plan {
     /* weights that are rounded to the nearest integers have that form, too */
     bool decoder_takes_nearest;
     bool short_names; /* names of new tensors do not repeat long names of tensors */
+    /* in the order of the nodes, where the lowest numbers of masks are cut off; NULL: they are not */
+    const struct qdqi_masked_sum *masked;
+    size_t n_masked;
     /* a layer inside an If that reads a quantized tensor from outside has a pair there */
     bool pairs_in_branches;
 };

@@ -14,6 +14,7 @@
 #include "graph/weights/scales.h"
 #include "graph/weights/walk.h"
 #include "stages/scale/bias.h"
+#include "stages/scale/masks.h"
 #include "stages/scale/precision.h"
 #include "stages/scale/correct.h"
 #include "stages/scale/round.h"
@@ -256,6 +257,7 @@ enum { GROUP = 64 };
 struct group {
     const struct qdqi_attempt *attempt;
     struct qdqi_scales *s;
+    const float *lowest; /* by weight, of masks (masks.h); NULL: there are none */
     size_t first, n;
     struct choice choices[GROUP];
 };
@@ -358,6 +360,8 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
     /* With a narrower range the integers would go beyond 64. */
     if (!code && w->method == QDQ_WEIGHT_MSE && (!w->is_reduced || w->pair_axis >= 0))
         code = qdqi_weight_narrow(&choice->c, p, err);
+    if (!code && g->lowest && g->lowest[g->first + i] < 0)
+        qdqi_cut_constant(&choice->c, g->lowest[g->first + i], p);
     if (!code && w->is_reduced)
         reduce_range(w, &choice->c, p);
     return code;
@@ -410,8 +414,8 @@ scale_group(struct qdqi_attempt *a, struct group *g, struct budget *budget,
 }
 
 static enum qdq_code
-find_weight_scales(struct qdqi_attempt *a, struct qdqi_scales *s, struct budget *budget,
-                   struct qdq_error *err)
+find_weight_scales(struct qdqi_attempt *a, struct qdqi_scales *s, const float *lowest,
+                   struct budget *budget, struct qdq_error *err)
 {
     const size_t n = a->plan->view.n_weights;
     struct group *g = qdqi_arena_alloc(a->scratch, sizeof *g);
@@ -419,6 +423,7 @@ find_weight_scales(struct qdqi_attempt *a, struct qdqi_scales *s, struct budget 
     for (size_t i = 0; i < n && !code; i += GROUP) {
         g->attempt = a;
         g->s = s;
+        g->lowest = lowest;
         g->first = i;
         g->n = n - i < GROUP ? n - i : GROUP;
         code = scale_group(a, g, budget, err);
@@ -433,7 +438,8 @@ granularity_of(const struct qdqi_planned_weight *w)
 }
 
 static enum qdq_code
-scale_weights(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *err)
+scale_weights(struct qdqi_attempt *a, struct qdqi_scales *s, const float *lowest,
+              struct qdq_error *err)
 {
     size_t n = a->plan->view.n_weights;
     struct budget budget = {.filled = MAX_FILLED_CHANNELS,
@@ -442,7 +448,7 @@ scale_weights(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_error *e
     s->weights = qdqi_arena_array(a->arena, n, sizeof *s->weights);
     if (!weights || !s->weights)
         return qdqi_no_memory(err);
-    enum qdq_code code = find_weight_scales(a, s, &budget, err);
+    enum qdq_code code = find_weight_scales(a, s, lowest, &budget, err);
     if (code)
         return code;
     for (size_t i = 0; i < n; i++) {
@@ -490,10 +496,14 @@ static enum qdq_code
 choose_scales(struct qdqi_attempt *a, struct qdq_error *err)
 {
     a->scales = (struct qdqi_scales){0};
+    const float *lowest;
+    enum qdq_code code = qdqi_cut_masks(a, &lowest, err);
+    if (code)
+        return code;
     copy_shared_ranges(a);
-    enum qdq_code code = scale_activations(a, &a->scales, err);
+    code = scale_activations(a, &a->scales, err);
     if (!code)
-        code = scale_weights(a, &a->scales, err);
+        code = scale_weights(a, &a->scales, lowest, err);
     if (!code)
         code = qdqi_choose_float16(a, &a->scales, err);
     if (!code)

@@ -16,6 +16,7 @@ QDQ = INSTALLED / "bin" / "qdq"
 TARGETS = ("tensorrt", "onnxruntime", "openvino", "qnn")
 SIZE, LENGTH = 96, 16
 # These are added to the scores of attention.
+PRODUCT = ("float[1,1,16] kept", "gone = Sub (unit, kept) mask = Mul (gone, low)")
 MASKS = {
     "where": ("bool[1,1,16] m", "mask = Where (m, zero, low)"),
     "table": ("int64[1,16,16] d", "rows = Gather (table, d) mask = Squeeze (rows, last)"),
@@ -33,23 +34,23 @@ TEXT = """<ir_version: 9, opset_import: ["": 17]> g (float[1,16,96] x, %s) => (f
     [mix] a0 = MatMul (p, v) [out] y = MatMul (a0, wo) }"""
 
 
-def attention(kind):
+def attention(kind, low=-np.inf):
     rng = np.random.default_rng(1)
-    declared, text = MASKS[kind]
+    declared, text = PRODUCT if kind == "product" else MASKS[kind]
     if kind == "filled":  # the parser of ONNX's texts knows no infinities
         text = text.replace("{-inf}", "{-7}")
     made = onnx.parser.parse_model(TEXT % (declared, text))
     for node in made.graph.node:
         for attribute in node.attribute:
             if node.op_type == "ConstantOfShape":
-                attribute.t.CopyFrom(numpy_helper.from_array(np.array([-np.inf], np.float32)))
+                attribute.t.CopyFrom(numpy_helper.from_array(np.array([low], np.float32)))
     table = rng.normal(size=(12, 1)).astype(np.float32)
-    table[0] = -np.inf
+    table[0] = low
     constants = {
         **{f"w{k}": (rng.normal(size=(SIZE, SIZE)) / 10).astype(np.float32) for k in "qkvo"},
-        "c": np.float32(0.125), "zero": np.float32(0), "low": np.float32(-np.inf), "table": table,
-        "triangle": np.triu(np.full((1, LENGTH, LENGTH), -np.inf, np.float32), 1),
-        "last": np.array([3]), "first": np.array([0]), "sixteen": np.array([LENGTH, LENGTH]), "one": np.int64(1)}
+        "c": np.float32(0.125), "zero": np.float32(0), "low": np.float32(low), "table": table,
+        "triangle": np.triu(np.full((1, LENGTH, LENGTH), low, np.float32), 1),
+        "last": np.array([3]), "first": np.array([0]), "sixteen": np.array([LENGTH, LENGTH]), "one": np.int64(1), "unit": np.float32(1)}
     used = {name for node in made.graph.node for name in node.input}
     made.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name)
                                   for name, value in constants.items() if name in used)
@@ -58,16 +59,16 @@ def attention(kind):
     if name == "d":
         data["d"] = rng.integers(0, 12, (24, 1, LENGTH, LENGTH))
     else:
-        axes = {"where": (1, 1, LENGTH), "moved": (1, LENGTH, 1)}.get(kind, (1,))
-        data[name] = np.ones((24, *axes), np.int64 if name == "n" else bool)
+        axes = {"where": (1, 1, LENGTH), "product": (1, 1, LENGTH), "moved": (1, LENGTH, 1)}.get(kind, (1,))
+        data[name] = np.ones((24, *axes), {"n": np.int64, "kept": np.float32}.get(name, bool))
         if len(axes) > 1:
             for row in data[name]:
-                row.reshape(-1)[int(rng.integers(5, LENGTH)):] = False
+                row.reshape(-1)[int(rng.integers(5, LENGTH)):] = 0
     return made, data
 
 
-def quantized(folder, kind, **spec):
-    made, data = attention(kind)
+def quantized(folder, kind, low=-np.inf, **spec):
+    made, data = attention(kind, low)
     onnx.save(made, folder / "m.onnx")
     np.savez(folder / "d.npz", **data)
     (folder / "s.json").write_text(json.dumps(spec))
@@ -122,3 +123,36 @@ def test_other_infinities_are_an_error(tmp_path):
         [QDQ, "quantize", tmp_path / "m.onnx", "--target", "onnxruntime", "--calibration", tmp_path / "d.npz",
          "-o", tmp_path / "q.onnx"], capture_output=True, text=True)
     assert done.returncode != 0 and "nonfinite" in done.stderr
+
+
+# --- masks that are as low as floats go -------------------------------------------------
+
+LOWEST = [float(np.finfo(np.float32).min), -1e4]
+
+
+@pytest.mark.parametrize("low", LOWEST)
+@pytest.mark.parametrize("kind", [*MASKS, "product"])
+@pytest.mark.parametrize("activations, least", [("uint8", 20), ("uint16", 35)])
+def test_masks_leave_the_scores_their_integers(tmp_path, kind, low, activations, least):
+    """Rule Q13: the ranges begin a little below all scores."""
+    report, layers = quantized(tmp_path, kind, low, target="qnn", recipe="none",
+                               activations={"dtype": activations})
+    assert layers, report
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > least
+    assert min(row["min"] for row in report["tensors"]) > -1000
+
+
+def test_a_range_of_a_mask_that_is_given_stays(tmp_path):
+    ranges = {"mask": [-2000, 0], "sm": [-2000, 10]}
+    report, layers = quantized(tmp_path, "where", -1e4, target="qnn", recipe="none",
+                               calibration={"ranges": ranges})
+    assert layers, report
+    rows = {row["name"]: row for row in report["tensors"]}
+    assert rows["mask"]["min"] == rows["sm"]["min"] == -2000
+
+
+@pytest.mark.parametrize("low", LOWEST)
+def test_without_the_rule_nothing_is_left_of_the_scores(tmp_path, low):
+    report, layers = quantized(tmp_path, "where", low, target="qnn", recipe="none", rules={"Q13": False})
+    assert layers, report
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] < 15

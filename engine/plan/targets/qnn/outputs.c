@@ -6,6 +6,7 @@
 
 #include "files/model/constant.h"
 #include "plan/placement/layer_formats.h"
+#include "plan/placement/masked_sums.h"
 #include "plan/placement/outputs.h"
 
 #include <string.h>
@@ -330,5 +331,7 @@ qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; !code && i < p->plan->view.n_tensors; i++)
         fix_range(p, &p->plan->activations[i]);
     settle_operands(p);
+    if (!code && qdqi_rule_is_on(p, Q13))
+        code = qdqi_masked_sums_find(p, err);
     return code ? code : plan_biases(p, err);
 }

@@ -102,12 +102,15 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- which rules hold ------------------------------------------------------ */
 
-/* Q7 is the only automatic rule. */
+/* Q7 and Q13 are the automatic rules. */
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     const bool has_gelu = spec->host != QDQ_HOST_V68;
-    (void)rule;
+    if (rule == Q13) {
+        *ret_reason = "masks would leave the scores no integers";
+        return true;
+    }
     *ret_reason = has_gelu ? "the HTP has a GELU" : "an HTP of v68 has no GELU";
     return has_gelu;
 }

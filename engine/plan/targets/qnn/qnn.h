@@ -53,7 +53,11 @@
          "scale that its own largest number gives: that of the input would round it " \
          "coarsely where inputs are large, although they are divided by their "       \
          "deviation. Off: it has the scale of `Q4`.")                                 \
-    QDQI_ATTENTION_RULE(RULE, ON)
+    QDQI_ATTENTION_RULE(RULE, ON)                                                     \
+    RULE(Q13, AUTO,                                                                   \
+         "The range of a mask that is added to scores in front of a Softmax, or "     \
+         "stands for them, begins 12 below what makes a score the lowest one, where " \
+         "the mask has -1000 or less. Off: the mask takes the whole range.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
