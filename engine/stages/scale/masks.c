@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What is at most this is a mask, and scores are higher. */
+/* A mask has numbers of at most this, and scores are higher. */
 static const float highest_mask = -1000;
 
 /* A masked score is lower than all scores by this, so that its share is at most 6e-6 of the highest one's. */

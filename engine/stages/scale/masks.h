@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Masks of attention are constants as low as floats go, and would take the whole range of what is
- * added to scores: -3.4e38 leaves 8 or 16 bits none for the scores. Whatever is lower than all scores by
- * some units is 0 behind the Softmax, so the ranges begin there.
+ * added to scores: -3.4e38 leaves 8 or 16 bits none for the scores. A number that is lower than all
+ * scores by some units is 0 behind the Softmax, so the ranges begin there.
  */
 #ifndef QDQI_STAGES_SCALE_MASKS_H
 #define QDQI_STAGES_SCALE_MASKS_H
