@@ -441,6 +441,15 @@ qdqi_fastest_judge(struct qdqi_fastest *f, struct qdq_error *err)
 
 /* --- the choice ------------------------------------------------------------------ */
 
+bool
+qdqi_fastest_has_times(const struct qdqi_fastest *f)
+{
+    for (size_t i = 0; i < f->n_judged; i++)
+        if (!f->judged[i].grade.is_float && !isnan(f->judged[i].grade.latency_ratio))
+            return true;
+    return false;
+}
+
 static bool
 is_good(const struct qdqi_judged_placement *p, double sqnr_db)
 {

@@ -55,6 +55,9 @@ qdqi_fastest_spec_by_rules(const struct qdqi_candidates *candidates);
 enum qdq_code qdqi_fastest_judge(struct qdqi_fastest *fastest,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether a placement with layers in integers has a time: a runtime may tell none. */
+bool qdqi_fastest_has_times(const struct qdqi_fastest *fastest);
+
 /* Adds a placement that was judged elsewhere. There is room for one. */
 void qdqi_fastest_add(struct qdqi_fastest *fastest,
                       const struct qdqi_judged_placement *placement);

@@ -68,6 +68,8 @@ qdqi_frontier_report(const struct qdqi_fastest *f, struct qdq_error *err)
     size_t n = 0;
     if (!judged)
         return qdqi_no_memory(err);
+    if (!qdqi_fastest_has_times(f))
+        return QDQ_OK;
     for (size_t i = 0; i < f->n_judged; i++) {
         const struct qdqi_grade *g = &f->judged[i].grade;
         if (!isnan(g->latency_ratio))
@@ -122,5 +124,6 @@ qdqi_frontier_warn_missing(const struct qdqi_attempt *attempt,
                      attempt, err, "frontier_not_measured", NULL,
                      "there is no frontier: it takes data, layers that can "
                      "be in integers or in float, and the target's runtime "
-                     "on a processor of the class that the spec is for");
+                     "on a processor of the class that the spec is for, or a "
+                     "runner that tells latencies");
 }

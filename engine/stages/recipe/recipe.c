@@ -428,7 +428,8 @@ judge_placements(struct recipe *r, struct qdq_error *err)
     if (!f->by_rules)
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_fastest_judge(f, err);
-    r->has_times = qdqi_comparer_measures(r->candidates.comparer);
+    r->has_times =
+        qdqi_comparer_measures(r->candidates.comparer) && qdqi_fastest_has_times(f);
     r->bound -= f->samples;
     qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
     return code;
