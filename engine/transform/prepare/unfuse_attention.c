@@ -62,11 +62,16 @@ read_sizes(struct attention *a)
     return left == 0 && a->sizes[QUERY] == a->sizes[KEY];
 }
 
-/* Returns the number of axes that the model states of one of its inputs; 0: it states none. */
+/* Returns the number of axes of a tensor, which a constant has, or the model states; 0: it states none. */
 static size_t
-stated_rank(const struct attention *a, const char *name)
+stated_rank(const struct attention *a, const struct qdqi_tensor *t)
 {
     const struct qdq_model_info *info = &a->model->info;
+    const char *name = t->name;
+    const int64_t *dims;
+    size_t rank;
+    if (t->is_fixed && qdqi_tensor_dims(t, &dims, &rank))
+        return rank;
     for (size_t i = 0; i < info->n_inputs; i++)
         if (strcmp(info->inputs[i].name, name) == 0 && info->inputs[i].has_shape)
             return info->inputs[i].rank;
@@ -103,7 +108,7 @@ read_node(struct attention *a)
         return "the sizes of its weight and of its heads do not fit together";
     if (has_input(node, MASK)) {
         a->mask_rank = node->inputs[MASK]->dtype == QDQI_INT32
-                           ? stated_rank(a, node->inputs[MASK]->name)
+                           ? stated_rank(a, node->inputs[MASK])
                            : 0;
         if (a->mask_rank != 2 && a->mask_rank != 3)
             return "its mask states lengths, or its axes are not known";

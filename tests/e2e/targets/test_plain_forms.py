@@ -367,7 +367,7 @@ MASKS = {"none": None,
          "queries and keys": np.tril(np.ones((BATCH, LENGTH, LENGTH), np.int32))}
 
 
-def attention(mask=None, addend=None, opset=18, **attributes):
+def attention(mask=None, addend=None, opset=18, is_stated=True, **attributes):
     g = Graph()
     sizes = attributes.get("qkv_hidden_sizes", [WIDTH] * 3)
     names = ["x", g.constant(weight(WIDTH, sum(sizes)) * 4), g.constant(weight(sum(sizes))),
@@ -376,14 +376,14 @@ def attention(mask=None, addend=None, opset=18, **attributes):
         names.pop()
     model = g.model(g.op("Attention", names, domain=MS, num_heads=HEADS, **attributes),
                     [BATCH, LENGTH, WIDTH], opset)
-    if mask is not None:  # what a file states of a mask that is fed
+    if mask is not None and is_stated:  # what a file states of a mask that is computed
         model.graph.value_info.append(helper.make_tensor_value_info(names[3], TensorProto.INT32, mask.shape))
     return model
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "openvino", "tensorrt", "qnn"])
 @pytest.mark.parametrize("more", [
-    *({"mask": mask} for mask in MASKS.values()), {"scale": .3}, {"opset": 13}, {"opset": 21},
+    *({"mask": mask} for mask in MASKS.values()), {"mask": MASKS["keys"], "is_stated": False}, {"scale": .3}, {"opset": 13}, {"opset": 21},
     {"qkv_hidden_sizes": [WIDTH, WIDTH, 48]}, {"mask": MASKS["keys"], "mask_filter_value": -3.0},
     {"addend": NUMBERS.normal(size=(1, HEADS, LENGTH, LENGTH)).astype(np.float32)},
     {"addend": NUMBERS.normal(size=(BATCH, 1, LENGTH, LENGTH)).astype(np.float32), "mask": MASKS["keys"]}])
