@@ -7,8 +7,9 @@
 #include <string.h>
 
 enum {
-    MOST_NODES = 16, /* that move data behind the node that makes the numbers */
-    MOST_POOLS = 6   /* that pool, mask and join features, in a row */
+    MOST_NODES = 16,   /* that move data behind the node that makes the numbers */
+    MOST_POOLS = 6,    /* that pool, mask and join features, in a row */
+    MOST_LOOKED = 1024 /* of these all together: each may join what others join */
 };
 
 /* --- the node that makes the numbers of an output ------------------------------ */
@@ -129,34 +130,35 @@ comes_from_normalization(const struct qdq_model *model, const struct qdqi_node *
 }
 
 static bool comes_from_features(const struct qdq_model *model,
-                                const struct qdqi_node *node, int nodes);
+                                const struct qdqi_node *node, int nodes, int *left);
 
 static bool
-holds_features(const struct qdq_model *model, const struct qdqi_tensor *t, int nodes)
+holds_features(const struct qdq_model *model, const struct qdqi_tensor *t, int nodes,
+               int *left)
 {
-    return comes_from_features(model, find_maker(model, t), nodes);
+    return comes_from_features(model, find_maker(model, t), nodes, left);
 }
 
 /* Returns whether features are pooled, masked, joined or selected there, as those of a sentence are:
-   they remain features. At most so many nodes in a row are looked at. */
+   they remain features. At most so many nodes in a row are looked at, and *left all together. */
 static bool
 comes_from_features(const struct qdq_model *model, const struct qdqi_node *node,
-                    int nodes)
+                    int nodes, int *left)
 {
     static const char *const first[] = {
         "ReduceMean",    "ReduceSum", "ReduceMax", "GlobalAveragePool",
         "GlobalMaxPool", "Gather",    "Div",       NULL};
     static const char *const any[] = {"Mul", "Where", NULL};
-    if (!node || nodes == 0 || node->proto->n_input == 0)
+    if (!node || nodes == 0 || node->proto->n_input == 0 || (*left)-- <= 0)
         return false;
     if (comes_from_normalization(model, node))
         return true;
     if (qdqi_node_is_one_of(node->proto, first))
-        return holds_features(model, node->inputs[0], nodes - 1);
+        return holds_features(model, node->inputs[0], nodes - 1, left);
     const bool is_any = qdqi_node_is_one_of(node->proto, any);
     const bool is_all = qdqi_node_is(node->proto, "Concat");
     for (size_t i = 0; (is_any || is_all) && i < node->proto->n_input; i++)
-        if (holds_features(model, node->inputs[i], nodes - 1) == is_any)
+        if (holds_features(model, node->inputs[i], nodes - 1, left) == is_any)
             return is_any;
     return is_all;
 }
@@ -245,7 +247,8 @@ qdqi_output_may_list_classes(const struct qdq_model *model, size_t i)
             return false;
     const struct qdqi_tensor *tensor = qdqi_map_get(model->graph.tensors, output->name);
     const struct qdqi_node *node = find_maker(model, tensor);
+    int left = MOST_LOOKED;
     return !comes_from_sigmoid(model, node) &&
-           !comes_from_features(model, node, MOST_POOLS) &&
+           !comes_from_features(model, node, MOST_POOLS, &left) &&
            !comes_from_pooler(model, node) && !is_of_places(model, tensor);
 }

@@ -176,6 +176,33 @@ START_TEST(sentence_encoder)
 }
 END_TEST
 
+/* Each node joins what the one before it joins a hundred times: it is looked at in no time, and where that
+   does not suffice to tell, there may be classes. */
+START_TEST(joined_many_times)
+{
+    enum { COPIES = 100, ROWS = 5 };
+    static const int64_t dims[] = {2, 0, 8};
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 17);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_shape(&b, 3, dims);
+    builder_node(&b, "LayerNormalization", "features", "x", "c0");
+    for (int i = 0; i < ROWS; i++) {
+        char inputs[COPIES * 3], joined[] = {'c', (char)('1' + i), '\0'};
+        for (int k = 0; k < COPIES; k++)
+            memcpy(inputs + k * 3, (const char[]){'c', (char)('0' + i), ','}, 3);
+        inputs[sizeof inputs - 1] = '\0';
+        builder_node(&b, "Concat", joined, inputs, joined);
+    }
+    builder_output(&b, "c5", QDQI_FLOAT32);
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
+    ck_assert(qdqi_output_may_list_classes(m, 0));
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -185,6 +212,7 @@ suite(void)
     tcase_add_loop_test(t, spelled_out, 0, sizeof spelled / sizeof *spelled);
     tcase_add_loop_test(t, divided_by_length, 0, sizeof divided / sizeof *divided);
     tcase_add_loop_test(t, sentence_encoder, 0, sizeof encoders / sizeof *encoders);
+    tcase_add_test(t, joined_many_times);
     suite_add_tcase(s, t);
     return s;
 }
