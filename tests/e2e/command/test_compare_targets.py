@@ -100,7 +100,8 @@ def test_why_all_targets_failed(tmp_path):
 
 
 def test_a_frontier_that_no_target_measures(tmp_path):
-    words = ["--calibration", FEW_SAMPLES, "--set", "frontier=true", "-o", "r.onnx"]
+    words = ["--calibration", FEW_SAMPLES, "--set", "frontier=true", "--recipe", "none",
+             "-o", "r.onnx"]
     done = qdq("compare", RESNET, "--targets", "tensorrt,qnn", *words, cwd=tmp_path)
     one = qdq("quantize", RESNET, "--target", "qnn", *words, cwd=tmp_path)
     assert done.returncode == one.returncode == 1

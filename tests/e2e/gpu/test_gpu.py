@@ -428,7 +428,7 @@ def test_the_daemon_stops_meanwhile(gpu):
     one.stop()
     one.start()
     for job in (search, other):
-        assert one.succeeded(job)["attempts"] == 1
+        assert one.succeeded(job)["attempts"] == 2
         assert one.report(job)["device"] == NAME
 
 

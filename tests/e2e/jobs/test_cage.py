@@ -88,10 +88,10 @@ def test_a_worker_has_no_descriptor_of_the_log(service):
 
 
 def outputs_of(service, worker):
-    """The descriptors of a job's six outputs; none before the worker has all of them."""
-    found = [fd for fd in Path(f"/proc/{worker}/fd").iterdir()
-             if str(service.state / "tmp") in str(fd.resolve())]
-    return found if len(found) == 6 else []
+    """A descriptor of each of a job's six outputs; none before the worker has all of them."""
+    found = {fd.resolve(): fd for fd in Path(f"/proc/{worker}/fd").iterdir()
+             if str(service.state / "tmp") in str(fd.resolve())}
+    return list(found.values()) if len(found) == 6 else []
 
 
 def test_a_result_cannot_be_changed_by_its_worker_afterwards(service):

@@ -92,7 +92,7 @@ OPENVINO = {
 SCORES = """q = MatMul (x, m)  k_ = MatMul (x, scores)  v = MatMul (x, values)
     kt = Transpose <perm = [0, 2, 1]> (k_)  s = MatMul (q, kt) {} y = MatMul (p, v)"""
 ROWS = ("float[N, 64] x", (4, 64))
-TWO_BITS = {"activations": "none", "weights": {"dtype": "int2", "granularity": {"block": 32}}}
+TWO_BITS = {"activations": "none", "recipe": "auto", "weights": {"dtype": "int2", "granularity": {"block": 32}}}
 CONSTANTS |= {"ten": weight(64, 10), "turned": weight(64, 10).T}
 ONNXRUNTIME = {
     "weight in float": ("C19", IMAGES, CONV + """ r = Relu (a)

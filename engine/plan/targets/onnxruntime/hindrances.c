@@ -121,20 +121,18 @@ is_half(const struct planner *p, const struct qdq_layer *layer)
            node->outputs[0]->dtype == QDQI_FLOAT16;
 }
 
-/* Returns whether rule C26 leaves the layer in float: its weight [K, N] has elements of 2 bits, four in
-   a byte, and a row's end is not a byte's. */
-static bool
-has_open_bytes(const struct planner *p, const struct qdq_layer *layer)
+bool
+qdqi_onnxruntime_has_open_bytes(const struct planner *p, const struct qdq_layer *layer)
 {
+    static const char *const ops[] = {"Gemm", "MatMul", NULL};
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     const int64_t *dims;
     size_t rank;
-    if (!qdqi_rule_is_on(p, C26) || layer->weight_input < 0 ||
-        qdqi_format_row((int)layer->format->weights.format)->bits != 2 ||
-        !qdqi_is_product(layer->op) ||
-        !qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank))
-        return false;
-    return rank > 0 && dims[rank - 1] % 4 != 0;
+    return layer->weight_input >= 0 &&
+           qdqi_format_row((int)layer->format->weights.format)->bits == 2 &&
+           qdqi_node_is_one_of(node->proto, ops) &&
+           qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
+           rank > 0 && dims[rank - 1] % 4 != 0;
 }
 
 bool
@@ -257,7 +255,7 @@ qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
         return recurrent_hindrance(p, layer);
     if (p->spec->dynamic)
         return dynamic_hindrance(p, layer);
-    if (has_open_bytes(p, layer)) {
+    if (qdqi_rule_is_on(p, C26) && qdqi_onnxruntime_has_open_bytes(p, layer)) {
         qdqi_rule_cite(layer, C26);
         return "rule:C26, onnxruntime packs 2 bits wrongly where the columns are no "
                "multiple of 4";

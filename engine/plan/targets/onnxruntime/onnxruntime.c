@@ -9,6 +9,7 @@
 
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
+#include "plan/placement/lint.h"
 #include "plan/targets/onnxruntime/kernels.h"
 #include "plan/targets/targets.h"
 
@@ -78,7 +79,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_plain_forms_decide(ret_reason);
     if (rule == P2)
         return qdqi_tied_decide(spec, ret_reason);
-    if (rule == C19 || rule == C20 || rule == C23 || rule == C26 || rule == C27) {
+    if (rule == C19 || rule == C20 || rule == C23 || rule == C27) {
         *ret_reason =
             rule == C23 ? "the result would not run" : "the result would be wrong";
         return true;
@@ -89,6 +90,10 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
     case C18:
     case C25:
         return decide_tables(spec, ret_reason);
+    case C26:
+        *ret_reason = spec->recipe < QDQ_RECIPE_AUTO ? "the recipe is none"
+                                                     : "the result would be wrong";
+        return spec->recipe >= QDQ_RECIPE_AUTO;
     case C21:
         return decide_forms(spec, ret_reason);
     case C24:
@@ -245,6 +250,20 @@ check_opset(struct planner *p, struct qdq_error *err)
                      (long long)opset, (long long)ir, OPSET_LATEST, IR_LATEST);
 }
 
+/* Warns of layers of 2 bits that the runtime packs wrongly, where rule C26 leaves them as they are. */
+static enum qdq_code
+warn_open_bytes(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_layer_count count =
+        qdqi_count_layers(p, qdqi_onnxruntime_has_open_bytes);
+    return qdqi_warn_count(
+        p, &count, "target_format",
+        "onnxruntime 1.31 packs weights of 2 bits wrongly where their "
+        "columns are no multiple of 4, and computes noise: give the "
+        "layer 4 bits, or leave it in floating point",
+        err);
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -253,6 +272,8 @@ check_formats(struct planner *p, struct qdq_error *err)
         code = check_opset(p, err);
     if (!code)
         code = qdqi_onnxruntime_warn_given(p, err);
+    if (!code)
+        code = warn_open_bytes(p, err);
     const char *what = find_unloadable(p->spec, &p->plan->format);
     for (size_t i = 0; i < p->n_layers && !what; i++)
         what = find_unloadable(p->spec, p->layers[i].format);

@@ -110,6 +110,11 @@ bool qdqi_onnxruntime_has_blocks(const struct planner *p,
 bool qdqi_onnxruntime_keeps_weight(const struct planner *p,
                                    const struct qdq_layer *layer);
 
+/* Returns whether the layer is a Gemm or MatMul whose weight has elements of 2 bits, four in a byte, and
+   columns that fill no whole bytes: the runtime packs them wrongly (faults.h). */
+bool qdqi_onnxruntime_has_open_bytes(const struct planner *p,
+                                     const struct qdq_layer *layer);
+
 bool qdqi_onnxruntime_must_read_raw(const struct planner *p,
                                     const struct qdq_layer *layer);
 const char *qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
