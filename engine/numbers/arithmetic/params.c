@@ -38,16 +38,17 @@ nearest(enum qdqi_dtype dtype, double x)
     return dtype == QDQI_FLOAT16 ? qdqi_normal_half(x) : (float)x;
 }
 
-/* Returns a scale whose product with so many steps is finite in the type: that of a range as wide as the
-   type's would round to an infinity. */
+/* Returns the scale, or the next smaller one where so many steps of it are no finite number of the type and
+   of that one they are: the scale of a range as wide as the type's may have been rounded up. */
 static float
 finite_scale(enum qdqi_dtype dtype, float scale, double steps)
 {
-    if (dtype == QDQI_FLOAT16)
-        return (double)scale * steps < 65520
-                   ? scale
-                   : nearest(dtype, (double)scale * (1 - 0x1p-10));
-    return isinf((float)((double)scale * steps)) ? nextafterf(scale, 0) : scale;
+    const double end =
+        dtype == QDQI_FLOAT16 ? 65520 : 0x1.ffffffp127; /* rounds to an infinity */
+    const float less = dtype == QDQI_FLOAT16
+                           ? nearest(dtype, (double)scale * (1 - 0x1p-10))
+                           : nextafterf(scale, 0);
+    return (double)scale * steps < end || (double)less * steps >= end ? scale : less;
 }
 
 void

@@ -92,7 +92,7 @@ static const struct {
 } scales[] = {
     {0, 1},          {127, 1},          {254, 2},
     {1, 0x1.02p-7f}, {1e-30, 0x1p-14f}, {DBL_MIN, 0x1p-14f},
-    {65504, 516},    {1e30, 65504},
+    {65504, 515.5f}, {1e30, 65504},
 };
 
 START_TEST(scale_is_a_normal_half)

@@ -81,8 +81,9 @@ static const struct {
     double amax;
     float scale;
 } scales[] = {
+    /* the last one is rounded down, since 127 of the nearest one are infinite */
     {127, 1}, {1, 1.0f / 127.0f}, {6, 6.0f / 127.0f},
-    {0, 1},   {1e-45, FLT_MIN},   {(double)FLT_MAX, FLT_MAX / 127.0f},
+    {0, 1},   {1e-45, FLT_MIN},   {(double)FLT_MAX, 0x1.0204060000000p+121f},
 };
 
 START_TEST(scale_is_amax_over_127)
