@@ -3,6 +3,7 @@
 # cast into a model's inputs; and the tokenizer, which makes ids of a text.
 engine_libqdqi_la_SOURCES += \
 	engine/files/images/jpeg.c \
+	engine/files/images/decode.c \
 	engine/files/images/picture.c engine/files/images/picture.h \
 	engine/files/images/png.c \
 	engine/files/images/resize.c \

@@ -66,9 +66,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/calibrate/parallel.c engine/stages/calibrate/parallel.h \
 	engine/plan/cases/bind.c engine/plan/cases/bind.h \
 	engine/plan/cases/case.c engine/plan/cases/case.h \
+	engine/plan/cases/catalog_folder.c engine/plan/cases/catalog_inner.h \
 	engine/plan/cases/catalog.c engine/plan/cases/catalog.h \
 	engine/plan/cases/entries.c engine/plan/cases/entries.h \
 	engine/plan/cases/lib_base.c engine/plan/cases/lib_string.c engine/plan/cases/lib_table.c \
+	engine/plan/cases/tamed.c \
 	engine/plan/cases/libs.h \
 	engine/plan/cases/sandbox.c engine/plan/cases/sandbox.h \
 	engine/plan/cases/script.c engine/plan/cases/script.h \
@@ -123,6 +125,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/sample_choice.c engine/stages/evaluate/sample_choice.h \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
+	engine/stages/evaluate/counted_model.c engine/stages/evaluate/counted_model.h \
 	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
 	engine/stages/evaluate/kept_figures.c engine/stages/evaluate/kept_figures.h \
 	engine/stages/evaluate/literal.c engine/stages/evaluate/literal.h \
@@ -283,6 +286,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/observer.c engine/numbers/range/observer.h \
 	engine/numbers/range/outline.c engine/numbers/range/outline.h \
 	engine/numbers/range/patches.c engine/numbers/range/patches.h \
+	engine/numbers/range/seen_range.c \
 	engine/numbers/range/shifts.c engine/numbers/range/shifts.h \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
@@ -304,6 +308,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
 	engine/stages/recipe/widths.c engine/stages/recipe/widths.h \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \
+	engine/transform/rewrite/pairs.c \
 	engine/transform/rewrite/insert.c engine/transform/rewrite/insert.h \
 	engine/transform/rewrite/dynamic.c engine/transform/rewrite/dynamic.h \
 	engine/transform/rewrite/embedding.c engine/transform/rewrite/embedding.h \
@@ -385,6 +390,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/whatif/search.c \
 	engine/stages/whatif/sensitivity.c \
 	engine/stages/whatif/replay.c engine/stages/whatif/internals.h \
+	engine/stages/whatif/switches.c \
 	engine/stages/whatif/whatif.c engine/stages/whatif/whatif.h
 
 # The targets, in the order of GET /v1/targets; the first is that of a spec without one.

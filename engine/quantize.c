@@ -19,6 +19,7 @@
 #include "stages/evaluate/evaluate.h"
 #include "stages/evaluate/judgement_warnings.h"
 #include "stages/evaluate/last_candidate.h"
+#include "stages/evaluate/counted_model.h"
 #include "stages/evaluate/kernels.h"
 #include "stages/plausible/layout.h"
 #include "stages/plausible/plausible.h"

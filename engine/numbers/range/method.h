@@ -60,7 +60,7 @@ struct qdqi_method {
 /* Returns the method, or NULL when there is none of that name. */
 const struct qdqi_method *qdqi_method_find(const char *name);
 
-/* Return the observed range, and its part within a threshold t > 0 for |x|. */
+/* seen_range.c: return the observed range, and its part within a threshold t > 0 for |x|. */
 struct qdqi_range qdqi_range_seen(const struct qdqi_observer *observer);
 struct qdqi_range qdqi_range_within(const struct qdqi_observer *observer, double t);
 /* Returns the number of an integer format's steps from 0 to t when the part of the

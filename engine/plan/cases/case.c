@@ -4,6 +4,7 @@
 
 #include "plan/cases/bind.h"
 #include "plan/cases/catalog.h"
+#include "plan/cases/libs.h"
 #include "plan/cases/entries.h"
 #include "qdq/words.h"
 
@@ -85,7 +86,7 @@ qdqi_case_run(const struct qdqi_script_host *host, const struct qdq_case_use *us
     struct qdqi_sandbox *sandbox = NULL;
     enum qdq_code code =
         qdqi_sandbox_new(label, pointer, host->layers->model->graph.n_nodes, left,
-                         &run.host, &sandbox, err);
+                         qdqi_libs_open, &run.host, &sandbox, err);
     if (!code)
         code = qdqi_sandbox_run(sandbox, run_case, &run, err);
     qdqi_sandbox_free(&sandbox);

@@ -15,36 +15,12 @@ enum { MAX_NUMERAL = 200 }; /* limit of Lua's own conversion */
 
 /* --- text ----------------------------------------------------------------- */
 
-const char *
-qdqi_push_text(lua_State *L, int index, size_t *ret_len)
-{
-    int type = lua_type(L, index);
-    if (type == LUA_TNUMBER || type == LUA_TSTRING)
-        lua_pushvalue(L, index);
-    else if (type == LUA_TBOOLEAN)
-        lua_pushstring(L, lua_toboolean(L, index) ? "true" : "false");
-    /* Scripts cannot set metatables, so these are ours. */
-    else if (!luaL_callmeta(L, index, "__tostring") &&
-             luaL_getmetafield(L, index, "__name") == LUA_TNIL)
-        lua_pushstring(L, lua_typename(L, type));
-    return lua_tolstring(L, -1, ret_len);
-}
-
 static int
 base_tostring(lua_State *L)
 {
     luaL_checkany(L, 1);
     qdqi_push_text(L, 1, NULL);
     return 1;
-}
-
-int
-qdqi_call_original(lua_State *L)
-{
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
 }
 
 /* tonumber(v [, base]) calls Lua's own function, but returns nil for long texts,
@@ -237,32 +213,7 @@ base_pairs(lua_State *L)
 
 /* --- installing the libraries -------------------------------------------- */
 
-void
-qdqi_push_tamed(lua_State *L, const char *library, lua_CFunction open,
-                const struct qdqi_tamed *functions)
-{
-    luaL_requiref(L, library, open, false);
-    lua_newtable(L);
-    for (; functions->name; functions++) {
-        lua_getfield(L, -2, functions->name);
-        lua_pushvalue(L, -1);
-        lua_setfield(L, -3, functions->name);
-        if (functions->instead) {
-            lua_pushcclosure(L, functions->instead, 1);
-        } else {
-            lua_pop(L, 1);
-            lua_pushnil(L);
-        }
-        lua_setfield(L, -3, functions->name);
-    }
-    /* Lua's messages find the names of functions here. Scripts have no access to it. */
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_insert(L, -2);
-    lua_setfield(L, -2, library);
-    lua_pop(L, 1);
-}
-
-void
+int
 qdqi_libs_open(lua_State *L)
 {
     static const char *const kept[] = {"assert", "error", "ipairs", "select", "type"};
@@ -293,4 +244,5 @@ qdqi_libs_open(lua_State *L)
     /* Replaces the globals that luaopen_base() filled; nothing refers to them any
        more. */
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    return 0;
 }

@@ -10,8 +10,8 @@
 
 #include <lua.h>
 
-/* Replaces the globals of the state by those that scripts may use. */
-void qdqi_libs_open(lua_State *L);
+/* Replaces the globals of the state by those that scripts may use; a lua_CFunction. */
+int qdqi_libs_open(lua_State *L);
 
 /* A function of Lua's own and its replacement; NULL: scripts do not have it. */
 struct qdqi_tamed {

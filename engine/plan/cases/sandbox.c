@@ -3,7 +3,6 @@
 #include "plan/cases/sandbox.h"
 
 #include "ground/base/arena.h"
-#include "plan/cases/libs.h"
 
 #include <lauxlib.h>
 #include <stdio.h>
@@ -408,16 +407,10 @@ qdqi_sandbox_run(struct qdqi_sandbox *s, lua_CFunction function, void *arg,
     return status != LUA_OK || is_over ? report(s, err) : QDQ_OK;
 }
 
-static int
-open_libs(lua_State *L)
-{
-    qdqi_libs_open(L);
-    return 0;
-}
-
 enum qdq_code
 qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes, int64_t *left,
-                 void *host, struct qdqi_sandbox **ret, struct qdq_error *err)
+                 lua_CFunction libs, void *host, struct qdqi_sandbox **ret,
+                 struct qdq_error *err)
 {
     struct qdqi_sandbox *s = calloc(1, sizeof *s);
     if (!s)
@@ -437,7 +430,7 @@ qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes, int64_t
         return qdqi_no_memory(err);
     }
     *(struct qdqi_sandbox **)lua_getextraspace(s->L) = s;
-    enum qdq_code code = qdqi_sandbox_run(s, open_libs, NULL, err);
+    enum qdq_code code = qdqi_sandbox_run(s, libs, NULL, err);
     if (code) {
         qdqi_sandbox_free(&s);
         return code;

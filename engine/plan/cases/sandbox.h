@@ -38,10 +38,12 @@ struct qdqi_sandbox;
  * `pointer` its place in the spec or NULL; the sandbox borrows both. The budgets grow
  * with the model's number of nodes. *left is the processor time, in nanoseconds, that is
  * left to all scripts together; NULL: there is no such bound. qdqi_sandbox_free()
- * subtracts what this one used. qdqi_sandbox_host() returns `host`. NO_MEMORY.
+ * subtracts what this one used. `libs` fills in the globals (qdqi_libs_open()).
+ * qdqi_sandbox_host() returns `host`. NO_MEMORY.
  */
 enum qdq_code qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes,
-                               int64_t *left, void *host, struct qdqi_sandbox **ret,
+                               int64_t *left, lua_CFunction libs, void *host,
+                               struct qdqi_sandbox **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_sandbox_free(struct qdqi_sandbox **sandbox);
 

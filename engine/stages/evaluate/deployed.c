@@ -4,7 +4,7 @@
 
 #include "ground/base/host.h"
 #include "stages/evaluate/last_candidate.h"
-#include "stages/evaluate/kernels.h"
+#include "stages/evaluate/counted_model.h"
 #include "qdq/targets.h"
 
 #include <math.h>

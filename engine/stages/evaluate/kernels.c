@@ -4,6 +4,7 @@
    session that evaluates or profiles the result writes it, so that the result is not loaded
    once more. A result that nothing runs is loaded for its kernels alone if it is small. */
 #include "config.h"
+#include "stages/evaluate/counted_model.h"
 #include "stages/evaluate/kernels.h"
 
 #include "files/data/file.h"
@@ -20,76 +21,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The optimized model may be written to memory, so the size of a model is limited. */
-static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
-
 /* A result up to this size is loaded for its kernels alone. A larger one is not, because
    the runtime makes its own copy of the weights in another order. */
 static const uint64_t MAX_UNASKED = UINT64_C(1) << 24;
 
 /* --- the optimized model -------------------------------------------------- */
-
-/* Returns whether the target's kernels are read from the model that its runtime writes. */
-static bool
-are_written(const struct qdqi_context *c)
-{
-    const struct qdq_target *target = c->asked->target;
-    const struct qdqi_deploy_ops *ops = qdqi_engine_ops(c->engine, target->runtime);
-    return target->has_kernels && ops && ops->writes;
-}
-
-/* Returns whether the kernels of results of that size are counted for the target. */
-static bool
-are_counted(const struct qdqi_context *c, const struct qdqi_result *result)
-{
-    return are_written(c) && result->report->size_after <= MAX_BYTES;
-}
-
-bool
-qdqi_kernels_wait(const struct qdqi_context *c, const struct qdqi_result *result)
-{
-    return are_counted(c, result) && c->asked->profile.runs > 0 &&
-           result->optimized < 0;
-}
-
-/* Loads the model and keeps what the session writes. */
-static enum qdq_code
-deploy_to_file(struct qdqi_result *result, const struct qdqi_deploy *deploy,
-               const struct qdq_model *model, struct qdqi_deploy_options *options,
-               struct qdqi_deployed_model *ret, struct qdq_error *err)
-{
-    char path[64];
-    int fd = qdqi_file_open_buffer();
-    if (fd < 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "opening a temporary file: %s", strerror(errno));
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    options->optimized = path;
-    enum qdq_code code = qdqi_deploy_model(deploy, model, options, ret, err);
-    options->optimized = NULL;
-    if (code) {
-        close(fd);
-        return code;
-    }
-    if (result->optimized >= 0)
-        close(result->optimized);
-    result->optimized = fd;
-    return QDQ_OK;
-}
-
-enum qdq_code
-qdqi_deploy_counted(const struct qdqi_context *c, struct qdqi_result *result,
-                    const struct qdqi_deploy *deploy, const struct qdq_model *model,
-                    const struct qdqi_deploy_options *options,
-                    struct qdqi_deployed_model *ret, struct qdq_error *err)
-{
-    struct qdqi_deploy_options own = *options;
-    struct qdq_error ignored = {0};
-    if (are_counted(c, result) && deploy->ops->writes &&
-        !deploy_to_file(result, deploy, model, &own, ret, &ignored))
-        return QDQ_OK;
-    return qdqi_deploy_model(deploy, model, &own, ret, err);
-}
 
 /* Loads the result for its kernels alone. *ret is the file that it becomes. */
 static enum qdq_code
@@ -106,7 +42,7 @@ write_optimized(const struct qdqi_context *c, struct qdqi_result *result, int *r
     if (!code)
         code = qdq_model_open_files(c->work->output, &data, split, &model, err);
     if (!code)
-        code = deploy_to_file(result, &deploy, model, &options, &loaded, err);
+        code = qdqi_deploy_to_file(result, &deploy, model, &options, &loaded, err);
     qdqi_deployed_model_close(&loaded);
     qdq_model_free(&model);
     *ret = result->optimized;
@@ -374,7 +310,8 @@ is_judged(const struct qdqi_attempt *a, const struct qdqi_result *result)
 static bool
 is_traced(const struct qdqi_attempt *a, const struct qdqi_result *result)
 {
-    return !are_written(a->context) && result->report->deployed && a->context->dataset;
+    return !qdqi_kernels_are_written(a->context) && result->report->deployed &&
+           a->context->dataset;
 }
 
 /* Counts the kernels. A failure is only a warning, because the result has already
@@ -388,11 +325,11 @@ qdqi_count_kernels(const struct qdqi_attempt *a, struct qdqi_result *result,
     enum qdq_code code;
     if (a->spec->evaluate != QDQ_NO && qdqi_deployed_only_plans(a->context))
         return qdqi_count_planned(a, result, err);
-    if (!are_written(a->context) && !is_traced(a, result))
+    if (!qdqi_kernels_are_written(a->context) && !is_traced(a, result))
         return QDQ_OK;
     if (is_traced(a, result))
         code = qdqi_count_traced(a, result, &why);
-    else if (result->report->size_after > MAX_BYTES)
+    else if (result->report->size_after > QDQI_MOST_COUNTED)
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                              "the model is larger than 1 GiB");
     else if (result->report->size_after > MAX_UNASKED && !is_judged(a, result))

@@ -4,6 +4,7 @@
 
 #include "ground/base/host.h"
 #include "files/data/random.h"
+#include "stages/evaluate/counted_model.h"
 #include "stages/evaluate/kernels.h"
 #include "plan/placement/target.h"
 #include "stages/profile/timed_models.h"

@@ -76,6 +76,17 @@ enum qdq_code qdqi_replay_next(struct qdqi_replay *t, struct qdqi_replay_batch *
                                const struct qdqi_input **ret_inputs,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether a layer has a pair. */
+static inline bool
+qdqi_whatif_is_quantized(const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 || layer->weight_input >= 0;
+}
+
+/* Opens the sessions of all parts. The errors of qdqi_parts_open(). */
+enum qdq_code qdqi_whatif_open_sessions(struct qdqi_whatif *w,
+                                        struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Runs the model once, counts the run and reports the progress. */
 enum qdq_code qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo,
                                bool settled, const struct qdqi_input *inputs,

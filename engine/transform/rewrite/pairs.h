@@ -60,6 +60,10 @@ typedef bool (*qdqi_read_stored_fn)(struct qdqi_pairs *p, size_t node,
 const char *qdqi_pairs_name(struct qdqi_pairs *p, const char *tensor,
                             const char *suffix);
 
+/* Adds scale and zero point of a tensor. Returns false when out of memory. */
+bool qdqi_pairs_add_beside(struct qdqi_pairs *p, const struct qdqi_quantized *q,
+                           struct qdqi_beside *ret);
+
 /* Adds a weight whose integers are given: scale, zero point and the integers. Returns the
    name of the integers, or NULL when out of memory. */
 const char *qdqi_pairs_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
