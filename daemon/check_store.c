@@ -7,7 +7,7 @@
 #include "library/bucket/bucket.h"
 #include "library/folder/state_folder.h"
 #include "store/backup.h"
-#include "store/offline.h"
+#include "store/postgres/offline.h"
 #include "api/grow.h"
 
 #include <dirent.h>

@@ -40,6 +40,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/settings/runner_keys.h \
 	daemon/settings/runners.c daemon/settings/runners.h \
 	daemon/settings/sections.c daemon/settings/sections.h \
+	daemon/settings/setting_rows.c \
 	daemon/settings/settings.c daemon/settings/settings.h \
 	daemon/watch/metrics.c daemon/watch/metrics.h \
 	daemon/watch/notify.c daemon/watch/notify.h \
@@ -57,6 +58,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/inner.h \
 	daemon/store/hook_versions.c daemon/store/hook_versions.h \
 	daemon/store/nodes.c daemon/store/nodes.h \
+	daemon/store/open.c \
 	daemon/store/outage.c daemon/store/texts.c \
 	daemon/store/leader.c daemon/store/leader.h \
 	daemon/store/log.h \
@@ -72,7 +74,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/equal_jobs.c daemon/store/job_states.c \
 	daemon/store/store.c daemon/store/store.h \
 	daemon/store/tokens.c daemon/store/tokens.h \
-	daemon/store/offline.h \
+	daemon/store/postgres/offline.h \
 	daemon/library/adopt.c \
 	daemon/library/blob.c daemon/library/blob.h \
 	daemon/library/bundle.c daemon/library/bundle.h \
@@ -178,7 +180,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/bucket.c daemon/carriers/bucket.h \
 	daemon/carriers/carrier.c daemon/carriers/carrier.h \
 	daemon/carriers/carriers.c daemon/carriers/carriers.h \
-	daemon/carriers/carry.h \
+	daemon/carriers/carry.c daemon/carriers/carry.h \
 	daemon/carriers/carry_objects.c \
 	daemon/carriers/deliver.c \
 	daemon/carriers/fetch.c \
@@ -193,7 +195,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/migrate_blobs.c daemon/migrate_blobs.h \
 	daemon/migrate_record.c daemon/migrate_record.h \
 	daemon/descriptors.c daemon/descriptors.h
-POSTGRES_SOURCES = daemon/store/hints.c daemon/store/offline.c \
+POSTGRES_SOURCES = daemon/store/hints.c daemon/store/postgres/offline.c \
 	daemon/store/postgres/connection.c \
 	daemon/store/postgres/database.c \
 	daemon/store/postgres/dialect.h \

@@ -3,7 +3,7 @@
 #include "migrate_record.h"
 #include "folders.h"
 #include "library/folder/state_folder.h"
-#include "store/offline.h"
+#include "store/postgres/offline.h"
 #include "tenants/token_rows.h"
 
 #include <limits.h>

@@ -20,34 +20,8 @@
 #include <unistd.h>
 
 #define MOST_DATA ((rlim_t)512 << 20) /* bytes of the process's data */
-#define MOST_SECRET (64 << 10)
-#define MOST_CA (4 << 20)
 #define PROGRESS_EVERY_MS 100
 #define MOST_PAIRS 256
-
-/* --- answers --------------------------------------------------------------- */
-
-static void
-send_message(struct carrier *c, const struct message *message)
-{
-    if (!message_send(WORKER_SOCKET, -1, message))
-        c->gone = true;
-}
-
-void
-carry_answer(struct carrier *c, bool ok, enum message_type type,
-             struct string_list *strings, const struct api_problem *problem)
-{
-    const struct message answer = {
-        .type = type, .text = strings->text, .text_len = strings->len};
-    const struct message failed = {.type = MESSAGE_FAILED, .body.failed = *problem};
-    const struct message retry = {.type = MESSAGE_RETRY_AFTER,
-                                  .body.retry.seconds = c->call.retry_after};
-    if (!ok && c->call.retry_after > 0)
-        send_message(c, &retry);
-    send_message(c, ok ? &answer : &failed);
-    string_list_fini(strings);
-}
 
 /* Tells how far the work is, and finds out whether the daemon has given it up. */
 static bool
@@ -63,80 +37,11 @@ on_progress(void *arg, int64_t done, int64_t total)
         .type = MESSAGE_CARRIED,
         .body.carried = {c->done_before + (uint64_t)(done > 0 ? done : 0),
                          (uint64_t)(total > 0 ? total : 0)}};
-    send_message(c, &message);
+    carry_send(c, &message);
     return !c->gone && poll(&socket, 1, 0) == 0;
 }
 
 /* --- a remote -------------------------------------------------------------- */
-
-/* Reads a file as text. The caller frees it. */
-static char *
-read_text(int fd, size_t most, size_t *ret_size, struct api_problem *p)
-{
-    char *text = calloc(1, most + 1);
-    size_t len = 0;
-    ssize_t n = 1;
-    while (text && len < most &&
-           (n = pread(fd, text + len, most - len, (off_t)len)) > 0)
-        len += (size_t)n;
-    if (text && n >= 0) {
-        *ret_size = len;
-        return text;
-    }
-    free(text);
-    if (text)
-        api_fail(p, API_IO, "a file of the remote's cannot be read");
-    else
-        api_problem_no_memory(p);
-    return NULL;
-}
-
-static void
-close_remote(struct opened *opened)
-{
-    for (int i = 0; i < MESSAGE_N_SECRETS; i++) {
-        if (opened->texts[i])
-            digest_cleanse(opened->texts[i], opened->sizes[i]);
-        free(opened->texts[i]);
-    }
-    *opened = (struct opened){0};
-}
-
-bool
-carry_open_remote(struct carrier *c, const struct message_remote *from,
-                  const struct message *message, struct api_problem *p)
-{
-    struct opened *opened = &c->opened;
-    close_remote(opened);
-    for (int i = 0; i < MESSAGE_N_SECRETS; i++) {
-        if (!(from->secrets >> i & 1))
-            continue;
-        opened->texts[i] =
-            read_text(message->fds[opened->n_fds++],
-                      i == MESSAGE_CA ? MOST_CA : MOST_SECRET, &opened->sizes[i], p);
-        if (!opened->texts[i])
-            return false;
-    }
-    opened->remote =
-        (struct qdqr_remote){.name = from->name,
-                             .kind = from->kind,
-                             .url = from->url,
-                             .region = from->region,
-                             .path_style = from->path_style,
-                             .allow_private = from->allow_private,
-                             .timeout = from->timeout,
-                             .min_rate = from->min_rate,
-                             .total_timeout = from->total_timeout,
-                             .max_bytes = from->max_bytes,
-                             .credentials = opened->texts[MESSAGE_CREDENTIALS],
-                             .ca = opened->texts[MESSAGE_CA],
-                             .ca_len = opened->sizes[MESSAGE_CA],
-                             .secret = opened->texts[MESSAGE_SECRET],
-                             .secret_old = opened->texts[MESSAGE_SECRET_OLD],
-                             .artifacts_url = from->artifacts_url,
-                             .artifacts_credentials = opened->texts[MESSAGE_ARTIFACTS]};
-    return true;
-}
 
 /* --- fetching -------------------------------------------------------------- */
 
@@ -360,7 +265,7 @@ enter_cage(struct carrier *c, const char *setting)
                                  .body.note.event = MESSAGE_NOTE_CAGE_LACKING,
                                  .text = lacking,
                                  .text_len = strlen(lacking)};
-    send_message(c, &note);
+    carry_send(c, &note);
     return strcmp(setting, "auto") == 0;
 }
 
@@ -385,7 +290,7 @@ serve(struct carrier *c)
         i++;
     if (i < n)
         rows[i].serve(c, &request);
-    close_remote(&c->opened);
+    carry_close_remote(&c->opened);
     message_fini(&request);
     return i < n ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -415,6 +320,6 @@ carrier_main(int argc, char **argv)
     if (!ok)
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
-    send_message(&c, &ready);
+    carry_send(&c, &ready);
     return serve(&c);
 }

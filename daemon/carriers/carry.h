@@ -25,12 +25,15 @@ struct carrier {
     bool gone; /* the daemon does not read messages any more */
 };
 
+/* Sends a message, and notes whether the daemon still reads them. */
+void carry_send(struct carrier *c, const struct message *message);
 /* Answers with the strings, or with the problem unless `ok`. Frees the strings. */
 void carry_answer(struct carrier *c, bool ok, enum message_type type,
                   struct string_list *strings, const struct api_problem *problem);
 /* Opens the remote of a message, which must outlive it. */
 bool carry_open_remote(struct carrier *c, const struct message_remote *from,
                        const struct message *message, struct api_problem *p);
+void carry_close_remote(struct opened *opened);
 /* Serves requests for objects of the bucket until the daemon closes the socket. */
 void carry_objects(struct carrier *c, const struct message *request);
 

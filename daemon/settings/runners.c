@@ -35,7 +35,7 @@ fail(char error[SETTINGS_ERROR], const struct runner_section *r, const char *key
 static const struct runner_section *
 skip_to_runner(const struct section *section)
 {
-    while (section && section->kind != &named_sections[RUNNER_SECTION])
+    while (section && section->kind->rows != runner_rows)
         section = section->next;
     return (const struct runner_section *)section;
 }

@@ -10,24 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct setting_row setting_rows[] = {
-#define SETTING_TEXT(section, key, def, reload, text) \
-    SETTING_CHOICE(section, key, def, NULL, reload, text)
-#define SETTING_CHOICE(section, key, def, choices, reload, text)                     \
-    ROW_TEXT(#section, #key, struct settings, section##_##key, def, choices, reload, \
-             text),
-#define SETTING_NUMBER(section, key, def, min, max, unit, reload, text)               \
-    ROW_NUMBER(#section, #key, struct settings, section##_##key, def, min, max, unit, \
-               reload, text),
-#include "settings/keys.h"
-#undef SETTING_TEXT
-#undef SETTING_CHOICE
-#undef SETTING_NUMBER
-};
-
-#define N_ROWS (sizeof setting_rows / sizeof *setting_rows)
-_Static_assert(N_ROWS == N_SETTINGS, "settings/rows.h counts the same rows");
-
 static bool
 fail(char error[SETTINGS_ERROR], const char *where, const struct setting_row *row,
      const char *what)
@@ -66,7 +48,7 @@ set_value(struct settings *s, const struct setting_row *row, const char *value,
 static const struct setting_row *
 find_row(const char *section, size_t section_len, const char *key)
 {
-    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_SETTINGS;
          row++)
         if (strlen(row->section) == section_len &&
             !memcmp(row->section, section, section_len) && !strcmp(row->key, key))
@@ -77,7 +59,7 @@ find_row(const char *section, size_t section_len, const char *key)
 /* The keys of a file that were parsed so far. */
 struct file_keys {
     struct settings *settings;
-    bool seen[N_ROWS];
+    bool seen[N_SETTINGS];
 };
 
 static bool
@@ -109,7 +91,7 @@ load_file(struct settings *s, const char *name, struct sections *named,
 static bool
 load_environment(struct settings *s, char error[SETTINGS_ERROR])
 {
-    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_SETTINGS;
          row++) {
         char name[SETTING_VARIABLE];
         setting_variable(row, name);
@@ -137,7 +119,7 @@ load_flag(struct settings *s, const struct setting_flag *flag,
 static bool
 load_defaults(struct settings *s, char error[SETTINGS_ERROR])
 {
-    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_SETTINGS;
          row++) {
         char what[SETTING_WHAT];
         if (!set_origin(s, row, "default") || !setting_set_default(s, row, what))
@@ -152,7 +134,7 @@ settings_load(const char *file, const struct setting_flag *flags, size_t n_flags
 {
     struct settings s = {0};
     error[0] = '\0';
-    s.origins = calloc(N_ROWS, sizeof *s.origins);
+    s.origins = calloc(N_SETTINGS, sizeof *s.origins);
     if (!s.origins) {
         snprintf(error, SETTINGS_ERROR, "out of memory");
         return false;
@@ -173,7 +155,7 @@ settings_load(const char *file, const struct setting_flag *flags, size_t n_flags
 void
 settings_fini(struct settings *settings)
 {
-    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_SETTINGS;
          row++) {
         if (settings->origins)
             free(settings->origins[row - setting_rows]);
@@ -196,7 +178,7 @@ settings_apply(struct settings *settings, const struct settings *fresh,
 {
     /* Every thread can read it, because no member of it is ever written. */
     struct settings values = *fresh;
-    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_SETTINGS;
          row++) {
         if (!differs(settings, &values, row))
             continue;

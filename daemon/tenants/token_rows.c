@@ -2,7 +2,7 @@
 #include "config.h"
 #include "tenants/token_rows.h"
 #include "settings/settings.h"
-#include "store/offline.h"
+#include "store/postgres/offline.h"
 #include "store/tokens.h"
 #include "api/grow.h"
 

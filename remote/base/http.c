@@ -13,7 +13,6 @@
 #define MOST_BODY (8 << 20)
 #define MOST_REDIRECTS 5
 #define MOST_BREAKS 4           /* broken connections that one file may have */
-#define TIMEOUT 60L             /* seconds */
 #define MOST_WAIT 86400         /* seconds of Retry-After that are believed */
 #define BLOCK ((off_t)16 << 20) /* bytes that the disk is told of at once */
 
@@ -176,12 +175,6 @@ on_seek(void *arg, curl_off_t offset, int origin)
     body->http->done -= body->at - offset;
     body->at = offset;
     return CURL_SEEKFUNC_OK;
-}
-
-int64_t
-http_timeout(const struct http *http)
-{
-    return http->remote->timeout > 0 ? http->remote->timeout : TIMEOUT;
 }
 
 /* Returns whether the request may take more time. libcurl asks at least once a second. */

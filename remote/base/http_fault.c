@@ -6,6 +6,14 @@
 #include <errno.h>
 #include <string.h>
 
+#define TIMEOUT 60L /* seconds */
+
+int64_t
+http_timeout(const struct http *http)
+{
+    return http->remote->timeout > 0 ? http->remote->timeout : TIMEOUT;
+}
+
 /* Sets the problem of a transfer that took too long. */
 static bool
 fail_time(struct http *http, struct api_problem *problem)

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "store/db.h"
 #include "store/hints.h"
-#include "store/offline.h"
+#include "store/postgres/offline.h"
 
 static bool
 refuse(struct api_problem *p)

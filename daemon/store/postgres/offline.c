@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "store/offline.h"
+#include "store/postgres/offline.h"
 #include "store/backup.h"
 #include "store/derive.h"
 #include "store/postgres/inner.h"

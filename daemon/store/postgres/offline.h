@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions for commands that use a record in PostgreSQL without opening it as a store. The
    URLs are those without a pooler. Not thread-safe. */
-#ifndef QDQD_STORE_OFFLINE_H
-#define QDQD_STORE_OFFLINE_H
+#ifndef QDQD_STORE_POSTGRES_OFFLINE_H
+#define QDQD_STORE_POSTGRES_OFFLINE_H
 
 #include "store/tokens.h"
 
