@@ -37,7 +37,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
 	api/include/api/signature.h api/http/signature.c \
 	api/include/api/targets.h \
-	api/include/api/tokenizer.h api/tokenizer/tokenizer.c api/tokenizer/steps.c \
+	api/include/api/tokenizer.h api/tokenizer/tokenizer.c api/tokenizer/members.c api/tokenizer/steps.c \
 	api/tokenizer/reading.h \
 	api/include/api/given_members.h api/include/api/spec.h api/include/api/utf8.h \
 	api/include/api/ui.h api/documents/ui.c \

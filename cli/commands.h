@@ -104,6 +104,8 @@ bool check_model_files(int model, const struct external *external,
                        const struct options *options, const char *out,
                        struct api_problem *problem);
 
+/* Quantizes for one target the model of a file or of a folder. */
+bool quantize_one(const struct options *options, struct api_problem *problem);
 bool command_quantize(const struct options *options, struct api_problem *problem);
 bool command_compare(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);

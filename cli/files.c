@@ -431,3 +431,27 @@ output_close(struct output *output)
     free(output->path);
     *output = OUTPUT_NONE;
 }
+
+const char *
+report_form(const char *path)
+{
+    return api_path_has_ending(path, ".json") ? "application/json"
+           : api_path_has_ending(path, ".md") ? "text/markdown"
+                                              : "text/html";
+}
+
+int
+file_open_unnamed(void)
+{
+    const char *folder = getenv("TMPDIR");
+    folder = folder && *folder ? folder : "/tmp";
+    char path[4096];
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof path, "%s/qdq-XXXXXX", folder);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}

@@ -35,6 +35,7 @@ cli_qdq_SOURCES = \
 	cli/push.c \
 	cli/quantize.c \
 	cli/remotes.c cli/remotes.h \
+	cli/several/one_or_several.c \
 	cli/several/results.c cli/several/results.h \
 	cli/runners.c cli/runners.h \
 	cli/service/inspect.c \

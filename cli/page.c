@@ -16,14 +16,6 @@
 
 enum { MAX_REPORT = 512 * 1024 * 1024 };
 
-const char *
-report_form(const char *path)
-{
-    return api_path_has_ending(path, ".json") ? "application/json"
-           : api_path_has_ending(path, ".md") ? "text/markdown"
-                                              : "text/html";
-}
-
 /* Writes a text that was made of a report, frees it, and commits the file. NULL: there was no
    memory for it. */
 static bool

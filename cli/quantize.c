@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command quantize. */
+/* The command quantize, for one target. */
 #include "config.h"
 #include "commands.h"
 
@@ -21,7 +21,6 @@
 #include "print.h"
 #include "spec.h"
 #include "progress.h"
-#include "several/targets.h"
 #include "kept/digests.h"
 #include "kept/journal.h"
 #include "kept/observations.h"
@@ -478,7 +477,7 @@ quantize_file(const struct options *options, struct api_problem *problem)
 }
 
 /* Quantizes for one target the model of a file or of a folder. */
-static bool
+bool
 quantize_one(const struct options *options, struct api_problem *problem)
 {
     struct folder folder;
@@ -486,23 +485,5 @@ quantize_one(const struct options *options, struct api_problem *problem)
     bool ok = folder_open(options, true, &folder, &own, problem) &&
               quantize_file(&own, problem) && folder_finish(&folder, problem);
     folder_close(&folder);
-    return ok;
-}
-
-bool
-command_quantize(const struct options *options, struct api_problem *problem)
-{
-    struct api_target_specs specs = {.n = 0};
-    struct options read = *options;
-    char *text = NULL;
-    if (is_folder(options->model))
-        return quantize_one(options, problem);
-    bool ok = spec_split(options, &text, &read.whole_spec_len, &specs, problem);
-    if (text)
-        read.whole_spec = text;
-    ok = ok && (specs.n ? quantize_targets(&read, &specs, problem)
-                        : quantize_one(&read, problem));
-    api_target_specs_fini(&specs);
-    free(text);
     return ok;
 }

@@ -76,24 +76,10 @@ encode_scales(const void *object, const struct member *m)
                                                : api_encode_choice(object, m);
 }
 
-/* Names of the formats that an entry may give a weight: it may stay float, too. */
-static const char *
-name_with_float(const char *(*name)(size_t), size_t i)
-{
-    const char *text = name(i);
-    return text || (i > 0 && !name(i - 1)) ? text : API_FLOAT32;
-}
-
-const char *
-api_layer_weight_format(size_t i)
-{
-    return name_with_float(api_weight_format, i);
-}
-
 static const char *
 layer_activation_format(size_t i)
 {
-    return name_with_float(api_activation_format, i);
+    return api_name_with_float(api_activation_format, i);
 }
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_weights, name))

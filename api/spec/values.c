@@ -139,6 +139,19 @@ api_encode_format(const void *object, const struct member *m)
                                         : json_string(formats[format].name);
 }
 
+const char *
+api_name_with_float(const char *(*name)(size_t), size_t i)
+{
+    const char *text = name(i);
+    return text || (i > 0 && !name(i - 1)) ? text : API_FLOAT32;
+}
+
+const char *
+api_layer_weight_format(size_t i)
+{
+    return api_name_with_float(api_weight_format, i);
+}
+
 bool
 api_decode_format_set(struct decoder *d, const struct member *m, json_t *value,
                       unsigned *ret)

@@ -32,6 +32,8 @@ const char *api_weight_format(size_t i);
 /* Likewise, with "float32" as the last: the formats that a single layer's weight may have. */
 const char *api_layer_weight_format(size_t i);
 const char *api_activation_format(size_t i);
+/* Returns the name in row i, of which "float32" is the one behind the last. */
+const char *api_name_with_float(const char *(*name)(size_t), size_t i);
 bool api_format_is_float(enum qdq_format format);
 /* Returns the elements of the blocks that are a part of the format, or 0. */
 int api_format_block(enum qdq_format format);

@@ -171,22 +171,6 @@ pack_folder(struct packing *p, const char *path, int depth)
     return ok;
 }
 
-int
-file_open_unnamed(void)
-{
-    const char *folder = getenv("TMPDIR");
-    folder = folder && *folder ? folder : "/tmp";
-    char path[4096];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    snprintf(path, sizeof path, "%s/qdq-XXXXXX", folder);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 bool
 data_open(const char *path, const char *model, int *ret, struct api_problem *problem)
 {

@@ -80,7 +80,7 @@ quantize_for(const struct api_target_spec *spec, const struct options *options,
         one.brief = true;
         one.kept = &kept;
         fprintf(stderr, "qdq: target %s\n", spec->target);
-        if (!command_quantize(&one, &result->failed))
+        if (!quantize_one(&one, &result->failed))
             print_problem(&result->failed);
         result->text = kept.text;
         result->len = kept.len;
