@@ -3,7 +3,6 @@
 #include "terminal.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "api/utf8.h"
 

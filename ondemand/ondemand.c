@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stddef.h>
 
 void *
 ondemand_symbol(_Atomic(void *) *at, const char *library, const char *name)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/report.h"
 #include "base/json.h"
 
 static const json_t *

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/report.h"
-#include "api/spec.h"
 #include "base/json.h"
 #include "qdq/quantize.h"
 

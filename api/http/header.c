@@ -3,7 +3,6 @@
 #include "api/header.h"
 #include "api/digest.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -4,7 +4,6 @@
 #include "api/lineage.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"

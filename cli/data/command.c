@@ -16,7 +16,6 @@
 #include "files.h"
 #include "folder.h"
 #include "spec.h"
-#include "print.h"
 #include "terminal.h"
 
 enum { MOST_CLASSES = 65536 };

@@ -6,7 +6,6 @@
 #include "config.h"
 #include "service/client.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/overview.h"
-#include "print.h"
 #include "terminal.h"
 
 struct compared_result *

@@ -3,7 +3,6 @@
 #include "base/options.h"
 
 #include <getopt.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { FIRST_VALUE = 256, TEXT_COLUMN = 24, WIDTH = 80 };

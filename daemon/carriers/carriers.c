@@ -2,7 +2,6 @@
 #include "config.h"
 #include "carriers/carriers.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "carriers/pieces.h"
 #include "tenants/tenants.h"
 

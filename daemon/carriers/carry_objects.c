@@ -8,7 +8,6 @@
 #include "api/grow.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The places of the system's authorities, of which the first that exists is used. */
 static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt",

@@ -9,7 +9,6 @@
 #include "api/report.h"
 #include "api/ui.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Replies with the JSON that a worker answers to a question. */

@@ -10,7 +10,6 @@
 #include "tenants/tokens.h"
 #include "watch/metrics.h"
 #include "api/signature.h"
-#include "api/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,19 +5,13 @@
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
 #include "settings/settings.h"
-#include "store/derive.h"
 #include "store/outbox.h"
 #include "tenants/tenants.h"
 #include "api/report.h"
-#include "api/spec.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define QUANTIZE_WAIT 55 /* seconds; proxies give up after a minute */
 

@@ -4,8 +4,6 @@
 #include "jobs/lineage.h"
 #include "handlers/handlers.h"
 
-#include <stdlib.h>
-
 static void
 reply(struct request *request, enum lineage_document which)
 {

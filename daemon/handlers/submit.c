@@ -9,7 +9,6 @@
 #include "settings/settings.h"
 #include "store/derive.h"
 #include "tenants/tenants.h"
-#include "api/report.h"
 #include "api/spec.h"
 #include "api/targets.h"
 
@@ -18,8 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* --- submitting a job ----------------------------------------------------- */
 

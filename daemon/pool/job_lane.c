@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 METRIC(run_seconds, HISTOGRAM, "qdqd_job_run_seconds", &metric_unlabelled, SECONDS,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/short_work.h"
-#include "base/clock.h"
 #include "base/lock.h"
 #include "pool/judging.h"
 #include "pool/lane.h"

@@ -4,7 +4,6 @@
 #include "api/spec.h"
 #include "qdq/quantize.h"
 #include "qdq/runtime.h"
-#include "qdq/targets.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>

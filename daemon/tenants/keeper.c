@@ -2,7 +2,6 @@
 #include "config.h"
 #include "tenants/keeper.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "jobs/job.h"
 #include "settings/settings.h"
 #include "store/hints.h"

@@ -4,7 +4,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "base/log.h"
 #include "library/bucket/bucket.h"
 #include "library/library.h"
 #include "settings/remotes.h"

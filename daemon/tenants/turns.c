@@ -9,7 +9,6 @@
 #include "config.h"
 #include "tenants/inner.h"
 #include "base/clock.h"
-#include "base/log.h"
 
 #include <time.h>
 

@@ -6,7 +6,6 @@
 #include "s3/s3_api.h"
 #include "s3/s3_publish.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SCHEME "s3://"

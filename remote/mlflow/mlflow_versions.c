@@ -6,7 +6,6 @@
 #include "api/remote.h"
 #include "api/grow.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define PAGE "500"

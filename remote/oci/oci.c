@@ -11,7 +11,6 @@
 #include "oci/oci_referrers.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool

@@ -3,7 +3,6 @@
 #include "oci/oci_api.h"
 #include "base/kind.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define TOKEN (32 << 10)

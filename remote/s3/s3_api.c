@@ -2,7 +2,6 @@
 #include "config.h"
 #include "s3/s3_api.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define CREDENTIAL 2048

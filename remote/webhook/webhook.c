@@ -8,7 +8,6 @@
 #include "base/kind.h"
 #include "webhook/signature.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool

@@ -5,7 +5,6 @@
 #include "library/inner.h"
 #include "api/grow.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>

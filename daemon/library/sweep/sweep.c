@@ -6,8 +6,6 @@
 #include "settings/settings.h"
 #include "store/leader.h"
 
-#include <errno.h>
-
 /* files of each kind in one round; signals are checked between rounds */
 #define ROUND 32
 #define COUNT_EVERY_MS 1000

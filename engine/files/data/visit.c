@@ -8,7 +8,6 @@
 #include "ground/base/arena.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PIECE = 4096 }; /* elements that are looked at together */

@@ -3,7 +3,6 @@
 #include "config.h"
 #include "files/images/picture.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>

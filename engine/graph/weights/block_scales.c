@@ -2,7 +2,6 @@
 #include "config.h"
 #include "graph/weights/block_scales.h"
 
-#include "ground/base/errors.h"
 #include "graph/weights/elements.h"
 
 #include <float.h>

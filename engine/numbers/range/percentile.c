@@ -7,8 +7,6 @@
 #include "config.h"
 #include "numbers/range/method.h"
 
-#include <math.h>
-
 static struct qdqi_range
 share(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {

@@ -5,7 +5,6 @@
 #include "ground/base/zeros.h"
 #include "numbers/arithmetic/products.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

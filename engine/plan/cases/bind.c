@@ -4,7 +4,6 @@
 
 #include "ground/base/glob.h"
 #include "numbers/arithmetic/format.h"
-#include "qdq/targets.h"
 
 #include <lauxlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "plan/placement/target.h"
 
 #include <string.h>
-#include <math.h>
 
 /* --- blocks --------------------------------------------------------------- */
 

@@ -21,7 +21,6 @@
 #include "plan/placement/target.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* First opsets of ONNX with Q/DQ per tensor, and along an axis (QuantizeLinear-10,-13).

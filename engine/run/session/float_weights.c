@@ -3,7 +3,6 @@
 #include "run/session/float_weights.h"
 
 #include "files/model/constant.h"
-#include "ground/base/errors.h"
 #include "ground/base/map.h"
 #include "numbers/arithmetic/format.h"
 

@@ -3,7 +3,6 @@
 #include "run/session/fused_pairs.h"
 
 #include "files/model/constant.h"
-#include "ground/base/errors.h"
 #include "ground/base/map.h"
 #include "numbers/arithmetic/format.h"
 #include "transform/rewrite/blocked.h"

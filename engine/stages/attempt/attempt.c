@@ -5,7 +5,6 @@
 #include "stages/attempt/roundings.h"
 #include "transform/equalize/equalize.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "stages/attempt/journal.h"
 
 #include "files/data/file.h"
-#include "ground/base/errors.h"
 #include "stages/attempt/kept_times.h"
 
 #include <inttypes.h>

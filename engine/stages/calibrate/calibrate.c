@@ -24,7 +24,6 @@
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "stages/calibrate/moments.h"
 
-#include "stages/attempt/roundings.h"
 #include "files/model/constant.h"
 #include "numbers/range/shifts.h"
 

@@ -14,7 +14,6 @@
 #include "stages/evaluate/metrics.h"
 #include "stages/evaluate/reference.h"
 #include "stages/profile/pace.h"
-#include "qdq/targets.h"
 
 #include <errno.h>
 #include <math.h>

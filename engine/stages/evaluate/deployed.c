@@ -5,7 +5,6 @@
 #include "ground/base/host.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/counted_model.h"
-#include "qdq/targets.h"
 
 #include <math.h>
 #include <stdio.h>

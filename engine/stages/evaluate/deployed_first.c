@@ -6,7 +6,6 @@
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/evaluate/traced_kernels.h"
-#include "qdq/targets.h"
 
 enum {
     MOST_KEPT_BYTES = 16 << 20

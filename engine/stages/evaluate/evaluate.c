@@ -7,7 +7,6 @@
 #include "config.h"
 #include "stages/evaluate/evaluate.h"
 
-#include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "plan/placement/rules.h"
 #include "ground/base/tasks.h"
@@ -21,9 +20,7 @@
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/stopping.h"
 #include "stages/evaluate/traced_kernels.h"
-#include "qdq/targets.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

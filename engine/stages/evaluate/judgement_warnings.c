@@ -7,8 +7,6 @@
 #include "plan/gates/verdict.h"
 #include "transform/prepare/lower_opset.h"
 
-#include <math.h>
-
 /* Returns the worst slice that carries information, or NULL. */
 static const struct qdq_slice_report *
 worst_slice(const struct qdq_output_report *o)

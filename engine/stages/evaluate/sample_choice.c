@@ -4,9 +4,7 @@
 
 #include "plan/gates/gates.h"
 #include "stages/evaluate/deployed.h"
-#include "qdq/targets.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { TELLING_ELEMENTS = 16384 }; /* elements of an output whose noise is well known */

@@ -6,7 +6,6 @@
 
 #include "graph/layers/operators.h"
 #include "stages/evaluate/deployed.h"
-#include "qdq/targets.h"
 
 #include <stdlib.h>
 #include <string.h>

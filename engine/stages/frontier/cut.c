@@ -2,8 +2,6 @@
 #include "config.h"
 #include "stages/frontier/cut.h"
 
-#include "ground/base/errors.h"
-
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -2,8 +2,6 @@
 #include "config.h"
 #include "stages/frontier/patterns.h"
 
-#include "ground/base/errors.h"
-
 #include <stdint.h>
 #include <string.h>
 

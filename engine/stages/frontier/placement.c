@@ -2,7 +2,6 @@
 #include "config.h"
 #include "stages/frontier/placement.h"
 
-#include "ground/base/errors.h"
 #include "stages/frontier/cut.h"
 
 #include <math.h>

@@ -6,8 +6,6 @@
 #include "plan/gates/judged.h"
 #include "plan/gates/verdict.h"
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/sample_choice.h"
-#include "files/model/write.h"
 #include "stages/candidates/candidates.h"
 #include "stages/recipe/likely_causes.h"
 #include "stages/recipe/groups.h"

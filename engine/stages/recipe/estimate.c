@@ -4,7 +4,6 @@
 
 #include "ground/base/unused.h"
 #include "stages/evaluate/deployed.h"
-#include "qdq/targets.h"
 #include "stages/whatif/whatif.h"
 
 #include <math.h>

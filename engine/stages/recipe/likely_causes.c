@@ -2,11 +2,8 @@
 #include "config.h"
 #include "stages/recipe/likely_causes.h"
 
-#include "plan/gates/gates.h"
 #include "plan/gates/judged.h"
 #include "graph/layers/operators.h"
-#include "graph/layers/layers.h"
-#include "qdq/targets.h"
 
 #include <math.h>
 #include <stdio.h>

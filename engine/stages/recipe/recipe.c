@@ -2,7 +2,6 @@
 #include "config.h"
 #include "stages/recipe/recipe.h"
 
-#include "stages/calibrate/calibrate.h"
 #include "files/data/file.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/attempt/observations_file.h"
@@ -24,7 +23,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Enough for the recipe `auto` when half of the multiplications would stay in float otherwise. */
 static const double usable_db = 20;

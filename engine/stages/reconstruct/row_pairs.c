@@ -2,7 +2,6 @@
 #include "config.h"
 #include "stages/reconstruct/row_pairs.h"
 
-#include "ground/base/arena.h"
 #include "numbers/arithmetic/products.h"
 
 #include <math.h>

@@ -6,7 +6,6 @@
 #include "stages/attempt/leave.h"
 #include "stages/report/histograms.h"
 #include "plan/placement/rules.h"
-#include "qdq/targets.h"
 
 static bool
 copy_text(struct qdqi_arena *arena, const char **text)

@@ -4,7 +4,6 @@
 
 #include "plan/gates/judged.h"
 #include "stages/evaluate/metrics.h"
-#include "files/model/constant.h"
 #include "stages/attempt/leave.h"
 #include "stages/scale/fake_weight.h"
 #include "transform/rewrite/insert.h"
@@ -12,7 +11,6 @@
 #include "stages/whatif/internals.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

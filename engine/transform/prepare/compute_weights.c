@@ -10,7 +10,6 @@
 #include "graph/edit/edit.h"
 #include "graph/layers/classes.h"
 #include "plan/targets/shared/plain_forms.h"
-#include "qdq/targets.h"
 #include "transform/prepare/compute.h"
 #include "transform/prepare/named.h"
 

@@ -2,8 +2,6 @@
 #include "config.h"
 #include "transform/prepare/unfuse_attention.h"
 
-#include "files/model/constant.h"
-
 #include <math.h>
 #include <string.h>
 

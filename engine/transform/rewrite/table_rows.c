@@ -2,8 +2,6 @@
 #include "config.h"
 #include "transform/rewrite/table_rows.h"
 
-#include "graph/layers/operators.h"
-
 static bool
 has_pair_everywhere(const struct qdqi_pairs *p, const struct qdqi_tensor *t)
 {

@@ -4,7 +4,6 @@
 #include "config.h"
 #include "plan/targets/onnxruntime/onnxruntime.h"
 
-#include "files/model/constant.h"
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
 #include "plan/placement/layer_formats.h"

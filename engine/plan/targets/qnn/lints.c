@@ -3,7 +3,6 @@
 #include "config.h"
 #include "plan/targets/qnn/qnn.h"
 
-#include "ground/base/host.h"
 #include "plan/placement/lint.h"
 
 #include <string.h>

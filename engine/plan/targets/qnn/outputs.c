@@ -4,7 +4,6 @@
 #include "config.h"
 #include "plan/targets/qnn/qnn.h"
 
-#include "files/model/constant.h"
 #include "plan/placement/layer_formats.h"
 #include "plan/placement/masked_sums.h"
 #include "plan/placement/outputs.h"
