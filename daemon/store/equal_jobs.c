@@ -11,8 +11,7 @@ find_same(struct store *store, const char *id, const char *identity,
 {
     lock_assert_held(&store->lock);
     struct stmt *stmt = &store->statements[JOB_SAME];
-    bind_text(stmt, 1, identity);
-    bind_text(stmt, 2, id);
+    bind_all(stmt, 1, TEXT(identity), TEXT(id));
     int rc = step(stmt);
     ret[0] = '\0';
     if (rc == DB_ROW) {
@@ -29,9 +28,7 @@ answer_job(struct store *store, const struct store_job *job, const char *other,
            struct api_problem *p)
 {
     struct stmt *stmt = &store->statements[JOB_ANSWER];
-    bind_text(stmt, 1, job->id);
-    bind_text(stmt, 2, other);
-    bind_int(stmt, 3, job->created_at);
+    bind_all(stmt, 1, TEXT(job->id), TEXT(other), INT(job->created_at));
     store_bind_change(stmt, 4, API_JOB_QUEUED, API_JOB_SUCCEEDED);
     return run(store, JOB_ANSWER, p);
 }
@@ -40,10 +37,8 @@ static bool
 join_job(struct store *store, const struct store_job *job, const char *other,
          struct api_problem *p)
 {
-    bind_text(&store->statements[JOB_JOIN], 1, job->id);
-    bind_text(&store->statements[JOB_JOIN], 2, other);
-    bind_text(&store->statements[JOB_RAISE], 1, other);
-    bind_int(&store->statements[JOB_RAISE], 2, job->priority);
+    bind_all(&store->statements[JOB_JOIN], 1, TEXT(job->id), TEXT(other));
+    bind_all(&store->statements[JOB_RAISE], 1, TEXT(other), INT(job->priority));
     return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
 }
 

@@ -21,11 +21,9 @@ add_file(struct store *store, enum store_kind kind, const struct store_file *fil
          bool *ret_new, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    struct stmt *stmt = &store->statements[FILE_ADD];
     bind_file(store, FILE_ADD, kind, file->id);
-    bind_int(stmt, 3, (int64_t)file->size);
-    bind_int(stmt, 4, file->created_at);
-    bind_text(stmt, 5, file->info);
+    bind_all(&store->statements[FILE_ADD], 3, INT((int64_t)file->size),
+             INT(file->created_at), TEXT(file->info));
     if (!run(store, FILE_ADD, p))
         return false;
     *ret_new = changes(store) == 1;
@@ -99,11 +97,8 @@ store_add_model_files(struct store *store, const char *model,
     struct stmt *stmt = &store->statements[MODEL_FILE_ADD];
     bool ok = true;
     for (size_t i = 0; ok && files && i < files->n; i++) {
-        bind_text(stmt, 1, model);
-        bind_int(stmt, 2, (int64_t)i);
-        bind_text(stmt, 3, files->items[i].path);
-        bind_text(stmt, 4, files->items[i].digest);
-        bind_int(stmt, 5, (int64_t)files->items[i].size);
+        bind_all(stmt, 1, TEXT(model), INT((int64_t)i), TEXT(files->items[i].path),
+                 TEXT(files->items[i].digest), INT((int64_t)files->items[i].size));
         ok = run(store, MODEL_FILE_ADD, p);
     }
     return ok;
@@ -191,8 +186,7 @@ ask_oldest(struct store *store, enum statement s, int64_t now, int64_t age, char
 {
     lock_acquire(&store->lock);
     struct stmt *stmt = &store->statements[s];
-    bind_int(stmt, 1, now);
-    bind_int(stmt, 2, age);
+    bind_all(stmt, 1, INT(now), INT(age));
     int rc = step(stmt);
     bool ok = rc == DB_ROW || rc == DB_DONE || fail(store, p);
     *ret_any = rc == DB_ROW;
@@ -275,8 +269,7 @@ store_observations_use(struct store *store, const char *key, int64_t now,
                        char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(&store->statements[OBSERVATIONS_USE], 1, key);
-    bind_int(&store->statements[OBSERVATIONS_USE], 2, now);
+    bind_all(&store->statements[OBSERVATIONS_USE], 1, TEXT(key), INT(now));
     bool ok = ask_blob(store, OBSERVATIONS_USE, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
@@ -287,13 +280,9 @@ store_observations_put(struct store *store, const struct store_observations *row
                        int64_t now, bool *ret_stored, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    struct stmt *stmt = &store->statements[OBSERVATIONS_PUT];
-    bind_text(stmt, 1, row->key);
-    bind_text(stmt, 2, row->model);
-    bind_text(stmt, 3, row->calibration);
-    bind_text(stmt, 4, row->blob);
-    bind_int(stmt, 5, (int64_t)row->size);
-    bind_int(stmt, 6, now);
+    bind_all(&store->statements[OBSERVATIONS_PUT], 1, TEXT(row->key), TEXT(row->model),
+             TEXT(row->calibration), TEXT(row->blob), INT((int64_t)row->size),
+             INT(now));
     bool ok = run(store, OBSERVATIONS_PUT, p);
     if (ok)
         *ret_stored = changes(store) == 1;
@@ -317,8 +306,7 @@ store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
                          char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_int(&store->statements[OBSERVATIONS_EVICT], 1, bytes);
-    bind_int(&store->statements[OBSERVATIONS_EVICT], 2, rows);
+    bind_all(&store->statements[OBSERVATIONS_EVICT], 1, INT(bytes), INT(rows));
     bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
     lock_release(&store->lock);
     return ok && store_sync(store, p);

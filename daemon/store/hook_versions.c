@@ -7,9 +7,8 @@ static void
 bind_version(struct store *store, enum statement s,
              const struct store_hook_version *seen)
 {
-    bind_text(&store->statements[s], 1, seen->hook);
-    bind_text(&store->statements[s], 2, seen->model);
-    bind_text(&store->statements[s], 3, seen->version);
+    bind_all(&store->statements[s], 1, TEXT(seen->hook), TEXT(seen->model),
+             TEXT(seen->version));
 }
 
 bool
@@ -52,8 +51,7 @@ store_hook_version_first(struct store *store, const char *hook, const char *mode
 {
     *ret = -1;
     lock_acquire(&store->lock);
-    bind_text(&store->statements[HOOK_VERSION_FIRST], 1, hook);
-    bind_text(&store->statements[HOOK_VERSION_FIRST], 2, model);
+    bind_all(&store->statements[HOOK_VERSION_FIRST], 1, TEXT(hook), TEXT(model));
     bool ok = ask(store, HOOK_VERSION_FIRST, NULL, ret, p);
     lock_release(&store->lock);
     return ok;

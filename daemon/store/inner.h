@@ -71,6 +71,30 @@ bind_int(struct stmt *stmt, int i, int64_t value)
     stmt->db->class->bind_int(stmt->db, stmt->name, i, value);
 }
 
+/* The value of a parameter. */
+struct bound {
+    bool is_int;
+    int64_t number;
+    const char *text;
+};
+#define INT(value) ((struct bound){.is_int = true, .number = (value)})
+#define TEXT(value) ((struct bound){.text = (value)})
+
+static inline void
+bind_row(struct stmt *stmt, int i, const struct bound *values, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (values[k].is_int)
+            bind_int(stmt, i + (int)k, values[k].number);
+        else
+            bind_text(stmt, i + (int)k, values[k].text);
+}
+
+/* Binds the parameters from i on, as in bind_all(stmt, 1, TEXT(id), INT(fence)). */
+#define bind_all(stmt, i, ...)                             \
+    bind_row(stmt, i, (const struct bound[]){__VA_ARGS__}, \
+             sizeof(const struct bound[]){__VA_ARGS__} / sizeof(struct bound))
+
 /* Returns DB_ROW, DB_DONE or DB_FAILED. */
 static inline int
 step(struct stmt *stmt)
@@ -122,6 +146,15 @@ run(struct store *store, enum statement s, struct api_problem *p)
     int rc = step(&store->statements[s]);
     bool ok = rc == DB_DONE || rc == DB_ROW || fail(store, p);
     done(&store->statements[s]);
+    return ok;
+}
+
+/* Runs a bound statement. *ret_did is whether it changed a row. */
+static inline bool
+change(struct store *store, enum statement s, bool *ret_did, struct api_problem *p)
+{
+    bool ok = run(store, s, p);
+    *ret_did = ok && changes(store) == 1;
     return ok;
 }
 
@@ -228,8 +261,7 @@ bool store_check_leads(struct store *store, struct api_problem *p);
 static inline void
 bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)
 {
-    bind_int(&store->statements[s], 1, (int)kind);
-    bind_text(&store->statements[s], 2, id);
+    bind_all(&store->statements[s], 1, INT((int)kind), TEXT(id));
 }
 
 #endif

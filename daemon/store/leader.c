@@ -11,8 +11,7 @@ store_lead(struct store *store, const char *node, struct api_problem *p)
     if (!store_is_shared(store))
         return true;
     lock_acquire(&store->lock);
-    bind_text(&store->statements[LEAD], 1, node);
-    bind_int(&store->statements[LEAD], 2, store->lease_ms);
+    bind_all(&store->statements[LEAD], 1, TEXT(node), INT(store->lease_ms));
     bool ok = ask(store, LEAD, NULL, &fence, p);
     if (ok)
         store->led = fence;

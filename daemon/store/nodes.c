@@ -10,13 +10,9 @@ store_node_seen(struct store *store, const struct api_node *node, int64_t age_ms
                 int64_t keep_ms, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    struct stmt *stmt = &store->statements[NODE_SEEN];
-    bind_text(stmt, 1, node->id);
-    bind_text(stmt, 2, node->version);
-    bind_int(stmt, 3, age_ms);
-    bind_int(stmt, 4, node->running);
-    bind_int(stmt, 5, node->lanes);
-    bind_text(stmt, 6, store_own_processor());
+    bind_all(&store->statements[NODE_SEEN], 1, TEXT(node->id), TEXT(node->version),
+             INT(age_ms), INT(node->running), INT(node->lanes),
+             TEXT(store_own_processor()));
     bool ok = run(store, NODE_SEEN, p);
     if (ok) {
         bind_int(&store->statements[NODE_EXPIRE], 1, keep_ms);
@@ -81,8 +77,7 @@ store_place_keep(struct store *store, const char *mark, const char *earlier,
 {
     lock_acquire(&store->lock);
     struct stmt *stmt = &store->statements[PLACE_KEEP];
-    bind_text(stmt, 1, mark);
-    bind_text(stmt, 2, earlier);
+    bind_all(stmt, 1, TEXT(mark), TEXT(earlier));
     bool ok = step(stmt) == DB_ROW || fail(store, p);
     if (ok)
         column_chars(stmt, 0, ret, STORE_PLACE);

@@ -10,8 +10,7 @@ store_fetch_claim(struct store *store, int64_t now, struct store_job *ret,
                   bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_int(&store->statements[FETCH_CLAIM], 1, now);
-    bind_int(&store->statements[FETCH_CLAIM], 2, store->lease_ms);
+    bind_all(&store->statements[FETCH_CLAIM], 1, INT(now), INT(store->lease_ms));
     bool ok = store_read_job(store, FETCH_CLAIM, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
@@ -23,14 +22,9 @@ store_fetch_later(struct store *store, const char *id,
                   struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    struct stmt *stmt = &store->statements[FETCH_LATER];
-    bind_text(stmt, 1, id);
-    bind_int(stmt, 2, wait->charge);
-    bind_int(stmt, 3, wait->now);
-    bind_int(stmt, 4, wait->for_ms);
-    bind_int(stmt, 5, wait->fence);
-    bool ok = run(store, FETCH_LATER, p);
-    *ret_held = ok && changes(store) == 1;
+    bind_all(&store->statements[FETCH_LATER], 1, TEXT(id), INT(wait->charge),
+             INT(wait->now), INT(wait->for_ms), INT(wait->fence));
+    bool ok = change(store, FETCH_LATER, ret_held, p);
     lock_release(&store->lock);
     return ok;
 }
@@ -39,18 +33,11 @@ static bool
 update_fetched(struct store *store, const struct store_job *job, const char *identity,
                bool *ret_was, struct api_problem *p)
 {
-    struct stmt *stmt = &store->statements[FETCH_DONE];
-    bind_text(stmt, 1, job->id);
-    bind_text(stmt, 2, job->model);
-    bind_text(stmt, 3, job->calibration);
-    bind_text(stmt, 4, job->source);
-    bind_text(stmt, 5, identity);
-    bind_text(stmt, 6, *job->observations ? job->observations : NULL);
-    bind_int(stmt, 7, job->wants_gpu);
-    bind_int(stmt, 8, job->fence);
-    bool ok = run(store, FETCH_DONE, p);
-    *ret_was = ok && changes(store) == 1;
-    return ok;
+    bind_all(&store->statements[FETCH_DONE], 1, TEXT(job->id), TEXT(job->model),
+             TEXT(job->calibration), TEXT(job->source), TEXT(identity),
+             TEXT(*job->observations ? job->observations : NULL), INT(job->wants_gpu),
+             INT(job->fence));
+    return change(store, FETCH_DONE, ret_was, p);
 }
 
 bool
@@ -74,10 +61,8 @@ store_fetch_done(struct store *store, const struct store_job *job, const char *i
 static void
 bind_fetched(struct store *store, enum statement s, const struct store_fetched *key)
 {
-    bind_text(&store->statements[s], 1, key->remote);
-    bind_text(&store->statements[s], 2, key->ref);
-    bind_text(&store->statements[s], 3, key->digest);
-    bind_int(&store->statements[s], 4, (int)key->kind);
+    bind_all(&store->statements[s], 1, TEXT(key->remote), TEXT(key->ref),
+             TEXT(key->digest), INT((int)key->kind));
 }
 
 bool
@@ -135,8 +120,7 @@ store_delivery_claim(struct store *store, int64_t now, struct store_delivery *re
     struct store_delivery delivery = {0};
     lock_acquire(&store->lock);
     struct stmt *stmt = &store->statements[DELIVERY_CLAIM];
-    bind_int(stmt, 1, now);
-    bind_int(stmt, 2, store->lease_ms);
+    bind_all(stmt, 1, INT(now), INT(store->lease_ms));
     int rc = step(stmt);
     *ret_any = rc == DB_ROW;
     bool ok = *ret_any ? column_delivery(stmt, &delivery, p)
@@ -163,16 +147,10 @@ store_delivery_end(struct store *store, const struct store_delivery *delivery,
                                         [STORE_DELIVERED] = "delivered",
                                         [STORE_UNDELIVERED] = "failed"};
     lock_acquire(&store->lock);
-    struct stmt *stmt = &store->statements[DELIVERY_END];
-    bind_text(stmt, 1, delivery->id);
-    bind_text(stmt, 2, names[attempt->state]);
-    bind_text(stmt, 3, attempt->location);
-    bind_text(stmt, 4, attempt->error);
-    bind_int(stmt, 5, attempt->now);
-    bind_int(stmt, 6, attempt->wait_ms);
-    bind_int(stmt, 7, delivery->fence);
-    bool ok = run(store, DELIVERY_END, p);
-    *ret_held = ok && changes(store) == 1;
+    bind_all(&store->statements[DELIVERY_END], 1, TEXT(delivery->id),
+             TEXT(names[attempt->state]), TEXT(attempt->location), TEXT(attempt->error),
+             INT(attempt->now), INT(attempt->wait_ms), INT(delivery->fence));
+    bool ok = change(store, DELIVERY_END, ret_held, p);
     lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
@@ -182,8 +160,8 @@ store_delivery_unclaim(struct store *store, const struct store_delivery *deliver
                        struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(&store->statements[DELIVERY_UNCLAIM], 1, delivery->id);
-    bind_int(&store->statements[DELIVERY_UNCLAIM], 2, delivery->fence);
+    bind_all(&store->statements[DELIVERY_UNCLAIM], 1, TEXT(delivery->id),
+             INT(delivery->fence));
     bool ok = run(store, DELIVERY_UNCLAIM, p);
     lock_release(&store->lock);
     return ok;
@@ -203,8 +181,7 @@ store_delivery_retry(struct store *store, const char *job, const char *id,
     bool any = false;
     int64_t has_failed = 0;
     lock_acquire(&store->lock);
-    bind_text(&store->statements[DELIVERY_STATE], 1, id);
-    bind_text(&store->statements[DELIVERY_STATE], 2, job);
+    bind_all(&store->statements[DELIVERY_STATE], 1, TEXT(id), TEXT(job));
     bool ok = ask(store, DELIVERY_STATE, &any, &has_failed, p);
     if (ok && !any)
         ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -213,8 +190,7 @@ store_delivery_retry(struct store *store, const char *job, const char *id,
         ok = api_problem_set(p, API_ENDED, QDQ_AT_NOTHING, NULL,
                              "the delivery has not failed: it waits, or was delivered");
     if (ok) {
-        bind_text(&store->statements[DELIVERY_RETRY], 1, id);
-        bind_text(&store->statements[DELIVERY_RETRY], 2, job);
+        bind_all(&store->statements[DELIVERY_RETRY], 1, TEXT(id), TEXT(job));
         ok = run(store, DELIVERY_RETRY, p);
     }
     lock_release(&store->lock);
@@ -237,9 +213,8 @@ store_outbox_wait(struct store *store, int64_t now, bool fetches, bool deliverie
     bool any = false;
     lock_acquire(&store->lock);
     *ret = 0;
-    bind_int(&store->statements[OUTBOX_WAIT], 1, now);
-    bind_int(&store->statements[OUTBOX_WAIT], 2, fetches);
-    bind_int(&store->statements[OUTBOX_WAIT], 3, deliveries);
+    bind_all(&store->statements[OUTBOX_WAIT], 1, INT(now), INT(fetches),
+             INT(deliveries));
     bool ok = ask(store, OUTBOX_WAIT, &any, ret, p);
     if (*ret < 0)
         *ret = 0;
@@ -259,10 +234,8 @@ store_set_webhooks(struct store *store, const struct store_webhook *list, size_t
         struct stmt *stmt = &store->statements[WEBHOOK_ADD];
         ok = run(store, WEBHOOKS_CLEAR, p);
         for (size_t i = 0; ok && i < n; i++) {
-            bind_text(stmt, 1, list[i].name);
-            bind_text(stmt, 2, list[i].events);
-            bind_text(stmt, 3, list[i].label_key);
-            bind_text(stmt, 4, list[i].label_value);
+            bind_all(stmt, 1, TEXT(list[i].name), TEXT(list[i].events),
+                     TEXT(list[i].label_key), TEXT(list[i].label_value));
             ok = run(store, WEBHOOK_ADD, p);
         }
         ok = finish(store, ok, p);

@@ -103,20 +103,16 @@ static bool
 remove_mark(struct store *store, const char *id, const struct store_blob_sweep *sweep,
             bool *ret_taken, struct api_problem *p)
 {
-    bind_text(&store->statements[MARK_TAKE], 1, id);
-    bind_int(&store->statements[MARK_TAKE], 2, sweep->now);
-    bind_int(&store->statements[MARK_TAKE], 3, sweep->grace);
-    bool ok = run(store, MARK_TAKE, p);
-    *ret_taken = ok && changes(store) == 1;
-    return ok;
+    bind_all(&store->statements[MARK_TAKE], 1, TEXT(id), INT(sweep->now),
+             INT(sweep->grace));
+    return change(store, MARK_TAKE, ret_taken, p);
 }
 
 static bool
 add_mark(struct store *store, const char *id, const struct store_blob_sweep *sweep,
          struct api_problem *p)
 {
-    bind_text(&store->statements[MARK_ADD], 1, id);
-    bind_int(&store->statements[MARK_ADD], 2, sweep->now);
+    bind_all(&store->statements[MARK_ADD], 1, TEXT(id), INT(sweep->now));
     return run(store, MARK_ADD, p);
 }
 

@@ -4,7 +4,6 @@
 #include "store/columns.h"
 #include "store/derive.h"
 #include "store/unsynced.h"
-#include "base/check.h"
 
 _Static_assert(API_MAX_LISTED == 4096, "the limit in columns.h");
 
@@ -116,30 +115,15 @@ bool
 store_insert_job(struct store *store, const struct store_job *job,
                  const struct store_asking *asking, struct api_problem *p)
 {
-    struct stmt *stmt = &store->statements[JOB_ADD];
-    bind_text(stmt, 1, job->id);
-    bind_int(stmt, 2, job->priority);
-    bind_int(stmt, 3, job->attempts);
-    bind_int(stmt, 4, job->created_at);
-    bind_text(stmt, 5, job->model);
-    bind_text(stmt, 6, job->calibration);
-    bind_text(stmt, 7, job->spec);
-    bind_text(stmt, 8, job->labels);
-    bind_int(stmt, 9, job->fresh);
-    bind_text(stmt, 10, asking->key);
-    bind_text(stmt, 11, asking->asked);
-    bind_text(stmt, 12, asking->identity);
-    bind_text(stmt, 13, job->effective_spec);
-    bind_text(stmt, 14, *job->observations ? job->observations : NULL);
-    bind_int(stmt, 15, job->wants_gpu);
-    bind_text(stmt, 16, job->source);
-    bind_text(stmt, 17, job->publish);
-    bind_int(stmt, 18, job->fetching);
-    bind_text(stmt, 19, job->evaluation);
-    bind_text(stmt, 20, job->metric);
-    bind_text(stmt, 21, job->waits_for);
-    bind_text(stmt, 22, *job->parent ? job->parent : NULL);
-    bind_text(stmt, 23, job->target);
+    bind_all(&store->statements[JOB_ADD], 1, TEXT(job->id), INT(job->priority),
+             INT(job->attempts), INT(job->created_at), TEXT(job->model),
+             TEXT(job->calibration), TEXT(job->spec), TEXT(job->labels),
+             INT(job->fresh), TEXT(asking->key), TEXT(asking->asked),
+             TEXT(asking->identity), TEXT(job->effective_spec),
+             TEXT(*job->observations ? job->observations : NULL), INT(job->wants_gpu),
+             TEXT(job->source), TEXT(job->publish), INT(job->fetching),
+             TEXT(job->evaluation), TEXT(job->metric), TEXT(job->waits_for),
+             TEXT(*job->parent ? job->parent : NULL), TEXT(job->target));
     return run(store, JOB_ADD, p) &&
            (changes(store) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -152,10 +136,8 @@ store_set_processor(struct store *store, const struct store_job *job,
 {
     if (!job->processor || !store_is_shared(store))
         return true;
-    struct stmt *stmt = &store->statements[JOB_RUNS_ON];
-    bind_text(stmt, 1, job->id);
-    bind_text(stmt, 2, job->processor);
-    bind_text(stmt, 3, store_own_processor());
+    bind_all(&store->statements[JOB_RUNS_ON], 1, TEXT(job->id), TEXT(job->processor),
+             TEXT(store_own_processor()));
     return run(store, JOB_RUNS_ON, p);
 }
 
@@ -267,8 +249,7 @@ store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *re
                 bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_int(&store->statements[JOB_CLAIM], 1, now);
-    bind_int(&store->statements[JOB_CLAIM], 2, gpu);
+    bind_all(&store->statements[JOB_CLAIM], 1, INT(now), INT(gpu));
     store_bind_change(&store->statements[JOB_CLAIM], 3, API_JOB_QUEUED,
                       API_JOB_RUNNING);
     bind_int(&store->statements[JOB_CLAIM], 5, store->lease_ms);
@@ -284,8 +265,7 @@ store_job_requeue(struct store *store, const char *id, int64_t fence, int charge
                   bool *ret_was, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(&store->statements[JOB_REQUEUE], 1, id);
-    bind_int(&store->statements[JOB_REQUEUE], 2, charge);
+    bind_all(&store->statements[JOB_REQUEUE], 1, TEXT(id), INT(charge));
     store_bind_change(&store->statements[JOB_REQUEUE], 3, API_JOB_RUNNING,
                       API_JOB_QUEUED);
     bind_int(&store->statements[JOB_REQUEUE], 5, fence);
@@ -303,18 +283,13 @@ bind_end(struct store *store, const char *id, enum api_job_state from,
     struct stmt *stmt = &store->statements[JOB_END];
     bind_text(stmt, 1, id);
     store_bind_change(stmt, 2, from, end->state);
-    bind_int(stmt, 4, now);
-    bind_text(stmt, 5, end->result_model);
-    bind_int(stmt, 6, (int64_t)end->result_size);
-    bind_text(stmt, 7, end->report);
-    bind_text(stmt, 8, end->summary);
-    bind_text(stmt, 13, end->frozen);
-    bind_int(stmt, 14, end->fence);
+    bind_all(stmt, 4, INT(now), TEXT(end->result_model), INT((int64_t)end->result_size),
+             TEXT(end->report), TEXT(end->summary));
+    bind_all(stmt, 13, TEXT(end->frozen), INT(end->fence));
     if (end->error) {
-        bind_text(stmt, 9, api_problem_slug(end->error->code));
-        bind_int(stmt, 10, (int)end->error->kind);
-        bind_text(stmt, 11, end->error->where);
-        bind_text(stmt, 12, end->error->detail);
+        bind_all(stmt, 9, TEXT(api_problem_slug(end->error->code)),
+                 INT((int)end->error->kind), TEXT(end->error->where),
+                 TEXT(end->error->detail));
     }
 }
 
@@ -459,14 +434,10 @@ store_renew(struct store *store, enum statement s, const char *id, int64_t fence
         return true;
     lock_acquire(&store->lock);
     struct stmt *stmt = &store->statements[s];
-    bind_text(stmt, 1, id);
-    bind_int(stmt, 2, fence);
-    bind_int(stmt, 3, store->lease_ms);
+    bind_all(stmt, 1, TEXT(id), INT(fence), INT(store->lease_ms));
     if (progress) {
-        bind_text(stmt, 4, *progress->stage ? progress->stage : NULL);
-        bind_int(stmt, 5, progress->done);
-        bind_int(stmt, 6, progress->total);
-        bind_int(stmt, 7, progress->eta_s);
+        bind_all(stmt, 4, TEXT(*progress->stage ? progress->stage : NULL),
+                 INT(progress->done), INT(progress->total), INT(progress->eta_s));
     }
     bool ok = run(store, s, p);
     if (ok)
@@ -495,10 +466,9 @@ store_job_list(struct store *store, const struct store_filter *filter,
     lock_acquire(&store->lock);
     struct stmt *stmt =
         &store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
-    bind_int(stmt, 1, filter->before);
-    bind_text(stmt, 2, any_state ? NULL : api_job_state_name(filter->state));
-    bind_text(stmt, 3, filter->label);
-    bind_int(stmt, 4, filter->limit);
+    bind_all(stmt, 1, INT(filter->before),
+             TEXT(any_state ? NULL : api_job_state_name(filter->state)),
+             TEXT(filter->label), INT(filter->limit));
     if (filter->by_time)
         bind_int(stmt, 5, filter->time);
     bool ok = true;

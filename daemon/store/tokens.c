@@ -36,28 +36,15 @@ store_tokens_list(struct store *store, bool (*fn)(void *arg, char *line), void *
     return ok;
 }
 
-/* Runs a bound statement. *ret_did is whether it changed a row. */
-static bool
-change(struct store *store, enum statement s, bool *ret_did, struct api_problem *p)
-{
-    bool ok = run(store, s, p);
-    *ret_did = ok && changes(store) == 1;
-    return ok;
-}
-
 /* Adds a token. The caller holds the lock. */
 static bool
 add(struct store *store, const struct store_token *token, bool *ret_new,
     struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    struct stmt *stmt = &store->statements[TOKEN_ADD];
-    bind_text(stmt, 1, token->name);
-    bind_text(stmt, 2, token->hash);
-    bind_text(stmt, 3, token->scopes);
-    bind_text(stmt, 4, token->tenant);
-    bind_text(stmt, 5, token->made);
-    bind_text(stmt, 6, token->limits);
+    bind_all(&store->statements[TOKEN_ADD], 1, TEXT(token->name), TEXT(token->hash),
+             TEXT(token->scopes), TEXT(token->tenant), TEXT(token->made),
+             TEXT(token->limits));
     return change(store, TOKEN_ADD, ret_new, p);
 }
 
@@ -94,10 +81,7 @@ store_token_limit(struct store *store, const char *name, const char *from,
                   const char *to, bool *ret_was, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    struct stmt *stmt = &store->statements[TOKEN_LIMIT];
-    bind_text(stmt, 1, name);
-    bind_text(stmt, 2, to);
-    bind_text(stmt, 3, from);
+    bind_all(&store->statements[TOKEN_LIMIT], 1, TEXT(name), TEXT(to), TEXT(from));
     bool ok = change(store, TOKEN_LIMIT, ret_was, p);
     lock_release(&store->lock);
     return ok;

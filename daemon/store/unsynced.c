@@ -7,8 +7,7 @@ bool
 store_unsynced_add(struct store *store, const struct store_text *text,
                    struct api_problem *p)
 {
-    bind_text(&store->statements[UNSYNCED_ADD], 1, text->id);
-    bind_text(&store->statements[UNSYNCED_ADD], 2, text->text);
+    bind_all(&store->statements[UNSYNCED_ADD], 1, TEXT(text->id), TEXT(text->text));
     return run(store, UNSYNCED_ADD, p);
 }
 

@@ -52,8 +52,7 @@ store_target_get(struct store *store, const char *job, const char *target,
 {
     bool any;
     lock_acquire(&store->lock);
-    bind_text(&store->statements[TARGET_GET], 1, job);
-    bind_text(&store->statements[TARGET_GET], 2, target);
+    bind_all(&store->statements[TARGET_GET], 1, TEXT(job), TEXT(target));
     bool ok = store_read_job(store, TARGET_GET, ret, &any, p);
     lock_release(&store->lock);
     return ok && (any || api_fail(p, API_NOT_FOUND,
