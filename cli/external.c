@@ -128,6 +128,23 @@ external_close(struct external *external)
     *external = (struct external){.n = 0};
 }
 
+bool
+external_open_model(const char *path, struct qdq_model **ret,
+                    struct api_problem *problem)
+{
+    int fd;
+    struct qdq_error err = {0};
+    if (!file_open(path, &fd, problem))
+        return false;
+    struct external external = {.n = 0};
+    bool ok = external_open(fd, path, &external, problem);
+    if (ok && qdq_model_open_files(fd, external.files, external.n, ret, &err) != QDQ_OK)
+        ok = api_problem_set_engine(problem, &err);
+    external_close(&external);
+    close(fd);
+    return ok;
+}
+
 /* --- the id --------------------------------------------------------------- */
 
 /* Fills in the entry of a file under the name that the daemon uses. The caller frees

@@ -24,6 +24,10 @@ bool external_open(int fd, const char *path, struct external *ret,
 /* Closes the files; accepts a zeroed struct. */
 void external_close(struct external *external);
 
+/* Opens a model with its files. */
+bool external_open_model(const char *path, struct qdq_model **ret,
+                         struct api_problem *problem);
+
 /* Computes the digest of a file: digest_file(), or kept_digest() in kept/digests.h. */
 typedef bool external_digest_fn(int fd, const char *path, char ret[DIGEST_SIZE],
                                 struct api_problem *problem);

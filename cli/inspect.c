@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/report.h"
 #include "external.h"
@@ -15,22 +14,6 @@
 #include "spec.h"
 #include "terminal.h"
 #include "threads/executor.h"
-
-static bool
-open_model(const char *path, struct qdq_model **ret, struct api_problem *problem)
-{
-    int fd;
-    struct qdq_error err = {0};
-    if (!file_open(path, &fd, problem))
-        return false;
-    struct external external = {.n = 0};
-    bool ok = external_open(fd, path, &external, problem);
-    if (ok && qdq_model_open_files(fd, external.files, external.n, ret, &err) != QDQ_OK)
-        ok = api_problem_set_engine(problem, &err);
-    external_close(&external);
-    close(fd);
-    return ok;
-}
 
 /* Prints the text and frees it; NULL stands for an encoder that ran out of memory. */
 static bool
@@ -57,7 +40,7 @@ plan_file(const struct options *options, struct api_problem *problem)
     bool ok = false;
     if (!spec_read(options, &spec, problem) ||
         !open_engine(options, &threads_executor, &engine, problem) ||
-        !open_model(options->model, &model, problem))
+        !external_open_model(options->model, &model, problem))
         goto out;
     if (qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) != QDQ_OK ||
         qdq_plan_make(qdq_engine_catalog(engine), prepared ? prepared : model,
@@ -82,15 +65,24 @@ out:
     return ok;
 }
 
-bool
-command_plan(const struct options *options, struct api_problem *problem)
+/* Does the work of a command on a model, which may be a folder. */
+static bool
+work_on(const struct options *options,
+        bool (*work)(const struct options *, struct api_problem *),
+        struct api_problem *problem)
 {
     struct folder folder;
     struct options own;
     bool ok =
-        folder_open(options, false, &folder, &own, problem) && plan_file(&own, problem);
+        folder_open(options, false, &folder, &own, problem) && work(&own, problem);
     folder_close(&folder);
     return ok;
+}
+
+bool
+command_plan(const struct options *options, struct api_problem *problem)
+{
+    return work_on(options, plan_file, problem);
 }
 
 static bool
@@ -103,7 +95,7 @@ describe_file(const struct options *options, struct api_problem *problem)
     struct qdq_plan *plan = NULL;
     struct qdq_spec spec;
     bool ok = open_engine(options, &threads_executor, &engine, problem) &&
-              open_model(options->model, &model, problem);
+              external_open_model(options->model, &model, problem);
     if (!ok)
         goto out;
     /* The facts of a model are printed even if no plan can be made of it, for example
@@ -129,10 +121,5 @@ out:
 bool
 command_info(const struct options *options, struct api_problem *problem)
 {
-    struct folder folder;
-    struct options own;
-    bool ok = folder_open(options, false, &folder, &own, problem) &&
-              describe_file(&own, problem);
-    folder_close(&folder);
-    return ok;
+    return work_on(options, describe_file, problem);
 }

@@ -131,22 +131,6 @@ print_data(const struct api_data *data)
     }
 }
 
-static bool
-open_model(const char *path, struct qdq_model **ret, struct api_problem *problem)
-{
-    struct external external = {.n = 0};
-    struct qdq_error err = {0};
-    int fd;
-    if (!file_open(path, &fd, problem))
-        return false;
-    bool ok = external_open(fd, path, &external, problem);
-    if (ok && qdq_model_open_files(fd, external.files, external.n, ret, &err) != QDQ_OK)
-        ok = api_problem_set_engine(problem, &err);
-    external_close(&external);
-    close(fd);
-    return ok;
-}
-
 /* Looks at all samples: at the arrays as they are, for the labels; and as the model gets them. */
 static bool
 look(struct qdq_dataset *dataset, const struct qdq_model *model,
@@ -286,7 +270,8 @@ look_at_data(const struct options *options, struct api_problem *problem)
     ok = ok && data_open(options->model, options->fits, &fd, problem);
     if (ok && qdq_dataset_open(fd, &dataset, &err) != QDQ_OK)
         ok = api_problem_set_engine(problem, &err);
-    ok = ok && (!options->fits || open_model(options->fits, &model, problem)) &&
+    ok = ok &&
+         (!options->fits || external_open_model(options->fits, &model, problem)) &&
          check_inputs(options, model, problem) && open_samples(options, &l, problem);
     if (ok) {
         data.info = qdq_dataset_info(dataset);

@@ -3,26 +3,12 @@
 #include "kept/file.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kept/folder.h"
-
-/* Returns the path of the file; the caller frees it. NULL: there is none. */
-static char *
-find_path(const char *name, const char *identity)
-{
-    char digest[DIGEST_SIZE], *path = NULL;
-    char *folder = kept_folder_open(name);
-    if (folder && digest_bytes(identity, strlen(identity), digest, NULL) &&
-        asprintf(&path, "%s/%s", folder, strchr(digest, ':') + 1) < 0)
-        path = NULL;
-    free(folder);
-    return path;
-}
 
 /* Opens the file itself; -1 where there is none that may be read. */
 static int
@@ -42,7 +28,7 @@ kept_file_open(const char *folder, const char *identity, size_t most,
                struct output *ret)
 {
     struct api_problem ignored = {0};
-    char *path = find_path(folder, identity);
+    char *path = kept_folder_path(folder, identity);
     const int fd =
         path && output_open(path, ret, &ignored) ? open_file(path, most) : -1;
     if (fd >= 0 && !output_copy(ret, fd, &ignored) && ftruncate(ret->fd, 0))

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
+
 enum { MOST_FILES = 200 };
 
 /* Makes the folders of a path behind its first `from` characters. */
@@ -46,6 +48,18 @@ kept_folder_open(const char *name)
         return path;
     free(path);
     return NULL;
+}
+
+char *
+kept_folder_path(const char *name, const char *identity)
+{
+    char digest[DIGEST_SIZE], *path = NULL;
+    char *folder = kept_folder_open(name);
+    if (folder && digest_bytes(identity, strlen(identity), digest, NULL) &&
+        asprintf(&path, "%s/%s", folder, strchr(digest, ':') + 1) < 0)
+        path = NULL;
+    free(folder);
+    return path;
 }
 
 /* --- files that stay --------------------------------------------------------------- */

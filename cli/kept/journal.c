@@ -38,16 +38,11 @@ kept_journal_init(struct kept_journal *j, const struct qdq_spec *spec,
 static char *
 find_path(const struct kept_journal *j)
 {
-    char digest[DIGEST_SIZE], *whole = NULL, *path = NULL;
+    char *whole = NULL, *path = NULL;
     const char *id = pending_id_wait(j->model_id);
-    char *folder = id ? kept_folder_open("journals") : NULL;
-    if (folder && asprintf(&whole, "%s\n%s", id, j->of) < 0)
-        whole = NULL;
-    if (whole && digest_bytes(whole, strlen(whole), digest, NULL) &&
-        asprintf(&path, "%s/%s", folder, strchr(digest, ':') + 1) < 0)
-        path = NULL;
+    if (id && asprintf(&whole, "%s\n%s", id, j->of) >= 0)
+        path = kept_folder_path("journals", whole);
     free(whole);
-    free(folder);
     return path;
 }
 
