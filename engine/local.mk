@@ -52,6 +52,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/ground/base/glob.c engine/ground/base/glob.h \
 	engine/ground/base/host.c engine/ground/base/host.h \
 	engine/ground/base/map.c engine/ground/base/map.h \
+	engine/ground/base/order.h \
 	engine/ground/base/seconds.c engine/ground/base/seconds.h \
 	engine/ground/base/tasks.c engine/ground/base/tasks.h \
 	engine/ground/base/text.c \

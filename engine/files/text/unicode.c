@@ -29,8 +29,8 @@ qdqi_text_add(struct qdqi_text *text, const char *from, size_t size)
     return true;
 }
 
-static size_t
-put(uint32_t c, char to[4])
+size_t
+qdqi_utf8_encode(uint32_t c, char to[4])
 {
     if (c < 0x80) {
         to[0] = (char)c;
@@ -43,11 +43,11 @@ put(uint32_t c, char to[4])
     return n;
 }
 
-bool
-qdqi_text_add_char(struct qdqi_text *text, uint32_t c)
+static bool
+add_char(struct qdqi_text *text, uint32_t c)
 {
     char bytes[4];
-    return qdqi_text_add(text, bytes, put(c, bytes));
+    return qdqi_text_add(text, bytes, qdqi_utf8_encode(c, bytes));
 }
 
 bool
@@ -346,7 +346,7 @@ add_part(struct qdqi_text *to, struct characters *c, const char *text, size_t si
     if (form == QDQ_TEXT_NFC || form == QDQ_TEXT_NFKC)
         compose_all(c);
     for (size_t i = 0; i < c->n; i++)
-        if (!qdqi_text_add_char(to, (uint32_t)c->rows[i]))
+        if (!add_char(to, (uint32_t)c->rows[i]))
             return false;
     return true;
 }
@@ -394,8 +394,7 @@ qdqi_text_add_lower(struct qdqi_text *to, const char *text, size_t size)
             c = c >= 'A' && c <= 'Z' ? c | 0x20 : c;
         else
             c = is_two ? 'i' : (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
-        if (!qdqi_text_add_char(to, c) ||
-            (is_two && !qdqi_text_add_char(to, DOT_ABOVE)))
+        if (!add_char(to, c) || (is_two && !add_char(to, DOT_ABOVE)))
             return false;
     }
     return true;
@@ -429,7 +428,7 @@ bool
 qdqi_text_add_bytes(struct qdqi_text *to, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        if (!qdqi_text_add_char(to, char_of_byte((unsigned char)text[i])))
+        if (!add_char(to, char_of_byte((unsigned char)text[i])))
             return false;
     return true;
 }

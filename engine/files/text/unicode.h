@@ -14,9 +14,8 @@ struct qdqi_text {
     size_t size, capacity;
 };
 
-/* Append bytes, or one character. False when out of memory. */
+/* Appends bytes. False when out of memory. */
 bool qdqi_text_add(struct qdqi_text *text, const char *from, size_t size);
-bool qdqi_text_add_char(struct qdqi_text *text, uint32_t c);
 
 /* Returns whether libutf8proc can be loaded, which the calls below need for characters beyond
    ASCII. */
@@ -26,6 +25,8 @@ bool qdqi_unicode_is_there(void);
 size_t qdqi_utf8_check(const char *text, size_t size);
 /* Returns the character at *at of valid UTF-8 and moves *at behind it. */
 uint32_t qdqi_utf8_next(const char *text, size_t size, size_t *at);
+/* Writes a character as UTF-8 and returns its bytes. */
+size_t qdqi_utf8_encode(uint32_t c, char to[4]);
 /* Returns the character that ends before `at`, which is not 0. */
 uint32_t qdqi_utf8_before(const char *text, size_t at);
 

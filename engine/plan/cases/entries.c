@@ -2,6 +2,7 @@
 #include "config.h"
 #include "plan/cases/entries.h"
 
+#include "ground/base/order.h"
 #include "qdq/words.h"
 
 #include <lauxlib.h>
@@ -114,13 +115,6 @@ read_int(lua_State *L, struct reader *r, const char *member, int min, int max)
     return (int)i;
 }
 
-static int
-compare_ints(const void *a, const void *b)
-{
-    int x = *(const int *)a, y = *(const int *)b;
-    return (x > y) - (x < y);
-}
-
 static void
 read_index(lua_State *L, struct reader *r, const struct member *m, void *field)
 {
@@ -141,7 +135,7 @@ read_index(lua_State *L, struct reader *r, const struct member *m, void *field)
         lua_pop(L, 1);
     }
     if (n > QDQ_SHORT_INDEX)
-        qsort(index, n, sizeof *index, compare_ints);
+        qsort(index, n, sizeof *index, qdqi_compare_ints);
     entry->index = index;
     entry->n_index = n;
 }

@@ -3,6 +3,7 @@
    is compared with what is possible. The decision has a reason. */
 #include "config.h"
 #include "files/model/constant.h"
+#include "ground/base/order.h"
 #include "graph/layers/infinities.h"
 #include "plan/placement/layer_formats.h"
 #include "plan/placement/target.h"
@@ -134,20 +135,13 @@ decide_weight(const struct planner *p, const struct qdqi_class *cls,
     return NULL;
 }
 
-static int
-compare_ints(const void *a, const void *b)
-{
-    int x = *(const int *)a, y = *(const int *)b;
-    return (x > y) - (x < y);
-}
-
 bool
 qdqi_is_indexed(const struct qdq_layer_entry *entry, int i)
 {
     if (!entry || !entry->index)
         return true;
     if (entry->n_index > QDQ_SHORT_INDEX)
-        return bsearch(&i, entry->index, entry->n_index, sizeof i, compare_ints);
+        return bsearch(&i, entry->index, entry->n_index, sizeof i, qdqi_compare_ints);
     for (size_t k = 0; k < entry->n_index; k++)
         if (entry->index[k] == i)
             return true;

@@ -75,13 +75,6 @@ struct counting {
     const struct qdq_float_kernel *first;
 };
 
-static int
-compare_ops(const void *a, const void *b)
-{
-    return strcmp(((const struct qdq_op_count *)a)->op,
-                  ((const struct qdq_op_count *)b)->op);
-}
-
 static enum qdq_code
 count_ops(struct counting *c, struct qdq_error *err)
 {
@@ -104,7 +97,7 @@ count_ops(struct counting *c, struct qdq_error *err)
         if (!ops[c->ret->n_ops++].op)
             return qdqi_no_memory(err);
     }
-    qsort(ops, c->ret->n_ops, sizeof *ops, compare_ops);
+    qsort(ops, c->ret->n_ops, sizeof *ops, qdqi_compare_ops);
     c->ret->ops = ops;
     return QDQ_OK;
 }

@@ -66,8 +66,8 @@ cosine(const struct sums *s)
     return norms > 0 ? s->fq / norms : norms == 0 ? 0 : NAN;
 }
 
-static size_t
-argmax(const float *row, size_t n)
+size_t
+qdqi_argmax(const float *row, size_t n)
 {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
@@ -140,7 +140,7 @@ count_rows(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
 {
     for (size_t i = 0; last >= 2 && i + last <= n; i += last) {
         m->rows++;
-        m->agreeing += argmax(f + i, last) == argmax(q + i, last);
+        m->agreeing += qdqi_argmax(f + i, last) == qdqi_argmax(q + i, last);
     }
 }
 

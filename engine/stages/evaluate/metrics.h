@@ -42,6 +42,9 @@ enum qdq_code qdqi_metrics_init(const struct qdq_model *model, bool keeps_sample
                                 struct qdqi_arena *arena, struct qdqi_metrics **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns the place of the row's largest element. */
+size_t qdqi_argmax(const float *row, size_t n);
+
 /* Begins again, without samples. */
 void qdqi_metrics_clear(struct qdqi_metrics *m);
 

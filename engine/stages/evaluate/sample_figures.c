@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/evaluate/sample_figures.h"
 
+#include "ground/base/order.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -69,13 +71,6 @@ qdqi_tolerance_rank(size_t n, double *ret_level)
     return low;
 }
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double
 sqnr_of(const struct qdqi_sample *s, double least)
 {
@@ -116,7 +111,7 @@ qdqi_samples_finish(const struct qdqi_samples *s, struct qdq_sample_report *ret)
     const double least = least_signal(s);
     for (size_t i = 0; i < s->n; i++)
         db[i] = sqnr_of(&s->rows[i], least);
-    qsort(db, s->n, sizeof *db, compare_doubles);
+    qsort(db, s->n, sizeof *db, qdqi_compare_doubles);
     *ret = (struct qdq_sample_report){
         .n = (int64_t)s->n,
         .worst_db = db[0],

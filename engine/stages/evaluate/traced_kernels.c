@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-compare_ops(const void *a, const void *b)
+int
+qdqi_compare_ops(const void *a, const void *b)
 {
     return strcmp(((const struct qdq_op_count *)a)->op,
                   ((const struct qdq_op_count *)b)->op);
@@ -205,7 +205,7 @@ count(const struct qdqi_attempt *a, struct qdqi_result *result,
     }
     if (!ok)
         return qdqi_no_memory(err);
-    qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, compare_ops);
+    qsort((void *)(uintptr_t)ret->ops, ret->n_ops, sizeof *ret->ops, qdqi_compare_ops);
     enum qdq_code code = list_floats(a, names, trace, ret, err);
     if (!code)
         code = list_fused(trace, result->arena, ret, err);

@@ -4,6 +4,9 @@
 
 #include "stages/report/report.h"
 
+/* The order of two struct qdq_op_count by their names, for qsort(). */
+int qdqi_compare_ops(const void *a, const void *b);
+
 /* Keeps the nodes of the last run of a model that was opened `traced`, or the reason why there
    are none. NO_MEMORY. */
 enum qdq_code qdqi_keep_nodes(struct qdqi_result *result,

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/frontier/pattern_search.h"
 
+#include "ground/base/order.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -366,17 +368,10 @@ measure_surely(struct qdqi_pattern_sum *m, const bool *is_float, double *ret,
     return QDQ_OK;
 }
 
-static int
-compare_ratios(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void
 set_median(struct qdqi_tried_placement *p)
 {
-    qsort(p->ratios, (size_t)p->n, sizeof *p->ratios, compare_ratios);
+    qsort(p->ratios, (size_t)p->n, sizeof *p->ratios, qdqi_compare_doubles);
     p->median = p->n > 0 ? (p->ratios[p->n / 2] + p->ratios[(p->n - 1) / 2]) / 2 : NAN;
 }
 

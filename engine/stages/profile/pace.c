@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/profile/pace.h"
 
+#include "ground/base/order.h"
 #include "ground/base/seconds.h"
 #include "stages/evaluate/deployed.h"
 
@@ -153,13 +154,6 @@ take_turn(const struct qdqi_pace *p, const struct qdqi_deployed_model *q, int tu
     return code;
 }
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 bool
 qdqi_pace_shares(const struct qdqi_pace *p, int threads)
 {
@@ -251,7 +245,7 @@ take_turns(struct qdqi_pace *p, const struct qdqi_deployed_model *q, double leas
     }
     if (code)
         return code;
-    qsort(ratios, (size_t)n, sizeof *ratios, compare_doubles);
+    qsort(ratios, (size_t)n, sizeof *ratios, qdqi_compare_doubles);
     *ret = ratios[n / 2];
     return QDQ_OK;
 }

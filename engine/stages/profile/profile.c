@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/profile/profile.h"
 
+#include "ground/base/order.h"
 #include "ground/base/host.h"
 #include "files/data/random.h"
 #include "stages/evaluate/counted_model.h"
@@ -12,13 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Returns the smallest value that at least the share `q` of the sorted values does not
    exceed; the median is the mean of the two in the middle. */
@@ -35,7 +29,7 @@ quantile(const double *sorted, size_t n, double q)
 static void
 set_latency(struct qdq_latency *to, double *ms, size_t n)
 {
-    qsort(ms, n, sizeof *ms, compare_doubles);
+    qsort(ms, n, sizeof *ms, qdqi_compare_doubles);
     to->p50_ms = quantile(ms, n, 0.5);
     to->p90_ms = quantile(ms, n, 0.9);
 }
@@ -52,7 +46,7 @@ find_interval(const double *above, const double *below, size_t n, double ratio,
     const double half = 0.98 * sqrt((double)n), middle = (double)n / 2;
     for (size_t i = 0; i < n; i++)
         ratios[i] = above[i] / below[i];
-    qsort(ratios, n, sizeof *ratios, compare_doubles);
+    qsort(ratios, n, sizeof *ratios, qdqi_compare_doubles);
     size_t low = middle - half > 1 ? (size_t)(middle - half) - 1 : 0;
     size_t high = (size_t)(middle + half);
     *ret_low = fmin(ratios[low], ratio);
@@ -63,7 +57,7 @@ static double
 median(const double *ms, size_t n, double *scratch)
 {
     memcpy(scratch, ms, n * sizeof *ms);
-    qsort(scratch, n, sizeof *scratch, compare_doubles);
+    qsort(scratch, n, sizeof *scratch, qdqi_compare_doubles);
     return quantile(scratch, n, 0.5);
 }
 

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages/task/bootstrap.h"
 
+#include "ground/base/order.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -47,13 +49,6 @@ draw(const struct qdqi_fraction *first, const struct qdqi_fraction *second, size
                : a.numerator / a.denominator - b.numerator / b.denominator;
 }
 
-static int
-compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct qdqi_interval
 qdqi_bootstrap(const struct qdqi_fraction *first, const struct qdqi_fraction *second,
                size_t n)
@@ -69,7 +64,7 @@ qdqi_bootstrap(const struct qdqi_fraction *first, const struct qdqi_fraction *se
     }
     if (kept == 0)
         return (struct qdqi_interval){NAN, NAN};
-    qsort(drops, kept, sizeof *drops, compare);
+    qsort(drops, kept, sizeof *drops, qdqi_compare_doubles);
     const size_t below = (size_t)(outside * (double)(kept - 1));
     return (struct qdqi_interval){drops[below], drops[kept - 1 - below]};
 }

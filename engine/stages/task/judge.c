@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/task/judge.h"
 
+#include "stages/evaluate/metrics.h"
 #include "stages/task/labelled.h"
 
 #include <inttypes.h>
@@ -18,20 +19,11 @@ static const char labels_name[] = "labels";
 
 /* --- what the task reads ------------------------------------------------------ */
 
-static size_t
-find_output(const struct qdq_model_info *model, const char *name)
-{
-    size_t i = 0;
-    while (i < model->n_outputs && strcmp(model->outputs[i].name, name) != 0)
-        i++;
-    return i;
-}
-
 static enum qdq_code
 add_metric_input(struct qdqi_judge *j, size_t i, const char *name,
                  const struct qdq_dataset *data, struct qdq_error *err)
 {
-    const size_t place = find_output(j->model, name);
+    const size_t place = qdqi_find_output(j->model, name);
     j->sources[i] = (struct qdqi_task_source){false, place};
     if (place < j->model->n_outputs)
         return QDQ_OK;
@@ -54,7 +46,7 @@ init_classification(struct qdqi_judge *j, struct qdq_error *err)
     if (!j->task->output)
         return QDQ_OK;
     j->knows_output = true;
-    j->sources[0].place = find_output(j->model, j->task->output);
+    j->sources[0].place = qdqi_find_output(j->model, j->task->output);
     return j->sources[0].place < j->model->n_outputs
                ? QDQ_OK
                : qdq_error_set(err, QDQ_UNMATCHED, QDQ_AT_POINTER, "/task/output",
@@ -233,16 +225,6 @@ read_label(const struct qdqi_input *labels, size_t i, int64_t *ret)
     }
 }
 
-static size_t
-largest_of(const float *row, size_t n)
-{
-    size_t largest = 0;
-    for (size_t i = 1; i < n; i++)
-        if (row[i] > row[largest])
-            largest = i;
-    return largest;
-}
-
 /* Counts the right rows of one sample. A row whose label is negative does not count. */
 static enum qdq_code
 count_right(struct qdqi_judge *j, const float *rows, size_t classes,
@@ -252,7 +234,7 @@ count_right(struct qdqi_judge *j, const float *rows, size_t classes,
     enum qdq_code code = begin_counts(j, classes, err);
     *ret = (struct qdqi_fraction){0};
     for (size_t i = 0; !code && i < elements_of(labels); i++) {
-        const size_t chosen = largest_of(rows + i * classes, classes);
+        const size_t chosen = qdqi_argmax(rows + i * classes, classes);
         int64_t label;
         if (!read_label(labels, i, &label))
             return mismatch(err, "labels are to be integers");

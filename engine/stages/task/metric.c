@@ -31,9 +31,8 @@ refuse(enum qdq_code code, struct qdq_error *err, const char *what)
                          what);
 }
 
-/* Finds an output. Returns the number of outputs where there is none. */
-static size_t
-find_output(const struct qdq_model_info *info, const char *name)
+size_t
+qdqi_find_output(const struct qdq_model_info *info, const char *name)
 {
     size_t i = 0;
     while (i < info->n_outputs && strcmp(info->outputs[i].name, name) != 0)
@@ -46,8 +45,8 @@ check(struct qdqi_metric *metric, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &metric->model->graph;
     const struct qdq_model_info *info = &metric->model->info;
-    metric->numerator = find_output(info, "numerator");
-    metric->denominator = find_output(info, "denominator");
+    metric->numerator = qdqi_find_output(info, "numerator");
+    metric->denominator = qdqi_find_output(info, "denominator");
     if (metric->numerator == info->n_outputs || metric->denominator == info->n_outputs)
         return refuse(QDQ_INVALID_SPEC, err,
                       "has no outputs of the names numerator and denominator");

@@ -14,6 +14,9 @@
 
 struct qdqi_metric;
 
+/* Finds an output of a model. Returns the number of outputs where there is none. */
+size_t qdqi_find_output(const struct qdq_model_info *info, const char *name);
+
 /* Opens a metric in the runtime. INVALID_MODEL, UNSUPPORTED and LIMIT_EXCEEDED name task.model. */
 enum qdq_code qdqi_metric_open(const struct qdq_judging *by,
                                struct qdqi_runtime *runtime, struct qdqi_metric **ret,

@@ -3,6 +3,7 @@
 #include "files/data/forms/safetensors.h"
 #include "files/data/file.h"
 #include "files/data/npy.h"
+#include "files/text/unicode.h"
 #include "ground/base/map.h"
 
 #include <inttypes.h>
@@ -103,21 +104,6 @@ take_code_point(struct parser *p)
     return 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
 }
 
-/* Writes a character as UTF-8 and returns its bytes. */
-static size_t
-encode(uint32_t c, char to[4])
-{
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    const size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n; i-- > 1; c >>= 6)
-        to[i] = (char)(0x80 | (c & 0x3f));
-    to[0] = (char)((0xf00u >> n & 0xf0u) | c);
-    return n;
-}
-
 /* Takes the character behind a backslash. Returns its bytes; 0 where it is none. */
 static size_t
 take_escape(struct parser *p, char to[4])
@@ -129,7 +115,7 @@ take_escape(struct parser *p, char to[4])
         return 0;
     p->at++;
     const uint32_t code = found ? (uint32_t)meant[found - escapes] : take_code_point(p);
-    return code ? encode(code, to) : 0;
+    return code ? qdqi_utf8_encode(code, to) : 0;
 }
 
 /* Takes a string of at most size - 1 bytes; with `to` NULL it may have any length and is passed
