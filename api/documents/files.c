@@ -26,15 +26,23 @@ encode_file(const void *items, size_t i)
                      "size", (json_int_t)file->size);
 }
 
+const struct api_file **
+api_files_sort(const struct api_file *files, size_t n)
+{
+    const struct api_file **sorted = calloc(n + 1, sizeof(struct api_file *));
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = &files[i];
+    if (sorted)
+        qsort(sorted, n, sizeof *sorted, compare_paths);
+    return sorted;
+}
+
 char *
 api_files_identity(const struct api_file *files, size_t n)
 {
-    const struct api_file **sorted = calloc(n + 1, sizeof(struct api_file *));
+    const struct api_file **sorted = api_files_sort(files, n);
     if (!sorted)
         return NULL;
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &files[i];
-    qsort(sorted, n, sizeof *sorted, compare_paths);
     json_t *json = api_pack("files:a", sorted, n, encode_file);
     free(sorted);
     return api_json_dump(json, JSON_SORT_KEYS);

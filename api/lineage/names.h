@@ -20,7 +20,4 @@
 #define API_RUNTIME_INPUT "runtime"
 #define API_RUNTIME_NAME "ONNX Runtime"
 
-/* Returns {"sha256": the hex digits of an id}. NULL when out of memory. */
-json_t *api_digest_json(const char *id);
-
 #endif

@@ -10,8 +10,9 @@
 #include "base/json.h"
 #include "lineage/names.h"
 
-json_t *
-api_digest_json(const char *id)
+/* Returns {"sha256": the hex digits of an id}. NULL when out of memory. */
+static json_t *
+digest_json(const char *id)
 {
     const char *colon = id ? strchr(id, ':') : NULL;
     return api_pack("sha256:t", colon ? colon + 1 : NULL);
@@ -24,13 +25,6 @@ encode_statement(json_t *subject, const char *type, json_t *predicate)
 {
     return json_pack("{s:s, s:o, s:s, s:o}", "_type", API_STATEMENT_TYPE, "subject",
                      subject, "predicateType", type, "predicate", predicate);
-}
-
-static int
-compare_paths(const void *a, const void *b)
-{
-    const struct api_file *const *x = a, *const *y = b;
-    return strcmp((*x)->path, (*y)->path);
 }
 
 static json_t *
@@ -62,17 +56,13 @@ char *
 api_manifest_encode(const struct api_file *files, size_t n)
 {
     char root[DIGEST_SIZE];
-    const struct api_file **sorted = calloc(n + 1, sizeof(struct api_file *));
+    const struct api_file **sorted = api_files_sort(files, n);
     if (!sorted)
         return NULL;
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &files[i];
-    qsort(sorted, n, sizeof *sorted, compare_paths);
     json_t *json = NULL;
     if (find_root(sorted, n, root))
         json = encode_statement(
-            json_pack("[o]",
-                      api_pack("name:t digest:j", "model", api_digest_json(root))),
+            json_pack("[o]", api_pack("name:t digest:j", "model", digest_json(root))),
             API_MANIFEST_TYPE,
             api_pack("resources:a serialization:j", sorted, n, encode_resource,
                      json_pack("{s:s, s:s, s:b, s:[]}", "method", "files", "hash_type",
@@ -87,15 +77,15 @@ static json_t *
 encode_subject(const void *items, size_t i)
 {
     const struct api_file *file = (const struct api_file *)items + i;
-    return api_pack("name:t digest:j", file->path, api_digest_json(file->digest));
+    return api_pack("name:t digest:j", file->path, digest_json(file->digest));
 }
 
 /* Appends {"name", "digest"} to a list, unless there is no such input. */
 static bool
 add_input(json_t *list, const char *name, const char *id)
 {
-    return !id || json_array_append_new(list, api_pack("name:t digest:j", name,
-                                                       api_digest_json(id))) == 0;
+    return !id || json_array_append_new(
+                      list, api_pack("name:t digest:j", name, digest_json(id))) == 0;
 }
 
 /* Names a model that is not stored any more by its id alone. */
@@ -118,9 +108,9 @@ add_model(json_t *list, const struct api_lineage *lineage)
         const struct api_file *file = &lineage->model[i];
         json_t *json =
             i ? api_pack("name:t digest:j annotations:j", API_EXTERNAL_INPUT,
-                         api_digest_json(file->digest), api_pack("path:t", file->path))
+                         digest_json(file->digest), api_pack("path:t", file->path))
               : api_pack("name:t digest:j annotations:j", API_MODEL_INPUT,
-                         api_digest_json(file->digest),
+                         digest_json(file->digest),
                          lineage->n_model > 1
                              ? api_pack("id:t path:t", lineage->model_id, file->path)
                              : api_pack("id:t", lineage->model_id));

@@ -23,6 +23,10 @@ struct api_file {
    {"files":[{"digest":…,"path":…,"size":…},…]}, sorted by path, without spaces. */
 char *api_files_identity(const struct api_file *files, size_t n);
 
+/* Returns the files in the order of their paths; the caller frees the list. NULL: there is no
+   memory. */
+const struct api_file **api_files_sort(const struct api_file *files, size_t n);
+
 /* A file that a client names: its path, and the digest of stored bytes. */
 struct api_named_file {
     char *path, *digest;
