@@ -52,7 +52,5 @@ const char *type_of(const struct json_place *m);
 bool read_normalizers(struct reading *r, const struct json_place *m, int depth);
 bool read_pre_tokenizers(struct reading *r, const struct json_place *m, int depth);
 bool read_post_processors(struct reading *r, const struct json_place *m, int depth);
-bool read_model(struct reading *r, const struct json_place *m);
-bool read_added(struct reading *r, const struct json_place *m);
 
 #endif

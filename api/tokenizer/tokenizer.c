@@ -20,7 +20,7 @@ read_added_token(struct reading *r, const struct json_place *m,
            read_flag(r, m, "special", &ret->special);
 }
 
-bool
+static bool
 read_added(struct reading *r, const struct json_place *m)
 {
     const size_t n = json_array_size(m->json);
@@ -116,7 +116,7 @@ read_vocab(struct reading *r, const struct json_place *m)
     return true;
 }
 
-bool
+static bool
 read_model(struct reading *r, const struct json_place *m)
 {
     struct qdq_tokenizer_form *form = &r->form;

@@ -8,8 +8,9 @@
 
 #include "files.h"
 
-bool
-statement_fail(const char *path, struct api_problem *problem)
+/* Prefixes the problem with the name of a file. Returns false. */
+static bool
+fail(const char *path, struct api_problem *problem)
 {
     char text[sizeof problem->detail];
     snprintf(text, sizeof text, "%.200s: %.300s", path, problem->detail);
@@ -27,10 +28,9 @@ verify(const struct api_statement *statement, const char *path,
         return false;
     char *text = strndup(pem, len); /* ends in a NUL */
     free(pem);
-    bool ok =
-        text ? api_statement_verify_by_each(statement, text, problem) ||
-                   (problem->code == API_BAD_REQUEST && statement_fail(path, problem))
-             : api_problem_no_memory(problem);
+    bool ok = text ? api_statement_verify_by_each(statement, text, problem) ||
+                         (problem->code == API_BAD_REQUEST && fail(path, problem))
+                   : api_problem_no_memory(problem);
     free(text);
     return ok;
 }
@@ -44,11 +44,10 @@ statement_read(const char *path, const char *key, struct api_statement *ret,
     *ret = (struct api_statement){.n = 0};
     if (!file_read(path, &text, &len, problem))
         return false;
-    bool ok =
-        api_statement_decode(text, len, ret, problem) || statement_fail(path, problem);
+    bool ok = api_statement_decode(text, len, ret, problem) || fail(path, problem);
     free(text);
     if (!ok || !key || verify(ret, key, problem))
         return ok;
     api_statement_fini(ret);
-    return problem->code == API_SIGNATURE_INVALID && statement_fail(path, problem);
+    return problem->code == API_SIGNATURE_INVALID && fail(path, problem);
 }

@@ -11,7 +11,5 @@
    The problem names the file. The caller calls api_statement_fini(). */
 bool statement_read(const char *path, const char *key, struct api_statement *ret,
                     struct api_problem *problem);
-/* Prefixes the problem with the name of a file. Returns false. */
-bool statement_fail(const char *path, struct api_problem *problem);
 
 #endif

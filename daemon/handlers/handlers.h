@@ -53,8 +53,6 @@ bool wait_for_job(struct request *request, const char *id, struct job_view *ret)
 struct api_job show_job(const struct job_view *view);
 
 /* results.c */
-/* Refuses with 404 a job with several targets, which has a result of each instead. */
-bool check_one_target(const struct job_view *view, struct api_problem *p);
 /* Refuses with 409 and the reason when the job has not succeeded. */
 bool check_succeeded(const struct job_view *view, struct api_problem *p);
 /* An open JSON document of a job: its report or its frozen spec. */

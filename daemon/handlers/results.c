@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool
+/* Refuses with 404 a job with several targets, which has a result of each instead. */
+static bool
 check_one_target(const struct job_view *view, struct api_problem *p)
 {
     return !view->row.targets ||

@@ -63,8 +63,10 @@ qdqi_has_few_samples(const struct qdq_report *report)
     return report->evaluated_samples > 0 && report->evaluated_samples < LEAST_SAMPLES;
 }
 
-bool
-qdqi_data_caps_verdict(const struct qdq_report *report)
+/* Returns whether the report has a warning of data that cannot be right, with which no verdict is
+   better than fair. */
+static bool
+data_caps_verdict(const struct qdq_report *report)
 {
     for (size_t i = 0; i < report->n_warnings; i++)
         if (strcmp(report->warnings[i].code, QDQI_DATA_IMPLAUSIBLE) == 0)
@@ -75,7 +77,7 @@ qdqi_data_caps_verdict(const struct qdq_report *report)
 bool
 qdqi_caps_verdict(const struct qdq_report *report)
 {
-    return qdqi_data_caps_verdict(report) || qdqi_has_few_samples(report) ||
+    return data_caps_verdict(report) || qdqi_has_few_samples(report) ||
            (report->evaluated_on_calibration &&
             (report->evaluation_is_settled
                  ? report->evaluated_of

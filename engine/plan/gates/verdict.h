@@ -32,10 +32,6 @@ const struct qdqi_verdict_level *qdqi_verdict_level(enum qdqi_verdict verdict);
 /* The code of warnings that the data cannot be right. */
 #define QDQI_DATA_IMPLAUSIBLE "data_implausible"
 
-/* Returns whether the report has a warning of data that cannot be right, with which no verdict is
-   better than fair. */
-bool qdqi_data_caps_verdict(const struct qdq_report *report);
-
 /* Returns the word that a report has for the verdict, or NULL for none. */
 const char *qdqi_verdict_name(enum qdqi_verdict verdict);
 

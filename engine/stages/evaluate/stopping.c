@@ -26,8 +26,9 @@ static const enum qdqi_verdict bounded[] = {QDQI_GOOD, QDQI_FAIR};
 
 enum { N_BOUNDED = sizeof bounded / sizeof *bounded };
 
-bool
-qdqi_may_stop(const struct qdqi_attempt *a)
+/* Returns whether the evaluation may end before its last sample: nothing asks for all of them. */
+static bool
+may_stop(const struct qdqi_attempt *a)
 {
     const struct qdqi_context *c = a->context;
     const struct qdq_spec *spec = a->spec;
@@ -110,8 +111,8 @@ qdqi_stopping_init(struct qdqi_stopping *s, const struct qdqi_attempt *a,
 {
     *s = (struct qdqi_stopping){
         .attempt = a, .samples = samples, .feed = feed, .n = qdqi_feed_samples(*feed)};
-    return qdqi_may_stop(a) && qdqi_feed_run_samples(*feed) == 1 ? make_turns(s, err)
-                                                                 : QDQ_OK;
+    return may_stop(a) && qdqi_feed_run_samples(*feed) == 1 ? make_turns(s, err)
+                                                            : QDQ_OK;
 }
 
 /* --- the figures -------------------------------------------------------------- */

@@ -32,9 +32,6 @@ struct qdqi_stopping {
     bool is_settled;
 };
 
-/* Returns whether the evaluation may end before its last sample: nothing asks for all of them. */
-bool qdqi_may_stop(const struct qdqi_attempt *attempt);
-
 /* Begins the runs of a feed, which is open, with the options that it was opened with. All arguments
    are borrowed. NO_MEMORY. */
 enum qdq_code qdqi_stopping_init(struct qdqi_stopping *stopping,

@@ -15,8 +15,9 @@ struct walk {
 
 static void find(struct walk *w, const struct qdqi_tensor *t, struct qdqi_marks *ret);
 
-void
-qdqi_marks_add(struct qdqi_marks *to, size_t axis, int64_t at, const char *name)
+/* Adds a mark, unless there is one at its place. The one there keeps its name. */
+static void
+add_mark(struct qdqi_marks *to, size_t axis, int64_t at, const char *name)
 {
     for (size_t i = 0; i < to->n; i++)
         if (to->rows[i].axis == axis && to->rows[i].at == at)
@@ -90,16 +91,16 @@ add_by_offset(struct qdqi_marks *to, int64_t offset, int64_t whole, const char *
         if (whole % stride || (covers && size > 0 && size % period))
             continue;
         to->period[axis] = covers ? period : 0;
-        qdqi_marks_add(to, axis, covers ? offset / stride : offset / stride % size,
-                       name);
+        add_mark(to, axis, covers ? offset / stride : offset / stride % size, name);
         if (offset > 0)
             return;
     }
 }
 
-void
-qdqi_marks_reshape(const struct qdqi_marks *from, const struct qdqi_static_shape *shape,
-                   struct qdqi_marks *ret)
+/* Moves the marks of *from to a tensor of another shape with the same elements in the same order. */
+static void
+reshape_marks(const struct qdqi_marks *from, const struct qdqi_static_shape *shape,
+              struct qdqi_marks *ret)
 {
     const size_t same = common_axes(&from->shape, shape);
     *ret = (struct qdqi_marks){.shape = *shape};
@@ -111,7 +112,7 @@ qdqi_marks_reshape(const struct qdqi_marks *from, const struct qdqi_static_shape
                                                        : from->shape.dims[m->axis];
         if (m->axis < same) {
             ret->period[m->axis] = from->period[m->axis];
-            qdqi_marks_add(ret, m->axis, m->at, m->name);
+            add_mark(ret, m->axis, m->at, m->name);
         } else if (stride > 0 && size > 0 &&
                    !__builtin_mul_overflow(size, stride, &whole) && m->at < size) {
             add_by_offset(ret, m->at * stride, whole, m->name);
@@ -152,7 +153,7 @@ through_reshape(struct walk *w, const struct qdqi_node *node, size_t output,
     (void)output;
     find(w, node->inputs[0], &in);
     if (in.n > 0)
-        qdqi_marks_reshape(&in, &shape, ret);
+        reshape_marks(&in, &shape, ret);
 }
 
 static void
@@ -173,7 +174,7 @@ through_transpose(struct walk *w, const struct qdqi_node *node, size_t output,
         ret->period[to] = in.period[from];
         for (size_t i = 0; i < in.n; i++)
             if (in.rows[i].axis == from)
-                qdqi_marks_add(ret, to, in.rows[i].at, in.rows[i].name);
+                add_mark(ret, to, in.rows[i].at, in.rows[i].name);
     }
 }
 
@@ -187,15 +188,15 @@ add_part(struct walk *w, const struct qdqi_tensor *part, size_t axis, int64_t of
     find(w, part, &in);
     const bool fits = in.shape.rank == ret->shape.rank;
     if (!fits || !has_marks(&in, axis) || in.period[axis] > 0)
-        qdqi_marks_add(ret, axis, offset, part->name);
+        add_mark(ret, axis, offset, part->name);
     for (size_t i = 0; fits && i < in.n; i++) {
         const struct qdqi_mark *m = &in.rows[i];
         if (m->axis != axis && offset == 0)
             ret->period[m->axis] = in.period[m->axis];
         if (m->axis != axis && in.period[m->axis] == ret->period[m->axis])
-            qdqi_marks_add(ret, m->axis, m->at, m->name);
+            add_mark(ret, m->axis, m->at, m->name);
         else if (m->axis == axis && in.period[axis] == 0)
-            qdqi_marks_add(ret, axis, offset + m->at, m->name);
+            add_mark(ret, axis, offset + m->at, m->name);
     }
 }
 
@@ -235,11 +236,11 @@ add_window(const struct qdqi_marks *in, size_t axis, int64_t from, int64_t size,
     ret->period[axis] = 0;
     if (!first || in->period[axis] > 0)
         return;
-    qdqi_marks_add(ret, axis, 0, first);
+    add_mark(ret, axis, 0, first);
     for (size_t i = 0; i < in->n; i++) {
         const int64_t at = in->rows[i].at - from;
         if (in->rows[i].axis == axis && at > 0 && (size < 0 || at < size))
-            qdqi_marks_add(ret, axis, at, in->rows[i].name);
+            add_mark(ret, axis, at, in->rows[i].name);
     }
 }
 
@@ -252,7 +253,7 @@ add_others(const struct qdqi_marks *in, size_t axis, struct qdqi_marks *ret)
         if (m->axis == axis)
             continue;
         ret->period[m->axis] = in->period[m->axis];
-        qdqi_marks_add(ret, m->axis, m->at, m->name);
+        add_mark(ret, m->axis, m->at, m->name);
     }
 }
 
@@ -304,7 +305,7 @@ through_slice(struct walk *w, const struct qdqi_node *node, size_t output,
             ret->period[axis] = in.period[axis];
             for (size_t i = 0; i < in.n; i++)
                 if (in.rows[i].axis == axis)
-                    qdqi_marks_add(ret, axis, in.rows[i].at, in.rows[i].name);
+                    add_mark(ret, axis, in.rows[i].at, in.rows[i].name);
         } else if ((at >= n_steps || steps[at] == 1) && (from >= 0 || size >= 0)) {
             add_window(&in, axis, from < 0 ? from + size : from, ret->shape.dims[axis],
                        ret);
@@ -334,7 +335,7 @@ through_gather(struct walk *w, const struct qdqi_node *node, size_t output,
                 const size_t to =
                     in.rows[i].axis - (in.rows[i].axis > (size_t)axis ? 1 : 0);
                 ret->period[to] = in.period[in.rows[i].axis];
-                qdqi_marks_add(ret, to, in.rows[i].at, in.rows[i].name);
+                add_mark(ret, to, in.rows[i].at, in.rows[i].name);
             }
         return;
     }
@@ -347,7 +348,7 @@ through_gather(struct walk *w, const struct qdqi_node *node, size_t output,
         const int64_t from = indices[i] < 0 ? indices[i] + size : indices[i];
         const char *name = part_at(&in, (size_t)axis, from);
         if (name != before && name)
-            qdqi_marks_add(ret, (size_t)axis, (int64_t)i, name);
+            add_mark(ret, (size_t)axis, (int64_t)i, name);
         before = name;
     }
 }
@@ -377,11 +378,11 @@ through_pad(struct walk *w, const struct qdqi_node *node, size_t output,
         ret->period[axis] = in.period[axis];
         for (size_t i = 0; i < in.n; i++)
             if (in.rows[i].axis == axis)
-                qdqi_marks_add(ret, axis, in.rows[i].at + pads[axis], in.rows[i].name);
+                add_mark(ret, axis, in.rows[i].at + pads[axis], in.rows[i].name);
         if (pads[axis] > 0)
-            qdqi_marks_add(ret, axis, 0, node->name);
+            add_mark(ret, axis, 0, node->name);
         if (pads[rank + axis] > 0 && size >= 0)
-            qdqi_marks_add(ret, axis, size + pads[axis], node->name);
+            add_mark(ret, axis, size + pads[axis], node->name);
     }
 }
 
@@ -436,7 +437,7 @@ add_readers(struct walk *w, const struct qdqi_tensor *t, struct qdqi_marks *ret)
              i < node->proto->n_output && sizes[i] >= 0 && sizes[i] < INT32_MAX;
              at += sizes[i++])
             if (node->outputs[i])
-                qdqi_marks_add(ret, (size_t)axis, at, node->outputs[i]->name);
+                add_mark(ret, (size_t)axis, at, node->outputs[i]->name);
     }
 }
 

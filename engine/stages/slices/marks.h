@@ -30,11 +30,4 @@ struct qdqi_marks {
 void qdqi_find_marks(struct qdqi_shapes *shapes, const struct qdqi_tensor *tensor,
                      struct qdqi_marks *ret);
 
-/* Adds a mark, unless there is one at its place. The one there keeps its name. */
-void qdqi_marks_add(struct qdqi_marks *to, size_t axis, int64_t at, const char *name);
-
-/* Moves the marks of *from to a tensor of another shape with the same elements in the same order. */
-void qdqi_marks_reshape(const struct qdqi_marks *from,
-                        const struct qdqi_static_shape *shape, struct qdqi_marks *ret);
-
 #endif
