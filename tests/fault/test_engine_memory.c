@@ -61,7 +61,7 @@ enum { N_MODELS = sizeof models / sizeof *models };
 
 /* Stores the weights in the default way, then as integers of a clipped range, then
    with zero points everywhere. */
-START_TEST(every_allocation_may_fail)
+UNIT_LOOP(every_allocation_may_fail, 3 * N_MODELS)
 {
     struct builder b;
     struct qdq_spec spec;
@@ -96,17 +96,5 @@ START_TEST(every_allocation_may_fail)
     close(fd);
     builder_fini(&b);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("memory");
-    TCase *t = tcase_create("memory");
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, every_allocation_may_fail, 0, 3 * N_MODELS);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("memory")

@@ -330,4 +330,23 @@ builder_computed_weight(struct builder *b)
     builder_output(b, "z", QDQI_FLOAT32);
 }
 
+/* Opens the built model and returns one of its tensors. */
+static inline const struct qdqi_tensor *
+builder_open_tensor(struct builder *b, struct qdq_model **m, const char *name)
+{
+    struct qdq_error err = {0};
+    enum qdq_code code = builder_open(b, m, &err);
+    ck_assert_msg(code == QDQ_OK, "%s", err.text);
+    const struct qdqi_tensor *t = qdqi_map_get((*m)->graph.tensors, name);
+    ck_assert_msg(t != NULL, "there is no tensor %s", name);
+    return t;
+}
+
+static inline void
+builder_close(struct builder *b, struct qdq_model **m)
+{
+    qdq_model_free(m);
+    builder_fini(b);
+}
+
 #endif

@@ -33,7 +33,7 @@ expect_text(const json_t *row, const char *name, const char *wanted)
     ck_assert_str_eq(text, wanted);
 }
 
-START_TEST(test_layers)
+UNIT_TEST(test_layers)
 {
     char *text = encode_layers();
     json_t *json = json_loads(text, 0, NULL);
@@ -60,9 +60,8 @@ START_TEST(test_layers)
     json_decref(json);
     free(text);
 }
-END_TEST
 
-START_TEST(test_cases)
+UNIT_TEST(test_cases)
 {
     char *text = encode_cases();
     json_t *json = json_loads(text, 0, NULL);
@@ -81,9 +80,8 @@ START_TEST(test_cases)
     json_decref(json);
     free(text);
 }
-END_TEST
 
-START_TEST(test_targets)
+UNIT_TEST(test_targets)
 {
     static const char *const states[] = {"off", "on", "always"};
     char *text = api_targets_encode();
@@ -115,7 +113,6 @@ START_TEST(test_targets)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 static const unit_encode_fn encoders[] = {
     encode_layers,
@@ -123,23 +120,9 @@ static const unit_encode_fn encoders[] = {
     api_targets_encode,
 };
 
-START_TEST(test_no_memory)
+UNIT_ROWS(test_no_memory, encoders)
 {
     expect_survives_no_memory(encoders[_i]);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/catalog");
-    TCase *c = tcase_create("catalog");
-    tcase_add_test(c, test_layers);
-    tcase_add_test(c, test_cases);
-    tcase_add_test(c, test_targets);
-    tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/catalog")

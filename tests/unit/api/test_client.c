@@ -15,7 +15,7 @@ parse(const char *text)
 
 /* --- problems ------------------------------------------------------------- */
 
-START_TEST(test_problems_come_back)
+UNIT_LOOP(test_problems_come_back, API_N_CODES)
 {
     struct api_problem sent = {0}, got = {0};
     enum qdq_where kind = (enum qdq_where)(_i % QDQ_N_WHERES);
@@ -31,7 +31,6 @@ START_TEST(test_problems_come_back)
     ck_assert_str_eq(got.where, sent.where);
     ck_assert_str_eq(got.detail, sent.detail);
 }
-END_TEST
 
 /* An answer that is no problem document of this version. */
 static const struct {
@@ -51,7 +50,7 @@ static const struct {
      API_NOT_FOUND, "no such"},
 };
 
-START_TEST(test_strange_answers)
+UNIT_ROWS(test_strange_answers, strange)
 {
     struct api_problem got = {0};
     api_problem_decode(strange[_i].text, strlen(strange[_i].text), strange[_i].status,
@@ -60,11 +59,10 @@ START_TEST(test_strange_answers)
     ck_assert_msg(strstr(got.detail, strange[_i].part), "%s", got.detail);
     ck_assert_int_eq(got.kind, QDQ_AT_NOTHING);
 }
-END_TEST
 
 /* --- requests ------------------------------------------------------------- */
 
-START_TEST(test_requests)
+UNIT_TEST(test_requests)
 {
     char model[] = "sha256:a", data[] = "sha256:b", spec[] = " {\"mode\": \"full\"}\n";
     struct api_job_request request = {.model = model, .calibration = data};
@@ -83,9 +81,8 @@ START_TEST(test_requests)
                 "{\"files\":[{\"path\":\"m.onnx\",\"digest\":\"sha256:a\"},"
                 "{\"path\":\"a/w\",\"digest\":\"sha256:b\"}]}");
 }
-END_TEST
 
-START_TEST(test_what_may_be_embedded)
+UNIT_TEST(test_what_may_be_embedded)
 {
     static const struct {
         const char *text;
@@ -105,7 +102,6 @@ START_TEST(test_what_may_be_embedded)
         ck_assert(rows[i].ok || problem.code == rows[i].code);
     }
 }
-END_TEST
 
 /* --- documents ------------------------------------------------------------ */
 
@@ -121,7 +117,7 @@ static const char whole_job[] =
     "\"error\":{\"code\":\"accuracy\",\"status\":409,\"detail\":\"missed\","
     "\"errors\":[{\"pointer\":\"/accept\",\"detail\":\"missed\"}]}}";
 
-START_TEST(test_a_job)
+UNIT_TEST(test_a_job)
 {
     struct api_document *document = parse(whole_job);
     struct api_job_facts job;
@@ -139,7 +135,6 @@ START_TEST(test_a_job)
     ck_assert(job.error.code == API_ACCURACY && job.error.kind == QDQ_AT_POINTER);
     api_document_free(&document);
 }
-END_TEST
 
 /* Documents that have nothing, or something of another type, where something is looked for. */
 static const char *const odd[] = {
@@ -176,7 +171,7 @@ read_all(struct api_document *document)
     (void)api_document_report(document);
 }
 
-START_TEST(test_odd_documents)
+UNIT_ROWS(test_odd_documents, odd)
 {
     struct api_document *document = parse(odd[_i]);
     struct api_job_facts job;
@@ -186,7 +181,6 @@ START_TEST(test_odd_documents)
     ck_assert(api_document_report(document) != NULL);
     api_document_free(&document);
 }
-END_TEST
 
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -198,7 +192,7 @@ __wrap_calloc(size_t n, size_t size)
     return fails ? NULL : __real_calloc(n, size);
 }
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     /* Each allocation fails in turn; what is read is whole or absent. */
     for (int n = 0; n < 60; n++)
@@ -211,21 +205,5 @@ START_TEST(test_no_memory)
             api_document_free(&document);
         }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *suite = suite_create("client");
-    TCase *tcase = tcase_create("client");
-    tcase_add_loop_test(tcase, test_problems_come_back, 0, API_N_CODES);
-    tcase_add_loop_test(tcase, test_strange_answers, 0, N_ROWS(strange));
-    tcase_add_test(tcase, test_requests);
-    tcase_add_test(tcase, test_what_may_be_embedded);
-    tcase_add_test(tcase, test_a_job);
-    tcase_add_loop_test(tcase, test_odd_documents, 0, N_ROWS(odd));
-    tcase_add_test(tcase, test_no_memory);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("client")

@@ -85,15 +85,14 @@ make_page(void)
     return api_compare_html(&a, &b);
 }
 
-START_TEST(test_json)
+UNIT_TEST(test_json)
 {
     char *text = make_json();
     ck_assert_str_eq(text, wanted);
     free(text);
 }
-END_TEST
 
-START_TEST(test_page)
+UNIT_TEST(test_page)
 {
     static const char *const pieces[] = {
         "<td>&lt;b&gt;</td>",
@@ -112,13 +111,11 @@ START_TEST(test_page)
                       text);
     free(text);
 }
-END_TEST
 
-START_TEST(test_no_memory)
+UNIT_LOOP(test_no_memory, 2)
 {
     expect_survives_no_memory(_i ? make_page : make_json);
 }
-END_TEST
 
 /* Reports of other versions. Members that are absent or of another type are null. */
 static char others[][80] = {
@@ -128,7 +125,7 @@ static char others[][80] = {
     "{\"evaluation\":[],\"tensors\":[[]],\"profile\":7}",
 };
 
-START_TEST(test_other)
+UNIT_ROWS(test_other, others)
 {
     const struct api_compared other = {"j3", others[_i], strlen(others[_i])};
     const struct api_compared *pairs[][2] = {
@@ -142,29 +139,13 @@ START_TEST(test_other)
         free(page);
     }
 }
-END_TEST
 
-START_TEST(test_no_json)
+UNIT_TEST(test_no_json)
 {
     static char broken[] = "{";
     const struct api_compared other = {"j3", broken, 1};
     ck_assert_ptr_null(api_compare_encode(&a, &other));
     ck_assert_ptr_null(api_compare_html(&other, &a));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/compare");
-    TCase *c = tcase_create("compare");
-    tcase_add_test(c, test_json);
-    tcase_add_test(c, test_page);
-    tcase_add_loop_test(c, test_no_memory, 0, 2);
-    tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
-    tcase_add_test(c, test_no_json);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/compare")

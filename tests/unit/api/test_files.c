@@ -4,7 +4,7 @@
 
 #include "api/files.h"
 
-START_TEST(identity)
+UNIT_TEST(identity)
 {
     const struct api_file files[] = {{"m.onnx", "sha256:aa", 5},
                                      {"a/w", "sha256:bb", 10},
@@ -16,7 +16,6 @@ START_TEST(identity)
               "{\"digest\":\"sha256:c\",\"path\":\"\xc3\xa4\\\"\",\"size\":1}]}");
     free(text);
 }
-END_TEST
 
 static const struct {
     const char *path;
@@ -29,28 +28,26 @@ static const struct {
     {"a\nb", false},    {"a\x7f", false},  {"\xff", false}, {"a/./b", true},
 };
 
-START_TEST(inside)
+UNIT_ROWS(inside, paths)
 {
     ck_assert_msg(api_path_is_inside(paths[_i].path) == paths[_i].inside, "%s",
                   paths[_i].path);
 }
-END_TEST
 
 static const char *const spellings[][2] = {
     {"w", "w"},       {"./w", "w"}, {"././a//b", "a/b"}, {"a/./b", "a/b"},
     {".w/x", ".w/x"}, {"/a", "/a"}, {"a/b/", "a/b/"},    {"", ""},
 };
 
-START_TEST(normalized)
+UNIT_ROWS(normalized, spellings)
 {
     char path[32];
     snprintf(path, sizeof path, "%s", spellings[_i][0]);
     api_path_normalize(path);
     ck_assert_str_eq(path, spellings[_i][1]);
 }
-END_TEST
 
-START_TEST(paths_of_a_worker)
+UNIT_TEST(paths_of_a_worker)
 {
     static const char *const said[] = {"a/b", "\"\xc3\xa4\n"};
     char *got[2], *text = api_paths_encode(said, 2);
@@ -64,7 +61,6 @@ START_TEST(paths_of_a_worker)
     }
     free(text);
 }
-END_TEST
 
 static const struct {
     const char *json, *where;
@@ -87,7 +83,7 @@ static const struct {
     {"{\"files\":[],\"files\":[]}", "/files", API_BAD_REQUEST},
 };
 
-START_TEST(files_named_by_digest)
+UNIT_ROWS(files_named_by_digest, refused)
 {
     struct api_named_files files;
     struct api_problem problem = {0};
@@ -106,21 +102,5 @@ START_TEST(files_named_by_digest)
     ck_assert_str_eq(problem.where, refused[_i].where);
     ck_assert_uint_eq(files.n, 0);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/files");
-    TCase *t = tcase_create("files");
-    tcase_add_test(t, identity);
-    tcase_add_loop_test(t, inside, 0, (int)(sizeof paths / sizeof *paths));
-    tcase_add_loop_test(t, normalized, 0, (int)(sizeof spellings / sizeof *spellings));
-    tcase_add_test(t, paths_of_a_worker);
-    tcase_add_loop_test(t, files_named_by_digest, 0,
-                        (int)(sizeof refused / sizeof *refused));
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/files")

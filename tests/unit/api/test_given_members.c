@@ -41,7 +41,7 @@ static const struct {
     {NULL, "/", "1", NULL, API_INVALID_SPEC},
 };
 
-START_TEST(one_member)
+UNIT_ROWS(one_member, rows)
 {
     const struct api_spec_member member = {"--set it", rows[_i].path, rows[_i].value};
     struct api_problem problem = {0};
@@ -56,10 +56,9 @@ START_TEST(one_member)
     ck_assert(rows[_i].result || !text);
     free(text);
 }
-END_TEST
 
 /* Later members find what earlier ones have made, and a refusal names the later one. */
-START_TEST(members_in_order)
+UNIT_TEST(members_in_order)
 {
     const struct api_spec_member members[] = {
         {"--a", "a.b", "1"}, {"--c", "a.c", "x"}, {"--d", "a.b", "2"}};
@@ -70,10 +69,9 @@ START_TEST(members_in_order)
     ck_assert_ptr_null(api_spec_with_members(NULL, 0, members, 3, &problem));
     ck_assert_int_eq(strncmp(problem.detail, "--d: ", 5), 0);
 }
-END_TEST
 
 /* A name of a path that is as long as a command line allows. */
-START_TEST(long_names)
+UNIT_TEST(long_names)
 {
     enum { LONG = 1 << 16 };
     char *path = malloc(LONG + 1);
@@ -85,17 +83,5 @@ START_TEST(long_names)
     ck_assert_int_eq(problem.code, API_INVALID_SPEC);
     free(path);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/given_members");
-    TCase *c = tcase_create("members");
-    tcase_add_loop_test(c, one_member, 0, N_ROWS(rows));
-    tcase_add_test(c, members_in_order);
-    tcase_add_test(c, long_names);
-    suite_add_tcase(s, c);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("api/given_members")

@@ -10,7 +10,7 @@
 
 /* Elements are added one by one; now and then some are removed again. The sanitizer would
    see a write behind the room. */
-START_TEST(elements_stay)
+UNIT_TEST(elements_stay)
 {
     static const size_t removed[] = {0, 1, 5, 300};
     uint32_t *list = NULL;
@@ -31,10 +31,9 @@ START_TEST(elements_stay)
     ck_assert_uint_lt(moves, 20);
     free(list);
 }
-END_TEST
 
 /* Texts are added with their terminators, which the next text overwrites. */
-START_TEST(texts_are_joined)
+UNIT_TEST(texts_are_joined)
 {
     char *text = NULL;
     size_t len = 0;
@@ -51,18 +50,16 @@ START_TEST(texts_are_joined)
     ck_assert_int_eq(text[len - 1], 'a' + 99 % 26);
     free(text);
 }
-END_TEST
 
-START_TEST(no_elements)
+UNIT_TEST(no_elements)
 {
     void *array = api_grow(NULL, 0, 0, 16);
     ck_assert_ptr_nonnull(array);
     free(array);
 }
-END_TEST
 
 /* A size that overflows is refused, and the array stays. */
-START_TEST(sizes_that_overflow)
+UNIT_TEST(sizes_that_overflow)
 {
     int *list = api_grow(NULL, 0, 1, sizeof *list);
     ck_assert_ptr_nonnull(list);
@@ -74,19 +71,5 @@ START_TEST(sizes_that_overflow)
     ck_assert_int_eq(*list, 7);
     free(list);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/grow");
-    TCase *c = tcase_create("grow");
-    tcase_add_test(c, elements_stay);
-    tcase_add_test(c, texts_are_joined);
-    tcase_add_test(c, no_elements);
-    tcase_add_test(c, sizes_that_overflow);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/grow")

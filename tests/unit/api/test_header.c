@@ -50,7 +50,7 @@ static const struct {
     {"items=1-2", 100, API_RANGE_WHOLE, 0, 0},
 };
 
-START_TEST(test_range)
+UNIT_ROWS(test_range, ranges)
 {
     struct api_range range = {0};
     ck_assert_int_eq(api_header_range(ranges[_i].text, ranges[_i].size, &range),
@@ -58,7 +58,6 @@ START_TEST(test_range)
     ck_assert_uint_eq(range.first, ranges[_i].first);
     ck_assert_uint_eq(range.size, ranges[_i].n);
 }
-END_TEST
 
 /* --- If-Match, If-None-Match ---------------------------------------------- */
 
@@ -87,7 +86,7 @@ static const struct {
     {"*, \"x\"", false, false},
 };
 
-START_TEST(test_tag)
+UNIT_ROWS(test_tag, tags)
 {
     const char *text = tags[_i].text, tag[] = "\"a,b\"";
     bool is_any = text && strchr(text, '*') && tags[_i].has;
@@ -96,7 +95,6 @@ START_TEST(test_tag)
                      tags[_i].has_strong);
     ck_assert_int_eq(api_header_has_tag(text, NULL, API_TAG_WEAK), is_any);
 }
-END_TEST
 
 /* --- Accept --------------------------------------------------------------- */
 
@@ -145,12 +143,11 @@ static const struct {
     {"text/markdown;q=nan", JSON}, /* no entry of it can be read */
 };
 
-START_TEST(test_accept)
+UNIT_ROWS(test_accept, accepts)
 {
     ck_assert_uint_eq(api_header_choose(accepts[_i].text, types, 2),
                       accepts[_i].chosen);
 }
-END_TEST
 
 /* --- Repr-Digest ---------------------------------------------------------- */
 
@@ -158,7 +155,7 @@ END_TEST
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define EMPTY64 "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 
-START_TEST(test_digest_of)
+UNIT_TEST(test_digest_of)
 {
     char digest[API_HEADER_DIGEST];
     ck_assert(api_header_digest_of("sha256:" EMPTY, digest));
@@ -168,7 +165,6 @@ START_TEST(test_digest_of)
     ck_assert(!api_header_digest_of("sha512:" EMPTY, digest));
     ck_assert(!api_header_digest_of("", digest));
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -196,7 +192,7 @@ static const struct {
     {"md5=:AA==:, sha-256=?1", NULL},
 };
 
-START_TEST(test_digest)
+UNIT_ROWS(test_digest, digests)
 {
     char id[API_HEADER_ID] = "x";
     struct api_problem problem = {0};
@@ -207,20 +203,5 @@ START_TEST(test_digest)
     else
         ck_assert_int_eq(problem.code, API_BAD_REQUEST);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/header");
-    TCase *c = tcase_create("header");
-    tcase_add_loop_test(c, test_range, 0, N_ROWS(ranges));
-    tcase_add_loop_test(c, test_tag, 0, N_ROWS(tags));
-    tcase_add_loop_test(c, test_accept, 0, N_ROWS(accepts));
-    tcase_add_test(c, test_digest_of);
-    tcase_add_loop_test(c, test_digest, 0, N_ROWS(digests));
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/header")

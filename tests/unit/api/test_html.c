@@ -114,7 +114,7 @@ make(void)
     return api_report_html(report, sizeof report - 1);
 }
 
-START_TEST(test_report)
+UNIT_TEST(test_report)
 {
     char *text = make();
     ck_assert_ptr_nonnull(text);
@@ -126,10 +126,9 @@ START_TEST(test_report)
     }
     free(text);
 }
-END_TEST
 
 /* A verdict that the target's runtime has no part in says so. */
-START_TEST(test_not_run)
+UNIT_TEST(test_not_run)
 {
     static const char unrun[] =
         "{\"summary\":{\"verdict\":\"good\"},\"evaluation\":{\"deployed\":null}}";
@@ -140,13 +139,11 @@ START_TEST(test_not_run)
     free(text);
     free(ran);
 }
-END_TEST
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(make);
 }
-END_TEST
 
 /* Names that users chose are escaped. */
 static const struct {
@@ -166,7 +163,7 @@ static const struct {
     {"", ""},
 };
 
-START_TEST(test_name)
+UNIT_ROWS(test_name, names)
 {
     char json[256], title[256], fact[256];
     int n =
@@ -179,7 +176,6 @@ START_TEST(test_name)
                   text);
     free(text);
 }
-END_TEST
 
 /* Reports of other versions: members that are absent or of another type are left out. */
 static const char *const others[] = {
@@ -200,7 +196,7 @@ static const char *const others[] = {
     "[{\"gain_db\":1e308},{\"gain_db\":-1e308}]}",
 };
 
-START_TEST(test_other)
+UNIT_ROWS(test_other, others)
 {
     char *text = api_report_html(others[_i], strlen(others[_i]));
     ck_assert_ptr_nonnull(text);
@@ -209,15 +205,13 @@ START_TEST(test_other)
     ck_assert_ptr_null(strstr(text, "inf"));
     free(text);
 }
-END_TEST
 
-START_TEST(test_no_json)
+UNIT_TEST(test_no_json)
 {
     ck_assert_ptr_null(api_report_html("{", 1));
     ck_assert_ptr_null(api_report_html("", 0));
     ck_assert_ptr_null(api_report_html("7", 1));
 }
-END_TEST
 
 static const struct {
     const char *json;
@@ -231,16 +225,15 @@ static const struct {
     {"{", false},
 };
 
-START_TEST(test_is_report)
+UNIT_ROWS(test_is_report, documents)
 {
     const char *json = documents[_i].json;
     ck_assert_int_eq(api_is_report(json, strlen(json)), documents[_i].is_report);
 }
-END_TEST
 
 /* The same graph by names and by numbers gives the same drawing. Nothing is drawn of more edges than
    there is room for, and a name that many edges have is cut. */
-START_TEST(test_numbered_graph)
+UNIT_LOOP(test_numbered_graph, 2)
 {
     enum { MOST = 3000, SIZE = 64 * MOST };
     const char *by_names = "{\"edges\":[[\"a\",\"b\",\"t\"],[\"b\",\"c\",\"u\"]]}";
@@ -273,10 +266,9 @@ START_TEST(test_numbered_graph)
     free(text);
     free(json);
 }
-END_TEST
 
 /* A chain of as many nodes as a drawing has, and of one more. */
-START_TEST(test_large_graph)
+UNIT_LOOP(test_large_graph, 2)
 {
     enum { DRAWN = 300, SIZE = 64 * DRAWN };
     char *json = malloc(SIZE);
@@ -292,10 +284,9 @@ START_TEST(test_large_graph)
     free(text);
     free(json);
 }
-END_TEST
 
 /* The page's own policy is that of the header, and a buffer that is too small is refused. */
-START_TEST(test_policy)
+UNIT_TEST(test_policy)
 {
     char policy[256];
     char *text = make();
@@ -304,25 +295,5 @@ START_TEST(test_policy)
     ck_assert(!api_html_policy(policy, 64));
     free(text);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/html");
-    TCase *c = tcase_create("html");
-    tcase_add_test(c, test_report);
-    tcase_add_test(c, test_not_run);
-    tcase_add_test(c, test_no_memory);
-    tcase_add_loop_test(c, test_name, 0, N_ROWS(names));
-    tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
-    tcase_add_test(c, test_no_json);
-    tcase_add_loop_test(c, test_is_report, 0, N_ROWS(documents));
-    tcase_add_loop_test(c, test_large_graph, 0, 2);
-    tcase_add_loop_test(c, test_numbered_graph, 0, 2);
-    tcase_add_test(c, test_policy);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/html")

@@ -7,22 +7,20 @@
 #include "api/spec.h"
 #include "qdq/quantize.h"
 
-START_TEST(test_state)
+UNIT_LOOP(test_state, API_N_JOB_STATES)
 {
     enum api_job_state state = (enum api_job_state)_i;
     ck_assert_int_eq(api_job_state_parse(api_job_state_name(state)), state);
     ck_assert_int_eq(api_job_state_ended(state),
                      state != API_JOB_QUEUED && state != API_JOB_RUNNING);
 }
-END_TEST
 
-START_TEST(test_no_state)
+UNIT_TEST(test_no_state)
 {
     ck_assert_int_eq(api_job_state_parse("done"), API_N_JOB_STATES);
     ck_assert_int_eq(api_job_state_parse(""), API_N_JOB_STATES);
     ck_assert_str_eq(api_job_state_name(API_N_JOB_STATES), "");
 }
-END_TEST
 
 /* --- encoding ------------------------------------------------------------- */
 
@@ -54,7 +52,7 @@ encode_queued(void)
 }
 
 /* A job that joined another has no position of its own in the queue. */
-START_TEST(test_joined)
+UNIT_TEST(test_joined)
 {
     struct api_job job = queued;
     job.position = 0;
@@ -70,7 +68,6 @@ START_TEST(test_joined)
     ck_assert_ptr_nonnull(strstr(text, "\"cached_from\":\"j0\""));
     free(text);
 }
-END_TEST
 
 static char *
 encode_ended(void)
@@ -99,7 +96,7 @@ encode_ended(void)
     return api_job_encode(&job);
 }
 
-START_TEST(test_job)
+UNIT_TEST(test_job)
 {
     expect_json(encode_queued(), QUEUED_JSON);
     expect_json(
@@ -118,7 +115,6 @@ START_TEST(test_job)
         "\"a NaN in \\\"x\\\"\",\"code\":\"nonfinite\",\"retryable\":false,"
         "\"errors\":[{\"sample\":7,\"detail\":\"a NaN in \\\"x\\\"\"}]}}");
 }
-END_TEST
 
 /* Requests that mean the same, however they are written, and requests that differ. */
 static const char *const sames[] = {
@@ -164,7 +160,7 @@ ask(const char *json, char **ret_identity, char **ret_asked)
     api_job_request_fini(&request);
 }
 
-START_TEST(test_asked)
+UNIT_ROWS(test_asked, sames)
 {
     char *identity, *asked, *same_identity, *same_asked;
     ask(sames[0], &identity, &asked);
@@ -178,9 +174,8 @@ START_TEST(test_asked)
     free(same_identity);
     free(same_asked);
 }
-END_TEST
 
-START_TEST(test_asked_other)
+UNIT_ROWS(test_asked_other, differents)
 {
     char *identity, *asked, *other_identity, *other_asked;
     ask(sames[0], &identity, &asked);
@@ -192,11 +187,10 @@ START_TEST(test_asked_other)
     free(other_identity);
     free(other_asked);
 }
-END_TEST
 
 /* Other scripts of the operator, or another ONNX Runtime, may give other results, so
    the identity differs. */
-START_TEST(test_scripts)
+UNIT_TEST(test_scripts)
 {
     struct api_job_request request = {0};
     char *without = api_job_identity(&request, "{}", "", "1 2.3");
@@ -208,9 +202,8 @@ START_TEST(test_scripts)
     free(without);
     free(with);
 }
-END_TEST
 
-START_TEST(test_no_eta)
+UNIT_TEST(test_no_eta)
 {
     const struct api_job job = {
         .id = "j4", .state = API_JOB_RUNNING, .stage = "load", .eta_s = -1};
@@ -220,11 +213,10 @@ START_TEST(test_no_eta)
     expect_json(api_progress_encode(&job),
                 "{\"stage\":\"load\",\"done\":0,\"total\":0,\"eta_s\":null}");
 }
-END_TEST
 
 /* Only a job that succeeded has a result; a job whose model was rejected names the
    model in its error. */
-START_TEST(test_result)
+UNIT_TEST(test_result)
 {
     struct api_problem refused = {0};
     struct api_job job = {.id = "j3",
@@ -249,7 +241,6 @@ START_TEST(test_result)
     ck_assert_ptr_nonnull(strstr(text, "\"model\":\"sha256:cc\"}}"));
     free(text);
 }
-END_TEST
 
 static char *
 encode_dataset(void)
@@ -270,7 +261,7 @@ encode_version(void)
     return api_version_encode("{\"backends\":[],\"devices\":[{\"device\":\"cpu\"}]}");
 }
 
-START_TEST(test_stored)
+UNIT_TEST(test_stored)
 {
     expect_json(encode_model(),
                 "{\"id\":\"sha256:aa\",\"size\":77,\"created_at\":"
@@ -284,7 +275,6 @@ START_TEST(test_stored)
         "\"inputs\":[]}");
     expect_json(api_status_encode("ok"), "{\"status\":\"ok\"}");
 }
-END_TEST
 
 static char *
 encode_tenants(void)
@@ -300,7 +290,7 @@ encode_tenants(void)
     return api_tenants_encode(tenants, 2);
 }
 
-START_TEST(test_tenants)
+UNIT_TEST(test_tenants)
 {
     expect_json(
         encode_tenants(),
@@ -311,9 +301,8 @@ START_TEST(test_tenants)
         "\"failed\":4,\"cancelled\":5},\"bytes\":6,\"limits\":{\"queue\":null,"
         "\"max_bytes\":7,\"job_timeout\":8}}]}");
 }
-END_TEST
 
-START_TEST(test_version)
+UNIT_TEST(test_version)
 {
     char wanted[256];
     snprintf(wanted, sizeof wanted,
@@ -327,7 +316,6 @@ START_TEST(test_version)
              PACKAGE_VERSION, qdq_version());
     expect_json(api_version_encode(NULL), wanted);
 }
-END_TEST
 
 static char *
 encode_backends(void)
@@ -347,7 +335,7 @@ encode_gpu(void)
     return api_gpu_encode(&(struct api_gpu){3, "H9", "/m.so", true, "it is lost"});
 }
 
-START_TEST(test_backends)
+UNIT_TEST(test_backends)
 {
     expect_json(
         encode_backends(),
@@ -375,22 +363,20 @@ START_TEST(test_backends)
                 "\"problem\":null},\"device\":{\"device\":\"cuda:3\",\"name\":\"H9\","
                 "\"problem\":\"it is lost\"}}");
 }
-END_TEST
 
 static const unit_encode_fn encoders[] = {
     encode_queued,  encode_ended,   encode_dataset, encode_model,
     encode_version, encode_tenants, encode_gpu,     encode_backends,
 };
 
-START_TEST(test_no_memory)
+UNIT_ROWS(test_no_memory, encoders)
 {
     expect_survives_no_memory(encoders[_i]);
 }
-END_TEST
 
 /* --- a job's body --------------------------------------------------------- */
 
-START_TEST(test_request)
+UNIT_TEST(test_request)
 {
     static const char text[] =
         "{\"model\":\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":{\"evaluate\":"
@@ -408,9 +394,8 @@ START_TEST(test_request)
     api_job_request_fini(&request);
     ck_assert_ptr_null(request.model);
 }
-END_TEST
 
-START_TEST(test_empty_request)
+UNIT_LOOP(test_empty_request, 2)
 {
     static const char *const texts[] = {"{}", "{\"model\":null,\"spec\":null}"};
     struct api_job_request request;
@@ -424,7 +409,6 @@ START_TEST(test_empty_request)
     ck_assert(!request.fresh);
     api_job_request_fini(&request);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -448,7 +432,7 @@ static const struct {
     {"{\"evaluation\":{\"remote\":\"r\"}}", API_BAD_REQUEST, "/evaluation"},
 };
 
-START_TEST(test_refused_request)
+UNIT_ROWS(test_refused_request, refused)
 {
     struct api_job_request request;
     memset(&request, 0x55, sizeof request);
@@ -461,9 +445,8 @@ START_TEST(test_refused_request)
     ck_assert_str_eq(problem.where, refused[_i].where);
     ck_assert_mem_eq(&request, &untouched, sizeof request);
 }
-END_TEST
 
-START_TEST(test_labels)
+UNIT_TEST(test_labels)
 {
     struct api_problem problem = {0};
     ck_assert(api_labels_check("{}", &problem));
@@ -476,33 +459,5 @@ START_TEST(test_labels)
     ck_assert(!api_labels_check("", &problem));
     ck_assert_int_eq(problem.code, API_INVALID_JSON);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/job");
-    TCase *c = tcase_create("job");
-    tcase_add_loop_test(c, test_state, 0, API_N_JOB_STATES);
-    tcase_add_test(c, test_no_state);
-    tcase_add_test(c, test_job);
-    tcase_add_test(c, test_no_eta);
-    tcase_add_test(c, test_joined);
-    tcase_add_loop_test(c, test_asked, 0, N_ROWS(sames));
-    tcase_add_loop_test(c, test_asked_other, 0, N_ROWS(differents));
-    tcase_add_test(c, test_scripts);
-    tcase_add_test(c, test_result);
-    tcase_add_test(c, test_stored);
-    tcase_add_test(c, test_version);
-    tcase_add_test(c, test_backends);
-    tcase_add_test(c, test_tenants);
-    tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
-    tcase_add_test(c, test_request);
-    tcase_add_loop_test(c, test_empty_request, 0, 2);
-    tcase_add_loop_test(c, test_refused_request, 0, N_ROWS(refused));
-    tcase_add_test(c, test_labels);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/job")

@@ -28,21 +28,19 @@ static const struct {
     {"\xf5\x80\x80\x80x", FFFD FFFD FFFD FFFD "x"}, /* over U+10FFFF */
 };
 
-START_TEST(test_text)
+UNIT_ROWS(test_text, texts)
 {
     json_t *json = api_json_text(texts[_i].bytes);
     ck_assert_str_eq(json_string_value(json), texts[_i].text);
     json_decref(json);
 }
-END_TEST
 
-START_TEST(test_text_null)
+UNIT_TEST(test_text_null)
 {
     json_t *json = api_json_text(NULL);
     ck_assert(json_is_null(json));
     json_decref(json);
 }
-END_TEST
 
 /* --- numbers -------------------------------------------------------------- */
 
@@ -73,7 +71,7 @@ dumped(double value)
     return api_json_dump(api_json_real(value), 0);
 }
 
-START_TEST(test_real)
+UNIT_ROWS(test_real, reals)
 {
     char *text = dumped(reals[_i].value);
     ck_assert_ptr_nonnull(text);
@@ -86,9 +84,8 @@ START_TEST(test_real)
     json_decref(back);
     free(text);
 }
-END_TEST
 
-START_TEST(test_reals_beside_other_values)
+UNIT_TEST(test_reals_beside_other_values)
 {
     char *text =
         api_json_dump(json_pack("{s:[f, s, f, b, i], s:n}", "0.10000000000000001", 0.1,
@@ -99,17 +96,15 @@ START_TEST(test_reals_beside_other_values)
                            "true,-7],\"2\":null}");
     free(text);
 }
-END_TEST
 
-START_TEST(test_seconds)
+UNIT_TEST(test_seconds)
 {
     char *text = api_json_dump(api_json_seconds(1.0 / 3), 0);
     ck_assert_str_eq(text, "0.333333");
     free(text);
 }
-END_TEST
 
-START_TEST(test_real_random_bits)
+UNIT_LOOP(test_real_random_bits, 3)
 {
     uint64_t bits = 0x9e3779b97f4a7c15ULL * (uint64_t)(_i + 1);
     for (int i = 0; i < 10000; i++) {
@@ -123,14 +118,12 @@ START_TEST(test_real_random_bits)
         free(text);
     }
 }
-END_TEST
 
-START_TEST(test_not_finite)
+UNIT_LOOP(test_not_finite, 3)
 {
     static const double values[] = {NAN, INFINITY, -INFINITY};
     expect_json(dumped(values[_i]), "null");
 }
-END_TEST
 
 /* glibc never frees the list that it makes of LOCPATH. */
 QDQ_API const char *__lsan_default_suppressions(void);
@@ -142,7 +135,7 @@ __lsan_default_suppressions(void)
 }
 
 /* A locale with a decimal comma changes no number. */
-START_TEST(test_locale)
+UNIT_TEST(test_locale)
 {
     const char *locales = getenv("TEST_LOCALES");
     ck_assert_msg(locales && setenv("LOCPATH", locales, 1) == 0,
@@ -162,10 +155,9 @@ START_TEST(test_locale)
     free(text);
     free(long_text);
 }
-END_TEST
 
 /* Digits inside strings are text. */
-START_TEST(test_numbers_in_strings)
+UNIT_TEST(test_numbers_in_strings)
 {
     static const char *const text = "{\"0.10000000000000001\":"
                                     "\"\\\"0.10000000000000001\\\\\",\"x\":0.5}";
@@ -174,7 +166,6 @@ START_TEST(test_numbers_in_strings)
     ck_assert_str_eq(again, text);
     free(again);
 }
-END_TEST
 
 static const struct {
     const char *json;
@@ -196,7 +187,7 @@ static const struct {
     {"null", false, 0},
 };
 
-START_TEST(test_integer)
+UNIT_ROWS(test_integer, integers)
 {
     int64_t value = 0;
     json_t *json = json_loads(integers[_i].json, JSON_DECODE_ANY, NULL);
@@ -204,11 +195,10 @@ START_TEST(test_integer)
     ck_assert_int_eq(value, integers[_i].value);
     json_decref(json);
 }
-END_TEST
 
 /* --- pointers ------------------------------------------------------------- */
 
-START_TEST(test_pointer)
+UNIT_TEST(test_pointer)
 {
     char text[32] = "/calibration";
     api_json_pointer_add(text, sizeof text, "a/b~c");
@@ -221,7 +211,6 @@ START_TEST(test_pointer)
     api_json_pointer_add(text, sizeof text, "x"); /* the buffer is already full */
     ck_assert_uint_eq(strlen(text), sizeof text - 1);
 }
-END_TEST
 
 static const struct {
     const char *json, *pointer;
@@ -234,7 +223,7 @@ static const struct {
     {"[[],[0,{\"k\":0,\"k\":0}]]", "/1/1/k"},
 };
 
-START_TEST(test_duplicate)
+UNIT_ROWS(test_duplicate, duplicates)
 {
     struct api_problem problem = {0};
     const char *text = duplicates[_i].json;
@@ -243,7 +232,6 @@ START_TEST(test_duplicate)
     ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
     ck_assert_str_eq(problem.where, duplicates[_i].pointer);
 }
-END_TEST
 
 #define BYTES(text) text, sizeof(text) - 1
 
@@ -264,7 +252,7 @@ static const struct {
     {BYTES("[NaN]"), NULL},
 };
 
-START_TEST(test_broken)
+UNIT_ROWS(test_broken, broken)
 {
     struct api_problem problem = {0};
     ck_assert_ptr_null(
@@ -277,9 +265,8 @@ START_TEST(test_broken)
     /* A user knows no flags of the parser. */
     ck_assert_ptr_null(strstr(problem.detail, "JSON_"));
 }
-END_TEST
 
-START_TEST(test_too_deep)
+UNIT_TEST(test_too_deep)
 {
     enum { DEPTH = 100000 };
     static char text[DEPTH];
@@ -288,7 +275,6 @@ START_TEST(test_too_deep)
     ck_assert_ptr_null(api_json_load(text, DEPTH, API_INVALID_SPEC, &problem));
     ck_assert_int_eq(problem.code, API_INVALID_JSON);
 }
-END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
@@ -302,34 +288,9 @@ encode_everything(void)
                          JSON_SORT_KEYS);
 }
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(encode_everything);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/json");
-    TCase *c = tcase_create("json");
-    tcase_add_loop_test(c, test_text, 0, N_ROWS(texts));
-    tcase_add_test(c, test_text_null);
-    tcase_add_loop_test(c, test_real, 0, N_ROWS(reals));
-    tcase_add_test(c, test_reals_beside_other_values);
-    tcase_add_test(c, test_seconds);
-    tcase_add_loop_test(c, test_real_random_bits, 0, 3);
-    tcase_add_loop_test(c, test_not_finite, 0, 3);
-    tcase_add_test(c, test_locale);
-    tcase_add_test(c, test_numbers_in_strings);
-    tcase_add_loop_test(c, test_integer, 0, N_ROWS(integers));
-    tcase_add_test(c, test_pointer);
-    tcase_add_loop_test(c, test_duplicate, 0, N_ROWS(duplicates));
-    tcase_add_loop_test(c, test_broken, 0, N_ROWS(broken));
-    tcase_add_test(c, test_too_deep);
-    tcase_add_test(c, test_no_memory);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/json")

@@ -118,7 +118,7 @@ static const struct {
     {"a", "b c", "DSSEv1 1 a 3 b c"},
 };
 
-START_TEST(test_encoding)
+UNIT_ROWS(test_encoding, encodings)
 {
     size_t len;
     unsigned char *got = api_payload_encoding(encodings[_i].type, encodings[_i].payload,
@@ -128,12 +128,11 @@ START_TEST(test_encoding)
     ck_assert_mem_eq(got, encodings[_i].wanted, len);
     free(got);
 }
-END_TEST
 
 /* --- statements ------------------------------------------------------------------ */
 
 /* The root is the SHA-256 of 32 bytes 0xaa and 32 bytes 0xbb, whatever the order of the files. */
-START_TEST(test_manifest)
+UNIT_LOOP(test_manifest, 2)
 {
     static const struct api_file turned[] = {{"model.onnx.data", B, 20},
                                              {"model.onnx", A, 10}};
@@ -150,12 +149,11 @@ START_TEST(test_manifest)
         "\"serialization\":{\"method\":\"files\",\"hash_type\":\"sha256\","
         "\"allow_symlinks\":false,\"ignore_paths\":[]}}}");
 }
-END_TEST
 
 #define HEX(c) "\"" c c c c c c c c c c c c c c c c "\""
 #define SHA(c) "{\"sha256\":" HEX(c) "}"
 
-START_TEST(test_provenance)
+UNIT_TEST(test_provenance)
 {
     struct api_lineage lineage = make_lineage();
     expect_json(
@@ -220,10 +218,9 @@ START_TEST(test_provenance)
                                                                                     "c"
                                                                                     "c") "}]}}}");
 }
-END_TEST
 
 /* Facts that an older version's record does not have are left out. */
-START_TEST(test_unknown_facts)
+UNIT_TEST(test_unknown_facts)
 {
     struct api_lineage lineage = make_lineage();
     lineage.summary = "{\"verdict\":null}";
@@ -242,10 +239,9 @@ START_TEST(test_unknown_facts)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 /* A model that is not stored any more is named by its id. */
-START_TEST(test_removed_model)
+UNIT_TEST(test_removed_model)
 {
     struct api_lineage lineage = make_lineage();
     struct api_statement statement;
@@ -264,7 +260,6 @@ START_TEST(test_removed_model)
                                  "\"source\",\"name\":\"model\"}"));
     free(text);
 }
-END_TEST
 
 static char *
 encode_provenance(void)
@@ -280,13 +275,12 @@ encode_bom(void)
     return api_bom_encode(&lineage);
 }
 
-START_TEST(test_no_memory)
+UNIT_LOOP(test_no_memory, 2)
 {
     expect_survives_no_memory(_i ? encode_bom : encode_provenance);
 }
-END_TEST
 
-START_TEST(test_bom)
+UNIT_TEST(test_bom)
 {
     char *text = encode_bom();
     json_t *json = json_loads(text, 0, NULL), *component;
@@ -300,7 +294,6 @@ START_TEST(test_bom)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 /* --- signed and read back --------------------------------------------------------- */
 
@@ -330,7 +323,7 @@ expect_verifies(char *text, bool valid, const struct api_signing_key *key)
 }
 
 /* Every bit of the statement and of the signature counts. */
-START_TEST(test_signed)
+UNIT_TEST(test_signed)
 {
     struct api_signing_key *private = read_key(PRIVATE, true);
     struct api_signing_key *public = read_key(PUBLIC, false);
@@ -360,17 +353,15 @@ START_TEST(test_signed)
     api_signing_key_free(&private);
     api_signing_key_free(&public);
 }
-END_TEST
 
-START_TEST(test_foreign_signature)
+UNIT_TEST(test_foreign_signature)
 {
     struct api_signing_key *public = read_key(PUBLIC, false);
     expect_verifies(strdup(FOREIGN), true, public);
     api_signing_key_free(&public);
 }
-END_TEST
 
-START_TEST(test_provenance_read_back)
+UNIT_TEST(test_provenance_read_back)
 {
     struct api_statement statement;
     struct api_problem p = {0};
@@ -389,7 +380,6 @@ START_TEST(test_provenance_read_back)
     api_statement_fini(&statement);
     free(text);
 }
-END_TEST
 
 #define STATEMENT(type, rest)                                                  \
     "{\"_type\":\"https://in-toto.io/Statement/v1\",\"predicateType\":\"" type \
@@ -438,7 +428,7 @@ static const struct {
      "no model"},
 };
 
-START_TEST(test_refused)
+UNIT_ROWS(test_refused, refused)
 {
     struct api_statement statement;
     struct api_problem p = {0};
@@ -446,7 +436,6 @@ START_TEST(test_refused)
     ck_assert(!api_statement_decode(text, strlen(text), &statement, &p));
     ck_assert_msg(strstr(p.detail, refused[_i].said), "%s", p.detail);
 }
-END_TEST
 
 /* --- keys ------------------------------------------------------------------------- */
 
@@ -458,7 +447,7 @@ static const struct {
     {PRIVATE, false}, {OTHER_CURVE, true}, {WITH_PASSWORD, true},
 };
 
-START_TEST(test_no_key)
+UNIT_ROWS(test_no_key, no_keys)
 {
     struct api_signing_key *key = NULL;
     struct api_problem p = {0};
@@ -469,9 +458,8 @@ START_TEST(test_no_key)
     ck_assert_msg(strstr(p.detail, "P-256"), "%s", p.detail);
     ck_assert_ptr_null(key);
 }
-END_TEST
 
-START_TEST(test_certificates)
+UNIT_TEST(test_certificates)
 {
     struct api_signing_key *key = read_key(PRIVATE, true);
     struct api_signature signature;
@@ -493,28 +481,5 @@ START_TEST(test_certificates)
     api_signature_fini(&signature);
     api_signing_key_free(&key);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/lineage");
-    TCase *tcase = tcase_create("lineage");
-    tcase_add_loop_test(tcase, test_encoding, 0, N_ROWS(encodings));
-    tcase_add_loop_test(tcase, test_manifest, 0, 2);
-    tcase_add_test(tcase, test_provenance);
-    tcase_add_test(tcase, test_unknown_facts);
-    tcase_add_test(tcase, test_removed_model);
-    tcase_add_test(tcase, test_bom);
-    tcase_add_loop_test(tcase, test_no_memory, 0, 2);
-    tcase_add_test(tcase, test_signed);
-    tcase_add_test(tcase, test_foreign_signature);
-    tcase_add_test(tcase, test_provenance_read_back);
-    tcase_add_loop_test(tcase, test_refused, 0, N_ROWS(refused));
-    tcase_add_loop_test(tcase, test_no_key, 0, N_ROWS(no_keys));
-    tcase_add_test(tcase, test_certificates);
-    suite_add_tcase(s, tcase);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/lineage")

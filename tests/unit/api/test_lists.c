@@ -48,13 +48,12 @@ static const char *const accepted[] = {
             "\"channel_axis\":63}"),
 };
 
-START_TEST(test_round_trip)
+UNIT_ROWS(test_round_trip, accepted)
 {
     expect_round_trip(accepted[_i]);
 }
-END_TEST
 
-START_TEST(test_layers)
+UNIT_TEST(test_layers)
 {
     struct api_spec *spec =
         decode(LAYERS("{\"name\":\"a\"},"
@@ -83,9 +82,8 @@ START_TEST(test_layers)
     ck_assert(!e[3].quantize_input && e[3].quantize_weight);
     api_spec_free(&spec);
 }
-END_TEST
 
-START_TEST(test_cases)
+UNIT_TEST(test_cases)
 {
     struct api_spec *spec =
         decode(CASES("\"residual\",{\"name\":\"mine\",\"lua\":\"return 1\"},"
@@ -100,7 +98,6 @@ START_TEST(test_cases)
     ck_assert_ptr_null(s->cases[2].lua);
     api_spec_free(&spec);
 }
-END_TEST
 
 static const struct {
     const char *members;
@@ -117,7 +114,7 @@ static const struct {
      {"C", QDQ_MULTI_INPUT, -1, QDQ_NO_AXIS, true, true}},
 };
 
-START_TEST(test_support)
+UNIT_ROWS(test_support, rows)
 {
     char text[256];
     snprintf(text, sizeof text, SUPPORT("{\"class\":\"C\",%s}"), rows[_i].members);
@@ -129,10 +126,9 @@ START_TEST(test_support)
     expect_equal_specs(api_spec_get(spec), &wanted);
     api_spec_free(&spec);
 }
-END_TEST
 
 /* The effective spec contains every default, and the meaning of null. */
-START_TEST(test_effective)
+UNIT_TEST(test_effective)
 {
     struct api_spec *spec =
         decode("{\"layers\":[{\"class\":\"Add\"},{\"name\":[\"a\"],"
@@ -160,7 +156,6 @@ START_TEST(test_effective)
     free(text);
     api_spec_free(&spec);
 }
-END_TEST
 
 /* --- refused -------------------------------------------------------------- */
 
@@ -285,11 +280,10 @@ static const struct refused_spec refused[] = {
             "/layer_support/0/axis", "unknown member \"axis\""),
 };
 
-START_TEST(test_refused)
+UNIT_ROWS(test_refused, refused)
 {
     expect_refused(&refused[_i]);
 }
-END_TEST
 
 /* --- limits --------------------------------------------------------------- */
 
@@ -328,7 +322,7 @@ static const struct {
      "/cases/0/lua", "262144 bytes"},
 };
 
-START_TEST(test_limits)
+UNIT_ROWS(test_limits, limits)
 {
     struct refused_spec row = {NULL, API_LIMIT_EXCEEDED, limits[_i].pointer,
                                limits[_i].text};
@@ -342,16 +336,14 @@ START_TEST(test_limits)
     expect_refused(&row);
     free(more);
 }
-END_TEST
 
 /* Entries by name are not limited. */
-START_TEST(test_many_names)
+UNIT_TEST(test_many_names)
 {
     char *text = repeat("{\"layers\":[", "{\"name\":[\"a\",\"b\"]}", 20000, true, "]}");
     expect_round_trip(text);
     free(text);
 }
-END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
@@ -375,28 +367,9 @@ encode_lists(void)
         "\"calibration\":{\"ranges\":{\"x\":[0,1]}}}");
 }
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(encode_lists);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/lists");
-    TCase *c = tcase_create("lists");
-    tcase_add_loop_test(c, test_round_trip, 0, N_ROWS(accepted));
-    tcase_add_test(c, test_layers);
-    tcase_add_test(c, test_cases);
-    tcase_add_loop_test(c, test_support, 0, N_ROWS(rows));
-    tcase_add_test(c, test_effective);
-    tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
-    tcase_add_loop_test(c, test_limits, 0, N_ROWS(limits));
-    tcase_add_test(c, test_many_names);
-    tcase_add_test(c, test_no_memory);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/lists")

@@ -142,16 +142,15 @@ make(void)
     return api_report_markdown(report, sizeof report - 1);
 }
 
-START_TEST(test_report)
+UNIT_TEST(test_report)
 {
     char *text = make();
     ck_assert_str_eq(text, wanted);
     free(text);
 }
-END_TEST
 
 /* Where the runtime would run the float model in another precision, that has a row. */
-START_TEST(test_own_precision)
+UNIT_TEST(test_own_precision)
 {
     static const char own[] =
         "{\"profile\":{\"ratio\":0.5,\"float\":{\"p50_ms\":4,\"p90_ms\":5},"
@@ -165,13 +164,11 @@ START_TEST(test_own_precision)
                   text);
     free(text);
 }
-END_TEST
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(make);
 }
-END_TEST
 
 /* Names that users chose are escaped. */
 static const struct {
@@ -191,7 +188,7 @@ static const struct {
     {"", ""},
 };
 
-START_TEST(test_name)
+UNIT_ROWS(test_name, names)
 {
     char json[256], line[256];
     int n =
@@ -202,7 +199,6 @@ START_TEST(test_name)
     ck_assert_msg(strstr(text, line) != NULL, "got %s\nwanted %s", text, line);
     free(text);
 }
-END_TEST
 
 /* Reports of other versions: members that are absent or of another type are left
    out. */
@@ -213,36 +209,19 @@ static const char *const others[] = {
     "{\"search\":{\"float_layers\":7},\"warnings\":[[]],\"timings\":{\"a\":{}}}",
 };
 
-START_TEST(test_other)
+UNIT_ROWS(test_other, others)
 {
     char *text = api_report_markdown(others[_i], strlen(others[_i]));
     ck_assert_ptr_nonnull(text);
     ck_assert_ptr_nonnull(strstr(text, "## Summary"));
     free(text);
 }
-END_TEST
 
-START_TEST(test_no_json)
+UNIT_TEST(test_no_json)
 {
     ck_assert_ptr_null(api_report_markdown("{", 1));
     ck_assert_ptr_null(api_report_markdown("", 0));
     ck_assert_ptr_null(api_report_markdown("7", 1));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/markdown");
-    TCase *c = tcase_create("markdown");
-    tcase_add_test(c, test_report);
-    tcase_add_test(c, test_own_precision);
-    tcase_add_test(c, test_no_memory);
-    tcase_add_loop_test(c, test_name, 0, N_ROWS(names));
-    tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
-    tcase_add_test(c, test_no_json);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/markdown")

@@ -5,7 +5,7 @@
 #include "api/route.h"
 
 /* The text in the library equals the file, byte for byte. */
-START_TEST(test_document)
+UNIT_TEST(test_document)
 {
     FILE *file = fopen(unit_path("api/openapi.yaml"), "rb");
     ck_assert_ptr_nonnull(file);
@@ -16,16 +16,5 @@ START_TEST(test_document)
     free(text);
     fclose(file);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/openapi");
-    TCase *c = tcase_create("openapi");
-    tcase_add_test(c, test_document);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/openapi")

@@ -11,7 +11,7 @@ member(const json_t *json, const char *name)
 }
 
 /* The document of each code has the title, status and slug in its row. */
-START_TEST(test_code)
+UNIT_LOOP(test_code, API_N_CODES)
 {
     enum api_code code = (enum api_code)_i;
     const char *slug = api_problem_slug(code);
@@ -37,10 +37,9 @@ START_TEST(test_code)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 /* The engine's error codes keep their slug and place. */
-START_TEST(test_engine_code)
+UNIT_RANGE(test_engine_code, QDQ_OK + 1, QDQ_N_CODES)
 {
     struct qdq_error err = {0};
     struct api_problem problem = {0};
@@ -52,7 +51,6 @@ START_TEST(test_engine_code)
     ck_assert_str_eq(problem.detail, "it is so");
     ck_assert_int_eq(problem.kind, QDQ_AT_NODE);
 }
-END_TEST
 
 static const struct {
     enum qdq_where kind;
@@ -68,7 +66,7 @@ static const struct {
     {QDQ_AT_OFFSET, "here", "[{\"offset\":\"here\",\"detail\":\"d\"}]"},
 };
 
-START_TEST(test_device_memory)
+UNIT_ROWS(test_device_memory, places)
 {
     struct api_problem problem = {0};
     api_problem_set(&problem, API_INVALID_MODEL, places[_i].kind, places[_i].where,
@@ -80,9 +78,8 @@ START_TEST(test_device_memory)
     json_decref(json);
     free(text);
 }
-END_TEST
 
-START_TEST(test_first_wins)
+UNIT_TEST(test_first_wins)
 {
     struct api_problem problem = {0};
     api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, "ignored", "first");
@@ -91,9 +88,8 @@ START_TEST(test_first_wins)
     ck_assert_str_eq(problem.detail, "first");
     ck_assert(!api_problem_set(NULL, API_IO, QDQ_AT_NOTHING, NULL, "nobody asked"));
 }
-END_TEST
 
-START_TEST(test_cut_and_one_line)
+UNIT_TEST(test_cut_and_one_line)
 {
     struct api_problem problem = {0};
     char text[2000];
@@ -105,19 +101,17 @@ START_TEST(test_cut_and_one_line)
     ck_assert_str_eq(problem.detail + sizeof problem.detail - 4, "...");
     ck_assert_str_eq(problem.where + sizeof problem.where - 4, "...");
 }
-END_TEST
 
 /* A code that is no row, for example from a damaged message, becomes an internal
    error. */
-START_TEST(test_unknown_code)
+UNIT_TEST(test_unknown_code)
 {
     ck_assert_int_eq(api_problem_code("no_such_code"), API_N_CODES);
     ck_assert_int_eq(api_problem_status((enum api_code)4711), 500);
     ck_assert_str_eq(api_problem_slug((enum api_code) - 1), "internal");
 }
-END_TEST
 
-START_TEST(test_list)
+UNIT_TEST(test_list)
 {
     char *text = api_problems_encode();
     json_t *json = json_loads(text, 0, NULL);
@@ -131,7 +125,6 @@ START_TEST(test_list)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 static char *
 encode_problem(void)
@@ -141,28 +134,10 @@ encode_problem(void)
     return api_problem_encode(&problem);
 }
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(encode_problem);
     expect_survives_no_memory(api_problems_encode);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/problem");
-    TCase *c = tcase_create("problem");
-    tcase_add_loop_test(c, test_code, 0, API_N_CODES);
-    tcase_add_loop_test(c, test_engine_code, QDQ_OK + 1, QDQ_N_CODES);
-    tcase_add_loop_test(c, test_device_memory, 0, N_ROWS(places));
-    tcase_add_test(c, test_first_wins);
-    tcase_add_test(c, test_cut_and_one_line);
-    tcase_add_test(c, test_unknown_code);
-    tcase_add_test(c, test_list);
-    tcase_add_test(c, test_no_memory);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/problem")

@@ -33,7 +33,7 @@ static const struct {
     {"", NULL, NULL},
 };
 
-START_TEST(parses_texts)
+UNIT_ROWS(parses_texts, texts)
 {
     struct api_place place = {0};
     ck_assert_msg(api_place_is_text(texts[_i].text) == (texts[_i].remote != NULL), "%s",
@@ -45,7 +45,6 @@ START_TEST(parses_texts)
     ck_assert_str_eq(place.ref, texts[_i].ref);
     api_place_fini(&place);
 }
-END_TEST
 
 /* --- objects -------------------------------------------------------------- */
 
@@ -68,7 +67,7 @@ static const struct {
     {"5", "/model"},
 };
 
-START_TEST(decodes_objects)
+UNIT_ROWS(decodes_objects, objects)
 {
     struct api_place place = {0};
     bool ok = api_place_decode(objects[_i].json, "/model", &place, &problem);
@@ -79,7 +78,6 @@ START_TEST(decodes_objects)
     }
     api_place_fini(&place);
 }
-END_TEST
 
 /* --- publications --------------------------------------------------------- */
 
@@ -111,7 +109,7 @@ static const struct {
     {"[{" A ", \"colour\": 1}]", "/publish/0/colour", 0, 0},
 };
 
-START_TEST(decodes_publications)
+UNIT_ROWS(decodes_publications, lists)
 {
     struct api_publication *list = NULL;
     size_t n = 0;
@@ -129,9 +127,8 @@ START_TEST(decodes_publications)
         ck_assert_int_eq(list[n - 1].says_what, lists[_i].what != EVERYTHING);
     api_publications_free(&list, n);
 }
-END_TEST
 
-START_TEST(limits_the_list)
+UNIT_TEST(limits_the_list)
 {
     char text[2048] = "[";
     struct api_publication *list = NULL;
@@ -143,7 +140,6 @@ START_TEST(limits_the_list)
     ck_assert(!api_publications_decode(text, &list, &n, &problem));
     ck_assert_str_eq(problem.where, "/publish");
 }
-END_TEST
 
 /* --- rules ---------------------------------------------------------------- */
 
@@ -171,15 +167,14 @@ static const struct {
     {"a*a", "a", false},
 };
 
-START_TEST(takes_names)
+UNIT_ROWS(takes_names, patterns)
 {
     ck_assert_msg(api_rule_matches(patterns[_i].models, patterns[_i].name) ==
                       patterns[_i].takes,
                   "row %d", _i);
 }
-END_TEST
 
-START_TEST(makes_a_job)
+UNIT_TEST(makes_a_job)
 {
     static const struct api_rule rule = {.hook = "h",
                                          .remote = "prod",
@@ -199,23 +194,5 @@ START_TEST(makes_a_job)
     ck_assert_ptr_nonnull(strstr(text, "\"calibration\":\"prod:models:/data/1\""));
     free(text);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/remote");
-    TCase *t = tcase_create("places");
-    tcase_add_checked_fixture(t, set_up, NULL);
-    tcase_add_loop_test(t, parses_texts, 0, (int)(sizeof texts / sizeof *texts));
-    tcase_add_loop_test(t, decodes_objects, 0, (int)(sizeof objects / sizeof *objects));
-    tcase_add_loop_test(t, decodes_publications, 0,
-                        (int)(sizeof lists / sizeof *lists));
-    tcase_add_test(t, limits_the_list);
-    tcase_add_loop_test(t, takes_names, 0, (int)(sizeof patterns / sizeof *patterns));
-    tcase_add_test(t, makes_a_job);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/remote", .setup = set_up)

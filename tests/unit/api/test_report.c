@@ -110,13 +110,12 @@ encode_plan(void)
     return api_plan_encode(&plan, &model);
 }
 
-START_TEST(test_plan)
+UNIT_TEST(test_plan)
 {
     expect_json(encode_plan(), "{\"summary\":" SUMMARY_JSON(
                                    "null", "null") ",\"layers\":" LAYERS_JSON
                                                    ",\"warnings\":[" WARNING_JSON "]}");
 }
-END_TEST
 
 static char *
 encode_info(void)
@@ -131,13 +130,12 @@ encode_info(void)
     "\"out\xef\xbf\xbd\",\"dtype\":null,\"shape\":null}],\"ops\":[{\"op\":\"Conv\"," \
     "\"count\":2},{\"op\":\"com.x:Foo\",\"count\":1}],\"classes\":" classes "}"
 
-START_TEST(test_info)
+UNIT_TEST(test_info)
 {
     expect_json(encode_info(), INFO_JSON("{\"Conv\":{\"count\":2,\"quantized\":2},"
                                          "\"Add\":{\"count\":1,\"quantized\":0}}"));
     expect_json(api_model_info_encode(&model, NULL), INFO_JSON("null"));
 }
-END_TEST
 
 static const int64_t shape[] = {256, 1, 32, 32};
 static const struct qdq_array arrays[] = {{"input", "float32", 4, shape}};
@@ -149,13 +147,12 @@ encode_dataset(void)
     return api_dataset_info_encode(&dataset);
 }
 
-START_TEST(test_dataset)
+UNIT_TEST(test_dataset)
 {
     expect_json(encode_dataset(),
                 "{\"samples\":256,\"inputs\":[{\"name\":\"input\",\"dtype\":"
                 "\"float32\",\"shape\":[256,1,32,32]}]}");
 }
-END_TEST
 
 /* --- the report ----------------------------------------------------------- */
 
@@ -263,7 +260,7 @@ encode_report(void)
 }
 
 /* Covers all members except `spec` and `engine`, which have their own tests. */
-START_TEST(test_report)
+UNIT_TEST(test_report)
 {
     char *text = encode_report();
     json_t *json = json_loads(text, 0, NULL);
@@ -377,7 +374,6 @@ START_TEST(test_report)
                             "\"nobody reads "
                             "it\",\"node\":\"add\",\"rule\":\"T22\"}],\"deploy\":[]}");
 }
-END_TEST
 
 static const uint64_t counts[] = {3, 0, 1};
 static const struct qdq_histogram_report histograms[] = {
@@ -386,7 +382,7 @@ static const struct qdq_histogram_report histograms[] = {
 };
 
 /* Histograms stand before the report, from which they are cut off as text. */
-START_TEST(test_histograms)
+UNIT_TEST(test_histograms)
 {
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -418,7 +414,6 @@ START_TEST(test_histograms)
     free(with);
     free(without);
 }
-END_TEST
 
 static const struct qdq_sensitivity costs[] = {
     {"conv1", 21.5, 0.25},
@@ -455,7 +450,7 @@ expect_member(const char *report, const char *name, const char *value)
     json_decref(json);
 }
 
-START_TEST(test_what_ifs)
+UNIT_TEST(test_what_ifs)
 {
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -503,14 +498,13 @@ START_TEST(test_what_ifs)
                   "\"sqnr_db_before\":24.5,\"sqnr_db_after\":25.0}");
     free(text);
 }
-END_TEST
 
 static const struct qdq_equalization equalization[] = {
     {"conv0", "conv1", 16, "equalized"},
     {"conv1", NULL, 0, "nothing follows"},
 };
 
-START_TEST(test_equalization)
+UNIT_TEST(test_equalization)
 {
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -527,13 +521,12 @@ START_TEST(test_equalization)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 static const struct qdq_kept_node kept[] = {
     {"square", "its results grow beyond the type's range"},
 };
 
-START_TEST(test_float)
+UNIT_TEST(test_float)
 {
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -548,10 +541,9 @@ START_TEST(test_float)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 /* Without data there is neither calibration nor evaluation. */
-START_TEST(test_report_without_data)
+UNIT_TEST(test_report_without_data)
 {
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -580,7 +572,6 @@ START_TEST(test_report_without_data)
     json_decref(json);
     free(text);
 }
-END_TEST
 
 static const struct {
     const char *summary, *verdict;
@@ -596,12 +587,11 @@ static const struct {
     {NULL, NULL},
 };
 
-START_TEST(test_verdict)
+UNIT_ROWS(test_verdict, summaries)
 {
     const char *verdict = api_summary_verdict(summaries[_i].summary);
     ck_assert_pstr_eq(verdict, summaries[_i].verdict);
 }
-END_TEST
 
 static const struct {
     size_t first, n;
@@ -618,7 +608,7 @@ static const struct {
      "the model has size_ratio 0.375, and at most 0.25 is asked for"},
 };
 
-START_TEST(test_accepted)
+UNIT_ROWS(test_accepted, rejections)
 {
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -635,10 +625,9 @@ START_TEST(test_accepted)
     ck_assert_str_eq(problem.detail, rejections[_i].detail);
     ck_assert_str_eq(problem.model, ""); /* only the daemon knows the model's id */
 }
-END_TEST
 
 /* A range copied from the report is valid in a spec. */
-START_TEST(test_tensors_are_ranges)
+UNIT_TEST(test_tensors_are_ranges)
 {
     char *text = encode_report();
     json_t *report = json_loads(text, 0, NULL);
@@ -658,7 +647,6 @@ START_TEST(test_tensors_are_ranges)
     free(text);
     json_decref(report);
 }
-END_TEST
 
 static const unit_encode_fn encoders[] = {
     encode_plan,
@@ -667,33 +655,9 @@ static const unit_encode_fn encoders[] = {
     encode_report,
 };
 
-START_TEST(test_no_memory)
+UNIT_ROWS(test_no_memory, encoders)
 {
     expect_survives_no_memory(encoders[_i]);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/report");
-    TCase *c = tcase_create("report");
-    tcase_add_test(c, test_plan);
-    tcase_add_test(c, test_info);
-    tcase_add_test(c, test_dataset);
-    tcase_add_test(c, test_report);
-    tcase_add_test(c, test_histograms);
-    tcase_add_test(c, test_what_ifs);
-    tcase_add_test(c, test_equalization);
-    tcase_add_test(c, test_float);
-    tcase_add_test(c, test_report_without_data);
-    tcase_add_loop_test(c, test_verdict, 0,
-                        (int)(sizeof summaries / sizeof *summaries));
-    tcase_add_loop_test(c, test_accepted, 0, N_ROWS(rejections));
-    tcase_add_test(c, test_tensors_are_ranges);
-    tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/report")

@@ -45,7 +45,7 @@ length_of(const json_t *report, const char *object, const char *member)
 }
 
 /* A long name that many edges have: below 8 MiB they stand in `edges`, too. */
-START_TEST(test_long_edges)
+UNIT_LOOP(test_long_edges, 2)
 {
     enum { LETTERS = 100000, EDGES = 1000 };
     static char name[LETTERS + 1];
@@ -73,11 +73,10 @@ START_TEST(test_long_edges)
     ck_assert_ptr_null(json_object_get(json, "omitted"));
     json_decref(json);
 }
-END_TEST
 
 /* Lists go, the least missed first, until the report is small enough; a larger model has a larger
    report. */
-START_TEST(test_a_report_has_a_bound)
+UNIT_LOOP(test_a_report_has_a_bound, 2)
 {
     enum { ROWS = 200, LETTERS = 180000 };
     static char name[LETTERS + 1];
@@ -115,17 +114,5 @@ START_TEST(test_a_report_has_a_bound)
     free(omitted);
     json_decref(json);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/report_bounds");
-    TCase *c = tcase_create("bounds");
-    tcase_add_loop_test(c, test_long_edges, 0, 2);
-    tcase_add_loop_test(c, test_a_report_has_a_bound, 0, 2);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/report_bounds")

@@ -68,7 +68,7 @@ static const struct {
     {STANDARD, "whsec_?", ID, TIME, GOOD, BODY, NOW, false},
 };
 
-START_TEST(judges)
+UNIT_ROWS(judges, rows)
 {
     const struct api_signed_message message = {rows[_i].id, rows[_i].timestamp,
                                                rows[_i].signature, rows[_i].body,
@@ -77,16 +77,5 @@ START_TEST(judges)
         api_signature_is_valid(rows[_i].form, rows[_i].secret, &message, rows[_i].now);
     ck_assert_msg(valid == rows[_i].valid, "row %d", _i);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/signature");
-    TCase *t = tcase_create("signature");
-    tcase_add_loop_test(t, judges, 0, N_ROWS(rows));
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/signature")

@@ -20,7 +20,7 @@ static const char *const others[] = {
     "{\"targets\":[\"openvino\"],\"targets\":[\"openvino\"]}",
 };
 
-START_TEST(one_target_is_left_alone)
+UNIT_ROWS(one_target_is_left_alone, others)
 {
     struct api_target_specs specs;
     struct api_problem problem = {0};
@@ -30,10 +30,9 @@ START_TEST(one_target_is_left_alone)
     ck_assert_uint_eq(specs.n, 0);
     api_target_specs_fini(&specs);
 }
-END_TEST
 
 /* Every target that there is, in the order of the list, with the rest of the spec. */
-START_TEST(each_target_has_the_rest)
+UNIT_TEST(each_target_has_the_rest)
 {
     struct api_target_specs specs;
     struct api_problem problem = {0};
@@ -71,10 +70,9 @@ START_TEST(each_target_has_the_rest)
     api_target_specs_fini(&specs);
     ck_assert_uint_eq(specs.n, 0);
 }
-END_TEST
 
 /* A frontier is asked of the targets that can measure one, and refused where none can. */
-START_TEST(a_frontier_is_for_those_that_measure)
+UNIT_TEST(a_frontier_is_for_those_that_measure)
 {
     static const char some[] =
         "{\"targets\":[\"qnn\",\"tensorrt\"],\"frontier\":{\"points\":3}}";
@@ -91,7 +89,6 @@ START_TEST(a_frontier_is_for_those_that_measure)
     ck_assert_int_eq(problem.code, API_UNSUPPORTED);
     api_target_specs_fini(&specs);
 }
-END_TEST
 
 static const struct {
     const char *text, *pointer, *detail;
@@ -119,7 +116,7 @@ static const struct {
      "with target openvino: ", API_INVALID_SPEC},
 };
 
-START_TEST(wrong_lists_are_refused)
+UNIT_ROWS(wrong_lists_are_refused, refused)
 {
     struct api_target_specs specs;
     struct api_problem problem = {0};
@@ -132,10 +129,9 @@ START_TEST(wrong_lists_are_refused)
                   problem.detail, refused[_i].detail);
     api_target_specs_fini(&specs);
 }
-END_TEST
 
 /* The decoder of one target's spec says who takes several. */
-START_TEST(a_decoded_spec_has_one_target)
+UNIT_TEST(a_decoded_spec_has_one_target)
 {
     const char text[] = "{\"targets\":[\"openvino\"]}";
     struct api_spec *spec = NULL;
@@ -146,19 +142,5 @@ START_TEST(a_decoded_spec_has_one_target)
     ck_assert(strstr(problem.detail, "POST /v1/jobs"));
     ck_assert_ptr_null(spec);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/targets");
-    TCase *c = tcase_create("targets");
-    tcase_add_loop_test(c, one_target_is_left_alone, 0, N_ROWS(others));
-    tcase_add_test(c, each_target_has_the_rest);
-    tcase_add_test(c, a_frontier_is_for_those_that_measure);
-    tcase_add_loop_test(c, wrong_lists_are_refused, 0, N_ROWS(refused));
-    tcase_add_test(c, a_decoded_spec_has_one_target);
-    suite_add_tcase(s, c);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("api/targets")

@@ -115,14 +115,13 @@ encode(const char *file, const char *text, size_t size)
     return to;
 }
 
-START_TEST(ids_are_those_of_the_library)
+UNIT_ROWS(ids_are_those_of_the_library, rows)
 {
     char *found = encode(rows[_i].file, rows[_i].text, strlen(rows[_i].text));
     ck_assert_msg(strcmp(found, rows[_i].ids) == 0, "%s: '%s' and not '%s'",
                   rows[_i].name, found, rows[_i].ids);
     free(found);
 }
-END_TEST
 
 #define REGEX(pattern) SPLIT("{\"Regex\": \"" pattern "\"}", "Isolated", "false")
 #define PRE_AT "unsupported: /pre_tokenizer"
@@ -161,15 +160,14 @@ static const struct {
     {REGEX("((a{1000}){1000}){1000}"), PRE_AT},
 };
 
-START_TEST(a_file_that_is_not_read_is_an_error)
+UNIT_ROWS(a_file_that_is_not_read_is_an_error, wrong)
 {
     char *found = encode(wrong[_i].file, "a", 1);
     ck_assert_str_eq(found, wrong[_i].problem);
     free(found);
 }
-END_TEST
 
-START_TEST(a_text_that_is_not_utf8_is_an_error)
+UNIT_TEST(a_text_that_is_not_utf8_is_an_error)
 {
     static const char *const texts[] = {
         "a\xff",     "a\xc0\x80",         "a\xed\xa0\x80",
@@ -180,10 +178,9 @@ START_TEST(a_text_that_is_not_utf8_is_an_error)
         free(found);
     }
 }
-END_TEST
 
 /* A pattern that tries all ways to cut a run ends by its bounds. */
-START_TEST(a_pattern_that_takes_too_long_is_an_error)
+UNIT_TEST(a_pattern_that_takes_too_long_is_an_error)
 {
     char text[201];
     memset(text, 'a', 200);
@@ -192,10 +189,9 @@ START_TEST(a_pattern_that_takes_too_long_is_an_error)
     ck_assert_str_eq(found, "limit_exceeded: /pre_tokenizer");
     free(found);
 }
-END_TEST
 
 /* Long pieces take n log n: with a search for the best pair in each step these would take hours. */
-START_TEST(long_pieces_are_merged)
+UNIT_TEST(long_pieces_are_merged)
 {
     enum { SIZE = 1 << 20 };
     char *text = malloc(SIZE);
@@ -207,10 +203,9 @@ START_TEST(long_pieces_are_merged)
     free(found);
     free(text);
 }
-END_TEST
 
 /* Marks in the reverse of their order, many of them. */
-START_TEST(long_runs_of_marks_are_sorted)
+UNIT_TEST(long_runs_of_marks_are_sorted)
 {
     enum { N = 200000 };
     char *text = malloc(4 * N + 1);
@@ -227,22 +222,5 @@ START_TEST(long_runs_of_marks_are_sorted)
     free(found);
     free(text);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/tokenizer");
-    TCase *t = tcase_create("tokenizer");
-    tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, ids_are_those_of_the_library, 0, N_ROWS(rows));
-    tcase_add_loop_test(t, a_file_that_is_not_read_is_an_error, 0, N_ROWS(wrong));
-    tcase_add_test(t, a_text_that_is_not_utf8_is_an_error);
-    tcase_add_test(t, a_pattern_that_takes_too_long_is_an_error);
-    tcase_add_test(t, long_pieces_are_merged);
-    tcase_add_test(t, long_runs_of_marks_are_sorted);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/tokenizer", .timeout = 120)

@@ -28,7 +28,7 @@ static const char *const pieces[] = {
     "<td class=\"n\">21</td><td>weights</td>",
 };
 
-START_TEST(test_page)
+UNIT_TEST(test_page)
 {
     char *page = api_ui_page();
     ck_assert_ptr_nonnull(page);
@@ -41,16 +41,14 @@ START_TEST(test_page)
     ck_assert_ptr_null(strstr(page, "innerHTML"));
     free(page);
 }
-END_TEST
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(api_ui_page);
 }
-END_TEST
 
 /* The policy also allows what a report in a frame has, and nothing without a hash. */
-START_TEST(test_policy)
+UNIT_TEST(test_policy)
 {
     char policy[512], report[256];
     ck_assert(api_ui_policy(policy, sizeof policy));
@@ -67,18 +65,5 @@ START_TEST(test_policy)
     ck_assert_ptr_null(strstr(policy, "unsafe"));
     ck_assert(!api_ui_policy(policy, 256));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/ui");
-    TCase *c = tcase_create("ui");
-    tcase_add_test(c, test_page);
-    tcase_add_test(c, test_no_memory);
-    tcase_add_test(c, test_policy);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/ui")

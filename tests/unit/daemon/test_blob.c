@@ -43,7 +43,7 @@ static const struct {
     const char *text, *id;
 } digests[] = {{"", NOTHING}, {"abc", ABC}};
 
-START_TEST(commits)
+UNIT_ROWS(commits, digests)
 {
     char text[16] = "";
     int fd;
@@ -62,10 +62,9 @@ START_TEST(commits)
     ck_assert_int_lt(write(fd, "x", 1), 0);
     close(fd);
 }
-END_TEST
 
 /* The same bytes stored twice are one blob; removing it twice is no error. */
-START_TEST(same_bytes)
+UNIT_TEST(same_bytes)
 {
     int fd;
     for (int i = 0; i < 2; i++) {
@@ -77,11 +76,10 @@ START_TEST(same_bytes)
     blob_remove(blobs, ABC);
     ck_assert(!blob_read(blobs, ABC, &fd, &problem));
 }
-END_TEST
 
 /* A worker's file with the bytes of a blob is not copied. If the blob is gone when the file
    is committed, it is made again, unless the worker has changed the file meanwhile. */
-START_TEST(file_of_a_worker_that_is_stored)
+UNIT_LOOP(file_of_a_worker_that_is_stored, 3)
 {
     enum { STAYS, IS_LOST, IS_LOST_AND_CHANGED } fate = (unsigned)_i;
     struct spool *spool = spool_of("abc");
@@ -107,11 +105,10 @@ START_TEST(file_of_a_worker_that_is_stored)
     lent_file_close(&lent);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
-END_TEST
 
 /* The same file is lent again, empty, unless it has become large. Its earlier spools keep what
    they copied. */
-START_TEST(file_is_lent_again)
+UNIT_TEST(file_is_lent_again)
 {
     struct spool *first, *second;
     struct stat st;
@@ -137,11 +134,10 @@ START_TEST(file_is_lent_again)
     ck_assert_int_eq(fd, -1);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
-END_TEST
 
 /* Bytes that a worker writes through the descriptor are hashed from the file. Bytes
    that it writes later, through a duplicate that it kept, do not change the spool. */
-START_TEST(file_of_a_worker)
+UNIT_LOOP(file_of_a_worker, 2)
 {
     struct spool *spool;
     char text[8] = "";
@@ -166,10 +162,9 @@ START_TEST(file_of_a_worker)
     lent_file_close(&lent);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
-END_TEST
 
 /* The next daemon removes the temporary files of one that was killed. */
-START_TEST(sweep)
+UNIT_TEST(sweep)
 {
     struct spool *spool = spool_of("left behind");
     struct blobs *next;
@@ -179,7 +174,6 @@ START_TEST(sweep)
     blobs_close(&next);
     spool_discard(&spool);
 }
-END_TEST
 
 static void
 collect(void *arg, const char *id)
@@ -189,7 +183,7 @@ collect(void *arg, const char *id)
     ++*n;
 }
 
-START_TEST(each)
+UNIT_TEST(each)
 {
     int n = 0;
     for (int i = 0; i < 2; i++) {
@@ -200,7 +194,6 @@ START_TEST(each)
     ck_assert(blobs_each(blobs, collect, &n, &problem));
     ck_assert_int_eq(n, 2);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -217,18 +210,17 @@ static const struct {
 };
 
 /* Only a well-formed id becomes part of a path. */
-START_TEST(id_form)
+UNIT_ROWS(id_form, ids)
 {
     int fd;
     ck_assert_int_eq(digest_is_id(ids[_i].text), ids[_i].is_id);
     ck_assert(!blob_read(blobs, ids[_i].text, &fd, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
 }
-END_TEST
 
 /* A worker changes a spool that was filled with a blob's content: the id is that of
    the final content. */
-START_TEST(filled)
+UNIT_TEST(filled)
 {
     int fd;
     struct spool *spool = spool_of("first"), *copy;
@@ -248,9 +240,8 @@ START_TEST(filled)
     spool_discard(&copy);
     close(fd);
 }
-END_TEST
 
-START_TEST(room)
+UNIT_TEST(room)
 {
     ck_assert(blobs_check_room(blobs, 0, &problem));
     ck_assert(!blobs_check_room(blobs, UINT64_MAX, &problem));
@@ -259,7 +250,6 @@ START_TEST(room)
     ck_assert(!blobs_check_room(blobs, UINT64_C(1) << 60, &problem));
     ck_assert_int_eq(problem.code, API_DISK_FULL);
 }
-END_TEST
 
 /* --- limits --------------------------------------------------------------- */
 
@@ -272,7 +262,7 @@ commit(const char *text)
 
 /* The bytes in use follow blobs as they are added, removed and found at the next
    start; equal bytes count once. */
-START_TEST(counted)
+UNIT_TEST(counted)
 {
     struct blobs *next;
     ck_assert_uint_eq(blobs_used(blobs), 0);
@@ -287,7 +277,6 @@ START_TEST(counted)
     blob_remove(blobs, ABC);
     ck_assert_uint_eq(blobs_used(blobs), 5);
 }
-END_TEST
 
 static int evictions;
 
@@ -323,7 +312,7 @@ static const struct {
     {8, true, true, 2},  {10, true, true, 2},  {11, true, false, 0},
 };
 
-START_TEST(budget)
+UNIT_ROWS(budget, rooms)
 {
     commit("abc");
     limit(10, rooms[_i].evicts ? evict_abc : NULL);
@@ -331,10 +320,9 @@ START_TEST(budget)
     ck_assert_int_eq(evictions, rooms[_i].evictions);
     ck_assert(rooms[_i].fits || problem.code == API_DISK_FULL);
 }
-END_TEST
 
 /* Spools count towards the limit, and writing fails at the limit. */
-START_TEST(budget_of_spools)
+UNIT_TEST(budget_of_spools)
 {
     struct spool *first = spool_of("0123456"), *second;
     limit(10, NULL);
@@ -349,10 +337,9 @@ START_TEST(budget_of_spools)
     ck_assert(blobs_has_room(blobs, 3, &problem));
     ck_assert(!blobs_has_room(blobs, 4, &problem));
 }
-END_TEST
 
 /* A file of nothing but a hole is not copied until the disk is full. */
-START_TEST(hole_of_a_worker)
+UNIT_TEST(hole_of_a_worker)
 {
     struct spool *spool;
     ck_assert(spool_open(blobs, &spool, &problem));
@@ -362,10 +349,9 @@ START_TEST(hole_of_a_worker)
     spool_discard(&spool);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
-END_TEST
 
 /* Bytes that a worker wrote count after the spool was finished. */
-START_TEST(budget_of_workers)
+UNIT_TEST(budget_of_workers)
 {
     struct spool *spool;
     limit(10, NULL);
@@ -378,9 +364,8 @@ START_TEST(budget_of_workers)
     spool_discard(&spool);
     ck_assert(blobs_has_room(blobs, 10, &problem));
 }
-END_TEST
 
-START_TEST(free_disk)
+UNIT_TEST(free_disk)
 {
     blobs_set_limits(blobs, &(struct blobs_limits){.min_free = UINT64_C(1) << 60,
                                                    .evict = evict_abc,
@@ -391,7 +376,6 @@ START_TEST(free_disk)
     ck_assert_int_eq(problem.code, API_DISK_FULL);
     ck_assert_int_eq(evictions, 0); /* removing blobs would not help */
 }
-END_TEST
 
 #define HUGE_BYTES (UINT64_C(1) << 50)
 
@@ -418,7 +402,7 @@ evict_row(void *arg, bool computed)
 
 /* Files that are evicted stay on the disk for the grace period. Only what the disk lacks is
    evicted meanwhile, however often room is asked for. */
-START_TEST(files_that_go_later)
+UNIT_TEST(files_that_go_later)
 {
     struct blobs_limits limits = {.min_free = 1,
                                   .grace_ms = 3600000,
@@ -440,10 +424,9 @@ START_TEST(files_that_go_later)
     ck_assert(!blobs_check_room(blobs, HUGE_BYTES / 2, &problem));
     ck_assert_int_eq(evictions, 4);
 }
-END_TEST
 
 /* Where rows count, the limit is theirs. */
-START_TEST(limit_of_rows)
+UNIT_TEST(limit_of_rows)
 {
     commit("abcdefgh"); /* has no row */
     rows_bytes = 10 * HUGE_BYTES;
@@ -460,34 +443,5 @@ START_TEST(limit_of_rows)
     ck_assert_int_eq(evictions, 1);
     ck_assert_uint_eq(rows_bytes, 9 * HUGE_BYTES);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/blob");
-    TCase *t = tcase_create("blob");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, commits, 0, (int)(sizeof digests / sizeof *digests));
-    tcase_add_test(t, same_bytes);
-    tcase_add_test(t, file_is_lent_again);
-    tcase_add_loop_test(t, file_of_a_worker, 0, 2);
-    tcase_add_loop_test(t, file_of_a_worker_that_is_stored, 0, 3);
-    tcase_add_test(t, hole_of_a_worker);
-    tcase_add_test(t, sweep);
-    tcase_add_test(t, each);
-    tcase_add_loop_test(t, id_form, 0, (int)(sizeof ids / sizeof *ids));
-    tcase_add_test(t, filled);
-    tcase_add_test(t, room);
-    tcase_add_test(t, counted);
-    tcase_add_loop_test(t, budget, 0, (int)(sizeof rooms / sizeof *rooms));
-    tcase_add_test(t, budget_of_spools);
-    tcase_add_test(t, budget_of_workers);
-    tcase_add_test(t, free_disk);
-    tcase_add_test(t, files_that_go_later);
-    tcase_add_test(t, limit_of_rows);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/blob", .setup = set_up, .teardown = tear_down)

@@ -31,7 +31,7 @@ read_all(struct bundle *bundle, size_t step)
     return bytes;
 }
 
-START_TEST(small_files)
+UNIT_TEST(small_files)
 {
     struct bundle *bundle;
     struct bundle_file files[] = {{"m.onnx", file_of("m", "model", 5), 5},
@@ -54,10 +54,9 @@ START_TEST(small_files)
     ck_assert_int_eq(fcntl(files[0].fd, F_GETFD), -1);
     ck_assert_int_eq(fcntl(files[1].fd, F_GETFD), -1);
 }
-END_TEST
 
 /* The size of a file beyond 8 GB is in a pax header of its own. */
-START_TEST(large_file)
+UNIT_TEST(large_file)
 {
     struct bundle *bundle;
     char bytes[2048], last[4] = "abc";
@@ -76,7 +75,6 @@ START_TEST(large_file)
     ck_assert_str_eq(last, "end");
     bundle_close(&bundle);
 }
-END_TEST
 
 static const char *const long_names[] = {
     "0123456789012345678901234567890123456789012345678901234567890123456789"
@@ -88,7 +86,7 @@ static const char *const long_names[] = {
     "w\xc3\xb6rter",
 };
 
-START_TEST(names_in_a_header_of_their_own)
+UNIT_ROWS(names_in_a_header_of_their_own, long_names)
 {
     struct bundle *bundle;
     char bytes[1024] = "", wanted[256];
@@ -104,10 +102,9 @@ START_TEST(names_in_a_header_of_their_own)
     ck_assert_mem_eq(bytes + 512, wanted, strlen(wanted));
     bundle_close(&bundle);
 }
-END_TEST
 
 /* A file that has become shorter ends the answer early; it is never filled up. */
-START_TEST(cut_file)
+UNIT_TEST(cut_file)
 {
     struct bundle *bundle;
     char bytes[1024];
@@ -117,21 +114,5 @@ START_TEST(cut_file)
     ck_assert_int_lt(bundle_read(bundle, 522, bytes, 1024), 0);
     bundle_close(&bundle);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/bundle");
-    TCase *t = tcase_create("bundle");
-    tcase_add_checked_fixture(t, scratch_make, scratch_remove);
-    tcase_add_test(t, small_files);
-    tcase_add_test(t, large_file);
-    tcase_add_loop_test(t, names_in_a_header_of_their_own, 0,
-                        (int)(sizeof long_names / sizeof *long_names));
-    tcase_add_test(t, cut_file);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/bundle", .setup = scratch_make, .teardown = scratch_remove)

@@ -262,7 +262,7 @@ sweep(int64_t at)
 
 /* --- bytes before rows ---------------------------------------------------- */
 
-START_TEST(rows_follow_bytes)
+UNIT_TEST(rows_follow_bytes)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY];
     gone = true;
@@ -276,11 +276,10 @@ START_TEST(rows_follow_bytes)
     ck_assert(has_object(key));
     ck_assert(store_needs_blob(library_store(library), id));
 }
-END_TEST
 
 /* --- the cache ------------------------------------------------------------ */
 
-START_TEST(files_are_fetched)
+UNIT_TEST(files_are_fetched)
 {
     char id[DIGEST_SIZE];
     ck_assert(add("abc", id));
@@ -298,7 +297,6 @@ START_TEST(files_are_fetched)
     gone = false;
     ck_assert(reads(id, "abc"));
 }
-END_TEST
 
 static void *
 read_one(void *arg)
@@ -312,7 +310,7 @@ read_one(void *arg)
     return ok ? arg : NULL;
 }
 
-START_TEST(one_fetch_for_all)
+UNIT_TEST(one_fetch_for_all)
 {
     char id[DIGEST_SIZE];
     pthread_t threads[6];
@@ -328,9 +326,8 @@ START_TEST(one_fetch_for_all)
     }
     ck_assert_int_eq(n_gets, 1);
 }
-END_TEST
 
-START_TEST(files_in_use_stay)
+UNIT_TEST(files_in_use_stay)
 {
     char used[DIGEST_SIZE], idle[DIGEST_SIZE];
     int fd, other;
@@ -344,9 +341,8 @@ START_TEST(files_in_use_stay)
     close(other);
     ck_assert_int_eq(cache_evict(bucket.cache, 100), 4);
 }
-END_TEST
 
-START_TEST(the_least_recently_used_goes)
+UNIT_TEST(the_least_recently_used_goes)
 {
     const struct timespec tick = {0, 20000000};
     char ids[3][DIGEST_SIZE];
@@ -364,9 +360,8 @@ START_TEST(the_least_recently_used_goes)
     ck_assert_int_eq(n_gets, 1);
     ck_assert_int_le(cache_used(bucket.cache), 8);
 }
-END_TEST
 
-START_TEST(wrong_bytes_come_in)
+UNIT_TEST(wrong_bytes_come_in)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -381,7 +376,6 @@ START_TEST(wrong_bytes_come_in)
     ck_assert_int_eq(object_of(key)->bytes[1], 'b');
     ck_assert(reads(id, "abc"));
 }
-END_TEST
 
 /* --- removal -------------------------------------------------------------- */
 
@@ -391,7 +385,7 @@ remove_row(const char *id)
     ck_assert(library_remove(library, STORE_BLOB, id, STORE_REQUEST, &problem));
 }
 
-START_TEST(mark_and_grace)
+UNIT_TEST(mark_and_grace)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY], mark[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -408,7 +402,6 @@ START_TEST(mark_and_grace)
     sweep(now + 1);
     ck_assert(!has_object(key) && !has_object(mark));
 }
-END_TEST
 
 /* Stores the blob of a mark anew, `late` after the mark. */
 static void
@@ -428,17 +421,15 @@ store_again(int64_t late)
     ck_assert(has_object(key) && !has_object(mark));
 }
 
-START_TEST(stored_again_early)
+UNIT_TEST(stored_again_early)
 {
     store_again(1);
 }
-END_TEST
 
-START_TEST(stored_again_late)
+UNIT_TEST(stored_again_late)
 {
     store_again(GRACE_S - 1);
 }
-END_TEST
 
 static void
 remove_the_object(void)
@@ -450,7 +441,7 @@ remove_the_object(void)
 
 /* Another node removes the object at the worst moment: between the upload that found it there and
    the row. */
-START_TEST(removed_while_stored)
+UNIT_TEST(removed_while_stored)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -464,7 +455,6 @@ START_TEST(removed_while_stored)
     cache_evict(bucket.cache, 1);
     ck_assert(reads(id, "abc"));
 }
-END_TEST
 
 /* Stores an object of another node. */
 static void
@@ -488,7 +478,7 @@ end_removal(const char *prefix)
 }
 
 /* However long the other node's removal takes, the object is there afterwards. */
-START_TEST(a_slow_removal_is_waited_for)
+UNIT_TEST(a_slow_removal_is_waited_for)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY], removal[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -502,11 +492,10 @@ START_TEST(a_slow_removal_is_waited_for)
     ck_assert(add("abc", id));
     ck_assert(has_object(key) && !has_object(removal));
 }
-END_TEST
 
 /* An upload did not want to wait for the other node's removal, and took the mark with it. The
    next one waits. */
-START_TEST(a_slow_removal_without_a_mark)
+UNIT_TEST(a_slow_removal_without_a_mark)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY], removal[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -518,7 +507,6 @@ START_TEST(a_slow_removal_without_a_mark)
     ck_assert(add("abc", id));
     ck_assert(has_object(key) && !has_object(removal));
 }
-END_TEST
 
 static void
 remove_what_was_put(const char *key)
@@ -529,7 +517,7 @@ remove_what_was_put(const char *key)
 }
 
 /* The other node's removal ends, with that of the mark, when the upload has found the object. */
-START_TEST(removed_before_the_mark_is_looked_for)
+UNIT_TEST(removed_before_the_mark_is_looked_for)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -539,10 +527,9 @@ START_TEST(removed_before_the_mark_is_looked_for)
     ck_assert(add("abc", id));
     ck_assert(has_object(key));
 }
-END_TEST
 
 /* The announcement of a daemon that died delays nobody. */
-START_TEST(a_stale_removal)
+UNIT_TEST(a_stale_removal)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY], removal[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -565,7 +552,6 @@ START_TEST(a_stale_removal)
     sweep(now + GRACE_S);
     ck_assert(has_object(key) && !has_object(removal));
 }
-END_TEST
 
 /* Stands still before the object is removed, until the announcement is stale; the blob is stored
    meanwhile. */
@@ -580,7 +566,7 @@ stand_still(const char *key)
 }
 
 /* A daemon that wakes between its last check and its request removes nothing. */
-START_TEST(a_late_removal_is_refused)
+UNIT_TEST(a_late_removal_is_refused)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -596,7 +582,6 @@ START_TEST(a_late_removal_is_refused)
     for (size_t i = 0; i < MOST; i++)
         ck_assert(!strstr(objects[i].key, "/removals/"));
 }
-END_TEST
 
 static void
 unmark_by_another_node(const char *key)
@@ -609,7 +594,7 @@ unmark_by_another_node(const char *key)
 }
 
 /* Another node stores the blob when its removal has just been announced. */
-START_TEST(unmarked_after_the_announcement)
+UNIT_TEST(unmarked_after_the_announcement)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -622,10 +607,9 @@ START_TEST(unmarked_after_the_announcement)
     for (size_t i = 0; i < MOST; i++)
         ck_assert(!strstr(objects[i].key, "/removals/"));
 }
-END_TEST
 
 /* A daemon that died between the removal of an object and that of its mark. */
-START_TEST(an_old_mark)
+UNIT_TEST(an_old_mark)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY], mark[BUCKET_KEY];
     ck_assert(add("abc", id));
@@ -639,9 +623,8 @@ START_TEST(an_old_mark)
     sweep(now + GRACE_S);
     ck_assert(has_object(key) && !has_object(mark));
 }
-END_TEST
 
-START_TEST(another_database)
+UNIT_TEST(another_database)
 {
     char id[DIGEST_SIZE], key[BUCKET_KEY], path[128];
     ck_assert(add("abc", id));
@@ -657,35 +640,5 @@ START_TEST(another_database)
         ck_assert(has_object(key));
     }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *suite = suite_create("cache");
-    TCase *tc = tcase_create("bucket");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, rows_follow_bytes);
-    tcase_add_test(tc, files_are_fetched);
-    tcase_add_test(tc, one_fetch_for_all);
-    tcase_add_test(tc, files_in_use_stay);
-    tcase_add_test(tc, the_least_recently_used_goes);
-    tcase_add_test(tc, wrong_bytes_come_in);
-    tcase_add_test(tc, mark_and_grace);
-    tcase_add_test(tc, stored_again_early);
-    tcase_add_test(tc, stored_again_late);
-    tcase_add_test(tc, removed_while_stored);
-    tcase_add_test(tc, a_slow_removal_is_waited_for);
-    tcase_add_test(tc, a_slow_removal_without_a_mark);
-    tcase_add_test(tc, removed_before_the_mark_is_looked_for);
-    tcase_add_test(tc, a_stale_removal);
-    tcase_add_test(tc, a_late_removal_is_refused);
-    tcase_add_test(tc, unmarked_after_the_announcement);
-    tcase_add_test(tc, an_old_mark);
-    tcase_add_test(tc, another_database);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("cache", .setup = set_up, .teardown = tear_down)

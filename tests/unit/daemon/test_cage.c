@@ -84,15 +84,14 @@ caged(enum cage_profile profile, int (*deed)(void))
 
 /* Outside the cage the action succeeds, or fails for another reason. So it is the
    cage that stops it. Actions that would change the machine are not tried outside. */
-START_TEST(holds)
+UNIT_LOOP(holds, UNIT_SANITIZED ? 0 : sizeof walls / sizeof *walls)
 {
     int got = caged(CAGE_CPU, walls[_i].deed);
     ck_assert_msg(got == walls[_i].wanted, "%s: %d", walls[_i].name, got);
 }
-END_TEST
 
 /* CUDA hears that nothing listens where it would connect. */
-START_TEST(holds_gpu)
+UNIT_LOOP(holds_gpu, UNIT_SANITIZED ? 0 : sizeof walls / sizeof *walls)
 {
     int got = caged(CAGE_GPU, walls[_i].deed);
     if (walls[_i].deed == connect_socket)
@@ -102,9 +101,8 @@ START_TEST(holds_gpu)
     else
         ck_assert_int_eq(got, walls[_i].wanted);
 }
-END_TEST
 
-START_TEST(holds_carrier)
+UNIT_LOOP(holds_carrier, UNIT_SANITIZED ? 0 : sizeof walls / sizeof *walls)
 {
     int got = caged(CAGE_CARRIER, walls[_i].deed);
     if (walls[_i].carrier_may_do)
@@ -112,11 +110,10 @@ START_TEST(holds_carrier)
     else
         ck_assert_msg(got == walls[_i].wanted, "%s: %d", walls[_i].name, got);
 }
-END_TEST
 
 /* The judging process may make code of its own pages, and read the names in a folder whose
    descriptor it has. stat() is answered by the handler of SIGSYS. */
-START_TEST(holds_judge)
+UNIT_LOOP(holds_judge, UNIT_SANITIZED ? 0 : sizeof walls / sizeof *walls)
 {
     int (*const deed)(void) = walls[_i].deed;
     const bool may = deed == make_code || deed == list_names;
@@ -124,7 +121,6 @@ START_TEST(holds_judge)
     int got = caged(CAGE_JUDGE, deed);
     ck_assert_msg(got == wanted, "%s: %d", walls[_i].name, got);
 }
-END_TEST
 
 static const struct {
     int (*deed)(void);
@@ -138,12 +134,11 @@ static const struct {
     {lock_file},        {share_memory},   {grow_stack},          {open_nameless},
     {make_memory_file}, {slow_parent},    {read_limit_of_parent}};
 
-START_TEST(outside)
+UNIT_ROWS(outside, harmless)
 {
     parent = getpid();
     ck_assert_int_eq(harmless[_i].deed(), 0);
 }
-END_TEST
 
 /* --- needed actions: each returns 0 -------------------------------------- */
 
@@ -293,7 +288,7 @@ static const struct {
              {use_open_file, true}, {use_profiler_file, true}, {use_other_paths, true},
              {use_socket, false},   {use_time, false}};
 
-START_TEST(works)
+UNIT_LOOP(works, UNIT_SANITIZED ? 0 : sizeof needs / sizeof *needs)
 {
     ck_assert_int_eq(caged(CAGE_CPU, needs[_i].deed), 0);
     ck_assert_int_eq(caged(CAGE_JUDGE, needs[_i].deed), 0);
@@ -302,7 +297,6 @@ START_TEST(works)
     if (!needs[_i].cpu_only)
         ck_assert_int_eq(caged(CAGE_CARRIER, needs[_i].deed), 0);
 }
-END_TEST
 
 static void *
 wait_for_ever(void *arg)
@@ -312,7 +306,7 @@ wait_for_ever(void *arg)
 }
 
 /* Landlock would not bind a thread that exists already. */
-START_TEST(needs_one_thread)
+UNIT_LOOP(needs_one_thread, !UNIT_SANITIZED)
 {
     char lacking[CAGE_TEXT];
     int status;
@@ -329,7 +323,6 @@ START_TEST(needs_one_thread)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
-END_TEST
 
 static int
 read_system(void)
@@ -339,12 +332,11 @@ read_system(void)
            result_of(open("/usr", O_RDONLY | O_DIRECTORY));
 }
 
-START_TEST(gpu_reads_system)
+UNIT_LOOP(gpu_reads_system, !UNIT_SANITIZED)
 {
     bool whole = caged(CAGE_GPU, NULL) != NO_LANDLOCK;
     ck_assert_int_eq(caged(CAGE_GPU, read_system), whole ? 0 : EPERM);
 }
-END_TEST
 
 /* A key of the daemon's user, by its path. */
 static char key[64];
@@ -358,7 +350,7 @@ read_key(void)
 }
 
 /* Hostile code in a cage reads a key where cage_may_read() says so, and nowhere else. */
-START_TEST(keys_are_out_of_reach)
+UNIT_LOOP(keys_are_out_of_reach, UNIT_SANITIZED ? 0 : 2)
 {
     static const char *const places[] = {"/var/tmp", "/dev/shm"};
     static const enum cage_profile profiles[] = {CAGE_CPU, CAGE_GPU, CAGE_CARRIER,
@@ -380,7 +372,6 @@ START_TEST(keys_are_out_of_reach)
                          profiles[i] == CAGE_GPU && _i == 1);
     }
 }
-END_TEST
 
 /* Binds a socket to an abstract name and listens there. */
 static int
@@ -440,7 +431,7 @@ unblock_event(void)
 }
 
 /* Each of these ends CUDA when it is refused. */
-START_TEST(gpu_does_what_cuda_needs)
+UNIT_LOOP(gpu_does_what_cuda_needs, !UNIT_SANITIZED)
 {
     bool whole = caged(CAGE_GPU, NULL) != NO_LANDLOCK;
     ck_assert_int_eq(caged(CAGE_GPU, listen_as_cuda), 0);
@@ -451,7 +442,6 @@ START_TEST(gpu_does_what_cuda_needs)
     ck_assert_int_eq(caged(CAGE_CPU, unblock_event), 1);
     ck_assert_int_eq(caged(CAGE_CPU, name_a_thread), 2);
 }
-END_TEST
 
 /* --- the judging process -------------------------------------------------- */
 
@@ -502,21 +492,19 @@ use_more_than_listing(void)
     return open(scratch, O_WRONLY | O_TRUNC) >= 0 || errno != EACCES ? 11 : 0;
 }
 
-START_TEST(judge_lists_one_folder)
+UNIT_LOOP(judge_lists_one_folder, !UNIT_SANITIZED)
 {
     ck_assert_int_eq(caged(CAGE_JUDGE, use_listing), 1); /* not yet */
     ck_assert(trap_allow_listing(scratch));
     ck_assert_int_eq(caged(CAGE_JUDGE, use_listing), 0);
     ck_assert_int_eq(caged(CAGE_JUDGE, use_more_than_listing), 0);
 }
-END_TEST
 
-START_TEST(no_folder_is_listed)
+UNIT_LOOP(no_folder_is_listed, !UNIT_SANITIZED)
 {
     ck_assert(!trap_allow_listing("/nonexistent"));
     ck_assert_int_eq(errno, ENOENT);
 }
-END_TEST
 
 /* --- the carrier ---------------------------------------------------------- */
 
@@ -571,7 +559,7 @@ listen_for_others(void)
     return fd < 0 ? 1 : result_of(listen(fd, 1));
 }
 
-START_TEST(carrier_connects)
+UNIT_LOOP(carrier_connects, !UNIT_SANITIZED)
 {
     bool whole = caged(CAGE_CARRIER, NULL) != NO_LANDLOCK;
     int fd = listen_somewhere(&server);
@@ -581,7 +569,6 @@ START_TEST(carrier_connects)
     ck_assert_int_eq(caged(CAGE_CARRIER, listen_for_others), EPERM);
     close(fd);
 }
-END_TEST
 
 /* --- tests --------------------------------------------------------------- */
 
@@ -608,36 +595,4 @@ tear_down(void)
     scratch_remove();
 }
 
-/* Builds with sanitizers have no cage. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/cage");
-    TCase *t = tcase_create("walls");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, outside, 0, (int)(sizeof harmless / sizeof *harmless));
-    if (!SANITIZED) {
-        tcase_add_loop_test(t, holds, 0, (int)(sizeof walls / sizeof *walls));
-        tcase_add_loop_test(t, holds_gpu, 0, (int)(sizeof walls / sizeof *walls));
-        tcase_add_loop_test(t, works, 0, (int)(sizeof needs / sizeof *needs));
-        tcase_add_loop_test(t, holds_carrier, 0, (int)(sizeof walls / sizeof *walls));
-        tcase_add_loop_test(t, holds_judge, 0, (int)(sizeof walls / sizeof *walls));
-        tcase_add_test(t, judge_lists_one_folder);
-        tcase_add_test(t, no_folder_is_listed);
-        tcase_add_test(t, carrier_connects);
-        tcase_add_test(t, gpu_reads_system);
-        tcase_add_loop_test(t, keys_are_out_of_reach, 0, 2);
-        tcase_add_test(t, gpu_does_what_cuda_needs);
-        tcase_add_test(t, needs_one_thread);
-    }
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/cage", .setup = set_up, .teardown = tear_down)

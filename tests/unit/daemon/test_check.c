@@ -186,20 +186,9 @@ static const struct {
     {waits_with_lock, NULL},
 };
 
-START_TEST(ends)
+UNIT_ROWS(ends, rows)
 {
     apart_expect(rows[_i].run, rows[_i].check);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/check");
-    TCase *t = tcase_create("check");
-    tcase_add_checked_fixture(t, set_up, NULL);
-    tcase_add_loop_test(t, ends, 0, sizeof rows / sizeof *rows);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/check", .setup = set_up)

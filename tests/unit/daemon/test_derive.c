@@ -120,7 +120,7 @@ open_migrated(int i)
     return open_store();
 }
 
-START_TEST(migrated)
+UNIT_ROWS(migrated, rows)
 {
     struct store_job job;
     struct store *store = open_migrated(_i);
@@ -135,10 +135,9 @@ START_TEST(migrated)
     store_job_fini(&job);
     store_close(&store);
 }
-END_TEST
 
 /* Without a GPU every job that wants none is claimed, whatever other specs contain. */
-START_TEST(claimed_without_a_gpu)
+UNIT_ROWS(claimed_without_a_gpu, rows)
 {
     struct store_job job;
     bool any;
@@ -152,10 +151,9 @@ START_TEST(claimed_without_a_gpu)
     }
     store_close(&store);
 }
-END_TEST
 
 /* A submitted job has the same facts. Its effective spec is kept until the job ends. */
-START_TEST(submitted)
+UNIT_LOOP(submitted, N_DECODED)
 {
     struct store *store = open_store();
     struct store_file file = {.id = "sha256:m"}, other = {.id = "sha256:d"};
@@ -191,19 +189,5 @@ START_TEST(submitted)
     api_spec_free(&spec);
     store_close(&store);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    const int n = (int)(sizeof rows / sizeof *rows);
-    Suite *s = suite_create("daemon/derive");
-    TCase *t = tcase_create("derive");
-    tcase_add_checked_fixture(t, set_up, scratch_remove);
-    tcase_add_loop_test(t, migrated, 0, n);
-    tcase_add_loop_test(t, claimed_without_a_gpu, 0, n);
-    tcase_add_loop_test(t, submitted, 0, N_DECODED);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/derive", .setup = set_up, .teardown = scratch_remove)

@@ -83,7 +83,7 @@ is_held(struct store *at, int64_t fence)
     return held;
 }
 
-START_TEST(jobs)
+UNIT_TEST(jobs)
 {
     bool was;
     add("j1", 0, NULL);
@@ -107,7 +107,6 @@ START_TEST(jobs)
     }
     store_job_fini(&first);
 }
-END_TEST
 
 static bool
 delivers(struct store *at, const struct store_delivery *delivery)
@@ -118,7 +117,7 @@ delivers(struct store *at, const struct store_delivery *delivery)
     return held;
 }
 
-START_TEST(deliveries)
+UNIT_TEST(deliveries)
 {
     static const struct store_webhook hook = {"told", ",job.succeeded,", NULL, NULL};
     struct store_delivery first, second;
@@ -149,7 +148,6 @@ START_TEST(deliveries)
     }
     store_delivery_fini(&first);
 }
-END_TEST
 
 /* Stores what was fetched. Returns whether that was recorded. */
 static bool
@@ -163,7 +161,7 @@ fetches(struct store *at, struct store_job *job)
     return was;
 }
 
-START_TEST(fetch)
+UNIT_TEST(fetch)
 {
     static char none[] = "", source[] = "{\"model\":null}";
     struct store_job first, second,
@@ -187,7 +185,6 @@ START_TEST(fetch)
     }
     store_job_fini(&first);
 }
-END_TEST
 
 static void
 count_aside(void *arg, const char *id)
@@ -209,7 +206,7 @@ sweeps_blob(struct store *at, int64_t now)
 
 /* The sweep of a daemon that leads no more removes neither jobs, files nor blobs; requests
    to it do. */
-START_TEST(leader)
+UNIT_TEST(leader)
 {
     const struct store_blob_sweep sweep = {0, 0, count_aside, &n_aside};
     struct store_job gone;
@@ -251,20 +248,5 @@ START_TEST(leader)
     ck_assert(!is_shared() ||
               (store_lead(store, "first", &problem) && store_leads(store)));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/fences");
-    TCase *t = tcase_create("fences");
-    tcase_add_checked_fixture(t, set_up_two, tear_down_two);
-    tcase_add_test(t, jobs);
-    tcase_add_test(t, deliveries);
-    tcase_add_test(t, fetch);
-    tcase_add_test(t, leader);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/fences", .setup = set_up_two, .teardown = tear_down_two)

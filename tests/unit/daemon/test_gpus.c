@@ -19,16 +19,15 @@ tear_down(void)
     gpus_fini(&gpus);
 }
 
-START_TEST(a_gpu_that_nobody_wants_is_not_lent)
+UNIT_TEST(a_gpu_that_nobody_wants_is_not_lent)
 {
     ck_assert(!gpus_is_wanted(&gpus, 3));
     gpus_give_back(&gpus, 3);
     ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
-END_TEST
 
 /* A lent GPU goes to one queued job, and then back to the job that lent it. */
-START_TEST(a_gpu_is_lent_for_one_job)
+UNIT_TEST(a_gpu_is_lent_for_one_job)
 {
     gpus_want(&gpus);
     ck_assert(gpus_is_wanted(&gpus, 3));
@@ -44,11 +43,10 @@ START_TEST(a_gpu_is_lent_for_one_job)
     ck_assert(gpus_are_claimed(&gpus));
     ck_assert(!gpus_is_wanted(&gpus, 3));
 }
-END_TEST
 
 /* A lane that claims the GPU, finds no job for it and gives it back has not ended
    the offer: another lane may look at another tenant's queue. */
-START_TEST(a_claim_given_back_leaves_the_offer)
+UNIT_TEST(a_claim_given_back_leaves_the_offer)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -57,9 +55,8 @@ START_TEST(a_claim_given_back_leaves_the_offer)
     ck_assert(!gpus_regain(&gpus, &a));
     ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
-END_TEST
 
-START_TEST(an_offer_without_a_claim_expires)
+UNIT_TEST(an_offer_without_a_claim_expires)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -69,10 +66,9 @@ START_TEST(an_offer_without_a_claim_expires)
     ck_assert_int_eq(gpus_claim(&gpus), GPUS_NONE);
     ck_assert(gpus_regain(&gpus, &a));
 }
-END_TEST
 
 /* Two long jobs use the GPU in turns, and no other claim succeeds in between. */
-START_TEST(two_long_jobs_take_turns)
+UNIT_TEST(two_long_jobs_take_turns)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -89,9 +85,8 @@ START_TEST(two_long_jobs_take_turns)
         ck_assert(gpus_regain(&gpus, &b));
     }
 }
-END_TEST
 
-START_TEST(a_job_that_ended_has_no_turn)
+UNIT_TEST(a_job_that_ended_has_no_turn)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -102,10 +97,9 @@ START_TEST(a_job_that_ended_has_no_turn)
     gpus_give_back(&gpus, 3);
     ck_assert_int_eq(gpus_claim(&gpus), 3);
 }
-END_TEST
 
 /* Lending one device does not affect the other. */
-START_TEST(each_device_has_its_turns)
+UNIT_TEST(each_device_has_its_turns)
 {
     struct gpus two;
     gpus_init(&two, "0,5");
@@ -121,9 +115,8 @@ START_TEST(each_device_has_its_turns)
     ck_assert_int_eq(gpus_claim(&two), 5);
     gpus_fini(&two);
 }
-END_TEST
 
-START_TEST(without_devices_nothing_is_wanted)
+UNIT_TEST(without_devices_nothing_is_wanted)
 {
     struct gpus none;
     gpus_init(&none, "");
@@ -132,24 +125,5 @@ START_TEST(without_devices_nothing_is_wanted)
     ck_assert_int_eq(gpus_claim(&none), GPUS_NONE);
     gpus_fini(&none);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/gpus");
-    TCase *t = tcase_create("gpus");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, a_gpu_that_nobody_wants_is_not_lent);
-    tcase_add_test(t, a_gpu_is_lent_for_one_job);
-    tcase_add_test(t, a_claim_given_back_leaves_the_offer);
-    tcase_add_test(t, an_offer_without_a_claim_expires);
-    tcase_add_test(t, two_long_jobs_take_turns);
-    tcase_add_test(t, a_job_that_ended_has_no_turn);
-    tcase_add_test(t, each_device_has_its_turns);
-    tcase_add_test(t, without_devices_nothing_is_wanted);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/gpus", .setup = set_up, .teardown = tear_down)

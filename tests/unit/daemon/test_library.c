@@ -158,7 +158,7 @@ blobs(void)
     return n;
 }
 
-START_TEST(kept)
+UNIT_TEST(kept)
 {
     ck_assert_str_eq(get("a"), "");
     ck_assert(keep("a", "first", 100));
@@ -173,9 +173,8 @@ START_TEST(kept)
     ck_assert_int_eq(blobs(), 1);
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
 }
-END_TEST
 
-START_TEST(bounded)
+UNIT_TEST(bounded)
 {
     ck_assert(keep("a", "0123456789", 25));
     ck_assert(keep("b", "9876543210", 25));
@@ -194,10 +193,9 @@ START_TEST(bounded)
     ck_assert_int_eq(blobs(), 0);
     ck_assert_str_eq(get("a"), "");
 }
-END_TEST
 
 /* When the model or the dataset is deleted, its observations are deleted, too. */
-START_TEST(deleted)
+UNIT_LOOP(deleted, 2)
 {
     ck_assert(keep("a", "first", 100));
     ck_assert(keep("b", "second", 100));
@@ -209,10 +207,9 @@ START_TEST(deleted)
     ck_assert_int_eq(blobs(), 0);
     ck_assert_str_eq(get("a"), "");
 }
-END_TEST
 
 /* A lost blob is no error; the next one replaces it. */
-START_TEST(lost)
+UNIT_TEST(lost)
 {
     char id[DIGEST_SIZE];
     struct spool *spool;
@@ -225,7 +222,6 @@ START_TEST(lost)
     ck_assert(keep("a", "second", 100));
     ck_assert_str_eq(get("a"), "second");
 }
-END_TEST
 
 /* --- waiting for the disk ------------------------------------------------- */
 
@@ -273,7 +269,7 @@ end_job(const char *id, struct store_ended *ret)
 }
 
 /* The bytes of the three files and their names are synced at the same time. */
-START_TEST(job_end_waits_together)
+UNIT_TEST(job_end_waits_together)
 {
     struct store_ended ended;
     start_job("j");
@@ -283,7 +279,6 @@ START_TEST(job_end_waits_together)
     ck_assert_int_eq(most_at_once, 6);
     ck_assert_int_eq(blobs(), 3);
 }
-END_TEST
 
 /* Ends another job with the same files, and returns the number of its syncs. */
 static int
@@ -298,17 +293,16 @@ syncs_of_same_files(void)
 }
 
 /* A file that an earlier job stored is not synced again. */
-START_TEST(same_files_are_not_synced)
+UNIT_TEST(same_files_are_not_synced)
 {
     struct store_ended ended;
     start_job("j");
     ck_assert(end_job("j", &ended) && ended.was);
     ck_assert_int_eq(syncs_of_same_files(), 0);
 }
-END_TEST
 
 /* One that was lost meanwhile is synced and named again. */
-START_TEST(lost_files_are_synced)
+UNIT_TEST(lost_files_are_synced)
 {
     struct store_ended ended;
     start_job("j");
@@ -316,7 +310,6 @@ START_TEST(lost_files_are_synced)
     blob_remove(library_blobs(library), ONE);
     ck_assert_int_eq(syncs_of_same_files(), 2);
 }
-END_TEST
 
 /* --- files that are synced later ------------------------------------------- */
 
@@ -359,7 +352,7 @@ read_abc(void)
 }
 
 /* A new report of a model that is stored already is not synced: the record has its bytes. */
-START_TEST(report_is_in_the_record)
+UNIT_TEST(report_is_in_the_record)
 {
     end_two_jobs();
     ck_assert_int_eq(synced, 0);
@@ -369,11 +362,10 @@ START_TEST(report_is_in_the_record)
     ck_assert_str_eq(read_abc(), "abc");
     ck_assert_int_eq(newest_unsynced(), 1);
 }
-END_TEST
 
 /* A loss of power may take the file's bytes or its name. The next start writes it again, and
    syncs it. */
-START_TEST(lost_report_is_restored)
+UNIT_LOOP(lost_report_is_restored, 5)
 {
     static const char *const left[] = {"", "a", "abcd", "xyz"};
     end_two_jobs();
@@ -390,10 +382,9 @@ START_TEST(lost_report_is_restored)
     ck_assert_int_ge(synced, 2);
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
 }
-END_TEST
 
 /* The report of a job that was removed does not come back. */
-START_TEST(removed_report_stays_away)
+UNIT_TEST(removed_report_stays_away)
 {
     end_two_jobs();
     ck_assert(library_job_remove(library, "k", STORE_REQUEST, &problem));
@@ -402,7 +393,6 @@ START_TEST(removed_report_stays_away)
     reopen();
     ck_assert_str_eq(read_abc(), "none");
 }
-END_TEST
 
 /* Ends many jobs, each with a report of its own. */
 static void
@@ -418,7 +408,7 @@ end_many_jobs(void)
 }
 
 /* When there are many, all are synced at once. Their rows go only when that succeeds. */
-START_TEST(many_reports_are_synced_together)
+UNIT_TEST(many_reports_are_synced_together)
 {
     end_two_jobs();
     library_sync_many(library);
@@ -433,10 +423,9 @@ START_TEST(many_reports_are_synced_together)
     ck_assert_int_eq(newest_unsynced(), 0);
     ck_assert_int_eq(synced, 1);
 }
-END_TEST
 
 /* A few are synced when that is asked for, as each sweep does. */
-START_TEST(few_reports_are_synced_by_a_sweep)
+UNIT_TEST(few_reports_are_synced_by_a_sweep)
 {
     end_two_jobs();
     synced = 0;
@@ -446,10 +435,9 @@ START_TEST(few_reports_are_synced_by_a_sweep)
     library_sync_deferred(library);
     ck_assert_int_eq(synced, 1);
 }
-END_TEST
 
 /* A large report is synced at once. */
-START_TEST(large_report_is_synced)
+UNIT_TEST(large_report_is_synced)
 {
     struct store_ended ended;
     char text[20001] = "";
@@ -462,10 +450,9 @@ START_TEST(large_report_is_synced)
     ck_assert_int_eq(synced, 2);
     ck_assert_int_eq(newest_unsynced(), 0);
 }
-END_TEST
 
 /* Whichever sync fails, no blob is left and the job has not ended. */
-START_TEST(job_end_fails)
+UNIT_LOOP(job_end_fails, 6)
 {
     struct store_ended ended;
     start_job("j");
@@ -477,11 +464,10 @@ START_TEST(job_end_fails)
     ck_assert(end_job("j", &ended) && ended.was);
     ck_assert_int_eq(blobs(), 3);
 }
-END_TEST
 
 /* When the call succeeds, the model's bytes, name and record are on the disk. Each
    of these syncs can make it fail. */
-START_TEST(model_is_durable)
+UNIT_LOOP(model_is_durable, 3)
 {
     struct store_file file = {0};
     char path[] = "model.onnx";
@@ -500,7 +486,6 @@ START_TEST(model_is_durable)
     store_file_fini(&file);
     ck_assert_int_eq(blobs(), 1);
 }
-END_TEST
 
 static void
 forget_all(void)
@@ -511,7 +496,7 @@ forget_all(void)
 
 /* No thread waits for another's sync, and none removes a blob whose row is about to
    be added. */
-START_TEST(other_threads_continue)
+UNIT_TEST(other_threads_continue)
 {
     struct store_ended ended;
     char large[20001] = "";
@@ -524,10 +509,9 @@ START_TEST(other_threads_continue)
     ck_assert_str_eq(get("a"), "");
     ck_assert(blob_exists(library_blobs(library), ONE));
 }
-END_TEST
 
 /* A job has more files than are synced at the same time. */
-START_TEST(many_files)
+UNIT_TEST(many_files)
 {
     enum { N = 2 * SYNC_MOST + 3 };
     struct spool *spools[N], **each[N];
@@ -542,11 +526,10 @@ START_TEST(many_files)
     ck_assert_int_eq(most_at_once, SYNC_MOST);
     ck_assert_int_eq(blobs(), N);
 }
-END_TEST
 
 /* The daemon waits for a lock that a killed daemon's child still holds for a moment,
    and not for one that another daemon holds. */
-START_TEST(a_lock_of_a_killed_daemon)
+UNIT_TEST(a_lock_of_a_killed_daemon)
 {
     const struct timespec a_while = {0, 100 * 1000000};
     struct library *second = NULL;
@@ -570,38 +553,5 @@ START_TEST(a_lock_of_a_killed_daemon)
     ck_assert_ptr_nonnull(strstr(why.detail, "another daemon"));
     ck_assert_ptr_null(second);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/library");
-    TCase *t = tcase_create("observations");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, kept);
-    tcase_add_test(t, bounded);
-    tcase_add_loop_test(t, deleted, 0, 2);
-    tcase_add_test(t, lost);
-    suite_add_tcase(s, t);
-    t = tcase_create("the disk");
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, job_end_waits_together);
-    tcase_add_test(t, same_files_are_not_synced);
-    tcase_add_test(t, lost_files_are_synced);
-    tcase_add_test(t, report_is_in_the_record);
-    tcase_add_loop_test(t, lost_report_is_restored, 0, 5);
-    tcase_add_test(t, removed_report_stays_away);
-    tcase_add_test(t, many_reports_are_synced_together);
-    tcase_add_test(t, few_reports_are_synced_by_a_sweep);
-    tcase_add_test(t, large_report_is_synced);
-    tcase_add_loop_test(t, job_end_fails, 0, 6);
-    tcase_add_loop_test(t, model_is_durable, 0, 3);
-    tcase_add_test(t, other_threads_continue);
-    tcase_add_test(t, many_files);
-    tcase_add_test(t, a_lock_of_a_killed_daemon);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/library", .setup = set_up, .teardown = tear_down)

@@ -13,7 +13,7 @@ static const struct {
     {"localhost:0", "localhost", "localhost:"},
 };
 
-START_TEST(listens)
+UNIT_ROWS(listens, good)
 {
     struct listener l;
     ck_assert_msg(listen_open(good[_i].text, false, &l, &problem), "%s",
@@ -26,7 +26,6 @@ START_TEST(listens)
     listen_forget(&l);
     close(l.fd);
 }
-END_TEST
 
 static const char *const bad[] = {
     "",          "127.0.0.1", ":8383",       "127.0.0.1:",         "127.0.0.1:http",
@@ -34,25 +33,23 @@ static const char *const bad[] = {
     "0.0.0.0:0", "[::]:0",    "192.0.2.1:0", "[2001:db8::1]:8383",
 };
 
-START_TEST(refuses)
+UNIT_ROWS(refuses, bad)
 {
     struct listener l = {.fd = -7};
     ck_assert_msg(!listen_open(bad[_i], false, &l, &problem), "%s", bad[_i]);
     ck_assert_msg(strstr(problem.detail, "http.listen"), "%s", problem.detail);
     ck_assert_int_eq(l.fd, -7);
 }
-END_TEST
 
 /* The refusal of an address that other machines can reach says what is missing. */
-START_TEST(says_why)
+UNIT_TEST(says_why)
 {
     struct listener l;
     ck_assert(!listen_open("0.0.0.0:0", false, &l, &problem));
     ck_assert_ptr_nonnull(strstr(problem.detail, "tokens"));
 }
-END_TEST
 
-START_TEST(unix_socket)
+UNIT_TEST(unix_socket)
 {
     struct listener first, second;
     char text[160];
@@ -71,11 +68,10 @@ START_TEST(unix_socket)
     close(second.fd);
     scratch_remove();
 }
-END_TEST
 
 /* A file that is not a socket is neither replaced nor removed, and another socket of
    that name is not removed either. */
-START_TEST(other_files_stay)
+UNIT_TEST(other_files_stay)
 {
     struct listener l;
     char text[160];
@@ -97,20 +93,5 @@ START_TEST(other_files_stay)
     ck_assert_int_eq(stat(scratch_path("socket"), &st), 0);
     scratch_remove();
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/listen");
-    TCase *t = tcase_create("listen");
-    tcase_add_loop_test(t, listens, 0, (int)(sizeof good / sizeof *good));
-    tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(t, says_why);
-    tcase_add_test(t, unix_socket);
-    tcase_add_test(t, other_files_stay);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/listen")

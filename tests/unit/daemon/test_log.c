@@ -19,16 +19,15 @@ static const struct {
     {"gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
 };
 
-START_TEST(quotes)
+UNIT_ROWS(quotes, rows)
 {
     char buf[LOG_QUOTED];
     ck_assert_str_eq(log_quote(buf, rows[_i].text), rows[_i].quoted);
 }
-END_TEST
 
 /* A quoted text of any kind and length stays in the buffer and has its closing
    quote. */
-START_TEST(caps)
+UNIT_LOOP(caps, 4)
 {
     char text[1000], buf[LOG_QUOTED];
     memset(text, "a\n\"\\"[_i], sizeof text - 1);
@@ -41,10 +40,9 @@ START_TEST(caps)
     }
     ck_assert_ptr_nonnull(strstr(log_quote(buf, text), "...\""));
 }
-END_TEST
 
 /* A text is cut between two characters. */
-START_TEST(cuts)
+UNIT_LOOP(cuts, 4)
 {
     static const char *const shift[] = {"", "a", "aa", "aaa"};
     char text[1000] = "", buf[LOG_QUOTED];
@@ -56,18 +54,5 @@ START_TEST(cuts)
     ck_assert_ptr_nonnull(end);
     ck_assert_int_eq(memcmp(end - 4, "\xf0\x9f\x98\x80", 4), 0);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/log");
-    TCase *t = tcase_create("quote");
-    tcase_add_loop_test(t, quotes, 0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(t, caps, 0, 4);
-    tcase_add_loop_test(t, cuts, 0, 4);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/log")

@@ -66,7 +66,7 @@ end_as(const char *id, enum api_job_state state, enum api_code code)
     ",\"error\":" error "}"
 
 /* Only a job that succeeded publishes, whatever way it got there. */
-START_TEST(publications)
+UNIT_TEST(publications)
 {
     static const char two[] =
         "[" ROW("d1-0", "prod", "\"models:/a\"", "null", "pending", "0", "null",
@@ -98,7 +98,6 @@ START_TEST(publications)
     ck_assert(store_job_remove(store, "j1", STORE_REQUEST, &gone, &problem));
     store_job_fini(&gone);
 }
-END_TEST
 
 /* Ends an attempt at time 10. Returns whether the claim was the last one. */
 static bool
@@ -135,7 +134,7 @@ take(const char *id, int64_t now)
 
 /* A delivery is claimed by one thread, waits for its time, survives a crash, and is tried
    again when it has failed. */
-START_TEST(deliveries)
+UNIT_TEST(deliveries)
 {
     char oldest[JOB_ID_SIZE];
     bool any;
@@ -190,7 +189,6 @@ START_TEST(deliveries)
     store_delivery_fini(&first);
     store_delivery_fini(&second);
 }
-END_TEST
 
 static const struct store_webhook hooks[] = {
     {"all", ",job.succeeded,job.failed,job.rejected,delivery.failed,", NULL, NULL},
@@ -212,7 +210,7 @@ static const struct {
     {API_JOB_CANCELLED, 0, NULL, NULL, NULL},
 };
 
-START_TEST(events)
+UNIT_ROWS(events, ends)
 {
     ck_assert(store_set_webhooks(store, hooks, 1, &problem));
     ck_assert(store_set_webhooks(store, hooks, 3, &problem));
@@ -228,10 +226,9 @@ START_TEST(events)
     store_delivery_fini(&got);
     take(NULL, 0);
 }
-END_TEST
 
 /* The failure of a publication is an event, that of an event is none. */
-START_TEST(failed_deliveries)
+UNIT_TEST(failed_deliveries)
 {
     ck_assert(store_set_webhooks(store, hooks, 3, &problem));
     char labels[] = "{\"team\":\"a\"}", one[] = "[{\"remote\":\"x\",\"ref\":\"y\"}]";
@@ -248,7 +245,6 @@ START_TEST(failed_deliveries)
     }
     take(NULL, 0);
 }
-END_TEST
 
 /* Lets the fetch of j1 wait at time 10. Returns whether the claim was the last one. */
 static bool
@@ -261,7 +257,7 @@ wait_for(int charge, int64_t for_ms, int64_t fence)
 }
 
 /* No lane claims a job before its files are there, and no attempt is lost in a crash. */
-START_TEST(fetches)
+UNIT_TEST(fetches)
 {
     struct store_job job;
     int64_t n;
@@ -305,10 +301,9 @@ START_TEST(fetches)
     ck_assert_int_eq(added, STORE_JOINED);
     store_job_fini(&job);
 }
-END_TEST
 
 /* A cancelled job takes no files any more. */
-START_TEST(cancelled_fetch)
+UNIT_TEST(cancelled_fetch)
 {
     struct store_job job;
     bool any, was;
@@ -323,9 +318,8 @@ START_TEST(cancelled_fetch)
     store_job_fini(&job);
     ck_assert(store_fetch_claim(store, 50, &job, &any, &problem) && !any);
 }
-END_TEST
 
-START_TEST(fetched)
+UNIT_TEST(fetched)
 {
     const struct store_fetched key = {"prod", "models:/a/1", "m-1", STORE_MODEL};
     const struct store_fetched other = {"prod", "models:/a/1", "m-2", STORE_MODEL};
@@ -341,23 +335,5 @@ START_TEST(fetched)
     ck_assert(store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
     ck_assert(store_fetched_get(store, &key, id, &any, &problem) && !any);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/outbox");
-    TCase *t = tcase_create("outbox");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, publications);
-    tcase_add_test(t, deliveries);
-    tcase_add_loop_test(t, events, 0, (int)(sizeof ends / sizeof *ends));
-    tcase_add_test(t, failed_deliveries);
-    tcase_add_test(t, fetches);
-    tcase_add_test(t, cancelled_fetch);
-    tcase_add_test(t, fetched);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/outbox", .setup = set_up, .teardown = tear_down)

@@ -123,17 +123,16 @@ static const struct {
     {"[remote a]\nkind = webhook\nurl = https://h\n", {"secret", "is missing"}},
 };
 
-START_TEST(refuses)
+UNIT_ROWS(refuses, bad)
 {
     ck_assert_msg(!read_text(bad[_i].text), "row %d is read", _i);
     for (size_t i = 0; i < 3 && bad[_i].wanted[i]; i++)
         ck_assert_msg(strstr(error, bad[_i].wanted[i]), "\"%s\" lacks \"%s\"", error,
                       bad[_i].wanted[i]);
 }
-END_TEST
 
 /* A user in the URL would be a secret that --print shows. */
-START_TEST(refuses_a_password_in_the_url)
+UNIT_TEST(refuses_a_password_in_the_url)
 {
     scratch_write("one.conf", "[remote a]\nkind = oci\nurl = https://u:p@h\n");
     ck_assert(settings_file_read(scratch_path("one.conf"), note, NULL,
@@ -142,7 +141,6 @@ START_TEST(refuses_a_password_in_the_url)
     ck_assert_ptr_nonnull(strstr(error, "user or password"));
     ck_assert_ptr_null(strstr(error, "u:p"));
 }
-END_TEST
 
 /* Valid hooks, behind a remote a. */
 static const char *const good[] = {
@@ -155,7 +153,7 @@ static const char *const good[] = {
     "[hook a]\nremote = a\nmodels = m\npublish = models:/m-int8@new\npoll = 5\n",
 };
 
-START_TEST(reads_hooks)
+UNIT_ROWS(reads_hooks, good)
 {
     char text[512];
     snprintf(text, sizeof text, "%s%s", good[_i], MLFLOW);
@@ -163,7 +161,6 @@ START_TEST(reads_hooks)
     ck_assert_ptr_nonnull(remotes_find(remotes, "a"));
     ck_assert_ptr_null(remotes_next(remotes_first(remotes)));
 }
-END_TEST
 
 /* --- the folder ----------------------------------------------------------- */
 
@@ -179,7 +176,7 @@ static const struct {
     {".b.conf", "[queue]\nmax = 5\n", NULL},
 };
 
-START_TEST(reads_the_folder)
+UNIT_ROWS(reads_the_folder, files)
 {
     char name[64];
     ck_assert_int_eq(mkdir(scratch_path("remotes.d"), 0700), 0);
@@ -190,7 +187,6 @@ START_TEST(reads_the_folder)
         ck_assert_msg(strstr(error, files[_i].wanted), "%s", error);
     ck_assert_ptr_nonnull(remotes_find(remotes, "a"));
 }
-END_TEST
 
 /* --- who may use a remote ------------------------------------------------- */
 
@@ -216,7 +212,7 @@ static const struct {
     {"scopes = read,submit\n", "", "metrics", false},
 };
 
-START_TEST(allows)
+UNIT_ROWS(allows, may)
 {
     char text[256];
     snprintf(text, sizeof text, MLFLOW "%s", may[_i].keys);
@@ -225,21 +221,5 @@ START_TEST(allows)
                                 may[_i].scopes) == may[_i].allowed,
                   "row %d", _i);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/remotes");
-    TCase *t = tcase_create("remotes");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(t, refuses_a_password_in_the_url);
-    tcase_add_loop_test(t, reads_hooks, 0, (int)(sizeof good / sizeof *good));
-    tcase_add_loop_test(t, reads_the_folder, 0, (int)(sizeof files / sizeof *files));
-    tcase_add_loop_test(t, allows, 0, (int)(sizeof may / sizeof *may));
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/remotes", .setup = set_up, .teardown = tear_down)

@@ -18,7 +18,7 @@ digest(char ret[DIGEST_SIZE])
     ck_assert_msg(scripts_digest(scratch, ret, &problem), "%s", problem.detail);
 }
 
-START_TEST(nothing)
+UNIT_TEST(nothing)
 {
     char id[DIGEST_SIZE] = "x";
     digest(id);
@@ -31,10 +31,9 @@ START_TEST(nothing)
     ck_assert(scripts_digest(scratch_path("none"), id, &problem));
     ck_assert_str_eq(id, "");
 }
-END_TEST
 
 /* Each of these folders has another digest than the one before it. */
-START_TEST(differ)
+UNIT_TEST(differ)
 {
     char before[DIGEST_SIZE], id[DIGEST_SIZE];
     static const struct {
@@ -57,9 +56,8 @@ START_TEST(differ)
     digest(id);
     ck_assert_str_ne(id, before);
 }
-END_TEST
 
-START_TEST(unreadable)
+UNIT_TEST(unreadable)
 {
     char id[DIGEST_SIZE];
     ck_assert_int_eq(symlink("nowhere", scratch_path("a.lua")), 0);
@@ -70,19 +68,5 @@ START_TEST(unreadable)
     ck_assert(!scripts_digest(scratch_path("file"), id, &problem));
     ck_assert_int_eq(problem.code, API_IO);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/scripts");
-    TCase *t = tcase_create("scripts");
-    tcase_add_checked_fixture(t, set_up, scratch_remove);
-    tcase_add_test(t, nothing);
-    tcase_add_test(t, differ);
-    tcase_add_test(t, unreadable);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/scripts", .setup = set_up, .teardown = scratch_remove)

@@ -103,27 +103,25 @@ static const struct {
     {"[shelf a]\nplace\n", {"test.conf:2: not a section"}},
 };
 
-START_TEST(refuses)
+UNIT_ROWS(refuses, bad)
 {
     ck_assert_msg(!read_text("test.conf", bad[_i].text), "row %d is read", _i);
     for (size_t i = 0; i < 3 && bad[_i].wanted[i]; i++)
         ck_assert_msg(strstr(error, bad[_i].wanted[i]), "\"%s\" lacks \"%s\"", error,
                       bad[_i].wanted[i]);
 }
-END_TEST
 
-START_TEST(a_second_file_cannot_repeat_a_name)
+UNIT_TEST(a_second_file_cannot_repeat_a_name)
 {
     ck_assert_msg(read_text("first.conf", "\n[shelf a]\n"), "%s", error);
     ck_assert(!read_text("second.conf", "[shelf a]\n"));
     ck_assert_ptr_nonnull(strstr(error, "second.conf:1: [shelf a]"));
     ck_assert_ptr_nonnull(strstr(error, "first.conf:2"));
 }
-END_TEST
 
 /* --- valid files ---------------------------------------------------------- */
 
-START_TEST(each_name_has_its_values)
+UNIT_TEST(each_name_has_its_values)
 {
     ck_assert_msg(read_text("test.conf", "[shelf a]\nplace = cellar\nbooks = 2K\n"
                                          "[shelf b]\norder = name\n[lamp a]\n"),
@@ -139,33 +137,30 @@ START_TEST(each_name_has_its_values)
     ck_assert_str_eq(sections.first->where + strlen(scratch), "/test.conf:1");
     ck_assert_ptr_eq(sections.first->next, sections_find(&sections, "shelf", "b"));
 }
-END_TEST
 
 /* Valid forms of a section's head. */
 static const char *const begins[] = {"[shelf a]\n", "[shelf a] ; and more\n",
                                      "\xEF\xBB\xBF[shelf a]\r\n", "\n  [shelf a]\n",
                                      "[queue]\nmax = 5\n[shelf a]\n"};
 
-START_TEST(begins_a_section)
+UNIT_ROWS(begins_a_section, begins)
 {
     char text[128];
     snprintf(text, sizeof text, "%sbooks = 7\n", begins[_i]);
     ck_assert_msg(read_text("test.conf", text), "%s", error);
     ck_assert_int_eq(find_shelf("a")->books, 7);
 }
-END_TEST
 
-START_TEST(the_longest_name)
+UNIT_TEST(the_longest_name)
 {
     ck_assert_msg(read_text("test.conf", "[shelf " LONGEST "]\nbooks = 3\n"), "%s",
                   error);
     ck_assert_int_eq(find_shelf(LONGEST)->books, 3);
 }
-END_TEST
 
 /* Plain sections may stand between named ones; a section whose first word is not a
    kind is a plain one. */
-START_TEST(plain_sections_stay)
+UNIT_TEST(plain_sections_stay)
 {
     ck_assert_msg(read_text("test.conf", "[queue]\nmax = 5\n[shelf a]\nbooks = 3\n"
                                          "[queue]\nmin = 1\n[shelves a]\nx = y\n"),
@@ -173,10 +168,9 @@ START_TEST(plain_sections_stay)
     ck_assert_str_eq(plain, "queue.max=5 queue.min=1 shelves a.x=y ");
     ck_assert_int_eq(find_shelf("a")->books, 3);
 }
-END_TEST
 
 /* A kind may keep keys that it has no row for. */
-START_TEST(keeps_other_keys)
+UNIT_TEST(keeps_other_keys)
 {
     ck_assert_msg(
         read_text("one.conf", "[box a]\nplace = attic\nlid = no\ncolour = red\n"), "%s",
@@ -191,23 +185,5 @@ START_TEST(keeps_other_keys)
     ck_assert(!read_text("two.conf", "[box b]\nlid = no\nlid = yes\n"));
     ck_assert_ptr_nonnull(strstr(error, "[box b] lid: given twice"));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/sections");
-    TCase *t = tcase_create("file");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(t, a_second_file_cannot_repeat_a_name);
-    tcase_add_test(t, each_name_has_its_values);
-    tcase_add_loop_test(t, begins_a_section, 0, (int)(sizeof begins / sizeof *begins));
-    tcase_add_test(t, the_longest_name);
-    tcase_add_test(t, plain_sections_stay);
-    tcase_add_test(t, keeps_other_keys);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/sections", .setup = set_up, .teardown = tear_down)

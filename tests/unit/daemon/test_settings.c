@@ -32,7 +32,7 @@ static const struct {
     {NULL, NULL, "workers.cnt", "1", {"workers.cnt", "unknown"}},
 };
 
-START_TEST(refuses)
+UNIT_ROWS(refuses, bad)
 {
     char error[SETTINGS_ERROR];
     struct settings settings = {0};
@@ -51,20 +51,18 @@ START_TEST(refuses)
                       bad[_i].wanted[i]);
     ck_assert_ptr_null(settings.http_listen);
 }
-END_TEST
 
-START_TEST(missing_file)
+UNIT_TEST(missing_file)
 {
     char error[SETTINGS_ERROR];
     struct settings settings;
     ck_assert(!settings_load(scratch_path("none"), NULL, 0, NULL, &settings, error));
     ck_assert_ptr_nonnull(strstr(error, "none"));
 }
-END_TEST
 
 /* --- valid values --------------------------------------------------------- */
 
-START_TEST(defaults)
+UNIT_TEST(defaults)
 {
     char error[SETTINGS_ERROR];
     struct settings settings;
@@ -74,7 +72,6 @@ START_TEST(defaults)
     ck_assert_int_eq(settings.workers_attempts, 2);
     settings_fini(&settings);
 }
-END_TEST
 
 /* The sources in turn, from the weakest to the strongest. */
 static const struct {
@@ -85,7 +82,7 @@ static const struct {
     {"2", "3", "4", 4},    {"2", NULL, "4", 4},
 };
 
-START_TEST(precedence)
+UNIT_ROWS(precedence, order)
 {
     char error[SETTINGS_ERROR], text[64], file[128];
     struct settings settings;
@@ -102,7 +99,6 @@ START_TEST(precedence)
     ck_assert_int_eq(settings.workers_count, order[_i].wanted);
     settings_fini(&settings);
 }
-END_TEST
 
 static const char *const words[] = {"auto", "require", "off"};
 
@@ -111,7 +107,7 @@ static const struct {
     int64_t wanted;
 } sizes[] = {{"1", 1}, {"3K", 3072}, {"5M", 5 << 20}, {"2G", 2 * GIB}};
 
-START_TEST(choices)
+UNIT_ROWS(choices, words)
 {
     char error[SETTINGS_ERROR];
     struct settings settings;
@@ -120,9 +116,8 @@ START_TEST(choices)
     ck_assert_str_eq(settings.workers_cage, words[_i]);
     settings_fini(&settings);
 }
-END_TEST
 
-START_TEST(suffixes)
+UNIT_ROWS(suffixes, sizes)
 {
     char error[SETTINGS_ERROR];
     struct settings settings;
@@ -131,7 +126,6 @@ START_TEST(suffixes)
     ck_assert_int_eq(settings.http_max_body, sizes[_i].wanted);
     settings_fini(&settings);
 }
-END_TEST
 
 /* Returns the text that `print` writes. */
 static char *
@@ -148,7 +142,7 @@ printed(void (*print)(FILE *out))
 
 /* The installed file shows every setting with its default, so that uncommenting all
    of them changes nothing. */
-START_TEST(sample_file)
+UNIT_TEST(sample_file)
 {
     static const char *const keys[] = {
 #define SETTING_TEXT(section, key, def, reload, text) "\n" #key " =",
@@ -187,10 +181,9 @@ START_TEST(sample_file)
     settings_fini(&settings);
     settings_fini(&standard);
 }
-END_TEST
 
 /* The manual page and --help name every setting; the page also names its variable. */
-START_TEST(documented_for_people)
+UNIT_TEST(documented_for_people)
 {
     static const char *const names[][3] = {
 #define SETTING_TEXT(section, key, def, reload, text) {#section, #key, text},
@@ -217,7 +210,6 @@ START_TEST(documented_for_people)
     free(manual);
     free(help);
 }
-END_TEST
 
 /* --- changes while it runs ------------------------------------------------ */
 
@@ -231,7 +223,7 @@ note_change(const char *section, const char *key, bool now)
              now ? "" : "!");
 }
 
-START_TEST(applies)
+UNIT_TEST(applies)
 {
     char error[SETTINGS_ERROR];
     struct settings settings, fresh;
@@ -248,10 +240,9 @@ START_TEST(applies)
     settings_fini(&settings);
     settings_fini(&fresh);
 }
-END_TEST
 
 /* Each setting's value and source is printed on a line. */
-START_TEST(shows_origins)
+UNIT_TEST(shows_origins)
 {
     char error[SETTINGS_ERROR], *text = NULL, wanted[256];
     size_t size;
@@ -273,7 +264,6 @@ START_TEST(shows_origins)
     free(text);
     settings_fini(&settings);
 }
-END_TEST
 
 /* --- the environment of a worker process ---------------------------------- */
 
@@ -289,7 +279,7 @@ find_variable(char **environment, const char *name)
 
 /* The environment contains the settings that concern a worker, with their current
    values from any source, no other setting, and all variables that are not settings. */
-START_TEST(environment_of_a_worker)
+UNIT_TEST(environment_of_a_worker)
 {
     static const struct {
         const char *name, *value;
@@ -324,27 +314,5 @@ START_TEST(environment_of_a_worker)
     ck_assert_ptr_null(environment);
     settings_fini(&settings);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/settings");
-    TCase *t = tcase_create("load");
-    tcase_add_checked_fixture(t, scratch_make, scratch_remove);
-    tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(t, missing_file);
-    tcase_add_test(t, defaults);
-    tcase_add_loop_test(t, precedence, 0, (int)(sizeof order / sizeof *order));
-    tcase_add_loop_test(t, choices, 0, (int)(sizeof words / sizeof *words));
-    tcase_add_loop_test(t, suffixes, 0, (int)(sizeof sizes / sizeof *sizes));
-    tcase_add_test(t, sample_file);
-    tcase_add_test(t, documented_for_people);
-    tcase_add_test(t, applies);
-    tcase_add_test(t, shows_origins);
-    tcase_add_test(t, environment_of_a_worker);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/settings", .setup = scratch_make, .teardown = scratch_remove)

@@ -85,7 +85,7 @@ expect_indexes(sqlite3 *db, const struct statement_text *text)
     sqlite3_finalize(stmt);
 }
 
-START_TEST(no_table_is_read_whole)
+UNIT_TEST(no_table_is_read_whole)
 {
     sqlite3 *db;
     char file[256];
@@ -101,17 +101,5 @@ START_TEST(no_table_is_read_whole)
     sqlite3_close(db);
     store_close(&local);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/store statements");
-    TCase *t = tcase_create("plans");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, no_table_is_read_whole);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/store statements", .setup = set_up, .teardown = tear_down)

@@ -59,7 +59,7 @@ change(void)
     ck_assert(store_job_end(store, "j", from, &end, 2000, &ended, &problem));
 }
 
-START_TEST(changes)
+UNIT_LOOP(changes, (API_N_JOB_STATES * API_N_JOB_STATES))
 {
     struct store_job job;
     from = (enum api_job_state)(_i / API_N_JOB_STATES);
@@ -72,16 +72,5 @@ START_TEST(changes)
     ck_assert_int_eq(job.state, API_JOB_QUEUED);
     store_job_fini(&job);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/states");
-    TCase *t = tcase_create("states");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, changes, 0, API_N_JOB_STATES * API_N_JOB_STATES);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/states", .setup = set_up, .teardown = tear_down)

@@ -10,7 +10,7 @@
 
 /* --- files ---------------------------------------------------------------- */
 
-START_TEST(files)
+UNIT_TEST(files)
 {
     struct store_file file = {.id = "sha256:m", .size = 7, .created_at = 5}, got;
     bool is_new;
@@ -30,11 +30,10 @@ START_TEST(files)
     ck_assert(!store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
 }
-END_TEST
 
 /* A blob is stored on its own. A blob's bytes also count as needed when a model or a
    result needs them. */
-START_TEST(blobs)
+UNIT_TEST(blobs)
 {
     struct store_file file = {.id = "sha256:b", .size = 7, .created_at = 5}, got;
     bool is_new;
@@ -50,7 +49,6 @@ START_TEST(blobs)
         store_file_remove(store, STORE_BLOB, "sha256:b", STORE_REQUEST, &problem));
     ck_assert(!store_needs_blob(store, "sha256:b"));
 }
-END_TEST
 
 static char model_path[] = "m.onnx", data_path[] = "w.bin";
 static struct store_model_file two_files[] = {{model_path, "sha256:one", 3},
@@ -73,7 +71,7 @@ files_of(const char *id)
 }
 
 /* The files of a model are needed as long as a stored model or a result names it. */
-START_TEST(models_of_several_files)
+UNIT_TEST(models_of_several_files)
 {
     struct store_file file = {.id = "sha256:both", .size = 7, .created_at = 5}, got;
     struct store_end how = {.state = API_JOB_SUCCEEDED,
@@ -107,9 +105,8 @@ START_TEST(models_of_several_files)
     ck_assert_uint_eq(files_of("sha256:both"), 0);
     ck_assert(!store_needs_blob(store, "sha256:two"));
 }
-END_TEST
 
-START_TEST(in_use)
+UNIT_TEST(in_use)
 {
     add("a", 0, NULL);
     ck_assert(!store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, &problem));
@@ -121,10 +118,9 @@ START_TEST(in_use)
     ck_assert(store_file_remove(store, STORE_MODEL, model, STORE_REQUEST, NULL));
     ck_assert(store_file_remove(store, STORE_DATASET, data, STORE_REQUEST, NULL));
 }
-END_TEST
 
 /* A job whose input is deleted between its lookup and the insertion is refused. */
-START_TEST(gone)
+UNIT_TEST(gone)
 {
     struct store_job job = {.id = "a", .model = model, .calibration = data};
     const enum store_kind kinds[] = {STORE_MODEL, STORE_DATASET};
@@ -143,11 +139,10 @@ START_TEST(gone)
     ck_assert_msg(store_job_add(store, &job, &asking, &added, &problem), "%s",
                   problem.detail);
 }
-END_TEST
 
 /* --- the queue ------------------------------------------------------------ */
 
-START_TEST(order)
+UNIT_TEST(order)
 {
     int64_t n;
     add("first", 0, NULL);
@@ -168,7 +163,6 @@ START_TEST(order)
     claim("last");
     claim(NULL);
 }
-END_TEST
 
 /* Lets no file grow by a byte beyond the size of the database's log, as on a full disk, or
    as far as it may. */
@@ -187,7 +181,7 @@ let_files_grow(bool may)
 }
 
 /* The disk has no room for the claim: no job is claimed, and none is handed out. */
-START_TEST(claimed_on_a_full_disk)
+UNIT_TEST(claimed_on_a_full_disk)
 {
     struct store_job job;
     bool any = true;
@@ -203,9 +197,8 @@ START_TEST(claimed_on_a_full_disk)
     ck_assert_int_eq(state_of("first"), API_JOB_QUEUED);
     claim("first");
 }
-END_TEST
 
-START_TEST(requeue)
+UNIT_TEST(requeue)
 {
     bool was;
     struct store_job job;
@@ -220,10 +213,9 @@ START_TEST(requeue)
     ck_assert_int_eq(job.started_at, 0);
     store_job_fini(&job);
 }
-END_TEST
 
 /* After a crash the jobs that ran are queued again; nothing else changes. */
-START_TEST(recover)
+UNIT_TEST(recover)
 {
     int64_t n;
     add("ended", 2, NULL);
@@ -241,7 +233,6 @@ START_TEST(recover)
     claim("waited");
     claim(NULL);
 }
-END_TEST
 
 /* A job ends once, and only from the expected state. */
 static const struct {
@@ -255,7 +246,7 @@ static const struct {
     {true, API_JOB_RUNNING, true},
 };
 
-START_TEST(ends_once)
+UNIT_ROWS(ends_once, ends)
 {
     add("a", 0, NULL);
     if (ends[_i].claimed)
@@ -266,9 +257,8 @@ START_TEST(ends_once)
     ck_assert(!end("a", ends[_i].from, API_JOB_SUCCEEDED));
     ck_assert_int_eq(state_of("a"), API_JOB_CANCELLED);
 }
-END_TEST
 
-START_TEST(result_and_error)
+UNIT_TEST(result_and_error)
 {
     struct store_job job;
     struct store_file file;
@@ -317,10 +307,9 @@ START_TEST(result_and_error)
     ck_assert(!store_needs_blob(store, "sha256:p"));
     ck_assert(!store_needs_blob(store, "sha256:f"));
 }
-END_TEST
 
 /* A rejected job keeps its model and report, and its error names the model. */
-START_TEST(rejected)
+UNIT_TEST(rejected)
 {
     struct store_job job;
     struct store_file file;
@@ -351,7 +340,6 @@ START_TEST(rejected)
     store_job_fini(&job);
     ck_assert(!store_needs_blob(store, "sha256:r"));
 }
-END_TEST
 
 /* --- the list ------------------------------------------------------------- */
 
@@ -380,7 +368,7 @@ static const struct {
     {{API_JOB_QUEUED, "team:red", INT64_MAX, 10, true, 1000}, "c"},
 };
 
-START_TEST(list)
+UNIT_ROWS(list, lists)
 {
     struct store_job *jobs;
     size_t n;
@@ -399,7 +387,6 @@ START_TEST(list)
     free(jobs);
     ck_assert_str_eq(got, lists[_i].wanted);
 }
-END_TEST
 
 /* --- observations --------------------------------------------------------- */
 
@@ -434,7 +421,7 @@ evict(int64_t bytes, int64_t rows)
     return any ? blob : "";
 }
 
-START_TEST(observations)
+UNIT_TEST(observations)
 {
     add_inputs();
     ck_assert_str_eq(kept("a", 1), "");
@@ -447,10 +434,9 @@ START_TEST(observations)
     ck_assert(store_needs_blob(store, "sha256:1"));
     ck_assert(!store_needs_blob(store, "sha256:2"));
 }
-END_TEST
 
 /* The least recently used observations go first, and no more than necessary. */
-START_TEST(observations_evicted)
+UNIT_TEST(observations_evicted)
 {
     add_inputs();
     ck_assert(put("a", "sha256:1", 10, 1));
@@ -466,11 +452,10 @@ START_TEST(observations_evicted)
     ck_assert_str_eq(evict(0, 0), "");
     ck_assert(!store_needs_blob(store, "sha256:1"));
 }
-END_TEST
 
 /* Observations go when their model or dataset is deleted, before or after they were
    stored. */
-START_TEST(observations_forgotten)
+UNIT_LOOP(observations_forgotten, 2)
 {
     const enum store_kind kinds[] = {STORE_MODEL, STORE_DATASET};
     const char *const ids[] = {model, data};
@@ -497,11 +482,10 @@ START_TEST(observations_forgotten)
     ck_assert(!put("a", "sha256:1", 10, 2));
     ck_assert_str_eq(kept("a", 3), "");
 }
-END_TEST
 
 /* --- the file ------------------------------------------------------------- */
 
-START_TEST(not_a_database)
+UNIT_TEST(not_a_database)
 {
     struct store *other = NULL;
     scratch_write("text", "this is no database, and long enough to be seen as none\n");
@@ -509,33 +493,5 @@ START_TEST(not_a_database)
     ck_assert_ptr_null(other);
     ck_assert(problem.set);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/store");
-    TCase *t = tcase_create("store");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, files);
-    tcase_add_test(t, blobs);
-    tcase_add_test(t, models_of_several_files);
-    tcase_add_test(t, in_use);
-    tcase_add_test(t, observations);
-    tcase_add_test(t, observations_evicted);
-    tcase_add_loop_test(t, observations_forgotten, 0, 2);
-    tcase_add_test(t, gone);
-    tcase_add_test(t, order);
-    tcase_add_test(t, claimed_on_a_full_disk);
-    tcase_add_test(t, requeue);
-    tcase_add_test(t, recover);
-    tcase_add_loop_test(t, ends_once, 0, (int)(sizeof ends / sizeof *ends));
-    tcase_add_test(t, result_and_error);
-    tcase_add_test(t, rejected);
-    tcase_add_loop_test(t, list, 0, (int)(sizeof lists / sizeof *lists));
-    tcase_add_test(t, not_a_database);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/store", .setup = set_up, .teardown = tear_down)

@@ -50,7 +50,7 @@ expect_made(const char *id, const char *from, int64_t changes)
     store_job_fini(&job);
 }
 
-START_TEST(answered)
+UNIT_TEST(answered)
 {
     struct store_job job;
     const struct store_asking fresh = {.identity = "sha256:i", .asked = "fresh"};
@@ -72,9 +72,8 @@ START_TEST(answered)
     ck_assert_int_eq(add_asked("f", 0, NULL, &same), STORE_ANSWERED);
     expect_made("f", "b", 2);
 }
-END_TEST
 
-START_TEST(joined)
+UNIT_TEST(joined)
 {
     int64_t n;
     add("x", 1, NULL);
@@ -103,7 +102,6 @@ START_TEST(joined)
     ck_assert(!job.waits_for && !job.cached_from);
     store_job_fini(&job);
 }
-END_TEST
 
 /* Joined jobs fail with the first when its error follows from the request. After an
    error that may pass, and after a cancellation, the next of them runs. */
@@ -117,7 +115,7 @@ static const struct {
     {API_JOB_CANCELLED, API_N_CODES, false},
 };
 
-START_TEST(twin_ends)
+UNIT_ROWS(twin_ends, ends_of_twins)
 {
     struct api_problem error = {0};
     struct store_end how = {.state = ends_of_twins[_i].state};
@@ -152,9 +150,8 @@ START_TEST(twin_ends)
     if (ends_of_twins[_i].shared)
         ck_assert_int_eq(add_asked("d", 0, NULL, &same), STORE_QUEUED);
 }
-END_TEST
 
-START_TEST(keys)
+UNIT_TEST(keys)
 {
     struct store_job job;
     char id[JOB_ID_SIZE], asked[DIGEST_SIZE];
@@ -172,10 +169,9 @@ START_TEST(keys)
     store_job_fini(&job);
     ck_assert(store_job_of_key(store, "k", id, asked, &any, &problem) && !any);
 }
-END_TEST
 
 /* Every change of the state is counted, whichever function makes it. */
-START_TEST(changes)
+UNIT_TEST(changes)
 {
     bool was;
     int64_t n;
@@ -192,9 +188,8 @@ START_TEST(changes)
     ck_assert_int_eq(job.changes, 6);
     store_job_fini(&job);
 }
-END_TEST
 
-START_TEST(remove_live)
+UNIT_TEST(remove_live)
 {
     struct store_job job;
     add("a", 0, NULL);
@@ -206,23 +201,5 @@ START_TEST(remove_live)
     ck_assert_int_eq(state_of("a"), API_JOB_QUEUED);
     claim("a"); /* no transaction was left open */
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/store");
-    TCase *t = tcase_create("store");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, answered);
-    tcase_add_test(t, joined);
-    tcase_add_loop_test(t, twin_ends, 0,
-                        (int)(sizeof ends_of_twins / sizeof *ends_of_twins));
-    tcase_add_test(t, keys);
-    tcase_add_test(t, changes);
-    tcase_add_test(t, remove_live);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/store", .setup = set_up, .teardown = tear_down)

@@ -166,7 +166,7 @@ expiry_of_job(const char *id)
 
 /* --- ages ----------------------------------------------------------------- */
 
-START_TEST(jobs_go)
+UNIT_TEST(jobs_go)
 {
     char first[DIGEST_SIZE], second[DIGEST_SIZE];
     add_inputs(start);
@@ -185,9 +185,8 @@ START_TEST(jobs_go)
     ck_assert(!has_job("second") && has_job("lives"));
     ck_assert(has_file(STORE_MODEL, model) && has_file(STORE_DATASET, data));
 }
-END_TEST
 
-START_TEST(files_go)
+UNIT_TEST(files_go)
 {
     char other[DIGEST_SIZE];
     add_inputs(start);
@@ -199,11 +198,10 @@ START_TEST(files_go)
     ck_assert(!has_file(STORE_MODEL, model) && !has_file(STORE_DATASET, data));
     ck_assert(has_file(STORE_MODEL, other));
 }
-END_TEST
 
 /* A blob expires like a model, but its bytes stay while a model is made of them.
    Making a model of a blob counts as a use of it. */
-START_TEST(blobs_go)
+UNIT_TEST(blobs_go)
 {
     char one[DIGEST_SIZE], two[DIGEST_SIZE], alone[DIGEST_SIZE],
         path[2][2] = {"m", "w"};
@@ -235,11 +233,10 @@ START_TEST(blobs_go)
         !library_add_model(library, "sha256:both", parts, 2, &made, &is_new, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
 }
-END_TEST
 
 /* Storing a file again renews its age, and so do the start and the end of a job that
    uses it. */
-START_TEST(use_renews)
+UNIT_TEST(use_renews)
 {
     char result[DIGEST_SIZE];
     add_inputs(start);
@@ -258,11 +255,10 @@ START_TEST(use_renews)
     sweep_at(start + 131 * DAY);
     ck_assert(!has_file(STORE_MODEL, model) && !has_file(STORE_DATASET, data));
 }
-END_TEST
 
 /* A model that one job made is the input of another: both stay until the second has
    ended. */
-START_TEST(result_in_use)
+UNIT_TEST(result_in_use)
 {
     char result[DIGEST_SIZE];
     struct store_job job;
@@ -279,9 +275,8 @@ START_TEST(result_in_use)
     ck_assert(!has_job("made") && !has_file(STORE_MODEL, result));
     ck_assert(has_job("uses"));
 }
-END_TEST
 
-START_TEST(for_ever)
+UNIT_TEST(for_ever)
 {
     char result[DIGEST_SIZE];
     settings = (struct settings){0};
@@ -293,10 +288,9 @@ START_TEST(for_ever)
     sweep_at(start + 100000 * DAY);
     ck_assert(has_job("a") && has_file(STORE_MODEL, model));
 }
-END_TEST
 
 /* Stored files never expire here, and jobs still do. */
-START_TEST(one_for_ever)
+UNIT_TEST(one_for_ever)
 {
     char result[DIGEST_SIZE];
     settings.retention_files = 0;
@@ -306,10 +300,9 @@ START_TEST(one_for_ever)
     sweep_at(start + 100000 * DAY);
     ck_assert(!has_job("a") && has_file(STORE_MODEL, model));
 }
-END_TEST
 
 /* Observations go with their model, and a job's row with many others. */
-START_TEST(many)
+UNIT_TEST(many)
 {
     char id[JOB_ID_SIZE], result[DIGEST_SIZE];
     add_inputs(start);
@@ -322,9 +315,8 @@ START_TEST(many)
     ck_assert(!has_job("j0") && !has_job("j99") && !has_file(STORE_MODEL, result));
     ck_assert(!has_file(STORE_MODEL, model));
 }
-END_TEST
 
-START_TEST(observations_go)
+UNIT_TEST(observations_go)
 {
     struct store_observations row = {.key = "k", .model = model, .calibration = data};
     char id[DIGEST_SIZE];
@@ -337,10 +329,9 @@ START_TEST(observations_go)
     ck_assert(store_observations_use(store, "k", start, id, &any, &problem) && !any);
     ck_assert(!store_needs_blob(store, id));
 }
-END_TEST
 
 /* A round that fails has nothing left to do at once: the next one waits for its time. */
-START_TEST(a_failed_round_waits)
+UNIT_TEST(a_failed_round_waits)
 {
     sqlite3 *db;
     bool more = true;
@@ -351,7 +342,6 @@ START_TEST(a_failed_round_waits)
     ck_assert(!sweep_round(library, &settings, start + 30 * DAY, &more, &problem));
     ck_assert(!more);
 }
-END_TEST
 
 /* --- the clock ------------------------------------------------------------ */
 
@@ -360,7 +350,7 @@ END_TEST
  * meanwhile have their true age and are not years old, also when the daemon was
  * restarted.
  */
-START_TEST(set_back)
+UNIT_LOOP(set_back, 2)
 {
     char first[DIGEST_SIZE], second[DIGEST_SIZE], third[DIGEST_SIZE];
     add_inputs(start);
@@ -384,28 +374,5 @@ START_TEST(set_back)
     sweep_at(start + 30 * DAY);
     ck_assert(!has_file(STORE_MODEL, model) && !has_file(STORE_MODEL, third));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/sweep");
-    TCase *t = tcase_create("sweep");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, jobs_go);
-    tcase_add_test(t, files_go);
-    tcase_add_test(t, blobs_go);
-    tcase_add_test(t, use_renews);
-    tcase_add_test(t, result_in_use);
-    tcase_add_test(t, for_ever);
-    tcase_add_test(t, one_for_ever);
-    tcase_add_test(t, many);
-    tcase_add_test(t, observations_go);
-    tcase_add_test(t, a_failed_round_waits);
-    tcase_add_loop_test(t, set_back, 0, 2);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/sweep", .setup = set_up, .teardown = tear_down)

@@ -86,7 +86,7 @@ send_one(void *arg)
     return NULL;
 }
 
-START_TEST(shared)
+UNIT_TEST(shared)
 {
     pthread_t threads[CLIENTS];
     char ids[CLIENTS][16];
@@ -102,9 +102,8 @@ START_TEST(shared)
     ck_assert_int_ge(syncs, 1);
     ck_assert_int_le(syncs, 2);
 }
-END_TEST
 
-START_TEST(no_more_than_needed)
+UNIT_TEST(no_more_than_needed)
 {
     struct store_job job = {0};
     bool any, was;
@@ -128,9 +127,8 @@ START_TEST(no_more_than_needed)
     ck_assert(!store_file_remove(store, STORE_MODEL, "other", STORE_REQUEST, &problem));
     ck_assert_int_eq(syncs, 3);
 }
-END_TEST
 
-START_TEST(disk_fails)
+UNIT_TEST(disk_fails)
 {
     add_file("m");
     failing = 1;
@@ -142,7 +140,6 @@ START_TEST(disk_fails)
     ck_assert(store_sync(store, &problem));
     ck_assert_int_eq(syncs, 1);
 }
-END_TEST
 
 static void *
 try_one(void *arg)
@@ -155,7 +152,7 @@ try_one(void *arg)
 }
 
 /* All calls that shared the failed sync get the error, and none waits forever. */
-START_TEST(disk_fails_for_many)
+UNIT_TEST(disk_fails_for_many)
 {
     pthread_t threads[CLIENTS];
     bool ok[CLIENTS];
@@ -171,7 +168,6 @@ START_TEST(disk_fails_for_many)
     ck_assert_int_eq(n, 0);
     failing = 0;
 }
-END_TEST
 
 /* Adds 3000 files, which write more than 30 MiB to the log. Returns its length. */
 static int64_t
@@ -189,34 +185,16 @@ fill_log(bool waits)
 }
 
 /* A thread that has waited for the disk moves the log into the database. */
-START_TEST(log_stays_short)
+UNIT_TEST(log_stays_short)
 {
     ck_assert_int_lt(fill_log(true), 13 << 20);
 }
-END_TEST
 
 /* Without such a thread a commit does so. */
-START_TEST(log_has_a_limit)
+UNIT_TEST(log_has_a_limit)
 {
     ck_assert_int_lt(fill_log(false), 26 << 20);
     ck_assert(store_sync(store, &problem));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/sync");
-    TCase *t = tcase_create("sync");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, shared);
-    tcase_add_test(t, no_more_than_needed);
-    tcase_add_test(t, disk_fails);
-    tcase_add_test(t, disk_fails_for_many);
-    tcase_add_test(t, log_stays_short);
-    tcase_add_test(t, log_has_a_limit);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/sync", .setup = set_up, .teardown = tear_down)

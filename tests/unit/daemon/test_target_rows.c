@@ -51,7 +51,7 @@ get(const char *id)
     return job;
 }
 
-START_TEST(the_job_follows)
+UNIT_TEST(the_job_follows)
 {
     struct store_counts counts;
     int64_t n;
@@ -85,9 +85,8 @@ START_TEST(the_job_follows)
     store_job_fini(&all);
     claim(NULL);
 }
-END_TEST
 
-START_TEST(one_fails)
+UNIT_LOOP(one_fails, 2)
 {
     struct api_problem missed = {
         .set = true, .code = API_ACCURACY, .detail = "too low"};
@@ -106,10 +105,9 @@ START_TEST(one_fails)
                      _i ? "target openvino: no" : "target tensorrt: too low");
     store_job_fini(&all);
 }
-END_TEST
 
 /* A target that an earlier job answers, before the others are claimed. */
-START_TEST(answered)
+UNIT_TEST(answered)
 {
     const struct store_asking same = {.identity = "sha256:i"};
     ck_assert_int_eq(add_asked("earlier", 0, NULL, &same), STORE_QUEUED);
@@ -122,9 +120,8 @@ START_TEST(answered)
     end_as("one", &made);
     ck_assert_int_eq(state_of("all"), API_JOB_SUCCEEDED);
 }
-END_TEST
 
-START_TEST(cancelled)
+UNIT_TEST(cancelled)
 {
     const struct store_asking same = {.identity = "sha256:i"};
     add_two("sha256:i");
@@ -139,10 +136,9 @@ START_TEST(cancelled)
     ck_assert_int_eq(all.changes, 3);
     store_job_fini(&all);
 }
-END_TEST
 
 /* The list has the job alone, webhooks are told of it alone, and it goes as a whole. */
-START_TEST(one_for_all)
+UNIT_TEST(one_for_all)
 {
     const struct store_webhook hook = {.name = "h", .events = ",job.succeeded,"};
     const struct store_filter filter = {
@@ -182,20 +178,5 @@ START_TEST(one_for_all)
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
     ck_assert(!store_needs_blob(store, "sha256:r"));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("store/targets");
-    TCase *c = tcase_create("targets");
-    tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, the_job_follows);
-    tcase_add_loop_test(c, one_fails, 0, 2);
-    tcase_add_test(c, answered);
-    tcase_add_test(c, cancelled);
-    tcase_add_test(c, one_for_all);
-    suite_add_tcase(s, c);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("store/targets", .setup = set_up, .teardown = tear_down)

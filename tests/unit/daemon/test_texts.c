@@ -45,7 +45,7 @@ check_cut(const char *text)
 }
 
 /* Errors are cut between two characters, wherever the limit is and whatever precision names have. */
-START_TEST(errors_are_cut_at_characters)
+UNIT_LOOP(errors_are_cut_at_characters, N_PIECES)
 {
     char text[MOST];
     if (!api_utf8_is_valid(pieces[_i]))
@@ -71,7 +71,6 @@ START_TEST(errors_are_cut_at_characters)
         check_cut(short_one.detail);
     }
 }
-END_TEST
 
 static void
 check_kept(const char *kept, const char *text)
@@ -83,7 +82,7 @@ check_kept(const char *kept, const char *text)
 }
 
 /* A job fails with any error, and the record keeps its texts, its labels and its source. */
-START_TEST(the_record_keeps_any_text)
+UNIT_LOOP(the_record_keeps_any_text, N_PIECES)
 {
     char text[MOST], id[JOB_ID_SIZE], labels[MOST + 16];
     for (size_t shift = 0; shift < 4; shift++)
@@ -111,10 +110,9 @@ START_TEST(the_record_keeps_any_text)
             store_job_fini(&job);
         }
 }
-END_TEST
 
 /* Repaired texts that have grown beyond their field are cut at a character when they are read. */
-START_TEST(a_repaired_text_that_is_too_long)
+UNIT_TEST(a_repaired_text_that_is_too_long)
 {
     struct store_job job;
     struct store_ended ended;
@@ -129,19 +127,5 @@ START_TEST(a_repaired_text_that_is_too_long)
     ck_assert_uint_gt(strlen(job.error.detail), 500);
     store_job_fini(&job);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/texts");
-    TCase *t = tcase_create("texts");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, errors_are_cut_at_characters, 0, N_PIECES);
-    tcase_add_loop_test(t, the_record_keeps_any_text, 0, N_PIECES);
-    tcase_add_test(t, a_repaired_text_that_is_too_long);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/texts", .setup = set_up, .teardown = tear_down)

@@ -49,7 +49,7 @@ static const struct {
     {"a " HASH " read t " MADE " \n", -1},
 };
 
-START_TEST(reads)
+UNIT_ROWS(reads, files)
 {
     struct token *list;
     size_t n;
@@ -65,10 +65,9 @@ START_TEST(reads)
         ck_assert_ptr_nonnull(strstr(problem.detail, "line 1 is no token"));
     free(list);
 }
-END_TEST
 
 /* A line that is longer than any token is refused, wherever the buffer cuts it. */
-START_TEST(long_line)
+UNIT_TEST(long_line)
 {
     char text[2000];
     struct token *list;
@@ -80,7 +79,6 @@ START_TEST(long_line)
     chmod(path, 0600);
     ck_assert(!token_file_read(path, &list, &n, &there, &problem));
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -98,14 +96,13 @@ static const struct {
     {",", 0},
 };
 
-START_TEST(parses_scopes)
+UNIT_ROWS(parses_scopes, scopes)
 {
     char printed[TOKEN_SCOPES];
     ck_assert_uint_eq(token_scopes_parse(scopes[_i].text), scopes[_i].scopes);
     token_scopes_print(scopes[_i].scopes, printed);
     ck_assert_uint_eq(token_scopes_parse(printed), scopes[_i].scopes);
 }
-END_TEST
 
 static const struct {
     const char *text, *printed; /* NULL: refused */
@@ -132,7 +129,7 @@ static const struct {
     {"=1", NULL},
 };
 
-START_TEST(parses_limits)
+UNIT_ROWS(parses_limits, limits)
 {
     struct tenant_limits parsed;
     char printed[TOKEN_LIMITS];
@@ -143,7 +140,6 @@ START_TEST(parses_limits)
     token_limits_print(&parsed, printed);
     ck_assert_str_eq(printed, limits[_i].printed);
 }
-END_TEST
 
 /* --- the file's life ------------------------------------------------------ */
 
@@ -167,7 +163,7 @@ check(struct tokens *tokens, const char *token, struct token *ret)
 
 /* A change is noticed even when the file changes twice within one tick of the clock
    and keeps its size. */
-START_TEST(sees_every_change)
+UNIT_TEST(sees_every_change)
 {
     struct tokens *tokens;
     struct token who;
@@ -194,9 +190,8 @@ START_TEST(sees_every_change)
     ck_assert(!check(tokens, "", &who));
     tokens_close(&tokens);
 }
-END_TEST
 
-START_TEST(names_are_one_tokens)
+UNIT_TEST(names_are_one_tokens)
 {
     char secret[TOKEN_SIZE];
     struct token token = {.name = "a", .scopes = TOKEN_READ};
@@ -206,7 +201,6 @@ START_TEST(names_are_one_tokens)
     ck_assert(!token_file_remove(path, "b", &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
 }
-END_TEST
 
 static void
 expect_limits(const char *name, int64_t queue, int64_t max_bytes, int64_t job_timeout)
@@ -226,7 +220,7 @@ expect_limits(const char *name, int64_t queue, int64_t max_bytes, int64_t job_ti
     free(list);
 }
 
-START_TEST(limits_are_changed_one_by_one)
+UNIT_TEST(limits_are_changed_one_by_one)
 {
     enum { KEEP = TOKEN_AS_IT_WAS };
     char secret[TOKEN_SIZE];
@@ -251,7 +245,6 @@ START_TEST(limits_are_changed_one_by_one)
     ck_assert(!token_file_limit(path, "n", &(struct tenant_limits){1, 0, 0}, &problem));
     expect_limits("n", 0, 0, 0);
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -260,28 +253,9 @@ static const struct {
              {".", false}, {"..", false},     {"-a", false}, {"a/b", false},
              {"A", false}, {"a b", false}};
 
-START_TEST(tenant_names)
+UNIT_ROWS(tenant_names, names)
 {
     ck_assert_int_eq(tenant_is_name(names[_i].name), names[_i].good);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/tokens");
-    TCase *t = tcase_create("tokens");
-    tcase_add_checked_fixture(t, set_up, scratch_remove);
-    tcase_add_loop_test(t, reads, 0, (int)(sizeof files / sizeof *files));
-    tcase_add_test(t, long_line);
-    tcase_add_loop_test(t, parses_scopes, 0, (int)(sizeof scopes / sizeof *scopes));
-    tcase_add_loop_test(t, parses_limits, 0, (int)(sizeof limits / sizeof *limits));
-    tcase_add_test(t, limits_are_changed_one_by_one);
-    tcase_add_test(t, sees_every_change);
-    tcase_add_test(t, names_are_one_tokens);
-    tcase_add_loop_test(t, tenant_names, 0, (int)(sizeof names / sizeof *names));
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/tokens", .setup = set_up, .teardown = scratch_remove)

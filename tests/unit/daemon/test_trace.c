@@ -25,14 +25,13 @@ static const struct {
     {NULL, "ff-" TRACE "-00f067aa0ba902b7-01", OWN, ""},
 };
 
-START_TEST(names)
+UNIT_ROWS(names, rows)
 {
     struct trace trace;
     trace_begin(&trace, rows[_i].id, rows[_i].parent, 7, 9);
     ck_assert_str_eq(trace.id, rows[_i].wanted_id);
     ck_assert_str_eq(trace.parent, rows[_i].wanted_parent);
 }
-END_TEST
 
 #define HEAD "{\"time\":\"t\",\"level\":\"info\",\"event\":\"e\""
 
@@ -49,17 +48,16 @@ static const struct {
     {"a", HEAD ",\"a\":\"\"}"},
 };
 
-START_TEST(json)
+UNIT_ROWS(json, lines)
 {
     char line[256];
     size_t len = log_json(line, sizeof line, "t", "info", "e", lines[_i].members);
     ck_assert_str_eq(line, lines[_i].wanted);
     ck_assert_uint_eq(len, strlen(line));
 }
-END_TEST
 
 /* In a buffer of any size the text is a complete JSON object. */
-START_TEST(json_is_whole)
+UNIT_TEST(json_is_whole)
 {
     for (size_t size = sizeof HEAD + 4; size < 100; size++) {
         char line[100];
@@ -70,18 +68,5 @@ START_TEST(json_is_whole)
         ck_assert(line[len - 2] == '"' || line[len - 2] == '2');
     }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/trace");
-    TCase *t = tcase_create("names");
-    tcase_add_loop_test(t, names, 0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(t, json, 0, (int)(sizeof lines / sizeof *lines));
-    tcase_add_test(t, json_is_whole);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/trace")

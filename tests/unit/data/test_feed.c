@@ -385,7 +385,7 @@ drain(struct qdqi_feed *feed, const struct feeding *f)
     ck_assert_int_eq(runs, f->runs);
 }
 
-START_TEST(feeding)
+UNIT_ROWS(feeding, feedings)
 {
     const struct feeding *f = &feedings[_i];
     struct qdq_dataset *dataset = make_dataset(f->ports);
@@ -413,10 +413,9 @@ START_TEST(feeding)
     qdqi_feed_close(&feed);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* A file of one array feeds a model of one input, whatever the input's name. */
-START_TEST(bare_array)
+UNIT_TEST(bare_array)
 {
     static const struct port ports[2] = {
         {NULL, NULL, {-1}, "any", "float32", {0, 2, -1}},
@@ -450,10 +449,9 @@ START_TEST(bare_array)
     qdq_dataset_free(&dataset);
     close(fd);
 }
-END_TEST
 
 /* Damage behind the header is an error of the run that reaches it. */
-START_TEST(damaged)
+UNIT_TEST(damaged)
 {
     static const struct port ports[2] = {{NULL, NULL, {-1}, "x", "float32", {0, -1}}};
     static const int shape[] = {4, -1};
@@ -478,7 +476,6 @@ START_TEST(damaged)
     qdq_dataset_free(&dataset);
     close(fd);
 }
-END_TEST
 
 /* --- scaling -------------------------------------------------------------- */
 
@@ -507,7 +504,7 @@ check_scaling(const struct qdq_preprocess *row, const int64_t shape[4], size_t i
 
 static const double means[] = {0.25, 0.5, 0.125}, deviations[] = {0.5, 2, 0.1};
 
-START_TEST(scaling_of_channels)
+UNIT_TEST(scaling_of_channels)
 {
     const struct qdq_preprocess first = {.input = "x",
                                          .scale = 1. / 255,
@@ -525,9 +522,8 @@ START_TEST(scaling_of_channels)
     check_scaling(&first, (const int64_t[]){1, 3, 2, 2}, 4);
     check_scaling(&last, (const int64_t[]){1, 2, 2, 3}, 1);
 }
-END_TEST
 
-START_TEST(scaling_that_does_not_fit)
+UNIT_TEST(scaling_that_does_not_fit)
 {
     const struct qdq_preprocess row = {.input = "x",
                                        .scale = 1,
@@ -552,7 +548,6 @@ START_TEST(scaling_that_does_not_fit)
     ck_assert_ptr_null(scaling.row);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* --- casts ---------------------------------------------------------------- */
 
@@ -579,7 +574,7 @@ static const struct {
     {QDQI_FLOAT32, QDQI_FLOAT32, 0x7fc01234, 0x7fc01234},
 };
 
-START_TEST(cast_value)
+UNIT_ROWS(cast_value, casts)
 {
     struct qdqi_cast cast = qdqi_cast_find(casts[_i].from, casts[_i].to);
     uint64_t after = 0, before = casts[_i].before;
@@ -589,7 +584,6 @@ START_TEST(cast_value)
     ck_assert_msg(after == casts[_i].after, "row %d: %llx", _i,
                   (unsigned long long)after);
 }
-END_TEST
 
 static bool
 is_float(enum qdqi_dtype t)
@@ -621,7 +615,7 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 /* The table has a cast exactly where the target type has every number of the source
    type. */
-START_TEST(cast_table)
+UNIT_LOOP(cast_table, (N_KINDS * N_KINDS))
 {
     enum qdqi_dtype from = qdqi_dtype_of_npy(kinds[_i / N_KINDS]);
     enum qdqi_dtype to = qdqi_dtype_of_npy(kinds[_i % N_KINDS]);
@@ -634,12 +628,11 @@ START_TEST(cast_table)
                   qdqi_dtype_name(from), qdqi_dtype_name(to));
     ck_assert(cast.lossy == rounded);
 }
-END_TEST
 
 /* --- buffers -------------------------------------------------------------- */
 
 /* The buffer is in memory, in a file, or in memory because no file can be made. */
-START_TEST(buffer)
+UNIT_LOOP(buffer, 3)
 {
     enum { N = 100000 };
     static const unsigned char byte = 7;
@@ -659,23 +652,5 @@ START_TEST(buffer)
     qdqi_buffer_free(&b);
     ck_assert_ptr_null(b.data);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data/feed");
-    TCase *t = tcase_create("feed");
-    tcase_add_loop_test(t, feeding, 0, sizeof feedings / sizeof *feedings);
-    tcase_add_test(t, bare_array);
-    tcase_add_test(t, damaged);
-    tcase_add_test(t, scaling_of_channels);
-    tcase_add_test(t, scaling_that_does_not_fit);
-    tcase_add_loop_test(t, cast_value, 0, sizeof casts / sizeof *casts);
-    tcase_add_loop_test(t, cast_table, 0, N_KINDS * N_KINDS);
-    tcase_add_loop_test(t, buffer, 0, 3);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data/feed")

@@ -70,7 +70,7 @@ static const struct {
     {1, "{'descr': '<\xff\x01', 'fortran_order': False, 'shape': (1,)}", "'<?\?'"},
 };
 
-START_TEST(header)
+UNIT_ROWS(header, headers)
 {
     struct bytes b = npy(headers[_i].version, headers[_i].dict, "\1\2\3\4\5\6", 6);
     int fd = file_of(&b);
@@ -92,10 +92,9 @@ START_TEST(header)
     ck_assert_msg(strstr(err.text, headers[_i].error) != NULL, "%s: %s",
                   headers[_i].dict, err.text);
 }
-END_TEST
 
 /* Every cut of a good file is refused, and none is read beyond its end. */
-START_TEST(every_cut)
+UNIT_TEST(every_cut)
 {
     struct bytes whole = npy_c("<f4", "(2,)", "\0\0\200?\0\0\0@", 8);
     for (size_t n = 0; n < whole.n; n++) {
@@ -109,9 +108,8 @@ START_TEST(every_cut)
     }
     free(whole.p);
 }
-END_TEST
 
-START_TEST(long_header)
+UNIT_TEST(long_header)
 {
     struct bytes b = {0};
     put(&b, "\x93NUMPY\2\0\377\377\377\377{", 13);
@@ -122,7 +120,6 @@ START_TEST(long_header)
     ck_assert_ptr_nonnull(strstr(err.text, "4294967295 bytes"));
     close(fd);
 }
-END_TEST
 
 /* Files that hold the same six numbers, 0x0102 to 0x0c0b in C order. */
 static const uint16_t numbers[6] = {0x0102, 0x0304, 0x0506, 0x0708, 0x090a, 0x0c0b};
@@ -139,7 +136,7 @@ static const struct {
     {"<u2", "True", "(3, 1, 2)", "\2\1\6\5\12\11\4\3\10\7\13\14"},
 };
 
-START_TEST(element_order)
+UNIT_ROWS(element_order, forms)
 {
     char dict[128];
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': %s, 'shape': %s}",
@@ -166,7 +163,6 @@ START_TEST(element_order)
     qdqi_reader_close(&other);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 static const struct {
     const char *bytes;
@@ -182,7 +178,7 @@ static const struct {
     {"PK\5\6", 4, "damaged"},
 };
 
-START_TEST(stranger)
+UNIT_ROWS(stranger, strangers)
 {
     struct bytes b = {0};
     put(&b, strangers[_i].bytes, strangers[_i].size);
@@ -193,9 +189,8 @@ START_TEST(stranger)
     ck_assert_msg(strstr(err.text, strangers[_i].error) != NULL, "%s", err.text);
     close(fd);
 }
-END_TEST
 
-START_TEST(no_regular_file)
+UNIT_TEST(no_regular_file)
 {
     int ends[2];
     struct qdq_dataset *dataset;
@@ -206,21 +201,5 @@ START_TEST(no_regular_file)
     close(ends[1]);
     ck_assert_int_eq(qdq_dataset_open(ends[0], &dataset, NULL), QDQ_IO);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data/npy");
-    TCase *t = tcase_create("npy");
-    tcase_add_loop_test(t, header, 0, sizeof headers / sizeof *headers);
-    tcase_add_test(t, every_cut);
-    tcase_add_test(t, long_header);
-    tcase_add_loop_test(t, element_order, 0, sizeof forms / sizeof *forms);
-    tcase_add_loop_test(t, stranger, 0, sizeof strangers / sizeof *strangers);
-    tcase_add_test(t, no_regular_file);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data/npy")

@@ -27,7 +27,7 @@ open_zip(struct zip *z, struct qdq_dataset **ret, struct qdq_error *err)
     return code;
 }
 
-START_TEST(names_are_keys)
+UNIT_TEST(names_are_keys)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -51,7 +51,6 @@ START_TEST(names_are_keys)
     ck_assert_int_eq(info->arrays[0].shape[1], 3);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* Archives of two members, the second of which has these properties. */
 static const struct {
@@ -86,7 +85,7 @@ static const struct {
      "truncated"},
 };
 
-START_TEST(second_member)
+UNIT_ROWS(second_member, seconds)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset = NULL;
@@ -101,9 +100,8 @@ START_TEST(second_member)
                       seconds[_i].what, err.text);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
-START_TEST(no_array)
+UNIT_TEST(no_array)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -118,9 +116,8 @@ START_TEST(no_array)
     ck_assert_str_eq(err.where, "README");
     ck_assert_int_eq(err.kind, QDQ_AT_INPUT);
 }
-END_TEST
 
-START_TEST(long_name)
+UNIT_TEST(long_name)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -134,10 +131,9 @@ START_TEST(long_name)
     zip_add(&z, name, floats("(2,)", 2));
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_INVALID_DATASET);
 }
-END_TEST
 
 /* A wrong checksum is an error of the read that reaches the last element. */
-START_TEST(checksum)
+UNIT_LOOP(checksum, 2)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -154,11 +150,10 @@ START_TEST(checksum)
     qdqi_reader_close(&reader);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* Readers of stored and deflated members that read in turns do not disturb each
    other. */
-START_TEST(side_by_side)
+UNIT_TEST(side_by_side)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -180,10 +175,9 @@ START_TEST(side_by_side)
         qdqi_reader_close(&reader[k]);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* A flipped byte at any place gives an error or an array, never a crash. */
-START_TEST(every_byte)
+UNIT_TEST(every_byte)
 {
     struct zip z = {0};
     zip_add_how(&z, "a.npy", floats("(8,)", 8), (struct zip_how){.deflate = true});
@@ -217,11 +211,10 @@ START_TEST(every_byte)
     ck_assert_int_lt(good, (int)whole.n / 2);
     free(whole.p);
 }
-END_TEST
 
 /* Reading and skipping in pieces of every size gives the same elements: read-ahead
    does not show. */
-START_TEST(pieces)
+UNIT_LOOP(pieces, 3)
 {
     enum { N = 70000 };
     static const size_t sizes[] = {4, 12, 4096, 16380, 16384, 16388, 40000, 8, 65536};
@@ -256,9 +249,8 @@ START_TEST(pieces)
     qdq_dataset_free(&dataset);
     free(data);
 }
-END_TEST
 
-START_TEST(too_many_members)
+UNIT_TEST(too_many_members)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -277,9 +269,8 @@ START_TEST(too_many_members)
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_LIMIT_EXCEEDED);
     ck_assert_ptr_nonnull(strstr(err.text, "members"));
 }
-END_TEST
 
-START_TEST(too_many_arrays)
+UNIT_TEST(too_many_arrays)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -292,11 +283,10 @@ START_TEST(too_many_arrays)
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_LIMIT_EXCEEDED);
     ck_assert_ptr_nonnull(strstr(err.text, "arrays"));
 }
-END_TEST
 
 /* The directory has a limit of bytes, so that a few members cannot make the reader
    load much. */
-START_TEST(large_directory)
+UNIT_TEST(large_directory)
 {
     struct zip z = {0};
     struct qdq_dataset *dataset;
@@ -308,10 +298,9 @@ START_TEST(large_directory)
         zip_add(&z, name, (struct bytes){0});
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_LIMIT_EXCEEDED);
 }
-END_TEST
 
 /* Reads a member beyond 4 GB, in a sparse file with zip64 records. */
-START_TEST(zip64)
+UNIT_TEST(zip64)
 {
     const uint64_t far = 5ull << 30;
     struct bytes member = floats("(3,)", 3), head = {0}, tail = {0};
@@ -380,27 +369,5 @@ START_TEST(zip64)
     free(head.p);
     free(tail.p);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data/npz");
-    TCase *t = tcase_create("npz");
-    tcase_add_test(t, names_are_keys);
-    tcase_add_loop_test(t, second_member, 0, sizeof seconds / sizeof *seconds);
-    tcase_add_test(t, no_array);
-    tcase_add_test(t, long_name);
-    tcase_add_loop_test(t, checksum, 0, 2);
-    tcase_add_test(t, side_by_side);
-    tcase_add_test(t, every_byte);
-    tcase_add_loop_test(t, pieces, 0, 3);
-    tcase_add_test(t, too_many_members);
-    tcase_add_test(t, too_many_arrays);
-    tcase_add_test(t, large_directory);
-    tcase_add_test(t, zip64);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data/npz")

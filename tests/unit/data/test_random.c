@@ -15,7 +15,7 @@
 static const uint64_t outputs[] = {0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4,
                                    0x06c45d188009454f};
 
-START_TEST(generator)
+UNIT_TEST(generator)
 {
     double f64[3];
     float f32[3];
@@ -36,7 +36,6 @@ START_TEST(generator)
         ck_assert_uint_eq(bits[i], outputs[i] >> 63);
     }
 }
-END_TEST
 
 /* Constants are rounded to the nearest binary16, ties to even. */
 static const struct {
@@ -61,14 +60,13 @@ static const struct {
     {0.1, 0x2e66},
 };
 
-START_TEST(half)
+UNIT_ROWS(half, halves)
 {
     uint16_t bits;
     double value = halves[_i].value;
     qdqi_draw(&(struct qdqi_draw){QDQI_FLOAT16, 3, value, value}, 5, &bits, 1);
     ck_assert_uint_eq(bits, halves[_i].bits);
 }
-END_TEST
 
 /* --- datasets ------------------------------------------------------------- */
 
@@ -137,7 +135,7 @@ drain(const struct model *m, struct qdq_dataset *dataset, int64_t batch)
     return sum;
 }
 
-START_TEST(shape)
+UNIT_ROWS(shape, shapes)
 {
     const struct shapes *s = &shapes[_i];
     const struct qdq_calibration_spec spec = {.random_samples = s->n};
@@ -156,9 +154,8 @@ START_TEST(shape)
     ck_assert_int_eq(drain(&m, dataset, 3), info->samples);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
-START_TEST(too_large)
+UNIT_TEST(too_large)
 {
     static const int dims[2][MAX_RANK + 1] = {{0, INT32_MAX, INT32_MAX, -1}, {0, -1}};
     const struct qdq_calibration_spec spec = {.random_samples = INT32_MAX};
@@ -171,11 +168,10 @@ START_TEST(too_large)
     ck_assert_str_eq(err.where, "x");
     ck_assert_ptr_null(dataset);
 }
-END_TEST
 
 /* Inputs that the model does not describe, or whose type has no random numbers, are
    refused. */
-START_TEST(not_drawable)
+UNIT_TEST(not_drawable)
 {
     struct qdqi_draw draw;
     struct qdq_error err = {0};
@@ -187,20 +183,5 @@ START_TEST(not_drawable)
     ck_assert_int_eq(qdqi_draw_init(&value, NULL, "", &draw, &err), QDQ_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, "of type string"));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data/random");
-    TCase *t = tcase_create("random");
-    tcase_add_test(t, generator);
-    tcase_add_loop_test(t, half, 0, sizeof halves / sizeof *halves);
-    tcase_add_loop_test(t, shape, 0, sizeof shapes / sizeof *shapes);
-    tcase_add_test(t, too_large);
-    tcase_add_test(t, not_drawable);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data/random")

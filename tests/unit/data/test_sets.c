@@ -97,7 +97,7 @@ open_zip(struct zip *z)
     return dataset;
 }
 
-START_TEST(form)
+UNIT_ROWS(form, forms)
 {
     const struct form *f = &forms[_i];
     struct zip z = {0};
@@ -123,10 +123,9 @@ START_TEST(form)
     qdqi_reader_close(&reader);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* A tensor that is cut at any byte is refused with a reason. */
-START_TEST(cut_short)
+UNIT_ROWS(cut_short, forms)
 {
     const struct form *f = &forms[_i];
     for (size_t n = 0; n < f->size; n++) {
@@ -144,7 +143,6 @@ START_TEST(cut_short)
         close(fd);
     }
 }
-END_TEST
 
 /* --- samples -------------------------------------------------------------- */
 
@@ -186,7 +184,7 @@ static const struct taking {
     {3, 5, 9, 11, 1}, {9, 0, 0, 0, 0},
 };
 
-START_TEST(ragged)
+UNIT_ROWS(ragged, takings)
 {
     const struct taking *t = &takings[_i];
     const struct qdqi_feed_options options = {
@@ -218,10 +216,9 @@ START_TEST(ragged)
     qdqi_feed_close(&feed);
     qdq_dataset_free(&dataset);
 }
-END_TEST
 
 /* Reads the samples of a batch one by one. */
-START_TEST(one_of_a_batch)
+UNIT_TEST(one_of_a_batch)
 {
     const float data[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     const struct qdqi_feed_options options = {.batch = 3};
@@ -253,7 +250,6 @@ START_TEST(one_of_a_batch)
     qdq_dataset_free(&dataset);
     close(fd);
 }
-END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
@@ -284,7 +280,7 @@ take_all(int fd, struct qdq_error *err)
     return code;
 }
 
-START_TEST(every_allocation_may_fail)
+UNIT_LOOP(every_allocation_may_fail, 2)
 {
     enum qdq_code code = QDQ_NO_MEMORY;
     struct zip z = {0};
@@ -305,20 +301,5 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_lt(n, 1000);
     close(fd);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data/sets");
-    TCase *t = tcase_create("sets");
-    tcase_add_loop_test(t, form, 0, sizeof forms / sizeof *forms);
-    tcase_add_loop_test(t, cut_short, 0, sizeof forms / sizeof *forms);
-    tcase_add_loop_test(t, ragged, 0, sizeof takings / sizeof *takings);
-    tcase_add_test(t, one_of_a_batch);
-    tcase_add_loop_test(t, every_allocation_may_fail, 0, 2);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data/sets")

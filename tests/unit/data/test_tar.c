@@ -128,7 +128,7 @@ expect_both(const unsigned char got[16])
     ck_assert(memcmp(got, first + 8, 8) == 0 && memcmp(got + 8, second + 8, 8) == 0);
 }
 
-START_TEST(in_order_of_sets)
+UNIT_LOOP(in_order_of_sets, 2)
 {
     struct bytes b = _i ? packed(two_sets()) : two_sets();
     unsigned char got[16];
@@ -137,10 +137,9 @@ START_TEST(in_order_of_sets)
     expect_both(got);
     free(b.p);
 }
-END_TEST
 
 /* A gzip file may consist of several in a row, as pigz and cat make them. */
-START_TEST(gzip_members)
+UNIT_TEST(gzip_members)
 {
     struct bytes whole = two_sets(), all = {0};
     unsigned char got[16];
@@ -157,10 +156,9 @@ START_TEST(gzip_members)
     free(whole.p);
     free(all.p);
 }
-END_TEST
 
 /* A plain archive is read in place, and nothing is copied. */
-START_TEST(in_place)
+UNIT_TEST(in_place)
 {
     const struct qdqi_tar_options options = {false, 0, qdqi_sets_is_input};
     struct bytes b = two_sets();
@@ -184,12 +182,11 @@ START_TEST(in_place)
     qdqi_arena_free(&arena);
     close(fd);
 }
-END_TEST
 
 /* --- damaged archives ----------------------------------------------------- */
 
 /* An archive that is cut at any byte is refused, except behind its last member. */
-START_TEST(cut_short)
+UNIT_LOOP(cut_short, 2)
 {
     struct bytes b = _i ? packed(two_sets()) : two_sets();
     size_t needed = _i ? b.n : b.n - 512;
@@ -203,11 +200,10 @@ START_TEST(cut_short)
     }
     free(b.p);
 }
-END_TEST
 
 /* A wrong bit anywhere in a compressed archive is found, except in gzip's own
    header. */
-START_TEST(damaged)
+UNIT_TEST(damaged)
 {
     struct bytes b = packed(two_sets());
     for (size_t i = 0; i < b.n; i++) {
@@ -221,7 +217,6 @@ START_TEST(damaged)
     }
     free(b.p);
 }
-END_TEST
 
 #define SET "test_data_set_0/input_0.pb"
 
@@ -244,7 +239,7 @@ static const struct broken {
     {{.name = "net/test_data_set_9/input_0.pb", .data = first}, "twice"},
 };
 
-START_TEST(refused)
+UNIT_LOOP(refused, 2 * sizeof broken / sizeof *broken)
 {
     const struct broken *c = &broken[_i / 2];
     const struct member model = {.name = "net/model.onnx", .data = "anything"};
@@ -263,7 +258,6 @@ START_TEST(refused)
     ck_assert_msg(strstr(err.text, c->text) != NULL, "%s: %s", c->text, err.text);
     free(b.p);
 }
-END_TEST
 
 static const struct member strays[] = {
     {.name = "model.onnx", .data = "anything"},
@@ -272,7 +266,7 @@ static const struct member strays[] = {
     {.name = "x.txt", .data = "anything"},
 };
 
-START_TEST(no_sets)
+UNIT_TEST(no_sets)
 {
     struct bytes b = {0};
     unsigned char got[16];
@@ -284,7 +278,6 @@ START_TEST(no_sets)
     ck_assert_ptr_nonnull(strstr(err.text, "without test_data_set_N/input_M.pb"));
     free(b.p);
 }
-END_TEST
 
 /* --- limits --------------------------------------------------------------- */
 
@@ -303,7 +296,7 @@ open_packed(struct bytes b, uint64_t most, struct qdq_error *err)
     return code;
 }
 
-START_TEST(unpacks_to_too_much)
+UNIT_TEST(unpacks_to_too_much)
 {
     struct bytes b = two_sets();
     struct qdq_error err = {0};
@@ -313,10 +306,9 @@ START_TEST(unpacks_to_too_much)
                      QDQ_LIMIT_EXCEEDED);
     ck_assert_ptr_nonnull(strstr(err.text, "unpacks to more than"));
 }
-END_TEST
 
 /* The size in the header is enough for a refusal: nothing is unpacked first. */
-START_TEST(claims_too_much)
+UNIT_TEST(claims_too_much)
 {
     const struct member member = {.name = SET, .data = first, .size_error = 8000000000};
     struct bytes b = {0};
@@ -324,9 +316,8 @@ START_TEST(claims_too_much)
     put_member(&b, &member);
     ck_assert_int_eq(open_packed(packed(b), 1 << 30, &err), QDQ_LIMIT_EXCEEDED);
 }
-END_TEST
 
-START_TEST(too_many_members)
+UNIT_TEST(too_many_members)
 {
     struct bytes b = {0};
     unsigned char got[16];
@@ -342,9 +333,8 @@ START_TEST(too_many_members)
     ck_assert_ptr_nonnull(strstr(err.text, "members"));
     free(b.p);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+UNIT_LOOP(every_allocation_may_fail, 2)
 {
     struct bytes b = _i ? packed(two_sets()) : two_sets();
     int fd = file_of(&b);
@@ -364,10 +354,9 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_lt(n, 1000);
     close(fd);
 }
-END_TEST
 
 /* A missing folder is an error that says so; no other folder is tried. */
-START_TEST(no_place_to_unpack)
+UNIT_TEST(no_place_to_unpack)
 {
     struct bytes b = packed(two_sets());
     unsigned char got[16];
@@ -378,28 +367,5 @@ START_TEST(no_place_to_unpack)
     ck_assert_ptr_nonnull(strstr(err.text, "unpack"));
     free(b.p);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data/tar");
-    TCase *t = tcase_create("tar");
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, in_order_of_sets, 0, 2);
-    tcase_add_test(t, gzip_members);
-    tcase_add_test(t, in_place);
-    tcase_add_loop_test(t, cut_short, 0, 2);
-    tcase_add_test(t, damaged);
-    tcase_add_loop_test(t, refused, 0, 2 * sizeof broken / sizeof *broken);
-    tcase_add_test(t, no_sets);
-    tcase_add_test(t, unpacks_to_too_much);
-    tcase_add_test(t, claims_too_much);
-    tcase_add_test(t, too_many_members);
-    tcase_add_loop_test(t, every_allocation_may_fail, 0, 2);
-    tcase_add_test(t, no_place_to_unpack);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data/tar")

@@ -70,7 +70,7 @@ find_warning(const struct qdq_report *report, const char *code)
 }
 
 static inline int
-run_with_onnx_runtime(Suite *(*suite)(void))
+run_with_onnx_runtime(const char *title)
 {
     struct qdqi_runtime *runtime = NULL;
     struct qdq_error err = {0};
@@ -79,8 +79,7 @@ run_with_onnx_runtime(Suite *(*suite)(void))
         return 0;
     }
     qdqi_runtime_close(&runtime);
-    unit_begin();
-    return unit_run(suite(), CK_NOFORK);
+    return unit_main((struct unit_suite){.title = title, .fork = CK_NOFORK});
 }
 
 #endif

@@ -127,7 +127,7 @@ static const int unbroken[MOST_JUDGES] = {FOREVER};
 
 /* --- tests -------------------------------------------------------------------- */
 
-START_TEST(a_judge_that_lives)
+UNIT_TEST(a_judge_that_lives)
 {
     const struct qdq_spec spec = openvino_spec();
     struct qdq_report *report = quantize(&spec, unbroken);
@@ -139,11 +139,10 @@ START_TEST(a_judge_that_lives)
     ck_assert_int_eq(it.n, 1);
     qdq_report_free(&report);
 }
-END_TEST
 
 /* The result is the candidate that a recipe judged last, which costs no more models than a job
    without a recipe opens. */
-START_TEST(a_candidate_is_not_opened_again)
+UNIT_TEST(a_candidate_is_not_opened_again)
 {
     struct qdq_spec spec = openvino_spec();
     spec.recipe_sqnr_db = -1000; /* the first candidate is good enough */
@@ -162,11 +161,10 @@ START_TEST(a_candidate_is_not_opened_again)
     ck_assert_uint_eq(report->kernels->integer, 1);
     qdq_report_free(&report);
 }
-END_TEST
 
 /* Whenever the first judge ends before the result is run, another one takes its place, and the
    recipe is the same. */
-START_TEST(one_loss_costs_nothing)
+UNIT_LOOP(one_loss_costs_nothing, 4)
 {
     const struct qdq_spec spec = openvino_spec();
     const int lives[MOST_JUDGES] = {_i, FOREVER};
@@ -182,10 +180,9 @@ START_TEST(one_loss_costs_nothing)
     qdq_report_free(&whole);
     qdq_report_free(&report);
 }
-END_TEST
 
 /* A second loss costs the figures as deployed, and no job. */
-START_TEST(two_losses_cost_the_figures)
+UNIT_LOOP(two_losses_cost_the_figures, 4)
 {
     const struct qdq_spec spec = openvino_spec();
     const int lives[MOST_JUDGES] = {_i, 0};
@@ -198,10 +195,9 @@ START_TEST(two_losses_cost_the_figures)
     ck_assert_ptr_nonnull(strstr(why->detail, "the process that judges"));
     qdq_report_free(&report);
 }
-END_TEST
 
 /* The recipe goes on by the literal arithmetic, and says so. */
-START_TEST(a_recipe_goes_on)
+UNIT_TEST(a_recipe_goes_on)
 {
     struct qdq_spec spec = openvino_spec();
     const int lives[MOST_JUDGES] = {2, 0};
@@ -214,25 +210,10 @@ START_TEST(a_recipe_goes_on)
     ck_assert_ptr_nonnull(strstr(why->detail, "the process that judges"));
     qdq_report_free(&report);
 }
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("lost_judge");
-    TCase *t = tcase_create("lost_judge");
-    tcase_add_test(t, a_judge_that_lives);
-    tcase_add_test(t, a_candidate_is_not_opened_again);
-    tcase_add_loop_test(t, one_loss_costs_nothing, 0, 4);
-    tcase_add_loop_test(t, two_losses_cost_the_figures, 0, 4);
-    tcase_add_test(t, a_recipe_goes_on);
-    suite_add_tcase(s, t);
-    return s;
-}
 
 int
 main(void)
 {
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return run_with_onnx_runtime(suite);
+    return run_with_onnx_runtime("lost_judge");
 }

@@ -67,7 +67,7 @@ quantize(const char *own)
     return report;
 }
 
-START_TEST(float32_has_no_other_figures)
+UNIT_TEST(float32_has_no_other_figures)
 {
     slow = NULL;
     struct qdq_report *report = quantize("f32");
@@ -75,9 +75,8 @@ START_TEST(float32_has_no_other_figures)
     ck_assert_ptr_null(find_warning(report, "deploy_float"));
     qdq_report_free(&report);
 }
-END_TEST
 
-START_TEST(a_faster_float_model_is_the_one_to_deploy)
+UNIT_TEST(a_faster_float_model_is_the_one_to_deploy)
 {
     slow = "f32";
     struct qdq_report *report = quantize("bf16");
@@ -92,9 +91,8 @@ START_TEST(a_faster_float_model_is_the_one_to_deploy)
         strstr(warning->detail, "OpenVINO runs the float model in bf16"));
     qdq_report_free(&report);
 }
-END_TEST
 
-START_TEST(a_slower_float_model_is_not)
+UNIT_TEST(a_slower_float_model_is_not)
 {
     slow = "bf16";
     struct qdq_report *report = quantize("bf16");
@@ -103,11 +101,10 @@ START_TEST(a_slower_float_model_is_not)
     ck_assert_ptr_null(find_warning(report, "deploy_float"));
     qdq_report_free(&report);
 }
-END_TEST
 
 /* Two models whose times differ by chance alone: the median of one is the smaller one, and that
    is no reason. */
-START_TEST(chance_is_no_reason)
+UNIT_TEST(chance_is_no_reason)
 {
     slow = NULL;
     for (int i = 0; i < 5; i++) {
@@ -120,7 +117,6 @@ START_TEST(chance_is_no_reason)
         qdq_report_free(&report);
     }
 }
-END_TEST
 
 /* A model that is read and not compiled is refused, whichever stage finds that out. */
 static const struct {
@@ -131,7 +127,7 @@ static const struct {
               {QDQ_RECIPE_NONE, QDQ_DEFAULT, 0},
               {QDQ_RECIPE_NONE, QDQ_NO, 12}};
 
-START_TEST(a_model_that_is_not_compiled)
+UNIT_ROWS(a_model_that_is_not_compiled, stages)
 {
     struct qdq_report *report = NULL;
     struct qdq_error err = {0};
@@ -143,25 +139,9 @@ START_TEST(a_model_that_is_not_compiled)
     ck_assert_msg(strstr(err.text, "the model that was given"), "%s", err.text);
     ck_assert_ptr_null(report);
 }
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("own_precision");
-    TCase *t = tcase_create("own_precision");
-    tcase_add_test(t, float32_has_no_other_figures);
-    tcase_add_test(t, a_faster_float_model_is_the_one_to_deploy);
-    tcase_add_test(t, a_slower_float_model_is_not);
-    tcase_add_test(t, chance_is_no_reason);
-    tcase_add_loop_test(t, a_model_that_is_not_compiled, 0,
-                        sizeof stages / sizeof *stages);
-    suite_add_tcase(s, t);
-    return s;
-}
 
 int
 main(void)
 {
-    return run_with_onnx_runtime(suite);
+    return run_with_onnx_runtime("own_precision");
 }

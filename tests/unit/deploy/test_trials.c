@@ -72,7 +72,7 @@ static const struct {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, KINDS = 3 };
 
-START_TEST(an_error_ends_the_job_unless_it_is_the_candidates)
+UNIT_LOOP(an_error_ends_the_job_unless_it_is_the_candidates, KINDS *N_ROWS)
 {
     struct qdq_report *report = NULL;
     struct qdq_error err = {0};
@@ -97,21 +97,9 @@ START_TEST(an_error_ends_the_job_unless_it_is_the_candidates)
     ck_assert_int_eq(unmade, injected.code != QDQ_OK);
     qdq_report_free(&report);
 }
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("trials");
-    TCase *t = tcase_create("trials");
-    tcase_add_loop_test(t, an_error_ends_the_job_unless_it_is_the_candidates, 0,
-                        KINDS * N_ROWS);
-    suite_add_tcase(s, t);
-    return s;
-}
 
 int
 main(void)
 {
-    return run_with_onnx_runtime(suite);
+    return run_with_onnx_runtime("trials");
 }

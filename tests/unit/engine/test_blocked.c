@@ -121,7 +121,7 @@ channels(const struct watched *w, const char *tensor)
 
 /* --- which ---------------------------------------------------------------- */
 
-START_TEST(channels_that_fill_blocks_are_found)
+UNIT_TEST(channels_that_fill_blocks_are_found)
 {
     struct watched w;
     residual(&w);
@@ -135,10 +135,9 @@ START_TEST(channels_that_fill_blocks_are_found)
         ck_assert_uint_eq(channels(&w, expected[i].tensor), expected[i].channels);
     release(&w);
 }
-END_TEST
 
 /* Behind a Transpose the second axis is another one. */
-START_TEST(other_axes_are_plain)
+UNIT_TEST(other_axes_are_plain)
 {
     struct watched w;
     begin(&w);
@@ -150,10 +149,9 @@ START_TEST(other_axes_are_plain)
     ck_assert_uint_eq(channels(&w, "t"), 0);
     release(&w);
 }
-END_TEST
 
 /* The runtime makes its own Gelu of an Erf. */
-START_TEST(a_model_with_an_erf_is_plain)
+UNIT_TEST(a_model_with_an_erf_is_plain)
 {
     struct watched w;
     begin(&w);
@@ -164,7 +162,6 @@ START_TEST(a_model_with_an_erf_is_plain)
     ck_assert_ptr_null(w.channels);
     release(&w);
 }
-END_TEST
 
 /* --- where ---------------------------------------------------------------- */
 
@@ -179,7 +176,7 @@ insert(const struct watched *w, const size_t *blocked)
     return proto;
 }
 
-START_TEST(the_observer_of_the_first_tensor_is_last)
+UNIT_TEST(the_observer_of_the_first_tensor_is_last)
 {
     static const char *const order[] = {"g", "f", "s", "b", "a", "x"};
     enum { N = sizeof order / sizeof *order };
@@ -197,7 +194,6 @@ START_TEST(the_observer_of_the_first_tensor_is_last)
     }
     release(&w);
 }
-END_TEST
 
 /* --- what ----------------------------------------------------------------- */
 
@@ -277,7 +273,7 @@ observe(const struct watched *w, struct qdqi_observers *observers)
     return count_nodes("ReorderOutput");
 }
 
-START_TEST(both_layouts_show_the_same)
+UNIT_TEST(both_layouts_show_the_same)
 {
     struct watched w;
     residual(&w);
@@ -298,10 +294,9 @@ START_TEST(both_layouts_show_the_same)
     }
     release(&w);
 }
-END_TEST
 
 /* Other channels than the model's may be padding. */
-START_TEST(unknown_channels_are_refused)
+UNIT_TEST(unknown_channels_are_refused)
 {
     struct watched w;
     residual(&w);
@@ -313,22 +308,6 @@ START_TEST(unknown_channels_are_refused)
     ck_assert_int_eq(run(session, &o, 0), QDQ_RUN_FAILED);
     qdqi_session_close(&session);
     release(&w);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_blocked");
-    TCase *t = tcase_create("blocked");
-    tcase_add_test(t, channels_that_fill_blocks_are_found);
-    tcase_add_test(t, other_axes_are_plain);
-    tcase_add_test(t, a_model_with_an_erf_is_plain);
-    tcase_add_test(t, the_observer_of_the_first_tensor_is_last);
-    tcase_add_test(t, both_layouts_show_the_same);
-    tcase_add_test(t, unknown_channels_are_refused);
-    suite_add_tcase(s, t);
-    return s;
 }
 
 int
@@ -342,8 +321,8 @@ main(void)
     int fd = mkstemp(optimized);
     ck_assert_int_ge(fd, 0);
     close(fd);
-    unit_begin();
-    int status = unit_run(suite(), CK_NOFORK);
+    int status =
+        unit_main((struct unit_suite){.title = "engine_blocked", .fork = CK_NOFORK});
     unlink(optimized);
     qdqi_runtime_close(&runtime);
     return status;

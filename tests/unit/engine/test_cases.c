@@ -173,7 +173,7 @@ static const struct {
 
 enum { N_SEEN = sizeof seen / sizeof *seen };
 
-START_TEST(scripts_see_the_graph)
+UNIT_LOOP(scripts_see_the_graph, N_SEEN)
 {
     struct world w = {0};
     world_residual(&w);
@@ -200,9 +200,8 @@ START_TEST(scripts_see_the_graph)
                   seen[_i].text);
     world_close(&w);
 }
-END_TEST
 
-START_TEST(scripts_see_the_target)
+UNIT_TEST(scripts_see_the_target)
 {
     static const char *const names[] = {"tensorrt", "onnxruntime"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -216,9 +215,8 @@ START_TEST(scripts_see_the_target)
         world_close(&w);
     }
 }
-END_TEST
 
-START_TEST(entries_are_read)
+UNIT_TEST(entries_are_read)
 {
     struct world w = {0};
     world_residual(&w);
@@ -240,9 +238,8 @@ START_TEST(entries_are_read)
     ck_assert_int_eq(w.entries[3].by, QDQ_BY_MATCH);
     world_close(&w);
 }
-END_TEST
 
-START_TEST(unknown_case)
+UNIT_TEST(unknown_case)
 {
     struct world w = {0};
     world_residual(&w);
@@ -252,7 +249,6 @@ START_TEST(unknown_case)
                      "there is no case \"residul\", did you mean \"residual\"?");
     world_close(&w);
 }
-END_TEST
 
 /* --- the library's cases -------------------------------------------------- */
 
@@ -347,7 +343,7 @@ build_words(struct builder *b, const char *graph)
     builder_output(b, "y", QDQI_FLOAT32);
 }
 
-START_TEST(library_case)
+UNIT_LOOP(library_case, N_LIBRARY)
 {
     struct world w = {0};
     build_words(&w.b, library[_i].graph);
@@ -361,10 +357,9 @@ START_TEST(library_case)
                   text_of(&w), library[_i].entries);
     world_close(&w);
 }
-END_TEST
 
 /* The rows that make generates agree with the scripts, and are sorted by name. */
-START_TEST(library_is_listed)
+UNIT_TEST(library_is_listed)
 {
     struct qdq_catalog *catalog = NULL;
     struct qdq_error err = {0};
@@ -391,23 +386,5 @@ START_TEST(library_is_listed)
     qdq_catalog_free(&catalog);
     qdq_catalog_free(&catalog);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("cases");
-    TCase *t = tcase_create("scripts");
-    tcase_add_loop_test(t, scripts_see_the_graph, 0, N_SEEN);
-    tcase_add_test(t, scripts_see_the_target);
-    tcase_add_test(t, entries_are_read);
-    tcase_add_test(t, unknown_case);
-    suite_add_tcase(s, t);
-    t = tcase_create("library");
-    tcase_add_loop_test(t, library_case, 0, N_LIBRARY);
-    tcase_add_test(t, library_is_listed);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("cases")

@@ -34,7 +34,7 @@ put(const char *name, const char *text)
     fclose(file);
 }
 
-START_TEST(folder_missing_and_empty)
+UNIT_TEST(folder_missing_and_empty)
 {
     struct qdq_catalog *catalog = NULL;
     struct qdq_error err = {0};
@@ -52,9 +52,8 @@ START_TEST(folder_missing_and_empty)
     put(".hidden.lua", "");
     rmdir(folder);
 }
-END_TEST
 
-START_TEST(folder_of_cases)
+UNIT_TEST(folder_of_cases)
 {
     struct world w = {0};
     folder_setup();
@@ -87,11 +86,10 @@ START_TEST(folder_of_cases)
     rmdir(folder);
     world_close(&w);
 }
-END_TEST
 
 /* The descriptions that make found in the library's cases are those of their
    scripts. */
-START_TEST(folder_of_the_library)
+UNIT_TEST(folder_of_the_library)
 {
     struct qdq_catalog *catalog = NULL;
     struct qdq_error err = {0};
@@ -116,9 +114,8 @@ START_TEST(folder_of_the_library)
     qdq_catalog_free(&catalog);
     rmdir(folder);
 }
-END_TEST
 
-START_TEST(folder_of_layer_support)
+UNIT_TEST(folder_of_layer_support)
 {
     struct qdq_catalog *catalog = NULL;
     struct qdq_error err = {0};
@@ -166,7 +163,6 @@ START_TEST(folder_of_layer_support)
     put("b.lua", "");
     rmdir(folder);
 }
-END_TEST
 
 /* With each of these files the catalog still opens, the check names the file, and a
    job that uses it fails. */
@@ -213,7 +209,7 @@ static const struct {
 
 enum { N_BROKEN = sizeof broken / sizeof *broken };
 
-START_TEST(folder_with_a_broken_file)
+UNIT_LOOP(folder_with_a_broken_file, N_BROKEN)
 {
     struct world w = {0};
     folder_setup();
@@ -237,9 +233,8 @@ START_TEST(folder_with_a_broken_file)
     rmdir(folder);
     world_close(&w);
 }
-END_TEST
 
-START_TEST(folder_with_odd_files)
+UNIT_TEST(folder_with_odd_files)
 {
     struct world w = {0};
     char path[128];
@@ -280,9 +275,8 @@ START_TEST(folder_with_odd_files)
     rmdir(folder);
     world_close(&w);
 }
-END_TEST
 
-START_TEST(folder_with_too_many_files)
+UNIT_TEST(folder_with_too_many_files)
 {
     struct qdq_catalog *catalog = NULL;
     struct qdq_error err = {0};
@@ -300,11 +294,10 @@ START_TEST(folder_with_too_many_files)
     }
     rmdir(folder);
 }
-END_TEST
 
 /* Cases that run one another in a circle, or in a chain that is too long, are
    refused. */
-START_TEST(library_rings_and_rows)
+UNIT_TEST(library_rings_and_rows)
 {
     struct world w = {0};
     char name[32], text[256];
@@ -343,11 +336,10 @@ START_TEST(library_rings_and_rows)
     rmdir(folder);
     world_close(&w);
 }
-END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
-START_TEST(every_allocation_of_a_catalog_may_fail)
+UNIT_TEST(every_allocation_of_a_catalog_may_fail)
 {
     struct qdq_catalog *catalog = NULL;
     enum qdq_code code = QDQ_NO_MEMORY;
@@ -372,27 +364,5 @@ START_TEST(every_allocation_of_a_catalog_may_fail)
     put("bad.lua", "");
     rmdir(folder);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("catalog");
-    TCase *t = tcase_create("folder");
-    tcase_add_test(t, folder_missing_and_empty);
-    tcase_add_test(t, folder_of_cases);
-    tcase_add_test(t, folder_of_the_library);
-    tcase_add_test(t, folder_of_layer_support);
-    tcase_add_loop_test(t, folder_with_a_broken_file, 0, N_BROKEN);
-    tcase_add_test(t, folder_with_odd_files);
-    tcase_add_test(t, folder_with_too_many_files);
-    tcase_add_test(t, library_rings_and_rows);
-    suite_add_tcase(s, t);
-    t = tcase_create("memory");
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, every_allocation_of_a_catalog_may_fail);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("catalog", .timeout = 120)

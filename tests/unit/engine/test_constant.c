@@ -7,25 +7,6 @@
 
 #define MAX_RANK 6
 
-/* Opens the built model and returns one of its tensors. */
-static const struct qdqi_tensor *
-open_tensor(struct builder *b, struct qdq_model **m, const char *name)
-{
-    struct qdq_error err = {0};
-    enum qdq_code code = builder_open(b, m, &err);
-    ck_assert_msg(code == QDQ_OK, "%s", err.text);
-    const struct qdqi_tensor *t = qdqi_map_get((*m)->graph.tensors, name);
-    ck_assert_msg(t != NULL, "there is no tensor %s", name);
-    return t;
-}
-
-static void
-close_model(struct builder *b, struct qdq_model **m)
-{
-    qdq_model_free(m);
-    builder_fini(b);
-}
-
 /* --- one operator --------------------------------------------------------- */
 
 /* How the operator gets its integers. */
@@ -126,7 +107,7 @@ build_op(struct builder *b, int i)
         builder_ints(b, node, ops[i].attribute, ops[i].n, ops[i].ints);
 }
 
-START_TEST(operators_pass_elements_on)
+UNIT_ROWS(operators_pass_elements_on, ops)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -135,7 +116,7 @@ START_TEST(operators_pass_elements_on)
     const int64_t *dims;
     size_t rank;
     build_op(&b, _i);
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     ck_assert(v->is_fixed);
     bool read = qdqi_tensor_dims(v, &dims, &rank);
     ck_assert_msg(read == (ops[_i].rank != 99), "row %d (%s)", _i, ops[_i].op);
@@ -157,9 +138,8 @@ START_TEST(operators_pass_elements_on)
                 ck_assert_int_eq(c.strides[i], ops[_i].strides[i]);
         }
     }
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* --- several operators ---------------------------------------------------- */
 
@@ -314,14 +294,14 @@ static const struct {
     {of_many_axes, UNREAD},
 };
 
-START_TEST(operators_follow_each_other)
+UNIT_ROWS(operators_follow_each_other, chains)
 {
     struct builder b;
     struct qdq_model *m = NULL;
     builder_init(&b, 13);
     builder_weight(&b, "w", 3, (const int64_t[]){2, 3, 4});
     chains[_i].build(&b);
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     const int64_t *dims;
     size_t rank;
     ck_assert(v->is_fixed);
@@ -337,11 +317,10 @@ START_TEST(operators_follow_each_other)
                 ck_assert_int_eq(v->view.strides[i], chains[_i].strides[i]);
         }
     }
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(allowzero_means_zero)
+UNIT_TEST(allowzero_means_zero)
 {
     for (int allow = 0; allow < 2; allow++) {
         struct builder b;
@@ -354,17 +333,16 @@ START_TEST(allowzero_means_zero)
                     allow);
         builder_int(&b, builder_node(&b, "Reshape", "o", "w,open", "o"), "allowzero",
                     allow);
-        const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+        const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
         const struct qdqi_tensor *o = qdqi_map_get(m->graph.tensors, "o");
         /* [5,0]: 0 copies the size 0 of w, or means 0 itself */
         ck_assert_ptr_nonnull(v->view.stored);
         ck_assert_int_eq(v->view.dims[0], 5);
         ck_assert_int_eq(v->view.dims[1], 0);
         ck_assert_int_eq(o->view.stored != NULL, allow == 0); /* 0 / 0 gives no size */
-        close_model(&b, &m);
+        builder_close(&b, &m);
     }
 }
-END_TEST
 
 /* --- ConstantOfShape ------------------------------------------------------ */
 
@@ -400,7 +378,7 @@ static const struct {
     {2, {3, 5}, 0, false, 0},
 };
 
-START_TEST(constant_of_shape_repeats_one_element)
+UNIT_ROWS(constant_of_shape_repeats_one_element, fills)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -411,7 +389,7 @@ START_TEST(constant_of_shape_repeats_one_element)
     if (fills[_i].values >= 0)
         builder_tensor(&b, node, "value",
                        float_tensor(&b, (size_t)fills[_i].values, 2.5f));
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     ck_assert(v->is_fixed);
     ck_assert_int_eq(v->dtype, QDQI_FLOAT32);
     int code = (int)qdqi_constant_read(m, v, &c, NULL);
@@ -424,11 +402,10 @@ START_TEST(constant_of_shape_repeats_one_element)
         ck_assert_uint_eq(c.rank, fills[_i].rank);
         ck_assert_int_eq(qdqi_constant_is_fill(&c), c.n > 1);
     }
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(fills_take_any_shape)
+UNIT_TEST(fills_take_any_shape)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -439,18 +416,17 @@ START_TEST(fills_take_any_shape)
     builder_node(&b, "Transpose", "t", "f", "t");
     node_ints(&b, "Reshape", "t", "r", "shape", 4, (const int64_t[]){15, 4, BIG, 1});
     node_ints(&b, "Unsqueeze", "r", "v", "axes", 1, (const int64_t[]){0});
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     ck_assert_int_eq(qdqi_constant_read(m, v, &c, NULL), QDQ_OK);
     ck_assert(qdqi_constant_is_fill(&c));
     ck_assert_uint_eq(c.rank, 5);
     ck_assert_int_eq(c.dims[1], 15);
     for (size_t i = 0; i < c.rank; i++)
         ck_assert_int_eq(c.strides[i], 0);
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(element_type_is_that_of_the_value)
+UNIT_TEST(element_type_is_that_of_the_value)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -462,7 +438,7 @@ START_TEST(element_type_is_that_of_the_value)
     infos[0] = builder_value(&b, "v", QDQI_FLOAT32); /* a wrong declaration */
     b.graph.value_info = infos;
     b.graph.n_value_info = 1;
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     int64_t ints[4];
     size_t n;
     ck_assert_int_eq(v->dtype, QDQI_INT64);
@@ -470,11 +446,10 @@ START_TEST(element_type_is_that_of_the_value)
     ck_assert(qdqi_constant_ints(m, v, ints, 4, &n));
     ck_assert_uint_eq(n, 4);
     ck_assert_int_eq(ints[3], 7);
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(external_fill_is_an_error)
+UNIT_TEST(external_fill_is_an_error)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -489,11 +464,10 @@ START_TEST(external_fill_is_an_error)
     ck_assert_str_eq(err.where, "v");
     builder_fini(&b);
 }
-END_TEST
 
 /* --- Constant ------------------------------------------------------------- */
 
-START_TEST(constants_have_many_forms)
+UNIT_TEST(constants_have_many_forms)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -511,7 +485,7 @@ START_TEST(constants_have_many_forms)
     node_ints(&b, "Constant", "", "is", "value_ints", 2, (const int64_t[]){5, 6});
     builder_attribute(&b, builder_node(&b, "Constant", "5", "", "str"), "value_string");
     builder_node(&b, "Constant", "6", "", "none");
-    const struct qdqi_tensor *t = open_tensor(&b, &m, "f");
+    const struct qdqi_tensor *t = builder_open_tensor(&b, &m, "f");
     ck_assert(t->is_fixed && t->constant && t->dtype == QDQI_FLOAT32);
     ck_assert_int_eq(qdqi_constant_read(m, t, &c, NULL), QDQ_OK);
     ck_assert_uint_eq(c.rank, 0);
@@ -529,11 +503,10 @@ START_TEST(constants_have_many_forms)
     ck_assert(t->is_fixed && !t->view.stored && t->dtype == QDQI_STRING);
     t = qdqi_map_get(m->graph.tensors, "none");
     ck_assert(t->is_fixed && !t->view.stored);
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(constants_of_no_shape_cannot_be_read)
+UNIT_TEST(constants_of_no_shape_cannot_be_read)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -541,15 +514,14 @@ START_TEST(constants_of_no_shape_cannot_be_read)
     Onnx__TensorProto *value = float_tensor(&b, 2, 1);
     value->dims[0] = -2;
     builder_tensor(&b, builder_node(&b, "Constant", "c", "", "v"), "value", value);
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     ck_assert(v->is_fixed && !v->view.stored);
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* The shape is valid and the data too short, which the reader of the elements
    notices. */
-START_TEST(too_little_data_is_an_error)
+UNIT_TEST(too_little_data_is_an_error)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -560,32 +532,10 @@ START_TEST(too_little_data_is_an_error)
     value->dims[0] = 6;
     builder_tensor(&b, builder_node(&b, "Constant", "c", "", "v"), "value", value);
     node_ints(&b, "Reshape", "v", "r", "shape", 2, (const int64_t[]){2, 3});
-    const struct qdqi_tensor *r = open_tensor(&b, &m, "r");
+    const struct qdqi_tensor *r = builder_open_tensor(&b, &m, "r");
     ck_assert_int_eq(qdqi_constant_read(m, r, &c, &err), QDQ_INVALID_MODEL);
     ck_assert_str_eq(err.where, "r");
-    close_model(&b, &m);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("constant");
-    TCase *t = tcase_create("constant");
-    tcase_add_loop_test(t, operators_pass_elements_on, 0, sizeof ops / sizeof *ops);
-    tcase_add_loop_test(t, operators_follow_each_other, 0,
-                        sizeof chains / sizeof *chains);
-    tcase_add_test(t, allowzero_means_zero);
-    tcase_add_loop_test(t, constant_of_shape_repeats_one_element, 0,
-                        sizeof fills / sizeof *fills);
-    tcase_add_test(t, fills_take_any_shape);
-    tcase_add_test(t, element_type_is_that_of_the_value);
-    tcase_add_test(t, external_fill_is_an_error);
-    tcase_add_test(t, constants_have_many_forms);
-    tcase_add_test(t, constants_of_no_shape_cannot_be_read);
-    tcase_add_test(t, too_little_data_is_an_error);
-    suite_add_tcase(s, t);
-    return s;
+    builder_close(&b, &m);
 }
 
-UNIT_MAIN(suite)
+UNIT_SUITE("constant")

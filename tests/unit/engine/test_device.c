@@ -38,7 +38,7 @@ static const struct {
      QDQ_NO_DEVICE},
 };
 
-START_TEST(an_error_says_what_is_missing)
+UNIT_ROWS(an_error_says_what_is_missing, lacks)
 {
     struct qdq_error err = {0};
     setenv("FAKE_CUDA_DRIVER", "12040", 1);
@@ -46,26 +46,23 @@ START_TEST(an_error_says_what_is_missing)
     ck_assert_msg(strstr(err.text, lacks[_i].says), "%s", err.text);
     ck_assert_ptr_null(cuda);
 }
-END_TEST
 
-START_TEST(a_missing_module_is_named)
+UNIT_TEST(a_missing_module_is_named)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(qdqi_cuda_open("nowhere/qdq_cuda.so", &cuda, &err), QDQ_NO_DEVICE);
     ck_assert_ptr_nonnull(strstr(err.text, "nowhere/qdq_cuda.so"));
 }
-END_TEST
 
 /* A library without the table is refused. */
-START_TEST(another_library_is_no_module)
+UNIT_TEST(another_library_is_no_module)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(qdqi_cuda_open("libc.so.6", &cuda, &err), QDQ_NO_DEVICE);
     ck_assert_ptr_nonnull(strstr(err.text, "libc.so.6 is not the CUDA module"));
 }
-END_TEST
 
-START_TEST(devices_are_described)
+UNIT_TEST(devices_are_described)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(open_with("FAKE_CUDA_DEVICES", "9.0 6.1 7.5 12.0", &err), QDQ_OK);
@@ -80,7 +77,6 @@ START_TEST(devices_are_described)
     qdqi_cuda_close(&cuda);
     ck_assert_ptr_null(cuda);
 }
-END_TEST
 
 static const struct {
     int device;
@@ -94,7 +90,7 @@ static const struct {
     {-1, QDQ_NO_DEVICE, "there is no CUDA device -1"},
 };
 
-START_TEST(a_device_opens_or_the_error_says_why)
+UNIT_ROWS(a_device_opens_or_the_error_says_why, uses)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(open_with("FAKE_CUDA_DEVICES", "9.0 6.1 8.9", &err), QDQ_OK);
@@ -102,14 +98,13 @@ START_TEST(a_device_opens_or_the_error_says_why)
     ck_assert_msg(strstr(err.text, uses[_i].says), "%s", err.text);
     qdqi_cuda_close(&cuda);
 }
-END_TEST
 
 static const enum qdq_code codes[] = {
     QDQ_OK,          QDQ_NO_DRIVER,     QDQ_OLD_DRIVER, QDQ_NO_DEVICE,
     QDQ_DEVICE_LOST, QDQ_DEVICE_MEMORY, QDQ_INTERNAL,
 };
 
-START_TEST(each_fault_has_its_code)
+UNIT_ROWS(each_fault_has_its_code, codes)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(open_with(NULL, NULL, &err), QDQ_OK);
@@ -118,23 +113,5 @@ START_TEST(each_fault_has_its_code)
         ck_assert_str_eq(err.text, "copying: fell off the bus");
     qdqi_cuda_close(&cuda);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("device");
-    TCase *t = tcase_create("device");
-    tcase_add_loop_test(t, an_error_says_what_is_missing, 0,
-                        sizeof lacks / sizeof *lacks);
-    tcase_add_test(t, a_missing_module_is_named);
-    tcase_add_test(t, another_library_is_no_module);
-    tcase_add_test(t, devices_are_described);
-    tcase_add_loop_test(t, a_device_opens_or_the_error_says_why, 0,
-                        sizeof uses / sizeof *uses);
-    tcase_add_loop_test(t, each_fault_has_its_code, 0, sizeof codes / sizeof *codes);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("device")

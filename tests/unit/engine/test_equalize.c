@@ -379,7 +379,7 @@ static const struct {
     {"three", three, 2, 5},
 };
 
-START_TEST(the_function_stays)
+UNIT_ROWS(the_function_stays, chains)
 {
     static struct value before, after;
     struct builder b;
@@ -401,11 +401,10 @@ START_TEST(the_function_stays)
                       chains[_i].what, i, before.data[i], after.data[i]);
     finish(&b, &r);
 }
-END_TEST
 
 /* A single pair ends within a factor of two; pairs that share layers, not far from
    it. */
-START_TEST(channels_become_alike)
+UNIT_ROWS(channels_become_alike, chains)
 {
     struct builder b;
     chains[_i].build(&b);
@@ -416,10 +415,9 @@ START_TEST(channels_become_alike)
                   chains[_i].what, before, after);
     finish(&b, &r);
 }
-END_TEST
 
 /* An equalized model needs no new model, so nothing is scaled twice. */
-START_TEST(a_second_time_changes_nothing)
+UNIT_TEST(a_second_time_changes_nothing)
 {
     struct builder b;
     conv_relu_conv(&b);
@@ -434,9 +432,8 @@ START_TEST(a_second_time_changes_nothing)
     ck_assert_uint_eq(rows[0].channels, 0);
     finish(&b, &r);
 }
-END_TEST
 
-START_TEST(only_numbers_change)
+UNIT_TEST(only_numbers_change)
 {
     struct builder b;
     large(&b);
@@ -456,9 +453,8 @@ START_TEST(only_numbers_change)
     }
     finish(&b, &r);
 }
-END_TEST
 
-START_TEST(results_repeat)
+UNIT_TEST(results_repeat)
 {
     struct builder b, b2;
     large(&b);
@@ -470,9 +466,8 @@ START_TEST(results_repeat)
     finish(&b, &r);
     finish(&b2, &r2);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+UNIT_TEST(every_allocation_may_fail)
 {
     struct builder b;
     large(&b);
@@ -494,7 +489,6 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_gt(n, 5);
     finish(&b, &r);
 }
-END_TEST
 
 /* --- channels that cannot be scaled --------------------------------------- */
 
@@ -507,7 +501,7 @@ weight_of(const struct qdq_model *m, const char *name, size_t i)
     return qdqi_float_at(c.bytes, i);
 }
 
-START_TEST(dead_channels_stay)
+UNIT_TEST(dead_channels_stay)
 {
     struct builder b;
     conv_relu_conv(&b);
@@ -529,11 +523,10 @@ START_TEST(dead_channels_stay)
         ck_assert(isfinite(weight_of(r.equalized, "b1", i)));
     finish(&b, &r);
 }
-END_TEST
 
 /* A channel whose bias outweighs its weights is not scaled up for the sake of the
    weights. */
-START_TEST(a_bias_counts_where_it_outweighs)
+UNIT_TEST(a_bias_counts_where_it_outweighs)
 {
     struct builder b;
     conv_relu_conv(&b);
@@ -547,9 +540,8 @@ START_TEST(a_bias_counts_where_it_outweighs)
     ck_assert_float_eq(weight_of(r.equalized, "b1", 0), 4);
     finish(&b, &r);
 }
-END_TEST
 
-START_TEST(one_channel)
+UNIT_TEST(one_channel)
 {
     struct builder b;
     begin(&b);
@@ -565,25 +557,5 @@ START_TEST(one_channel)
     ck_assert_float_eq(weight_of(r.equalized, "w2", 0), 8);
     finish(&b, &r);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("equalize");
-    TCase *t = tcase_create("equalize");
-    const int n_pairs = sizeof chains / sizeof *chains;
-    tcase_add_loop_test(t, the_function_stays, 0, n_pairs);
-    tcase_add_loop_test(t, channels_become_alike, 0, n_pairs);
-    tcase_add_test(t, a_second_time_changes_nothing);
-    tcase_add_test(t, only_numbers_change);
-    tcase_add_test(t, results_repeat);
-    tcase_add_test(t, every_allocation_may_fail);
-    tcase_add_test(t, dead_channels_stay);
-    tcase_add_test(t, a_bias_counts_where_it_outweighs);
-    tcase_add_test(t, one_channel);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("equalize")

@@ -406,7 +406,7 @@ static const struct {
     {"nested graph", nested, "its output is used in a nested graph"},
 };
 
-START_TEST(left_alone)
+UNIT_ROWS(left_alone, alone)
 {
     struct builder b;
     alone[_i].build(&b);
@@ -419,16 +419,5 @@ START_TEST(left_alone)
     ck_assert_ptr_null(r.equalized);
     finish(&b, &r);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("equalize_refusals");
-    TCase *t = tcase_create("equalize_refusals");
-    tcase_add_loop_test(t, left_alone, 0, sizeof alone / sizeof *alone);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("equalize_refusals")

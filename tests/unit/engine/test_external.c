@@ -90,7 +90,7 @@ static const struct {
     {".", "a", {"a", "."}, 0, 0, QDQ_INVALID_MODEL, "no file"},
 };
 
-START_TEST(locations_are_matched_with_files)
+UNIT_ROWS(locations_are_matched_with_files, names)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -109,12 +109,10 @@ START_TEST(locations_are_matched_with_files)
         bool two = names[_i].file != names[_i].file2;
         ck_assert_uint_eq(qdq_model_info(m)->external_size, FILE_BYTES * (1 + two));
     }
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(files_that_no_tensor_names_are_not_opened)
+UNIT_TEST(files_that_no_tensor_names_are_not_opened)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -127,12 +125,10 @@ START_TEST(files_that_no_tensor_names_are_not_opened)
     ck_assert_str_eq(qdq_model_location(m, 1), "./a.bin");
     ck_assert_ptr_null(qdq_model_location(m, 2));
     ck_assert_ptr_null(m->files[1].map);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(locations_are_listed_once)
+UNIT_TEST(locations_are_listed_once)
 {
     struct builder b;
     struct qdq_locations *locations = NULL;
@@ -151,9 +147,8 @@ START_TEST(locations_are_listed_once)
     close(fd);
     builder_fini(&b);
 }
-END_TEST
 
-START_TEST(a_nul_in_a_location_is_refused)
+UNIT_TEST(a_nul_in_a_location_is_refused)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -176,7 +171,6 @@ START_TEST(a_nul_in_a_location_is_refused)
     free(data);
     builder_fini(&b);
 }
-END_TEST
 
 /* --- bounds --------------------------------------------------------------- */
 
@@ -208,7 +202,7 @@ static const struct {
     {"0", "1e3", 0, "length '1e3'"},
 };
 
-START_TEST(data_is_within_its_file)
+UNIT_ROWS(data_is_within_its_file, bounds)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -225,10 +219,8 @@ START_TEST(data_is_within_its_file)
         ck_assert_str_eq(err.where, "w");
     else
         check_first(m, "w", bounds[_i].first);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Types, numbers of elements, and the bytes that these need in a file. */
 static const struct {
@@ -255,7 +247,7 @@ static const struct {
     {999, {2, 2}, "8193", false},
 };
 
-START_TEST(sizes_follow_type_and_shape)
+UNIT_ROWS(sizes_follow_type_and_shape, shapes)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -269,12 +261,10 @@ START_TEST(sizes_follow_type_and_shape)
     enum qdq_code code = open_with(&b, paths, &m, &err);
     ck_assert_msg(code == (shapes[_i].fits ? QDQ_OK : QDQ_INVALID_MODEL), "row %d: %s",
                   _i, err.text);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(data_within_and_without_is_refused)
+UNIT_TEST(data_within_and_without_is_refused)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -287,9 +277,8 @@ START_TEST(data_within_and_without_is_refused)
     ck_assert_ptr_nonnull(strstr(err.text, "outside"));
     builder_fini(&b);
 }
-END_TEST
 
-START_TEST(only_regular_files_are_accepted)
+UNIT_TEST(only_regular_files_are_accepted)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -307,11 +296,10 @@ START_TEST(only_regular_files_are_accepted)
     close(ends[1]);
     builder_fini(&b);
 }
-END_TEST
 
 /* --- sharing -------------------------------------------------------------- */
 
-START_TEST(the_same_bytes_are_one_bulk)
+UNIT_TEST(the_same_bytes_are_one_bulk)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -331,12 +319,10 @@ START_TEST(the_same_bytes_are_one_bulk)
     check_first(m, "k", 1100);
     check_first(m, "l", 1100);
     check_first(m, "m", 1101);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(a_file_read_too_often_is_refused)
+UNIT_TEST(a_file_read_too_often_is_refused)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -351,12 +337,11 @@ START_TEST(a_file_read_too_often_is_refused)
     ck_assert_int_eq(open_with(&b, paths, &m, &err), QDQ_LIMIT_EXCEEDED);
     builder_fini(&b);
 }
-END_TEST
 
 /* --- places --------------------------------------------------------------- */
 
 /* Builds x -> If(cond) -> y with a body that has an initializer and a Constant. */
-START_TEST(every_place_is_resolved)
+UNIT_TEST(every_place_is_resolved)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -394,10 +379,9 @@ START_TEST(every_place_is_resolved)
     ck_assert_str_eq(err.where, "held");
     builder_fini(&b);
 }
-END_TEST
 
 /* A branch, and a Constant, each have a weight of 1 MiB. */
-START_TEST(large_weights_are_never_inline_when_run)
+UNIT_TEST(large_weights_are_never_inline_when_run)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -437,12 +421,10 @@ START_TEST(large_weights_are_never_inline_when_run)
     ck_assert_uint_lt(bytes.size, 4096);
     free(bytes.data);
     qdqi_arena_free(&arena);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+UNIT_TEST(every_allocation_may_fail)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -467,30 +449,7 @@ START_TEST(every_allocation_may_fail)
     close(files[1].fd);
     builder_fini(&b);
 }
-END_TEST
 
 #define ROWS(table) (int)(sizeof(table) / sizeof *(table))
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("external");
-    TCase *t = tcase_create("external");
-    tcase_add_loop_test(t, locations_are_matched_with_files, 0, ROWS(names));
-    tcase_add_test(t, files_that_no_tensor_names_are_not_opened);
-    tcase_add_test(t, locations_are_listed_once);
-    tcase_add_test(t, a_nul_in_a_location_is_refused);
-    tcase_add_loop_test(t, data_is_within_its_file, 0, ROWS(bounds));
-    tcase_add_loop_test(t, sizes_follow_type_and_shape, 0, ROWS(shapes));
-    tcase_add_test(t, data_within_and_without_is_refused);
-    tcase_add_test(t, only_regular_files_are_accepted);
-    tcase_add_test(t, the_same_bytes_are_one_bulk);
-    tcase_add_test(t, a_file_read_too_often_is_refused);
-    tcase_add_test(t, every_place_is_resolved);
-    tcase_add_test(t, large_weights_are_never_inline_when_run);
-    tcase_add_test(t, every_allocation_may_fail);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("external")

@@ -6,25 +6,6 @@
 
 #define MAX_RANK 6
 
-/* Opens the built model and returns one of its tensors. */
-static const struct qdqi_tensor *
-open_tensor(struct builder *b, struct qdq_model **m, const char *name)
-{
-    struct qdq_error err = {0};
-    enum qdq_code code = builder_open(b, m, &err);
-    ck_assert_msg(code == QDQ_OK, "%s", err.text);
-    const struct qdqi_tensor *t = qdqi_map_get((*m)->graph.tensors, name);
-    ck_assert_msg(t != NULL, "there is no tensor %s", name);
-    return t;
-}
-
-static void
-close_model(struct builder *b, struct qdq_model **m)
-{
-    qdq_model_free(m);
-    builder_fini(b);
-}
-
 /* --- constant tensors ----------------------------------------------------- */
 
 static void
@@ -97,7 +78,7 @@ static const struct {
     {"Dropout", "w", opset_6_test, true},
 };
 
-START_TEST(deterministic_operators_keep_tensors_fixed)
+UNIT_ROWS(deterministic_operators_keep_tensors_fixed, nodes)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -119,16 +100,15 @@ START_TEST(deterministic_operators_keep_tensors_fixed)
     builder_node(&b, nodes[_i].op, "n", nodes[_i].inputs, "u,mask");
     nodes[_i].change(&b);
     builder_node(&b, "Relu", "relu", "u", "v");
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     ck_assert_msg(v->is_fixed == nodes[_i].fixed, "row %d (%s)", _i, nodes[_i].op);
     const struct qdqi_tensor *mask = qdqi_map_get(m->graph.tensors, "mask");
     ck_assert(mask->is_fixed == nodes[_i].fixed && !mask->view.stored);
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* The last node of the file computes the input of the first one. */
-START_TEST(file_order_does_not_matter)
+UNIT_TEST(file_order_does_not_matter)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -137,16 +117,15 @@ START_TEST(file_order_does_not_matter)
     builder_node(&b, "Mul", "3", "b,b", "v");
     builder_node(&b, "Transpose", "2", "a", "b");
     builder_node(&b, "Identity", "1", "w", "a");
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, "b");
     ck_assert(v->is_fixed && !v->view.stored);
     ck_assert_ptr_nonnull(t->view.stored);
     ck_assert_int_eq(t->view.dims[0], 3);
-    close_model(&b, &m);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(circles_are_refused)
+UNIT_TEST(circles_are_refused)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -160,11 +139,10 @@ START_TEST(circles_are_refused)
     ck_assert_str_eq(err.where, "one");
     builder_fini(&b);
 }
-END_TEST
 
 /* From IR version 4 on a caller may override an initializer that is also an input;
    it counts as a constant all the same. */
-START_TEST(overridable_initializers_are_constants)
+UNIT_TEST(overridable_initializers_are_constants)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -172,25 +150,10 @@ START_TEST(overridable_initializers_are_constants)
     builder_input(&b, "w", QDQI_FLOAT32);
     builder_weight(&b, "w", 1, (const int64_t[]){2});
     builder_node(&b, "Identity", "n", "w", "v");
-    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *v = builder_open_tensor(&b, &m, "v");
     const struct qdqi_tensor *w = qdqi_map_get(m->graph.tensors, "w");
     ck_assert(v->is_fixed && w->is_fixed && !w->is_input);
-    close_model(&b, &m);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("fixed");
-    TCase *t = tcase_create("constant");
-    tcase_add_loop_test(t, deterministic_operators_keep_tensors_fixed, 0,
-                        sizeof nodes / sizeof *nodes);
-    tcase_add_test(t, file_order_does_not_matter);
-    tcase_add_test(t, circles_are_refused);
-    tcase_add_test(t, overridable_initializers_are_constants);
-    suite_add_tcase(s, t);
-    return s;
+    builder_close(&b, &m);
 }
 
-UNIT_MAIN(suite)
+UNIT_SUITE("fixed")

@@ -69,7 +69,7 @@ narrowed(enum qdqi_dtype type, float x)
     return bits;
 }
 
-START_TEST(every_number_stays)
+UNIT_LOOP(every_number_stays, 2)
 {
     enum qdqi_dtype type = types[_i];
     for (uint32_t i = 0; i < 65536; i++) {
@@ -86,9 +86,8 @@ START_TEST(every_number_stays)
     ck_assert_double_eq((double)qdqi_float16_largest(type),
                         value_of(type, (uint16_t)(infinity_of(type) - 1)));
 }
-END_TEST
 
-START_TEST(others_become_the_nearest)
+UNIT_LOOP(others_become_the_nearest, 2)
 {
     enum qdqi_dtype type = types[_i];
     uint32_t state = 7;
@@ -111,10 +110,9 @@ START_TEST(others_become_the_nearest)
     ck_assert_uint_eq(narrowed(type, -(float)INFINITY), infinity_of(type) | 0x8000);
     ck_assert_uint_eq(narrowed(type, FLT_MAX), infinity_of(type));
 }
-END_TEST
 
 /* The end of a range is at most half a step beyond the last integer. */
-START_TEST(scales_do_not_clip)
+UNIT_LOOP(scales_do_not_clip, 2)
 {
     enum qdqi_dtype type = types[_i];
     static const double steps[] = {7, 127, 255, 32767, 65535};
@@ -131,9 +129,8 @@ START_TEST(scales_do_not_clip)
             ck_assert_double_eq(got, value_of(type, nearest(type, (double)scale)));
     }
 }
-END_TEST
 
-START_TEST(scales_are_normal)
+UNIT_TEST(scales_are_normal)
 {
     ck_assert_float_eq(qdqi_float16_scale(QDQI_FLOAT16, 1e-30F, 127), 0x1p-14F);
     ck_assert_float_eq(qdqi_float16_scale(QDQI_FLOAT16, 1e30F, 127), 65504);
@@ -141,7 +138,6 @@ START_TEST(scales_are_normal)
     ck_assert_float_eq(qdqi_float16_scale(QDQI_BFLOAT16, FLT_MAX, 127),
                        qdqi_float16_largest(QDQI_BFLOAT16));
 }
-END_TEST
 
 /* --- tensors -------------------------------------------------------------- */
 
@@ -162,7 +158,7 @@ take(struct qdqi_sink *sink, const void *data, size_t size, struct qdq_error *er
     return QDQ_OK;
 }
 
-START_TEST(tensor_in_pieces)
+UNIT_LOOP(tensor_in_pieces, 2)
 {
     enum { N = 10000 };
     static float from[N];
@@ -182,21 +178,5 @@ START_TEST(tensor_in_pieces)
         ck_assert_uint_eq(to[i], nearest(types[_i], (double)from[i]));
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("low");
-    TCase *c = tcase_create("low");
-    tcase_set_timeout(c, 60);
-    tcase_add_loop_test(c, every_number_stays, 0, 2);
-    tcase_add_loop_test(c, others_become_the_nearest, 0, 2);
-    tcase_add_loop_test(c, scales_do_not_clip, 0, 2);
-    tcase_add_test(c, scales_are_normal);
-    tcase_add_loop_test(c, tensor_in_pieces, 0, 2);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("low")

@@ -60,7 +60,7 @@ expect(const struct qdqi_float_outputs *kept, int64_t first, int64_t samples)
     ck_assert_mem_eq(o[1].data, m.labels, sizeof m.labels);
 }
 
-START_TEST(runs_are_found_by_their_samples)
+UNIT_TEST(runs_are_found_by_their_samples)
 {
     struct qdqi_float_outputs kept;
     qdqi_float_outputs_begin(&kept, 2);
@@ -75,10 +75,9 @@ START_TEST(runs_are_found_by_their_samples)
     qdqi_float_outputs_end(&kept);
     ck_assert_ptr_null(qdqi_float_outputs_of(&kept, 0, 2));
 }
-END_TEST
 
 /* Calibration may begin again, and then makes runs that are kept already. */
-START_TEST(runs_that_were_made_again_are_left_out)
+UNIT_TEST(runs_that_were_made_again_are_left_out)
 {
     struct qdqi_float_outputs kept;
     qdqi_float_outputs_begin(&kept, 2);
@@ -93,9 +92,8 @@ START_TEST(runs_that_were_made_again_are_left_out)
         expect(&kept, i, 1);
     qdqi_float_outputs_end(&kept);
 }
-END_TEST
 
-START_TEST(the_oldest_make_room)
+UNIT_TEST(the_oldest_make_room)
 {
     enum { FIT = 7, RUNS = 500 };
     struct qdqi_float_outputs kept;
@@ -113,9 +111,8 @@ START_TEST(the_oldest_make_room)
     ck_assert_uint_lt(kept.capacity, RUNS);
     qdqi_float_outputs_end(&kept);
 }
-END_TEST
 
-START_TEST(what_cannot_be_kept_is_left_out)
+UNIT_TEST(what_cannot_be_kept_is_left_out)
 {
     struct qdqi_float_outputs kept;
     struct made m;
@@ -137,19 +134,5 @@ START_TEST(what_cannot_be_kept_is_left_out)
     ck_assert_ptr_null(qdqi_float_outputs_of(&kept, 0, 1));
     qdqi_float_outputs_end(&kept);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_float_outputs");
-    TCase *t = tcase_create("float_outputs");
-    tcase_add_test(t, runs_are_found_by_their_samples);
-    tcase_add_test(t, runs_that_were_made_again_are_left_out);
-    tcase_add_test(t, the_oldest_make_room);
-    tcase_add_test(t, what_cannot_be_kept_is_left_out);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine_float_outputs")

@@ -98,7 +98,7 @@ fuse(const struct qdq_model *m, struct qdqi_arena *arena)
 
 /* --- which ------------------------------------------------------------------ */
 
-START_TEST(pairs_of_activations_become_one_node)
+UNIT_TEST(pairs_of_activations_become_one_node)
 {
     struct builder b;
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -117,10 +117,9 @@ START_TEST(pairs_of_activations_become_one_node)
     qdq_model_free(&m);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* The runtime makes its own Gelu of an Erf, so no node bears that name. */
-START_TEST(a_model_with_an_erf_has_no_blocks)
+UNIT_TEST(a_model_with_an_erf_has_no_blocks)
 {
     struct builder b;
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -133,10 +132,9 @@ START_TEST(a_model_with_an_erf_has_no_blocks)
     qdq_model_free(&m);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* Changes one node of the result, so that what it is part of is no pair any more. */
-START_TEST(other_pairs_stay)
+UNIT_TEST(other_pairs_stay)
 {
     struct builder b;
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -173,7 +171,6 @@ START_TEST(other_pairs_stay)
     qdq_model_free(&m);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* --- what -------------------------------------------------------------------- */
 
@@ -249,21 +246,19 @@ check_same(const char *last, bool basic)
     qdq_model_free(&m);
 }
 
-START_TEST(bits_are_the_same)
+UNIT_TEST(bits_are_the_same)
 {
     check_same("Relu", true);
     check_same("Erf", true);
 }
-END_TEST
 
-START_TEST(optimized_models_compute_the_same)
+UNIT_TEST(optimized_models_compute_the_same)
 {
     check_same("Relu", false);
     check_same("Erf", false);
 }
-END_TEST
 
-START_TEST(tensors_stay_in_blocks)
+UNIT_TEST(tensors_stay_in_blocks)
 {
     struct builder b;
     residual(&b, "Relu");
@@ -280,22 +275,6 @@ START_TEST(tensors_stay_in_blocks)
     ck_assert_uint_le(count_reordered(), 1);
     qdq_model_free(&m);
 }
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_fused_pairs");
-    TCase *t = tcase_create("fused_pairs");
-    tcase_add_test(t, pairs_of_activations_become_one_node);
-    tcase_add_test(t, a_model_with_an_erf_has_no_blocks);
-    tcase_add_test(t, other_pairs_stay);
-    tcase_add_test(t, bits_are_the_same);
-    tcase_add_test(t, optimized_models_compute_the_same);
-    tcase_add_test(t, tensors_stay_in_blocks);
-    suite_add_tcase(s, t);
-    return s;
-}
 
 int
 main(void)
@@ -308,8 +287,8 @@ main(void)
     int fd = mkstemp(optimized);
     ck_assert_int_ge(fd, 0);
     close(fd);
-    unit_begin();
-    int status = unit_run(suite(), CK_NOFORK);
+    int status = unit_main(
+        (struct unit_suite){.title = "engine_fused_pairs", .fork = CK_NOFORK});
     unlink(optimized);
     qdqi_runtime_close(&runtime);
     return status;

@@ -51,7 +51,7 @@ name(const char *output)
 
 /* --- whether a spec has gates --------------------------------------------- */
 
-START_TEST(asks)
+UNIT_TEST(asks)
 {
     ck_assert(!qdqi_gates_ask(&spec.accept));
     name("y");
@@ -65,7 +65,6 @@ START_TEST(asks)
     spec.accept.max_size_ratio = 0.5; /* needs no evaluation */
     ck_assert(!qdqi_gates_ask(&spec.accept));
 }
-END_TEST
 
 /* --- before the work ------------------------------------------------------ */
 
@@ -92,7 +91,7 @@ static const struct {
     {"brain", false, QDQ_UNSUPPORTED, "/accept"},
 };
 
-START_TEST(named_outputs)
+UNIT_ROWS(named_outputs, names)
 {
     spec.unmatched_is_error = !names[_i].warn;
     name(names[_i].output);
@@ -105,9 +104,8 @@ START_TEST(named_outputs)
     if (warned)
         ck_assert_str_eq(warnings.rows[0].code, "unmatched");
 }
-END_TEST
 
-START_TEST(cut_pointer)
+UNIT_TEST(cut_pointer)
 {
     char long_name[1024];
     memset(long_name, '/', sizeof long_name);
@@ -116,11 +114,10 @@ START_TEST(cut_pointer)
     ck_assert_int_eq(check(&model), QDQ_UNMATCHED);
     ck_assert_uint_lt(strlen(err.where), sizeof err.where);
 }
-END_TEST
 
 /* A gate for all outputs needs an output that can be measured, and concerns only
    such outputs. */
-START_TEST(bound_for_all)
+UNIT_TEST(bound_for_all)
 {
     const struct qdq_model_info integer = {.n_outputs = 1, .outputs = values + 2};
     ck_assert_int_eq(check(&integer), QDQ_OK); /* the spec has no gate */
@@ -134,7 +131,6 @@ START_TEST(bound_for_all)
     name("brain"); /* an empty gate of its own exempts an output */
     ck_assert_int_eq(check(&model), QDQ_OK);
 }
-END_TEST
 
 /* --- after the evaluation ------------------------------------------------- */
 
@@ -210,7 +206,7 @@ judge(const struct qdq_model_info *of, const struct qdq_output_report *measured,
     return report;
 }
 
-START_TEST(judges)
+UNIT_ROWS(judges, judged)
 {
     const struct qdq_model_info one = {.n_outputs = 1, .outputs = values};
     spec.accept.all = judged[_i].gate;
@@ -236,10 +232,9 @@ START_TEST(judges)
     }
     ck_assert_str_eq(missed, judged[_i].missed);
 }
-END_TEST
 
 /* An output's own gate replaces the gate for all. */
-START_TEST(own_gate)
+UNIT_TEST(own_gate)
 {
     const struct qdq_model_info two = {.n_outputs = 2, .outputs = values};
     const struct qdq_output_report measured[] = {
@@ -261,10 +256,9 @@ START_TEST(own_gate)
     ck_assert_uint_eq(collect_missed(&report, missed), 1);
     ck_assert_str_eq(missed[0]->output, "y");
 }
-END_TEST
 
 /* An output that was not measured misses its gate; integer outputs have none. */
-START_TEST(not_measured)
+UNIT_TEST(not_measured)
 {
     const struct qdq_model_info three = {.n_outputs = 3, .outputs = values};
     spec.accept.all.min_sqnr_db = -100;
@@ -274,7 +268,6 @@ START_TEST(not_measured)
     ck_assert_str_eq(missed[1]->output, "one/of~two");
     ck_assert_ptr_nonnull(missed[1]->why);
 }
-END_TEST
 
 /* --- the whole model ------------------------------------------------------ */
 
@@ -287,7 +280,7 @@ static const struct {
     {2, 1000, 1999, true},  {1, 0, 0, false},
 };
 
-START_TEST(whole_model)
+UNIT_ROWS(whole_model, sizes)
 {
     struct qdq_report report = {.size_before = sizes[_i].before,
                                 .size_after = sizes[_i].after};
@@ -303,7 +296,6 @@ START_TEST(whole_model)
     ck_assert_int_eq(gate->met, sizes[_i].met);
     ck_assert_int_eq(isnan(gate->value), gate->why != NULL);
 }
-END_TEST
 
 /* --- the verdict ---------------------------------------------------------- */
 
@@ -325,7 +317,7 @@ static const struct {
 
 /* The worst output decides, and a missed bound of any kind; top-1 of an output without
    classes does not count, nor does a single row of few. */
-START_TEST(verdict)
+UNIT_ROWS(verdict, verdicts)
 {
     const struct qdq_output_report outputs[] = {
         {"y", 50, 1, 0, 0.5, true, 0, NO_SLICES},
@@ -344,7 +336,6 @@ START_TEST(verdict)
     ck_assert_int_eq(qdqi_verdict(&report), QDQI_NO_VERDICT);
     ck_assert_ptr_null(qdqi_verdict_name(QDQI_NO_VERDICT));
 }
-END_TEST
 
 static const struct {
     double slice_db, centred_db, p5_db;
@@ -362,7 +353,7 @@ static const struct {
 
 /* A slice that is lost makes the result poor, and so does the whole output where its mean hides
    it; few samples, or few that calibration read, are not enough for `good`. */
-START_TEST(slices_and_samples)
+UNIT_ROWS(slices_and_samples, capped)
 {
     const struct qdq_output_report y = {
         .name = "y",
@@ -378,11 +369,10 @@ START_TEST(slices_and_samples)
                                       .evaluated_on_calibration = capped[_i].is_seen};
     ck_assert_str_eq(qdqi_verdict_name(qdqi_verdict(&report)), capped[_i].verdict);
 }
-END_TEST
 
 /* A result of which nothing was quantized is the model: it has no verdict, unless it misses a
    bound, such as one for the number of layers. */
-START_TEST(nothing_quantized)
+UNIT_TEST(nothing_quantized)
 {
     const struct qdq_output_report y = {"y", INFINITY, 1, 0, 1, false, 0, NO_SLICES};
     const struct qdq_plan_view plan = {.n_layers = 3};
@@ -402,28 +392,5 @@ START_TEST(nothing_quantized)
     ck_assert(report.gates[0].met);
     ck_assert_int_eq(qdqi_verdict(&report), QDQI_GOOD);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine/gates");
-    TCase *t = tcase_create("gates");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, asks);
-    tcase_add_loop_test(t, named_outputs, 0, (int)(sizeof names / sizeof *names));
-    tcase_add_test(t, cut_pointer);
-    tcase_add_test(t, bound_for_all);
-    tcase_add_loop_test(t, judges, 0, (int)(sizeof judged / sizeof *judged));
-    tcase_add_test(t, own_gate);
-    tcase_add_test(t, not_measured);
-    tcase_add_loop_test(t, whole_model, 0, (int)(sizeof sizes / sizeof *sizes));
-    tcase_add_loop_test(t, verdict, 0, (int)(sizeof verdicts / sizeof *verdicts));
-    tcase_add_loop_test(t, slices_and_samples, 0,
-                        (int)(sizeof capped / sizeof *capped));
-    tcase_add_test(t, nothing_quantized);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine/gates", .setup = set_up, .teardown = tear_down)

@@ -80,7 +80,7 @@ write_dense(const struct qdqi_moment *m, size_t b, bool centred, double *to,
 /* Row lengths around the tiles' borders, and one that is cut into blocks. */
 static const size_t lengths[] = {1, 3, 16, 63, 64, 65, 130, QDQI_MOMENT_WHOLE + 1};
 
-START_TEST(a_moment_is_the_mean_of_products)
+UNIT_ROWS(a_moment_is_the_mean_of_products, lengths)
 {
     size_t k = lengths[_i], n = k > 1000 ? 20 : 300, size;
     float *rows = malloc(n * k * sizeof *rows);
@@ -111,9 +111,8 @@ START_TEST(a_moment_is_the_mean_of_products)
     free(rows);
     free(got);
 }
-END_TEST
 
-START_TEST(a_row_that_is_not_finite_is_left_out)
+UNIT_TEST(a_row_that_is_not_finite_is_left_out)
 {
     const float rows[] = {1, 2, NAN, 1, 3, 4, 1, INFINITY};
     double got[4];
@@ -127,11 +126,10 @@ START_TEST(a_row_that_is_not_finite_is_left_out)
     ck_assert_double_eq(got[3], 10);
     qdqi_moment_fini(&m);
 }
-END_TEST
 
 /* All variants give about the sum in float64, and those that fuse the same bits. The product
    of a matrix with itself has nothing below the squares of its diagonal. */
-START_TEST(variants_of_the_inner_loop_agree)
+UNIT_RANGE(variants_of_the_inner_loop_agree, 4, 20)
 {
     enum { ROWS = 100, STEP = QDQI_PRODUCTS_STEP };
     static const struct qdqi_runs shapes[] = {{1, ROWS, ROWS}, {4, 21, 25}};
@@ -163,7 +161,6 @@ START_TEST(variants_of_the_inner_loop_agree)
     }
     qdqi_simd_use(here);
 }
-END_TEST
 
 /* --- patches -------------------------------------------------------------- */
 
@@ -211,7 +208,7 @@ take(struct qdqi_patches *p, const float *data, size_t rank, const int64_t *dims
     ck_assert(qdqi_patches_add(&all, 0, &input, share, NULL) == fits);
 }
 
-START_TEST(a_patch_is_what_a_convolution_multiplies)
+UNIT_ROWS(a_patch_is_what_a_convolution_multiplies, convolutions)
 {
     const int64_t dims[] = {1, 2, 3, 4};
     float image[24];
@@ -228,10 +225,9 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
                       (double)m.pending[m.tile + i]);
     qdqi_moment_fini(&m);
 }
-END_TEST
 
 /* A patch with a number that is not finite is left out; others of the image are not. */
-START_TEST(a_patch_that_is_not_finite_is_left_out)
+UNIT_TEST(a_patch_that_is_not_finite_is_left_out)
 {
     const int64_t dims[] = {1, 2, 3, 4};
     float image[24] = {0};
@@ -252,7 +248,6 @@ START_TEST(a_patch_that_is_not_finite_is_left_out)
     ck_assert_float_eq(*qdqi_moment_product(&m, 0, 1), 0);
     qdqi_moment_fini(&m);
 }
-END_TEST
 
 /* Images that are taken whole by products of shifts. Those of the first and of the last row
    are more than are put aside. */
@@ -270,7 +265,7 @@ pixel(const float *image, size_t i, size_t c, ptrdiff_t y, ptrdiff_t x)
     return inside ? image[((ptrdiff_t)c * height + y) * width + x] : 0;
 }
 
-START_TEST(a_whole_image_gives_the_moment_of_its_patches)
+UNIT_ROWS(a_whole_image_gives_the_moment_of_its_patches, images)
 {
     size_t channels = images[_i].channels, k = channels * 9;
     size_t height = images[_i].height, width = images[_i].width;
@@ -326,7 +321,6 @@ START_TEST(a_whole_image_gives_the_moment_of_its_patches)
     free(means);
     free(patch);
 }
-END_TEST
 
 /* Convolutions of groups whose rows are pending side by side. */
 static const struct {
@@ -414,7 +408,7 @@ compare_groups(size_t which)
     free(alone);
 }
 
-START_TEST(groups_side_by_side_give_the_moments_of_each)
+UNIT_ROWS(groups_side_by_side_give_the_moments_of_each, grouped)
 {
     enum qdqi_simd here = qdqi_simd();
     ck_assert(qdqi_lanes_fit(grouped[_i].groups, 25) && !qdqi_lanes_fit(1, 9));
@@ -425,9 +419,8 @@ START_TEST(groups_side_by_side_give_the_moments_of_each)
         }
     qdqi_simd_use(here);
 }
-END_TEST
 
-START_TEST(positions_are_spread_and_samples_are_kept_apart)
+UNIT_TEST(positions_are_spread_and_samples_are_kept_apart)
 {
     const int64_t dims[] = {2, 50, 3};
     float data[2 * 50 * 3];
@@ -444,9 +437,8 @@ START_TEST(positions_are_spread_and_samples_are_kept_apart)
     }
     qdqi_moment_fini(&m);
 }
-END_TEST
 
-START_TEST(an_input_that_does_not_fit_is_refused)
+UNIT_TEST(an_input_that_does_not_fit_is_refused)
 {
     const int64_t dims[] = {1, 2, 3, 4};
     const float image[24] = {0};
@@ -460,7 +452,6 @@ START_TEST(an_input_that_does_not_fit_is_refused)
     take(&convolution, image, 3, dims, 1, false);
     qdqi_moment_fini(&m);
 }
-END_TEST
 
 /* --- rounding ------------------------------------------------------------- */
 
@@ -593,7 +584,7 @@ static const struct {
 } layers[] = {
     {0, 127, false}, {0, 127, true}, {0, 7, false}, {0, 7, true}, {16, 7, true}};
 
-START_TEST(integers_are_those_of_the_paper)
+UNIT_ROWS(integers_are_those_of_the_paper, layers)
 {
     static struct layer l;
     static int wanted[OUTPUTS * K];
@@ -607,9 +598,8 @@ START_TEST(integers_are_those_of_the_paper)
         ck_assert_int_eq(l.integers[i], wanted[i]);
     qdqi_moment_fini(&l.moment);
 }
-END_TEST
 
-START_TEST(each_step_has_less_error)
+UNIT_ROWS(each_step_has_less_error, layers)
 {
     static struct layer l;
     const char *why;
@@ -630,9 +620,8 @@ START_TEST(each_step_has_less_error)
         ck_assert(l.integers[i] >= l.r.lowest && l.integers[i] <= l.r.highest);
     qdqi_moment_fini(&l.moment);
 }
-END_TEST
 
-START_TEST(an_input_without_variation_is_rounded_to_the_nearest)
+UNIT_TEST(an_input_without_variation_is_rounded_to_the_nearest)
 {
     static struct layer l;
     static float rows[3 * K];
@@ -648,9 +637,8 @@ START_TEST(an_input_without_variation_is_rounded_to_the_nearest)
     ck_assert_int_eq(memcmp(nearest, l.integers, sizeof nearest), 0);
     qdqi_moment_fini(&l.moment);
 }
-END_TEST
 
-START_TEST(a_moment_that_is_not_positive_definite_says_so)
+UNIT_TEST(a_moment_that_is_not_positive_definite_says_so)
 {
     static struct layer l;
     static int16_t nearest[OUTPUTS * K];
@@ -666,34 +654,5 @@ START_TEST(a_moment_that_is_not_positive_definite_says_so)
     ck_assert_int_eq(memcmp(nearest, l.integers, sizeof nearest), 0);
     qdqi_moment_fini(&l.moment);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("gptq");
-    TCase *t = tcase_create("gptq");
-    tcase_add_loop_test(t, a_moment_is_the_mean_of_products, 0,
-                        (int)(sizeof lengths / sizeof *lengths));
-    tcase_add_loop_test(t, variants_of_the_inner_loop_agree, 4, 20);
-    tcase_add_test(t, a_row_that_is_not_finite_is_left_out);
-    tcase_add_loop_test(t, a_patch_is_what_a_convolution_multiplies, 0,
-                        (int)(sizeof convolutions / sizeof *convolutions));
-    tcase_add_test(t, a_patch_that_is_not_finite_is_left_out);
-    tcase_add_loop_test(t, groups_side_by_side_give_the_moments_of_each, 0,
-                        (int)(sizeof grouped / sizeof *grouped));
-    tcase_add_loop_test(t, a_whole_image_gives_the_moment_of_its_patches, 0,
-                        (int)(sizeof images / sizeof *images));
-    tcase_add_test(t, positions_are_spread_and_samples_are_kept_apart);
-    tcase_add_test(t, an_input_that_does_not_fit_is_refused);
-    tcase_add_loop_test(t, integers_are_those_of_the_paper, 0,
-                        (int)(sizeof layers / sizeof *layers));
-    tcase_add_loop_test(t, each_step_has_less_error, 0,
-                        (int)(sizeof layers / sizeof *layers));
-    tcase_add_test(t, an_input_without_variation_is_rounded_to_the_nearest);
-    tcase_add_test(t, a_moment_that_is_not_positive_definite_says_so);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("gptq")

@@ -3,7 +3,7 @@
    all subsets where layers are few, and otherwise by its properties. */
 #include "config.h"
 
-#include "unit.h"
+#include "arena.h"
 #include "stages/whatif/greedy.h"
 
 #include <math.h>
@@ -57,8 +57,6 @@ expect(void *arg, size_t scores)
     m->expected = scores;
 }
 
-static struct qdqi_arena *arena;
-
 static struct qdqi_greedy_search
 hunt_for(struct made_up *m, const struct qdq_search *goal)
 {
@@ -97,18 +95,6 @@ make(struct made_up *m, size_t n, uint64_t seed, double common)
     }
 }
 
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
-
 /* --- the layers that it finds --------------------------------------------- */
 
 /* Returns the least number of float layers with which any subset reaches the goal. */
@@ -127,7 +113,7 @@ fewest(const struct made_up *m, double goal)
     return best;
 }
 
-START_TEST(noise_that_adds_up_takes_the_fewest)
+UNIT_LOOP(noise_that_adds_up_takes_the_fewest, 20)
 {
     struct made_up m;
     make(&m, 12, (uint64_t)_i, 0);
@@ -138,11 +124,10 @@ START_TEST(noise_that_adds_up_takes_the_fewest)
         ck_assert_uint_eq(h.n_float, fewest(&m, db));
     }
 }
-END_TEST
 
 /* With noise in common, the search needs at most one layer more than the best
    subset. */
-START_TEST(noise_in_common_takes_one_more_at_most)
+UNIT_LOOP(noise_in_common_takes_one_more_at_most, 20)
 {
     struct made_up m;
     size_t more = 0, all = 0;
@@ -158,11 +143,10 @@ START_TEST(noise_in_common_takes_one_more_at_most)
     }
     ck_assert_uint_le(more, all / 3);
 }
-END_TEST
 
 /* --- the curve ------------------------------------------------------------ */
 
-START_TEST(steps_tell_what_was_measured)
+UNIT_TEST(steps_tell_what_was_measured)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(20);
@@ -185,10 +169,9 @@ START_TEST(steps_tell_what_was_measured)
     ck_assert_uint_eq(n, h.n_float);
     ck_assert_double_ge(h.steps[h.n_steps - 1].score.sqnr_db, 20);
 }
-END_TEST
 
 /* All 40 layers are measured once, and later only a few of them in each step. */
-START_TEST(not_all_are_measured_at_each_step)
+UNIT_TEST(not_all_are_measured_at_each_step)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(18);
@@ -199,9 +182,8 @@ START_TEST(not_all_are_measured_at_each_step)
     ck_assert_uint_lt(m.scores, MOST + h.n_float * 12);
     ck_assert_uint_gt(m.expected, 0);
 }
-END_TEST
 
-START_TEST(a_goal_that_is_met_takes_nothing)
+UNIT_TEST(a_goal_that_is_met_takes_nothing)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(5);
@@ -216,9 +198,8 @@ START_TEST(a_goal_that_is_met_takes_nothing)
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_steps, 1);
 }
-END_TEST
 
-START_TEST(no_more_layers_than_allowed)
+UNIT_TEST(no_more_layers_than_allowed)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(29);
@@ -232,10 +213,9 @@ START_TEST(no_more_layers_than_allowed)
             ck_assert_double_gt(h.steps[i].score.sqnr_db, h.steps[i - 1].score.sqnr_db);
     }
 }
-END_TEST
 
 /* The goal is so high that every layer must stay in float. */
-START_TEST(all_layers_stay_in_float_for_the_highest_goal)
+UNIT_TEST(all_layers_stay_in_float_for_the_highest_goal)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(200);
@@ -245,11 +225,10 @@ START_TEST(all_layers_stay_in_float_for_the_highest_goal)
     ck_assert_uint_eq(h.n_float, 12);
     ck_assert_double_eq(h.steps[h.n_steps - 1].score.sqnr_db, INFINITY);
 }
-END_TEST
 
 /* The first layer that was chosen is not needed after the second and third, so it is
    quantized again. */
-START_TEST(a_layer_that_is_not_needed_is_quantized_again)
+UNIT_TEST(a_layer_that_is_not_needed_is_quantized_again)
 {
     struct made_up m = {
         .n = 3, .noise = {0.01, 0.002, 0.01}, .common = {0.01, 0.01, 0}};
@@ -261,9 +240,8 @@ START_TEST(a_layer_that_is_not_needed_is_quantized_again)
     ck_assert_uint_eq(h.steps[1].layer, 1);
     ck_assert_uint_eq(h.n_steps, 5);
 }
-END_TEST
 
-START_TEST(agreement_is_a_goal_too)
+UNIT_TEST(agreement_is_a_goal_too)
 {
     struct made_up m;
     struct qdq_search goal = no_goal;
@@ -277,10 +255,9 @@ START_TEST(agreement_is_a_goal_too)
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, fewest(&m, 25));
 }
-END_TEST
 
 /* The outputs have no SQNR until one certain layer stays in float. */
-START_TEST(outputs_without_sqnr_count_as_worst)
+UNIT_TEST(outputs_without_sqnr_count_as_worst)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(20);
@@ -291,7 +268,6 @@ START_TEST(outputs_without_sqnr_count_as_worst)
     ck_assert(h.is_float[4]);
     ck_assert_uint_eq(h.steps[1].layer, 4);
 }
-END_TEST
 
 static bool
 is_time_up(void *arg)
@@ -301,7 +277,7 @@ is_time_up(void *arg)
 }
 
 /* Whenever the time is up, the search ends soon, with choices that were measured. */
-START_TEST(time_ends_it)
+UNIT_TEST(time_ends_it)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(25);
@@ -325,9 +301,8 @@ START_TEST(time_ends_it)
         ck_assert_uint_le(search.n_steps, whole.n_steps);
     }
 }
-END_TEST
 
-START_TEST(an_error_ends_it)
+UNIT_TEST(an_error_ends_it)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(25);
@@ -347,28 +322,5 @@ START_TEST(an_error_ends_it)
         ck_assert_uint_eq(m.scores, (size_t)i);
     }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_hunt");
-    TCase *t = tcase_create("greedy");
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, noise_that_adds_up_takes_the_fewest, 0, 20);
-    tcase_add_loop_test(t, noise_in_common_takes_one_more_at_most, 0, 20);
-    tcase_add_test(t, steps_tell_what_was_measured);
-    tcase_add_test(t, not_all_are_measured_at_each_step);
-    tcase_add_test(t, a_goal_that_is_met_takes_nothing);
-    tcase_add_test(t, no_more_layers_than_allowed);
-    tcase_add_test(t, all_layers_stay_in_float_for_the_highest_goal);
-    tcase_add_test(t, a_layer_that_is_not_needed_is_quantized_again);
-    tcase_add_test(t, agreement_is_a_goal_too);
-    tcase_add_test(t, outputs_without_sqnr_count_as_worst);
-    tcase_add_test(t, time_ends_it);
-    tcase_add_test(t, an_error_ends_it);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine_hunt", ARENA)

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "stages/recipe/groups.h"
-#include "unit.h"
+#include "arena.h"
 
 #include <math.h>
 #include <string.h>
@@ -101,8 +101,6 @@ static const struct row {
     {"a bound of three", 10, 3, 1e-5, {{3, 0.05}}, 1, 13, 10},
 };
 
-static struct qdqi_arena *arena;
-
 static struct qdqi_group_search
 search_for(struct made_up *m, size_t bound, enum qdq_code wanted)
 {
@@ -129,7 +127,7 @@ make_noise(const struct row *row, double *noise)
         noise[row->bad[i].layer] = row->bad[i].noise;
 }
 
-START_TEST(finds_the_layers)
+UNIT_ROWS(finds_the_layers, rows)
 {
     const struct row *row = &rows[_i];
     double noise[MOST];
@@ -151,11 +149,10 @@ START_TEST(finds_the_layers)
     ck_assert_int_eq(score(&m, h.is_float, &again, NULL), QDQ_OK);
     ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
 }
-END_TEST
 
 /* Outputs that are wrong cannot get worse, so that none of ten bad layers gains anything by
    itself. One of them is quantized only beside others. */
-START_TEST(finds_layers_that_hide_each_other)
+UNIT_TEST(finds_layers_that_hide_each_other)
 {
     enum { N = 25, BOUND = 27, BAD = 10 };
     double noise[N];
@@ -172,11 +169,10 @@ START_TEST(finds_layers_that_hide_each_other)
     ck_assert_double_ge(h.best.sqnr_db, 25);
     ck_assert_uint_le(m.scores, BOUND);
 }
-END_TEST
 
 /* The noise of the layers 2 to 5 alone is more than the goal allows, and there is one choice left
    to judge when that is known. */
-START_TEST(judges_the_last_choice_that_is_enough)
+UNIT_TEST(judges_the_last_choice_that_is_enough)
 {
     static const double noise[] = {.5, .6, .002, .002, 5e-5, 5e-5};
     struct made_up m = {.noise = noise, .n = 6};
@@ -185,9 +181,8 @@ START_TEST(judges_the_last_choice_that_is_enough)
     for (size_t i = 0; i < m.n; i++)
         ck_assert_int_eq(h.is_float[i], i < 4);
 }
-END_TEST
 
-START_TEST(ends_with_every_error)
+UNIT_ROWS(ends_with_every_error, rows)
 {
     const struct row *row = &rows[_i];
     double noise[MOST];
@@ -200,7 +195,6 @@ START_TEST(ends_with_every_error)
         search_for(&m, row->bound, QDQ_CANCELLED);
     }
 }
-END_TEST
 
 /* A choice beyond its bounds is not preferred, whatever it brings. */
 static const struct bounded {
@@ -254,7 +248,7 @@ static const struct bounded {
      .95},
 };
 
-START_TEST(keeps_within_bounds)
+UNIT_ROWS(keeps_within_bounds, bounded)
 {
     const struct bounded *row = &bounded[_i];
     struct made_up m = {
@@ -267,12 +261,11 @@ START_TEST(keeps_within_bounds)
     ck_assert_msg(h.best.excess <= row->wanted_excess + 1e-9, "%s: %g", row->name,
                   h.best.excess);
 }
-END_TEST
 
 /* A start that is known is not judged again. */
 /* Layer 1, which is half of all, is not judged in float, as that is not good enough yet;
    the choice in front of it is what was judged. */
-START_TEST(ends_with_the_judged_choice)
+UNIT_TEST(ends_with_the_judged_choice)
 {
     enum { N = 10 };
     double noise[N], costs[N];
@@ -296,9 +289,8 @@ START_TEST(ends_with_the_judged_choice)
     ck_assert_int_eq(score(&m, h.is_float, &again, &err), QDQ_OK);
     ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
 }
-END_TEST
 
-START_TEST(takes_a_known_start)
+UNIT_TEST(takes_a_known_start)
 {
     static const double costs[MOST] = {0}, noise[] = {.05, 0};
     const struct qdqi_grade start = {.sqnr_db = 13};
@@ -317,11 +309,10 @@ START_TEST(takes_a_known_start)
     ck_assert(h.is_float[0] && !h.is_float[1]);
     ck_assert_str_ne(h.steps[0].step, "start");
 }
-END_TEST
 
 /* The group with the most noise of its own is measured first, and one layer that is enough
    ends the search: of 20 layers, two choices are judged. */
-START_TEST(begins_with_the_noisiest)
+UNIT_TEST(begins_with_the_noisiest)
 {
     enum { N = 20 };
     static const double costs[N] = {0};
@@ -346,10 +337,9 @@ START_TEST(begins_with_the_noisiest)
     ck_assert(h.is_float[13] && h.steps[1].kept);
     ck_assert_double_ge(h.best.sqnr_db, 25);
 }
-END_TEST
 
 /* One layer that is more than half of all is not left in float before the others were tried. */
-START_TEST(does_not_begin_with_most_of_the_model)
+UNIT_TEST(does_not_begin_with_most_of_the_model)
 {
     static const double costs[] = {9, 1, 1}, own[] = {.02, .01, 0},
                         noise[] = {.02, .03, .003};
@@ -368,7 +358,6 @@ START_TEST(does_not_begin_with_most_of_the_model)
     ck_assert(!h.is_float[0] && h.is_float[1] && !h.is_float[2]);
     ck_assert(h.steps[1].is_float[0] && h.steps[2].is_float[1]);
 }
-END_TEST
 
 static const struct estimated {
     const char *name;
@@ -384,7 +373,7 @@ static const struct estimated {
 };
 
 /* With estimates that agree, only the start and the end are judged. Others do no harm. */
-START_TEST(goes_by_estimates)
+UNIT_ROWS(goes_by_estimates, estimated)
 {
     enum { N = 24 };
     const struct estimated *row = &estimated[_i];
@@ -424,11 +413,10 @@ START_TEST(goes_by_estimates)
     ck_assert_int_eq(score(&m, h.is_float, &again, &err), QDQ_OK);
     ck_assert_double_eq(again.sqnr_db, h.best.sqnr_db);
 }
-END_TEST
 
 /* Where nothing that is estimated is better, all layers stay in integers, and one choice was
    judged. */
-START_TEST(keeps_the_start_by_estimates)
+UNIT_TEST(keeps_the_start_by_estimates)
 {
     enum { N = 20 };
     static const double costs[N] = {0};
@@ -452,9 +440,8 @@ START_TEST(keeps_the_start_by_estimates)
         ck_assert(!h.is_float[i]);
     ck_assert_double_eq_tol(h.best.sqnr_db, 16.95, .01);
 }
-END_TEST
 
-START_TEST(weighs_time_and_accuracy_beyond_the_bounds)
+UNIT_LOOP(weighs_time_and_accuracy_beyond_the_bounds, 6)
 {
     static const struct {
         struct qdqi_grade a, b;
@@ -470,41 +457,5 @@ START_TEST(weighs_time_and_accuracy_beyond_the_bounds)
     ck_assert_int_eq(qdqi_grade_is_better(&cases[_i].a, &cases[_i].b),
                      cases[_i].is_better);
 }
-END_TEST
 
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_groups");
-    TCase *t = tcase_create("groups");
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
-    tcase_add_loop_test(t, keeps_within_bounds, 0, sizeof bounded / sizeof *bounded);
-    tcase_add_loop_test(t, weighs_time_and_accuracy_beyond_the_bounds, 0, 6);
-    tcase_add_test(t, finds_layers_that_hide_each_other);
-    tcase_add_test(t, judges_the_last_choice_that_is_enough);
-    tcase_add_test(t, takes_a_known_start);
-    tcase_add_test(t, ends_with_the_judged_choice);
-    tcase_add_test(t, begins_with_the_noisiest);
-    tcase_add_test(t, does_not_begin_with_most_of_the_model);
-    tcase_add_loop_test(t, goes_by_estimates, 0, sizeof estimated / sizeof *estimated);
-    tcase_add_test(t, keeps_the_start_by_estimates);
-    tcase_add_loop_test(t, ends_with_every_error, 0, sizeof rows / sizeof *rows);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine_groups", ARENA)

@@ -75,7 +75,7 @@ check_first(size_t n, struct qdqi_journal *j)
     ck_assert_str_eq(text, "");
 }
 
-START_TEST(test_cut_off_anywhere)
+UNIT_TEST(test_cut_off_anywhere)
 {
     off_t ends[N_ENTRIES + 1];
     struct qdqi_journal j;
@@ -91,9 +91,8 @@ START_TEST(test_cut_off_anywhere)
         check_first(N_ENTRIES, &j);
     }
 }
-END_TEST
 
-START_TEST(test_damaged_anywhere)
+UNIT_TEST(test_damaged_anywhere)
 {
     off_t ends[N_ENTRIES + 1];
     struct qdqi_journal j;
@@ -112,9 +111,8 @@ START_TEST(test_damaged_anywhere)
             append(&j, i);
     }
 }
-END_TEST
 
-START_TEST(test_of_another_job)
+UNIT_TEST(test_of_another_job)
 {
     off_t ends[N_ENTRIES + 1];
     struct qdqi_journal j;
@@ -124,9 +122,8 @@ START_TEST(test_of_another_job)
     ck_assert_str_eq(reopen(&j, IDENTITY + 1), entries[0]);
     ck_assert_str_eq(reopen(&j, IDENTITY), "");
 }
-END_TEST
 
-START_TEST(test_without_a_file)
+UNIT_TEST(test_without_a_file)
 {
     struct qdqi_journal j;
     struct qdq_error err = {0};
@@ -135,20 +132,5 @@ START_TEST(test_without_a_file)
     ck_assert_str_eq(text, "");
     ck_assert(!qdqi_journal_append(&j, entries[0], strlen(entries[0])));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("journal");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, test_cut_off_anywhere);
-    tcase_add_test(t, test_damaged_anywhere);
-    tcase_add_test(t, test_of_another_job);
-    tcase_add_test(t, test_without_a_file);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("journal", .setup = setup, .teardown = teardown)

@@ -38,7 +38,7 @@ is_finite(float x)
     return (qdqi_float_bits(x) & 0x7f800000) != 0x7f800000;
 }
 
-START_TEST(halves_are_widened_as_the_cpu_does)
+UNIT_TEST(halves_are_widened_as_the_cpu_does)
 {
     static uint16_t halves[1 << 16];
     static float floats[1 << 16];
@@ -51,22 +51,20 @@ START_TEST(halves_are_widened_as_the_cpu_does)
                       : qdqi_float_bits(floats[h]) ==
                             qdqi_float_bits(qdqi_cuda_widened((uint16_t)h)));
 }
-END_TEST
 
 /* --- extremes ------------------------------------------------------------- */
 
-START_TEST(keys_are_those_of_the_cpu)
+UNIT_TEST(keys_are_those_of_the_cpu)
 {
     for (unsigned i = 0; i < N_NUMBERS; i++) {
         uint32_t bits = qdqi_float_bits(number(i));
         ck_assert_int_eq(qdqi_cuda_key_of_bits(bits), qdqi_key_of(bits));
     }
 }
-END_TEST
 
 /* The keys of two float16 numbers compare as the keys of the same numbers in float32
    do. */
-START_TEST(keys_of_halves_become_those_of_floats)
+UNIT_TEST(keys_of_halves_become_those_of_floats)
 {
     for (unsigned h = 0; h <= 0xffff; h++) {
         int32_t key = qdqi_cuda_key_of_half((uint16_t)h);
@@ -79,9 +77,8 @@ START_TEST(keys_of_halves_become_those_of_floats)
         last = qdqi_cuda_key_widened(key);
     }
 }
-END_TEST
 
-START_TEST(finite_and_amax_are_those_of_the_cpu)
+UNIT_TEST(finite_and_amax_are_those_of_the_cpu)
 {
     for (unsigned i = 0; i < N_NUMBERS; i += 5)
         for (unsigned j = 0; j < N_NUMBERS; j += 7) {
@@ -96,7 +93,6 @@ START_TEST(finite_and_amax_are_those_of_the_cpu)
                 ck_abort_msg("amax: %a, %a", (double)x[0], (double)x[1]);
         }
 }
-END_TEST
 
 /* --- histograms ----------------------------------------------------------- */
 
@@ -110,7 +106,7 @@ bin_of_one(const struct qdqi_histogram *h)
 }
 
 /* Tests each number alone, and beside a larger one that determines the bins' width. */
-START_TEST(widths_and_bins_are_those_of_the_cpu)
+UNIT_TEST(widths_and_bins_are_those_of_the_cpu)
 {
     for (unsigned i = 0; i < N_NUMBERS; i++) {
         float x = number(i);
@@ -128,16 +124,14 @@ START_TEST(widths_and_bins_are_those_of_the_cpu)
         }
     }
 }
-END_TEST
 
-START_TEST(the_number_of_bins_is_the_cpus)
+UNIT_TEST(the_number_of_bins_is_the_cpus)
 {
     ck_assert_int_eq(1 << QDQI_CUDA_BINS_LOG2, QDQI_BINS);
     struct qdqi_histogram h;
     qdqi_histogram_init(&h);
     ck_assert_int_eq(h.exponent, QDQI_CUDA_MIN_EXPONENT);
 }
-END_TEST
 
 /* --- formats -------------------------------------------------------------- */
 
@@ -145,7 +139,7 @@ END_TEST
  * Here int8 is compared with the arithmetic of what-ifs;
  * tests/e2e/quantize/test_formats.py compares all formats with other implementations.
  */
-START_TEST(int8_is_what_fake_quantizers_make)
+UNIT_TEST(int8_is_what_fake_quantizers_make)
 {
     enum { CHANNELS = 3, INNER = N_NUMBERS / CHANNELS };
     static float in[N_NUMBERS], fake[N_NUMBERS], grid[N_NUMBERS];
@@ -162,12 +156,11 @@ START_TEST(int8_is_what_fake_quantizers_make)
     grid_apply(&g, QDQI_FLOAT32, in, grid);
     ck_assert_mem_eq(grid, fake, sizeof fake);
 }
-END_TEST
 
 /* --- error sums ----------------------------------------------------------- */
 
 /* Uses whole numbers, so that no sum is rounded and the order does not matter. */
-START_TEST(sums_are_those_of_the_metrics)
+UNIT_TEST(sums_are_those_of_the_metrics)
 {
     enum { N = 1000 };
     float f[N], q[N];
@@ -186,11 +179,10 @@ START_TEST(sums_are_those_of_the_metrics)
     ck_assert_double_eq(s.signal, m.signal);
     ck_assert_double_eq(s.noise, m.noise);
 }
-END_TEST
 
 /* --- indices -------------------------------------------------------------- */
 
-START_TEST(a_span_covers_everything_once)
+UNIT_TEST(a_span_covers_everything_once)
 {
     for (size_t size = 2; size <= 4; size *= 2)
         for (uintptr_t address = 4096; address < 4128; address += size)
@@ -204,7 +196,6 @@ START_TEST(a_span_covers_everything_once)
                     ck_assert_uint_eq((address + s.head * size) % 16, 0);
             }
 }
-END_TEST
 
 static void
 check_division(uint32_t n, uint32_t d)
@@ -213,7 +204,7 @@ check_division(uint32_t n, uint32_t d)
         ck_abort_msg("%u / %u", n, d);
 }
 
-START_TEST(a_divider_divides)
+UNIT_TEST(a_divider_divides)
 {
     uint64_t state = 5;
     for (uint32_t d = 1; d < 300; d++)
@@ -231,25 +222,5 @@ START_TEST(a_divider_divides)
         check_division(0x7fffffff, d);
     }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("kernels");
-    TCase *t = tcase_create("kernels");
-    tcase_add_test(t, halves_are_widened_as_the_cpu_does);
-    tcase_add_test(t, keys_are_those_of_the_cpu);
-    tcase_add_test(t, keys_of_halves_become_those_of_floats);
-    tcase_add_test(t, finite_and_amax_are_those_of_the_cpu);
-    tcase_add_test(t, widths_and_bins_are_those_of_the_cpu);
-    tcase_add_test(t, the_number_of_bins_is_the_cpus);
-    tcase_add_test(t, int8_is_what_fake_quantizers_make);
-    tcase_add_test(t, sums_are_those_of_the_metrics);
-    tcase_add_test(t, a_span_covers_everything_once);
-    tcase_add_test(t, a_divider_divides);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("kernels")

@@ -141,7 +141,8 @@ static const enum qdqi_format formats[] = {QDQI_TO_INT4, QDQI_TO_UINT4, QDQI_TO_
 static const int64_t blocks[] = {1, 16, 32, 100, 128, 256, MOST};
 
 /* One weight of one block, for each format and each size of a block. */
-START_TEST(a_search_finds_what_all_candidates_find)
+UNIT_LOOP(a_search_finds_what_all_candidates_find,
+          KINDS *(int)(sizeof formats / sizeof *formats))
 {
     int kind = _i % KINDS;
     enum qdqi_format format = formats[_i / KINDS];
@@ -163,7 +164,6 @@ START_TEST(a_search_finds_what_all_candidates_find)
         qdqi_arena_free(&arena);
     }
 }
-END_TEST
 
 /* Narrows one block, gathered element by element. */
 static float
@@ -192,7 +192,7 @@ static const struct {
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 /* Blocks that are gathered together have the scales that they have alone. */
-START_TEST(columns_are_as_if_they_were_alone)
+UNIT_LOOP(columns_are_as_if_they_were_alone, N_SHAPES)
 {
     size_t outer = (size_t)shapes[_i].outer, rows = (size_t)shapes[_i].rows,
            columns = (size_t)shapes[_i].columns, block = (size_t)shapes[_i].block;
@@ -223,10 +223,9 @@ START_TEST(columns_are_as_if_they_were_alone)
     }
     free(x);
 }
-END_TEST
 
 /* Blocks of zeros get the median of the others. */
-START_TEST(blocks_of_zeros_get_the_median)
+UNIT_LOOP(blocks_of_zeros_get_the_median, 20)
 {
     enum { BLOCKS = 101, BLOCK = 4 };
     float x[BLOCKS * BLOCK] = {0};
@@ -253,20 +252,5 @@ START_TEST(blocks_of_zeros_get_the_median)
     ck_assert_float_eq(p.scales[dead], all[n / 2] / 7);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("least_error");
-    TCase *t = tcase_create("least_error");
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, a_search_finds_what_all_candidates_find, 0,
-                        KINDS * (int)(sizeof formats / sizeof *formats));
-    tcase_add_loop_test(t, columns_are_as_if_they_were_alone, 0, N_SHAPES);
-    tcase_add_loop_test(t, blocks_of_zeros_get_the_median, 0, 20);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("least_error")

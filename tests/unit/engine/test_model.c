@@ -5,7 +5,7 @@
 
 #include "builder.h"
 
-START_TEST(index_knows_makers_and_users)
+UNIT_TEST(index_knows_makers_and_users)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -28,12 +28,10 @@ START_TEST(index_knows_makers_and_users)
     ck_assert_uint_eq(info->n_ops, 2);
     ck_assert_str_eq(info->ops[0].op, "Conv");
     ck_assert_uint_eq(info->ops[0].count, 2);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(names_are_unique)
+UNIT_TEST(names_are_unique)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -51,10 +49,8 @@ START_TEST(names_are_unique)
         ck_assert_str_eq(m->graph.nodes[i].name, names[i]);
     for (size_t i = 0; i < 3; i++)
         ck_assert_str_eq(m->graph.nodes[i].proto->name, m->graph.nodes[i].name);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Each of these makes the small network invalid; the error has this code and names
    this place. */
@@ -114,7 +110,7 @@ static const struct {
     {external_weight, QDQ_EXTERNAL_MISSING, "w", "'weights.bin'"},
 };
 
-START_TEST(invalid_models_are_refused)
+UNIT_ROWS(invalid_models_are_refused, spoilt)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -129,9 +125,8 @@ START_TEST(invalid_models_are_refused)
     ck_assert_ptr_null(m);
     builder_fini(&b);
 }
-END_TEST
 
-START_TEST(old_files_list_initializers_as_inputs)
+UNIT_TEST(old_files_list_initializers_as_inputs)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -142,10 +137,8 @@ START_TEST(old_files_list_initializers_as_inputs)
     ck_assert_int_eq(builder_open(&b, &m, &err), 0);
     ck_assert_uint_eq(qdq_model_info(m)->n_inputs, 1);
     ck_assert_str_eq(qdq_model_info(m)->inputs[0].name, "x");
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Element types of the outputs y and z, as the operators' schemas derive them from x
    (float32), i (int64), c (bool) and h (float16). */
@@ -190,7 +183,7 @@ static const struct {
     {"DequantizeLinear", "i,h", QDQI_FLOAT16, QDQI_FLOAT16, NULL, 0},
 };
 
-START_TEST(types_follow_the_schema)
+UNIT_ROWS(types_follow_the_schema, typed)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -209,24 +202,7 @@ START_TEST(types_follow_the_schema)
     const struct qdqi_tensor *z = qdqi_map_get(m->graph.tensors, "z");
     ck_assert_msg(y->dtype == typed[_i].y, "%s: %d", typed[_i].op, y->dtype);
     ck_assert_msg(z->dtype == typed[_i].z, "%s: %d", typed[_i].op, z->dtype);
-    qdq_model_free(&m);
-    builder_fini(&b);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("model");
-    TCase *t = tcase_create("model");
-    tcase_add_test(t, index_knows_makers_and_users);
-    tcase_add_test(t, names_are_unique);
-    tcase_add_loop_test(t, invalid_models_are_refused, 0,
-                        sizeof spoilt / sizeof *spoilt);
-    tcase_add_test(t, old_files_list_initializers_as_inputs);
-    tcase_add_loop_test(t, types_follow_the_schema, 0, sizeof typed / sizeof *typed);
-    suite_add_tcase(s, t);
-    return s;
+    builder_close(&b, &m);
 }
 
-UNIT_MAIN(suite)
+UNIT_SUITE("model")

@@ -231,7 +231,7 @@ check_reads(const struct qdq_model *m, const char *nodes, const char *tensor,
                       "%s: %s reads %s", what, name, node_of(m, name)->inputs[0]->name);
 }
 
-START_TEST(a_mul_takes_the_factors_in)
+UNIT_ROWS(a_mul_takes_the_factors_in, cases)
 {
     struct builder b;
     struct multiplied m = multiplied(&b, cases[_i].build);
@@ -258,10 +258,9 @@ START_TEST(a_mul_takes_the_factors_in)
     ck_assert(!qdqi_node_smooths(m.made, node_of(m.made, "first")));
     end(&b, &m);
 }
-END_TEST
 
 /* The weights of the readers are divided, exactly; no other number changes. */
-START_TEST(weights_are_divided)
+UNIT_TEST(weights_are_divided)
 {
     struct builder b;
     struct multiplied m = multiplied(&b, two_matmuls);
@@ -276,7 +275,6 @@ START_TEST(weights_are_divided)
     }
     end(&b, &m);
 }
-END_TEST
 
 /* Plans the model for onnxruntime, all layers in integers, with an entry for the Mul. */
 static void
@@ -299,7 +297,7 @@ plan(const struct qdq_model *m, struct qdq_plan **ret)
     ck_assert_msg(qdq_plan_make(NULL, m, &spec, ret, &err) == QDQ_OK, "%s", err.text);
 }
 
-START_TEST(the_mul_is_never_quantized)
+UNIT_TEST(the_mul_is_never_quantized)
 {
     struct builder b;
     struct multiplied m = multiplied(&b, two_matmuls);
@@ -325,9 +323,8 @@ START_TEST(the_mul_is_never_quantized)
     qdq_plan_free(&p);
     end(&b, &m);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+UNIT_TEST(every_allocation_may_fail)
 {
     struct builder b;
     struct multiplied m = multiplied(&b, two_convs);
@@ -350,19 +347,5 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_gt(n, 5);
     end(&b, &m);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("multiply");
-    TCase *t = tcase_create("multiply");
-    tcase_add_loop_test(t, a_mul_takes_the_factors_in, 0, sizeof cases / sizeof *cases);
-    tcase_add_test(t, weights_are_divided);
-    tcase_add_test(t, the_mul_is_never_quantized);
-    tcase_add_test(t, every_allocation_may_fail);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("multiply")

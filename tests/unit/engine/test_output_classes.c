@@ -48,7 +48,7 @@ static const struct spelled {
     bool may;
 } spelled[] = {{"normalization", 8, false}, {"temperature", 1, true}};
 
-START_TEST(spelled_out)
+UNIT_ROWS(spelled_out, spelled)
 {
     const struct spelled *row = &spelled[_i];
     static const int64_t dims[] = {2, 1, 8};
@@ -65,10 +65,8 @@ START_TEST(spelled_out)
     builder_output(&b, "c", QDQI_FLOAT32);
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
     ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Embeddings are divided by their length, in the forms of several exporters; what is divided by
    a sum may be a Softmax that is spelled out. */
@@ -86,7 +84,7 @@ static const struct divided {
     {"gate", {"Sqrt"}, "Mul", true},
 };
 
-START_TEST(divided_by_length)
+UNIT_ROWS(divided_by_length, divided)
 {
     static const int64_t dims[] = {2, 8};
     static const char *const tensors[] = {"x", "a", "b", "c", "d", "e"};
@@ -105,12 +103,10 @@ START_TEST(divided_by_length)
     builder_output(&b, "y", QDQI_FLOAT32);
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
     ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(output)
+UNIT_ROWS(output, rows)
 {
     static const int64_t dims[] = {2, 1, 8};
     static const char *const tensors[] = {"x", "a", "b", "c"};
@@ -128,10 +124,8 @@ START_TEST(output)
         b.outputs[0]->type->tensor_type->shape = b.inputs[0]->type->tensor_type->shape;
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
     ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Sentence encoders end with the mean of features that a mask selects, or with a layer and a Tanh on
    those of the first token. Without the normalization there may be classes. */
@@ -144,7 +138,7 @@ static const struct encoder {
     {"pooler", "LayerNormalization", true, false},
 };
 
-START_TEST(sentence_encoder)
+UNIT_ROWS(sentence_encoder, encoders)
 {
     static const int64_t dims[] = {2, 4, 8}, square[] = {8, 8};
     const struct encoder *row = &encoders[_i];
@@ -171,14 +165,12 @@ START_TEST(sentence_encoder)
     builder_input(&b, "i", QDQI_INT64);
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
     ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Each node joins what the one before it joins a hundred times: it is looked at in no time, and where that
    does not suffice to tell, there may be classes. */
-START_TEST(joined_many_times)
+UNIT_TEST(joined_many_times)
 {
     enum { COPIES = 100, ROWS = 5 };
     static const int64_t dims[] = {2, 0, 8};
@@ -198,23 +190,7 @@ START_TEST(joined_many_times)
     builder_output(&b, "c5", QDQI_FLOAT32);
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
     ck_assert(qdqi_output_may_list_classes(m, 0));
-    qdq_model_free(&m);
-    builder_fini(&b);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_output_classes");
-    TCase *t = tcase_create("outputs");
-    tcase_add_loop_test(t, output, 0, sizeof rows / sizeof *rows);
-    tcase_add_loop_test(t, spelled_out, 0, sizeof spelled / sizeof *spelled);
-    tcase_add_loop_test(t, divided_by_length, 0, sizeof divided / sizeof *divided);
-    tcase_add_loop_test(t, sentence_encoder, 0, sizeof encoders / sizeof *encoders);
-    tcase_add_test(t, joined_many_times);
-    suite_add_tcase(s, t);
-    return s;
+    builder_close(&b, &m);
 }
 
-UNIT_MAIN(suite)
+UNIT_SUITE("engine_output_classes")

@@ -177,16 +177,15 @@ static const struct {
     {"of nothing", of_nothing, ""},
 };
 
-START_TEST(the_graph_tells_slices)
+UNIT_ROWS(the_graph_tells_slices, graphs)
 {
     char text[256];
     graphs[_i].make();
     print_cuts(text, sizeof text);
     ck_assert_msg(strcmp(text, graphs[_i].cuts) == 0, "%s: %s", graphs[_i].name, text);
 }
-END_TEST
 
-START_TEST(a_reader_tells_slices)
+UNIT_TEST(a_reader_tells_slices)
 {
     static const int64_t parts[] = {3, 5};
     char text[256];
@@ -196,7 +195,6 @@ START_TEST(a_reader_tells_slices)
     print_cuts(text, sizeof text);
     ck_assert_str_eq(text, "1/8: one 0 other 3");
 }
-END_TEST
 
 /* --- values ------------------------------------------------------------------- */
 
@@ -231,7 +229,7 @@ wave(int i, int k)
     return sin(i * 12.9898 + k * 78.233) * sqrt(2);
 }
 
-START_TEST(the_values_tell_slices)
+UNIT_ROWS(the_values_tell_slices, values)
 {
     static float f[SAMPLES * CHANNELS], q[SAMPLES * CHANNELS];
     struct qdqi_cuts cuts = {
@@ -253,11 +251,10 @@ START_TEST(the_values_tell_slices)
         ck_assert_msg(fabs(db - values[_i].worst_db) < 2, "%s: %g", values[_i].name,
                       db);
 }
-END_TEST
 
 /* A slice that has become a constant has a good SQNR about zero, and none about its mean. One
    that is a constant in float, or noise beside the others, is left out, and the report says so. */
-START_TEST(slices_that_carry_information)
+UNIT_TEST(slices_that_carry_information)
 {
     enum { N = 64 };
     static float f[4 * N], q[4 * N];
@@ -290,7 +287,6 @@ START_TEST(slices_that_carry_information)
     ck_assert(rows[1].begin == 1 && rows[1].end == 2);
     ck_assert_double_eq_tol(qdqi_slice_sums_worst(&sums), 0, 0.5);
 }
-END_TEST
 
 /* --- samples ------------------------------------------------------------------- */
 
@@ -315,7 +311,7 @@ static const struct {
     {100000, 4841, 0.9509},
 };
 
-START_TEST(ranks_are_those_of_the_sums)
+UNIT_ROWS(ranks_are_those_of_the_sums, ranks)
 {
     double level;
     ck_assert_uint_eq(qdqi_tolerance_rank(ranks[_i].n, &level), ranks[_i].rank);
@@ -323,9 +319,8 @@ START_TEST(ranks_are_those_of_the_sums)
     if (!isnan(ranks[_i].level))
         ck_assert_double_eq_tol(level, ranks[_i].level, 1e-3);
 }
-END_TEST
 
-START_TEST(a_few_samples_carry_the_noise)
+UNIT_TEST(a_few_samples_carry_the_noise)
 {
     struct qdqi_samples s = {.arena = arena};
     struct qdq_sample_report r;
@@ -339,25 +334,5 @@ START_TEST(a_few_samples_carry_the_noise)
     ck_assert_double_eq_tol(r.worst_db, 10, 1e-9);
     ck_assert_double_eq_tol(r.confidence_db, 10, 1e-9);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine/output_slices");
-    TCase *t = tcase_create("output_slices");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, the_graph_tells_slices, 0,
-                        (int)(sizeof graphs / sizeof *graphs));
-    tcase_add_test(t, a_reader_tells_slices);
-    tcase_add_loop_test(t, the_values_tell_slices, 0,
-                        (int)(sizeof values / sizeof *values));
-    tcase_add_test(t, slices_that_carry_information);
-    tcase_add_loop_test(t, ranks_are_those_of_the_sums, 0,
-                        (int)(sizeof ranks / sizeof *ranks));
-    tcase_add_test(t, a_few_samples_carry_the_noise);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine/output_slices", .setup = set_up, .teardown = tear_down)

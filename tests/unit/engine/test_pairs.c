@@ -168,7 +168,7 @@ largest(const struct shape *s, const struct made *m, size_t output)
     return most;
 }
 
-START_TEST(no_sum_saturates)
+UNIT_ROWS(no_sum_saturates, shapes)
 {
     const struct shape *s = &shapes[_i];
     static struct made m;
@@ -193,9 +193,8 @@ START_TEST(no_sum_saturates)
     ck_assert_msg(any_wider, "%s", s->name);
     qdqi_arena_free(&m.arena);
 }
-END_TEST
 
-START_TEST(other_integers_are_made_to_fit)
+UNIT_ROWS(other_integers_are_made_to_fit, shapes)
 {
     const struct shape *s = &shapes[_i];
     static struct made m, fitted;
@@ -218,10 +217,9 @@ START_TEST(other_integers_are_made_to_fit)
     ck_assert_mem_eq(m.integers, fitted.integers, sizeof m.integers);
     qdqi_arena_free(&m.arena);
 }
-END_TEST
 
 /* The file does not store its elements one by one, so its integers are at most 64. */
-START_TEST(a_weight_that_repeats_one_element_is_halved)
+UNIT_TEST(a_weight_that_repeats_one_element_is_halved)
 {
     const int64_t dims[] = {4, 6}, strides[] = {0, 0};
     const float x = -3;
@@ -235,19 +233,5 @@ START_TEST(a_weight_that_repeats_one_element_is_halved)
         ck_assert_int_eq((int)lrintf(x / p.scales[i]), -64);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    const int n = (int)(sizeof shapes / sizeof *shapes);
-    Suite *s = suite_create("pairs");
-    TCase *tc = tcase_create("pairs");
-    tcase_add_loop_test(tc, no_sum_saturates, 0, n);
-    tcase_add_loop_test(tc, other_integers_are_made_to_fit, 0, n);
-    tcase_add_test(tc, a_weight_that_repeats_one_element_is_halved);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("pairs")

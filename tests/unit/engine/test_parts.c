@@ -294,7 +294,7 @@ open_numbered(struct net *n, int i)
 
 /* --- tests ---------------------------------------------------------------- */
 
-START_TEST(parts_compute_what_the_whole_computes)
+UNIT_LOOP(parts_compute_what_the_whole_computes, N_FILES + 1)
 {
     struct net n = {0};
     open_numbered(&n, _i);
@@ -321,7 +321,6 @@ START_TEST(parts_compute_what_the_whole_computes)
     }
     close_net(&n);
 }
-END_TEST
 
 /* Expects that the part `first` and all parts behind it were run, and none before
    it. */
@@ -333,7 +332,7 @@ assert_run_from(struct net *n, size_t first, bool settled)
         ck_assert_int_eq(n->parts.outputs[p] == n->memos[0].rows[p].values, p < first);
 }
 
-START_TEST(parts_in_front_of_a_change_are_not_run_again)
+UNIT_LOOP(parts_in_front_of_a_change_are_not_run_again, N_FILES + 1)
 {
     struct net n = {0};
     open_numbered(&n, _i);
@@ -351,9 +350,8 @@ START_TEST(parts_in_front_of_a_change_are_not_run_again)
     }
     close_net(&n);
 }
-END_TEST
 
-START_TEST(results_that_repeat_are_kept)
+UNIT_LOOP(results_that_repeat_are_kept, N_FILES + 1)
 {
     struct net n = {0};
     open_numbered(&n, _i);
@@ -368,9 +366,8 @@ START_TEST(results_that_repeat_are_kept)
     assert_run_from(&n, last, false);
     close_net(&n);
 }
-END_TEST
 
-START_TEST(parts_have_about_as_many_places_each)
+UNIT_LOOP(parts_have_about_as_many_places_each, N_FILES + 1)
 {
     struct net n = {0};
     size_t in_part[MOST] = {0};
@@ -383,22 +380,6 @@ START_TEST(parts_have_about_as_many_places_each)
     }
     close_net(&n);
 }
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_parts");
-    TCase *t = tcase_create("parts");
-    suite_add_tcase(s, t);
-    tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, parts_compute_what_the_whole_computes, 0, N_FILES + 1);
-    tcase_add_loop_test(t, parts_in_front_of_a_change_are_not_run_again, 0,
-                        N_FILES + 1);
-    tcase_add_loop_test(t, results_that_repeat_are_kept, 0, N_FILES + 1);
-    tcase_add_loop_test(t, parts_have_about_as_many_places_each, 0, N_FILES + 1);
-    return s;
-}
 
 int
 main(void)
@@ -408,8 +389,8 @@ main(void)
         printf("1..0 # SKIP %s\n", err.text);
         return 0;
     }
-    unit_begin();
-    int status = unit_run(suite(), CK_NOFORK);
+    int status = unit_main((struct unit_suite){
+        .title = "engine_parts", .timeout = 120, .fork = CK_NOFORK});
     qdqi_runtime_close(&runtime);
     return status;
 }

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "stages/frontier/pattern_search.h"
-#include "unit.h"
+#include "arena.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,8 +38,6 @@ struct simulated {
     } journal[MEASUREMENTS];
     size_t n_journal;
 };
-
-static struct qdqi_arena *arena;
 
 static double
 next_random(uint64_t *state)
@@ -218,19 +216,7 @@ plant_with(struct simulated *m, int graph, enum mode mode)
     m->crashing = mode == CRASHES ? graph % (int)m->n : -1;
 }
 
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
-
-START_TEST(test_planted_graph)
+UNIT_LOOP(test_planted_graph, GRAPHS)
 {
     for (enum mode mode = NOISE; mode < N_MODES; mode++) {
         struct simulated m;
@@ -243,10 +229,9 @@ START_TEST(test_planted_graph)
         ck_assert(mode != CRASHES || s.tried[0].is_float[m.crashing]);
     }
 }
-END_TEST
 
 /* The same measurements lead through the same placements, however often the search begins again. */
-START_TEST(test_begins_again)
+UNIT_TEST(test_begins_again)
 {
     struct simulated m;
     struct qdqi_pattern_search s;
@@ -266,9 +251,8 @@ START_TEST(test_begins_again)
     ck_assert_uint_gt(m.n_calls, 50);
     ck_assert_double_ge(least_of_all(&m), 0.95 * found);
 }
-END_TEST
 
-START_TEST(test_nothing_can_be_measured)
+UNIT_TEST(test_nothing_can_be_measured)
 {
     struct simulated m;
     struct qdqi_pattern_search s;
@@ -279,9 +263,8 @@ START_TEST(test_nothing_can_be_measured)
     for (size_t i = 0; i < s.n_tried; i++)
         ck_assert_int_eq(s.tried[i].n, 0);
 }
-END_TEST
 
-START_TEST(test_errors_end_the_search)
+UNIT_TEST(test_errors_end_the_search)
 {
     struct simulated m;
     struct qdqi_pattern_search s = {0};
@@ -293,10 +276,9 @@ START_TEST(test_errors_end_the_search)
     ck_assert_int_eq(qdqi_pattern_search(&s, &err), QDQ_CANCELLED);
     ck_assert_uint_eq(m.n_calls, 6);
 }
-END_TEST
 
 /* Estimates tell what a pattern takes longer in float. */
-START_TEST(test_estimates)
+UNIT_TEST(test_estimates)
 {
     struct simulated m;
     struct qdqi_pattern_search s;
@@ -310,21 +292,5 @@ START_TEST(test_estimates)
     ck_assert_double_eq_tol(s.tried[0].estimate,
                             time_of(&m, s.tried[0].is_float) / m.all_float_ms, 0.03);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("pattern_search");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, test_planted_graph, 0, GRAPHS);
-    tcase_add_test(t, test_begins_again);
-    tcase_add_test(t, test_nothing_can_be_measured);
-    tcase_add_test(t, test_errors_end_the_search);
-    tcase_add_test(t, test_estimates);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("pattern_search", ARENA)

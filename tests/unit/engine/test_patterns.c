@@ -44,8 +44,7 @@ setup(void)
 static void
 teardown(void)
 {
-    qdq_model_free(&model);
-    builder_fini(&b);
+    builder_close(&b, &model);
 }
 
 static void
@@ -58,7 +57,7 @@ find(void)
                      QDQ_OK);
 }
 
-START_TEST(test_equal_surroundings)
+UNIT_TEST(test_equal_surroundings)
 {
     find();
     for (size_t i = 2; i < WIDER - 1; i++)
@@ -69,9 +68,8 @@ START_TEST(test_equal_surroundings)
     ck_assert_uint_ne(found.of[WIDER + 1], found.of[WIDER]);
     ck_assert_uint_eq(found.first[found.of[2]], 1);
 }
-END_TEST
 
-START_TEST(test_shares_and_sizes)
+UNIT_TEST(test_shares_and_sizes)
 {
     double sum = 0;
     size_t layers = 0;
@@ -87,10 +85,9 @@ START_TEST(test_shares_and_sizes)
     ck_assert_uint_eq(layers, BLOCKS - 1);
     ck_assert_double_gt(found.shares[found.of[0]], 0.5);
 }
-END_TEST
 
 /* Patterns that pass a tensor to each other are pairs, each of which is listed once. */
-START_TEST(test_pairs)
+UNIT_TEST(test_pairs)
 {
     find();
     for (size_t i = 0; i + 1 < BLOCKS; i++) {
@@ -102,19 +99,5 @@ START_TEST(test_pairs)
         ck_assert_uint_eq(n, a != c);
     }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("patterns");
-    TCase *t = tcase_create("all");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, test_equal_surroundings);
-    tcase_add_test(t, test_shares_and_sizes);
-    tcase_add_test(t, test_pairs);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("patterns", .setup = setup, .teardown = teardown)

@@ -4,14 +4,13 @@
 
 #include "stages/frontier/cut.h"
 #include "stages/frontier/placement.h"
-#include "unit.h"
+#include "arena.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_LAYERS = 12, GRAPHS = 200 };
 
-static struct qdqi_arena *arena;
 static uint64_t state;
 
 /* A number from 0 to 1 of a sequence that is the same in each run (xorshift64). */
@@ -81,7 +80,7 @@ least_of_all(const struct made *m, double price)
     return least;
 }
 
-START_TEST(finds_the_cheapest_of_all)
+UNIT_LOOP(finds_the_cheapest_of_all, GRAPHS)
 {
     static const double prices[] = {0, 0.1, 0.5, 1, 2, 10, 1000};
     struct qdq_error err = {0};
@@ -95,10 +94,9 @@ START_TEST(finds_the_cheapest_of_all)
                                 1e-9);
     }
 }
-END_TEST
 
 /* The hull's points are corners of the hull of all placements, and no placement lies below it. */
-START_TEST(finds_the_hull_of_all)
+UNIT_LOOP(finds_the_hull_of_all, GRAPHS)
 {
     struct qdq_error err = {0};
     struct made m;
@@ -120,9 +118,8 @@ START_TEST(finds_the_hull_of_all)
     for (size_t i = 0; i < m.costs.n; i++)
         ck_assert(n == 1 || points[n - 1].is_float[i]);
 }
-END_TEST
 
-START_TEST(keeps_to_the_number_of_points)
+UNIT_LOOP(keeps_to_the_number_of_points, GRAPHS)
 {
     struct qdq_error err = {0};
     struct made m;
@@ -133,11 +130,10 @@ START_TEST(keeps_to_the_number_of_points)
                      QDQ_OK);
     ck_assert_uint_le(n, 3);
 }
-END_TEST
 
 /* Costs that were measured with 3 % of noise lead to a placement that costs hardly more by the
    true ones. */
-START_TEST(bears_the_noise_of_measurements)
+UNIT_LOOP(bears_the_noise_of_measurements, GRAPHS)
 {
     struct qdq_error err = {0};
     struct made m, seen;
@@ -152,10 +148,9 @@ START_TEST(bears_the_noise_of_measurements)
     qdqi_placement_weigh(&m.costs, &p);
     ck_assert_double_le(p.ms + p.noise, 1.07 * least_of_all(&m, 1));
 }
-END_TEST
 
 /* A long chain, whose paths are as long as the graph. */
-START_TEST(cuts_a_long_chain)
+UNIT_TEST(cuts_a_long_chain)
 {
     enum { N = 3000 };
     struct qdq_error err = {0};
@@ -167,34 +162,5 @@ START_TEST(cuts_a_long_chain)
     for (size_t i = 0; i <= N; i++)
         ck_assert(sides[i] == (i <= 1234));
 }
-END_TEST
 
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine_placement");
-    TCase *t = tcase_create("placement");
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, finds_the_cheapest_of_all, 0, GRAPHS);
-    tcase_add_loop_test(t, finds_the_hull_of_all, 0, GRAPHS);
-    tcase_add_loop_test(t, keeps_to_the_number_of_points, 0, GRAPHS);
-    tcase_add_loop_test(t, bears_the_noise_of_measurements, 0, GRAPHS);
-    tcase_add_test(t, cuts_a_long_chain);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine_placement", ARENA)

@@ -74,8 +74,7 @@ static void
 tear_down(void)
 {
     qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
 
 /* Opens the built model and plans it; returns the code of qdq_plan_make(). */
@@ -118,7 +117,7 @@ add_tensors(void)
     t->n_int64_data = 1;
 }
 
-START_TEST(each_node_is_decided)
+UNIT_ROWS(each_node_is_decided, nodes)
 {
     builder_init(&b, 18);
     add_tensors();
@@ -143,9 +142,8 @@ START_TEST(each_node_is_decided)
         ck_assert_int_eq(l->weight_axis, nodes[_i].axis);
     }
 }
-END_TEST
 
-START_TEST(shared_tensors_count_once)
+UNIT_TEST(shared_tensors_count_once)
 {
     builder_init(&b, 13);
     add_tensors();
@@ -160,11 +158,10 @@ START_TEST(shared_tensors_count_once)
     /* w4, w2 along axis 1, and w2 along axis 0 */
     ck_assert_uint_eq(view->n_weights, 3);
 }
-END_TEST
 
 /* If names were formed by joining them, "w4/0" would mean the weight w4 along axis
    0. */
-START_TEST(weights_and_activations_have_names_of_their_own)
+UNIT_TEST(weights_and_activations_have_names_of_their_own)
 {
     builder_init(&b, 13);
     add_tensors();
@@ -174,7 +171,6 @@ START_TEST(weights_and_activations_have_names_of_their_own)
     ck_assert_uint_eq(qdq_plan_view(plan)->n_tensors, 1);
     ck_assert_uint_eq(qdq_plan_view(plan)->n_weights, 1);
 }
-END_TEST
 
 static const struct {
     int64_t opset;
@@ -203,7 +199,7 @@ warned(const struct qdq_plan_view *view)
     return text;
 }
 
-START_TEST(the_opset_decides_about_per_channel_scales)
+UNIT_ROWS(the_opset_decides_about_per_channel_scales, opsets)
 {
     builder_two_convs(&b, opsets[_i].opset);
     ck_assert_int_eq(make_plan(), opsets[_i].code);
@@ -213,9 +209,8 @@ START_TEST(the_opset_decides_about_per_channel_scales)
         ck_assert_str_eq(warned(view), opsets[_i].warning ? opsets[_i].warning : "");
     }
 }
-END_TEST
 
-START_TEST(a_quantized_model_is_named_as_such)
+UNIT_TEST(a_quantized_model_is_named_as_such)
 {
     builder_two_convs(&b, 13);
     builder_node(&b, "QuantizeLinear", "q", "y,bias", "z");
@@ -223,9 +218,8 @@ START_TEST(a_quantized_model_is_named_as_such)
     ck_assert_str_eq(err.where, "q");
     ck_assert_ptr_null(plan);
 }
-END_TEST
 
-START_TEST(a_range_for_no_tensor_is_unmatched)
+UNIT_TEST(a_range_for_no_tensor_is_unmatched)
 {
     const struct qdq_given_range ranges[] = {{"r", -1, 1}, {"ghost", -1, 1}};
     spec.calibration.ranges = ranges;
@@ -237,11 +231,10 @@ START_TEST(a_range_for_no_tensor_is_unmatched)
     ck_assert_int_eq(qdq_plan_make(NULL, m, &spec, &plan, NULL), QDQ_OK);
     ck_assert_str_eq(qdq_plan_view(plan)->warnings[0].code, "unmatched");
 }
-END_TEST
 
 /* Shapes may pass through floating point, for example on their way to Resize's
    sizes. */
-START_TEST(shape_arithmetic_is_no_data)
+UNIT_TEST(shape_arithmetic_is_no_data)
 {
     const struct qdq_layer_entry all[] = {
         {.by = QDQ_BY_CLASS,
@@ -274,24 +267,5 @@ START_TEST(shape_arithmetic_is_no_data)
     ck_assert_str_eq(view->layers[1].name, "data");
     ck_assert_uint_eq(view->layers[1].n_inputs, 2);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("plan");
-    TCase *t = tcase_create("plan");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, each_node_is_decided, 0, sizeof nodes / sizeof *nodes);
-    tcase_add_test(t, shared_tensors_count_once);
-    tcase_add_test(t, weights_and_activations_have_names_of_their_own);
-    tcase_add_loop_test(t, the_opset_decides_about_per_channel_scales, 0,
-                        sizeof opsets / sizeof *opsets);
-    tcase_add_test(t, a_quantized_model_is_named_as_such);
-    tcase_add_test(t, a_range_for_no_tensor_is_unmatched);
-    tcase_add_test(t, shape_arithmetic_is_no_data);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("plan", .setup = set_up, .teardown = tear_down)

@@ -38,7 +38,7 @@ find_initializer(const struct qdq_model *m, const char *name)
     return t->constant;
 }
 
-START_TEST(pairs_stand_on_inputs_and_weights)
+UNIT_TEST(pairs_stand_on_inputs_and_weights)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -71,12 +71,10 @@ START_TEST(pairs_stand_on_inputs_and_weights)
     ck_assert_int_eq(zero->dims[0], 4);
     ck_assert_int_eq(qdqi_node_int(find_node(m, "w_QuantizeLinear"), "axis", -9), 0);
     ck_assert_ptr_null(qdqi_node_attribute(find_node(m, "x_QuantizeLinear"), "axis"));
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(new_names_avoid_existing_ones)
+UNIT_TEST(new_names_avoid_existing_ones)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -87,12 +85,10 @@ START_TEST(new_names_avoid_existing_ones)
     ck_assert_str_eq(find_node(m, "conv1")->input[0], "x_DequantizeLinear_Output_1");
     find_initializer(m, "x_scale_1");
     find_node(m, "x_QuantizeLinear_1");
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(duplicate_node_names_get_a_suffix)
+UNIT_TEST(duplicate_node_names_get_a_suffix)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -100,12 +96,10 @@ START_TEST(duplicate_node_names_get_a_suffix)
     struct qdq_model *m = quantize(&b);
     ck_assert_str_eq(find_node(m, "conv1")->output[0], "a");
     ck_assert_str_eq(find_node(m, "conv1_1")->output[0], "y");
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(old_ir_versions_are_raised)
+UNIT_TEST(old_ir_versions_are_raised)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -116,12 +110,10 @@ START_TEST(old_ir_versions_are_raised)
     struct qdq_model *m = quantize(&b);
     ck_assert_int_eq(m->proto->ir_version, 4);
     ck_assert_uint_eq(m->proto->graph->n_input, 1);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(metadata_is_replaced_not_doubled)
+UNIT_TEST(metadata_is_replaced_not_doubled)
 {
     struct builder b;
     Onnx__StringStringEntryProto mine, other, *entries[] = {&mine, &other};
@@ -143,12 +135,10 @@ START_TEST(metadata_is_replaced_not_doubled)
         ck_assert_str_eq(m->proto->metadata_props[i]->key, want[i][0]);
         ck_assert_str_eq(m->proto->metadata_props[i]->value, want[i][1]);
     }
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(fields_that_the_schema_lacks_survive)
+UNIT_TEST(fields_that_the_schema_lacks_survive)
 {
     struct builder b;
     uint8_t bytes[] =
@@ -166,12 +156,10 @@ START_TEST(fields_that_the_schema_lacks_survive)
     ck_assert_uint_eq(conv->base.n_unknown_fields, 1);
     ck_assert_uint_eq(conv->base.unknown_fields[0].tag, 900);
     ck_assert_int_eq(memcmp(conv->base.unknown_fields[0].data, bytes, 6), 0);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(weights_are_bit_for_bit_what_they_were)
+UNIT_TEST(weights_are_bit_for_bit_what_they_were)
 {
     struct builder b;
     struct qdqi_constant before, after;
@@ -188,10 +176,8 @@ START_TEST(weights_are_bit_for_bit_what_they_were)
     ck_assert_uint_eq(before.n, after.n);
     ck_assert_int_eq(memcmp(before.bytes, after.bytes, before.n * sizeof(float)), 0);
     qdq_model_free(&source);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* --- weights that nodes compute ------------------------------------------- */
 
@@ -235,7 +221,7 @@ check_computed_weight(const struct qdq_model *m)
         ck_assert_float_eq(scales[i], (float)(69 + i) / 127.0f);
 }
 
-START_TEST(computed_weights_get_their_pair_behind_their_nodes)
+UNIT_TEST(computed_weights_get_their_pair_behind_their_nodes)
 {
     struct builder b;
     builder_computed_weight(&b);
@@ -243,14 +229,12 @@ START_TEST(computed_weights_get_their_pair_behind_their_nodes)
     check_computed_weight(m);
     ck_assert(is_sorted(m));
     ck_assert_uint_eq(place_of(m, "v_QuantizeLinear"), place_of(m, "transpose") + 1);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* A file whose nodes are not sorted gives a result that is not sorted, and otherwise
    equal. */
-START_TEST(uses_may_stand_before_what_they_use)
+UNIT_TEST(uses_may_stand_before_what_they_use)
 {
     struct builder b;
     builder_computed_weight(&b);
@@ -259,12 +243,10 @@ START_TEST(uses_may_stand_before_what_they_use)
     b.nodes[3] = first;
     struct qdq_model *m = quantize(&b);
     check_computed_weight(m);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(filled_weights_have_equal_scales)
+UNIT_TEST(filled_weights_have_equal_scales)
 {
     struct builder b;
     builder_init(&b, 13);
@@ -283,14 +265,12 @@ START_TEST(filled_weights_have_equal_scales)
         memcpy(&got, scale->raw_data.data + (size_t)i * sizeof got, sizeof got);
         ck_assert_float_eq(got, 1 / 127.0f);
     }
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* A weight with billions of channels that no file stores is refused, not written
    out. */
-START_TEST(filled_channels_are_bounded)
+UNIT_TEST(filled_channels_are_bounded)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -307,7 +287,6 @@ START_TEST(filled_channels_are_bounded)
     close(fd);
     builder_fini(&b);
 }
-END_TEST
 
 /* --- weights as integers -------------------------------------------------- */
 
@@ -343,7 +322,7 @@ why_float(const struct qdq_report *report, const char *weight)
     return NULL;
 }
 
-START_TEST(integers_take_the_place_of_floats)
+UNIT_TEST(integers_take_the_place_of_floats)
 {
     struct builder b;
     struct qdqi_constant q;
@@ -370,10 +349,8 @@ START_TEST(integers_take_the_place_of_floats)
         float scale = (float)(27 * (i / 27 + 1)) / 127.0f;
         ck_assert_int_eq((int8_t)q.bytes[i], (int)rintf((float)(i + 1) / scale));
     }
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 static void
 read_by_node(struct builder *b)
@@ -414,7 +391,7 @@ read_in_training(struct builder *b)
 static void (*const readers[])(struct builder *b) = {read_by_node, read_as_output,
                                                      read_in_branch, read_in_training};
 
-START_TEST(a_float_weight_stays_for_its_other_readers)
+UNIT_ROWS(a_float_weight_stays_for_its_other_readers, readers)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -423,12 +400,10 @@ START_TEST(a_float_weight_stays_for_its_other_readers)
     ck_assert_int_eq(find_initializer(m, "w")->data_type, QDQI_FLOAT32);
     ck_assert_int_eq(find_initializer(m, "w_quantized")->data_type, QDQI_INT8);
     ck_assert_str_eq(find_node(m, "conv1")->input[1], "w_DequantizeLinear_Output");
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(annotations_of_a_dropped_weight_are_dropped)
+UNIT_TEST(annotations_of_a_dropped_weight_are_dropped)
 {
     struct builder b;
     Onnx__ValueInfoProto *values[2];
@@ -446,13 +421,11 @@ START_TEST(annotations_of_a_dropped_weight_are_dropped)
     ck_assert_uint_eq(m->proto->graph->n_value_info, 1);
     ck_assert_str_eq(m->proto->graph->value_info[0]->name, "a");
     ck_assert_uint_eq(m->proto->graph->n_quantization_annotation, 0);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* w is [3, 3, 2, 4] and v its transpose with axes 3, 2, 0, 1. */
-START_TEST(computed_weights_become_integers)
+UNIT_TEST(computed_weights_become_integers)
 {
     struct builder b;
     struct qdqi_constant q;
@@ -469,12 +442,10 @@ START_TEST(computed_weights_become_integers)
         float scale = (float)(69 + o) / 127.0f, value = (float)(k * 8 + c * 4 + o + 1);
         ck_assert_int_eq((int8_t)q.bytes[i], (int)rintf(value / scale));
     }
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(nodes_that_only_made_a_weight_go)
+UNIT_TEST(nodes_that_only_made_a_weight_go)
 {
     struct builder b;
     builder_computed_weight(&b);
@@ -484,13 +455,11 @@ START_TEST(nodes_that_only_made_a_weight_go)
     ck_assert_uint_eq(m->graph.n_nodes, 4);
     ck_assert(!has_tensor(m, "w") && !has_tensor(m, "same") && !has_tensor(m, "v"));
     ck_assert_str_eq(find_node(m, "conv")->input[1], "v_DequantizeLinear_Output");
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* The weight has 2^50 elements, of which the file holds one. */
-START_TEST(filled_weights_stay_float)
+UNIT_TEST(filled_weights_stay_float)
 {
     struct builder b;
     struct qdq_report *report = NULL;
@@ -505,14 +474,12 @@ START_TEST(filled_weights_stay_float)
     ck_assert(has_tensor(m, "s"));
     ck_assert_ptr_nonnull(strstr(why_float(report, "w"), "repeats one element"));
     qdq_report_free(&report);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* From IR version 4 on a caller may send another value for an initializer that is an
    input. */
-START_TEST(weights_that_callers_may_send_stay_float)
+UNIT_TEST(weights_that_callers_may_send_stay_float)
 {
     struct builder b;
     struct qdq_report *report = NULL;
@@ -526,14 +493,12 @@ START_TEST(weights_that_callers_may_send_stay_float)
     ck_assert(has_tensor(m, "w"));
     ck_assert_ptr_nonnull(strstr(why_float(report, "v"), "input of the graph"));
     qdq_report_free(&report);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Nodes compute twenty weights from one. As integers they would be five times as
    large. */
-START_TEST(integers_take_no_more_than_the_file)
+UNIT_TEST(integers_take_no_more_than_the_file)
 {
     struct builder b;
     struct qdq_report *report = NULL;
@@ -557,10 +522,8 @@ START_TEST(integers_take_no_more_than_the_file)
     ck_assert_uint_le(n, 16);
     ck_assert_uint_lt(report->size_after, 3 * report->size_before);
     qdq_report_free(&report);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* --- LSTM ------------------------------------------------------------------- */
 
@@ -601,7 +564,7 @@ check_gates(const struct qdq_model *m, const char *name, const char *scale, size
     }
 }
 
-START_TEST(an_lstm_reads_integers)
+UNIT_TEST(an_lstm_reads_integers)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -632,39 +595,7 @@ START_TEST(an_lstm_reads_integers)
     ck_assert_str_eq(m->proto->opset_import[m->proto->n_opset_import - 1]->domain,
                      QDQI_MS_DOMAIN);
     close(fd);
-    qdq_model_free(&m);
-    builder_fini(&b);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("rewrite");
-    TCase *t = tcase_create("rewrite");
-    tcase_add_test(t, pairs_stand_on_inputs_and_weights);
-    tcase_add_test(t, new_names_avoid_existing_ones);
-    tcase_add_test(t, duplicate_node_names_get_a_suffix);
-    tcase_add_test(t, old_ir_versions_are_raised);
-    tcase_add_test(t, metadata_is_replaced_not_doubled);
-    tcase_add_test(t, fields_that_the_schema_lacks_survive);
-    tcase_add_test(t, weights_are_bit_for_bit_what_they_were);
-    tcase_add_test(t, computed_weights_get_their_pair_behind_their_nodes);
-    tcase_add_test(t, uses_may_stand_before_what_they_use);
-    tcase_add_test(t, filled_weights_have_equal_scales);
-    tcase_add_test(t, filled_channels_are_bounded);
-    tcase_add_test(t, integers_take_the_place_of_floats);
-    tcase_add_loop_test(t, a_float_weight_stays_for_its_other_readers, 0,
-                        sizeof readers / sizeof *readers);
-    tcase_add_test(t, annotations_of_a_dropped_weight_are_dropped);
-    tcase_add_test(t, computed_weights_become_integers);
-    tcase_add_test(t, nodes_that_only_made_a_weight_go);
-    tcase_add_test(t, filled_weights_stay_float);
-    tcase_add_test(t, weights_that_callers_may_send_stay_float);
-    tcase_add_test(t, integers_take_no_more_than_the_file);
-    tcase_add_test(t, an_lstm_reads_integers);
-    suite_add_tcase(s, t);
-    return s;
+    builder_close(&b, &m);
 }
 
-UNIT_MAIN(suite)
+UNIT_SUITE("rewrite")

@@ -19,7 +19,7 @@ static const struct qdqi_rounded_key one = {.format = QDQI_TO_INT4,
 static const struct qdqi_rounded_weight result = {3, integers, after, NULL,
                                                   "for a reason"};
 
-START_TEST(an_equal_rounding_is_found)
+UNIT_TEST(an_equal_rounding_is_found)
 {
     struct qdqi_layer_moments m = {.why = NULL};
     const float same[] = {1, 2};
@@ -39,9 +39,8 @@ START_TEST(an_equal_rounding_is_found)
     qdqi_roundings_free(&m);
     ck_assert_ptr_null(qdqi_roundings_find(&m, &one));
 }
-END_TEST
 
-START_TEST(any_difference_is_another_rounding)
+UNIT_TEST(any_difference_is_another_rounding)
 {
     struct qdqi_rounded_key keys[] = {one, one, one, one, one, one, one, one, one};
     struct qdqi_layer_moments m = {.why = NULL};
@@ -66,9 +65,8 @@ START_TEST(any_difference_is_another_rounding)
     ck_assert_ptr_nonnull(qdqi_roundings_find(&m, &one));
     qdqi_roundings_free(&m);
 }
-END_TEST
 
-START_TEST(the_bound_holds)
+UNIT_TEST(the_bound_holds)
 {
     struct qdqi_layer_moments m = {.why = NULL};
     uint64_t left = 16;
@@ -76,9 +74,8 @@ START_TEST(the_bound_holds)
     ck_assert_ptr_null(qdqi_roundings_find(&m, &one));
     ck_assert_uint_eq(left, 16);
 }
-END_TEST
 
-START_TEST(without_memory_nothing_is_kept)
+UNIT_TEST(without_memory_nothing_is_kept)
 {
     for (long i = 1; i <= 5; i++) {
         struct qdqi_layer_moments m = {.why = NULL};
@@ -92,19 +89,5 @@ START_TEST(without_memory_nothing_is_kept)
         ck_assert_uint_eq(left, 1 << 20);
     }
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("roundings");
-    TCase *t = tcase_create("roundings");
-    tcase_add_test(t, an_equal_rounding_is_found);
-    tcase_add_test(t, any_difference_is_another_rounding);
-    tcase_add_test(t, the_bound_holds);
-    tcase_add_test(t, without_memory_nothing_is_kept);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("roundings")

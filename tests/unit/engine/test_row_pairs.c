@@ -48,7 +48,7 @@ patch_at(const float *image, size_t group, size_t position, size_t i)
                : image[channel * SIDE * SIDE + (size_t)(y * SIDE + x)];
 }
 
-START_TEST(sums_of_patches_are_those_of_all_positions)
+UNIT_TEST(sums_of_patches_are_those_of_all_positions)
 {
     static float input[SAMPLES * CHANNELS * SIDE * SIDE];
     static float target[SAMPLES * OUTPUTS * SIDE * SIDE], made[sizeof target / 4];
@@ -98,9 +98,8 @@ START_TEST(sums_of_patches_are_those_of_all_positions)
     }
     qdqi_row_pairs_fini(&pairs);
 }
-END_TEST
 
-START_TEST(rows_that_are_not_finite_count_as_nothing)
+UNIT_TEST(rows_that_are_not_finite_count_as_nothing)
 {
     const int64_t in[] = {1, 300, 2}, out[] = {1, 300, 1};
     static float input[600], target[300], made[300];
@@ -126,9 +125,8 @@ START_TEST(rows_that_are_not_finite_count_as_nothing)
     ck_assert_double_eq_tol(found[1], 6.0 * 298 / 299, 1e-6);
     qdqi_row_pairs_fini(&pairs);
 }
-END_TEST
 
-START_TEST(tensors_of_other_shapes_are_refused)
+UNIT_TEST(tensors_of_other_shapes_are_refused)
 {
     static const int64_t in[] = {2, 3, 4};
     static const int64_t outs[][3] = {{2, 3, 6}, {2, 4, 5}, {1, 3, 5}, {2, 3, 5}};
@@ -147,7 +145,6 @@ START_TEST(tensors_of_other_shapes_are_refused)
         qdqi_row_pairs_fini(&pairs);
     }
 }
-END_TEST
 
 /* --- least squares --------------------------------------------------------------- */
 
@@ -171,7 +168,7 @@ make_problem(double *c, double *sides)
         sides[i] = (double)uniform(&state);
 }
 
-START_TEST(solutions_solve_the_damped_equations)
+UNIT_TEST(solutions_solve_the_damped_equations)
 {
     static double c[UNKNOWN * UNKNOWN], given[UNKNOWN * UNKNOWN];
     static double x[SIDES * UNKNOWN], sides[SIDES * UNKNOWN], other[SIDES * UNKNOWN];
@@ -200,9 +197,8 @@ START_TEST(solutions_solve_the_damped_equations)
     ck_assert_int_eq(qdqi_least_squares(&l, &is_solved, NULL), QDQ_OK);
     ck_assert_mem_eq(other, x, sizeof x);
 }
-END_TEST
 
-START_TEST(a_matrix_without_a_factor_is_not_solved)
+UNIT_TEST(a_matrix_without_a_factor_is_not_solved)
 {
     double none[4] = {0}, indefinite[4] = {1, 5, 5, 1}, sides[2] = {3, 4};
     bool is_solved = true;
@@ -214,20 +210,5 @@ START_TEST(a_matrix_without_a_factor_is_not_solved)
     ck_assert(!is_solved);
     ck_assert_double_eq(sides[0], 3);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("row_pairs");
-    TCase *t = tcase_create("row_pairs");
-    tcase_add_test(t, sums_of_patches_are_those_of_all_positions);
-    tcase_add_test(t, rows_that_are_not_finite_count_as_nothing);
-    tcase_add_test(t, tensors_of_other_shapes_are_refused);
-    tcase_add_test(t, solutions_solve_the_damped_equations);
-    tcase_add_test(t, a_matrix_without_a_factor_is_not_solved);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("row_pairs")

@@ -115,8 +115,7 @@ static void
 tear_down(void)
 {
     qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
 
 /* Returns the only warning of a plan with the default spec. */

@@ -46,7 +46,7 @@ static const struct {
     {{&painted}, 1, NULL, SAMPLES, LARGE_OUTPUT_SAMPLES, SAMPLES},
 };
 
-START_TEST(large_outputs_need_fewer_samples)
+UNIT_ROWS(large_outputs_need_fewer_samples, rows)
 {
     struct qdq_value outputs[2];
     for (size_t i = 0; i < rows[_i].n; i++)
@@ -64,17 +64,5 @@ START_TEST(large_outputs_need_fewer_samples)
                      rows[_i].enough);
     qdq_engine_close(&engine);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("sample_choice");
-    TCase *t = tcase_create("sample_choice");
-    tcase_add_loop_test(t, large_outputs_need_fewer_samples, 0,
-                        sizeof rows / sizeof *rows);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("sample_choice")

@@ -356,14 +356,13 @@ expect_failure(struct world *w, const char *what, const char *lua, const char *t
     ck_assert_str_eq(text_of(w), "add[*]");
 }
 
-START_TEST(hostile_script)
+UNIT_LOOP(hostile_script, N_HOSTILE)
 {
     struct world w = {0};
     world_residual(&w);
     expect_failure(&w, hostile[_i].what, hostile[_i].lua, hostile[_i].text);
     world_close(&w);
 }
-END_TEST
 
 /* Scripts that are made by repetition: `before`, then `unit` n times, then `after`. */
 static const struct {
@@ -398,7 +397,7 @@ static const struct {
     {"too long", "return 1 --", "x", "", "at most 262144 are taken", 262144},
 };
 
-START_TEST(generated_script)
+UNIT_ROWS(generated_script, generated)
 {
     struct world w = {0};
     const size_t unit = strlen(generated[_i].unit);
@@ -417,10 +416,9 @@ START_TEST(generated_script)
     free(lua);
     world_close(&w);
 }
-END_TEST
 
 /* Cases that run one after the other share a time. */
-START_TEST(time_of_all_cases)
+UNIT_TEST(time_of_all_cases)
 {
     struct world w = {0};
     int64_t left = 5 * 1000 * 1000;
@@ -436,10 +434,9 @@ START_TEST(time_of_all_cases)
     ck_assert(cpu_seconds() - start < 1);
     world_close(&w);
 }
-END_TEST
 
 /* The limits are far above the needs of a case that examines every node in detail. */
-START_TEST(honest_script)
+UNIT_TEST(honest_script)
 {
     struct world w = {0};
     world_residual(&w);
@@ -455,11 +452,10 @@ START_TEST(honest_script)
     ck_assert_double_lt(cpu_seconds() - start, 2);
     world_close(&w);
 }
-END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
-START_TEST(every_allocation_may_fail)
+UNIT_TEST(every_allocation_may_fail)
 {
     struct world w = {0};
     enum qdq_code code = QDQ_NO_MEMORY;
@@ -484,23 +480,5 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_lt(n, 100000);
     world_close(&w);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("sandbox");
-    TCase *t = tcase_create("hostile");
-    tcase_add_loop_test(t, hostile_script, 0, N_HOSTILE);
-    tcase_add_loop_test(t, generated_script, 0, sizeof generated / sizeof *generated);
-    tcase_add_test(t, honest_script);
-    tcase_add_test(t, time_of_all_cases);
-    suite_add_tcase(s, t);
-    t = tcase_create("memory");
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, every_allocation_may_fail);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("sandbox", .timeout = 120)

@@ -67,7 +67,7 @@ tensor(const struct qdq_model *m, const char *name)
     return t;
 }
 
-START_TEST(names_are_one_tensors)
+UNIT_TEST(names_are_one_tensors)
 {
     struct builder b;
     struct body bodies[2];
@@ -96,12 +96,10 @@ START_TEST(names_are_one_tensors)
     ck_assert_uint_eq(use->node, 1);
     ck_assert_uint_eq(use->next->node, 3);
     ck_assert_ptr_null(use->next->next);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(graphs_of_other_operators_are_opaque)
+UNIT_TEST(graphs_of_other_operators_are_opaque)
 {
     struct builder b;
     struct body bodies[2];
@@ -110,12 +108,10 @@ START_TEST(graphs_of_other_operators_are_opaque)
     two_branches(&b, bodies, "Perhaps");
     ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
     ck_assert(m->graph.scopes[1].is_opaque && m->graph.scopes[2].is_opaque);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(a_branch_does_not_see_the_other)
+UNIT_TEST(a_branch_does_not_see_the_other)
 {
     struct builder b;
     struct body bodies[2];
@@ -129,10 +125,9 @@ START_TEST(a_branch_does_not_see_the_other)
     ck_assert_str_eq(err.where, "last_1");
     builder_fini(&b);
 }
-END_TEST
 
 /* A new reader of h, t or c goes right behind the node that computes the tensor. */
-START_TEST(places_are_in_the_tensors_graph)
+UNIT_TEST(places_are_in_the_tensors_graph)
 {
     struct builder b;
     struct body bodies[2];
@@ -149,14 +144,12 @@ START_TEST(places_are_in_the_tensors_graph)
        is inside that one. */
     ck_assert_uint_eq(qdqi_edit_before_uses(m, tensor(m, "h")), 5);
     ck_assert_uint_eq(qdqi_edit_before_uses(m, tensor(m, "t_1")), 4);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Adds a node and an initializer to a branch, and another initializer that both
    branches read. */
-START_TEST(edits_go_to_their_graphs)
+UNIT_TEST(edits_go_to_their_graphs)
 {
     struct builder b;
     struct body bodies[2];
@@ -192,10 +185,8 @@ START_TEST(edits_go_to_their_graphs)
     ck_assert_uint_eq(m->graph.scopes[1].proto->n_node, 2);
     ck_assert_str_eq(m->graph.nodes[2].proto->input[0], "t");
     qdqi_arena_free(&arena);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* --- local functions ------------------------------------------------------ */
 
@@ -249,7 +240,7 @@ prepare(struct builder *b, struct qdq_model **source)
     return ret;
 }
 
-START_TEST(functions_with_layers_are_inlined)
+UNIT_TEST(functions_with_layers_are_inlined)
 {
     struct builder b;
     struct function pool, act, outer;
@@ -284,12 +275,10 @@ START_TEST(functions_with_layers_are_inlined)
     ck_assert_str_eq(p->proto->functions[0]->name, "act");
     ck_assert_uint_eq(m->graph.n_nodes, 2);
     qdq_model_free(&p);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
-START_TEST(functions_without_layers_stay)
+UNIT_TEST(functions_without_layers_stay)
 {
     struct builder b;
     struct function act;
@@ -303,10 +292,8 @@ START_TEST(functions_without_layers_stay)
     b.model.functions = functions;
     b.model.n_functions = 1;
     ck_assert_ptr_null(prepare(&b, &m));
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
-END_TEST
 
 /* Each function calls the one before it twice, which doubles the nodes. Functions without
    layers are not inlined here, but ONNX Runtime inlines them. */
@@ -318,7 +305,7 @@ static const struct {
                 {{"Sigmoid", "Sigmoid"}, 90}};
 enum { N_DOUBLING = sizeof doubling / sizeof *doubling, MOST_FUNCTIONS = 90 };
 
-START_TEST(functions_that_double_are_refused)
+UNIT_LOOP(functions_that_double_are_refused, N_DOUBLING)
 {
     int n = doubling[_i].n;
     struct builder b;
@@ -350,27 +337,7 @@ START_TEST(functions_that_double_are_refused)
     ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
     ck_assert_int_eq(qdq_model_prepare(m, &spec, &ret, &err), QDQ_LIMIT_EXCEEDED);
     ck_assert_ptr_null(ret);
-    qdq_model_free(&m);
-    builder_fini(&b);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("scopes");
-    TCase *t = tcase_create("scopes");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, names_are_one_tensors);
-    tcase_add_test(t, graphs_of_other_operators_are_opaque);
-    tcase_add_test(t, a_branch_does_not_see_the_other);
-    tcase_add_test(t, places_are_in_the_tensors_graph);
-    tcase_add_test(t, edits_go_to_their_graphs);
-    tcase_add_test(t, functions_with_layers_are_inlined);
-    tcase_add_test(t, functions_without_layers_stay);
-    tcase_add_loop_test(t, functions_that_double_are_refused, 0, N_DOUBLING);
-    suite_add_tcase(s, t);
-    return s;
+    builder_close(&b, &m);
 }
 
-UNIT_MAIN(suite)
+UNIT_SUITE("scopes")

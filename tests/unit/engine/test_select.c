@@ -280,8 +280,7 @@ static void
 tear_down(void)
 {
     qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
 
 /* Returns the layers with a pair, as in "block/add:01 fc:0w". */
@@ -332,7 +331,7 @@ warned(const struct qdq_plan_view *view)
     return text;
 }
 
-START_TEST(one_entry_decides)
+UNIT_LOOP(one_entry_decides, N(rows))
 {
     spec.mode = rows[_i].mode;
     spec.unmatched_is_error = !rows[_i].warn;
@@ -353,7 +352,6 @@ START_TEST(one_entry_decides)
     const char *warnings = rows[_i].warnings ? rows[_i].warnings : "";
     ck_assert_msg(strcmp(warned(view), warnings) == 0, "row %d: %s", _i, warned(view));
 }
-END_TEST
 
 /* --- layer support -------------------------------------------------------- */
 
@@ -386,7 +384,7 @@ static const struct {
      "unmatched"},
 };
 
-START_TEST(layer_support_adds_and_replaces)
+UNIT_LOOP(layer_support_adds_and_replaces, N(supports))
 {
     spec.support = &supports[_i].support;
     spec.n_support = 1;
@@ -396,9 +394,8 @@ START_TEST(layer_support_adds_and_replaces)
                   shown(view));
     ck_assert_str_eq(warned(view), supports[_i].warned);
 }
-END_TEST
 
-START_TEST(a_given_axis_counts_from_either_end)
+UNIT_TEST(a_given_axis_counts_from_either_end)
 {
     struct qdq_support support = {"Conv", QDQ_WEIGHTED, 1, -3, true, true};
     spec.support = &support;
@@ -410,7 +407,6 @@ START_TEST(a_given_axis_counts_from_either_end)
     ck_assert_int_eq(qdq_plan_make(NULL, m, &spec, &plan, &err), QDQ_OK);
     ck_assert_int_eq(qdq_plan_view(plan)->layers[0].weight_axis, -1);
 }
-END_TEST
 
 /* --- neighbours ----------------------------------------------------------- */
 
@@ -423,7 +419,7 @@ count(void *arg, const struct qdqi_node *consumer)
 
 /* Builds conv -> Identity -> {Transpose -> add, Reshape}, where Identity's output is
    also one of the graph. */
-START_TEST(layers_are_found_through_operators_that_move_data)
+UNIT_TEST(layers_are_found_through_operators_that_move_data)
 {
     struct qdqi_classes *classes;
     struct qdqi_layers *layers;
@@ -459,11 +455,9 @@ START_TEST(layers_are_found_through_operators_that_move_data)
     qdqi_layer_consumers(layers, conv, count, &n);
     ck_assert_int_eq(n, 3); /* `add` counts twice, and the relu once */
     ck_assert_int_eq(layers->n_consumers[qdqi_layer_index(layers, conv)], 4);
-    qdq_model_free(&other);
-    builder_fini(&c);
+    builder_close(&c, &other);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* --- globs ---------------------------------------------------------------- */
 
@@ -479,14 +473,13 @@ static const struct {
     {"[ab]", "[ab]", true},   {"*aab", "aaab", true},   {"a*", "", false},
 };
 
-START_TEST(a_glob_is_of_the_whole_name)
+UNIT_LOOP(a_glob_is_of_the_whole_name, N(globs))
 {
     ck_assert_msg(qdqi_glob(globs[_i].pattern, globs[_i].text) == globs[_i].fits,
                   "'%s' and '%s'", globs[_i].pattern, globs[_i].text);
 }
-END_TEST
 
-START_TEST(a_glob_has_its_limits)
+UNIT_TEST(a_glob_has_its_limits)
 {
     char *pattern = malloc(QDQI_MAX_GLOB + 2);
     memset(pattern, '*', QDQI_MAX_GLOB + 1);
@@ -502,22 +495,5 @@ START_TEST(a_glob_has_its_limits)
     ck_assert_int_eq(qdq_plan_make(NULL, m, &spec, &plan, &err), QDQ_OK);
     free(pattern);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("select");
-    TCase *t = tcase_create("select");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, one_entry_decides, 0, N(rows));
-    tcase_add_loop_test(t, layer_support_adds_and_replaces, 0, N(supports));
-    tcase_add_test(t, a_given_axis_counts_from_either_end);
-    tcase_add_test(t, layers_are_found_through_operators_that_move_data);
-    tcase_add_loop_test(t, a_glob_is_of_the_whole_name, 0, N(globs));
-    tcase_add_test(t, a_glob_has_its_limits);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("select", .setup = set_up, .teardown = tear_down)

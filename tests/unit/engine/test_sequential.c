@@ -64,7 +64,7 @@ static const struct {
 
 /* An interval that is claimed has the figure of all samples in it, at the end of a sequence of looks
    that ends at the first narrow one. */
-START_TEST(the_pooled_figure_is_as_close_as_it_is_told)
+UNIT_ROWS(the_pooled_figure_is_as_close_as_it_is_told, kinds)
 {
     struct qdqi_sample rows[MOST];
     const size_t n = kinds[_i].n;
@@ -92,11 +92,10 @@ START_TEST(the_pooled_figure_is_as_close_as_it_is_told)
     ck_assert_int_le(wrong * 20, TRIALS);
     ck_assert(!kinds[_i].ends || stopped > TRIALS / 2);
 }
-END_TEST
 
 /* The limit of the rule: one sample of 128 that has as much noise as a hundred others is met as often as
    any other, and no figure of those that were drawn tells of it. */
-START_TEST(a_single_sample_is_met_as_often_as_it_is_drawn)
+UNIT_TEST(a_single_sample_is_met_as_often_as_it_is_drawn)
 {
     struct qdqi_sample rows[MOST];
     int met = 0;
@@ -109,9 +108,8 @@ START_TEST(a_single_sample_is_met_as_often_as_it_is_drawn)
     }
     ck_assert_double_eq_tol((double)met / TRIALS, 42.0 / MOST, 0.04);
 }
-END_TEST
 
-START_TEST(sums_without_a_figure_settle_nothing)
+UNIT_TEST(sums_without_a_figure_settle_nothing)
 {
     const struct qdqi_sample equal[] = {{1, 0}, {2, 0}, {3, 0}},
                              broken[] = {{1, (double)NAN}, {1, 1}, {1, 1}},
@@ -124,20 +122,18 @@ START_TEST(sums_without_a_figure_settle_nothing)
     ck_assert_double_eq(qdqi_share_half_width(0, 0, 40, 64), 0);
     ck_assert_double_eq(qdqi_share_half_width(3, 3, 64, 64), 0);
 }
-END_TEST
 
 /* The half width of a share, by its definition: 8 ones of 32, of 64. */
-START_TEST(a_share_has_the_half_width_of_a_draw)
+UNIT_TEST(a_share_has_the_half_width_of_a_draw)
 {
     const double deviation =
         sqrt(8.0 * (1 - 0.25) * (1 - 0.25) + 24 * 0.25 * 0.25) / sqrt(31);
     ck_assert_double_eq_tol(qdqi_share_half_width(8, 8, 32, 64),
                             2.5 * deviation / sqrt(32) * sqrt(0.5), 1e-12);
 }
-END_TEST
 
 /* With k + 1 bad ones among all, few draws settle that at most k are, and the other way round. */
-START_TEST(few_draws_mislead_about_rare_samples)
+UNIT_LOOP(few_draws_mislead_about_rare_samples, 6)
 {
     static const struct {
         int64_t of, most;
@@ -165,9 +161,8 @@ START_TEST(few_draws_mislead_about_rare_samples)
         ck_assert_int_le(wrong * 100, 12 * TRIALS); /* of all looks together */
     }
 }
-END_TEST
 
-START_TEST(the_first_look_is_the_first_that_can_settle)
+UNIT_TEST(the_first_look_is_the_first_that_can_settle)
 {
     ck_assert_int_eq(qdqi_sequential_first(16, 0), 16);
     ck_assert_int_eq(qdqi_sequential_first(32, 1), 32);
@@ -180,11 +175,10 @@ START_TEST(the_first_look_is_the_first_that_can_settle)
     ck_assert(!qdqi_side_is_settled(32, 1, 64, 3));
     ck_assert(!qdqi_side_is_settled(41, 0, 128, 6));
 }
-END_TEST
 
 /* Each sample has one turn, the turns have the sizes that were asked for, and the order is no order
    of the data. */
-START_TEST(a_draw_takes_each_sample_once)
+UNIT_TEST(a_draw_takes_each_sample_once)
 {
     int64_t turn[MOST], again[MOST], counts[MOST] = {0};
     const int64_t turns = qdqi_sequential_draw(MOST, 45, 16, turn);
@@ -203,23 +197,5 @@ START_TEST(a_draw_takes_each_sample_once)
     ck_assert_int_gt(early, 12);
     ck_assert_int_lt(early, 33);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("sequential");
-    TCase *t = tcase_create("sequential");
-    tcase_add_loop_test(t, the_pooled_figure_is_as_close_as_it_is_told, 0,
-                        sizeof kinds / sizeof *kinds);
-    tcase_add_test(t, a_single_sample_is_met_as_often_as_it_is_drawn);
-    tcase_add_test(t, sums_without_a_figure_settle_nothing);
-    tcase_add_test(t, a_share_has_the_half_width_of_a_draw);
-    tcase_add_loop_test(t, few_draws_mislead_about_rare_samples, 0, 6);
-    tcase_add_test(t, the_first_look_is_the_first_that_can_settle);
-    tcase_add_test(t, a_draw_takes_each_sample_once);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("sequential")

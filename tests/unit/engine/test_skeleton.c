@@ -42,7 +42,7 @@ static const char *const files[] = {
     "tests/data/glyph_se.onnx",
 };
 
-START_TEST(expanding_gives_the_file_back)
+UNIT_ROWS(expanding_gives_the_file_back, files)
 {
     int fd = open(unit_path(files[_i]), O_RDONLY);
     struct stat st;
@@ -69,7 +69,6 @@ START_TEST(expanding_gives_the_file_back)
     munmap((void *)(uintptr_t)file, size);
     close(fd);
 }
-END_TEST
 
 /* Invalid bytes, and a part of the error's text, which also names the offset. */
 static const struct {
@@ -93,7 +92,7 @@ static const struct {
      "keeps for itself", "4"},
 };
 
-START_TEST(damaged_bytes_are_named_by_offset)
+UNIT_ROWS(damaged_bytes_are_named_by_offset, damages)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_bytes skeleton;
@@ -109,7 +108,6 @@ START_TEST(damaged_bytes_are_named_by_offset)
     ck_assert_str_eq(err.where, damages[_i].offset);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* Writes graphs in attributes of nodes, `depth` messages deep; the innermost is
    empty. */
@@ -133,7 +131,7 @@ write_nested(uint8_t *to, unsigned depth)
     return size;
 }
 
-START_TEST(nesting_is_bounded)
+UNIT_TEST(nesting_is_bounded)
 {
     uint8_t bytes[4096];
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -148,9 +146,8 @@ START_TEST(nesting_is_bounded)
     ck_assert_ptr_nonnull(strstr(err.text, "more than 100 deep"));
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-START_TEST(every_truncation_is_refused_or_reads)
+UNIT_TEST(every_truncation_is_refused_or_reads)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -174,9 +171,8 @@ START_TEST(every_truncation_is_refused_or_reads)
     free(data);
     builder_fini(&b);
 }
-END_TEST
 
-START_TEST(no_weight_goes_through_the_parser)
+UNIT_ROWS(no_weight_goes_through_the_parser, files)
 {
     struct qdq_model *model = NULL;
     struct qdq_error err = {0};
@@ -192,7 +188,6 @@ START_TEST(no_weight_goes_through_the_parser)
     qdq_model_free(&model);
     close(fd);
 }
-END_TEST
 
 /* --- growing arrays ------------------------------------------------------- */
 
@@ -203,7 +198,7 @@ static const struct {
     {64, 1000, 1, 1000}, {64, SIZE_MAX / 8, 8, 0}, {64, SIZE_MAX, 1, 0},
 };
 
-START_TEST(arrays_grow_or_stay_as_they_were)
+UNIT_ROWS(arrays_grow_or_stay_as_they_were, growths)
 {
     size_t capacity = growths[_i].capacity, size = growths[_i].size;
     char *rows = capacity ? malloc(capacity * size) : NULL;
@@ -218,7 +213,6 @@ START_TEST(arrays_grow_or_stay_as_they_were)
         ck_assert_int_eq(grown[i], 7);
     free(grown);
 }
-END_TEST
 
 /* Two models: ir_version, and metadata_props between it and producer_name. The first bytes are
    their lengths. */
@@ -236,33 +230,12 @@ static const struct {
     {"\x04\x08\x0a\x12\x05", "\x04\x08\x0a\x12\x05", false}, /* neither is whole */
 };
 
-START_TEST(models_are_compared_but_for_their_metadata)
+UNIT_ROWS(models_are_compared_but_for_their_metadata, alike)
 {
     const char *a = alike[_i].a, *b = alike[_i].b;
     ck_assert_int_eq(qdqi_same_but_metadata((const uint8_t *)a + 1, (size_t)a[0],
                                             (const uint8_t *)b + 1, (size_t)b[0]),
                      alike[_i].same);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    enum { N_FILES = sizeof files / sizeof *files };
-    Suite *s = suite_create("skeleton");
-    TCase *t = tcase_create("skeleton");
-    tcase_add_loop_test(t, expanding_gives_the_file_back, 0, N_FILES);
-    tcase_add_loop_test(t, no_weight_goes_through_the_parser, 0, N_FILES);
-    tcase_add_loop_test(t, damaged_bytes_are_named_by_offset, 0,
-                        sizeof damages / sizeof *damages);
-    tcase_add_test(t, nesting_is_bounded);
-    tcase_add_loop_test(t, models_are_compared_but_for_their_metadata, 0,
-                        sizeof alike / sizeof *alike);
-    tcase_add_test(t, every_truncation_is_refused_or_reads);
-    tcase_add_loop_test(t, arrays_grow_or_stay_as_they_were, 0,
-                        sizeof growths / sizeof *growths);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("skeleton")

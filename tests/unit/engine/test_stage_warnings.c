@@ -2,11 +2,9 @@
 /* Warnings by stage: a stage that is repeated replaces its own, and an attempt that takes the
    place of another one goes on with that one's. */
 #include "config.h"
-#include "unit.h"
+#include "arena.h"
 
 #include "stages/attempt/warnings.h"
-
-static struct qdqi_arena *arena;
 
 static void
 add(struct qdqi_stage_warnings *w, enum qdq_stage stage, const char *code)
@@ -32,7 +30,7 @@ check(const struct qdqi_stage_warnings *w, const char *codes)
     ck_assert_str_eq(text, codes);
 }
 
-START_TEST(a_repeated_stage_replaces_its_own)
+UNIT_TEST(a_repeated_stage_replaces_its_own)
 {
     struct qdqi_stage_warnings w = {.arena = arena};
     add(&w, QDQ_STAGE_PLAN, "a");
@@ -46,10 +44,9 @@ START_TEST(a_repeated_stage_replaces_its_own)
     qdqi_stage_warnings_remove(&w, QDQ_STAGE_QUANTIZE);
     check(&w, "adf");
 }
-END_TEST
 
 /* Names of any length and characters, in a warning and in a list of names. */
-START_TEST(texts_are_cut_at_characters)
+UNIT_LOOP(texts_are_cut_at_characters, 12)
 {
     static const char *const characters[] = {"\xc3\xa9", "\xed\x95\x9c",
                                              "\xf0\x9f\x98\x80"};
@@ -76,9 +73,8 @@ START_TEST(texts_are_cut_at_characters)
     ck_assert_uint_eq(bytes % n, 0);
     ck_assert_str_eq(w.rows[0].detail + strlen(w.rows[0].detail) - 3, "...");
 }
-END_TEST
 
-START_TEST(an_adopted_attempt_has_all)
+UNIT_TEST(an_adopted_attempt_has_all)
 {
     struct qdqi_stage_warnings old = {.arena = arena}, w = {.arena = arena};
     add(&old, QDQ_STAGE_LOAD, "a");
@@ -94,9 +90,8 @@ START_TEST(an_adopted_attempt_has_all)
     qdqi_stage_warnings_remove(&w, QDQ_STAGE_QUANTIZE);
     check(&w, "axce");
 }
-END_TEST
 
-START_TEST(there_is_room_for_many)
+UNIT_TEST(there_is_room_for_many)
 {
     struct qdqi_stage_warnings w = {.arena = arena};
     for (int i = 0; i < 40; i++)
@@ -104,33 +99,5 @@ START_TEST(there_is_room_for_many)
     qdqi_stage_warnings_remove(&w, QDQ_STAGE_PLAN);
     check(&w, "rrrrrrrrrrrrrrrrrrrr");
 }
-END_TEST
 
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("stage_warnings");
-    TCase *t = tcase_create("stage_warnings");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_repeated_stage_replaces_its_own);
-    tcase_add_loop_test(t, texts_are_cut_at_characters, 0, 12);
-    tcase_add_test(t, an_adopted_attempt_has_all);
-    tcase_add_test(t, there_is_room_for_many);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("stage_warnings", ARENA)

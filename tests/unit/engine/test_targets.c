@@ -72,8 +72,7 @@ static void
 tear_down(void)
 {
     qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
+    builder_close(&b, &m);
 }
 
 static const struct qdq_plan_view *

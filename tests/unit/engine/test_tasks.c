@@ -99,7 +99,7 @@ call_both(const struct qdq_executor *executor, int threads, bool meet)
     return c;
 }
 
-START_TEST(two_tasks_run_at_the_same_time)
+UNIT_LOOP(two_tasks_run_at_the_same_time, 2)
 {
     static const size_t first = 1;
     const struct qdq_executor executors[] = {{run, (void *)(uintptr_t)&first},
@@ -107,37 +107,22 @@ START_TEST(two_tasks_run_at_the_same_time)
     struct call c = call_both(&executors[_i], 4, true);
     ck_assert(!pthread_equal(c.beside, pthread_self()));
 }
-END_TEST
 
 /* The other thread gets no piece, or the calling one gets none. */
-START_TEST(two_tasks_are_done_by_any_executor)
+UNIT_LOOP(two_tasks_are_done_by_any_executor, 2)
 {
     static const size_t firsts[] = {2, 0};
     const struct qdq_executor executor = {run, (void *)(uintptr_t)&firsts[_i]};
     struct call c = call_both(&executor, 2, false);
     ck_assert_int_eq(pthread_equal(c.beside, pthread_self()) != 0, _i == 0);
 }
-END_TEST
 
-START_TEST(two_tasks_are_done_without_another_thread)
+UNIT_LOOP(two_tasks_are_done_without_another_thread, 2)
 {
     static const size_t first = 1;
     const struct qdq_executor executor = {run, (void *)(uintptr_t)&first};
     struct call c = call_both(_i ? &executor : NULL, _i ? 1 : 2, false);
     ck_assert(pthread_equal(c.beside, pthread_self()));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("tasks");
-    TCase *t = tcase_create("both");
-    tcase_add_loop_test(t, two_tasks_run_at_the_same_time, 0, 2);
-    tcase_add_loop_test(t, two_tasks_are_done_by_any_executor, 0, 2);
-    tcase_add_loop_test(t, two_tasks_are_done_without_another_thread, 0, 2);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("tasks")

@@ -34,7 +34,7 @@ tear_down(void)
     ":\"model_run\","                                                           \
     "\"args\" : {}},\n"
 
-START_TEST(adds_the_runs_of_a_node)
+UNIT_TEST(adds_the_runs_of_a_node)
 {
     char text[] = "[\n" SESSION EVENT("conv", "1500", "Conv", "80")
         EVENT("a \\\"b", "250", "Relu", "120") EVENT("conv", "500", "Conv", "90") "]\n";
@@ -52,7 +52,6 @@ START_TEST(adds_the_runs_of_a_node)
     ck_assert_double_eq(trace.nodes[1].ms, 0.25);
     ck_assert_uint_eq(trace.peak_bytes, 120);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -69,7 +68,7 @@ static const struct {
 };
 
 /* A line that is cut off or changed never reads beyond its end. */
-START_TEST(survives_damage)
+UNIT_ROWS(survives_damage, damaged)
 {
     struct qdqi_trace trace;
     char *text = qdqi_arena_strdup(arena, damaged[_i].text);
@@ -77,18 +76,5 @@ START_TEST(survives_damage)
     ck_assert_uint_eq(trace.n_nodes, damaged[_i].n);
     ck_assert_uint_eq(trace.peak_bytes, 0);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("trace");
-    TCase *t = tcase_create("trace");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, adds_the_runs_of_a_node);
-    tcase_add_loop_test(t, survives_damage, 0, (int)(sizeof damaged / sizeof *damaged));
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("trace", .setup = set_up, .teardown = tear_down)

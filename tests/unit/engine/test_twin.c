@@ -109,7 +109,7 @@ check_compared(const struct pair *p, int64_t slot, const char *f, const char *q)
     ck_assert_str_eq(node->input[1], q);
 }
 
-START_TEST(both_halves_share_the_inputs)
+UNIT_TEST(both_halves_share_the_inputs)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -129,10 +129,9 @@ START_TEST(both_halves_share_the_inputs)
     ck_assert_ptr_nonnull(initializer(&p, conv->input[2]));
     close_pair(&p);
 }
-END_TEST
 
 /* ONNX Runtime runs the last node first, so this one compares the first tensor. */
-START_TEST(comparisons_stand_last_in_reverse)
+UNIT_TEST(comparisons_stand_last_in_reverse)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -144,9 +143,8 @@ START_TEST(comparisons_stand_last_in_reverse)
     ck_assert_str_eq(m->opset_import[1]->domain, QDQI_DOMAIN);
     close_pair(&p);
 }
-END_TEST
 
-START_TEST(outputs_are_those_of_one_half_and_the_other)
+UNIT_TEST(outputs_are_those_of_one_half_and_the_other)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -168,9 +166,8 @@ START_TEST(outputs_are_those_of_one_half_and_the_other)
     }
     close_pair(&p);
 }
-END_TEST
 
-START_TEST(names_avoid_existing_ones)
+UNIT_TEST(names_avoid_existing_ones)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -184,9 +181,8 @@ START_TEST(names_avoid_existing_ones)
     ck_assert_str_eq(maker(&p, "a_quantized_half_quantized_half")->op_type, "Relu");
     close_pair(&p);
 }
-END_TEST
 
-START_TEST(omitted_inputs_and_outputs_stay_so)
+UNIT_TEST(omitted_inputs_and_outputs_stay_so)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -202,7 +198,6 @@ START_TEST(omitted_inputs_and_outputs_stay_so)
     ck_assert_str_eq(maker(&p, "d_quantized_half")->output[1], "");
     close_pair(&p);
 }
-END_TEST
 
 /* --- nested graphs -------------------------------------------------------- */
 
@@ -241,7 +236,7 @@ two_ifs(struct builder *b)
     builder_output(b, "z", QDQI_FLOAT32);
 }
 
-START_TEST(captured_names_are_renamed_in_bodies)
+UNIT_TEST(captured_names_are_renamed_in_bodies)
 {
     struct pair p;
     two_ifs(&p.b);
@@ -264,7 +259,6 @@ START_TEST(captured_names_are_renamed_in_bodies)
     ck_assert_str_eq(deep->node[1]->input[1], "own");
     close_pair(&p);
 }
-END_TEST
 
 /* --- weights -------------------------------------------------------------- */
 
@@ -291,7 +285,7 @@ contains(const struct qdqi_bytes *bytes, const char *text)
     return memmem(bytes->data, bytes->size, text, strlen(text)) != NULL;
 }
 
-START_TEST(weights_stay_in_two_files)
+UNIT_TEST(weights_stay_in_two_files)
 {
     struct pair p;
     float data[108];
@@ -316,11 +310,10 @@ START_TEST(weights_stay_in_two_files)
     free(bytes.data);
     close_pair(&p);
 }
-END_TEST
 
 /* A caller could send another "w", but none does here: it is a constant in both
    halves. */
-START_TEST(overridable_constants_are_no_inputs)
+UNIT_LOOP(overridable_constants_are_no_inputs, 2)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -337,7 +330,6 @@ START_TEST(overridable_constants_are_no_inputs)
     ck_assert_ptr_nonnull(initializer(&p, "w_quantized_half"));
     close_pair(&p);
 }
-END_TEST
 
 /* --- models that do not fit together -------------------------------------- */
 
@@ -373,7 +365,7 @@ static const struct {
     {more_outputs, "outputs"},
 };
 
-START_TEST(models_that_do_not_fit_are_refused)
+UNIT_ROWS(models_that_do_not_fit_are_refused, misfits)
 {
     struct pair p;
     struct qdq_error err = {0};
@@ -387,7 +379,6 @@ START_TEST(models_that_do_not_fit_are_refused)
     ck_assert_ptr_nonnull(strstr(err.text, misfits[_i].text));
     close_pair(&p);
 }
-END_TEST
 
 /* The outputs of a BatchNormalization in training mode, and whether there is a twin. */
 static const struct {
@@ -398,7 +389,7 @@ static const struct {
              {"n,mean", true, false},
              {"n,mean,var", true, false}};
 
-START_TEST(a_running_mean_that_is_used_is_refused)
+UNIT_ROWS(a_running_mean_that_is_used_is_refused, norms)
 {
     struct pair p;
     struct qdq_error err = {0};
@@ -419,9 +410,8 @@ START_TEST(a_running_mean_that_is_used_is_refused)
     ck_assert(norms[_i].fits || strstr(err.text, "training mode"));
     close_pair(&p);
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+UNIT_TEST(every_allocation_may_fail)
 {
     struct pair p;
     two_ifs(&p.b);
@@ -442,28 +432,5 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_gt(n, 1);
     close_pair(&p);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("twin");
-    TCase *t = tcase_create("twin");
-    tcase_add_test(t, both_halves_share_the_inputs);
-    tcase_add_test(t, comparisons_stand_last_in_reverse);
-    tcase_add_test(t, outputs_are_those_of_one_half_and_the_other);
-    tcase_add_test(t, names_avoid_existing_ones);
-    tcase_add_test(t, omitted_inputs_and_outputs_stay_so);
-    tcase_add_test(t, captured_names_are_renamed_in_bodies);
-    tcase_add_test(t, weights_stay_in_two_files);
-    tcase_add_loop_test(t, overridable_constants_are_no_inputs, 0, 2);
-    tcase_add_loop_test(t, models_that_do_not_fit_are_refused, 0,
-                        sizeof misfits / sizeof *misfits);
-    tcase_add_loop_test(t, a_running_mean_that_is_used_is_refused, 0,
-                        sizeof norms / sizeof *norms);
-    tcase_add_test(t, every_allocation_may_fail);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("twin")

@@ -27,11 +27,10 @@ static const struct {
     {1e30f, 127},  {-1e30f, -128}, {FLT_MAX, 127},  {0.49999997f, 0}, {-126.5f, -126},
 };
 
-START_TEST(ties_round_to_even_and_outliers_saturate)
+UNIT_ROWS(ties_round_to_even_and_outliers_saturate, values)
 {
     ck_assert_int_eq((int)qdqi_quantized(values[_i].x, 1, -128, 127), values[_i].q);
 }
-END_TEST
 
 /* --- weights of any layout ------------------------------------------------ */
 
@@ -135,7 +134,7 @@ check_integers(const struct qdqi_constant *w, int axis)
     qdqi_arena_free(&arena);
 }
 
-START_TEST(integers_stand_in_c_order)
+UNIT_ROWS(integers_stand_in_c_order, orders)
 {
     struct layout *l = malloc(sizeof *l);
     fill_layout(l, orders[_i]);
@@ -143,7 +142,6 @@ START_TEST(integers_stand_in_c_order)
         check_integers(&l->w, axis);
     free(l);
 }
-END_TEST
 
 static const float few[] = {1, -2, 3, -4, 5, -6};
 
@@ -167,7 +165,7 @@ static const struct {
     {3, {3, 2, 4}, 24, 1, true, {0, 0, 0}},
 };
 
-START_TEST(integers_of_small_shapes)
+UNIT_ROWS(integers_of_small_shapes, shapes)
 {
     const struct qdqi_constant w = {
         QDQI_FLOAT32,         shapes[_i].rank,
@@ -175,7 +173,6 @@ START_TEST(integers_of_small_shapes)
         (const uint8_t *)few, shapes[_i].strided ? shapes[_i].strides : NULL};
     check_integers(&w, shapes[_i].axis);
 }
-END_TEST
 
 /* --- the least error ------------------------------------------------------ */
 
@@ -195,7 +192,7 @@ error_of(const struct qdqi_constant *w, int axis, size_t channel, float scale)
     return sum;
 }
 
-START_TEST(narrowing_finds_less_error)
+UNIT_ROWS(narrowing_finds_less_error, orders)
 {
     struct layout *l = malloc(sizeof *l);
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -222,10 +219,9 @@ START_TEST(narrowing_finds_less_error)
     qdqi_arena_free(&arena);
     free(l);
 }
-END_TEST
 
 /* A narrower range clips one outlier, which makes all other values more accurate. */
-START_TEST(narrowing_clips_outliers)
+UNIT_TEST(narrowing_clips_outliers)
 {
     enum { MANY = 600000 }; /* more elements than are gathered at a time */
     float *rows = malloc(MANY * sizeof *rows),
@@ -252,7 +248,6 @@ START_TEST(narrowing_clips_outliers)
     free(rows);
     free(columns);
 }
-END_TEST
 
 static const struct {
     float data[4];
@@ -266,7 +261,7 @@ static const struct {
     {{8, 1, -1, 1.5f}, false},
 };
 
-START_TEST(scales_stay_usable)
+UNIT_ROWS(scales_stay_usable, edges)
 {
     const int64_t dims[] = {4};
     const struct qdqi_constant w = {
@@ -286,11 +281,10 @@ START_TEST(scales_stay_usable)
     }
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* A tensor of 1000 * 2^50 elements, of which one is stored, takes no more time than
    one element. */
-START_TEST(fills_are_narrowed_as_one_element)
+UNIT_TEST(fills_are_narrowed_as_one_element)
 {
     const float value = 0.3f;
     const int64_t dims[] = {1000, (int64_t)1 << 50}, strides[] = {0, 0};
@@ -306,9 +300,8 @@ START_TEST(fills_are_narrowed_as_one_element)
     ck_assert_float_le(fabsf(back - value), 1e-7f);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-START_TEST(no_elements_no_search)
+UNIT_TEST(no_elements_no_search)
 {
     const int64_t dims[] = {0, 3};
     const struct qdqi_constant w = {QDQI_FLOAT32, 2, dims, 0, NULL, NULL};
@@ -317,12 +310,11 @@ START_TEST(no_elements_no_search)
     ck_assert_int_eq(weight_narrow(&w, 1, scales, 3), 0);
     ck_assert_float_eq(scales[2], 1);
 }
-END_TEST
 
 /* --- blocks --------------------------------------------------------------- */
 
 /* A piece fails before it has written a byte. */
-START_TEST(a_piece_that_fails_frees_its_sink)
+UNIT_TEST(a_piece_that_fails_frees_its_sink)
 {
     static struct qdqi_file_sink sink;
     static float elements[2][64];
@@ -354,27 +346,5 @@ START_TEST(a_piece_that_fails_frees_its_sink)
     qdqi_arena_free(&arena);
     fclose(file);
 }
-END_TEST
 
-#define ROWS(table) (sizeof(table) / sizeof *(table))
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("weights");
-    TCase *t = tcase_create("weights");
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, ties_round_to_even_and_outliers_saturate, 0, ROWS(values));
-    tcase_add_loop_test(t, integers_stand_in_c_order, 0, ROWS(orders));
-    tcase_add_loop_test(t, integers_of_small_shapes, 0, ROWS(shapes));
-    tcase_add_loop_test(t, narrowing_finds_less_error, 0, ROWS(orders));
-    tcase_add_test(t, narrowing_clips_outliers);
-    tcase_add_loop_test(t, scales_stay_usable, 0, ROWS(edges));
-    tcase_add_test(t, fills_are_narrowed_as_one_element);
-    tcase_add_test(t, no_elements_no_search);
-    tcase_add_test(t, a_piece_that_fails_frees_its_sink);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("weights")

@@ -31,7 +31,7 @@ value_of(uint16_t half)
     return half & 0x8000 ? -x : x;
 }
 
-START_TEST(every_value)
+UNIT_TEST(every_value)
 {
     static unsigned char bytes[2 * 65536 + 1]; /* at an odd address */
     static float got[65536];
@@ -51,7 +51,6 @@ START_TEST(every_value)
             ck_assert_uint_eq(qdqi_half_narrowed(got[i]), i);
     }
 }
-END_TEST
 
 /* --- scales --------------------------------------------------------------- */
 
@@ -69,7 +68,7 @@ nearest(double x)
     return value_of(best);
 }
 
-START_TEST(nearest_normal_half)
+UNIT_TEST(nearest_normal_half)
 {
     uint64_t state = 3;
     for (int i = 0; i < 500; i++) {
@@ -84,7 +83,6 @@ START_TEST(nearest_normal_half)
         ck_assert_double_eq((double)qdqi_normal_half(between), nearest(between));
     }
 }
-END_TEST
 
 static const struct {
     double amax;
@@ -95,16 +93,15 @@ static const struct {
     {65504, 515.5f}, {1e30, 65504},
 };
 
-START_TEST(scale_is_a_normal_half)
+UNIT_ROWS(scale_is_a_normal_half, scales)
 {
     ck_assert_float_eq(scale_of(QDQI_FLOAT16, scales[_i].amax), scales[_i].scale);
     ck_assert_float_eq(scale_of(QDQI_FLOAT32, scales[_i].amax),
                        symmetric_scale(scales[_i].amax));
 }
-END_TEST
 
 /* For every float16 range, the end of the range becomes 127 and is not clipped. */
-START_TEST(ranges_are_not_clipped)
+UNIT_TEST(ranges_are_not_clipped)
 {
     for (uint16_t half = FIRST; half <= LAST; half++) {
         double amax = value_of(half);
@@ -115,7 +112,6 @@ START_TEST(ranges_are_not_clipped)
             ck_assert_msg(nearbyint(q) == 127, "%g", amax);
     }
 }
-END_TEST
 
 /* --- the same as float32 -------------------------------------------------- */
 
@@ -178,7 +174,7 @@ static const struct {
     {{7, 40, 5, 6}, {40, 1, 1680, 280}, true},
 };
 
-START_TEST(weights)
+UNIT_ROWS(weights, layouts)
 {
     static struct collector from_halves, from_floats;
     const int64_t *strides = layouts[_i].strided ? layouts[_i].strides : NULL;
@@ -200,7 +196,6 @@ START_TEST(weights)
     }
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 static double
 squared_error(float scale)
@@ -213,7 +208,7 @@ squared_error(float scale)
     return sum;
 }
 
-START_TEST(narrowed_scales_are_halves)
+UNIT_TEST(narrowed_scales_are_halves)
 {
     const int64_t dims[] = {5, 6, 7, 40};
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -231,9 +226,8 @@ START_TEST(narrowed_scales_are_halves)
     ck_assert_double_lt(squared_error(s[0]), squared_error(before));
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-START_TEST(a_weight_that_is_not_finite_is_named)
+UNIT_LOOP(a_weight_that_is_not_finite_is_named, 2)
 {
     const int64_t dims[] = {5, 6, 7, 40};
     struct qdqi_arena *arena = qdqi_arena_new();
@@ -247,7 +241,6 @@ START_TEST(a_weight_that_is_not_finite_is_named)
     ck_assert_ptr_nonnull(strstr(err.text, "channel 4"));
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* --- observers ------------------------------------------------------------ */
 
@@ -268,7 +261,7 @@ observe(struct qdqi_observers *o, enum qdqi_dtype dtype, const void *data, size_
     }
 }
 
-START_TEST(observers_see_the_same)
+UNIT_LOOP(observers_see_the_same, 8)
 {
     static const size_t sizes[] = {1, 4095, 4097, LARGE - LARGE % SAMPLES};
     const unsigned needs = QDQI_NEEDS_HISTOGRAM | QDQI_NEEDS_AVERAGE;
@@ -298,24 +291,5 @@ START_TEST(observers_see_the_same)
     free(wide);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine/half");
-    TCase *t = tcase_create("half");
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, every_value);
-    tcase_add_test(t, nearest_normal_half);
-    tcase_add_loop_test(t, scale_is_a_normal_half, 0, sizeof scales / sizeof *scales);
-    tcase_add_test(t, ranges_are_not_clipped);
-    tcase_add_loop_test(t, weights, 0, sizeof layouts / sizeof *layouts);
-    tcase_add_test(t, narrowed_scales_are_halves);
-    tcase_add_loop_test(t, a_weight_that_is_not_finite_is_named, 0, 2);
-    tcase_add_loop_test(t, observers_see_the_same, 0, 8);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine/half")

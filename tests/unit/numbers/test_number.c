@@ -30,7 +30,7 @@ static const struct {
     {{1, -INFINITY, 2, 3}, 0, 0, false},
 };
 
-START_TEST(extremes_are_exact)
+UNIT_ROWS(extremes_are_exact, rows)
 {
     struct qdqi_extremes e = QDQI_NO_EXTREMES;
     ck_assert(qdqi_extremes_empty(&e));
@@ -49,9 +49,8 @@ START_TEST(extremes_are_exact)
     ck_assert_float_eq(qdqi_amax(bytes + 1, 4),
                        fmaxf(fabsf(rows[_i].min), fabsf(rows[_i].max)));
 }
-END_TEST
 
-START_TEST(extremes_do_not_depend_on_grouping)
+UNIT_TEST(extremes_do_not_depend_on_grouping)
 {
     float data[1000];
     unsigned state = 7;
@@ -73,7 +72,6 @@ START_TEST(extremes_do_not_depend_on_grouping)
     ck_assert_float_eq(qdqi_float_of_key(whole.min), min);
     ck_assert_float_eq(qdqi_float_of_key(whole.max), max);
 }
-END_TEST
 
 /* --- scales --------------------------------------------------------------- */
 
@@ -86,11 +84,10 @@ static const struct {
     {0, 1},   {1e-45, FLT_MIN},   {(double)FLT_MAX, 0x1.0204060000000p+121f},
 };
 
-START_TEST(scale_is_amax_over_127)
+UNIT_ROWS(scale_is_amax_over_127, scales)
 {
     ck_assert_float_eq(symmetric_scale(scales[_i].amax), scales[_i].scale);
 }
-END_TEST
 
 /* A weight of shape [2][3][2], its axis, and the amax from which each scale follows. */
 static const struct {
@@ -104,7 +101,7 @@ static const struct {
     {2, 2, {11, 12}},
 };
 
-START_TEST(channels_lie_along_the_axis)
+UNIT_ROWS(channels_lie_along_the_axis, axes)
 {
     const float data[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
     const int64_t dims[] = {2, 3, 2};
@@ -120,7 +117,6 @@ START_TEST(channels_lie_along_the_axis)
         ck_assert_float_eq(got[i], axes[_i].amax[i] / 127.0f);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* --- scales of views ------------------------------------------------------ */
 
@@ -149,7 +145,7 @@ amax_of(const struct qdqi_constant *w, int axis, int64_t index)
     return amax;
 }
 
-START_TEST(scales_do_not_depend_on_the_order_of_axes)
+UNIT_ROWS(scales_do_not_depend_on_the_order_of_axes, orders)
 {
     float data[120];
     const int64_t stored[] = {2, 3, 4, 5}, steps[] = {60, 20, 5, 1};
@@ -176,10 +172,9 @@ START_TEST(scales_do_not_depend_on_the_order_of_axes)
     }
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* Shapes that a Reshape leaves: an axis of one index may have any stride. */
-START_TEST(an_axis_of_one_index_has_one_channel)
+UNIT_TEST(an_axis_of_one_index_has_one_channel)
 {
     const float data[] = {1, -2, 3, -4, 5, -6};
     const int64_t dims[] = {3, 1, 2}, strides[] = {1, 4, 3};
@@ -193,10 +188,9 @@ START_TEST(an_axis_of_one_index_has_one_channel)
     ck_assert_float_eq(got[0], 6 / 127.0f);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* The tensor has 1000 * 2^50 elements, of which one is stored. */
-START_TEST(fills_cost_their_channels)
+UNIT_TEST(fills_cost_their_channels)
 {
     static const float values[] = {-2.5f, 0, INFINITY};
     const int64_t dims[] = {1000, (int64_t)1 << 50}, strides[] = {0, 0};
@@ -219,9 +213,8 @@ START_TEST(fills_cost_their_channels)
     }
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-START_TEST(other_types_are_no_weights)
+UNIT_TEST(other_types_are_no_weights)
 {
     const int64_t dims[] = {2}, data[] = {1, 2};
     const struct qdqi_constant w = {QDQI_INT64, 1, dims, 2, (const uint8_t *)data,
@@ -234,9 +227,8 @@ START_TEST(other_types_are_no_weights)
     ck_assert_str_eq(err.where, "w");
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-START_TEST(dead_channels_get_the_median)
+UNIT_TEST(dead_channels_get_the_median)
 {
     const float data[] = {1, 0, 4, 0, 2};
     const int64_t dims[] = {5};
@@ -252,9 +244,8 @@ START_TEST(dead_channels_get_the_median)
     ck_assert_float_eq(got[2], 4 / 127.0f);
     qdqi_arena_free(&arena);
 }
-END_TEST
 
-START_TEST(a_weight_that_is_not_finite_is_named)
+UNIT_TEST(a_weight_that_is_not_finite_is_named)
 {
     const float data[] = {1, NAN, 2};
     const int64_t dims[] = {3};
@@ -271,11 +262,10 @@ START_TEST(a_weight_that_is_not_finite_is_named)
     }
     qdqi_arena_free(&arena);
 }
-END_TEST
 
 /* --- evaluation ----------------------------------------------------------- */
 
-START_TEST(figures_of_two_samples)
+UNIT_TEST(figures_of_two_samples)
 {
     const float f[] = {3, 4, 0, 1}, q[] = {3, 3, 0, 1};
     struct qdqi_metrics m = {0};
@@ -288,9 +278,8 @@ START_TEST(figures_of_two_samples)
     ck_assert_double_eq(r.max_abs_error, 1);
     ck_assert_double_eq(r.top1_agreement, 0.5);
 }
-END_TEST
 
-START_TEST(equal_outputs_have_no_noise)
+UNIT_TEST(equal_outputs_have_no_noise)
 {
     const float f[] = {0, 0, 0};
     struct qdqi_metrics m = {0};
@@ -302,11 +291,10 @@ START_TEST(equal_outputs_have_no_noise)
     ck_assert_double_eq(r.cosine, 1);
     ck_assert(isnan(r.top1_agreement));
 }
-END_TEST
 
 /* A finite error after the NaN does not hide it, in the same sample or in a later
    one. */
-START_TEST(a_nan_is_the_largest_error)
+UNIT_TEST(a_nan_is_the_largest_error)
 {
     const float f[] = {NAN, 1, 1, 1}, q[] = {0, 2, 2, 2};
     struct qdqi_metrics m = {0};
@@ -316,13 +304,12 @@ START_TEST(a_nan_is_the_largest_error)
     qdqi_metrics_finish(&m, "y", &r);
     ck_assert(isnan(r.max_abs_error) && isnan(r.sqnr_db));
 }
-END_TEST
 
 /* --- noise ---------------------------------------------------------------- */
 
 /* Compares with sums in long double, for every remainder of the vector width, at an
    odd address. */
-START_TEST(noise_is_summed_up)
+UNIT_LOOP(noise_is_summed_up, 21)
 {
     enum { MOST = 1003 };
     unsigned char bytes[2][MOST * sizeof(float) + 1];
@@ -341,9 +328,8 @@ START_TEST(noise_is_summed_up)
     ck_assert_double_eq_tol(sums.signal, 1 + (double)signal, 1e-9);
     ck_assert_double_eq_tol(sums.noise, 2 + (double)noise, 1e-12);
 }
-END_TEST
 
-START_TEST(noise_in_decibels)
+UNIT_TEST(noise_in_decibels)
 {
     ck_assert_double_eq_tol(qdqi_noise_db(&(struct qdqi_noise){1000, 1}), 30, 1e-12);
     ck_assert(isinf(qdqi_noise_db(&(struct qdqi_noise){1, 0})));
@@ -354,31 +340,5 @@ START_TEST(noise_in_decibels)
     qdqi_noise_add(&sums, f, q, 3);
     ck_assert(isnan(sums.noise));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("number");
-    TCase *t = tcase_create("number");
-    tcase_add_loop_test(t, extremes_are_exact, 0, sizeof rows / sizeof *rows);
-    tcase_add_test(t, extremes_do_not_depend_on_grouping);
-    tcase_add_loop_test(t, scale_is_amax_over_127, 0, sizeof scales / sizeof *scales);
-    tcase_add_loop_test(t, channels_lie_along_the_axis, 0, sizeof axes / sizeof *axes);
-    tcase_add_loop_test(t, scales_do_not_depend_on_the_order_of_axes, 0,
-                        sizeof orders / sizeof *orders);
-    tcase_add_test(t, an_axis_of_one_index_has_one_channel);
-    tcase_add_test(t, fills_cost_their_channels);
-    tcase_add_test(t, other_types_are_no_weights);
-    tcase_add_test(t, dead_channels_get_the_median);
-    tcase_add_test(t, a_weight_that_is_not_finite_is_named);
-    tcase_add_test(t, figures_of_two_samples);
-    tcase_add_test(t, equal_outputs_have_no_noise);
-    tcase_add_test(t, a_nan_is_the_largest_error);
-    tcase_add_loop_test(t, noise_is_summed_up, 0, 21);
-    tcase_add_test(t, noise_in_decibels);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("number")

@@ -5,7 +5,7 @@
 #include "failing.h"
 #include "qdq/quantize.h"
 #include "numbers/range/observations.h"
-#include "unit.h"
+#include "arena.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -15,22 +15,9 @@
 
 /* --- files of observations ------------------------------------------------ */
 
-static struct qdqi_arena *arena;
 static const char *const named[] = {"input", "never reached", "zero", "t\303\244"};
 enum { N_NAMED = 4 };
 static const struct qdqi_observed run = {.samples = 7, .skipped = 2, .which = "3, 5"};
-
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
 
 static void
 fill(struct qdqi_observers *to)
@@ -99,7 +86,7 @@ expect_row(const struct qdqi_observations *o, const struct qdqi_observer *want)
     ck_assert_int_eq(got.rows[0].runs, want->runs);
 }
 
-START_TEST(files_give_back_what_was_put_in)
+UNIT_TEST(files_give_back_what_was_put_in)
 {
     const struct qdqi_observations nothing = {0};
     const bool some[] = {true, true, false, false},
@@ -128,10 +115,9 @@ START_TEST(files_give_back_what_was_put_in)
     ck_assert(!o.bytes && !qdqi_observations_have(&o, "input"));
     close(fd);
 }
-END_TEST
 
 /* Makes each byte wrong in turn, and ends the file at each byte. */
-START_TEST(damaged_files_hold_nothing)
+UNIT_TEST(damaged_files_hold_nothing)
 {
     const struct qdqi_observations nothing = {0};
     const bool one[] = {true, true, true, false};
@@ -163,10 +149,9 @@ START_TEST(damaged_files_hold_nothing)
     }
     close(fd);
 }
-END_TEST
 
 /* Version 1 has another sum. */
-START_TEST(files_of_version_1_are_read)
+UNIT_TEST(files_of_version_1_are_read)
 {
     const bool one[] = {true, false, false, false};
     static unsigned char bytes[1 << 16];
@@ -188,7 +173,6 @@ START_TEST(files_of_version_1_are_read)
     qdqi_observations_fini(&o);
     close(fd);
 }
-END_TEST
 
 /* Sets a moment to numbers that depend on `from`. */
 static void
@@ -213,7 +197,7 @@ write_moments(int fd, const struct qdqi_observations *earlier, const char *key,
     ck_assert(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err));
 }
 
-START_TEST(moments_are_kept_beside_rows)
+UNIT_TEST(moments_are_kept_beside_rows)
 {
     const bool all[] = {true, true, true, true};
     struct qdqi_observers from;
@@ -251,7 +235,6 @@ START_TEST(moments_are_kept_beside_rows)
     close(next);
     close(last);
 }
-END_TEST
 
 static void
 write_peaks(int fd, const struct qdqi_observations *earlier,
@@ -262,7 +245,7 @@ write_peaks(int fd, const struct qdqi_observations *earlier,
     ck_assert(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err));
 }
 
-START_TEST(magnitudes_are_kept_behind_moments)
+UNIT_TEST(magnitudes_are_kept_behind_moments)
 {
     const float a[] = {1, 0, 3}, b[] = {5};
     const struct qdqi_kept_peaks last = {"b", 1, b, NULL}, peaks = {"a", 3, a, &last};
@@ -291,10 +274,9 @@ START_TEST(magnitudes_are_kept_behind_moments)
     close(fd);
     close(next);
 }
-END_TEST
 
 /* A file with magnitudes that no observer could have written counts as empty. */
-START_TEST(impossible_magnitudes_make_a_file_invalid)
+UNIT_LOOP(impossible_magnitudes_make_a_file_invalid, 4)
 {
     const float wrong[] = {NAN, INFINITY, -1}, right = 1;
     const struct qdqi_kept_peaks good = {"a", 1, &right, NULL};
@@ -306,9 +288,8 @@ START_TEST(impossible_magnitudes_make_a_file_invalid)
     ck_assert_ptr_null(o.bytes);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_moment_that_is_not_finite_makes_a_file_invalid)
+UNIT_LOOP(a_moment_that_is_not_finite_makes_a_file_invalid, 2)
 {
     struct qdqi_moment m;
     fill_moment(&m, 3, 1);
@@ -320,9 +301,8 @@ START_TEST(a_moment_that_is_not_finite_makes_a_file_invalid)
     qdqi_moment_fini(&m);
     close(fd);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_written)
+UNIT_TEST(files_that_cannot_be_written)
 {
     const struct qdqi_observations nothing = {0};
     const bool one[] = {true, true, true, true};
@@ -337,9 +317,8 @@ START_TEST(files_that_cannot_be_written)
     ck_assert_ptr_nonnull(strstr(err.text, "observed"));
     close(fd);
 }
-END_TEST
 
-START_TEST(reading_without_memory)
+UNIT_TEST(reading_without_memory)
 {
     const struct qdqi_observations nothing = {0};
     const bool one[] = {true, true, true, true};
@@ -366,7 +345,6 @@ START_TEST(reading_without_memory)
     ck_assert_int_lt(n, 1000);
     close(fd);
 }
-END_TEST
 
 /* --- specs that have different identities --------------------------------- */
 
@@ -444,7 +422,7 @@ change(int k)
     }
 }
 
-START_TEST(identities)
+UNIT_TEST(identities)
 {
     qdq_spec_init(&spec);
     char *plain = identity(), *before[N_DIFFERENT] = {0};
@@ -470,27 +448,5 @@ START_TEST(identities)
         free(before[i]);
     free(plain);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("observations");
-    TCase *t = tcase_create("observations");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, files_give_back_what_was_put_in);
-    tcase_add_test(t, damaged_files_hold_nothing);
-    tcase_add_test(t, files_of_version_1_are_read);
-    tcase_add_test(t, moments_are_kept_beside_rows);
-    tcase_add_test(t, magnitudes_are_kept_behind_moments);
-    tcase_add_loop_test(t, impossible_magnitudes_make_a_file_invalid, 0, 4);
-    tcase_add_loop_test(t, a_moment_that_is_not_finite_makes_a_file_invalid, 0, 2);
-    tcase_add_test(t, files_that_cannot_be_written);
-    tcase_add_test(t, reading_without_memory);
-    tcase_add_test(t, identities);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("observations", ARENA)

@@ -6,7 +6,7 @@
 #include "numbers/range/method.h"
 #include "numbers/range/observations.h"
 #include "numbers/range/outline.h"
-#include "unit.h"
+#include "arena.h"
 
 #include <float.h>
 #include <math.h>
@@ -83,20 +83,7 @@ make(enum shape shape, size_t n)
 /* --- observing ------------------------------------------------------------ */
 
 static const char *const tensors[] = {"t"};
-static struct qdqi_arena *arena;
 static struct qdqi_observers observers;
-
-static void
-setup(void)
-{
-    arena = qdqi_arena_new();
-}
-
-static void
-teardown(void)
-{
-    qdqi_arena_free(&arena);
-}
 
 static struct qdqi_observer *
 begin(unsigned needs, size_t threads)
@@ -166,7 +153,7 @@ count_by_hand(size_t n, uint64_t *counts)
 
 static const size_t sizes[] = {1, 1000, 9000, 70001, MANY};
 
-START_TEST(histogram_counts_every_value_in_its_bin)
+UNIT_LOOP(histogram_counts_every_value_in_its_bin, N_SHAPES)
 {
     static uint64_t want[QDQI_BINS];
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -182,7 +169,6 @@ START_TEST(histogram_counts_every_value_in_its_bin)
             ck_assert_uint_gt(used, QDQI_BINS / 2);
     }
 }
-END_TEST
 
 static bool
 same(const struct qdqi_observer *a, const struct qdqi_observer *b)
@@ -194,7 +180,7 @@ same(const struct qdqi_observer *a, const struct qdqi_observer *b)
 
 /* The accumulators are equal to the last count, however the values are divided among
    runs, orders and threads. */
-START_TEST(accumulators_depend_on_the_values_alone)
+UNIT_LOOP(accumulators_depend_on_the_values_alone, N_SHAPES)
 {
     static const size_t cuts[] = {1, 7, 1000, 65537, MANY};
     make((enum shape)_i, MANY);
@@ -210,9 +196,8 @@ START_TEST(accumulators_depend_on_the_values_alone)
             ck_assert_msg(same(o, &whole), "%zu threads, cut %zu", threads, cuts[k]);
         }
 }
-END_TEST
 
-START_TEST(large_tensors_are_shared)
+UNIT_TEST(large_tensors_are_shared)
 {
     make(NORMAL, MANY);
     begin(QDQI_NEEDS_HISTOGRAM, 4);
@@ -223,9 +208,8 @@ START_TEST(large_tensors_are_shared)
     begin(QDQI_NEEDS_HISTOGRAM, 1);
     ck_assert_uint_eq(reach(data, MANY, 1), 1);
 }
-END_TEST
 
-START_TEST(shared_extremes_are_exact)
+UNIT_TEST(shared_extremes_are_exact)
 {
     make(NORMAL, EVEN_MORE);
     struct qdqi_observer whole = *observe("minmax", EVEN_MORE);
@@ -234,17 +218,15 @@ START_TEST(shared_extremes_are_exact)
     ck_assert_int_eq(o->all.extremes.min, whole.all.extremes.min);
     ck_assert_int_eq(o->all.extremes.max, whole.all.extremes.max);
 }
-END_TEST
 
-START_TEST(only_needed_accumulators_exist)
+UNIT_TEST(only_needed_accumulators_exist)
 {
     ck_assert_ptr_null(begin(qdqi_method_minmax.needs, 2)->all.histogram);
     ck_assert_ptr_null(begin(qdqi_method_moving_average.needs, 2)->all.histogram);
     ck_assert_ptr_nonnull(begin(qdqi_method_entropy.needs, 2)->all.histogram);
 }
-END_TEST
 
-START_TEST(numbers_that_are_not_finite_are_noticed_and_have_no_bin)
+UNIT_TEST(numbers_that_are_not_finite_are_noticed_and_have_no_bin)
 {
     static const float odd[] = {NAN, -NAN, INFINITY, -INFINITY};
     for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
@@ -256,11 +238,10 @@ START_TEST(numbers_that_are_not_finite_are_noticed_and_have_no_bin)
             ck_assert(!qdqi_extremes_finite(&o->all.extremes));
         }
 }
-END_TEST
 
 /* --- extremes ------------------------------------------------------------- */
 
-START_TEST(minmax_is_the_range_seen)
+UNIT_TEST(minmax_is_the_range_seen)
 {
     const float a[] = {-1.5f, 2}, b[] = {0.25f, 3.75f};
     struct qdqi_observer *o = begin(0, 1);
@@ -272,7 +253,6 @@ START_TEST(minmax_is_the_range_seen)
     ck_assert_int_eq(o->runs, 2);
     ck_assert_ptr_null(qdqi_method_find("no such method"));
 }
-END_TEST
 
 enum { SAMPLES = 48, ELEMENTS = 500 };
 
@@ -305,7 +285,7 @@ averaged_by_hand(size_t group)
     return average;
 }
 
-START_TEST(moving_average_is_over_samples)
+UNIT_TEST(moving_average_is_over_samples)
 {
     make(HEAVY, SAMPLES * ELEMENTS);
     struct qdqi_range want = averaged_by_hand(1);
@@ -325,7 +305,6 @@ START_TEST(moving_average_is_over_samples)
         want.max,
         qdqi_method_minmax.range(observe("minmax", SAMPLES * ELEMENTS), NULL).max);
 }
-END_TEST
 
 /* Observes samples first to end - 1, whose averages wait. */
 static struct qdqi_observers
@@ -340,7 +319,7 @@ postponed(size_t first, size_t end, size_t batch)
     return observers;
 }
 
-START_TEST(merged_observers_are_those_of_all_samples)
+UNIT_TEST(merged_observers_are_those_of_all_samples)
 {
     make(HEAVY, SAMPLES * ELEMENTS);
     for (size_t batch = 1; batch <= 4; batch *= 2) {
@@ -366,9 +345,8 @@ START_TEST(merged_observers_are_those_of_all_samples)
         ck_assert_double_eq(got->average.max, want->average.max);
     }
 }
-END_TEST
 
-START_TEST(what_is_lost_or_not_finite_is_not_merged)
+UNIT_TEST(what_is_lost_or_not_finite_is_not_merged)
 {
     make(HEAVY, SAMPLES * ELEMENTS);
     struct qdqi_observers one = postponed(0, 8, 1);
@@ -379,7 +357,6 @@ START_TEST(what_is_lost_or_not_finite_is_not_merged)
     one = postponed(0, 8, 1);
     ck_assert(!qdqi_observers_can_merge(&one));
 }
-END_TEST
 
 /* Observes n samples of this size in runs of `batch`; the last run may be shorter. */
 static struct qdqi_observer
@@ -396,7 +373,7 @@ all_of(size_t size, size_t n, size_t batch, size_t threads, unsigned needs)
 
 /* Threads may divide a sample anywhere: the average and the histogram are the same,
    bit for bit. */
-START_TEST(averages_and_histograms_go_together)
+UNIT_TEST(averages_and_histograms_go_together)
 {
     static const size_t samples[] = {1, 3, 7, 1000, 40000, 150000};
     make(HEAVY, EVEN_MORE);
@@ -423,9 +400,8 @@ START_TEST(averages_and_histograms_go_together)
         }
     }
 }
-END_TEST
 
-START_TEST(a_sample_without_elements_is_none)
+UNIT_TEST(a_sample_without_elements_is_none)
 {
     const float values[] = {1, 2, 3, 4};
     struct qdqi_observer *o = begin(QDQI_NEEDS_ALL, 2);
@@ -438,7 +414,6 @@ START_TEST(a_sample_without_elements_is_none)
     ck_assert_double_eq(o->average.min, 1 + 0.01 * (3 - 1));
     ck_assert_int_eq(o->runs, 4);
 }
-END_TEST
 
 /* --- percentile ----------------------------------------------------------- */
 
@@ -451,7 +426,7 @@ by_size(const void *a, const void *b)
 
 static const double percentiles[] = {0.01, 1, 50, 90, 99, 99.9, 99.99, 99.9999, 100};
 
-START_TEST(percentile_is_that_of_the_sorted_data)
+UNIT_LOOP(percentile_is_that_of_the_sorted_data, N_SHAPES)
 {
     enum { N = 50000 };
     static double sorted[N];
@@ -469,7 +444,6 @@ START_TEST(percentile_is_that_of_the_sorted_data)
     }
     ck_assert_double_eq(threshold(range_of("percentile", 100, N)), amax);
 }
-END_TEST
 
 /* --- entropy -------------------------------------------------------------- */
 
@@ -506,7 +480,7 @@ divergence_by_hand(const uint64_t *counts, size_t used, size_t n)
 
 static const enum shape searched[] = {NORMAL, RELU, HEAVY, CLIPPED, WIDE};
 
-START_TEST(entropy_is_the_least_divergence)
+UNIT_ROWS(entropy_is_the_least_divergence, searched)
 {
     enum { N = 100000 };
     static uint64_t counts[QDQI_BINS];
@@ -524,7 +498,6 @@ START_TEST(entropy_is_the_least_divergence)
     if (searched[_i] == HEAVY)
         ck_assert_double_lt(got, 0.9 * amax);
 }
-END_TEST
 
 /* --- least squared error -------------------------------------------------- */
 
@@ -543,7 +516,7 @@ error_by_hand(size_t n, double t)
 
 /* Compares with all candidates. The search uses the histogram, so it may miss the
    best by a little. */
-START_TEST(mse_is_the_least_error_over_the_data)
+UNIT_ROWS(mse_is_the_least_error_over_the_data, searched)
 {
     enum { N = 20000 };
     static uint64_t counts[QDQI_BINS];
@@ -559,7 +532,6 @@ START_TEST(mse_is_the_least_error_over_the_data)
     if (searched[_i] == CLIPPED)
         ck_assert_double_eq(got, amax);
 }
-END_TEST
 
 /* --- all methods ---------------------------------------------------------- */
 
@@ -572,7 +544,7 @@ name_of_method(int i)
 }
 
 /* A new method must set these members, and its name must find it. */
-START_TEST(methods_are_found_by_their_names)
+UNIT_LOOP(methods_are_found_by_their_names, QDQI_N_METHODS)
 {
     struct qdq_range_method none;
     const struct qdqi_method *method = qdqi_method_find(name_of_method(_i));
@@ -583,9 +555,8 @@ START_TEST(methods_are_found_by_their_names)
               (!method->start->start && method->needs == method->start->needs));
     ck_assert(!qdq_range_method(QDQI_N_METHODS, &none));
 }
-END_TEST
 
-START_TEST(ranges_lie_within_what_was_seen)
+UNIT_LOOP(ranges_lie_within_what_was_seen, QDQI_N_METHODS)
 {
     for (int shape = 0; shape < N_SHAPES; shape++)
         for (size_t k = 0; k < 3; k++) {
@@ -603,7 +574,6 @@ START_TEST(ranges_lie_within_what_was_seen)
                 ck_assert(got.min == 0 && got.max == 0);
         }
 }
-END_TEST
 
 /* Returns the sum of the squares of the errors of symmetric int8 with that threshold. */
 static double
@@ -618,7 +588,7 @@ squared_errors(double t, size_t n)
 }
 
 /* The bins, the share of clipped values and the SQNR are those of the data. */
-START_TEST(an_outline_is_that_of_the_data)
+UNIT_LOOP(an_outline_is_that_of_the_data, 6)
 {
     static const enum shape shapes[] = {NORMAL, RELU, HEAVY, CLIPPED, SPARSE, ONE};
     enum shape shape = shapes[_i];
@@ -652,37 +622,5 @@ START_TEST(an_outline_is_that_of_the_data)
     ck_assert(qdqi_outline(o, &use, &r, 16, arena, &h));
     ck_assert_uint_le(h.n, 16);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("range");
-    TCase *t = tcase_create("range");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, histogram_counts_every_value_in_its_bin, 0, N_SHAPES);
-    tcase_add_loop_test(t, accumulators_depend_on_the_values_alone, 0, N_SHAPES);
-    tcase_add_test(t, large_tensors_are_shared);
-    tcase_add_test(t, shared_extremes_are_exact);
-    tcase_add_test(t, only_needed_accumulators_exist);
-    tcase_add_test(t, numbers_that_are_not_finite_are_noticed_and_have_no_bin);
-    tcase_add_test(t, minmax_is_the_range_seen);
-    tcase_add_test(t, moving_average_is_over_samples);
-    tcase_add_test(t, merged_observers_are_those_of_all_samples);
-    tcase_add_test(t, what_is_lost_or_not_finite_is_not_merged);
-    tcase_add_test(t, averages_and_histograms_go_together);
-    tcase_add_test(t, a_sample_without_elements_is_none);
-    tcase_add_loop_test(t, percentile_is_that_of_the_sorted_data, 0, N_SHAPES);
-    tcase_add_loop_test(t, entropy_is_the_least_divergence, 0,
-                        sizeof searched / sizeof *searched);
-    tcase_add_loop_test(t, mse_is_the_least_error_over_the_data, 0,
-                        sizeof searched / sizeof *searched);
-    tcase_add_loop_test(t, methods_are_found_by_their_names, 0, QDQI_N_METHODS);
-    tcase_add_loop_test(t, ranges_lie_within_what_was_seen, 0, QDQI_N_METHODS);
-    tcase_add_loop_test(t, an_outline_is_that_of_the_data, 0, 6);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("range", ARENA)

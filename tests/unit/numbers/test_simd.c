@@ -272,7 +272,7 @@ static const size_t sizes[] = {1, 7, 37, 500, 1031, 7999, MOST};
 
 /* Compares a level with the plain one; the test's number is that of the level and the
    loop. */
-START_TEST(levels_agree)
+UNIT_LOOP(levels_agree, N_LOOPS *(QDQI_N_SIMD - 1))
 {
     static struct result want, got;
     enum qdqi_simd level = (enum qdqi_simd)(_i / N_LOOPS + 1);
@@ -294,7 +294,6 @@ START_TEST(levels_agree)
                       sizes[i], qdqi_simd_name(level));
     }
 }
-END_TEST
 
 enum { LINES = 7, COLUMNS = 261 };
 
@@ -344,7 +343,7 @@ update(size_t rows, bool sparse, struct updated *ret)
 }
 
 /* Fused loops: the test's number is that of the level, and whether few outputs have numbers. */
-START_TEST(fused_levels_agree)
+UNIT_RANGE(fused_levels_agree, 2 * QDQI_SIMD_AVX2, 2 * QDQI_N_SIMD)
 {
     static struct updated want, got, plain;
     const enum qdqi_simd level = (enum qdqi_simd)(_i / 2);
@@ -373,11 +372,10 @@ START_TEST(fused_levels_agree)
                 (double)(rows + 8) * 0x1p-22);
     }
 }
-END_TEST
 
 /* An update is the sum of products by the definition, for outputs and places that are no
    multiples of a register, dense and sparse. */
-START_TEST(updates_are_sums_of_products)
+UNIT_LOOP(updates_are_sums_of_products, 150)
 {
     static float from[QDQI_AT_ONCE][COLUMNS], by[QDQI_AT_ONCE][QDQI_PANEL];
     static float got[COLUMNS][QDQI_PANEL];
@@ -403,7 +401,6 @@ START_TEST(updates_are_sums_of_products)
             ck_assert_double_eq_tol((double)got[i][line], want, 1e-5);
         }
 }
-END_TEST
 
 /* --- histograms with zeros ------------------------------------------------ */
 
@@ -423,7 +420,7 @@ fill_with_zeros(int of_16, float to[MANY])
 
 /* Every level counts as one value after the other is counted, however many are zeros. The
    test's number is that of the level. */
-START_TEST(zeros_are_counted)
+UNIT_RANGE(zeros_are_counted, QDQI_SIMD_PLAIN, QDQI_N_SIMD)
 {
     static const int shares[KINDS] = {0, 1, 8, 15, 16};
     static float values[MANY];
@@ -448,7 +445,6 @@ START_TEST(zeros_are_counted)
                       qdqi_simd_name(level));
     }
 }
-END_TEST
 
 /* --- approximate errors --------------------------------------------------- */
 
@@ -490,7 +486,7 @@ choose_scales(const struct qdqi_approximate *a, size_t n,
 
 /* The errors are the same at all levels that fuse, and the exact ones are within the bounds
    of every level, which lie close together. */
-START_TEST(bounds_hold_the_exact_error)
+UNIT_RANGE(bounds_hold_the_exact_error, QDQI_SIMD_PLAIN, QDQI_N_SIMD)
 {
     struct qdqi_approximate_scales s;
     double errors[N_SCALES], fused[N_SCALES];
@@ -523,10 +519,9 @@ START_TEST(bounds_hold_the_exact_error)
         ck_assert_mem_eq(fused, errors, s.n * sizeof *fused);
     }
 }
-END_TEST
 
 /* All integers between two numbers leave at least the error of what is beyond. */
-START_TEST(what_is_clipped_is_no_more_than_the_error)
+UNIT_LOOP(what_is_clipped_is_no_more_than_the_error, QDQI_N_SIMD)
 {
     struct qdqi_approximate_scales s;
     struct qdqi_approximate a;
@@ -554,32 +549,14 @@ START_TEST(what_is_clipped_is_no_more_than_the_error)
         }
     }
 }
-END_TEST
 
 /* The level in use is the highest that runs. */
-START_TEST(the_highest_is_used)
+UNIT_TEST(the_highest_is_used)
 {
     enum qdqi_simd used = qdqi_simd();
     ck_assert(qdqi_simd_runs(used));
     for (int i = used + 1; i < QDQI_N_SIMD; i++)
         ck_assert(!qdqi_simd_runs((enum qdqi_simd)i));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("engine/simd");
-    TCase *t = tcase_create("simd");
-    tcase_add_test(t, the_highest_is_used);
-    tcase_add_loop_test(t, levels_agree, 0, N_LOOPS * (QDQI_N_SIMD - 1));
-    tcase_add_loop_test(t, fused_levels_agree, 2 * QDQI_SIMD_AVX2, 2 * QDQI_N_SIMD);
-    tcase_add_loop_test(t, updates_are_sums_of_products, 0, 150);
-    tcase_add_loop_test(t, what_is_clipped_is_no_more_than_the_error, 0, QDQI_N_SIMD);
-    tcase_add_loop_test(t, zeros_are_counted, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
-    tcase_add_loop_test(t, bounds_hold_the_exact_error, QDQI_SIMD_PLAIN, QDQI_N_SIMD);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("engine/simd")

@@ -58,7 +58,7 @@ static const struct {
     {"ff02::1", false},
 };
 
-START_TEST(addresses)
+UNIT_ROWS(addresses, rows)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
@@ -70,23 +70,11 @@ START_TEST(addresses)
     ck_assert_msg(address_is_public(address) == rows[_i].is_public, "%s",
                   rows[_i].text);
 }
-END_TEST
 
-START_TEST(other_families)
+UNIT_TEST(other_families)
 {
     struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/run/x"};
     ck_assert(!address_is_public((const struct sockaddr *)&local));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("address");
-    TCase *t = tcase_create("address");
-    tcase_add_loop_test(t, addresses, 0, sizeof rows / sizeof *rows);
-    tcase_add_test(t, other_families);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("address")

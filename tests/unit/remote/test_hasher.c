@@ -39,7 +39,7 @@ append(size_t from, size_t to)
     ck_assert_int_eq(pwrite(fd, bytes + from, to - from, (off_t)from), to - from);
 }
 
-START_TEST(a_file_that_grows)
+UNIT_TEST(a_file_that_grows)
 {
     char wanted[DIGEST_SIZE], found[DIGEST_SIZE];
     struct hasher *hasher = hasher_start(fd, 0);
@@ -54,14 +54,13 @@ START_TEST(a_file_that_grows)
     ck_assert_str_eq(found, wanted);
     ck_assert_ptr_null(hasher);
 }
-END_TEST
 
 static const struct {
     size_t from, to;
 } parts[] = {{0, 0},       {0, 1},         {0, 1000},       {1 << 20, SIZE},
              {3, 2 << 20}, {12345, 12345}, {SIZE - 1, SIZE}};
 
-START_TEST(a_part)
+UNIT_ROWS(a_part, parts)
 {
     char wanted[DIGEST_SIZE], found[DIGEST_SIZE];
     append(0, SIZE);
@@ -72,9 +71,8 @@ START_TEST(a_part)
     ck_assert(hasher_finish(&hasher, (int64_t)parts[_i].to, found));
     ck_assert_str_eq(found, wanted);
 }
-END_TEST
 
-START_TEST(a_file_that_is_too_short)
+UNIT_TEST(a_file_that_is_too_short)
 {
     char found[DIGEST_SIZE];
     append(0, 2 << 20);
@@ -84,9 +82,8 @@ START_TEST(a_file_that_is_too_short)
     ck_assert(!hasher_finish(&hasher, (int64_t)SIZE, found));
     ck_assert_ptr_null(hasher);
 }
-END_TEST
 
-START_TEST(given_up)
+UNIT_TEST(given_up)
 {
     append(0, SIZE);
     struct hasher *hasher = hasher_start(fd, 0);
@@ -98,19 +95,5 @@ START_TEST(given_up)
     hasher = hasher_start(fd, 0); /* which still waits for its first byte */
     hasher_free(&hasher);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("hasher");
-    TCase *t = tcase_create("hasher");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_file_that_grows);
-    tcase_add_loop_test(t, a_part, 0, sizeof parts / sizeof *parts);
-    tcase_add_test(t, a_file_that_is_too_short);
-    tcase_add_test(t, given_up);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("hasher", .setup = setup, .teardown = teardown)

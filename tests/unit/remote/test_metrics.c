@@ -31,7 +31,7 @@ static const struct {
     {"", ""},
 };
 
-START_TEST(metrics)
+UNIT_ROWS(metrics, rows)
 {
     struct qdqr_metric *list = NULL;
     struct api_problem problem = {0};
@@ -45,15 +45,5 @@ START_TEST(metrics)
     ck_assert_str_eq(text, rows[_i].metrics);
     qdqr_metrics_free(list, n);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("metrics");
-    TCase *t = tcase_create("metrics");
-    tcase_add_loop_test(t, metrics, 0, sizeof rows / sizeof *rows);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("metrics")

@@ -55,21 +55,11 @@ static const struct {
     {"", ""},
 };
 
-START_TEST(descriptions)
+UNIT_ROWS(descriptions, rows)
 {
     char *text = make_mlmodel(rows[_i].source, &model);
     ck_assert_str_eq(text, rows[_i].expected);
     free(text);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("mlmodel");
-    TCase *t = tcase_create("mlmodel");
-    tcase_add_loop_test(t, descriptions, 0, sizeof rows / sizeof *rows);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("mlmodel")

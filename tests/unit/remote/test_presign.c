@@ -25,22 +25,20 @@ check(const struct s3_key *with, const char *method, const char *of, const char 
     ck_assert_str_eq(signature + strlen("&X-Amz-Signature="), wanted);
 }
 
-START_TEST(the_example)
+UNIT_TEST(the_example)
 {
     check(&key, "GET", URL,
           "aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
 }
-END_TEST
 
-START_TEST(the_port_of_the_scheme)
+UNIT_TEST(the_port_of_the_scheme)
 {
     check(&key, "GET", "https://examplebucket.s3.amazonaws.com:443/test.txt",
           "aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
 }
-END_TEST
 
 /* All that the signature is about changes it. */
-START_TEST(what_is_signed)
+UNIT_TEST(what_is_signed)
 {
     static const struct s3_key other = {ID, SECRET, "token", "us-east-1"};
     char urls[4][2048];
@@ -62,26 +60,12 @@ START_TEST(what_is_signed)
     }
     ck_assert(strstr(urls[3], "&X-Amz-Security-Token=token&X-Amz-SignedHeaders=host&"));
 }
-END_TEST
 
-START_TEST(no_room)
+UNIT_TEST(no_room)
 {
     char url[128] = URL;
     ck_assert(
         !s3_presign(&key, "GET", (struct s3_while){SINCE, 86400}, url, sizeof url));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("presign");
-    TCase *t = tcase_create("presign");
-    tcase_add_test(t, the_example);
-    tcase_add_test(t, the_port_of_the_scheme);
-    tcase_add_test(t, what_is_signed);
-    tcase_add_test(t, no_room);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("presign")

@@ -12,14 +12,13 @@ setup(void)
     rate_init(&rate, 100, 2000);
 }
 
-START_TEST(silence_before_the_first_byte)
+UNIT_TEST(silence_before_the_first_byte)
 {
     for (int64_t now = 1; now < 100000; now += 1000)
         ck_assert(rate_is_kept(&rate, now, 0));
 }
-END_TEST
 
-START_TEST(the_lowest_rate)
+UNIT_TEST(the_lowest_rate)
 {
     ck_assert(rate_is_kept(&rate, 50000, 1000));
     ck_assert(rate_is_kept(&rate, 51999, 1000));
@@ -31,36 +30,20 @@ START_TEST(the_lowest_rate)
     ck_assert(!rate_is_kept(&rate, 56000, 1599));
     ck_assert_int_eq(rate.measured, 99);
 }
-END_TEST
 
-START_TEST(bytes_of_a_window_count_once)
+UNIT_TEST(bytes_of_a_window_count_once)
 {
     ck_assert(rate_is_kept(&rate, 1000, 1 << 20));
     ck_assert(rate_is_kept(&rate, 3000, 1 << 20));
     ck_assert(!rate_is_kept(&rate, 5000, (1 << 20) + 1));
     ck_assert_int_eq(rate.measured, 0);
 }
-END_TEST
 
-START_TEST(any_rate)
+UNIT_TEST(any_rate)
 {
     rate_init(&rate, 0, 2000);
     ck_assert(rate_is_kept(&rate, 1000, 1));
     ck_assert(rate_is_kept(&rate, 100000, 1));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("rate");
-    TCase *t = tcase_create("rate");
-    tcase_add_checked_fixture(t, setup, NULL);
-    tcase_add_test(t, silence_before_the_first_byte);
-    tcase_add_test(t, the_lowest_rate);
-    tcase_add_test(t, bytes_of_a_window_count_once);
-    tcase_add_test(t, any_rate);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("rate", .setup = setup)

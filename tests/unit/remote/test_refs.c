@@ -79,7 +79,7 @@ static const struct {
     {"gopher", "models:/glyph/1", false, API_UNSUPPORTED},
 };
 
-START_TEST(refs)
+UNIT_ROWS(refs, rows)
 {
     struct qdqr_remote remote = {.name = "prod", .kind = rows[_i].kind};
     struct api_problem problem = {0};
@@ -89,9 +89,8 @@ START_TEST(refs)
         ck_assert_msg(problem.code == rows[_i].code, "%s: %s", rows[_i].ref,
                       problem.detail);
 }
-END_TEST
 
-START_TEST(long_refs)
+UNIT_TEST(long_refs)
 {
     char ref[2 * QDQR_REF] = "models:/";
     struct qdqr_remote remote = {.name = "prod", .kind = "mlflow"};
@@ -100,7 +99,6 @@ START_TEST(long_refs)
     ck_assert(!qdqr_check_ref(&remote, ref, true, &problem));
     ck_assert_int_eq(problem.code, API_BAD_REQUEST);
 }
-END_TEST
 
 /* Words that no message may repeat. */
 #define TOKEN "s3cr3t-w0rd"
@@ -127,7 +125,7 @@ static const struct {
     {"webhook", NULL, NULL, false},
 };
 
-START_TEST(remotes)
+UNIT_ROWS(remotes, checks)
 {
     struct qdqr_remote remote = {.name = "prod",
                                  .kind = checks[_i].kind,
@@ -139,9 +137,8 @@ START_TEST(remotes)
     ck_assert_ptr_null(strstr(problem.detail, TOKEN));
     ck_assert(checks[_i].ok || strstr(problem.detail, "remote prod"));
 }
-END_TEST
 
-START_TEST(private_addresses)
+UNIT_LOOP(private_addresses, 5)
 {
     struct qdqr_remote remote = {
         .name = "prod", .kind = "mlflow", .url = "http://127.0.0.1:9"};
@@ -162,18 +159,5 @@ START_TEST(private_addresses)
     ck_assert(!qdqr_resolve(&remote, "models:/glyph/1", &call, &source, &problem));
     ck_assert_msg(problem.code == API_REMOTE_UNAVAILABLE, "%s", problem.detail);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("refs");
-    TCase *t = tcase_create("refs");
-    tcase_add_loop_test(t, refs, 0, sizeof rows / sizeof *rows);
-    tcase_add_test(t, long_refs);
-    tcase_add_loop_test(t, remotes, 0, sizeof checks / sizeof *checks);
-    tcase_add_loop_test(t, private_addresses, 0, 5);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("refs")

@@ -21,7 +21,7 @@ static const struct {
     {"", NULL},
 };
 
-START_TEST(signatures)
+UNIT_ROWS(signatures, rows)
 {
     static const char body[] = "{\"test\": 2432232314}";
     const struct signed_event event = {"msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330",
@@ -32,15 +32,5 @@ START_TEST(signatures)
     if (ok)
         ck_assert_str_eq(signature, rows[_i].signature);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("signature");
-    TCase *t = tcase_create("signature");
-    tcase_add_loop_test(t, signatures, 0, sizeof rows / sizeof *rows);
-    suite_add_tcase(s, t);
-    return s;
-}
-UNIT_MAIN(suite)
+UNIT_SUITE("signature")
