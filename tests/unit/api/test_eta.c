@@ -21,7 +21,7 @@ left_at(int64_t now, enum qdq_stage stage, uint64_t done, uint64_t total,
  * evaluation has counted samples of its own, it is estimated at two runs for each
  * sample.
  */
-START_TEST(first_run)
+UNIT_TEST(first_run)
 {
     api_eta_start(&eta, NULL);
     ck_assert_int_eq(api_eta_left(&eta, 0), -1);
@@ -43,11 +43,10 @@ START_TEST(first_run)
     ck_assert_int_eq(left_at(21000, QDQ_STAGE_EVALUATE, 10, 50, 0), 4);
     ck_assert(eta.speed.evaluate == 0.1 && eta.speed.calibrate == 0.1);
 }
-END_TEST
 
 /* The speed of an earlier run gives an estimate at the first count, until this run
    has its own. */
-START_TEST(later_run)
+UNIT_TEST(later_run)
 {
     const struct api_speed earlier = {0.5, 0.25};
     api_eta_start(&eta, &earlier);
@@ -56,11 +55,10 @@ START_TEST(later_run)
     ck_assert_int_eq(left_at(1000, QDQ_STAGE_CALIBRATE, 1, 10, 8), 9 + 2);
     ck_assert_int_eq(left_at(1000, QDQ_STAGE_WRITE, 0, 0, 8), 2);
 }
-END_TEST
 
 /* With given ranges nothing is calibrated, so there is no estimate before the
    evaluation counts samples. */
-START_TEST(no_calibration)
+UNIT_TEST(no_calibration)
 {
     api_eta_start(&eta, NULL);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, 0, 10), -1);
@@ -68,29 +66,14 @@ START_TEST(no_calibration)
     ck_assert_int_eq(left_at(0, QDQ_STAGE_EVALUATE, 0, 10, 0), -1);
     ck_assert_int_eq(left_at(1000, QDQ_STAGE_EVALUATE, 5, 10, 0), 1);
 }
-END_TEST
 
 /* Counts that no real run reports break nothing. */
-START_TEST(odd_counts)
+UNIT_TEST(odd_counts)
 {
     api_eta_start(&eta, &(struct api_speed){1e300, 1e300});
     ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, UINT64_MAX, UINT64_MAX), -1);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 9, 3, 0), -1);
     ck_assert_int_eq(left_at(0, QDQ_STAGE_EVALUATE, 9, 3, 0), -1);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/eta");
-    TCase *c = tcase_create("eta");
-    tcase_add_test(c, first_run);
-    tcase_add_test(c, later_run);
-    tcase_add_test(c, no_calibration);
-    tcase_add_test(c, odd_counts);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/eta")

@@ -67,7 +67,7 @@ static const struct {
     {(double)NAN, "openvino", "", "no profile was asked for"},
 };
 
-START_TEST(test_latency)
+UNIT_ROWS(test_latency, latencies)
 {
     struct api_overview_row row;
     ck_assert(api_overview_read(&reports[_i], &row));
@@ -79,9 +79,8 @@ START_TEST(test_latency)
     ck_assert_str_eq(row.processor, latencies[_i].processor);
     ck_assert_str_eq(row.latency_omitted, latencies[_i].omitted);
 }
-END_TEST
 
-START_TEST(test_different_runtimes)
+UNIT_TEST(test_different_runtimes)
 {
     struct api_overview_row a, b, c;
     ck_assert(api_overview_read(&reports[0], &a));
@@ -91,9 +90,8 @@ START_TEST(test_different_runtimes)
     ck_assert(api_overview_differs(&a, &b));
     ck_assert(!api_overview_differs(&a, &c));
 }
-END_TEST
 
-START_TEST(test_json)
+UNIT_TEST(test_json)
 {
     char *text = api_overview_encode(&reports[1], 1);
     ck_assert_str_eq(
@@ -109,7 +107,6 @@ START_TEST(test_json)
         "0}]}],\"failed\":[]}");
     free(text);
 }
-END_TEST
 
 static size_t
 count(const char *text, const char *piece)
@@ -122,7 +119,7 @@ count(const char *text, const char *piece)
     return n;
 }
 
-START_TEST(test_page)
+UNIT_TEST(test_page)
 {
     char *text = api_overview_html(reports, N_ROWS(reports));
     /* A point of each frontier and the result that was timed; and all results by their size, with a
@@ -134,17 +131,15 @@ START_TEST(test_page)
     ck_assert_ptr_nonnull(strstr(text, "<h2>Frontiers</h2>"));
     free(text);
 }
-END_TEST
 
-START_TEST(test_one_runtime)
+UNIT_TEST(test_one_runtime)
 {
     char *text = api_overview_html(reports, 1);
     ck_assert_ptr_null(strstr(text, api_overview_differ));
     free(text);
 }
-END_TEST
 
-START_TEST(test_failed)
+UNIT_TEST(test_failed)
 {
     const struct api_overviewed failed = {"qnn", NULL, 0, "unsupported", "no <data>"};
     char *text = api_overview_encode(&failed, 1), *page = api_overview_html(&failed, 1);
@@ -159,7 +154,6 @@ START_TEST(test_failed)
     ck_assert_ptr_nonnull(strstr(page, "Accuracy against"));
     free(page);
 }
-END_TEST
 
 static char *
 make_json(void)
@@ -173,11 +167,10 @@ make_page(void)
     return api_overview_html(reports, N_ROWS(reports));
 }
 
-START_TEST(test_no_memory)
+UNIT_LOOP(test_no_memory, 2)
 {
     expect_survives_no_memory(_i ? make_page : make_json);
 }
-END_TEST
 
 static const char *const others[] = {
     "{\"summary\":{},\"frontier\":7,\"profile\":7,\"warnings\":{}}",
@@ -186,7 +179,7 @@ static const char *const others[] = {
     "\"latency_ratio\":1e308,\"sqnr_db\":2}]}",
 };
 
-START_TEST(test_other)
+UNIT_ROWS(test_other, others)
 {
     const struct api_overviewed other = {"o", others[_i], strlen(others[_i]), NULL,
                                          NULL};
@@ -195,23 +188,5 @@ START_TEST(test_other)
     ck_assert_ptr_null(strstr(page, "nan"));
     free(page);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/overview");
-    TCase *c = tcase_create("overview");
-    tcase_add_loop_test(c, test_latency, 0, N_ROWS(latencies));
-    tcase_add_test(c, test_different_runtimes);
-    tcase_add_test(c, test_json);
-    tcase_add_test(c, test_page);
-    tcase_add_test(c, test_one_runtime);
-    tcase_add_test(c, test_failed);
-    tcase_add_loop_test(c, test_no_memory, 0, 2);
-    tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/overview")

@@ -37,7 +37,7 @@ static const struct {
     {"HEAD", "/healthz", API_ROUTE_healthz, "", API_BODY_NONE},
 };
 
-START_TEST(test_found)
+UNIT_ROWS(test_found, found)
 {
     struct api_match match = {0};
     struct api_problem problem = {0};
@@ -49,7 +49,6 @@ START_TEST(test_found)
     ck_assert_str_eq(match.id, found[_i].id);
     ck_assert(!problem.set);
 }
-END_TEST
 
 #define LONG_SEGMENT(x) x x x x x x x x
 
@@ -76,7 +75,7 @@ static const struct {
     {"get", "/healthz", API_METHOD_NOT_ALLOWED, "GET, HEAD"},
 };
 
-START_TEST(test_refused)
+UNIT_ROWS(test_refused, refused)
 {
     struct api_match match = {.id = "untouched"};
     struct api_problem problem = {0};
@@ -90,10 +89,9 @@ START_TEST(test_refused)
                                          : refused[_i].allow));
     ck_assert_str_eq(match.id, "untouched");
 }
-END_TEST
 
 /* Each row is found by its own pattern, so no row hides another. */
-START_TEST(test_every_row)
+UNIT_LOOP(test_every_row, API_N_ROUTES)
 {
     struct api_match match = {0};
     char allow[64];
@@ -101,18 +99,5 @@ START_TEST(test_every_row)
                               allow, sizeof allow, NULL));
     ck_assert_int_eq(match.route, _i);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/route");
-    TCase *c = tcase_create("route");
-    tcase_add_loop_test(c, test_found, 0, N_ROWS(found));
-    tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
-    tcase_add_loop_test(c, test_every_row, 0, API_N_ROUTES);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/route")

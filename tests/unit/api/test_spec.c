@@ -91,13 +91,12 @@ static const char *const accepted[] = {
     "0.1,\"zero_point\":0,\"method\":\"minmax\",\"samples\":256}]}}",
 };
 
-START_TEST(test_round_trip)
+UNIT_ROWS(test_round_trip, accepted)
 {
     expect_round_trip(accepted[_i]);
 }
-END_TEST
 
-START_TEST(test_defaults)
+UNIT_TEST(test_defaults)
 {
     struct qdq_spec defaults;
     qdq_spec_init(&defaults);
@@ -127,9 +126,8 @@ START_TEST(test_defaults)
         "\"int8\",\"granularity\":\"channel\",\"method\":\"max\",\"storage\":\"qdq\"}"
         "}");
 }
-END_TEST
 
-START_TEST(test_values)
+UNIT_TEST(test_values)
 {
     struct api_spec *spec = decode(
         "{\"device\":\"cpu\",\"weights\":{\"granularity\":\"tensor\",\"storage\":"
@@ -160,7 +158,6 @@ START_TEST(test_values)
     ck_assert(s->equalize);
     api_spec_free(&spec);
 }
-END_TEST
 
 /* Members that are absent follow from those that are present. */
 static const struct {
@@ -187,7 +184,7 @@ static const struct {
     {"{\"activations\":{}}", "\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}"},
 };
 
-START_TEST(test_completed)
+UNIT_ROWS(test_completed, completed)
 {
     struct api_spec *spec = decode(completed[_i].text);
     char *text = api_spec_encode(api_spec_get(spec));
@@ -195,11 +192,10 @@ START_TEST(test_completed)
     free(text);
     api_spec_free(&spec);
 }
-END_TEST
 
 /* A model may name a tensor by bytes that cannot be written in JSON. Such a range is
    left out, and all others are present. */
-START_TEST(test_unsayable_range)
+UNIT_TEST(test_unsayable_range)
 {
     const struct qdq_given_range ranges[] = {{"a\xff", 0, 1}, {"b", -1, 2}};
     struct qdq_spec spec;
@@ -210,10 +206,9 @@ START_TEST(test_unsayable_range)
     ck_assert_ptr_nonnull(strstr(text, "\"ranges\":{\"b\":[-1.0,2.0]}"));
     free(text);
 }
-END_TEST
 
 /* Reads the scales of a calibration cache of TensorRT: 2^-7 and 1. */
-START_TEST(test_cache)
+UNIT_TEST(test_cache)
 {
     struct api_spec *spec = decode("{\"calibration\":{\"ranges\":\"TRT-8601-MinMax\\n"
                                    "b: 3c000000\\na:0: 3F800000\\n\"}}");
@@ -225,7 +220,6 @@ START_TEST(test_cache)
     ck_assert(c->ranges[1].max == 127.0 / 128);
     api_spec_free(&spec);
 }
-END_TEST
 
 /* --- refused -------------------------------------------------------------- */
 
@@ -443,14 +437,13 @@ static const struct refused_spec refused[] = {
     INVALID("{\"existing_qdq\":\"drop\"}", "/existing_qdq", "error, keep, strip"),
 };
 
-START_TEST(test_refused)
+UNIT_ROWS(test_refused, refused)
 {
     expect_refused(&refused[_i]);
 }
-END_TEST
 
 /* Names from users may be long; no buffer overflows. */
-START_TEST(test_long_names)
+UNIT_TEST(test_long_names)
 {
     enum { LONG = 5000 };
     static char text[LONG + 100];
@@ -467,7 +460,6 @@ START_TEST(test_long_names)
     ck_assert(!api_spec_decode(text, strlen(text), &spec, &problem));
     ck_assert_int_eq(problem.code, API_INVALID_SPEC);
 }
-END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
@@ -481,29 +473,9 @@ encode_some(void)
                              "\"smooth\":{\"alpha\":0.25,\"insert\":true}}");
 }
 
-START_TEST(test_no_memory)
+UNIT_TEST(test_no_memory)
 {
     expect_survives_no_memory(encode_some);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("api/spec");
-    TCase *c = tcase_create("spec");
-    tcase_add_loop_test(c, test_round_trip, 0, N_ROWS(accepted));
-    tcase_add_test(c, test_defaults);
-    tcase_add_loop_test(c, test_completed, 0,
-                        (int)(sizeof completed / sizeof *completed));
-    tcase_add_test(c, test_values);
-    tcase_add_test(c, test_unsayable_range);
-    tcase_add_test(c, test_cache);
-    tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
-    tcase_add_test(c, test_long_names);
-    tcase_add_test(c, test_no_memory);
-    suite_add_tcase(s, c);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("api/spec")

@@ -33,7 +33,7 @@ has_result(const char *text)
     return true;
 }
 
-START_TEST(succeeds)
+UNIT_TEST(succeeds)
 {
     struct job_view view;
     ck_assert(submit());
@@ -53,11 +53,10 @@ START_TEST(succeeds)
     ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
 }
-END_TEST
 
 /* A run gives an estimate of the time left once it has a speed; the next run with
    the same model has one from its start. */
-START_TEST(time_left)
+UNIT_TEST(time_left)
 {
     struct job_view view;
     for (int run = 0; run < 2; run++) {
@@ -83,11 +82,10 @@ START_TEST(time_left)
         store_job_fini(&job);
     }
 }
-END_TEST
 
 /* A rejected job has failed, and its model and report are kept, also by the next
    daemon. */
-START_TEST(rejected)
+UNIT_TEST(rejected)
 {
     struct job_view view;
     char digest[DIGEST_SIZE];
@@ -109,11 +107,10 @@ START_TEST(rejected)
     ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
 }
-END_TEST
 
 /* After the first death of its worker a job is queued again; the second one fails
    it. */
-START_TEST(worker_dies)
+UNIT_TEST(worker_dies)
 {
     struct job_view view;
     ck_assert(submit());
@@ -131,10 +128,9 @@ START_TEST(worker_dies)
     ck_assert_ptr_nonnull(strstr(view.row.error.detail, "signal 9"));
     job_view_fini(&view);
 }
-END_TEST
 
 /* A job that was cancelled while it ran stays cancelled, whatever the lane reports. */
-START_TEST(cancelled_while_running)
+UNIT_LOOP(cancelled_while_running, 4)
 {
     const struct api_problem failed = {.code = API_INTERNAL, .set = true};
     ck_assert(submit());
@@ -157,10 +153,9 @@ START_TEST(cancelled_while_running)
     ck_assert(jobs_cancel(jobs, id, &problem)); /* cancelling is idempotent */
     store_job_fini(&job);
 }
-END_TEST
 
 /* Cancelling ends the worker, unless it is done with the job: then it may run another. */
-START_TEST(worker_after_cancelling)
+UNIT_LOOP(worker_after_cancelling, 2)
 {
     bool is_done = _i == 1;
     int status = 0;
@@ -186,9 +181,8 @@ START_TEST(worker_after_cancelling)
     slot.process = &process;
     store_job_fini(&job);
 }
-END_TEST
 
-START_TEST(cancel_too_late)
+UNIT_TEST(cancel_too_late)
 {
     ck_assert(submit());
     struct store_job job = claim();
@@ -197,9 +191,8 @@ START_TEST(cancel_too_late)
     ck_assert_int_eq(problem.code, API_ENDED);
     store_job_fini(&job);
 }
-END_TEST
 
-START_TEST(queue_full)
+UNIT_TEST(queue_full)
 {
     ck_assert(submit() && submit());
     ck_assert(!submit());
@@ -209,7 +202,6 @@ START_TEST(queue_full)
     ck_assert(submit());
     store_job_fini(&job);
 }
-END_TEST
 
 static void *
 end_job(void *arg)
@@ -222,7 +214,7 @@ end_job(void *arg)
     return NULL;
 }
 
-START_TEST(waits)
+UNIT_TEST(waits)
 {
     pthread_t thread;
     struct job_view view;
@@ -237,11 +229,10 @@ START_TEST(waits)
     job_view_fini(&view);
     pthread_join(thread, NULL);
 }
-END_TEST
 
 /* The same key finds the same job, also when the queue is full or the daemon is
    draining. With another request it is an error. */
-START_TEST(keyed)
+UNIT_TEST(keyed)
 {
     const struct store_asking one = {.key = "k", .asked = "sha256:a"};
     const struct store_asking other = {.key = "k", .asked = "sha256:b"};
@@ -260,10 +251,9 @@ START_TEST(keyed)
     ck_assert(!submit_asked(&other));
     ck_assert_int_eq(problem.code, API_IDEMPOTENCY_MISMATCH);
 }
-END_TEST
 
 /* A thread that waits for a job that joined another is woken at the other's end. */
-START_TEST(waits_for_twin)
+UNIT_TEST(waits_for_twin)
 {
     const struct store_asking same = {.identity = "sha256:i"};
     pthread_t thread;
@@ -279,10 +269,9 @@ START_TEST(waits_for_twin)
     ck_assert(submit_asked(&same));
     ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
 }
-END_TEST
 
 /* When the other job is cancelled, the joined one runs. */
-START_TEST(runs_instead_of_twin)
+UNIT_TEST(runs_instead_of_twin)
 {
     const struct store_asking same = {.identity = "sha256:i"};
     char first[JOB_ID_SIZE];
@@ -299,7 +288,6 @@ START_TEST(runs_instead_of_twin)
     ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
     store_job_fini(&job);
 }
-END_TEST
 
 /* Returns whether the watch was notified since the last call. */
 static bool
@@ -312,7 +300,7 @@ was_notified(struct job_watch *watch, bool *ret_useful)
 }
 
 /* A watch is notified of each change of its own job's state, and of no other's. */
-START_TEST(watched)
+UNIT_TEST(watched)
 {
     struct job_watch *watch, *other;
     bool useful;
@@ -341,7 +329,6 @@ START_TEST(watched)
     ck_assert_ptr_null(watch);
     store_job_fini(&job);
 }
-END_TEST
 
 static void *
 drain(void *arg)
@@ -354,7 +341,7 @@ drain(void *arg)
 
 /* A draining daemon accepts no new jobs, wakes the threads that wait for jobs that
    will not run, and queues the running job again without counting an attempt. */
-START_TEST(drains)
+UNIT_TEST(drains)
 {
     pthread_t thread;
     struct job_view view;
@@ -388,11 +375,10 @@ START_TEST(drains)
     ck_assert_int_eq(job.attempts, 0);
     store_job_fini(&job);
 }
-END_TEST
 
 /* Blobs that no row refers to are removed after a grace period; a second daemon cannot
    open the folder. */
-START_TEST(state_folder)
+UNIT_TEST(state_folder)
 {
     struct library *second = NULL;
     struct store_file file;
@@ -413,31 +399,5 @@ START_TEST(state_folder)
     ck_assert(library_remove_leftovers(library, 0, &problem));
     ck_assert(!has_result("lost") && has_result("kept"));
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/job");
-    TCase *t = tcase_create("job");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, succeeds);
-    tcase_add_test(t, time_left);
-    tcase_add_test(t, rejected);
-    tcase_add_test(t, worker_dies);
-    tcase_add_loop_test(t, cancelled_while_running, 0, 4);
-    tcase_add_loop_test(t, worker_after_cancelling, 0, 2);
-    tcase_add_test(t, cancel_too_late);
-    tcase_add_test(t, queue_full);
-    tcase_add_test(t, waits);
-    tcase_add_test(t, keyed);
-    tcase_add_test(t, waits_for_twin);
-    tcase_add_test(t, runs_instead_of_twin);
-    tcase_add_test(t, watched);
-    tcase_add_test(t, drains);
-    tcase_add_test(t, state_folder);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/job", .setup = set_up, .teardown = tear_down)

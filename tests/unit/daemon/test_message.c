@@ -25,7 +25,7 @@ tear_down(void)
 
 /* --- messages arrive as they were sent ------------------------------------ */
 
-START_TEST(request_with_files)
+UNIT_LOOP(request_with_files, 2)
 {
     char text[] = "{\"mode\":\"full\"}", read_back[4] = "";
     FILE *files[MESSAGE_FD_DATASET + 1];
@@ -57,10 +57,9 @@ START_TEST(request_with_files)
     for (size_t i = 0; i <= MESSAGE_FD_DATASET; i++)
         fclose(files[i]);
 }
-END_TEST
 
 /* Sends as many files as a model may have, each with its path. */
-START_TEST(model_of_several_files)
+UNIT_TEST(model_of_several_files)
 {
     char names[MESSAGE_MAX_FILES * 5], text[] = "spec";
     FILE *file = tmpfile();
@@ -82,14 +81,13 @@ START_TEST(model_of_several_files)
     message_fini(&got);
     fclose(file);
 }
-END_TEST
 
 static const struct {
     const char *names;
     size_t len;
 } bad_names[] = {{"a\0b\0c\0", 6}, {"a\0", 2}, {"a\0b", 3}, {"ab", 2}};
 
-START_TEST(names_that_do_not_fit)
+UNIT_ROWS(names_that_do_not_fit, bad_names)
 {
     char names[8];
     memcpy(names, bad_names[_i].names, bad_names[_i].len);
@@ -102,7 +100,6 @@ START_TEST(names_that_do_not_fit)
     ck_assert(message_send(ends[0], 5000, &sent));
     ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_BROKEN);
 }
-END_TEST
 
 static void *
 send_in_thread(void *arg)
@@ -111,7 +108,7 @@ send_in_thread(void *arg)
 }
 
 /* Sends an answer longer than any socket's buffer. */
-START_TEST(long_answer)
+UNIT_TEST(long_answer)
 {
     void *ok;
     pthread_t thread;
@@ -130,10 +127,9 @@ START_TEST(long_answer)
     message_fini(&got);
     free(sent.text);
 }
-END_TEST
 
 /* Several messages in a row keep their boundaries. */
-START_TEST(row_of_answers)
+UNIT_TEST(row_of_answers)
 {
     struct message sent = {.type = MESSAGE_PROGRESS}, got;
     for (unsigned i = 0; i < 100; i++) {
@@ -151,10 +147,9 @@ START_TEST(row_of_answers)
     ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_EOF);
     ends[0] = -1;
 }
-END_TEST
 
 /* A rejection carries the reason and the summary of the model. */
-START_TEST(rejected)
+UNIT_TEST(rejected)
 {
     static char text[] = "{\"layers\":3}";
     struct message sent = {.type = MESSAGE_REJECTED, .text = text, .text_len = 12}, got;
@@ -167,20 +162,18 @@ START_TEST(rejected)
     ck_assert_str_eq(got.text, text);
     message_fini(&got);
 }
-END_TEST
 
-START_TEST(the_other_side_is_closed)
+UNIT_TEST(the_other_side_is_closed)
 {
     struct message sent = {.type = MESSAGE_RUNTIME};
     close(ends[1]);
     ck_assert(!message_send(ends[0], 5000, &sent));
     ends[1] = -1;
 }
-END_TEST
 
 /* --- messages that do not follow the table are refused -------------------- */
 
-START_TEST(not_sent)
+UNIT_TEST(not_sent)
 {
     static char text[] = "text";
     const struct message wrong[] = {
@@ -193,7 +186,6 @@ START_TEST(not_sent)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_assert_msg(!message_send(ends[0], 5000, &wrong[i]), "row %zu", i);
 }
-END_TEST
 
 #define MAGIC 0x51445121u
 
@@ -227,7 +219,7 @@ static const struct {
     {"good", {MAGIC, MESSAGE_RESULT, 10, 0, 0, 0}, 10, MESSAGE_GOT},
 };
 
-START_TEST(raw_bytes)
+UNIT_ROWS(raw_bytes, raw)
 {
     struct message got = {0};
     char zeros[64] = {0};
@@ -238,21 +230,19 @@ START_TEST(raw_bytes)
                   raw[_i].what);
     message_fini(&got);
 }
-END_TEST
 
-START_TEST(header_cut)
+UNIT_LOOP(header_cut, 24)
 {
     struct message got;
     ck_assert_int_eq(write(ends[0], raw[0].header, (size_t)_i), _i);
     shutdown(ends[0], SHUT_WR);
     ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_EOF);
 }
-END_TEST
 
 enum { N_BAD_BODIES = 6 };
 
 /* Refuses values in a body that would index beyond a table or a string. */
-START_TEST(bad_body)
+UNIT_LOOP(bad_body, N_BAD_BODIES)
 {
     struct message sent[N_BAD_BODIES] = {
         {.type = MESSAGE_PROGRESS}, {.type = MESSAGE_FAILED},
@@ -269,12 +259,11 @@ START_TEST(bad_body)
     ck_assert(message_send(ends[0], 5000, &sent[_i]));
     ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_BROKEN);
 }
-END_TEST
 
 /* --- deadlines ------------------------------------------------------------ */
 
 /* A message that begins has to become whole, wherever it stops. */
-START_TEST(late)
+UNIT_TEST(late)
 {
     char bytes[256], text[] = "0123456789";
     struct message sent = {.type = MESSAGE_RESULT, .text = text, .text_len = 10}, got;
@@ -288,10 +277,9 @@ START_TEST(late)
         set_up();
     }
 }
-END_TEST
 
 /* The other side reads nothing. */
-START_TEST(slow_reader)
+UNIT_TEST(slow_reader)
 {
     struct message sent = {.type = MESSAGE_RESULT, .text_len = 8 << 20};
     sent.text = calloc(1, sent.text_len);
@@ -300,30 +288,5 @@ START_TEST(slow_reader)
     ck_assert_int_eq(errno, ETIMEDOUT);
     free(sent.text);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("daemon/message");
-    TCase *t = tcase_create("message");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, request_with_files, 0, 2);
-    tcase_add_test(t, model_of_several_files);
-    tcase_add_loop_test(t, names_that_do_not_fit, 0,
-                        (int)(sizeof bad_names / sizeof *bad_names));
-    tcase_add_test(t, long_answer);
-    tcase_add_test(t, row_of_answers);
-    tcase_add_test(t, rejected);
-    tcase_add_test(t, the_other_side_is_closed);
-    tcase_add_test(t, not_sent);
-    tcase_add_loop_test(t, raw_bytes, 0, (int)(sizeof raw / sizeof *raw));
-    tcase_add_loop_test(t, header_cut, 0, 24);
-    tcase_add_loop_test(t, bad_body, 0, N_BAD_BODIES);
-    tcase_add_test(t, late);
-    tcase_add_test(t, slow_reader);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("daemon/message", .setup = set_up, .teardown = tear_down)

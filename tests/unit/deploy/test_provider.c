@@ -307,7 +307,7 @@ close_served(struct qdq_engine *engine)
 
 /* --- tests ------------------------------------------------------------------- */
 
-START_TEST(a_provider_judges)
+UNIT_TEST(a_provider_judges)
 {
     struct qdq_engine *engine = open_engine();
     struct qdq_report *report = quantize_and_judge(engine);
@@ -323,10 +323,9 @@ START_TEST(a_provider_judges)
     qdq_report_free(&report);
     qdq_engine_close(&engine);
 }
-END_TEST
 
 /* The name of the row's provider is the one that ONNX Runtime is asked for. */
-START_TEST(a_provider_that_is_not_there)
+UNIT_TEST(a_provider_that_is_not_there)
 {
     struct qdq_engine *engine = open_engine();
     struct qdq_report *report = NULL;
@@ -339,9 +338,8 @@ START_TEST(a_provider_that_is_not_there)
     ck_assert_ptr_nonnull(strstr(err.text, "NoSuch"));
     qdq_engine_close(&engine);
 }
-END_TEST
 
-START_TEST(functions_give_the_same_figures)
+UNIT_TEST(functions_give_the_same_figures)
 {
     struct qdq_engine *own = open_engine(), *engine = open_served(0);
     struct qdq_report *wanted = quantize_and_judge(own),
@@ -364,10 +362,9 @@ START_TEST(functions_give_the_same_figures)
     ck_assert_str_eq(report->deployed->runtime, "chip");
     qdq_report_free(&report);
 }
-END_TEST
 
 /* A runtime that is lost costs the figures of that moment, and is asked for once more. */
-START_TEST(functions_that_lose_their_runtime)
+UNIT_TEST(functions_that_lose_their_runtime)
 {
     struct qdq_engine *engine = open_served(2);
     struct qdq_report *report = quantize_well(engine);
@@ -377,21 +374,6 @@ START_TEST(functions_that_lose_their_runtime)
     ck_assert_ptr_nonnull(strstr(report->warnings[0].detail, "has ended"));
     qdq_report_free(&report);
     close_served(engine);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("provider");
-    TCase *t = tcase_create("provider");
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, a_provider_judges);
-    tcase_add_test(t, a_provider_that_is_not_there);
-    tcase_add_test(t, functions_give_the_same_figures);
-    tcase_add_test(t, functions_that_lose_their_runtime);
-    suite_add_tcase(s, t);
-    return s;
 }
 
 int
@@ -404,6 +386,6 @@ main(void)
         return 0;
     }
     qdqi_runtime_close(&runtime);
-    unit_begin();
-    return unit_run(suite(), CK_NOFORK);
+    return unit_main(
+        (struct unit_suite){.title = "provider", .timeout = 120, .fork = CK_NOFORK});
 }

@@ -374,13 +374,12 @@ use_judge(void)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-START_TEST(both_sides_understand_each_other)
+UNIT_TEST(both_sides_understand_each_other)
 {
     use_judge();
 }
-END_TEST
 
-START_TEST(an_error_is_one_line)
+UNIT_TEST(an_error_is_one_line)
 {
     static char bad[] = "refused";
     struct qdqi_mapped other = {.map = (uint8_t *)bad, .size = sizeof bad};
@@ -400,7 +399,6 @@ START_TEST(an_error_is_one_line)
     qdqi_remote_close(&remote);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
 /* --- a hostile worker -------------------------------------------------------- */
 
@@ -431,7 +429,7 @@ ask_judge(const struct bytes *b)
     return good;
 }
 
-START_TEST(a_judge_survives_any_worker)
+UNIT_TEST(a_judge_survives_any_worker)
 {
     const struct bytes honest = questions();
     uint32_t state = 1;
@@ -446,10 +444,9 @@ START_TEST(a_judge_survives_any_worker)
     ck_assert_uint_eq(fewest, 0);
     use_judge();
 }
-END_TEST
 
 /* A run without its input would read that of the run before, which is gone. */
-START_TEST(a_run_names_each_input_once)
+UNIT_TEST(a_run_names_each_input_once)
 {
     for (uint64_t n = 0; n < 3; n++) {
         struct bytes b = {.n = 0};
@@ -476,7 +473,6 @@ START_TEST(a_run_names_each_input_once)
         ck_assert_uint_eq(ask_judge(&b), n == 1 ? 3 : 2);
     }
 }
-END_TEST
 
 /* --- a hostile judge --------------------------------------------------------- */
 
@@ -489,7 +485,7 @@ hear_judge(const struct bytes *b)
     return good;
 }
 
-START_TEST(an_engine_survives_any_judge)
+UNIT_TEST(an_engine_survives_any_judge)
 {
     const struct bytes honest = answers();
     uint32_t state = 2;
@@ -503,10 +499,9 @@ START_TEST(an_engine_survives_any_judge)
     }
     ck_assert_int_eq(fewest, 0);
 }
-END_TEST
 
 /* A judge that closes its end, or has nothing to say. */
-START_TEST(a_judge_that_is_gone)
+UNIT_TEST(a_judge_that_is_gone)
 {
     struct qdqi_remote *remote = NULL;
     struct qdq_error err = {0};
@@ -518,10 +513,9 @@ START_TEST(a_judge_that_is_gone)
     ck_assert_ptr_null(remote);
     ck_assert_str_eq(err.text, "the process that judges has ended or does not answer");
 }
-END_TEST
 
 /* Each side says which runtime it means. */
-START_TEST(a_judge_of_another_runtime)
+UNIT_TEST(a_judge_of_another_runtime)
 {
     struct qdqi_remote *remote = NULL;
     struct qdq_error err = {0};
@@ -534,23 +528,5 @@ START_TEST(a_judge_of_another_runtime)
     ck_assert_str_eq(err.text, "the process judges by openvino, and not by other");
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("wire");
-    TCase *t = tcase_create("wire");
-    tcase_add_checked_fixture(t, open_fake, close_fake);
-    tcase_add_test(t, both_sides_understand_each_other);
-    tcase_add_test(t, an_error_is_one_line);
-    tcase_add_test(t, a_judge_survives_any_worker);
-    tcase_add_test(t, a_run_names_each_input_once);
-    tcase_add_test(t, an_engine_survives_any_judge);
-    tcase_add_test(t, a_judge_that_is_gone);
-    tcase_add_test(t, a_judge_of_another_runtime);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("wire", .setup = open_fake, .teardown = close_fake)

@@ -134,7 +134,7 @@ static const struct fault {
     {"NHWC", turn},
 };
 
-START_TEST(finding)
+UNIT_ROWS(finding, faults)
 {
     struct made m;
     struct sample s;
@@ -154,11 +154,10 @@ START_TEST(finding)
         ck_assert_msg(!text, "%s", text);
     qdqi_arena_free(&m.arena);
 }
-END_TEST
 
 /* --- the interval ----------------------------------------------------------- */
 
-START_TEST(interval_of_equal_figures)
+UNIT_TEST(interval_of_equal_figures)
 {
     struct qdqi_fraction same[50];
     for (size_t i = 0; i < 50; i++)
@@ -167,11 +166,10 @@ START_TEST(interval_of_equal_figures)
     ck_assert(interval.low == 0 && interval.high == 0);
     ck_assert(isnan(qdqi_bootstrap(same, same, 1).low));
 }
-END_TEST
 
 /* 1,000 samples of which 100 are lost: the standard error of the share is 0.0095, and 1.96 of them
    lie on each side of 0.1. */
-START_TEST(interval_of_a_drop)
+UNIT_TEST(interval_of_a_drop)
 {
     static struct qdqi_fraction before[1000], after[1000];
     for (size_t i = 0; i < 1000; i++) {
@@ -183,18 +181,5 @@ START_TEST(interval_of_a_drop)
     ck_assert_double_eq_tol(interval.high, 0.1 + 1.96 * 0.0095, 0.003);
     ck_assert_double_eq_tol(qdqi_quotient(after, 1000), 0.9, 1e-12);
 }
-END_TEST
 
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("data_checks");
-    TCase *t = tcase_create("data_checks");
-    tcase_add_loop_test(t, finding, 0, sizeof faults / sizeof *faults);
-    tcase_add_test(t, interval_of_equal_figures);
-    tcase_add_test(t, interval_of_a_drop);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("data_checks")

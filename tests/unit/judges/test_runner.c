@@ -100,7 +100,7 @@ static const struct {
     {"runs", QDQ_RUNNER_FAILED, "a 'runs' that is not true or false"},
 };
 
-START_TEST(refuses_bad_hello)
+UNIT_LOOP(refuses_bad_hello, UNIT_SANITIZED ? 0 : sizeof bad_hello / sizeof *bad_hello)
 {
     set_runner(bad_hello[_i].way, "");
     if (!strcmp(bad_hello[_i].way, "hang"))
@@ -108,19 +108,17 @@ START_TEST(refuses_bad_hello)
     ck_error(runner_session_open(&runner, above, &session, &err), bad_hello[_i].code,
              bad_hello[_i].text);
 }
-END_TEST
 
-START_TEST(explains_missing_program)
+UNIT_LOOP(explains_missing_program, !UNIT_SANITIZED)
 {
     set_runner("good", "");
     ck_assert(!runner_set_command(&runner, "/no/such/program", &err));
     ck_error(runner_session_open(&runner, above, &session, &err), QDQ_RUNNER_FAILED,
              "cannot be started: /no/such/program: No such file or directory");
 }
-END_TEST
 
 /* The log is kept up to its limit. */
-START_TEST(bounds_log)
+UNIT_LOOP(bounds_log, !UNIT_SANITIZED)
 {
     char path[64];
     struct stat st;
@@ -137,11 +135,10 @@ START_TEST(bounds_log)
     close(kept);
     unlink(path);
 }
-END_TEST
 
 /* --- what it sees, and what it cannot do ------------------------------------------ */
 
-START_TEST(passes_options_and_little_else)
+UNIT_LOOP(passes_options_and_little_else, !UNIT_SANITIZED)
 {
     set_runner("echo", "");
     ck_assert(!runner_add_option(&runner, "provider", "QNN", &err));
@@ -156,18 +153,16 @@ START_TEST(passes_options_and_little_else)
     expected[128] = '\0';
     ck_assert_str_eq(session.about.device, expected);
 }
-END_TEST
 
-START_TEST(stands_behind_walls)
+UNIT_LOOP(stands_behind_walls, !UNIT_SANITIZED)
 {
     set_runner("walls", "");
     ck_assert_msg(!runner_session_open(&runner, above, &session, &err), "%s", err.text);
     ck_assert_str_eq(session.about.version, "none");
 }
-END_TEST
 
 /* Without walls the same program does what it likes: the test would notice their absence. */
-START_TEST(test_of_walls_can_fail)
+UNIT_LOOP(test_of_walls_can_fail, !UNIT_SANITIZED)
 {
     set_runner("walls", "");
     runner.walls = RUNNER_WALLS_OFF;
@@ -179,11 +174,10 @@ START_TEST(test_of_walls_can_fail)
     snprintf(made, sizeof made, "%s/made", above);
     rmdir(made);
 }
-END_TEST
 
 /* The process that starts programs has walls, too, and they leave those of the programs as
    they are. */
-START_TEST(stands_behind_walls_twice)
+UNIT_LOOP(stands_behind_walls_twice, !UNIT_SANITIZED)
 {
     struct runner_folder own;
     char lacking[WALL_TEXT];
@@ -208,15 +202,13 @@ START_TEST(stands_behind_walls_twice)
     close(own.fd);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(allows_executable_memory)
+UNIT_LOOP(allows_executable_memory, !UNIT_SANITIZED)
 {
     set_runner("walls", "exec");
     ck_assert_msg(!runner_session_open(&runner, above, &session, &err), "%s", err.text);
     ck_assert_str_eq(session.about.version, "make memory code");
 }
-END_TEST
 
 static bool
 is_alive(pid_t pid)
@@ -248,7 +240,7 @@ have_ended(const char *pids)
     return false;
 }
 
-START_TEST(ends_all_processes)
+UNIT_LOOP(ends_all_processes, !UNIT_SANITIZED)
 {
     set_runner("outlive", "processes");
     ck_assert_msg(!runner_session_open(&runner, above, &session, &err), "%s", err.text);
@@ -258,10 +250,9 @@ START_TEST(ends_all_processes)
     runner_session_close(&session);
     ck_assert(have_ended(pids));
 }
-END_TEST
 
 /* Where the process that started the program is killed, everything ends, too. */
-START_TEST(ends_with_starter)
+UNIT_LOOP(ends_with_starter, UNIT_SANITIZED ? 0 : 2)
 {
     int ends[2];
     char pids[129] = "";
@@ -288,7 +279,6 @@ START_TEST(ends_with_starter)
     runner_folder_remove(&left);
     ck_assert(mkdir(above, 0700) == 0);
 }
-END_TEST
 
 /* --- a model -------------------------------------------------------------------- */
 
@@ -321,7 +311,7 @@ run_model(void)
     return session.outputs.list[0].data;
 }
 
-START_TEST(runs_model)
+UNIT_LOOP(runs_model, !UNIT_SANITIZED)
 {
     size_t n;
     open_model("good", 0);
@@ -338,10 +328,9 @@ START_TEST(runs_model)
     ck_assert_str_eq(session.nodes[0].op, "QLinearConv");
     ck_assert(session.nodes[0].kind == QDQ_NODE_INTEGER && session.nodes[0].ms == 0.25);
 }
-END_TEST
 
 /* An input keeps its file as long as its bytes, and a name never comes again with others. */
-START_TEST(keeps_names_of_files)
+UNIT_LOOP(keeps_names_of_files, !UNIT_SANITIZED)
 {
     open_model("names", 0);
     run_model();
@@ -356,24 +345,21 @@ START_TEST(keeps_names_of_files)
         strstr(unused.text, "in-1.bin in-1.bin in-2.bin in-3.bin of in-3.bin"), "%s",
         unused.text);
 }
-END_TEST
 
-START_TEST(measures_latency)
+UNIT_LOOP(measures_latency, !UNIT_SANITIZED)
 {
     double ms;
     open_model("good", 3);
     ck_assert_msg(!runner_session_run(&session, &input, 1, &ms, &err), "%s", err.text);
     ck_assert(ms == 0.125 && session.outputs.n == 0);
 }
-END_TEST
 
-START_TEST(takes_what_is_no_tensor)
+UNIT_LOOP(takes_what_is_no_tensor, !UNIT_SANITIZED)
 {
     open_model("no_tensor", 0);
     run_model();
     ck_assert(session.outputs.list[0].dtype == 0 && session.outputs.list[0].size == 0);
 }
-END_TEST
 
 static const struct {
     const char *way, *text;
@@ -395,16 +381,16 @@ static const struct {
     {"exit_later", "ended with status 0"},
 };
 
-START_TEST(refuses_bad_outputs)
+UNIT_LOOP(refuses_bad_outputs,
+          UNIT_SANITIZED ? 0 : sizeof bad_outputs / sizeof *bad_outputs)
 {
     double ms;
     open_model(bad_outputs[_i].way, 0);
     ck_error(runner_session_run(&session, &input, 1, &ms, &err), QDQ_RUNNER_FAILED,
              bad_outputs[_i].text);
 }
-END_TEST
 
-START_TEST(refuses_bad_load)
+UNIT_LOOP(refuses_bad_load, !UNIT_SANITIZED)
 {
     const struct qdq_run_options options = {0};
     set_runner("precision", "");
@@ -412,16 +398,14 @@ START_TEST(refuses_bad_load)
     ck_error(runner_session_load(&session, "model", 5, &options, &err),
              QDQ_RUNNER_FAILED, "load without a precision");
 }
-END_TEST
 
-START_TEST(refuses_bad_latency)
+UNIT_LOOP(refuses_bad_latency, !UNIT_SANITIZED)
 {
     double ms;
     open_model("latency", 1);
     ck_error(runner_session_run(&session, &input, 1, &ms, &err), QDQ_RUNNER_FAILED,
              "latency without a time");
 }
-END_TEST
 
 static const struct {
     const char *way, *text;
@@ -431,16 +415,16 @@ static const struct {
     {"kernel_names", "kernel 0 badly"},
 };
 
-START_TEST(refuses_bad_kernels)
+UNIT_LOOP(refuses_bad_kernels,
+          UNIT_SANITIZED ? 0 : sizeof bad_kernels / sizeof *bad_kernels)
 {
     size_t n;
     open_model(bad_kernels[_i].way, 0);
     ck_error(runner_session_ask_kernels(&session, &n, &err), QDQ_RUNNER_FAILED,
              bad_kernels[_i].text);
 }
-END_TEST
 
-START_TEST(names_the_nodes_of_kernels)
+UNIT_LOOP(names_the_nodes_of_kernels, !UNIT_SANITIZED)
 {
     size_t n;
     open_model("plans", 0);
@@ -452,9 +436,8 @@ START_TEST(names_the_nodes_of_kernels)
         ck_assert_str_eq(session.nodes[0].names[1], "Relu_0");
     }
 }
-END_TEST
 
-START_TEST(refuses_unknown_types)
+UNIT_LOOP(refuses_unknown_types, !UNIT_SANITIZED)
 {
     double ms;
     open_model("good", 0);
@@ -469,7 +452,6 @@ START_TEST(refuses_unknown_types)
              "UTF-8");
     run_model();
 }
-END_TEST
 
 /* --- the section ----------------------------------------------------------------- */
 
@@ -483,14 +465,13 @@ static const struct {
     {"/a b\"c", "in the middle"},
 };
 
-START_TEST(refuses_bad_commands)
+UNIT_ROWS(refuses_bad_commands, bad_commands)
 {
     ck_error(runner_set_command(&runner, bad_commands[_i].command, &err),
              QDQ_INVALID_SPEC, bad_commands[_i].text);
 }
-END_TEST
 
-START_TEST(encodes_and_decodes)
+UNIT_TEST(encodes_and_decodes)
 {
     struct runner_config copy;
     set_runner("\"a way\"", " /dev/nvidia*, exec,/opt/a b , processes");
@@ -510,55 +491,5 @@ START_TEST(encodes_and_decodes)
     ck_error(runner_set_allow(&runner, "exec, network", &err), QDQ_INVALID_SPEC,
              "not exec, processes or an absolute path");
 }
-END_TEST
 
-#define LOOP(tcase, test, rows) \
-    tcase_add_loop_test(tcase, test, 0, (int)(sizeof(rows) / sizeof *(rows)))
-
-/* The memory of sanitizers does not fit into a program's limits, which hold before it is executed. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
-static void
-add_tests_with_programs(TCase *t)
-{
-    LOOP(t, refuses_bad_hello, bad_hello);
-    tcase_add_test(t, explains_missing_program);
-    tcase_add_test(t, bounds_log);
-    tcase_add_test(t, passes_options_and_little_else);
-    tcase_add_test(t, stands_behind_walls);
-    tcase_add_test(t, stands_behind_walls_twice);
-    tcase_add_test(t, test_of_walls_can_fail);
-    tcase_add_test(t, allows_executable_memory);
-    tcase_add_test(t, ends_all_processes);
-    tcase_add_loop_test(t, ends_with_starter, 0, 2);
-    tcase_add_test(t, runs_model);
-    tcase_add_test(t, keeps_names_of_files);
-    tcase_add_test(t, measures_latency);
-    tcase_add_test(t, takes_what_is_no_tensor);
-    LOOP(t, refuses_bad_outputs, bad_outputs);
-    tcase_add_test(t, refuses_bad_load);
-    tcase_add_test(t, refuses_bad_latency);
-    LOOP(t, refuses_bad_kernels, bad_kernels);
-    tcase_add_test(t, names_the_nodes_of_kernels);
-    tcase_add_test(t, refuses_unknown_types);
-}
-
-static Suite *
-suite(void)
-{
-    Suite *s = suite_create("runner");
-    TCase *t = tcase_create("runner");
-    tcase_add_checked_fixture(t, setup, teardown);
-    if (!SANITIZED)
-        add_tests_with_programs(t);
-    LOOP(t, refuses_bad_commands, bad_commands);
-    tcase_add_test(t, encodes_and_decodes);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-UNIT_MAIN(suite)
+UNIT_SUITE("runner", .setup = setup, .teardown = teardown)
