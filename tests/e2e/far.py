@@ -15,7 +15,9 @@ ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 SECRET, OLD_SECRET = ("whsec_" + base64.b64encode(bytes(range(n, n + 32))).decode() for n in (0, 9))
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Answers bytes, or JSON."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -31,6 +33,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+
+class Handler(Answers):
     def serve(self):
         far = self.server
         url = urllib.parse.urlsplit(self.path)

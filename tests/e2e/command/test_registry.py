@@ -13,6 +13,7 @@ import urllib.parse
 
 import pytest
 
+from far import Answers
 from service import INSTALLED
 from test_tls import make_certificate
 
@@ -23,23 +24,8 @@ API = "/api/2.0/mlflow/"
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Answers):
     """MLflow's answers to a pull of models:/glyph/1, spoiled by server.fault."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, body, status=200, **headers):
-        if isinstance(body, dict):
-            body = json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in {"Content-Length": len(body), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
 
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)

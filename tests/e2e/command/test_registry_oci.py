@@ -12,6 +12,7 @@ import urllib.parse
 
 import pytest
 
+from far import Answers
 from test_registry import files_below, qdq, registry  # noqa: F401 (fixtures)
 
 MODEL = b"model" * 1000
@@ -23,21 +24,8 @@ MANIFEST = json.dumps({
 BASIC = "Basic " + base64.b64encode(b"user:s3cr3t-w0rd").decode()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Answers):
     """A registry whose blobs and manifests need a token, which costs the password."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, body, status=200, **headers):
-        self.send_response(status)
-        for name, value in {"Content-Length": len(body), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
 
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)

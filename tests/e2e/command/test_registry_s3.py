@@ -9,6 +9,7 @@ import urllib.parse
 
 import pytest
 
+from far import Answers
 from test_registry import files_below, qdq as registry_qdq, registry  # noqa: F401
 
 MODEL = "big/model.onnx"
@@ -26,22 +27,14 @@ def page(*entries, token=None):
                        if not token else f"<NextContinuationToken>{token}</NextContinuationToken>")
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
+class Handler(Answers):
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         body = b"x"
         if "list-type" in query:
             body = self.server.pages[query.get("continuation-token")].encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(body)
 
 
 @pytest.fixture
