@@ -198,6 +198,15 @@ def quantize(folder, model, target, spec, data):
     return (folder / "q.onnx").read_bytes(), json.loads((folder / "r.json").read_text())
 
 
+def over_all(whole, made, samples, target):
+    """Returns the decibels of the literal arithmetic and of the runtime over all samples: in the few numbers
+    that one sample gives, a single step of rounding is several decibels."""
+    real, literal = (np.stack([run_onnxruntime(model, x, "ORT_DISABLE_ALL") for x in samples])
+                     for model in (whole, made))
+    run = np.stack([RUN[target](made, x) for x in samples])
+    return sqnr_db(real, literal), sqnr_db(real, run)
+
+
 def try_pattern(folder, seed, target):
     """Returns whether a result was compared, and what is wrong with it, or None."""
     pattern = Pattern(seed)
@@ -222,6 +231,9 @@ def try_pattern(folder, seed, target):
         run, why = -np.inf, " ".join(str(error).split())[-120:]
     else:
         why = ""
+    if not why and run <= min(literal, FLOAT_DB) - LOST_DB:
+        samples = [x, *np.split(data.astype(np.float32), SAMPLES)]
+        literal, run = over_all(whole, made, samples, target)
     if run > min(literal, FLOAT_DB) - LOST_DB:  # beyond it nothing is left with a pair
         return True, None
     ops = [f"{node.op_type}({', '.join(node.input)})" for node in model.graph.node]
