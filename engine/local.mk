@@ -328,6 +328,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/operators/compare_cuda.c engine/run/operators/compare_cuda.h \
 	engine/run/operators/fake.c \
 	engine/run/operators/fake_cuda.c engine/run/operators/fake_cuda.h \
+	engine/run/session/crashes.c engine/run/session/crashes.h \
 	engine/run/session/float_weights.c engine/run/session/float_weights.h \
 	engine/run/session/data_folder.c engine/run/session/data_folder.h \
 	engine/run/session/lift_weights.c engine/run/session/lift_weights.h \

@@ -14,6 +14,7 @@
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "plan/placement/branches.h"
+#include "run/session/crashes.h"
 #include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/evaluate.h"
@@ -130,6 +131,8 @@ open_files(struct walk *w, struct qdq_error *err)
         w->attempt->effort.bytes = qdqi_model_bytes(c->original);
     if (!code)
         code = qdq_limits_check(limits, c->original, err);
+    if (!code && work->dataset >= 0 && wants_evaluation(c))
+        code = qdqi_refuse_crash(c->original->proto, err);
     if (!code)
         code = qdqi_deployed_check(c, err);
     if (!code && work->dataset >= 0 && c->asked->calibration.random_samples > 0)

@@ -12,6 +12,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_equalize_refusals \
 	tests/unit/engine/test_external \
 	tests/unit/engine/test_fake \
+	tests/unit/engine/test_crashes \
 	tests/unit/engine/test_fixed \
 	tests/unit/engine/test_float_outputs \
 	tests/unit/engine/test_fused_pairs \

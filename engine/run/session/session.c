@@ -7,6 +7,7 @@
 #include "transform/prepare/lower_opset.h"
 #include "transform/rewrite/blocked.h"
 #include "transform/rewrite/insert.h"
+#include "run/session/crashes.h"
 #include "run/session/float_weights.h"
 #include "run/session/fused_pairs.h"
 #include "run/session/data_folder.h"
@@ -363,9 +364,10 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
                   const struct qdqi_session_options *options, struct qdqi_session **ret,
                   struct qdq_error *err)
 {
-    struct qdqi_session *s = calloc(1, sizeof *s);
+    enum qdq_code code = qdqi_refuse_crash(model->proto, err);
+    struct qdqi_session *s = code ? NULL : calloc(1, sizeof *s);
     if (!s)
-        return qdqi_no_memory(err);
+        return code ? code : qdqi_no_memory(err);
     s->runtime = runtime;
     s->dev = options->dev;
     s->provider = options->dev        ? &qdqi_cuda_provider

@@ -91,7 +91,7 @@ struct qdqi_session_options {
  * computed in floating point as ONNX defines the operators and are never fused into
  * integer kernels, so results show the effect of quantization, not that of a backend;
  * a plain session shows that of the runtime's kernels, too.
- * RUN_FAILED, with the runtime's message.
+ * RUN_FAILED, with the runtime's message; UNSUPPORTED where it would end the process (crashes.h).
  */
 enum qdq_code qdqi_session_open(struct qdqi_runtime *runtime,
                                 const struct qdq_model *source,
