@@ -9,6 +9,7 @@
  *   Attention    unfuse_attention.h
  */
 #include "config.h"
+#include "transform/prepare/named.h"
 #include "transform/prepare/prepare.h"
 
 #include "files/model/constant.h"
@@ -40,7 +41,8 @@ struct unfusing {
     const struct qdq_model *model;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    bool layers, attention; /* rules P1 and P3 */
+    const struct qdqi_map *named; /* by the spec */
+    bool layers, attention;       /* rules P1 and P3 */
     const char *first;
     size_t n;
     /* Attention that stays as it is: the first, and why */
@@ -256,7 +258,7 @@ unfuse(struct unfusing *u, size_t i)
             (void)rows[k].unfuse(u, i);
     if (!u->attention || !qdqi_is_attention(node))
         return;
-    const char *why = qdqi_unfuse_attention(u->model, u->edit, u->arena, i);
+    const char *why = qdqi_unfuse_attention(u->model, u->edit, u->arena, u->named, i);
     if (!why && u->n++ == 0)
         u->first = node->name;
     if (why && u->n_kept++ == 0) {
@@ -280,7 +282,8 @@ qdqi_step_unfuse(struct qdqi_preparing *p, struct qdq_model **ret,
         return QDQ_OK;
     u.arena = qdqi_arena_new();
     u.edit = u.arena ? qdqi_edit_new(p->model, u.arena) : NULL;
-    enum qdq_code code = u.edit ? QDQ_OK : qdqi_no_memory(err);
+    u.named = u.edit ? qdqi_named_by_spec(p->spec, u.arena) : NULL;
+    enum qdq_code code = u.named ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes && !code; i++)
         if (!graph->scopes[graph->nodes[i].scope].is_opaque)
             unfuse(&u, i);

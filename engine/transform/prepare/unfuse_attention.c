@@ -2,6 +2,9 @@
 #include "config.h"
 #include "transform/prepare/unfuse_attention.h"
 
+#include "files/model/constant.h"
+#include "transform/prepare/compute.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +16,7 @@ struct attention {
     const struct qdq_model *model;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
+    const struct qdqi_map *named; /* what computing leaves as it is */
     const struct qdqi_node *node;
     size_t index, behind;
     int64_t heads, sizes[N_PARTS];
@@ -38,20 +42,32 @@ qdqi_is_attention(const struct qdqi_node *node)
 
 /* --- what the node has -------------------------------------------------------- */
 
+/* Returns the number of the weight's columns, which may be computed from constants; 0: it is no matrix. */
+static int64_t
+count_columns(const struct attention *a)
+{
+    const struct qdqi_tensor *weight = a->node->inputs[WEIGHT];
+    struct qdqi_computing from = qdqi_computing_begin(a->model, a->named, a->arena);
+    struct qdqi_computed value;
+    const int64_t *dims;
+    size_t rank;
+    if (qdqi_tensor_dims(weight, &dims, &rank))
+        return rank == 2 ? dims[1] : 0;
+    return qdqi_compute(&from, weight, &value) && value.rank == 2 ? value.dims[1] : 0;
+}
+
 /* Reads the widths of queries, keys and values. Returns false where they do not fit together. */
 static bool
 read_sizes(struct attention *a)
 {
     const Onnx__AttributeProto *given =
         qdqi_node_attribute(a->node->proto, "qkv_hidden_sizes");
-    const int64_t *dims;
-    size_t rank;
-    if (!qdqi_tensor_dims(a->node->inputs[WEIGHT], &dims, &rank) || rank != 2 ||
-        (given && given->n_ints > 0 && given->n_ints != N_PARTS))
+    const int64_t columns = count_columns(a);
+    if (given && given->n_ints > 0 && given->n_ints != N_PARTS)
         return false;
-    int64_t left = dims[1];
+    int64_t left = columns;
     for (size_t i = 0; i < N_PARTS; i++) {
-        a->sizes[i] = given && given->n_ints > 0 ? given->ints[i] : dims[1] / N_PARTS;
+        a->sizes[i] = given && given->n_ints > 0 ? given->ints[i] : columns / N_PARTS;
         if (a->sizes[i] <= 0 || a->sizes[i] > left || a->heads <= 0 ||
             a->sizes[i] % a->heads != 0)
             return false;
@@ -242,13 +258,15 @@ add_projection(const struct attention *a, const char *parts[N_PARTS])
 
 const char *
 qdqi_unfuse_attention(const struct qdq_model *model, struct qdqi_edit *edit,
-                      struct qdqi_arena *arena, size_t node)
+                      struct qdqi_arena *arena, const struct qdqi_map *named,
+                      size_t node)
 {
     static const int64_t by_head[] = {0, 2, 1, 3}, turned[] = {0, 2, 3, 1},
                          whole[] = {0, 0, -1};
     struct attention a = {.model = model,
                           .edit = edit,
                           .arena = arena,
+                          .named = named,
                           .node = &model->graph.nodes[node],
                           .index = node};
     const char *parts[N_PARTS], *output = a.node->outputs[0]->name;

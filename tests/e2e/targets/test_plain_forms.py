@@ -400,6 +400,23 @@ def test_attention_is_the_same_and_its_weight_is_quantized(tmp_path, more, targe
     np.testing.assert_allclose(outputs(left, feed), outputs(source, feed), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["onnxruntime", "qnn"])
+def test_a_weight_that_is_joined_of_constants(tmp_path, target):
+    """Those of queries, keys and values, which an exporter leaves as a Concat."""
+    source = attention()
+    [node] = source.graph.node
+    [whole] = [i for i in source.graph.initializer if i.name == node.input[1]]
+    parts = np.split(numpy_helper.to_array(whole), 3, axis=1)
+    names = [f"part{i}" for i in range(3)]
+    source.graph.initializer.extend(numpy_helper.from_array(part, name) for part, name in zip(parts, names))
+    source.graph.initializer.remove(whole)
+    source.graph.node.insert(0, helper.make_node("Concat", names, [node.input[1]], axis=1))
+    done, report = quantize(tmp_path, source, target=target, recipe="none")
+    assert done.returncode == 0, done.stderr
+    assert {"layers_unfused", "weights_computed"} <= set(codes(report))
+    assert "Attention0" in [w["layer"] for w in report["weights"]]
+
+
 def test_attention_with_an_output_that_has_no_name(tmp_path):
     """Its present keys and values, which a file may name by the empty string."""
     source = attention()
