@@ -75,6 +75,78 @@ passes(const struct qdqi_node *node, size_t i)
            (i == 0 && qdqi_node_is_one_of(node->proto, firsts));
 }
 
+/* --- logarithms of masks --------------------------------------------------------- */
+
+/* What is known of the nodes. */
+struct masks {
+    bool *zeros; /* what it makes may be a mask with zeros */
+    bool *leads; /* what it makes leads to a Softmax, as a mask that is added does */
+};
+
+/* Returns whether the tensor may be a mask that holds zeros: an input of the model, or what is no float,
+   behind operators that move elements or change zeros to ones. */
+static bool
+may_hold_zeros(const bool *zeros, const struct qdqi_tensor *t)
+{
+    const bool is_float = t->dtype == QDQI_UNKNOWN || t->dtype == QDQI_FLOAT32 ||
+                          t->dtype == QDQI_FLOAT16 || t->dtype == QDQI_FLOAT64;
+    return !t->is_fixed && (t->producer < 0 || !is_float || zeros[t->producer]);
+}
+
+static bool
+keeps_zeros(const bool *zeros, const struct qdqi_node *node)
+{
+    static const char *const ops[] = {
+        "Identity", "Reshape", "Transpose", "Squeeze", "Flatten", "Unsqueeze",
+        "Expand",   "Tile",    "Slice",     "Concat",  "Trilu",   "Gather",
+        "Cast",     "Sub",     "Mul",       "Where",   NULL};
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if (node->inputs[i] && may_hold_zeros(zeros, node->inputs[i]))
+            return qdqi_node_is_one_of(node->proto, ops);
+    return false;
+}
+
+/* Returns whether a Softmax reads what the node makes, perhaps behind sums and what moves elements. */
+static bool
+leads_to_softmax(const struct qdqi_graph *graph, const bool *leads,
+                 const struct qdqi_node *node)
+{
+    for (size_t i = 0; i < node->proto->n_output; i++) {
+        const struct qdqi_use *use = node->outputs[i] ? node->outputs[i]->uses : NULL;
+        for (; use; use = use->next) {
+            const struct qdqi_node *reader = &graph->nodes[use->node];
+            if (qdqi_node_is(reader->proto, "Softmax") ||
+                (leads[use->node] && passes(reader, (size_t)use->input)))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool
+find_masks(const struct qdq_model *model, struct qdqi_arena *arena, struct masks *ret)
+{
+    const struct qdqi_graph *graph = &model->graph;
+    ret->zeros = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *ret->zeros);
+    ret->leads = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *ret->leads);
+    if (!ret->zeros || !ret->leads)
+        return false;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        ret->zeros[i] = keeps_zeros(ret->zeros, &graph->nodes[i]);
+    for (size_t i = graph->n_nodes; i-- > 0;)
+        ret->leads[i] = leads_to_softmax(graph, ret->leads, &graph->nodes[i]);
+    return true;
+}
+
+/* Returns whether the node is the logarithm of a mask, which makes an infinity of each zero. */
+static bool
+is_log_of_mask(const struct masks *masks, size_t i, const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "Log") && node->proto->n_input == 1 &&
+           node->inputs[0] && may_hold_zeros(masks->zeros, node->inputs[0]) &&
+           masks->leads[i];
+}
+
 static bool
 makes_infinities(const struct qdq_model *model, const bool *nodes,
                  const struct qdqi_node *node)
@@ -97,8 +169,13 @@ makes_infinities(const struct qdq_model *model, const bool *nodes,
 const bool *
 qdqi_infinities_find(const struct qdq_model *model, struct qdqi_arena *arena)
 {
-    bool *nodes = qdqi_arena_array(arena, model->graph.n_nodes + 1, sizeof *nodes);
-    for (size_t i = 0; nodes && i < model->graph.n_nodes; i++)
-        nodes[i] = makes_infinities(model, nodes, &model->graph.nodes[i]);
+    const struct qdqi_graph *graph = &model->graph;
+    bool *nodes = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *nodes);
+    struct masks masks;
+    if (!nodes || !find_masks(model, arena, &masks))
+        return NULL;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        nodes[i] = makes_infinities(model, nodes, &graph->nodes[i]) ||
+                   is_log_of_mask(&masks, i, &graph->nodes[i]);
     return nodes;
 }

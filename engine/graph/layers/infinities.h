@@ -12,7 +12,7 @@ bool qdqi_constant_is_infinite(const struct qdq_model *model,
                                const struct qdqi_tensor *constant);
 
 /* Makes an array by node: whether its outputs may hold an infinity that comes from a constant of the
-   model. NULL when out of memory. */
+   model, or from the logarithm of a mask in front of a Softmax. NULL when out of memory. */
 const bool *qdqi_infinities_find(const struct qdq_model *model,
                                  struct qdqi_arena *arena);
 
