@@ -20,16 +20,53 @@ first_operand(const struct qdqi_node *node)
                : -1;
 }
 
-/* Returns whether a Softmax reads the node's output, or a sum that leads to one. */
+/* Returns the input of the node that holds masked scores, if the node passes them on as they are, or
+   bounds them; -1: it does not. */
+static int
+passed_input(const struct qdqi_node *node)
+{
+    static const char *const movers[] = {"Reshape",   "Transpose", "Squeeze",
+                                         "Unsqueeze", "Flatten",   "Identity",
+                                         "Expand",    "Clip",      NULL};
+    static const char *const bounds[] = {"Max", "Min", NULL};
+    const size_t n = node->proto->n_input;
+    if (node->proto->n_output != 1 || !node->outputs[0] || n < 1 || !node->inputs[0])
+        return -1;
+    if (qdqi_node_is_one_of(node->proto, movers))
+        return 0;
+    return n == 2 && qdqi_node_is_one_of(node->proto, bounds)
+               ? node->inputs[0]->is_fixed
+               : -1;
+}
+
+/* What is known of the nodes, the last ones first. */
+struct finding {
+    const struct qdqi_graph *graph;
+    bool looks_through; /* passed_input() counts */
+    bool *leads; /* by node: it is a sum, or passes one on, and leads to a Softmax */
+};
+
 static bool
-leads_to_softmax(const struct qdqi_graph *graph, const bool *leads,
-                 const struct qdqi_node *node)
+passes(const struct finding *f, const struct qdqi_node *node)
+{
+    return f->looks_through && passed_input(node) >= 0;
+}
+
+static bool
+is_listed(const struct finding *f, const struct qdqi_node *node)
+{
+    return first_operand(node) >= 0 || passes(f, node);
+}
+
+/* Returns whether a Softmax reads the node's output, or a node that leads to one. */
+static bool
+leads_to_softmax(const struct finding *f, const struct qdqi_node *node)
 {
     for (const struct qdqi_use *use = node->outputs[0]->uses; use; use = use->next) {
-        const struct qdqi_node *reader = &graph->nodes[use->node];
+        const struct qdqi_node *reader = &f->graph->nodes[use->node];
         const int first = first_operand(reader);
         if (qdqi_node_is(reader->proto, "Softmax") ||
-            (leads[use->node] && first >= 0 && use->input >= first))
+            (f->leads[use->node] && (first < 0 || use->input >= first)))
             return true;
     }
     return false;
@@ -74,15 +111,40 @@ constant_of(const struct planner *p, const struct rows *rows,
     return row > 0 && p->plan->weights[row - 1].tensor == t ? row - 1 : QDQI_NONE;
 }
 
+/* Returns the row of what the node makes, or of what the only reader passes on, if there is no pair
+   between the two. */
+static size_t
+result_of(const struct planner *p, const struct finding *f, const struct rows *rows,
+          const struct qdqi_node *node)
+{
+    size_t row = activation_of(p, rows, node->outputs[0]);
+    const struct qdqi_use *use = node->outputs[0]->uses;
+    while (row == QDQI_NONE && use && !use->next &&
+           passes(f, &f->graph->nodes[use->node])) {
+        node = &f->graph->nodes[use->node];
+        row = activation_of(p, rows, node->outputs[0]);
+        use = node->outputs[0]->uses;
+    }
+    return row;
+}
+
 static struct qdqi_masked_sum
-describe(const struct planner *p, const struct rows *rows, const struct qdqi_node *node)
+describe(const struct planner *p, const struct finding *f, const struct rows *rows,
+         const struct qdqi_node *node)
 {
     const int first = first_operand(node);
-    struct qdqi_masked_sum ret = {.result = activation_of(p, rows, node->outputs[0]),
+    const int passed = first < 0 ? passed_input(node) : -1;
+    struct qdqi_masked_sum ret = {.result = result_of(p, f, rows, node),
+                                  .operands = {QDQI_NONE, QDQI_NONE},
                                   .constant = QDQI_NONE,
-                                  .selects = first > 0};
-    for (int i = 0; i < 2; i++) {
-        const struct qdqi_tensor *t = node->inputs[first + i];
+                                  .selects = first > 0,
+                                  .passes = passed >= 0};
+    const bool has_two = first >= 0 || qdqi_node_is(node->proto, "Max") ||
+                         qdqi_node_is(node->proto, "Min");
+    for (int i = 0; i < 1 + has_two; i++) {
+        /* of what is passed on that comes first */
+        const int input = passed > 0 ? !i : (first > 0 ? first : 0) + i;
+        const struct qdqi_tensor *t = node->inputs[input];
         ret.operands[i] = activation_of(p, rows, t);
         if (ret.operands[i] == QDQI_NONE && ret.constant == QDQI_NONE)
             ret.constant = constant_of(p, rows, t);
@@ -91,27 +153,29 @@ describe(const struct planner *p, const struct rows *rows, const struct qdqi_nod
 }
 
 enum qdq_code
-qdqi_masked_sums_find(struct planner *p, struct qdq_error *err)
+qdqi_masked_sums_find(struct planner *p, bool looks_through, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &p->model->graph;
     struct qdqi_arena *arena = p->plan->arena;
-    bool *leads = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *leads);
+    struct finding f = {
+        .graph = graph,
+        .looks_through = looks_through,
+        .leads = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *f.leads)};
     struct rows rows;
     size_t n = 0;
-    if (!leads || !begin_rows(p, &rows))
+    if (!f.leads || !begin_rows(p, &rows))
         return qdqi_no_memory(err);
     for (size_t i = graph->n_nodes; i-- > 0;)
-        if (first_operand(&graph->nodes[i]) >= 0 &&
-            leads_to_softmax(graph, leads, &graph->nodes[i])) {
-            leads[i] = true;
+        if (is_listed(&f, &graph->nodes[i]) && leads_to_softmax(&f, &graph->nodes[i])) {
+            f.leads[i] = true;
             n++;
         }
     struct qdqi_masked_sum *sums = qdqi_arena_array(arena, n + 1, sizeof *sums);
     if (!sums)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes; i++)
-        if (leads[i])
-            sums[p->plan->n_masked++] = describe(p, &rows, &graph->nodes[i]);
+        if (f.leads[i])
+            sums[p->plan->n_masked++] = describe(p, &f, &rows, &graph->nodes[i]);
     p->plan->masked = sums;
     return QDQ_OK;
 }

@@ -6,8 +6,20 @@
 
 #include "plan/placement/planner.h"
 
-/* Lists them in the plan, whose activations are complete. NO_MEMORY. */
-enum qdq_code qdqi_masked_sums_find(struct planner *p,
+/* The row of rule P4 in a target's list of rules. */
+#define QDQI_MASKS_RULE(RULE)                                                         \
+    RULE(P4, AUTO,                                                                    \
+         "The range of a mask that is added to scores in front of a Softmax, or "     \
+         "stands for them, begins 12 below what makes a score the lowest one, where " \
+         "the mask has -1000 or less, and so does what bounds (Max, Min, Clip) or "   \
+         "moves the sum. Off: the mask takes the whole range.")
+
+/* Why the rule is on. */
+#define QDQI_WHY_MASKS "masks would leave the scores no integers"
+
+/* Lists them in the plan, whose activations are complete; with `looks_through` also what bounds or
+   moves such a sum before the Softmax reads it. NO_MEMORY. */
+enum qdq_code qdqi_masked_sums_find(struct planner *p, bool looks_through,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

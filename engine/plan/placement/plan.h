@@ -40,6 +40,8 @@ struct qdqi_masked_sum {
     size_t operands[2], result; /* rows of activations; QDQI_NONE: it has no pair */
     size_t constant;            /* row of weights: one operand is it; QDQI_NONE */
     bool selects;               /* it is a Where: the mask's numbers stand for others */
+    /* it is no sum, but moves the first operand, or bounds it by the second one or the constant */
+    bool passes;
 };
 
 /* A weight that gets one pair. All layers that use it with the same axis share the

@@ -41,6 +41,24 @@ need(float *lowest, size_t row, float wanted)
     lowest[row] = wanted < lowest[row] ? wanted : lowest[row];
 }
 
+/* Raises the range of what moves or bounds masked scores, whose own range was raised, and notes what it
+   needs of the bounds. */
+static void
+cut_passed(struct qdqi_attempt *a, const struct qdqi_masked_sum *sum,
+           float *activations, float *weights)
+{
+    const size_t from = sum->operands[0], bound = sum->operands[1];
+    if (from == QDQI_NONE || is_masked(a, from))
+        return;
+    const float lowest = range_of(a, from)->min;
+    if (bound != QDQI_NONE)
+        need(activations, a->plan->activations[bound].leader, lowest);
+    else if (sum->constant != QDQI_NONE)
+        need(weights, sum->constant, lowest);
+    if (sum->result != QDQI_NONE && is_masked(a, sum->result))
+        raise_to(a, sum->result, lowest);
+}
+
 /* Notes what a sum needs of its mask, and raises the range of its result. `activations` and `weights`: by
    row, what is noted. */
 static void
@@ -84,7 +102,8 @@ qdqi_cut_masks(struct qdqi_attempt *a, const float **ret_lowest, struct qdq_erro
     if (!activations || !weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_masked; i++)
-        cut_sum(a, &plan->masked[i], activations, weights);
+        (plan->masked[i].passes ? cut_passed : cut_sum)(a, &plan->masked[i],
+                                                        activations, weights);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if (activations[i] < 0)
             raise_to(a, i, activations[i]);

@@ -25,21 +25,35 @@ MASKS = {
     "filled": ("int64[1] n", "a = ConstantOfShape <value = float[1] {-inf}> (sixteen)"
                              " b = Trilu <upper = 1> (a, one) mask = Unsqueeze (b, first)"),
 }
+# The logarithm of a mask is infinite where the mask is 0.
+LOGS = {
+    "log of an input": ("float[1,1,16] kept", "mask = Log (kept)"),
+    "log of a mask": ("bool[1,1,16] m", "f = Cast <to = 1> (m) wide = Expand (f, whole) mask = Log (wide)"),
+}
+# What may stand between the masked scores and the Softmax.
+BEHIND = {
+    "nothing": "sm = Identity (sa)",
+    "max": "[bound] sm = Max (sa, low)",
+    "max of a row": "[bound] sm = Max (sa, lows)",
+    "clip": "[bound] sm = Clip (sa, low)",
+    "two": "[bound] sb = Max (sa, lows) sm = Reshape (sb, shape)",
+}
 TEXT = """<ir_version: 9, opset_import: ["": 17]> g (float[1,16,96] x, %s) => (float[1,16,96] y) {
     [to_q] q = MatMul (x, wq) [to_k] k = MatMul (x, wk) [to_v] v = MatMul (x, wv)
     kt = Transpose <perm = [0, 2, 1]> (k)
     [scores] s0 = MatMul (q, kt) [scaled] s = Mul (s0, c)
     %s
-    [masked] sm = Add (s, mask) [soft] p = Softmax <axis = -1> (sm)
+    [masked] %s [soft] p = Softmax <axis = -1> (sm)
     [mix] a0 = MatMul (p, v) [out] y = MatMul (a0, wo) }"""
 
 
-def attention(kind, low=-np.inf):
+def attention(kind, low=-np.inf, behind=None):
     rng = np.random.default_rng(1)
-    declared, text = PRODUCT if kind == "product" else MASKS[kind]
+    declared, text = {**MASKS, **LOGS, "product": PRODUCT}[kind]
+    added = f"sa = Add (s, mask) {BEHIND[behind]}" if behind else "sm = Add (s, mask)"
     if kind == "filled":  # the parser of ONNX's texts knows no infinities
         text = text.replace("{-inf}", "{-7}")
-    made = onnx.parser.parse_model(TEXT % (declared, text))
+    made = onnx.parser.parse_model(TEXT % (declared, text, added))
     for node in made.graph.node:
         for attribute in node.attribute:
             if node.op_type == "ConstantOfShape":
@@ -50,7 +64,8 @@ def attention(kind, low=-np.inf):
         **{f"w{k}": (rng.normal(size=(SIZE, SIZE)) / 10).astype(np.float32) for k in "qkvo"},
         "c": np.float32(0.125), "zero": np.float32(0), "low": np.float32(low), "table": table,
         "triangle": np.triu(np.full((1, LENGTH, LENGTH), low, np.float32), 1),
-        "last": np.array([3]), "first": np.array([0]), "sixteen": np.array([LENGTH, LENGTH]), "one": np.int64(1), "unit": np.float32(1)}
+        "last": np.array([3]), "first": np.array([0]), "sixteen": np.array([LENGTH, LENGTH]), "one": np.int64(1), "unit": np.float32(1), "whole": np.array([1, LENGTH, LENGTH]),
+        "lows": np.full(LENGTH, low, np.float32), "shape": np.array([1, LENGTH, LENGTH])}
     used = {name for node in made.graph.node for name in node.input}
     made.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name)
                                   for name, value in constants.items() if name in used)
@@ -59,7 +74,7 @@ def attention(kind, low=-np.inf):
     if name == "d":
         data["d"] = rng.integers(0, 12, (24, 1, LENGTH, LENGTH))
     else:
-        axes = {"where": (1, 1, LENGTH), "product": (1, 1, LENGTH), "moved": (1, LENGTH, 1)}.get(kind, (1,))
+        axes = {"moved": (1, LENGTH, 1), "causal": (1,), "filled": (1,)}.get(kind, (1, 1, LENGTH))
         data[name] = np.ones((24, *axes), {"n": np.int64, "kept": np.float32}.get(name, bool))
         if len(axes) > 1:
             for row in data[name]:
@@ -67,8 +82,8 @@ def attention(kind, low=-np.inf):
     return made, data
 
 
-def quantized(folder, kind, low=-np.inf, **spec):
-    made, data = attention(kind, low)
+def quantized(folder, kind, low=-np.inf, behind=None, **spec):
+    made, data = attention(kind, low, behind)
     onnx.save(made, folder / "m.onnx")
     np.savez(folder / "d.npz", **data)
     (folder / "s.json").write_text(json.dumps(spec))
@@ -82,7 +97,7 @@ def quantized(folder, kind, low=-np.inf, **spec):
     return report, {row["name"]: row for row in report["layers"]}
 
 
-@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("kind", [*MASKS, *LOGS])
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_layers_at_the_mask_stay_in_float(tmp_path, target, kind):
     """All layers that can be are planned: the job failed, since the mask has no range."""
@@ -154,5 +169,39 @@ def test_a_range_of_a_mask_that_is_given_stays(tmp_path):
 @pytest.mark.parametrize("low", LOWEST)
 def test_without_the_rule_nothing_is_left_of_the_scores(tmp_path, low):
     report, layers = quantized(tmp_path, "where", low, target="qnn", recipe="none", rules={"Q13": False})
+    assert layers, report
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] < 15
+
+
+# --- other targets, and bounds behind the sum --------------------------------------------
+
+@pytest.mark.parametrize("low", LOWEST)
+@pytest.mark.parametrize("kind", [*MASKS, "product"])
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino"])
+def test_other_targets_leave_the_scores_their_integers(tmp_path, target, kind, low):
+    """Rule P4, where all layers have pairs: the mask took the whole range, and 5 to 8 dB were left."""
+    report, layers = quantized(tmp_path, kind, low, target=target, mode="full", recipe="none")
+    assert layers, report
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > 20
+    assert min(row["min"] for row in report["tensors"]) > -1000
+
+
+@pytest.mark.parametrize("low", LOWEST)
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("target, activations", [("qnn", "uint8"), ("qnn", "uint16"), ("onnxruntime", "uint8"),
+                                                 ("openvino", "uint8")])
+def test_bounds_of_masked_scores(tmp_path, target, activations, behind, low):
+    """Rules Q14 and P4: what stands between the sum and the Softmax begins where the scores do."""
+    report, layers = quantized(tmp_path, "where", low, behind, target=target, mode="full", recipe="none",
+                               activations={"dtype": activations})
+    assert layers, report
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > (35 if activations == "uint16" else 20)
+    assert min(row["min"] for row in report["tensors"]) > -1000
+
+
+@pytest.mark.parametrize("target, rule", [("qnn", "Q14"), ("onnxruntime", "P4")])
+def test_without_these_rules_nothing_is_left_of_the_scores(tmp_path, target, rule):
+    report, layers = quantized(tmp_path, "where", -1e4, "max of a row", target=target, mode="full", recipe="none",
+                               rules={rule: False})
     assert layers, report
     assert report["evaluation"]["outputs"][0]["sqnr_db"] < 15

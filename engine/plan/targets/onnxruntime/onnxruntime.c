@@ -79,6 +79,10 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_plain_forms_decide(ret_reason);
     if (rule == P2)
         return qdqi_tied_decide(spec, ret_reason);
+    if (rule == P4) {
+        *ret_reason = QDQI_WHY_MASKS;
+        return true;
+    }
     if (rule == C19 || rule == C20 || rule == C23 || rule == C27) {
         *ret_reason =
             rule == C23 ? "the result would not run" : "the result would be wrong";

@@ -5,6 +5,7 @@
 #define QDQI_PLAN_TARGETS_ONNXRUNTIME_ONNXRUNTIME_H
 
 #include "plan/placement/target.h"
+#include "plan/placement/masked_sums.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
 #include "plan/targets/shared/tied.h"
@@ -86,7 +87,8 @@
          "have left one element of its axis. Off: onnxruntime answers 0 then.")        \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
-    QDQI_ATTENTION_RULE(RULE, AUTO)
+    QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
+    QDQI_MASKS_RULE(RULE)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 

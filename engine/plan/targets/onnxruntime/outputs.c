@@ -303,5 +303,7 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
                                          p->plan->weights[i].is_table &&
                                          p->plan->weights[i].axis >= 0;
     qdqi_saturation_plan(p, C7);
-    return plan_biases(p, err);
+    if (qdqi_rule_is_on(p, P4))
+        code = qdqi_masked_sums_find(p, true, err);
+    return code ? code : plan_biases(p, err);
 }

@@ -53,6 +53,10 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_plain_forms_decide(ret_reason);
     if (rule == P2)
         return qdqi_tied_decide(spec, ret_reason);
+    if (rule == P4) {
+        *ret_reason = QDQI_WHY_MASKS;
+        return true;
+    }
     if ((rule >= V12 && rule <= V19) || rule == V21 || rule == V22) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
@@ -238,7 +242,9 @@ complete(struct planner *p, struct qdq_error *err)
     choose_formats(p);
     qdqi_tied_plan(p, P2);
     qdqi_saturation_plan(p, C7);
-    return warn_blocks(p, err);
+    enum qdq_code code =
+        qdqi_rule_is_on(p, P4) ? qdqi_masked_sums_find(p, true, err) : QDQ_OK;
+    return code ? code : warn_blocks(p, err);
 }
 
 static void

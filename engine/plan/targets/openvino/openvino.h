@@ -5,6 +5,7 @@
 #define QDQI_PLAN_TARGETS_OPENVINO_OPENVINO_H
 
 #include "plan/placement/target.h"
+#include "plan/placement/masked_sums.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
 #include "plan/targets/shared/tied.h"
@@ -94,7 +95,8 @@
     QDQI_SATURATION_RULE(RULE)                                                         \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
-    QDQI_ATTENTION_RULE(RULE, AUTO)
+    QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
+    QDQI_MASKS_RULE(RULE)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

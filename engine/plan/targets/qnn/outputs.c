@@ -331,6 +331,6 @@ qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
         fix_range(p, &p->plan->activations[i]);
     settle_operands(p);
     if (!code && qdqi_rule_is_on(p, Q13))
-        code = qdqi_masked_sums_find(p, err);
+        code = qdqi_masked_sums_find(p, qdqi_rule_is_on(p, Q14), err);
     return code ? code : plan_biases(p, err);
 }

@@ -9,6 +9,7 @@
 #include "plan/targets/qnn/qnn.h"
 
 #include "numbers/arithmetic/format.h"
+#include "plan/placement/masked_sums.h"
 #include "plan/targets/targets.h"
 
 #include <string.h>
@@ -102,13 +103,13 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- which rules hold ------------------------------------------------------ */
 
-/* Q7 and Q13 are the automatic rules. */
+/* Q7, Q13 and Q14 are the automatic rules. */
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     const bool has_gelu = spec->host != QDQ_HOST_V68;
-    if (rule == Q13) {
-        *ret_reason = "masks would leave the scores no integers";
+    if (rule == Q13 || rule == Q14) {
+        *ret_reason = QDQI_WHY_MASKS;
         return true;
     }
     *ret_reason = has_gelu ? "the HTP has a GELU" : "an HTP of v68 has no GELU";

@@ -57,7 +57,11 @@
     RULE(Q13, AUTO,                                                                   \
          "The range of a mask that is added to scores in front of a Softmax, or "     \
          "stands for them, begins 12 below what makes a score the lowest one, where " \
-         "the mask has -1000 or less. Off: the mask takes the whole range.")
+         "the mask has -1000 or less. Off: the mask takes the whole range.")          \
+    RULE(Q14, AUTO,                                                                   \
+         "What bounds (Max, Min, Clip) or moves masked scores in front of the "       \
+         "Softmax begins where `Q13` lets the scores begin. Off: such masks take "    \
+         "the whole range.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
