@@ -341,6 +341,7 @@ read_node(const json_t *json, const char **names, struct qdq_run_node *ret)
     ret->name = text_of(json, "name", MOST_NAME);
     ret->op = text_of(json, "op", MOST_TEXT);
     ret->kernel = text_of(json, "device", MOST_TEXT);
+    ret->reason = text_of(json, "reason", MOST_REASON - 1);
     return ret->name && ret->op && ret->kernel &&
            read_kind(text_of(json, "computes", MOST_TEXT), &ret->kind) &&
            take_time(json_object_get(json, "ms"), true, &ret->ms) &&

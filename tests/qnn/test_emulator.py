@@ -88,6 +88,8 @@ def test_v68_has_no_gelu(qnn_python, tmp_path):
     assert "htp_fallback" in codes and "deployed_not_measured" not in codes
     assert report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"] > 27
     assert "Erf" not in report["kernels"]["ops"]
+    floats = report["kernels"]["floats"]  # each Erf, with what the provider says of it
+    assert len(floats) == 3 and all("Erf" in row["name"] and row["reason"] for row in floats)
 
 
 def test_a_product_and_its_bias_are_one_kernel(runners, tmp_path):

@@ -187,7 +187,8 @@ nodes_of(void *model, struct qdqi_arena *arena, struct qdqi_trace *ret,
                                                   .kind = nodes[i].kind,
                                                   .ms = nodes[i].ms,
                                                   .names = nodes[i].names,
-                                                  .n_names = nodes[i].n_names};
+                                                  .n_names = nodes[i].n_names,
+                                                  .reason = nodes[i].reason};
     ret->n_nodes = n;
     return QDQ_OK;
 }

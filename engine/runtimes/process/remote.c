@@ -12,7 +12,7 @@
    reports repeat. */
 enum {
     OUTPUT_BYTES = 3 * 8,
-    NODE_BYTES = 3 * 16 + 3 * 8,
+    NODE_BYTES = 4 * 16 + 3 * 8,
     NAME_BYTES = 16,
     MOST_TEXT = 256
 };
@@ -370,6 +370,18 @@ get_names(struct qdqi_wire *from, struct qdqi_arena *arena,
     return ok;
 }
 
+/* Reads why a node is not on the runtime's device, which is empty where nothing is known. */
+static bool
+get_reason(struct qdqi_wire *from, struct qdqi_arena *arena,
+           struct qdqi_traced_node *ret)
+{
+    const char *reason = qdqi_wire_get_text(from);
+    if (!*reason)
+        return true;
+    ret->reason = qdqi_arena_strdup(arena, reason);
+    return ret->reason;
+}
+
 static enum qdq_code
 get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *arena,
           struct qdqi_trace *ret, struct qdq_error *err)
@@ -390,7 +402,7 @@ get_nodes(struct qdqi_remote *r, struct qdqi_wire *from, struct qdqi_arena *aren
         node->kind = get_kind(from);
         node->ms = qdqi_wire_get_real(from);
         if (!get_names(from, arena, node) || !node->name || !node->op ||
-            !node->provider)
+            !node->provider || !get_reason(from, arena, node))
             return qdqi_no_memory(err);
     }
     ret->n_nodes = n;

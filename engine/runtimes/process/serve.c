@@ -239,6 +239,7 @@ put_nodes(struct qdqi_wire *to, const struct qdqi_trace *trace)
         qdqi_wire_put(to, trace->nodes[i].n_names);
         for (size_t k = 0; k < trace->nodes[i].n_names; k++)
             qdqi_wire_put_text(to, trace->nodes[i].names[k]);
+        qdqi_wire_put_text(to, trace->nodes[i].reason ? trace->nodes[i].reason : "");
     }
 }
 

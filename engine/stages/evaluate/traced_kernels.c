@@ -54,17 +54,55 @@ computes(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
            (made && is_named(names, one->name, made->name));
 }
 
-/* Returns whether one of the nodes is the layer, in a kernel of this kind. */
-static bool
-runs_as(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
-        const struct qdq_layer *layer, const struct qdqi_trace *trace,
-        enum qdq_node_kind kind)
+/* Returns the node that is the layer, in a kernel of this kind, or NULL. */
+static const struct qdqi_traced_node *
+find_kernel(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
+            const struct qdq_layer *layer, const struct qdqi_trace *trace,
+            enum qdq_node_kind kind)
 {
     for (size_t i = 0; i < trace->n_nodes; i++)
         if (qdqi_node_is_of(names, &trace->nodes[i], kind) &&
             computes(a, names, &trace->nodes[i], layer))
+            return &trace->nodes[i];
+    return NULL;
+}
+
+/* Adds a row with the runtime's own reason. */
+static bool
+add_refused(struct qdq_kernels *to, struct qdq_float_kernel *rows,
+            const struct qdqi_traced_node *node, const char *name,
+            struct qdqi_arena *arena)
+{
+    const char *reason = qdqi_arena_strdup(arena, node->reason);
+    rows[to->n_floats++] = (struct qdq_float_kernel){name, reason};
+    return name && reason;
+}
+
+/* Returns whether a node is one of the plan's layers. */
+static bool
+is_layer(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
+         const struct qdqi_traced_node *node)
+{
+    for (size_t i = 0; i < a->plan->view.n_layers; i++)
+        if (computes(a, names, node, &a->plan->view.layers[i]))
             return true;
     return false;
+}
+
+/* Adds the nodes that are no layers, and of which the runtime says why its device left them. */
+static bool
+add_refused_nodes(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
+                  const struct qdqi_trace *trace, struct qdq_kernels *to,
+                  struct qdq_float_kernel *rows)
+{
+    bool ok = true;
+    for (size_t i = 0; i < trace->n_nodes && ok; i++) {
+        const struct qdqi_traced_node *node = &trace->nodes[i];
+        if (node->reason && !is_layer(a, names, node))
+            ok = add_refused(to, rows, node, qdqi_arena_strdup(a->arena, node->name),
+                             a->arena);
+    }
+    return ok;
 }
 
 static enum qdq_code
@@ -74,17 +112,21 @@ list_floats(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names,
 {
     const struct qdq_plan_view *plan = &a->plan->view;
     struct qdq_float_kernel *rows =
-        qdqi_arena_array(a->arena, plan->n_layers, sizeof *rows);
-    if (!rows)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < plan->n_layers; i++) {
+        qdqi_arena_array(a->arena, plan->n_layers + trace->n_nodes, sizeof *rows);
+    bool ok = rows;
+    for (size_t i = 0; i < plan->n_layers && ok; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (runs_as(a, names, layer, trace, QDQ_NODE_FLOAT_LAYER))
+        const struct qdqi_traced_node *node =
+            find_kernel(a, names, layer, trace, QDQ_NODE_FLOAT_LAYER);
+        if (node && node->reason)
+            ok = add_refused(ret, rows, node, layer->name, a->arena);
+        else if (node)
             rows[ret->n_floats++] = (struct qdq_float_kernel){
                 layer->name, layer->n_inputs == 0 ? layer->reason : names->why_none};
     }
     ret->floats = rows;
-    return QDQ_OK;
+    return ok && add_refused_nodes(a, names, trace, ret, rows) ? QDQ_OK
+                                                               : qdqi_no_memory(err);
 }
 
 /* --- fused kernels ------------------------------------------------------------- */
@@ -101,7 +143,8 @@ count_layers(const struct qdqi_attempt *a, const struct qdqi_kernel_names *names
             layer->n_inputs + (layer->weight_input >= 0) < 2)
             continue;
         ret->planned_layers++;
-        ret->integer_layers += runs_as(a, names, layer, trace, QDQ_NODE_INTEGER);
+        ret->integer_layers +=
+            find_kernel(a, names, layer, trace, QDQ_NODE_INTEGER) != NULL;
     }
 }
 

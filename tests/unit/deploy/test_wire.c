@@ -141,6 +141,7 @@ add_nodes(struct bytes *to, double ms)
         qdqi_wire_put_real(&body, i == 0 ? ms : 0);
         qdqi_wire_put(&body, 1); /* a name of a node of the model */
         qdqi_wire_put_text(&body, names[i]);
+        qdqi_wire_put_text(&body, i == 0 ? "refused" : ""); /* why it is elsewhere */
     }
     add(to, QDQI_WIRE_OK, &body, NULL);
 }
@@ -318,7 +319,8 @@ has_nodes(const struct qdqi_deployed_model *opened, struct qdq_error *err)
     if (has)
         check_nodes(&trace);
     has = has && trace.n_nodes == 2 && strcmp(trace.nodes[0].name, "node") == 0 &&
-          trace.nodes[0].ms == 3;
+          trace.nodes[0].reason && strcmp(trace.nodes[0].reason, "refused") == 0 &&
+          !trace.nodes[1].reason && trace.nodes[0].ms == 3;
     qdqi_arena_free(&arena);
     return has;
 }

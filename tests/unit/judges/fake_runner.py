@@ -255,7 +255,7 @@ def kernels():
         "kernel_time": {"ms": -1},
         "kernel_nodes": {"nodes": "Conv_0"},
         "kernel_names": {"nodes": ["Conv_0", 7]},
-        "plans": {"nodes": ["Conv_0", "Relu_0"]},
+        "plans": {"nodes": ["Conv_0", "Relu_0"], "reason": "no such kernel"},
     }
     node.update(changes.get(WAY, {}))
     return {"nodes": {} if WAY == "kernel_list" else [node]}

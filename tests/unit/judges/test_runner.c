@@ -434,6 +434,7 @@ UNIT_LOOP(names_the_nodes_of_kernels, !UNIT_SANITIZED)
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(session.nodes[0].n_names, 2);
         ck_assert_str_eq(session.nodes[0].names[1], "Relu_0");
+        ck_assert_str_eq(session.nodes[0].reason, "no such kernel");
     }
 }
 
