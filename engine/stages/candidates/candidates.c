@@ -16,6 +16,8 @@
 enum {
     USUAL_SAMPLES =
         4, /* samples that a candidate is judged by, where there are so many */
+    SLOW_PART =
+        4, /* candidates are judged by one in so many of a slow runtime's samples */
     LARGE_OUTPUT_SAMPLES = 2, /* the same where the outputs are large */
     METADATA_BYTES = 400 /* bytes of the result's metadata, which a candidate lacks */
 };
@@ -300,7 +302,7 @@ qdqi_candidates_samples(const struct qdqi_attempt *a, int64_t times,
     *ret_bound = 2 * times * (first + (int64_t)a->context->account->to_evaluate);
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < USUAL_SAMPLES ? USUAL_SAMPLES : wanted;
-    const int64_t most = a->spec->target->judged_samples;
+    const int64_t most = a->spec->target->judged_samples / SLOW_PART;
     if (most > 0 && wanted > most) {
         *ret_bound = *ret_bound * most / wanted;
         wanted = most;

@@ -21,9 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Samples by which the figures of a candidate may be trusted, and by which they may where all of
-   them are far better than is asked for. */
-enum { TRUSTED_SAMPLES = 32, CLEAR_SAMPLES = 8 };
+/* Samples by which the figures of a candidate may be trusted, by which they may where all of
+   them are far better than is asked for, and by which they may where they are far worse. */
+enum { TRUSTED_SAMPLES = 32, CLEAR_SAMPLES = 8, HOPELESS_SAMPLES = 2 };
 
 /* The numbers that are kept of the runs of the float model: the comparer's own runs, all, and its samples. */
 enum { COUNT_OWN, COUNT_ALL, COUNT_SAMPLES, N_COUNTS };
@@ -45,6 +45,7 @@ struct qdqi_comparer {
     struct qdqi_kept_times *kept;     /* NULL: nothing is kept */
     double least_latency;             /* a candidate far above it cannot win; NAN */
     double clear_db;                  /* see qdqi_comparer_bound_accuracy() */
+    double hopeless_db;               /* see qdqi_comparer_bound_failure() */
     struct qdqi_judged_files judged;  /* candidates, by their bytes */
     uint64_t kept_key;                /* of figures: of data and samples */
     size_t n_all_runs;                /* of the reference, which may be opened later */
@@ -221,6 +222,7 @@ qdqi_comparer_open(const struct qdqi_attempt *a,
                                 .plain = qdqi_deployed_runs(a->context),
                                 .least_latency = NAN,
                                 .clear_db = INFINITY,
+                                .hopeless_db = -INFINITY,
                                 .fd = -1};
     enum qdq_code code = c->arena ? open_comparer(c, a, err) : qdqi_no_memory(err);
     if (code)
@@ -303,6 +305,12 @@ void
 qdqi_comparer_bound_accuracy(struct qdqi_comparer *c, double db)
 {
     c->clear_db = db;
+}
+
+void
+qdqi_comparer_bound_failure(struct qdqi_comparer *c, double db)
+{
+    c->hopeless_db = db;
 }
 
 bool
@@ -453,12 +461,15 @@ worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
     return worst;
 }
 
-/* Returns whether the candidate is so far better than is asked for, after some of many samples, that
-   the others would not change that. */
+/* Returns whether the candidate is so far better or worse than is asked for, after some of the samples,
+   that the others would not change that. */
 static bool
 is_clear(struct qdqi_comparer *c, const struct qdqi_attempt *a, size_t runs)
 {
-    return c->is_wide && runs == CLEAR_SAMPLES && worst_output(c, a) >= c->clear_db;
+    if (c->is_wide && runs == CLEAR_SAMPLES && worst_output(c, a) >= c->clear_db)
+        return true;
+    return isfinite(c->hopeless_db) && c->cost.samples >= HOPELESS_SAMPLES &&
+           worst_output(c, a) < c->hopeless_db;
 }
 
 static enum qdq_code
@@ -576,10 +587,13 @@ qdqi_comparer_profile(struct qdqi_comparer *c, const struct qdqi_attempt *a,
 static uint64_t
 key_of_grade(const struct qdqi_comparer *c, const struct qdqi_judged_file *now)
 {
-    const uint64_t key = qdqi_kept_key_add(c->kept_key, (int64_t)now->key);
     const double clear = c->is_wide && isfinite(c->clear_db) ? c->clear_db : 0;
-    return qdqi_kept_key_add(qdqi_kept_key_add(key, c->is_wide * 2 + c->judges_samples),
-                             (int64_t)(clear * 1000));
+    uint64_t key = qdqi_kept_key_add(c->kept_key, (int64_t)now->key);
+    key = qdqi_kept_key_add(key, c->is_wide * 2 + c->judges_samples);
+    key = qdqi_kept_key_add(key, (int64_t)(clear * 1000));
+    return isfinite(c->hopeless_db)
+               ? qdqi_kept_key_add(key, (int64_t)(c->hopeless_db * 1000))
+               : key;
 }
 
 /* Returns whether the figures of a candidate are known, by another one of the same bytes in this job

@@ -68,6 +68,9 @@ void qdqi_comparer_bound_latency(struct qdqi_comparer *comparer, double ratio);
    INFINITY: by all of them. */
 void qdqi_comparer_bound_accuracy(struct qdqi_comparer *comparer, double db);
 
+/* Candidates with less may be judged by the first few samples; -INFINITY: by all of them. */
+void qdqi_comparer_bound_failure(struct qdqi_comparer *comparer, double db);
+
 /* Measures the latency of an attempt, which may have been judged, once more. A process that judges and has ended is replaced
    once. RUN_FAILED, RUNNER_FAILED, JUDGE_GONE. */
 enum qdq_code qdqi_comparer_time_again(struct qdqi_comparer *comparer,

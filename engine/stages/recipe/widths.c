@@ -9,8 +9,11 @@
 /* Where 16 bits for all do not reach the goal, as good as they are is what they reach but for this. */
 static const double margin_db = 0.5;
 
+/* A candidate that is worse than is asked for by more is judged by a few samples: emulators are slow. */
+static const double far_db = 6;
+
 /* Trials of some of the layers: each halves the numbers of layers that may be the least. */
-enum { MOST_TRIALS = 6 };
+enum { MOST_TRIALS = 4 };
 
 struct layer {
     const char *name;
@@ -106,6 +109,7 @@ narrow_down(struct widths *w, struct qdq_error *err)
 {
     size_t low = 1, high = w->n; /* all of them are enough */
     enum qdq_code code = QDQ_OK;
+    qdqi_comparer_bound_failure(w->v->candidates->comparer, w->enough_db - far_db);
     for (int i = 0; i < MOST_TRIALS && low < high && !code; i++) {
         const size_t middle = low + (high - low) / 2;
         bool reached = false;
@@ -127,7 +131,9 @@ qdqi_choose_widths(struct qdqi_variants *v, struct qdq_error *err)
     struct widths w = {.v = v, .narrow = v->spec};
     if (!sort_layers(&w))
         return qdqi_no_memory(err);
+    qdqi_comparer_bound_failure(v->candidates->comparer, goal - far_db);
     enum qdq_code code = qdqi_variants_start(v, err);
+    qdqi_comparer_bound_failure(v->candidates->comparer, -INFINITY);
     if (code || v->best.sqnr_db >= goal)
         return code;
     code = qdqi_variants_widen(v, err);
