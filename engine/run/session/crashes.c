@@ -2,6 +2,7 @@
 #include "config.h"
 #include "run/session/crashes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const Onnx__NodeProto *find(Onnx__NodeProto *const *nodes, size_t n);
@@ -46,9 +47,12 @@ qdqi_refuse_crash(const Onnx__ModelProto *proto, struct qdq_error *err)
         found = find(proto->functions[i]->node, proto->functions[i]->n_node);
     if (!found)
         return QDQ_OK;
-    const char *name = found->name && *found->name
-                           ? found->name
-                           : (found->n_output ? found->output[0] : "");
+    char name[sizeof err->where];
+    const bool is_named = found->name && *found->name;
+    snprintf(name, sizeof name, "%s%s", is_named ? "" : "@",
+             is_named              ? found->name
+             : found->n_output > 0 ? found->output[0]
+                                   : "");
     return qdq_error_set(
         err, QDQ_UNSUPPORTED, QDQ_AT_NODE, name,
         "node '%s' (Attention of com.microsoft) has no bias, and ONNX "

@@ -204,10 +204,10 @@ nodes(void *model, const struct qdq_run_node **ret, size_t *ret_n,
       struct qdq_error *err)
 {
     static const struct qdq_run_node all[] = {
-        {"first", "Convolution", "i8", QDQ_NODE_INTEGER, 1, NULL, 0},
-        {"second", "Convolution", "f32", QDQ_NODE_FLOAT_LAYER, 1, NULL, 0},
-        {"", "Round", "", QDQ_NODE_CONVERSION, 1, NULL, 0},
-        {"", "Reorder", "", QDQ_NODE_OTHER, 1, NULL, 0}};
+        {"first", "Convolution", "i8", QDQ_NODE_INTEGER, 1, NULL, 0, NULL},
+        {"second", "Convolution", "f32", QDQ_NODE_FLOAT_LAYER, 1, NULL, 0, NULL},
+        {"", "Round", "", QDQ_NODE_CONVERSION, 1, NULL, 0, NULL},
+        {"", "Reorder", "", QDQ_NODE_OTHER, 1, NULL, 0, NULL}};
     (void)model;
     (void)err;
     *ret = all;
