@@ -206,9 +206,10 @@ share(struct sharing *s)
     const struct qdqi_graph *graph = &s->p->source->graph;
     for (const struct qdqi_use *use = s->table->uses; use; use = use->next) {
         const struct qdqi_node *node = &graph->nodes[use->node];
+        const int64_t axis = qdqi_node_int(node->proto, "axis", 0);
         if (use->input != 0 || !qdqi_node_is(node->proto, "Gather") ||
             node->proto->n_input != 2 || node->proto->n_output != 1 ||
-            qdqi_node_int(node->proto, "axis", 0) != 0 || node->scope != 0)
+            (axis != 0 && axis != -2) || node->scope != 0)
             continue;
         s->node = use->node;
         s->rank = rank_of_indices(s->p, node->inputs[1]);

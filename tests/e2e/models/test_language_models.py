@@ -169,6 +169,19 @@ def test_the_embeddings_share_the_integers_of_the_head(tmp_path, small, decoder,
         "evaluation"] else report["kernels"]["floats"] == []
 
 
+def test_rows_may_be_counted_from_the_end(tmp_path, small):
+    """A table has two axes, so that the axis -2 of the Gather is the first one."""
+    (tmp_path / "other").mkdir()
+    model = onnx.load(small / "model.onnx")
+    [gather] = [n for n in model.graph.node if "model.embed_tokens.weight" in n.input and n.op_type == "Gather"]
+    gather.attribute.append(helper.make_attribute("axis", -2))
+    onnx.save(model, tmp_path / "other" / "model.onnx")
+    for name in ("ids.npy", "held.npy"):
+        (tmp_path / "other" / name).write_bytes((small / name).read_bytes())
+    made, _, _ = form(tmp_path, tmp_path / "other", "matmulnbits")
+    assert not any(n.op_type == "Gather" and "model.embed_tokens.weight" in n.input for n in made.graph.node)
+
+
 def numbers_of(packed, bits, n):
     """Numbers of 4 bits lie two in a byte, the first one in its lower bits."""
     both = np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)
