@@ -77,7 +77,7 @@ passes(const struct qdqi_node *node, size_t i)
 
 /* --- logarithms of masks --------------------------------------------------------- */
 
-/* What is known of the nodes. */
+/* Flags by node, in the arena. */
 struct masks {
     bool *zeros; /* what it makes may be a mask with zeros */
     bool *leads; /* what it makes leads to a Softmax, as a mask that is added does */

@@ -66,7 +66,8 @@ struct qdq_run_node {
     /* the names of all nodes of the model that it computes; none: that of `name` */
     const char *const *names;
     size_t n_names;
-    const char *reason; /* why the device of the runtime left it to another one; NULL: unknown */
+    const char *
+        reason; /* why the device of the runtime left it to another one; NULL: unknown */
 };
 
 struct qdq_run_options {

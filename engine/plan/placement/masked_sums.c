@@ -39,7 +39,7 @@ passed_input(const struct qdqi_node *node)
                : -1;
 }
 
-/* What is known of the nodes, the last ones first. */
+/* A search from the last node to the first one. */
 struct finding {
     const struct qdqi_graph *graph;
     bool looks_through; /* passed_input() counts */

@@ -19,7 +19,8 @@ struct qdqi_traced_node {
     /* the model's nodes that it computes, where the runtime names several */
     const char *const *names;
     size_t n_names;
-    const char *reason; /* why the runtime's device left it to another one; NULL: unknown */
+    const char
+        *reason; /* why the runtime's device left it to another one; NULL: unknown */
 };
 
 struct qdqi_trace {

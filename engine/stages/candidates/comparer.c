@@ -43,14 +43,11 @@ struct qdqi_comparer {
     struct qdqi_candidate_cost cost;
     struct qdqi_pace *pace;           /* NULL: latencies are not asked for */
     struct qdqi_kept_times *kept;     /* NULL: nothing is kept */
-    double least_latency;             /* a candidate far above it cannot win; NAN */
-    double clear_db;                  /* see qdqi_comparer_bound_accuracy() */
-    double hopeless_db;               /* see qdqi_comparer_bound_failure() */
+    struct qdqi_judging judging;      /* see qdqi_comparer_judging() */
     struct qdqi_judged_files judged;  /* candidates, by their bytes */
     uint64_t kept_key;                /* of figures: of data and samples */
     size_t n_all_runs;                /* of the reference, which may be opened later */
     bool judges_samples;              /* the 5th percentile counts */
-    bool is_resting;                  /* latencies are not asked for now */
     int fd;                           /* the candidate's file */
     struct qdqi_reference *reference; /* the comparer's runs are among its own, */
     size_t first_run;                 /* from this one on */
@@ -220,9 +217,7 @@ qdqi_comparer_open(const struct qdqi_attempt *a,
                                 .options = *options,
                                 .stage = stage,
                                 .plain = qdqi_deployed_runs(a->context),
-                                .least_latency = NAN,
-                                .clear_db = INFINITY,
-                                .hopeless_db = -INFINITY,
+                                .judging = {NAN, INFINITY, -INFINITY, false, false},
                                 .fd = -1};
     enum qdq_code code = c->arena ? open_comparer(c, a, err) : qdqi_no_memory(err);
     if (code)
@@ -289,28 +284,10 @@ qdqi_comparer_expect_profile(struct qdqi_comparer *c)
         qdqi_pace_expect_traces(c->pace);
 }
 
-void
-qdqi_comparer_rest(struct qdqi_comparer *c, bool is_resting)
+struct qdqi_judging *
+qdqi_comparer_judging(struct qdqi_comparer *c)
 {
-    c->is_resting = is_resting;
-}
-
-void
-qdqi_comparer_bound_latency(struct qdqi_comparer *c, double ratio)
-{
-    c->least_latency = ratio;
-}
-
-void
-qdqi_comparer_bound_accuracy(struct qdqi_comparer *c, double db)
-{
-    c->clear_db = db;
-}
-
-void
-qdqi_comparer_bound_failure(struct qdqi_comparer *c, double db)
-{
-    c->hopeless_db = db;
+    return &c->judging;
 }
 
 bool
@@ -374,6 +351,12 @@ qdqi_comparer_conclude(const struct qdqi_comparer *c, const struct qdqi_attempt 
 
 /* --- a candidate ----------------------------------------------------------- */
 
+static bool
+is_plain(const struct qdqi_comparer *c)
+{
+    return c->plain && !c->judging.is_literal;
+}
+
 /* Returns whether the session that judges the candidates also measures them: both have one thread. */
 static bool
 shares_session(const struct qdqi_comparer *c)
@@ -381,7 +364,7 @@ shares_session(const struct qdqi_comparer *c)
     struct qdq_engine *engine = c->context->engine;
     const struct qdqi_deploy_ops *ops =
         qdqi_engine_ops(engine, c->context->asked->target->runtime);
-    return c->plain && c->pace && ops &&
+    return is_plain(c) && c->pace && ops &&
            (engine->threads == 1 || ops->has_one_thread) &&
            qdqi_pace_shares(c->pace, 1);
 }
@@ -393,10 +376,10 @@ open_candidate(struct qdqi_comparer *c, const struct qdq_model *model,
 {
     struct qdqi_deploy deploy;
     const struct qdqi_deploy_options options = {
-        .literal = !c->plain, .traced = true, .threads = shares_session(c) ? 1 : 0};
+        .literal = !is_plain(c), .traced = true, .threads = shares_session(c) ? 1 : 0};
     enum qdq_code code =
-        c->plain ? qdqi_deployed_runtime(c->context, &deploy, err)
-                 : qdqi_engine_deploy_literal(c->context->engine, &deploy, err);
+        is_plain(c) ? qdqi_deployed_runtime(c->context, &deploy, err)
+                    : qdqi_engine_deploy_literal(c->context->engine, &deploy, err);
     return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
 }
 
@@ -466,10 +449,11 @@ worst_output(struct qdqi_comparer *c, const struct qdqi_attempt *a)
 static bool
 is_clear(struct qdqi_comparer *c, const struct qdqi_attempt *a, size_t runs)
 {
-    if (c->is_wide && runs == CLEAR_SAMPLES && worst_output(c, a) >= c->clear_db)
+    const struct qdqi_judging *by = &c->judging;
+    if (c->is_wide && runs == CLEAR_SAMPLES && worst_output(c, a) >= by->clear_db)
         return true;
-    return isfinite(c->hopeless_db) && c->cost.samples >= HOPELESS_SAMPLES &&
-           worst_output(c, a) < c->hopeless_db;
+    return isfinite(by->hopeless_db) && c->cost.samples >= HOPELESS_SAMPLES &&
+           worst_output(c, a) < by->hopeless_db;
 }
 
 static enum qdq_code
@@ -509,9 +493,9 @@ compare_once(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     enum qdq_code code = open_candidate(c, *model, &candidate, err);
     if (!code)
         code = run_candidate(c, a, &candidate, err);
-    if (!code && c->pace && !c->is_resting && isnan(c->cost.latency_ratio))
+    if (!code && c->pace && !c->judging.is_resting && isnan(c->cost.latency_ratio))
         code = qdqi_pace_measure(c->pace, *model, shares_session(c) ? &candidate : NULL,
-                                 c->least_latency, &c->cost.latency_ratio, err);
+                                 c->judging.least_latency, &c->cost.latency_ratio, err);
     if (!code)
         qdqi_last_candidate_keep(c->context, model, &candidate);
     qdqi_deployed_model_close(&candidate);
@@ -541,7 +525,7 @@ compare_anyhow(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     if (code == QDQ_JUDGE_GONE && !(code = renew_pace(c, a, &second)))
         code = compare_once(c, a, model, &second);
     const struct qdq_error *why = second.code ? &second : &first;
-    if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && c->plain)) {
+    if (code == QDQ_JUDGE_GONE || (code == QDQ_RUNTIME_MISSING && is_plain(c))) {
         c->plain = false;
         qdqi_pace_close(&c->pace);
         c->lost = qdqi_arena_strdup(c->arena, why->text);
@@ -583,17 +567,20 @@ qdqi_comparer_profile(struct qdqi_comparer *c, const struct qdqi_attempt *a,
     return code ? code : qdqi_pace_trace(c->pace, *ret, arena, ret_trace, err);
 }
 
+static int64_t
+thousandths(double db)
+{
+    return isfinite(db) ? (int64_t)(db * 1000) : 0;
+}
+
 /* Returns the key of what is kept of a candidate. */
 static uint64_t
 key_of_grade(const struct qdqi_comparer *c, const struct qdqi_judged_file *now)
 {
-    const double clear = c->is_wide && isfinite(c->clear_db) ? c->clear_db : 0;
-    uint64_t key = qdqi_kept_key_add(c->kept_key, (int64_t)now->key);
-    key = qdqi_kept_key_add(key, c->is_wide * 2 + c->judges_samples);
-    key = qdqi_kept_key_add(key, (int64_t)(clear * 1000));
-    return isfinite(c->hopeless_db)
-               ? qdqi_kept_key_add(key, (int64_t)(c->hopeless_db * 1000))
-               : key;
+    const uint64_t key = qdqi_kept_key_add(c->kept_key, (int64_t)now->key);
+    const int64_t clear = c->is_wide ? thousandths(c->judging.clear_db) : 0;
+    return qdqi_kept_key_add(qdqi_kept_key_add(key, c->is_wide * 2 + c->judges_samples),
+                             clear + thousandths(c->judging.hopeless_db));
 }
 
 /* Returns whether the figures of a candidate are known, by another one of the same bytes in this job
@@ -610,7 +597,7 @@ find_figures(struct qdqi_comparer *c, struct qdqi_judged_file *now)
         c->cost.samples = known->samples;
         return true;
     }
-    if (!c->kept || !c->plain ||
+    if (!c->kept || !is_plain(c) ||
         !qdqi_kept_times_take_numbers(c->kept, key_of_grade(c, now), &kept, &n) ||
         n != N_GRADE)
         return false;
@@ -636,7 +623,7 @@ keep_figures(struct qdqi_comparer *c, struct qdqi_judged_file *now, bool is_new,
         return QDQ_OK;
     if (!qdqi_judged_files_keep(&c->judged, now, c->arena))
         return qdqi_no_memory(err);
-    return is_new && c->kept && c->plain && qdqi_keeps_grades(a)
+    return is_new && c->kept && is_plain(c) && qdqi_keeps_grades(a)
                ? qdqi_kept_times_add_numbers(c->kept, key_of_grade(c, now), grade,
                                              N_GRADE, err)
                : QDQ_OK;
@@ -649,13 +636,14 @@ judge_written(struct qdqi_comparer *c, const struct qdqi_attempt *a,
 {
     struct qdqi_judged_file now = {.key = qdqi_kept_key_add_model(0, *model),
                                    .is_wide = c->is_wide,
+                                   .is_literal = !is_plain(c),
                                    .latency_ratio = NAN};
-    const bool timed = c->pace && !c->is_resting;
+    const bool timed = c->pace && !c->judging.is_resting;
     const bool known = find_figures(c, &now);
     enum qdq_code code = QDQ_OK;
     struct qdq_error why = {0};
     if (known && timed && isnan(now.latency_ratio))
-        code = qdqi_pace_measure(c->pace, *model, NULL, c->least_latency,
+        code = qdqi_pace_measure(c->pace, *model, NULL, c->judging.least_latency,
                                  &now.latency_ratio, &why);
     if (known && !code) {
         c->cost.latency_ratio = now.latency_ratio;
@@ -686,7 +674,7 @@ qdqi_comparer_run(struct qdqi_comparer *c, const struct qdqi_attempt *a, double 
     if (!code)
         code = judge_written(c, a, &model, ret_db, &why);
     qdq_model_free(&model);
-    if (code == QDQ_RUN_FAILED && c->plain)
+    if (code == QDQ_RUN_FAILED && is_plain(c))
         return qdqi_deployed_check_given(c->context, err);
     return code && code != QDQ_RUN_FAILED
                ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)

@@ -61,26 +61,30 @@ void qdqi_comparer_expect_profile(struct qdqi_comparer *comparer);
    are more than its own. */
 bool qdqi_comparer_widen(struct qdqi_comparer *comparer, bool is_wide);
 
-/* Candidates that are far slower than that ratio are measured by a single turn; NAN: none is. */
-void qdqi_comparer_bound_latency(struct qdqi_comparer *comparer, double ratio);
+/* How candidates are judged. */
+struct qdqi_judging {
+    /* those that are far slower are measured by a single turn; NAN: none is */
+    double least_latency;
+    /* those with as much may be judged by fewer of the samples that qdqi_comparer_widen() adds;
+       INFINITY: by all of them */
+    double clear_db;
+    /* those with less may be judged by the first two samples; -INFINITY: by all of them */
+    double hopeless_db;
+    bool is_literal; /* by the literal arithmetic, which is fast */
+    bool is_resting; /* latencies are not measured for a while */
+};
 
-/* Candidates with as much may be judged by fewer of the samples that qdqi_comparer_widen() adds;
-   INFINITY: by all of them. */
-void qdqi_comparer_bound_accuracy(struct qdqi_comparer *comparer, double db);
+/* Returns whether latencies are asked for and the runtime that measures them was not lost. */
+bool qdqi_comparer_measures(const struct qdqi_comparer *comparer);
 
-/* Candidates with less may be judged by the first few samples; -INFINITY: by all of them. */
-void qdqi_comparer_bound_failure(struct qdqi_comparer *comparer, double db);
+/* Returns what the caller may change between candidates. */
+struct qdqi_judging *qdqi_comparer_judging(struct qdqi_comparer *comparer);
 
 /* Measures the latency of an attempt, which may have been judged, once more. A process that judges and has ended is replaced
    once. RUN_FAILED, RUNNER_FAILED, JUDGE_GONE. */
 enum qdq_code qdqi_comparer_time_again(struct qdqi_comparer *comparer,
                                        const struct qdqi_attempt *attempt, double *ret,
                                        struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* Stops measuring them for a while, or goes on. The second function returns whether they are asked
-   for and the runtime that measures them was not lost. */
-void qdqi_comparer_rest(struct qdqi_comparer *comparer, bool is_resting);
-bool qdqi_comparer_measures(const struct qdqi_comparer *comparer);
 
 /* Writes an attempt, which *ret reads until the next candidate is written, and sets the traces to
    the times of the nodes of the float model and of that one, in the arena. Latencies must be asked

@@ -8,7 +8,8 @@ qdqi_judged_files_find(const struct qdqi_judged_files *files,
 {
     for (size_t i = files->n; i > 0; i--)
         if (files->rows[i - 1].key == like->key &&
-            files->rows[i - 1].is_wide == like->is_wide)
+            files->rows[i - 1].is_wide == like->is_wide &&
+            files->rows[i - 1].is_literal == like->is_literal)
             return &files->rows[i - 1];
     return NULL;
 }

@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 struct qdqi_judged_file {
-    uint64_t key; /* of its bytes: qdqi_kept_key_add_model() */
-    bool is_wide; /* judged by all samples, and not only by the comparer's own */
-    double db;    /* of the worst output; -INFINITY: it does not run */
+    uint64_t key;    /* of its bytes: qdqi_kept_key_add_model() */
+    bool is_wide;    /* judged by all samples, and not only by the comparer's own */
+    bool is_literal; /* judged by the literal arithmetic */
+    double db;       /* of the worst output; -INFINITY: it does not run */
     double top1, agreement;
     int64_t samples;      /* that it was judged by */
     double latency_ratio; /* NAN: it was not measured */
@@ -26,7 +27,7 @@ struct qdqi_judged_files {
     size_t n, capacity;
 };
 
-/* Returns the candidate with the same key and samples that was kept last, or NULL. */
+/* Returns the candidate with the same key, samples and arithmetic that was kept last, or NULL. */
 const struct qdqi_judged_file *
 qdqi_judged_files_find(const struct qdqi_judged_files *files,
                        const struct qdqi_judged_file *like);

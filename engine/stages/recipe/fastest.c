@@ -287,7 +287,7 @@ judge_corner(struct search *s, const struct qdqi_placement *p, struct qdq_error 
         return QDQ_OK;
     /* Each point of a frontier has its time. */
     if (f->points == 0 && !f->patterns)
-        qdqi_comparer_bound_latency(f->candidates->comparer, least_ratio(f));
+        qdqi_comparer_judging(f->candidates->comparer)->least_latency = least_ratio(f);
     return judge(f, "cut", is_float, qdqi_costs_ratio(&s->costs, p), err);
 }
 
@@ -374,7 +374,7 @@ static enum qdq_code
 search_patterns(struct search *s, bool *ret_any, struct qdq_error *err)
 {
     const struct qdqi_fastest *f = s->f;
-    qdqi_comparer_rest(f->candidates->comparer, true);
+    qdqi_comparer_judging(f->candidates->comparer)->is_resting = true;
     enum qdq_code code = qdqi_by_patterns_search(f->candidates, s->most, f->is_time_up,
                                                  f->arg, f->patterns, ret_any, err);
     return code || !*ret_any ? code
@@ -502,15 +502,15 @@ check_accuracy(struct qdqi_fastest *f, struct qdqi_judged_placement *p, double s
     if (p->grade.is_float || p->grade.sqnr_db >= sqnr_db + sure_db ||
         !qdqi_comparer_widen(c->comparer, true))
         return QDQ_OK;
-    qdqi_comparer_rest(c->comparer, true);
-    qdqi_comparer_bound_accuracy(c->comparer, sqnr_db + clear_db);
+    qdqi_comparer_judging(c->comparer)->is_resting = true;
+    qdqi_comparer_judging(c->comparer)->clear_db = sqnr_db + clear_db;
     enum qdq_code code = try_placement(f, p->spec, &left, &trial, &why);
     if (!code)
         code = qdqi_candidates_grade(c, trial, &again, &why);
     qdqi_attempt_free(&trial);
     code = qdqi_candidates_outcome(c, code, &why, &again, err);
     qdqi_comparer_widen(c->comparer, false);
-    qdqi_comparer_rest(c->comparer, false);
+    qdqi_comparer_judging(c->comparer)->is_resting = false;
     if (code)
         return code;
     f->samples += again.samples;
@@ -581,7 +581,7 @@ qdqi_fastest_choose(struct qdqi_fastest *f, double sqnr_db,
                     const struct qdqi_judged_placement **ret, struct qdq_error *err)
 {
     struct qdqi_judged_placement *p = NULL;
-    qdqi_comparer_rest(f->candidates->comparer, false);
+    qdqi_comparer_judging(f->candidates->comparer)->is_resting = false;
     enum qdq_code code = choose_checked(f, sqnr_db, &p, err);
     for (int i = 0; !code && i < MOST_DOUBTS && !is_sure(f, p); i++) {
         code = confirm(f, p, err);

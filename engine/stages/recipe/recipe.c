@@ -429,7 +429,8 @@ judge_placements(struct recipe *r, struct qdq_error *err)
     r->has_times =
         qdqi_comparer_measures(r->candidates.comparer) && qdqi_fastest_has_times(f);
     r->bound -= f->samples;
-    qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
+    qdqi_comparer_judging(r->candidates.comparer)->is_resting =
+        isnan(r->candidates.max_latency);
     return code;
 }
 
@@ -451,11 +452,11 @@ search_from_rules(struct recipe *r, struct qdq_error *err)
     c->attempt = trial;
     c->n = 0;
     r->above_db = NAN;
-    qdqi_comparer_rest(c->comparer, true);
+    qdqi_comparer_judging(c->comparer)->is_resting = true;
     if (!(code = qdqi_candidates_find(c, err)))
         code = search_layers(r, &start, err);
     const bool found = !code && r->groups.is_float;
-    qdqi_comparer_rest(c->comparer, false);
+    qdqi_comparer_judging(c->comparer)->is_resting = false;
     if (found && !(code = qdqi_candidates_score(c, r->groups.is_float, &p.grade, err)))
         code = qdqi_candidates_list(c, r->groups.is_float, c->result->arena, &p.layers,
                                     &p.n_layers, err);
@@ -504,7 +505,8 @@ run_goals(struct recipe *r, struct qdq_error *err)
         code = qdqi_fastest_choose(f, r->candidates.goal_db, &r->chosen, err);
     if (code)
         return code;
-    qdqi_comparer_rest(r->candidates.comparer, isnan(r->candidates.max_latency));
+    qdqi_comparer_judging(r->candidates.comparer)->is_resting =
+        isnan(r->candidates.max_latency);
     const bool is_found = r->chosen;
     if (f->patterns && !r->chosen)
         r->chosen = qdqi_fastest_start(f);

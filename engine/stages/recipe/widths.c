@@ -12,7 +12,7 @@ static const double margin_db = 0.5;
 /* A candidate that is worse than is asked for by more is judged by a few samples: emulators are slow. */
 static const double far_db = 6;
 
-/* Trials of some of the layers: each halves the numbers of layers that may be the least. */
+/* Trials of some of the layers: each halves the way from the guess to all of them. */
 enum { MOST_TRIALS = 4 };
 
 struct layer {
@@ -103,23 +103,46 @@ judge(struct widths *w, size_t k, bool *ret_reached, struct qdq_error *err)
     return code;
 }
 
-/* Finds about the fewest layers that are enough. */
+/* Finds the fewest layers that are enough by the literal arithmetic, which a slow runtime's is near to. */
 static enum qdq_code
-narrow_down(struct widths *w, struct qdq_error *err)
+guess(struct widths *w, size_t *ret, struct qdq_error *err)
 {
-    size_t low = 1, high = w->n; /* all of them are enough */
+    struct qdqi_judging *judging = qdqi_comparer_judging(w->v->candidates->comparer);
+    size_t low = 1, high = w->n;
     enum qdq_code code = QDQ_OK;
-    qdqi_comparer_bound_failure(w->v->candidates->comparer, w->enough_db - far_db);
-    for (int i = 0; i < MOST_TRIALS && low < high && !code; i++) {
+    judging->is_literal = true;
+    while (low < high && !code && !w->v->is_time_up(w->v->arg)) {
         const size_t middle = low + (high - low) / 2;
-        bool reached = false;
-        if (w->v->is_time_up(w->v->arg))
-            break;
-        code = judge(w, middle, &reached, err);
-        if (reached)
+        const struct qdq_spec *spec = spec_of(w, middle);
+        struct qdqi_attempt *trial = NULL;
+        struct qdqi_grade grade = {0};
+        code = spec ? qdqi_variants_trial(w->v, spec, &trial, &grade, err)
+                    : qdqi_no_memory(err);
+        qdqi_attempt_free(&trial);
+        if (grade.sqnr_db >= w->enough_db)
             high = middle;
         else
             low = middle + 1;
+    }
+    judging->is_literal = false;
+    *ret = high;
+    return code;
+}
+
+/* Finds about the fewest layers that are enough, from the guess on. */
+static enum qdq_code
+narrow_down(struct widths *w, struct qdq_error *err)
+{
+    size_t next = w->n; /* all of them are enough */
+    enum qdq_code code = guess(w, &next, err);
+    bool reached = false;
+    qdqi_comparer_judging(w->v->candidates->comparer)->hopeless_db =
+        w->enough_db - far_db;
+    for (int i = 0; i < MOST_TRIALS && next < w->n && !reached && !code; i++) {
+        if (w->v->is_time_up(w->v->arg))
+            break;
+        code = judge(w, next, &reached, err);
+        next += 1 + (w->n - next - 1) / 2;
     }
     return code;
 }
@@ -131,9 +154,10 @@ qdqi_choose_widths(struct qdqi_variants *v, struct qdq_error *err)
     struct widths w = {.v = v, .narrow = v->spec};
     if (!sort_layers(&w))
         return qdqi_no_memory(err);
-    qdqi_comparer_bound_failure(v->candidates->comparer, goal - far_db);
+    struct qdqi_judging *judging = qdqi_comparer_judging(v->candidates->comparer);
+    judging->hopeless_db = goal - far_db;
     enum qdq_code code = qdqi_variants_start(v, err);
-    qdqi_comparer_bound_failure(v->candidates->comparer, -INFINITY);
+    judging->hopeless_db = -INFINITY;
     if (code || v->best.sqnr_db >= goal)
         return code;
     code = qdqi_variants_widen(v, err);

@@ -30,7 +30,7 @@ LOGS = {
     "log of an input": ("float[1,1,16] kept", "mask = Log (kept)"),
     "log of a mask": ("bool[1,1,16] m", "f = Cast <to = 1> (m) wide = Expand (f, whole) mask = Log (wide)"),
 }
-# What may stand between the masked scores and the Softmax.
+# These stand between the masked scores and the Softmax.
 BEHIND = {
     "nothing": "sm = Identity (sa)",
     "max": "[bound] sm = Max (sa, low)",

@@ -10,6 +10,7 @@
 #include "files/model/constant.h"
 #include "graph/layers/operators.h"
 #include "numbers/arithmetic/both.h"
+#include "numbers/arithmetic/format.h"
 
 #include <math.h>
 
@@ -147,4 +148,69 @@ qdqi_gelu_part(const struct planner *p, size_t node)
 {
     const uint8_t *parts = p->marks;
     return qdqi_rule_is_on(p, Q7) ? (enum qdqi_gelu_part)parts[node] : QDQI_GELU_NONE;
+}
+
+/* --- formats ------------------------------------------------------------------------ */
+
+enum { MOST_PARTS = 6 }; /* nodes between the ends of a GELU, and one more */
+
+/* Returns the tensor that a GELU is computed from, by a part of it; NULL: it is not found. */
+static const struct qdqi_tensor *
+source_of(const struct planner *p, const struct qdqi_node *part, int steps)
+{
+    const struct qdqi_tensor *found = NULL;
+    for (size_t i = 0; i < part->proto->n_input && !found && steps > 0; i++) {
+        const struct qdqi_tensor *t = part->inputs[i];
+        const struct qdqi_node *maker = t ? qdqi_maker_of(&p->model->graph, t) : NULL;
+        const enum qdqi_gelu_part made =
+            maker ? qdqi_gelu_part(p, (size_t)t->producer) : QDQI_GELU_NONE;
+        if (t && !t->is_fixed)
+            found = made == QDQI_GELU_NONE || made == QDQI_GELU_LAST
+                        ? t
+                        : source_of(p, maker, steps - 1);
+    }
+    return found;
+}
+
+static size_t
+row_of(const struct planner *p, const struct qdqi_tensor *t)
+{
+    size_t row = 0;
+    while (row < p->plan->view.n_tensors && p->plan->activations[row].tensor != t)
+        row++;
+    return row < p->plan->view.n_tensors ? row : QDQI_NONE;
+}
+
+/* Gives an activation, and those that share its scale, the format of another one. */
+static void
+copy_format(struct planner *p, size_t row, const struct qdqi_planned_tensor *from)
+{
+    const size_t leader = p->plan->activations[row].leader;
+    for (size_t i = 0; i < p->plan->view.n_tensors; i++)
+        if (p->plan->activations[i].leader == leader) {
+            p->plan->activations[i].format = from->format;
+            p->plan->activations[i].symmetric = from->symmetric;
+        }
+}
+
+void
+qdqi_join_gelu_formats(struct planner *p)
+{
+    for (size_t i = 0; i < p->model->graph.n_nodes; i++) {
+        const struct qdqi_node *last = &p->model->graph.nodes[i];
+        if (qdqi_gelu_part(p, i) != QDQI_GELU_LAST)
+            continue;
+        const size_t from = row_of(p, source_of(p, last, MOST_PARTS));
+        const size_t to = row_of(p, last->outputs[0]);
+        if (from == QDQI_NONE || to == QDQI_NONE)
+            continue;
+        const struct qdqi_planned_tensor *a = &p->plan->activations[from];
+        const struct qdqi_planned_tensor *b = &p->plan->activations[to];
+        const int difference = qdqi_format_row((int)a->format)->bits -
+                               qdqi_format_row((int)b->format)->bits;
+        if (difference < 0)
+            copy_format(p, from, b);
+        else if (difference > 0)
+            copy_format(p, to, a);
+    }
 }

@@ -103,7 +103,7 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- which rules hold ------------------------------------------------------ */
 
-/* Q7, Q13 and Q14 are the automatic rules. */
+/* Q7, Q13, Q14 and Q15 are the automatic rules. */
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
@@ -113,7 +113,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return true;
     }
     *ret_reason = has_gelu ? "the HTP has a GELU" : "an HTP of v68 has no GELU";
-    return has_gelu;
+    return has_gelu; /* Q7 and Q15 */
 }
 
 /* --- the row -------------------------------------------------------------- */

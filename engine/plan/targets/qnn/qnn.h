@@ -61,7 +61,11 @@
     RULE(Q14, AUTO,                                                                   \
          "What bounds (Max, Min, Clip) or moves masked scores in front of the "       \
          "Softmax begins where `Q13` lets the scores begin. Off: such masks take "    \
-         "the whole range.")
+         "the whole range.")                                                          \
+    RULE(Q15, AUTO,                                                                   \
+         "The input and the output of a GELU that `Q7` makes one operator have the "  \
+         "wider one of their formats. Off: each has its own, and the HTP leaves a "   \
+         "GELU of two formats to the processor.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
@@ -97,6 +101,9 @@ enum qdq_code qdqi_qnn_begin(struct planner *p, struct qdq_error *err);
 
 /* Returns the part of a layer in a GELU that has no pairs inside; NONE with rule Q7 off. */
 enum qdqi_gelu_part qdqi_gelu_part(const struct planner *p, size_t node);
+
+/* Gives the input and the output of each GELU the wider one of their formats (rule Q15). */
+void qdqi_join_gelu_formats(struct planner *p);
 
 /* The hook `reform`: constants of one element, and spelled-out normalizations (forms.c). */
 enum qdq_code qdqi_qnn_reform(const struct qdq_spec *spec,
