@@ -31,8 +31,8 @@ struct qdq_target {
     /* the recipe `auto` gives activations 16 bits where 8 are too few, and leaves no layer in
        floating point */
     bool widens;
-    /* most samples that its runtime, which is slow, is asked to run where no spec says how many, and a
-       quarter of that for each candidate; 0: no bound of its own */
+    /* most samples that its runtime, which is slow, is asked to run where no spec says how many, and half
+       of that for each candidate; 0: no bound of its own */
     int64_t judged_samples;
     bool has_kernels; /* its integer kernels run here: reports count them */
     /* the runtime that runs a result as deployed, which a program of the operator's alone may have;

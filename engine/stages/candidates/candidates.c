@@ -17,7 +17,7 @@ enum {
     USUAL_SAMPLES =
         4, /* samples that a candidate is judged by, where there are so many */
     SLOW_PART =
-        4, /* candidates are judged by one in so many of a slow runtime's samples */
+        2, /* of the samples of a slow runtime, of which few do not tell enough */
     LARGE_OUTPUT_SAMPLES = 2, /* the same where the outputs are large */
     METADATA_BYTES = 400 /* bytes of the result's metadata, which a candidate lacks */
 };
@@ -303,7 +303,7 @@ qdqi_candidates_samples(const struct qdqi_attempt *a, int64_t times,
     int64_t wanted = *ret_bound / QDQI_CANDIDATES;
     wanted = wanted < USUAL_SAMPLES ? USUAL_SAMPLES : wanted;
     const int64_t most = a->spec->target->judged_samples / SLOW_PART;
-    if (most > 0 && wanted > most) {
+    if (most > 0) {
         *ret_bound = *ret_bound * most / wanted;
         wanted = most;
     }

@@ -23,7 +23,7 @@
 
 /* Samples by which the figures of a candidate may be trusted, by which they may where all of
    them are far better than is asked for, and by which they may where they are far worse. */
-enum { TRUSTED_SAMPLES = 32, CLEAR_SAMPLES = 8, HOPELESS_SAMPLES = 2 };
+enum { TRUSTED_SAMPLES = 32, CLEAR_SAMPLES = 8, HOPELESS_SAMPLES = 4 };
 
 /* The numbers that are kept of the runs of the float model: the comparer's own runs, all, and its samples. */
 enum { COUNT_OWN, COUNT_ALL, COUNT_SAMPLES, N_COUNTS };

@@ -68,7 +68,7 @@ struct qdqi_judging {
     /* those with as much may be judged by fewer of the samples that qdqi_comparer_widen() adds;
        INFINITY: by all of them */
     double clear_db;
-    /* those with less may be judged by the first two samples; -INFINITY: by all of them */
+    /* those with less may be judged by the first four samples; -INFINITY: by all of them */
     double hopeless_db;
     bool is_literal; /* by the literal arithmetic, which is fast */
     bool is_resting; /* latencies are not measured for a while */

@@ -437,8 +437,8 @@ add_worst(const struct qdq_report *r, struct text *t)
     return qdqi_judged_sqnr(&outputs[worst]);
 }
 
-/* Returns whether layers in float may mend the result, and the job can try that: it is poor by
-   its outputs, or misses a bound of accept that the comparer of candidates can measure. */
+/* Returns whether layers in float may mend the result, and the job can try that, which would take
+   longer than the rest of it in a slow runtime: it is poor by its outputs, or misses a bound of accept that the comparer of candidates can measure. */
 static bool
 can_help(const struct qdqi_candidates *c)
 {
@@ -452,7 +452,9 @@ can_help(const struct qdqi_candidates *c)
         missed = missed ||
                  (!r->gates[i].met && (r->gates[i].kind != QDQ_FIGURE_LATENCY_RATIO ||
                                        !isnan(c->max_latency)));
-    return a->context->dataset && a->context->work->dataset >= 0 &&
+    const bool is_slow =
+        a->spec->target->judged_samples > 0 && qdqi_deployed_runs(a->context);
+    return !is_slow && a->context->dataset && a->context->work->dataset >= 0 &&
            r->evaluated_samples > 0 && a->spec->float_type == QDQ_FLOAT_KEEP &&
            (missed || qdqi_verdict(&alone) == QDQI_POOR);
 }

@@ -10,10 +10,11 @@
 #include "stages/recipe/variants.h"
 
 /*
- * Judges the candidates' attempt, then 16 bits for all, and then for some of the layers, of which the literal
- * arithmetic guesses how many they have to be. The attempt of the candidates is then the first one if it reaches the goal, else the one with the fewest wide layers
- * that is good enough. Entries of `layers` with the names of the wide layers stand
- * behind those of the spec. NO_MEMORY, and the errors of trials.
+ * Judges the candidates' attempt, then 16 bits for all, and then for some of the layers, of which the
+ * literal arithmetic guesses how many they have to be. The attempt of the candidates is then the first
+ * one if it reaches the goal, else the one with the fewest wide layers that is good enough. Entries of
+ * `layers` with the names of the wide layers stand behind those of the spec. NO_MEMORY, and the errors
+ * of trials.
  */
 enum qdq_code qdqi_choose_widths(struct qdqi_variants *variants,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
