@@ -37,12 +37,6 @@ qdqi_block_axis(const struct planner *p, const struct qdq_layer *layer, int axis
 }
 
 bool
-qdqi_is_8_bit_integer(enum qdq_format format)
-{
-    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
-}
-
-bool
 qdqi_has_byte_activations(const struct qdq_layer_format *format)
 {
     return qdqi_is_8_bit_integer(format->activations.format);

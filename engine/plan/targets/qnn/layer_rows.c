@@ -147,3 +147,15 @@ const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES] = {
     FUNCTION("Cos")
 };
 /* clang-format on */
+
+bool
+qdqi_qnn_is_operand(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"LayerNormalization", "InstanceNormalization",
+                                      "PRelu", "Pow", NULL};
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return p->graph->classes[layer->node]->is_operand ||
+           qdqi_node_is_one_of(node->proto, ops) ||
+           (!p->spec->weight_only && layer->weight_input == 0 &&
+            qdqi_node_is(node->proto, "MatMul"));
+}

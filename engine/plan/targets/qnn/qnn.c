@@ -36,18 +36,6 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
            !(cls->is_operand && p->spec->weight_only);
 }
 
-bool
-qdqi_qnn_is_operand(const struct planner *p, const struct qdq_layer *layer)
-{
-    static const char *const ops[] = {"LayerNormalization", "InstanceNormalization",
-                                      "PRelu", "Pow", NULL};
-    const struct qdqi_node *node = qdqi_node_of(p, layer);
-    return p->graph->classes[layer->node]->is_operand ||
-           qdqi_node_is_one_of(node->proto, ops) ||
-           (!p->spec->weight_only && layer->weight_input == 0 &&
-            qdqi_node_is(node->proto, "MatMul"));
-}
-
 static bool
 is_per_channel(const struct planner *p, const struct qdq_layer *layer, int weight_input,
                size_t rank)
