@@ -125,6 +125,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/jobs/fetch.c \
 	daemon/jobs/gpus.c daemon/jobs/gpus.h \
 	daemon/jobs/inner.h \
+	daemon/jobs/job_view.c \
 	daemon/jobs/job.c daemon/jobs/job.h \
 	daemon/jobs/speeds.c daemon/jobs/speeds.h \
 	daemon/jobs/lease.c \

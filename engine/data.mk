@@ -11,6 +11,7 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/data/member_names.h \
 	engine/files/data/forms/sample_files.c engine/files/data/forms/sample_files.h \
 	engine/files/data/forms/table.c engine/files/data/forms/table.h \
+	engine/files/data/forms/table_bytes.c \
 	engine/files/data/forms/table_images.c engine/files/data/forms/table_inner.h \
 	engine/files/data/forms/table_reader.c engine/files/data/forms/table_shapes.c \
 	engine/files/data/images/archive.c engine/files/data/images/images.h \

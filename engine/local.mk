@@ -379,7 +379,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/weights/narrow.c engine/graph/weights/panel.h \
 	engine/graph/weights/elements.c engine/graph/weights/elements.h \
 	engine/graph/weights/factor.c \
-	engine/graph/weights/refine.c \
+	engine/graph/weights/panel_sums.c engine/graph/weights/refine.c \
 	engine/graph/weights/integers.c engine/graph/weights/integers.h \
 	engine/graph/weights/joint.c engine/graph/weights/joint.h \
 	engine/graph/weights/least_error.c \

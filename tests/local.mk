@@ -54,5 +54,5 @@ AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
 	CLI_FLAGS="$(cli_qdq_CPPFLAGS)"; export CLI_FLAGS; \
 	HARDEN_CFLAGS="$(HARDEN_CFLAGS)"; export HARDEN_CFLAGS;
-dist_check_SCRIPTS = tests/check-exports.sh tests/check-format.sh \
+dist_check_SCRIPTS = tests/check-circles.sh tests/check-exports.sh tests/check-format.sh \
 	tests/check-hardening.sh tests/check-kernels.sh tests/check-layers.sh tests/check-openapi.sh tests/check-source.sh

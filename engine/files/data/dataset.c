@@ -150,15 +150,6 @@ check_array(const struct qdqi_npy *npy, const char *name, uint64_t size,
     return QDQ_OK;
 }
 
-enum qdq_code
-qdqi_dataset_check_arrays(size_t n, struct qdq_error *err)
-{
-    if (n <= QDQI_MAX_ARRAYS)
-        return QDQ_OK;
-    return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                         "the dataset has more than %d arrays", QDQI_MAX_ARRAYS);
-}
-
 /* Reads the header of one array, from a stream of `size` bytes, into arrays[n]. */
 static enum qdq_code
 add_array(struct qdq_dataset *ds, size_t member, const char *name, uint64_t size,

@@ -8,6 +8,7 @@
 #include "files/data/npz.h"
 #include "files/data/random.h"
 #include "files/data/tar.h"
+#include "files/data/stream.h"
 #include "qdq/dataset.h"
 #include "qdq/spec.h"
 
@@ -30,13 +31,7 @@ struct qdqi_item {
     bool joins; /* it is that of all columns of one number (forms/joined.h) */
 };
 
-enum {
-    QDQI_NAMED = -1,
-    QDQI_MAX_ARRAYS = 4096, /* of one dataset, or of one test data set */
-};
-
-/* LIMIT_EXCEEDED when a dataset of n arrays has too many. */
-enum qdq_code qdqi_dataset_check_arrays(size_t n, struct qdq_error *err) QDQ_MUST_CHECK;
+enum { QDQI_NAMED = -1 };
 
 /* The kinds of files that hold one sample of one array. */
 enum qdqi_sample_kind {

@@ -9,26 +9,6 @@
 
 /* --- opening: matching arrays and inputs --------------------------------- */
 
-void
-qdqi_feed_warn(struct qdqi_feed *feed, const char *code, const char *node,
-               const char *detail)
-{
-    if (detail) /* a warning is dropped when there is no memory for it */
-        feed->warnings[feed->n_warnings++] =
-            (struct qdq_warning){code, detail, node, NULL};
-}
-
-enum qdqi_dtype
-qdqi_feed_dtype(const struct qdq_value *input, enum qdqi_dtype given)
-{
-    if (!*input->dtype)
-        return given;
-    for (int i = 1; i < QDQI_N_DTYPES; i++)
-        if (strcmp(qdqi_dtype_name(i), input->dtype) == 0)
-            return (enum qdqi_dtype)i;
-    return QDQI_UNKNOWN;
-}
-
 /* Returns whether the sizes fit the axes of the input from `first` on. */
 static bool
 axes_fit(const struct qdq_value *input, size_t first, const int64_t *shape)

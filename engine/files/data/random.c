@@ -293,7 +293,8 @@ qdqi_random_open(const struct qdq_model_info *model,
     ds->fd = -1;
     enum qdq_code code = fill(ds, model, c, err);
     if (code) {
-        qdq_dataset_free(&ds);
+        qdqi_arena_free(&ds->arena); /* it has nothing else yet */
+        free(ds);
         return code;
     }
     *ret = ds;

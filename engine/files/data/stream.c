@@ -108,3 +108,12 @@ qdqi_stream_close(struct qdqi_stream *stream)
 {
     qdqi_member_close(&stream->member);
 }
+
+enum qdq_code
+qdqi_dataset_check_arrays(size_t n, struct qdq_error *err)
+{
+    if (n <= QDQI_MAX_ARRAYS)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                         "the dataset has more than %d arrays", QDQI_MAX_ARRAYS);
+}

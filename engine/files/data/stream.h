@@ -33,6 +33,10 @@ enum qdq_code qdqi_stream_end(struct qdqi_stream *stream,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_stream_close(struct qdqi_stream *stream);
 
+enum { QDQI_MAX_ARRAYS = 4096 }; /* of one dataset, or of one test data set */
+
+/* LIMIT_EXCEEDED when a dataset of n arrays has too many. */
+enum qdq_code qdqi_dataset_check_arrays(size_t n, struct qdq_error *err) QDQ_MUST_CHECK;
 /* Sets INVALID_DATASET for an array: "array 'NAME': …". */
 enum qdq_code qdqi_array_invalid(const char *name, struct qdq_error *err,
                                  const char *fmt, ...) QDQ_PRINTF(3, 4);

@@ -111,7 +111,7 @@ qdqi_panel_value(const struct qdqi_panel *p, size_t place, size_t line)
            (double)p->scales[group][line];
 }
 
-/* --- sums of a panel ------------------------------------------------------ */
+/* --- sums of a panel (panel_sums.c) --------------------------------------- */
 
 /* Copies the sums of places i to end - 1, which are now worked on. */
 void qdqi_load_local(struct qdqi_panel *p, size_t i, size_t end);

@@ -14,7 +14,6 @@ qdqi_is_8_bit_integer(enum qdq_format format)
     return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
 }
 
-
 /* Returns the formats of layers that the entry decides; NULL: no entry does. The members that it
    omits come from the spec, which is complete. The symmetry of activations whose format it states
    comes from that format. */

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "files/data/forms/joined.h"
 #include "files/data/cast.h"
-#include "files/data/reader.h"
+#include "files/data/forms/table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ find_cast(enum qdqi_dtype from, enum qdqi_dtype to)
 /* --- reading ----------------------------------------------------------------------- */
 
 struct column {
-    struct qdqi_reader *reader;
+    struct qdqi_column_reader *reader;
     qdqi_cast_fn cast; /* there is one from each type of a column to the common one */
     size_t size;       /* of an element */
 };
@@ -125,7 +125,7 @@ qdqi_joined_open(struct qdq_dataset *ds, struct qdqi_joined **ret,
         const enum qdqi_dtype from = ds->items[ds->joined[i]].dtype;
         column->cast = find_cast(from, dtype);
         column->size = qdqi_dtype_size((int)from);
-        code = qdqi_reader_open(ds, ds->joined[i], &column->reader, err);
+        code = qdqi_column_reader_open(ds, ds->joined[i], &column->reader, err);
     }
     if (code)
         qdqi_joined_close(&joined);
@@ -140,8 +140,8 @@ skip_rows(struct qdqi_joined *joined, uint64_t rows, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < joined->n && !code; i++)
-        code = qdqi_reader_skip(joined->columns[i].reader,
-                                rows * joined->columns[i].size, err);
+        code = qdqi_column_reader_skip(joined->columns[i].reader,
+                                       rows * joined->columns[i].size, err);
     return code;
 }
 
@@ -161,7 +161,7 @@ qdqi_joined_read(struct qdqi_joined *joined, unsigned char *to, uint64_t size,
             unsigned char bytes[8];
         } from, into;
         const struct column *column = &joined->columns[joined->at];
-        code = qdqi_reader_read(column->reader, from.bytes, column->size, err);
+        code = qdqi_column_reader_read(column->reader, from.bytes, column->size, err);
         joined->at = (joined->at + 1) % joined->n;
         if (code || !to)
             continue;
@@ -178,7 +178,7 @@ qdqi_joined_close(struct qdqi_joined **joined)
     if (!joined || !*joined)
         return;
     for (size_t i = 0; i < (*joined)->n; i++)
-        qdqi_reader_close(&(*joined)->columns[i].reader);
+        qdqi_column_reader_close(&(*joined)->columns[i].reader);
     free((*joined)->columns);
     free(*joined);
     *joined = NULL;
