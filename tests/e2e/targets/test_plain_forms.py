@@ -404,7 +404,7 @@ def test_attention_is_the_same_and_its_weight_is_quantized(tmp_path, more, targe
 def test_a_weight_that_is_joined_of_constants(tmp_path, target):
     """Those of queries, keys and values, which an exporter leaves as a Concat."""
     source = attention()
-    [node] = source.graph.node
+    node = source.graph.node[0]
     [whole] = [i for i in source.graph.initializer if i.name == node.input[1]]
     parts = np.split(numpy_helper.to_array(whole), 3, axis=1)
     names = [f"part{i}" for i in range(3)]
