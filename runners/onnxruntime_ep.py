@@ -202,6 +202,7 @@ class Provider:
 V73 = "43"
 REFUSED = re.compile(r"Operator type: (\S+) Node name: (.*) Node index: \d+")
 REASON = re.compile(r"REASON : (.*)")
+TWO_FORMATS = "its inputs and outputs have different formats, so that the HTP computes it in float16"
 
 
 def find_groups(nodes, makers, readers):
@@ -238,6 +239,7 @@ class Graph:
                 self.readers.setdefault(name, []).append(node)
         self.by_name = {n.name: n for n in self.nodes}
         self.groups = find_groups(self.nodes, self.makers, self.readers)
+        self.types = {i.name: i.data_type for i in model.graph.initializer}
 
     def _is_from_pair(self, name, group):
         maker = self.makers.get(name)
@@ -254,19 +256,33 @@ class Graph:
             for r in readers
         ) and bool(readers or group)
 
+    def parts(self, name, op):
+        """Returns the nodes of the file that a node of the runtime computes, the first one first."""
+        node = self.by_name.get(name)
+        if node is not None and node.op_type == "MatMul" and op == "Gemm":  # with the Add behind it, which it became
+            return [node, *(r for r in self.readers.get(node.output[0], ()) if r.op_type == "Add")]
+        return self.groups.get(name) or ([] if node is None else [node])
+
+    def has_two_formats(self, name, op):
+        """Returns whether not all of a node's data have the same type of integers."""
+        whole = self.parts(name, op)
+        pairs = [self.makers.get(i) for n in whole for i in n.input]
+        pairs = [p for p in pairs if p is not None and p.op_type == "DequantizeLinear" and p.input[0] not in self.fixed]
+        pairs += [r for n in whole for o in n.output for r in self.readers.get(o, ()) if r.op_type == "QuantizeLinear"]
+        return len({self.types.get(p.input[2]) for p in pairs if len(p.input) > 2}) > 1
+
     def computes(self, name, op):
         """Says what a node computes with, as far as its own file tells."""
-        node = self.by_name.get(name)
         if op in CONVERSIONS:
             return "conversion"
-        if node is None:
+        whole = self.parts(name, op)
+        if not whole:
             return "other"
-        group = self.groups.get(name, [])
-        if node.op_type == "MatMul" and op == "Gemm":  # with the Add behind it, which it became
-            group = [node, *(r for r in self.readers.get(node.output[0], ()) if r.op_type == "Add")]
-        whole = group or [node]
-        if all(self._is_from_pair(i, group) for n in whole for i in n.input) and all(
-            self._goes_to_pair(o, group) for n in whole for o in n.output
+        group = whole if len(whole) > 1 else []
+        if (
+            not self.has_two_formats(name, op)
+            and all(self._is_from_pair(i, group) for n in whole for i in n.input)
+            and all(self._goes_to_pair(o, group) for n in whole for o in n.output)
         ):
             return "integer"
         return "other" if op in MOVERS else "float"
@@ -439,6 +455,8 @@ class Qnn(Provider):
             "computes": self.graph.computes(name, node.op_type),
             "ms": 0,
         }
+        if kernel["computes"] == "float" and self.graph.has_two_formats(name, node.op_type):
+            kernel["reason"] = TWO_FORMATS
         if reasons is not None and node.op_type not in CONVERSIONS:
             kernel["computes"] = kernel["computes"].replace("integer", "float")
             reason = reasons.get(node.name) or reasons.get(name) or "the provider does not say why"

@@ -92,6 +92,20 @@ def test_v68_has_no_gelu(qnn_python, tmp_path):
     assert len(floats) == 3 and all("Erf" in row["name"] and row["reason"] for row in floats)
 
 
+def test_a_gelu_of_two_formats(runners, tmp_path):
+    """It falls to the processor; rule Q15 gives both of its ends the wider format. The products on its two
+    sides have two formats then, and are float16: their weights are dequantized on the processor."""
+    entry = {"name": ["Mul_2"], "activations": {"dtype": "uint16"}}  # the last node of the first GELU
+    for joined in (True, False):
+        _, report = quantize(tmp_path, "glyph_vit", runners, layers=[entry], rules={"Q15": joined})
+        left = {row["name"]: row["reason"] for row in report["kernels"]["floats"]}
+        assert ("Erf_0" in left) != joined
+        if joined:
+            assert set(left) == {"MatMul_4", "MatMul_5"}
+            assert all("different formats" in reason for reason in left.values())
+            assert report["kernels"]["conversions"] == 6
+
+
 def test_a_product_and_its_bias_are_one_kernel(runners, tmp_path):
     _, report = quantize(tmp_path, "glyph_vit", runners)
     weighted = [row for row in report["layers"] if row["op"] in ("MatMul", "Gemm") and

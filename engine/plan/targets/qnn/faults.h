@@ -14,3 +14,6 @@ FAULT("2.7.0", "Its Max of 16 bits with a vector of zeros makes zeros of all num
       "Q8", "tests/qnn/test_emulator.py::test_faults_that_the_target_heeds")
 FAULT("2.7.0", "Its Log of 16 bits has -9 dB.", "Q11",
       "tests/qnn/test_emulator.py::test_faults_that_the_target_heeds")
+FAULT("2.7.0",
+      "It leaves a GELU with 8 bits on one side and 16 on the other to the processor.",
+      "Q15", "tests/qnn/test_emulator.py::test_a_gelu_of_two_formats")

@@ -59,9 +59,9 @@
          "stands for them, begins 12 below what makes a score the lowest one, where " \
          "the mask has -1000 or less. Off: the mask takes the whole range.")          \
     RULE(Q14, AUTO,                                                                   \
-         "What bounds (Max, Min, Clip) or moves masked scores in front of the "       \
-         "Softmax begins where `Q13` lets the scores begin. Off: such masks take "    \
-         "the whole range.")                                                          \
+         "A Max, Min or Clip that bounds masked scores in front of the Softmax, and " \
+         "what moves them, begin where `Q13` lets the scores begin. Off: such masks " \
+         "take the whole range.")                                                     \
     RULE(Q15, AUTO,                                                                   \
          "The input and the output of a GELU that `Q7` makes one operator have the "  \
          "wider one of their formats. Off: each has its own, and the HTP leaves a "   \
