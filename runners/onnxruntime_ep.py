@@ -9,6 +9,7 @@ model, is an error: nothing falls back to the processor in silence.
 computes on an x86-64 processor what the accelerator of a phone computes. It needs onnx, too.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -266,9 +267,9 @@ class Graph:
     def has_two_formats(self, name, op):
         """Returns whether not all of a node's data have the same type of integers."""
         whole = self.parts(name, op)
-        pairs = [self.makers.get(i) for n in whole for i in n.input]
-        pairs = [p for p in pairs if p is not None and p.op_type == "DequantizeLinear" and p.input[0] not in self.fixed]
+        pairs = [self.makers[i] for n in whole for i in n.input if i in self.makers]
         pairs += [r for n in whole for o in n.output for r in self.readers.get(o, ()) if r.op_type == "QuantizeLinear"]
+        pairs = [p for p in pairs if p.op_type in CONVERSIONS and p.input[0] not in self.fixed]
         return len({self.types.get(p.input[2]) for p in pairs if len(p.input) > 2}) > 1
 
     def computes(self, name, op):
@@ -276,13 +277,12 @@ class Graph:
         if op in CONVERSIONS:
             return "conversion"
         whole = self.parts(name, op)
+        group = whole if len(whole) > 1 else []
         if not whole:
             return "other"
-        group = whole if len(whole) > 1 else []
-        if (
-            not self.has_two_formats(name, op)
-            and all(self._is_from_pair(i, group) for n in whole for i in n.input)
-            and all(self._goes_to_pair(o, group) for n in whole for o in n.output)
+        if not self.has_two_formats(name, op) and all(
+            all(self._is_from_pair(i, group) for i in n.input) and all(self._goes_to_pair(o, group) for o in n.output)
+            for n in whole
         ):
             return "integer"
         return "other" if op in MOVERS else "float"
@@ -346,11 +346,8 @@ class Qnn(Provider):
     @staticmethod
     def _open_sizes(model):
         fixed = {i.name for i in model.graph.initializer}
-        return [
-            i.name
-            for i in model.graph.input
-            if i.name not in fixed and any(not d.dim_value for d in i.type.tensor_type.shape.dim)
-        ]
+        inputs = [i for i in model.graph.input if i.name not in fixed]
+        return [i.name for i in inputs if any(not d.dim_value for d in i.type.tensor_type.shape.dim)]
 
     def fit(self, feeds):
         """Makes a session for inputs of these sizes, which the HTP must know."""
@@ -442,19 +439,14 @@ class Qnn(Provider):
 
     def _ask_reasons(self, path):
         """Opens the model once more with the log that tells why nodes are left."""
-        with Captured("qnn.log") as log:
+        with captured("qnn.log"):
             self._open_session(path, 0)
-        return read_refusals(log.path)
+        return read_refusals("qnn.log")
 
     def _make_kernel(self, node, provider, reasons):
         name = own_name(node.name)
-        kernel = {
-            "name": name[:1024],
-            "op": node.op_type[:128],
-            "device": provider,
-            "computes": self.graph.computes(name, node.op_type),
-            "ms": 0,
-        }
+        kernel = {"name": name[:1024], "op": node.op_type[:128], "device": provider, "ms": 0}
+        kernel["computes"] = self.graph.computes(name, node.op_type)
         if kernel["computes"] == "float" and self.graph.has_two_formats(name, node.op_type):
             kernel["reason"] = TWO_FORMATS
         if reasons is not None and node.op_type not in CONVERSIONS:
@@ -467,23 +459,19 @@ class Qnn(Provider):
         return self.nodes
 
 
-class Captured:
+@contextlib.contextmanager
+def captured(path):
     """Sends what is written to standard error into a file for a while."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __enter__(self):
-        sys.stderr.flush()
-        self.kept = os.dup(2)
-        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(file, 2)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
         os.close(file)
-        return self
-
-    def __exit__(self, *_):
-        os.dup2(self.kept, 2)
-        os.close(self.kept)
 
 
 def read_refusals(path):
@@ -578,15 +566,8 @@ def read_profile(path):
         name = name.removesuffix("_kernel_time")
         about = event.get("args", {})
         op, provider = about.get("op_name", ""), about.get("provider", "")
-        nodes.setdefault(
-            name,
-            {
-                "name": own_name(name)[:1024],
-                "op": op[:128],
-                "device": provider,
-                "computes": computes(op, provider),
-            },
-        )
+        kernel = {"name": own_name(name)[:1024], "op": op[:128], "device": provider}
+        nodes.setdefault(name, {**kernel, "computes": computes(op, provider)})
         times.setdefault(name, []).append(event.get("dur", 0) / 1000)
     for name, node in nodes.items():
         later = times[name][1:] or times[name]
