@@ -7,8 +7,7 @@
 # A quantizer of Brevitas takes a rule of rounding, and a network is trained with it. export_onnx_qcdq writes
 # a QuantizeLinear for each, which always rounds to the nearest. There is no error and no warning, and the file runs.
 # With rounding down or up all activations are half a step away on average, in one direction, and outputs of the next
-# layers move by the sum of its weights times that. Weights do not have this fault: their rounding is done by the exporter
-# where it writes them.
+# layers move by the sum of its weights times that. Weights that are rounded down did not have this fault.
 #
 # It takes 6 GB of disk.
 #

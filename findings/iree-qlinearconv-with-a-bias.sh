@@ -6,8 +6,8 @@
 #
 # IREE imports QLinearConv, compiles it and answers without a message. Without a bias, and with one scale for the
 # weight, each number is right. With both a bias and a scale for each channel, which is what quantizers write in the
-# operator format, nearly all outputs are at one of the ends of the range: 64 of 64 numbers here are wrong. The same layer
-# as Q/DQ nodes around a Conv is right, bias and scales for each channel included.
+# operator format, nearly all outputs are at one of the ends of the range: 64 of 64 numbers here are wrong. The
+# same layer as Q/DQ nodes around a Conv is right, bias and scales for each channel included.
 #
 # Output (outputs that are wrong, of 64):
 #

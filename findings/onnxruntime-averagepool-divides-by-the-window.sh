@@ -4,11 +4,11 @@
 #
 # Seen with onnxruntime 1.31.1, CPU provider.
 #
-# PyTorch's AvgPool2d(ceil_mode=True) is exported with ceil_mode and count_include_pad. Windows that reach over the
-# edge of an input without padding are divided by what is inside them, says ONNX from opset 19 on, and so do the reference and
-# onnxruntime's float kernel. The integer kernel that takes the place of the node and its pairs divides by
-# the whole window: the last row and column shrink to a half, and the corner to a quarter. A figure taken with
-# optimizations off does not show it. Either attribute alone is right.
+# PyTorch's AvgPool2d(ceil_mode=True) is exported with ceil_mode and count_include_pad. The reference and
+# onnxruntime's float kernel divide windows that reach over the edge of an input without padding by what is inside
+# them. The integer kernel that takes the place of the node and its pairs divides by the whole window: the last row
+# and column shrink to a half, and the corner to a quarter. A figure taken with optimizations off does not show it.
+# Either attribute alone is right.
 #
 # Output (a pair, the pool, a pair; 5 by 5 ones, windows of 2 by 2; the last row as the runtime answers it):
 #

@@ -22,7 +22,7 @@
 #   Gemm with alpha 0.5: stays float
 #   GRU: stays float
 #   ConvTranspose: stays float
-#   table of rows of 1 and 0.01: 40 dB, its small rows 0 dB
+#   table of rows of 1 and 0.01: 40 dB, its small rows 3 dB
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -52,7 +52,7 @@ def make(operator, x, weights, **attributes):
     """Writes a model of one node."""
     rank = {"LSTM": 4, "GRU": 4, "Gather": 2}.get(operator, x.ndim)
     graph = helper.make_graph(
-        [helper.make_node(operator, [*(["w0", "x"] if operator == "Gather" else ["x", *weights])], ["y"], **attributes)],
+        [helper.make_node(operator, ["w0", "x"] if operator == "Gather" else ["x", *weights], ["y"], **attributes)],
         "g", [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)],
         [helper.make_tensor_value_info("y", 1, ["a", "b", "c", "d"][:rank])],
         [numpy_helper.from_array(v, k) for k, v in weights.items()])
@@ -102,7 +102,8 @@ table = normal(40, 24) * np.where(np.arange(40) % 2, 0.01, 1).astype(np.float32)
 make("Gather", np.arange(40), {"w0": table})
 quantize(per_channel=True)
 error = run("made.onnx", np.arange(40)) - table
-all_rows, small = (10 * np.log10(np.sum(table[i] ** 2) / np.sum(error[i] ** 2)) for i in (slice(None), slice(1, None, 2)))
+all_rows, small = (10 * np.log10(np.sum(table[i] ** 2) / np.sum(error[i] ** 2))
+                   for i in (slice(None), slice(1, None, 2)))
 print(f"table of rows of 1 and 0.01: {all_rows:.0f} dB, its small rows {small:.0f} dB")
 expected = ["heeded", "ignored", "ignored", "does not run", "heeded", "ignored", "quantized", *["stays float"] * 3]
 if list(seen.values()) != expected or small > 6:

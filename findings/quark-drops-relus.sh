@@ -4,8 +4,8 @@
 #
 # Seen with amd-quark 0.13, onnx 1.21.0, onnxruntime 1.31.1.
 #
-# A Relu in front of a pair may be dropped where the pair begins at 0. Quark drops it for uint8 activations unless the option
-# ActivationSymmetric is set. The calibrations Distribution and PowerOfTwoMethod.MinMSE give symmetric ranges
+# A Relu in front of a pair may be dropped where the pair begins at 0. Quark drops it for uint8 activations unless
+# the option ActivationSymmetric is set. The calibrations Distribution and PowerOfTwoMethod.MinMSE give symmetric ranges
 # without that option: their zero point is 128, and what the Relu cut off goes on. There is no message, and
 # the network of three layers is noise. With ActivationSymmetric the same calibrations
 # keep the Relu and are right, and so is MinMax.

@@ -5,8 +5,8 @@
 # Seen with onnx 1.23.2 (version_converter) and onnxruntime 1.31.1.
 #
 # Runtimes that know older opsets are served by lowering a model. onnx's converter raises an error where a pair
-# cannot be lowered because of blocks, of `output_dtype` on a QuantizeLinear, or of its integers' type. It does not where
-# a DequantizeLinear has `output_dtype`, a QuantizeLinear `precision` (both of opset 23), or where a pair
+# cannot be lowered because of blocks, of `output_dtype` on a QuantizeLinear, or of its integers' type. It does
+# not where a DequantizeLinear has `output_dtype`, a QuantizeLinear `precision` (both of opset 23), or where a pair
 # takes float16 (opset 19): the node stays as it is, the file says the older opset, and nothing is said. Only the
 # checker and the runtime find out.
 #
