@@ -1,5 +1,5 @@
 # Unit programs of the engine (without engine/files/data).
-EXTRA_DIST += tests/unit/arena.h tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/targets/chip_runtime.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
+EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/deploy/fake_job.h tests/unit/targets/chip_runtime.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/engine/test_blocked \
 	tests/unit/engine/test_cases \
