@@ -78,7 +78,7 @@ same 'range methods in docs/reference/number-formats.md'
 
 # formats_for USE: the formats whose rows in the table allow this use.
 formats_for() {
-    grep -E "^QDQ_(BLOCK_)?FORMAT\(.*(QDQ_FOR_$1|QDQ_FOR_BOTH)[,)]" "$src/engine/include/qdq/formats.h" |
+    grep -E "^QDQ_([A-Z]+_)?FORMAT\(.*(QDQ_FOR_$1|QDQ_FOR_BOTH)[,)]" "$src/engine/include/qdq/formats.h" |
         cut -d '"' -f 2 | sort
 }
 

@@ -98,13 +98,19 @@ class Source:
                         "-o", self.out, "--report", self.report)
 
 
+# Formats whose elements have a type of another name.
+ELEMENTS = {"int3": "int4", "mxfp4": "float4e2m1", "mxfp6": "float6e2m3", "mxfp8": "float8e4m3fn",
+            "nvfp4": "float4e2m1"}
+
+
 class Placement:
     """The places of the pairs in a quantized model, whose integer weights are of one
     format."""
 
     def __init__(self, model, weights="int8"):
         self.graph = model.graph
-        self.weights = onnx.TensorProto.DataType.Value(weights.upper())
+        self.weights = onnx.TensorProto.DataType.Value(
+            ELEMENTS.get(weights, weights).upper())
         self.nodes = list(all_nodes(model.graph))
         self.makers = {name: n for n in self.nodes for name in n.output}
         self.constants = {t.name: t for graph in all_graphs(model.graph)
@@ -116,6 +122,9 @@ class Placement:
             if node.op_type not in BOUNDARY and self.fixed.issuperset(node.input):
                 self.fixed.update(node.output)
         self.pairs = [n for n in self.nodes if n.op_type == "DequantizeLinear"]
+        # That of the scales of nvfp4 is a part of its pair.
+        scales = {n.input[1] for n in self.pairs}
+        self.pairs = [n for n in self.pairs if n.output[0] not in scales]
 
     def constant(self, name):
         return numpy_helper.to_array(self.constants[name])
@@ -135,10 +144,15 @@ class Placement:
         return quantize.input[0], attribute(quantize, "axis") if scale.dims else None
 
     def axis_of_integers(self, dequantize):
-        integers, scale, zero = (self.constants[name] for name in dequantize.input)
-        assert integers.data_type == zero.data_type == self.weights
+        integers, *zero = (self.constants[name] for name in dequantize.input[::2])
+        made = self.makers.get(dequantize.input[1])  # scales of nvfp4
+        scale = self.constants[made.input[0] if made else dequantize.input[1]]
+        assert all(t.data_type == self.weights for t in (integers, *zero))
         axis = attribute(dequantize, "axis") if scale.dims else None
-        assert axis is None or list(scale.dims) == [integers.dims[axis]]
+        block = attribute(dequantize, "block_size") or 0
+        wanted = [-(-size // block) if i == axis else size
+                  for i, size in enumerate(integers.dims)] if block else None
+        assert axis is None or list(scale.dims) == (wanted or [integers.dims[axis]])
         return axis
 
     def integers(self):

@@ -13,7 +13,9 @@ from service import DATA, INSTALLED
 
 CODES = {"target_format", "block_does_not_divide", "target_cannot_load"}
 NETS = "glyph_resnet", "glyph_vit", "glyph_mobilenet"
-FORMATS = "int8", "int4", "uint4", "float8e4m3fn", "float4e2m1"
+FORMATS = "int8", "int4", "uint4", "float8e4m3fn", "float4e2m1", "int3", "int2"
+OWN_BLOCKS = "mxfp4", "mxfp6", "mxfp8", "nvfp4"
+OPSETS = {"float4e2m1": 23, "int2": 25, "mxfp4": 24, "mxfp6": 28, "mxfp8": 24, "nvfp4": 23}
 QDQ = os.environ.get("QDQ", INSTALLED / "bin" / "qdq")
 MISREAD = {"uint8"}  # taken for int8 where all zero points are 0, which is said
 
@@ -31,9 +33,16 @@ def specs():
             weights = {"dtype": name}
             if block:
                 weights["granularity"] = {"block": block}
-            opset = 23 if name == "float4e2m1" else 21
-            yield f"{name} {block}", opset, {"weights": weights}
-            yield f"{name} {block} alone", opset, {"weights": weights, "activations": "none"}
+            if name != "int3":  # stored as integers alone
+                yield f"{name} {block}", OPSETS.get(name, 21), {"weights": weights}
+            yield (f"{name} {block} alone", OPSETS.get(name, 21),
+                   {"weights": weights, "activations": "none"})
+    for name in OWN_BLOCKS:
+        for matrices in (False, True):
+            entries = [{"class": "Conv", "quantize_weight": False}] if matrices else []
+            yield (f"{name} {'of matrices' if matrices else 'alone'}", OPSETS[name],
+                   {"weights": {"dtype": name}, "activations": "none", "layers": entries,
+                    "on_unmatched": "warn"})
     if os.environ.get("QDQD_ALL_FIGURES"):
         for opset in (13, 19, 20, 22, 24, 25):
             yield f"opset {opset}", opset, {}
@@ -76,7 +85,7 @@ def test_refusals_are_said(tmp_path, plan_of, converted, net, name, opset, spec)
     plan = plan_of(model)
     said = CODES & {warning["code"] for warning in report["warnings"]}
     left = {"block_does_not_divide"} if any(
-        layer["reason"].startswith("rule:T29") for layer in report["layers"]) else set()
+        layer["reason"].startswith(("rule:T29", "rule:T33")) for layer in report["layers"]) else set()
     if plan.errors:
         assert said - left, plan.errors
     else:

@@ -15,10 +15,19 @@
  * is a format of blocks whose size and whose scales' type are its own. ELEMENT is the type of its
  * elements; SCALES is E8M0, powers of two, or E4M3, float8e4m3fn times a float32 for the whole
  * tensor. Readers of the table that know no such columns get the others.
+ *
+ *   QDQ_NARROW_FORMAT(the same columns, ELEMENT, element's bits)
+ *
+ * is a format of integers that ONNX has no type for: they are stored as elements of a wider type.
  */
 #ifndef QDQ_BLOCK_FORMAT
 #define QDQ_BLOCK_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, \
                          uses, element, block, scales)                            \
+    QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses)
+#endif
+#ifndef QDQ_NARROW_FORMAT
+#define QDQ_NARROW_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, \
+                          uses, element, element_bits)                             \
     QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses)
 #endif
 QDQ_FORMAT(INT8, "int8", 8, -128, 127, 0, 0, 10, QDQ_FOR_BOTH)
@@ -40,4 +49,6 @@ QDQ_BLOCK_FORMAT(MXFP8, "mxfp8", 8, -448, 448, 3, -6, 24, QDQ_FOR_WEIGHTS, FLOAT
                  32, E8M0)
 QDQ_BLOCK_FORMAT(NVFP4, "nvfp4", 4, -6, 6, 1, 0, 23, QDQ_FOR_WEIGHTS, FLOAT4E2M1, 16,
                  E4M3)
+QDQ_NARROW_FORMAT(INT3, "int3", 3, -4, 3, 0, 0, 21, QDQ_FOR_WEIGHTS, INT4, 4)
 #undef QDQ_BLOCK_FORMAT
+#undef QDQ_NARROW_FORMAT

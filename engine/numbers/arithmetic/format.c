@@ -13,10 +13,26 @@ qdqi_format_row(int format)
                          uses, element, block, scales)                            \
     {text,  QDQI_##element,      bits, lowest, highest, fraction, min, opset,     \
      block, QDQI_SCALES_##scales},
+#define QDQ_NARROW_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, \
+                          uses, element, element_bits)                             \
+    {text, QDQI_##element,   element_bits, lowest, highest, fraction, min, opset,  \
+     0,    QDQI_SCALES_FLOAT},
 #include "qdq/formats.h"
 #undef QDQ_FORMAT
     };
     return format >= 0 && format < QDQI_N_FORMATS ? &rows[format] : NULL;
+}
+
+enum qdqi_format
+qdqi_format_of_pairs(enum qdqi_format format)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format), *other;
+    int i = 0;
+    if (row->fraction_bits > 0)
+        return format;
+    while ((other = qdqi_format_row(i))->dtype != row->dtype)
+        i++;
+    return (enum qdqi_format)i;
 }
 
 struct qdqi_rounding

@@ -40,7 +40,7 @@ enum qdqi_scale_type {
 struct qdqi_format_row {
     const char *name;
     enum qdqi_dtype dtype; /* of an element */
-    int bits;
+    int bits;              /* of an element as it is stored */
     float lowest, highest;
     int fraction_bits; /* 0 for integer formats */
     int min_exponent;
@@ -51,6 +51,10 @@ struct qdqi_format_row {
 
 /* Returns the row of a format, or NULL when there is no such format. */
 const struct qdqi_format_row *qdqi_format_row(int format);
+
+/* Returns the format of integers that QuantizeLinear makes of such elements: that format, or where ONNX
+   has no type for it the one of the wider type that holds it. */
+enum qdqi_format qdqi_format_of_pairs(enum qdqi_format format);
 
 /*
  * Returns the quantized integer of x minus the zero point, as a float. The scale is

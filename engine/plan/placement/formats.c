@@ -237,6 +237,24 @@ has_own_blocks_in_pairs(const struct qdq_layer_format *f)
     return has_own_blocks(f) && f->weights.storage != QDQ_STORE_DQ;
 }
 
+static bool
+is_narrow_in_pairs(const struct qdq_layer_format *f)
+{
+    const enum qdqi_format format = (enum qdqi_format)f->weights.format;
+    return qdqi_format_of_pairs(format) != format && f->weights.storage != QDQ_STORE_DQ;
+}
+
+/* Refuses pairs of formats that QuantizeLinear does not have. */
+static enum qdq_code
+check_narrow(const struct planner *p, struct qdq_error *err)
+{
+    return qdqi_spec_has(p->spec, is_narrow_in_pairs)
+               ? qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/weights/storage",
+                               "weights of int3 are stored as integers: leave storage "
+                               "out, or make it \"dq\"")
+               : QDQ_OK;
+}
+
 /* Refuses what does not go with formats whose scales have a type of their own. */
 static enum qdq_code
 check_own_blocks(const struct planner *p, struct qdq_error *err)
@@ -269,6 +287,8 @@ qdqi_check_formats(struct planner *p, struct qdq_error *err)
     enum qdq_code code = check_dynamic(p->spec, err);
     if (!code)
         code = check_own_blocks(p, err);
+    if (!code)
+        code = check_narrow(p, err);
     if (!code)
         code = check_decoder(p->spec, err);
     if (!code)

@@ -57,6 +57,15 @@ block_of(enum qdq_format format)
     return row ? row->block : 0;
 }
 
+/* Returns whether QuantizeLinear does not make such weights, so that they are stored as they are. */
+static bool
+is_stored_alone(enum qdq_format format)
+{
+    return block_of(format) > 0 ||
+           (format >= 0 &&
+            qdqi_format_of_pairs((enum qdqi_format)format) != (enum qdqi_format)format);
+}
+
 /* Gives weights of a format of blocks the blocks, and those of another one scale for each
    channel where the format before them had blocks of its own. */
 static void
@@ -88,7 +97,7 @@ qdqi_entry_format(const struct qdq_spec *spec, const struct qdq_layer_entry *ent
     }
     if (w && w->storage != QDQ_STORE_DEFAULT)
         f.weights.storage = w->storage;
-    else if (w && w->format != QDQ_FORMAT_DEFAULT && block_of(w->format) > 0)
+    else if (w && w->format != QDQ_FORMAT_DEFAULT && is_stored_alone(w->format))
         f.weights.storage = QDQ_STORE_DQ;
     if (w && w->method != QDQ_WEIGHT_DEFAULT)
         f.weights.method = w->method;
@@ -222,9 +231,10 @@ qdq_spec_complete(struct qdq_spec *spec)
         spec->activations.symmetric = default_symmetry(spec->activations.format);
     take_blocks(&spec->weights, QDQ_FORMAT_DEFAULT);
     if (spec->weights.storage == QDQ_STORE_DEFAULT)
-        spec->weights.storage = spec->weight_only || block_of(spec->weights.format) > 0
-                                    ? QDQ_STORE_DQ
-                                    : target->storage;
+        spec->weights.storage =
+            spec->weight_only || is_stored_alone(spec->weights.format)
+                ? QDQ_STORE_DQ
+                : target->storage;
     if (spec->weights.method == QDQ_WEIGHT_DEFAULT)
         spec->weights.method = qdqi_is_8_bit_integer(spec->activations.format)
                                    ? target->weight_method

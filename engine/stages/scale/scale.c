@@ -333,6 +333,8 @@ begin_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
     if (ret->is_left)
         return leave_to_writer(a, w, &ret->c, p, budget, err);
     ret->is_stored = is_stored(a, w, &ret->c, budget);
+    if (!ret->is_stored)
+        p->format = qdqi_format_of_pairs(w->format);
     a->effort.bytes += ret->c.n * qdqi_dtype_size((int)w->tensor->dtype);
     code = qdqi_weight_params_new(&ret->c, w->tensor->name, a->arena, p, err);
     if (!code && has_own_scales(w, ret) && !qdqi_block_scales_new(a->arena, p))

@@ -51,7 +51,9 @@ def net(opset, weights):
 
 
 def quantize(folder, name, model, data=None, weights=None, **spec):
-    spec = {"target": "tensorrt", "recipe": "none", "activations": "none", **spec}
+    """Makes blocks that TensorRT refuses, too."""
+    spec = {"target": "tensorrt", "recipe": "none", "activations": "none",
+            "rules": {"T33": False}, **spec}
     return Quantized(folder, model, data, weights={"dtype": name, **(weights or {})}, **spec)
 
 

@@ -274,8 +274,8 @@ static bool
 keeps_weights(enum qdq_format format)
 {
     return qdqi_is_8_bit_integer(format) || format == QDQ_FORMAT_INT4 ||
-           format == QDQ_FORMAT_UINT4 || format == QDQ_FORMAT_MXFP4 ||
-           format == QDQ_FORMAT_NVFP4;
+           format == QDQ_FORMAT_INT3 || format == QDQ_FORMAT_UINT4 ||
+           format == QDQ_FORMAT_MXFP4 || format == QDQ_FORMAT_NVFP4;
 }
 
 static enum qdq_code

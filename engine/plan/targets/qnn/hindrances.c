@@ -26,7 +26,8 @@ is_narrow_conv(const struct qdq_layer *layer, const struct qdqi_node *node)
     const enum qdq_format format = layer->format->weights.format;
     return qdqi_node_is_one_of(node->proto, ops) && layer->weight_axis < 0 &&
            layer->weight_input >= 0 &&
-           (format == QDQ_FORMAT_INT4 || format == QDQ_FORMAT_UINT4);
+           (format == QDQ_FORMAT_INT4 || format == QDQ_FORMAT_INT3 ||
+            format == QDQ_FORMAT_UINT4);
 }
 
 const char *

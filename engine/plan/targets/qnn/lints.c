@@ -127,6 +127,7 @@ has_other_weights(const struct qdq_layer_format *f)
 {
     return f->weights.format != QDQ_FORMAT_INT8 &&
            f->weights.format != QDQ_FORMAT_INT4 &&
+           f->weights.format != QDQ_FORMAT_INT3 &&
            f->weights.format != QDQ_FORMAT_UINT8;
 }
 

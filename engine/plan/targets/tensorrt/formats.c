@@ -21,11 +21,23 @@ takes_activations(enum qdqi_format format)
     return format == QDQI_TO_INT8 || format == QDQI_TO_FLOAT8E4M3FN;
 }
 
+/* Returns whether weights of the format are stored as int4. */
+static bool
+is_int4(enum qdqi_format format)
+{
+    return qdqi_format_row((int)format)->dtype == QDQI_INT4;
+}
+
+static bool
+is_float4(enum qdqi_format format)
+{
+    return format == QDQI_TO_FLOAT4E2M1 || format == QDQI_TO_NVFP4;
+}
+
 static bool
 takes_weights(enum qdqi_format format)
 {
-    return takes_activations(format) || format == QDQI_TO_INT4 ||
-           format == QDQI_TO_FLOAT4E2M1;
+    return takes_activations(format) || is_int4(format) || is_float4(format);
 }
 
 static enum qdqi_format
@@ -73,12 +85,32 @@ is_matrix(const struct planner *p, const struct qdq_layer *layer)
     return qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops);
 }
 
+/* Returns whether the layer has a weight of nvfp4 with one block alone, or with one that is not full. */
+static bool
+is_uneven_nvfp4(const struct planner *p, const struct qdq_layer *layer)
+{
+    size_t rank, outputs = 1;
+    if (!layer->weight || weights_of(layer) != QDQI_TO_NVFP4 || !is_matrix(p, layer))
+        return false;
+    const struct blocks blocks = blocks_of(p, layer);
+    const int64_t *dims = dims_of(p, layer, &rank);
+    for (size_t i = 0; i < rank; i++)
+        outputs *= i == (size_t)layer->weight_axis ? 1 : (size_t)dims[i];
+    return blocks.n > 0 && (!blocks.whole || (size_t)blocks.n * outputs == 1);
+}
+
 const char *
 qdqi_tensorrt_hindrance(const struct planner *p, struct qdq_layer *layer,
                         bool wants_inputs)
 {
     (void)wants_inputs;
     if (!layer->weight || !takes_weights(weights_of(layer)) || !is_matrix(p, layer))
+        return NULL;
+    if (is_uneven_nvfp4(p, layer) && qdqi_rule_is_on(p, T33)) {
+        qdqi_rule_cite(layer, T33);
+        return "rule:T33, TensorRT refuses its blocks of nvfp4";
+    }
+    if (weights_of(layer) == QDQI_TO_NVFP4)
         return NULL;
     const struct blocks blocks = blocks_of(p, layer);
     if (blocks.n <= 1 || blocks.whole)
@@ -99,6 +131,17 @@ MEANT(is_broken)
     return qdq_rule_set_has(&layer->rules, T29);
 }
 
+MEANT(has_refused_blocks)
+{
+    return is_uneven_nvfp4(p, layer);
+}
+
+MEANT(was_left)
+{
+    (void)p;
+    return qdq_rule_set_has(&layer->rules, T33);
+}
+
 MEANT(has_blocks_elsewhere)
 {
     return layer->weight && !is_matrix(p, layer) && blocks_of(p, layer).n > 0;
@@ -108,7 +151,7 @@ MEANT(is_odd)
 {
     const enum qdqi_format format = weights_of(layer);
     size_t rank, n = 1;
-    if (!layer->weight || (format != QDQI_TO_INT4 && format != QDQI_TO_FLOAT4E2M1))
+    if (!layer->weight || (!is_int4(format) && !is_float4(format)))
         return false;
     const int64_t *dims = dims_of(p, layer, &rank);
     for (size_t i = 0; i < rank; i++)
@@ -134,7 +177,7 @@ MEANT(is_no_product)
                                (enum qdqi_format)layer->format->activations.format;
     if (!layer->weight || layer->n_inputs == 0 || !takes_activations(activation))
         return false;
-    const bool widened = weight == QDQI_TO_INT4 && activation == QDQI_TO_INT8 &&
+    const bool widened = is_int4(weight) && activation == QDQI_TO_INT8 &&
                          is_matrix(p, layer) && !is_vector(p, layer);
     return (weight != activation && !widened) || blocks_of(p, layer).n > 1;
 }
@@ -163,7 +206,7 @@ MEANT(has_signs)
     if (!layer->weight)
         return false;
     const struct qdqi_planned_weight *w = &p->plan->weights[layer->weight_row];
-    return w->range == QDQ_RANGE_FULL && w->format == QDQI_TO_INT4;
+    return w->range == QDQ_RANGE_FULL && is_int4(w->format);
 }
 
 /* Returns whether the one pair of a tensor stands outside of an If that holds the node. */
@@ -209,6 +252,16 @@ static const struct {
      "axis, so "
      "that the layer stays in floating point; choose a block that divides the axis",
      T29},
+    {was_left, "block_does_not_divide",
+     "TensorRT would refuse weights of nvfp4 with a block that is not full, or with "
+     "one "
+     "block alone, so that the layer stays in floating point; choose another format",
+     T33},
+    {has_refused_blocks, "target_format",
+     "TensorRT would refuse weights of nvfp4 with a block that is not full, or with "
+     "one "
+     "block alone: rule T33 leaves such layers in floating point",
+     T33},
     {has_blocks_elsewhere, "target_format",
      "TensorRT takes blocks of Gemm and MatMul alone, and would refuse the model: name "
      "the "
@@ -309,20 +362,6 @@ check_activations(struct planner *p, struct qdq_error *err)
                        t->format == QDQI_TO_UINT8 ? misread : NULL, err);
 }
 
-/* Warns of a weight's format that TensorRT is not known to take. */
-static enum qdq_code
-warn_weights(struct planner *p, enum qdqi_format format, struct qdq_error *err)
-{
-    if (qdqi_format_row((int)format)->block > 0)
-        return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
-                         "weights of %s were not tried with TensorRT: build an engine "
-                         "before you deploy the model, or choose int8, int4, "
-                         "float8e4m3fn or float4e2m1",
-                         qdqi_format_row((int)format)->name);
-    return warn_format(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
-                       format, NULL, err);
-}
-
 enum qdq_code
 qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -341,7 +380,9 @@ qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
     while (w < end && takes_weights(w->format))
         w++;
     if (!code && w < end)
-        code = warn_weights(p, w->format, err);
+        code =
+            warn_format(p, "weights of int8, int4, float8e4m3fn, float4e2m1 or nvfp4",
+                        "", w->format, NULL, err);
     if (code || (code = warn_layers(p, err)))
         return code;
     return qdqi_tensorrt_check_in_onnxruntime(p, err);

@@ -77,6 +77,10 @@
         "A layer inside an If that reads a quantized tensor from outside of it has a " \
         "pair there, with the same scale: TensorRT computes it in floating point "     \
         "behind a pair outside. Off: all read the one pair.")                          \
+    RULE(T33, ON,                                                                      \
+         "A Gemm or MatMul with a weight of nvfp4 stays floating point where blocks "  \
+         "of 16 do not divide the weight's axis, or one block is the whole weight: "   \
+         "TensorRT refuses the model.")                                                \
     QDQI_ATTENTION_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
