@@ -33,6 +33,11 @@ qdqi_block_axis(const struct planner *p, const struct qdq_layer *layer, int axis
     if (axis < 0)
         return axis;
     const int other = qdqi_input_axis(node, axis, rank);
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    const bool is_broken =
+        dims[other] % w->block != 0 && qdqi_format_row((int)w->format)->block == 0;
+    if (is_broken && hooks->wants_whole_blocks && hooks->wants_whole_blocks(p))
+        return axis;
     return dims[other] > 1 ? other : axis;
 }
 

@@ -154,6 +154,9 @@ struct qdqi_hooks {
        each channel, if its format asks for that. NULL: it has. */
     bool (*is_per_channel)(const struct planner *p, const struct qdq_layer *layer,
                            int weight_input, size_t rank);
+    /* Returns whether a weight has a scale for each channel instead of blocks that do not
+       divide its axis. NULL: it has the blocks. */
+    bool (*wants_whole_blocks)(const struct planner *p);
     /* Returns whether the layer's weight has the format of the activations. NULL: no
        weight has. */
     bool (*is_operand)(const struct planner *p, const struct qdq_layer *layer);

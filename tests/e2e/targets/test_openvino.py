@@ -172,13 +172,32 @@ def test_a_block_that_does_not_divide_is_left(tmp_path, core, images):
     """OpenVINO would refuse to load the model otherwise."""
     spec = json.loads(json.dumps(WEIGHTS_ALONE))
     spec["weights"]["granularity"]["block"] = 48
-    path, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, evaluate=False, **spec)
+    path, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, evaluate=False,
+                            rules={"V24": False}, **spec)
     left = [layer for layer in report["layers"] if "V6" in layer["rules"]]
     assert left and not any(layer["weight_quantized"] for layer in left)
     [warning] = [w for w in report["warnings"] if w["code"] == "block_does_not_divide"]
     assert warning["rule"] == "V6" and warning["node"] == left[0]["name"]
     assert warning["detail"].startswith(f"{len(left)} layers")
     run(core, path, images[:1])
+
+
+def test_a_weight_without_whole_blocks_has_channels(tmp_path, core, images, real_outputs):
+    spec = json.loads(json.dumps(WEIGHTS_ALONE))
+    spec["weights"].update(dtype="int8", granularity={"block": 48})
+    spec["recipe"] = "none"
+    path, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, evaluate=False, **spec)
+    assert "block_does_not_divide" not in codes(report)
+    assert {row["granularity"] for row in report["weights"]} == {"block", "channel"}
+    products = [layer for layer in report["layers"] if layer["op"] in ("Conv", "Gemm")]
+    assert products and all(layer["weight_quantized"] for layer in products)
+    made, _ = run(core, path, images)
+    assert judge.sqnr_db(real_outputs("glyph_vit"), made) > 30
+    frozen = json.loads(json.dumps(report["spec"]))
+    assert frozen["rules"]["V24"] is True
+    del frozen["rules"]["V24"]  # as a version without the rule froze it
+    _, report = quantize(tmp_path, "glyph_vit", FEW_SAMPLES, **frozen)
+    assert "block_does_not_divide" in codes(report)
 
 
 @pytest.mark.parametrize("weights, activations, warned", [

@@ -66,6 +66,10 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         *ret_reason = "the result would be wrong";
         return true;
     }
+    if (rule == V24) {
+        *ret_reason = "the layers would stay in floating point";
+        return true;
+    }
     if (rule >= V9 && rule <= V11 && spec->weight_only) {
         *ret_reason = "activations stay floating point";
         return false;
@@ -114,6 +118,12 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
     return false;
 }
 
+static bool
+wants_whole_blocks(const struct planner *p)
+{
+    return qdqi_rule_is_on(p, V24);
+}
+
 /* Returns whether the spec asks for blocks that do not divide the axis of the layer's
    weight. */
 static bool
@@ -127,7 +137,9 @@ has_broken_block(const struct planner *p, const struct qdq_layer *layer)
            layer->weight_axis >= 0 &&
            qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
            (size_t)layer->weight_axis < rank &&
-           dims[layer->weight_axis] % w->block != 0;
+           dims[layer->weight_axis] % w->block != 0 &&
+           (!wants_whole_blocks(p) ||
+            qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0);
 }
 
 /* Returns whether OpenVINO would have to compile a pair behind a Concat of rows, in front of a
@@ -406,6 +418,7 @@ static const struct qdqi_hooks hooks = {
     .vetoes = qdqi_openvino_vetoes,
     .hindrance = hindrance,
     .is_per_channel = is_per_channel,
+    .wants_whole_blocks = wants_whole_blocks,
     .complete = complete,
     .cite = cite,
     .check_formats = check_formats,

@@ -92,6 +92,9 @@
          "as a Gemm or MatMul, what follows a Concat of rows by clips and scalars; "   \
          "and a Neg behind a bias does not end a row of small products: "              \
          "OpenVINO computes wrong numbers there, or does not compile.")                \
+    RULE(V24, AUTO,                                                                    \
+         "A weight that cannot be divided into whole blocks has a scale for each "     \
+         "channel instead, but for those of mxfp4, mxfp8 and nvfp4.")                  \
     QDQI_SATURATION_RULE(RULE)                                                         \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
