@@ -160,6 +160,15 @@ are_too_few(size_t classes, size_t distinct, uint32_t commonest, size_t samples)
 }
 
 static bool
+has_places(const struct qdqi_data_figures *f)
+{
+    bool any = false;
+    for (size_t i = 0; i < f->n_inputs; i++)
+        any = any || f->inputs[i].has_places;
+    return any;
+}
+
+static bool
 has_one_answer(const struct qdqi_data_figures *f, struct qdqi_finding *ret)
 {
     for (size_t i = 0; i < f->n_answers; i++) {
@@ -172,9 +181,10 @@ has_one_answer(const struct qdqi_data_figures *f, struct qdqi_finding *ret)
         if (are_too_few(a->classes, distinct, commonest, f->samples))
             return found(ret, a->name,
                          "the float model finds %zu of %zu classes in the first %zu "
-                         "samples, one of them in %u: check range and layout of the "
+                         "samples, one of them in %u: check the range%s of the "
                          "data, and whether they are of all classes",
-                         distinct, a->classes, f->samples, commonest);
+                         distinct, a->classes, f->samples, commonest,
+                         has_places(f) ? " and the layout" : "");
     }
     return false;
 }

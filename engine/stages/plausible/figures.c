@@ -76,6 +76,7 @@ add_input(struct qdqi_input_figures *to, const struct qdqi_input *input, size_t 
         to->hashes[first + i] = hash_of((const unsigned char *)input->data +
                                             (size < input->size ? i * size : 0),
                                         size);
+    to->has_places = input->rank > 3;
     if (input->dtype != QDQI_FLOAT32)
         return;
     add_extremes(to, input->data, input->size / sizeof(float));

@@ -23,6 +23,8 @@ struct qdqi_input_figures {
        one size */
     double rough[3];
     uint64_t hashes[QDQI_MOST_PROBED_SAMPLES]; /* of each sample */
+    bool
+        has_places; /* it has axes of places, as pictures have, so that its layout may be wrong */
 };
 
 /* One output of the model. */

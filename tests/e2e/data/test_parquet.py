@@ -311,6 +311,8 @@ def numbers_with(change):
     return pa.array(values)
 
 
+TWICE = pa.Table.from_arrays([pa.array([1.0, 2.0]), pa.array([3.0, 4.0]), pa.array([5.0, 6.0])], ["x", "y", "x"])
+
 REFUSED = {
     "null": ({"x": numbers_with(lambda v: v.__setitem__(17, None))}, {}, "column 'x' at byte",
              "row 17 is null"),
@@ -334,6 +336,7 @@ REFUSED = {
     "brotli": ({"x": [1.0, 2.0]}, {"compression": "brotli"}, "packed with BROTLI, which is not read"),
     "lz4": ({"x": [1.0, 2.0]}, {"compression": "lz4"}, "packed with LZ4_RAW, which is not read"),
     "no rows": ({"x": pa.array([], pa.float32())}, {}, "has no rows"),
+    "one name for two": (TWICE, {}, "two columns with the name 'x'"),
     "no name": ({"a": [1.0], "b": [2.0]}, {}, "the data has no array of that name"),
 }
 

@@ -42,14 +42,18 @@ struct sample {
     float x[ELEMENTS / 2];
     size_t class;
     size_t dead;
+    bool is_vector; /* the input has two axes */
 };
 
 static void
 add(struct made *m, const struct sample *s)
 {
     float y[CLASSES] = {0}, a[8 * 4];
-    const int64_t shape[] = {1, 8, 8, 8}, row[] = {1, CLASSES}, map[] = {1, 8, 2, 2};
-    const struct qdqi_input input = {"x", QDQI_FLOAT32, 4, shape, s->x, sizeof s->x};
+    const int64_t shape[] = {1, 8, 8, 8}, vector[] = {1, ELEMENTS / 2},
+                  row[] = {1, CLASSES}, map[] = {1, 8, 2, 2};
+    const struct qdqi_input input = {
+        "x",  QDQI_FLOAT32, s->is_vector ? 2 : 4, s->is_vector ? vector : shape,
+        s->x, sizeof s->x};
     struct qdq_error err = {0};
     y[s->class] = 3;
     for (size_t i = 0; i < 32; i++)
@@ -87,6 +91,7 @@ draw(struct sample *s, size_t number, bool channels_last)
     }
     s->class = number % CLASSES;
     s->dead = 0;
+    s->is_vector = false;
 }
 
 static void
@@ -117,6 +122,13 @@ answer_one(struct sample *s, size_t number)
 }
 
 static void
+answer_one_to_vectors(struct sample *s, size_t number)
+{
+    answer_one(s, number);
+    s->is_vector = true;
+}
+
+static void
 turn(struct sample *s, size_t number)
 {
     draw(s, number, true);
@@ -131,6 +143,8 @@ static const struct fault {
     {"equal to earlier ones", repeat},
     {"5 dead and 0 saturated channels of 8", kill},
     {"of 45 classes in the first 40 samples", answer_one},
+    {"check the range and the layout of the data, and whether", answer_one},
+    {"check the range of the data, and whether", answer_one_to_vectors},
     {"NHWC", turn},
 };
 

@@ -100,6 +100,17 @@ is_label(const struct qdqi_parquet_column *column)
            (strcmp(column->name, "label") == 0 || strcmp(column->name, "labels") == 0);
 }
 
+/* A model that reads a name cannot tell which of two columns is meant. */
+static enum qdq_code
+twice(const struct reading *r, const char *name)
+{
+    return qdq_error_set(r->err, QDQ_INVALID_DATASET, QDQ_AT_NOTHING, NULL,
+                         "the Parquet file has two columns with the name '%.200s': "
+                         "give them names of their "
+                         "own, or leave one out (docs/reference/data.md)",
+                         name);
+}
+
 static enum qdq_code
 add_numbers(struct reading *r, size_t i)
 {
@@ -110,7 +121,9 @@ add_numbers(struct reading *r, size_t i)
     struct qdq_error why = {0};
     int64_t *shape = NULL;
     if (qdqi_map_get(r->names, name))
-        return leave(r, column->name, "another column has this name");
+        return strcmp(name, column->name) == 0 && !is_label(column)
+                   ? twice(r, name)
+                   : leave(r, column->name, "another column has this name");
     enum qdq_code code = qdqi_table_shapes(r->ds, i, &item, &shape, &why);
     if (code)
         return leave_damaged(r, column->name, code, &why);
