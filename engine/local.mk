@@ -306,6 +306,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/frontier/pattern_search.c engine/stages/frontier/pattern_search.h \
 	engine/stages/frontier/placement.c engine/stages/frontier/placement.h \
 	engine/stages/recipe/recipe.c engine/stages/recipe/recipe.h \
+	engine/stages/recipe/unknown_stages.c \
+	engine/stages/recipe/unknown_stages.h \
 	engine/stages/recipe/variants.c engine/stages/recipe/variants.h \
 	engine/stages/recipe/widths.c engine/stages/recipe/widths.h \
 	engine/transform/rewrite/blocked.c engine/transform/rewrite/blocked.h \

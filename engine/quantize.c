@@ -29,6 +29,7 @@
 #include "stages/recipe/advise.h"
 #include "stages/recipe/goals.h"
 #include "stages/recipe/recipe.h"
+#include "stages/recipe/unknown_stages.h"
 #include "stages/reconstruct/reconstruct.h"
 #include "stages/report/report.h"
 #include "stages/scale/awq.h"
@@ -254,6 +255,7 @@ stage_plan(struct walk *w, struct qdq_error *err)
     if (code || (code = make_samples(w, err)))
         return code;
     w->account.to_evaluate = count_evaluated(&w->context);
+    w->account.unknown = qdqi_unknown_stages(w->attempt);
     code = qdqi_check_layout(w->attempt, err);
     return code ? code : qdqi_task_begin(w->attempt, &w->result.task, err);
 }

@@ -109,7 +109,7 @@ release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended 
     lock_acquire(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
     memcpy(parent, slot->parent, sizeof parent);
-    speeds_add(&jobs->speeds, slot->model, &slot->eta.speed);
+    speeds_add(&jobs->speeds, slot->model, slot->spec, &slot->eta.speed);
     if (slot->device != GPUS_NONE) {
         gpus_give_back(&jobs->bell->gpus, slot->device);
         bell_ring(jobs->bell);
@@ -125,6 +125,15 @@ release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended 
     notify_ended(jobs, id, parent, ended);
     lock_release(&jobs->lock);
     store_hint(jobs->store);
+}
+
+/* Keeps what the stages of a job took, none of which was left out. */
+static void
+keep_speed(struct jobs *jobs, struct job_slot *slot)
+{
+    lock_acquire(&jobs->lock);
+    api_eta_end(&slot->eta, clock_steady_ms());
+    lock_release(&jobs->lock);
 }
 
 /* Leaves a job to the daemon that has it now, or that had it cancelled. */
@@ -165,6 +174,7 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
         metrics_add(jobs->metrics, &metric_ended, API_JOB_SUCCEEDED, 1);
         log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
+    keep_speed(jobs, slot);
     release_slot(jobs, slot, &ended);
     library_sync_many(jobs->library);
 }
@@ -196,6 +206,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
         log_info("job_rejected", "job=%s tenant=%s detail=%s", slot->id, jobs->tenant,
                  log_quote(quoted, problem->detail));
     }
+    keep_speed(jobs, slot);
     release_slot(jobs, slot, &ended);
     library_sync_many(jobs->library);
 }

@@ -89,6 +89,7 @@ struct job_slot {
     uint64_t done, total;
     struct api_eta eta;
     char model[DIGEST_SIZE]; /* the model that `eta` is about */
+    uint64_t spec;           /* and its spec: see speeds_spec() */
     struct job_slot *next;
 };
 

@@ -33,6 +33,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     struct gpus *gpus = &jobs->bell->gpus;
     int device = gpus_claim(gpus);
     int64_t begun = clock_steady_ms();
+    struct api_speed earlier;
     *ret_any = false;
     QDQD_CHECK(!*slot->id);
     lock_acquire(&jobs->lock);
@@ -51,7 +52,11 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     if (ok && *ret_any) {
         jobs_add_slot(jobs, slot, ret, begun);
         snprintf(slot->model, sizeof slot->model, "%s", ret->model);
-        api_eta_start(&slot->eta, speeds_find(&jobs->speeds, slot->model));
+        slot->spec = speeds_spec(ret->effective_spec ? ret->effective_spec : ret->spec);
+        api_eta_start(&slot->eta,
+                      speeds_find(&jobs->speeds, slot->model, slot->spec, &earlier)
+                          ? &earlier
+                          : NULL);
         jobs_notify(jobs, slot->id);
         if (*slot->parent)
             jobs_notify(jobs, slot->parent);

@@ -65,7 +65,7 @@ on_progress(void *arg, const struct message_progress *progress)
     jobs_progress(job_lane->lane.service->jobs, &job_lane->ending->slot,
                   &(struct qdq_progress){(enum qdq_stage)progress->stage,
                                          progress->done, progress->total,
-                                         progress->later});
+                                         progress->later, progress->unknown});
 }
 
 static bool

@@ -84,7 +84,7 @@ struct message_note {
 
 struct message_progress {
     uint32_t stage; /* enum qdq_stage */
-    uint64_t done, total, later;
+    uint64_t done, total, later, unknown;
 };
 
 /* Files that a remote needs, in the order of their descriptors. */

@@ -121,13 +121,13 @@ report_progress(void *arg, const struct qdq_progress *p)
     bool new_stage = (int)p->stage != w->reported_stage;
     if (!new_stage && now - w->reported_at < PROGRESS_EVERY_MS)
         return w->gone;
-    struct message message = {.type = MESSAGE_PROGRESS,
-                              .body.progress = {p->stage, p->done, p->total, p->later}};
+    struct message message = {
+        .type = MESSAGE_PROGRESS,
+        .body.progress = {p->stage, p->done, p->total, p->later, p->unknown}};
     send_message(w, &message);
     w->reported_at = now;
     w->reported_stage = (int)p->stage;
-    if (new_stage)
-        sleep_ms(w->pause_ms);
+    sleep_ms(new_stage ? w->pause_ms : 0);
     return w->gone;
 }
 

@@ -42,6 +42,8 @@ struct qdq_progress {
     enum qdq_stage stage;
     uint64_t done, total; /* in this stage; total is 0 when it is not known */
     uint64_t later;       /* samples that the evaluation will run later */
+    uint64_t
+        unknown; /* later stages whose work is asked for and not known, as 1 << stage */
 };
 
 /* Called with the progress, on the thread that called qdq_quantize(). Returning true

@@ -40,7 +40,8 @@ qdqi_context_progress(const struct qdqi_context *c, enum qdq_stage stage, uint64
 {
     struct qdqi_account *account = c->account;
     const struct qdq_progress now = {
-        stage, done, total, stage < QDQ_STAGE_EVALUATE ? account->to_evaluate : 0};
+        stage, done, total, stage < QDQ_STAGE_EVALUATE ? account->to_evaluate : 0,
+        account->unknown >> (stage + 1) << (stage + 1)};
     account->shown = latest(&account->shown, &now);
     return qdqi_context_still_wanted(c, err);
 }

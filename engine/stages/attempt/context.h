@@ -22,6 +22,7 @@ struct qdqi_account {
     struct qdq_progress shown; /* the progress that was told last */
     /* approximate number of samples; 0 for none or not yet known */
     uint64_t to_evaluate;
+    uint64_t unknown;      /* see qdq_progress; with those that are over */
     double job_began;      /* by qdqi_seconds_now(): the first stage */
     double processor_then; /* by qdqi_seconds_of_process() */
 };

@@ -19,9 +19,10 @@ enum qdq_code qdqi_comparer_open(const struct qdqi_attempt *attempt,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_comparer_close(struct qdqi_comparer **comparer);
 int64_t qdqi_comparer_samples(const struct qdqi_comparer *comparer);
-/* Sets the number of samples that are expected to run, for reports of progress. */
+/* Sets the number of samples that are expected to run, or of measurements, for reports of progress. */
 void qdqi_comparer_expect(struct qdqi_comparer *comparer, uint64_t samples);
-/* Adds samples that something else ran in the comparer's stage to the progress. CANCELLED. */
+/* Adds samples that something else ran in the comparer's stage, or measurements, to the progress.
+   CANCELLED. */
 enum qdq_code qdqi_comparer_advance(struct qdqi_comparer *comparer, int64_t samples,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -40,7 +40,8 @@ measure(void *arg, const bool *is_float, double *ret, struct qdq_error *err)
 {
     const struct qdqi_by_patterns *b = arg;
     set_layers(b, is_float, b->layers);
-    return qdqi_candidates_time(b->candidates, b->layers, ret, err);
+    enum qdq_code code = qdqi_candidates_time(b->candidates, b->layers, ret, err);
+    return code ? code : qdqi_comparer_advance(b->candidates->comparer, 1, err);
 }
 
 enum qdq_code
@@ -73,7 +74,9 @@ qdqi_by_patterns_search(const struct qdqi_candidates *c, size_t judged,
                                              .is_time_up = is_time_up,
                                              .time_arg = arg,
                                              .arena = arena};
+    qdqi_comparer_expect(c->comparer, QDQI_MOST_MEASUREMENTS);
     code = qdqi_pattern_search(&b->search, err);
+    qdqi_comparer_expect(c->comparer, 0);
     *ret_any = !code && b->search.tried[0].n > 0;
     return code;
 }

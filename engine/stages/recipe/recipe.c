@@ -73,6 +73,12 @@ is_comparable(const struct qdqi_attempt *a)
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 
+bool
+qdqi_recipe_chooses(const struct qdqi_attempt *a)
+{
+    return a->spec->recipe >= QDQ_RECIPE_AUTO && is_comparable(a);
+}
+
 /* Keeps samples aside, unless the spec says how many to calibrate with. */
 static void
 keep_aside(const struct qdqi_context *c, struct qdq_spec *spec)

@@ -10,6 +10,9 @@
 
 #include "stages/report/report.h"
 
+/* Returns whether the recipe tries candidates, where there are layers to choose. */
+bool qdqi_recipe_chooses(const struct qdqi_attempt *attempt);
+
 /* Prepares an attempt with a recipe, before it is calibrated: keeps samples aside by setting
    calibration.max_samples of `spec`, which is the attempt's, where it leaves that open, and for
    `best` opens a file for observations where the caller has none. The caller closes it. */

@@ -217,7 +217,6 @@ qdqi_greedy_search(struct qdqi_greedy_search *h, struct qdq_error *err)
     h->steps = qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *h->steps);
     if (!p.scores || !p.gains || !p.order || !h->is_float || !h->steps)
         return qdqi_no_memory(err);
-    h->expect(h->arg, h->n + 1);
     enum qdq_code code = h->score(h->arg, h->is_float, &score, err);
     if (code)
         return code;
@@ -225,7 +224,10 @@ qdqi_greedy_search(struct qdqi_greedy_search *h, struct qdq_error *err)
     p.noise = noise_of(score);
     if ((code = check_goal(h, score, &h->met, err)))
         return code;
-    if (!h->met && (code = go_forward(&p, err)))
-        return code;
+    if (!h->met) {
+        h->expect(h->arg, h->n);
+        if ((code = go_forward(&p, err)))
+            return code;
+    }
     return go_backward(&p, err);
 }

@@ -218,7 +218,7 @@ qdqi_search(struct qdqi_attempt *a, struct qdqi_whatif **whatif,
     if ((code = qdqi_whatif_get(whatif, a, err)))
         return code;
     s.w = *whatif;
-    qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, (uint64_t)s.samples);
+    qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, 0);
     if ((code = qdqi_replay_get(s.w, "/search", &s.replay, err)))
         return code;
     if (s.samples < 1 || s.samples > qdqi_replay_samples(s.replay))

@@ -143,6 +143,7 @@ qdqi_sensitivity(const struct qdqi_attempt *a, struct qdqi_whatif **whatif,
         return code;
     if (r.samples > qdqi_replay_samples(r.replay))
         r.samples = qdqi_replay_samples(r.replay);
+    qdqi_whatif_expect(r.w, (runs - 1) * (uint64_t)r.samples);
     if ((code = run_layers(&r, a, err)) || (code = sort_rows(&r, a, err)))
         return code;
     if (r.is_time_up &&

@@ -205,7 +205,7 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
                  const struct qdqi_input *inputs, int64_t samples,
                  const struct qdqi_output **ret, size_t *ret_n, struct qdq_error *err)
 {
-    if (w->total < w->done + (uint64_t)samples)
+    if (w->total > 0 && w->total < w->done + (uint64_t)samples)
         w->total = w->done + (uint64_t)samples;
     enum qdq_code code =
         w->stage == QDQ_N_STAGES

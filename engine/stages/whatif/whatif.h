@@ -57,9 +57,9 @@ void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
                        int32_t zero_point);
 
 /* Sets the stage whose progress the next runs report, and the number of samples that
-   they are expected to run. QDQ_N_STAGES: the caller reports it. */
+   they are expected to run; 0: that is told later. QDQ_N_STAGES: the caller reports it. */
 void qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples);
-/* Corrects the number of samples that are still expected to run. */
+/* Tells or corrects the number of samples that are still expected to run. */
 void qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples);
 
 /*

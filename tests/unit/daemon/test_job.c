@@ -10,7 +10,7 @@
 static void
 progress(enum qdq_stage stage, uint64_t done, uint64_t total)
 {
-    jobs_progress(jobs, &slot, &(struct qdq_progress){stage, done, total, 0});
+    jobs_progress(jobs, &slot, &(struct qdq_progress){stage, done, total, 0, 0});
 }
 
 static void

@@ -133,13 +133,15 @@ UNIT_TEST(row_of_answers)
 {
     struct message sent = {.type = MESSAGE_PROGRESS}, got;
     for (unsigned i = 0; i < 100; i++) {
-        sent.body.progress = (struct message_progress){i % QDQ_N_STAGES, i, 100, 2 * i};
+        sent.body.progress =
+            (struct message_progress){i % QDQ_N_STAGES, i, 100, 2 * i, 3 * i};
         ck_assert(message_send(ends[0], 5000, &sent));
     }
     for (unsigned i = 0; i < 100; i++) {
         ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_GOT);
         ck_assert_uint_eq(got.body.progress.done, i);
         ck_assert_uint_eq(got.body.progress.later, 2 * i);
+        ck_assert_uint_eq(got.body.progress.unknown, 3 * i);
         ck_assert_ptr_null(got.text);
     }
     ck_assert_int_eq(message_receive(ends[1], 10, 5000, &got), MESSAGE_TIMEOUT);
