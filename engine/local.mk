@@ -110,6 +110,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/task/bootstrap.c engine/stages/task/bootstrap.h \
 	engine/stages/task/judge.c engine/stages/task/judge.h \
 	engine/stages/task/labelled.c engine/stages/task/labelled.h \
+	engine/stages/task/confusions.c engine/stages/task/confusions.h \
 	engine/stages/task/metric.c engine/stages/task/metric.h \
 	engine/stages/task/task.c engine/stages/task/task.h \
 	engine/stages/plausible/checks.c engine/stages/plausible/checks.h \
@@ -124,6 +125,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/output_figures.c engine/stages/evaluate/output_figures.h \
 	engine/stages/evaluate/deployed.c engine/stages/evaluate/deployed.h \
 	engine/stages/evaluate/sample_choice.c engine/stages/evaluate/sample_choice.h \
+	engine/stages/evaluate/scatter.c engine/stages/evaluate/scatter.h \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
 	engine/stages/evaluate/counted_model.c engine/stages/evaluate/counted_model.h \

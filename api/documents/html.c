@@ -210,12 +210,57 @@ add_rows(struct api_markup *page, const char *label, json_t *rows,
     json_decref(rows);
 }
 
+/* Adds a drawing of an output's elements, where the report has some. */
+static void
+add_output_points(struct api_markup *page, const json_t *output)
+{
+    const json_t *points = member(output, "points");
+    if (json_array_size(points) == 0)
+        return;
+    api_markup_format(page, "<p class=\"note\">%zu elements of <code>",
+                      json_array_size(points));
+    api_markup_value(page, member(output, "name"));
+    api_markup_add(page, "</code>, which stand for all. On the line both models are "
+                         "equal.</p>\n");
+    html_pairs(page, points, "float", "quantized");
+}
+
+static void
+add_points(struct api_markup *page, const json_t *outputs)
+{
+    for (size_t i = 0; i < json_array_size(outputs); i++)
+        add_output_points(page, json_array_get(outputs, i));
+}
+
 /* Adds the slices of outputs, and the figures of single samples. */
 static void
 add_below_outputs(struct api_markup *page, const json_t *outputs)
 {
     add_rows(page, "Slices", api_slice_rows(outputs), HTML_COLUMNS(html_slices));
     add_rows(page, "Samples", api_sample_rows(outputs), HTML_COLUMNS(html_samples));
+}
+
+/* Adds the classes that the result confuses where the float model does not. */
+static void
+add_confusions(struct api_markup *page, const json_t *task)
+{
+    static const struct html_column columns[] = {
+        {"label", "label", HTML_NUMBER},
+        {"float says", "float", HTML_NUMBER},
+        {"quantized says", "quantized", HTML_NUMBER},
+        {"rows", "rows", HTML_BAR},
+    };
+    const json_t *rows = member(task, "confusions");
+    if (!json_is_array(rows))
+        return;
+    api_markup_add(page,
+                   "<p class=\"note\">The result gives another class than float to ");
+    api_markup_value(page, member(task, "changed"));
+    api_markup_add(page, " of ");
+    api_markup_value(page, member(task, "rows"));
+    api_markup_add(page, " rows.</p>\n");
+    if (json_array_size(rows) > 0)
+        html_table(page, "Confused classes", rows, HTML_COLUMNS(columns));
 }
 
 /* Adds the figures of the user's task, with the runtime that ran the result. */
@@ -245,6 +290,7 @@ add_task(struct api_markup *page, const json_t *task)
     api_markup_add(page, ".</p>\n");
     html_table(page, "The task", rows, HTML_COLUMNS(html_task));
     json_decref(rows);
+    add_confusions(page, task);
 }
 
 static void
@@ -281,6 +327,8 @@ add_outputs(struct api_markup *page, const json_t *report)
                    HTML_COLUMNS(html_outputs));
         add_below_outputs(page, member(deployed, "outputs"));
     }
+    add_points(page,
+               member(json_is_object(deployed) ? deployed : evaluation, "outputs"));
     add_task(page, member(evaluation, "task"));
     if (json_array_size(member(evaluation, "not_judged")) > 0) {
         api_markup_add(page, "<h3>Not judged</h3>\n");

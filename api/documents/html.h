@@ -63,6 +63,9 @@ void html_end_table(struct api_markup *page);
 /* Adds a cell. `largest` is what the longest bar stands for. */
 void html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
                double largest);
+/* The member of a row that a point of a drawing leads to: a number of its own in the page. */
+#define HTML_ANCHOR "anchor"
+
 /* Adds a table whose rows are those of an array. */
 void html_table(struct api_markup *page, const char *label, const json_t *rows,
                 const struct html_column *columns, size_t n);
@@ -80,10 +83,15 @@ void html_curve(struct api_markup *page, const json_t *rows, const char *member,
                 const char *name, const char *x, const char *y);
 /* Adds a drawing of points, one for each row that has both numbers, at the member `x` to the right and
    `y` upwards, and smaller ones with a line through them for the rows of a row's member `frontier`.
-   `name` is the member that a point is called by. Adds a sentence where there is none. */
+   `name` is the member that a point is called by. A point of a row with an anchor leads to its row in a
+   table. Adds a sentence where there is none. */
 void html_points(struct api_markup *page, const json_t *rows, const char *x,
                  const char *y, const char *name, const char *x_title,
                  const char *y_title);
+/* Adds a drawing of pairs of numbers, the first one to the right and the second one upwards, and the line on
+   which both are equal. */
+void html_pairs(struct api_markup *page, const json_t *pairs, const char *x,
+                const char *y);
 /* Adds a drawing of the range from min to max on the axis from `low` to `high`. */
 void html_range(struct api_markup *page, double min, double max, double low,
                 double high);

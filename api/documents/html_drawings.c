@@ -211,12 +211,19 @@ add_point(struct api_markup *page, const struct plane *plane, const json_t *rows
           size_t i, int radius, json_t *name)
 {
     double x, y;
+    const json_t *anchor = json_object_get(json_array_get(rows, i), HTML_ANCHOR);
+    const bool leads = json_is_integer(anchor);
     find_place(plane, rows, i, &x, &y);
+    if (leads)
+        api_markup_format(page, "<a href=\"#row-%lld\">",
+                          (long long)json_integer_value(anchor));
     api_markup_format(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"><title>", x, y,
                       radius);
     api_markup_value(page, name);
     api_markup_format(page, ": %.4g, %.4g</title></circle>",
                       number_at(rows, i, plane->x), number_at(rows, i, plane->y));
+    if (leads)
+        api_markup_add(page, "</a>");
 }
 
 /* Adds a line through the points that a row has besides its own, and these points. Returns whether
@@ -294,6 +301,47 @@ html_points(struct api_markup *page, const json_t *rows, const char *x, const ch
     for (size_t i = 0; i < json_array_size(rows) && i < MOST_POINTS; i++)
         add_series(page, &plane, rows, i,
                    json_object_get(json_array_get(rows, i), name));
+    api_markup_add(page, "</svg>\n");
+}
+
+/* Takes the numbers at a place of all pairs into the frame. */
+static void
+add_pairs(struct frame *frame, const json_t *pairs, size_t place)
+{
+    for (size_t i = 0; i < json_array_size(pairs); i++) {
+        const json_t *value = json_array_get(json_array_get(pairs, i), place);
+        frame->low = fmin(frame->low, json_number_value(value));
+        frame->high = fmax(frame->high, json_number_value(value));
+    }
+}
+
+void
+html_pairs(struct api_markup *page, const json_t *pairs, const char *x, const char *y)
+{
+    struct frame frame = {INFINITY, -INFINITY, json_array_size(pairs)};
+    add_pairs(&frame, pairs, 0);
+    add_pairs(&frame, pairs, 1);
+    if (!isfinite(2 * (frame.high - frame.low)))
+        return;
+    widen(&frame);
+    api_markup_format(page,
+                      "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                      "aria-label=\"%s against %s\">\n",
+                      WIDTH, HEIGHT, y, x);
+    add_grid(page, &frame);
+    add_scale(page, &frame, x, y);
+    api_markup_format(page, "<path class=\"equal\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
+                      right_of(&frame, frame.low), y_of(&frame, frame.low),
+                      right_of(&frame, frame.high), y_of(&frame, frame.high));
+    for (size_t i = 0; i < frame.n; i++) {
+        const json_t *pair = json_array_get(pairs, i);
+        const double f = json_number_value(json_array_get(pair, 0));
+        const double q = json_number_value(json_array_get(pair, 1));
+        api_markup_format(page,
+                          "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"><title>%.4g, "
+                          "%.4g</title></circle>",
+                          right_of(&frame, f), y_of(&frame, q), f, q);
+    }
     api_markup_add(page, "</svg>\n");
 }
 

@@ -223,7 +223,12 @@ html_table(struct api_markup *page, const char *label, const json_t *rows,
     }
     html_begin_table(page, label, columns, n, json_array_size(rows) > MANY_ROWS);
     for (size_t row = 0; row < json_array_size(rows); row++) {
-        api_markup_add(page, "<tr>");
+        const json_t *anchor = json_object_get(json_array_get(rows, row), HTML_ANCHOR);
+        if (json_is_integer(anchor))
+            api_markup_format(page, "<tr id=\"row-%lld\">",
+                              (long long)json_integer_value(anchor));
+        else
+            api_markup_add(page, "<tr>");
         for (size_t i = 0; i < n && i < MOST_COLUMNS; i++)
             html_cell(page, columns[i].kind,
                       json_object_get(json_array_get(rows, row), columns[i].member),

@@ -297,11 +297,19 @@ name_point(const char *name, const char *runtime)
     return json_sprintf("%s, %.*s", name, (int)n, runtime);
 }
 
-/* Gives each row its names for the two pictures. */
+static bool
+set_anchor(json_t *row, json_int_t number)
+{
+    return json_object_set_new(row, HTML_ANCHOR, json_integer(number)) == 0;
+}
+
+/* Gives each row its names for the two pictures, and numbers to the rows and to the points of their
+   frontiers. */
 static bool
 name_points(json_t *rows)
 {
     bool ok = true;
+    json_int_t number = 0;
     for (size_t i = 0; ok && i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
         const char *name = json_string_value(json_object_get(row, "name"));
@@ -309,7 +317,11 @@ name_points(json_t *rows)
         const char *timer = json_string_value(json_object_get(row, "latency_runtime"));
         ok = json_object_set_new(row, "judged", name_point(name, judge)) == 0 &&
              json_object_set_new(row, "timed", name_point(name, timer ? timer : "")) ==
-                 0;
+                 0 &&
+             set_anchor(row, number++);
+        const json_t *points = json_object_get(row, "frontier");
+        for (size_t k = 0; ok && k < json_array_size(points); k++)
+            ok = set_anchor(json_array_get(points, k), number++);
     }
     return ok;
 }

@@ -11,6 +11,7 @@
 #include "api/spec.h"
 #include "base/json.h"
 #include "documents/deploy.h"
+#include "documents/output_rows.h"
 #include "documents/report_bound.h"
 #include "documents/report_graph.h"
 #include "documents/report_recipe.h"
@@ -202,31 +203,21 @@ encode_slice(const void *items, size_t i)
 }
 
 static json_t *
-encode_samples(const struct qdq_sample_report *samples)
-{
-    if (samples->n == 0)
-        return json_null();
-    return api_pack(
-        "worst_db:r p5_db:r median_db:r confidence:j", samples->worst_db,
-        samples->p5_db, samples->median_db,
-        api_pack("db:r level:r", samples->confidence_db, samples->confidence_level));
-}
-
-static json_t *
 encode_output(const void *items, size_t i)
 {
     const struct qdq_output_report *output =
         (const struct qdq_output_report *)items + i;
-    return api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r "
-                    "kl:r nats_per_token:r float_nats_per_token:r "
-                    "nonfinite:i slices:a samples:j",
-                    output->name, output->sqnr_db, output->cosine,
-                    output->max_abs_error, output->top1_agreement,
-                    output->is_logits ? output->kl : NAN,
-                    output->is_logits ? output->nats_per_token : NAN,
-                    output->is_logits ? output->float_nats_per_token : NAN,
-                    (uint64_t)output->nonfinite, output->slices, output->n_slices,
-                    encode_slice, encode_samples(&output->samples));
+    return api_with_points(
+        api_pack("name:t sqnr_db:r cosine:r max_abs_error:r top1_agreement:r "
+                 "kl:r nats_per_token:r float_nats_per_token:r "
+                 "nonfinite:i slices:a samples:j",
+                 output->name, output->sqnr_db, output->cosine, output->max_abs_error,
+                 output->top1_agreement, output->is_logits ? output->kl : NAN,
+                 output->is_logits ? output->nats_per_token : NAN,
+                 output->is_logits ? output->float_nats_per_token : NAN,
+                 (uint64_t)output->nonfinite, output->slices, output->n_slices,
+                 encode_slice, api_encode_samples(&output->samples)),
+        output);
 }
 
 static json_t *
@@ -284,12 +275,14 @@ encode_task(const struct qdq_task_report *task)
     json_t *interval = isnan(task->low) ? json_null()
                                         : json_pack("[o, o]", api_json_real(task->low),
                                                     api_json_real(task->high));
-    return api_pack("kind:t float:r quantized:r drop:r interval:j samples:i deployed:b "
-                    "runtime:j processor:t",
-                    task->kind == QDQ_TASK_METRIC ? "metric" : "classification",
-                    task->float_figure, task->quantized, task->drop, interval,
-                    task->samples, task->deployed,
-                    encode_runtime(task->runtime, task->version), task->processor);
+    return api_with_confusions(
+        api_pack("kind:t float:r quantized:r drop:r interval:j samples:i deployed:b "
+                 "runtime:j processor:t",
+                 task->kind == QDQ_TASK_METRIC ? "metric" : "classification",
+                 task->float_figure, task->quantized, task->drop, interval,
+                 task->samples, task->deployed,
+                 encode_runtime(task->runtime, task->version), task->processor),
+        task);
 }
 
 /* Adds the figures of the user's task, where there is one. Takes the object and returns it, or

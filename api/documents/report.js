@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts and filters the tables. The page says everything without it.
+// Sorts and filters the tables, and shows the row of a point. The page says everything without it.
 "use strict";
 
 // Returns what a cell is sorted by: its number, or its text in lower case.
@@ -58,3 +58,14 @@ for (const table of document.querySelectorAll("table")) {
   if ("filter" in table.dataset)
     addFilter(table);
 }
+
+// A point of a drawing leads to its row. In a frame a fragment would be that of the page around it.
+for (const point of document.querySelectorAll(".plot a"))
+  point.addEventListener("click", (event) => {
+    const row = document.getElementById(point.getAttribute("href").slice(1));
+    event.preventDefault();
+    document.querySelector("tr.pointed")?.classList.remove("pointed");
+    row.classList.add("pointed");
+    row.hidden = false;
+    row.scrollIntoView({block: "center"});
+  });

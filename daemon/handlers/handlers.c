@@ -86,14 +86,30 @@ handle_openapi(struct request *request)
 
 enum { POLICY_SIZE = 512 };
 
+static bool
+has_page(struct request *request)
+{
+    return strcmp(request->service->settings->http_ui, "off") != 0 ||
+           api_fail(&request->problem, API_NOT_FOUND,
+                    "the page is switched off (http.ui)");
+}
+
+void
+handle_root(struct request *request)
+{
+    if (!has_page(request))
+        return;
+    reply_empty(request, 302);
+    reply_header(request, "Location", "/ui");
+}
+
 void
 handle_ui(struct request *request)
 {
     char policy[POLICY_SIZE];
-    if (!strcmp(request->service->settings->http_ui, "off")) {
-        api_fail(&request->problem, API_NOT_FOUND,
-                 "the page is switched off (http.ui)");
-    } else if (!api_ui_policy(policy, sizeof policy)) {
+    if (!has_page(request))
+        return;
+    if (!api_ui_policy(policy, sizeof policy)) {
         api_problem_no_memory(&request->problem);
     } else {
         reply_text(request, 200, "text/html; charset=utf-8", api_ui_page());

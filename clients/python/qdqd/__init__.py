@@ -524,7 +524,7 @@ class Client:
         judged_by = None
         if evaluation is not None:
             judged_by = self._store_data(evaluation, model, model_id, progress)
-        job = self.submit(model_id, data_id, spec, labels=labels, priority=priority,
+        job = self.submit(model_id, data_id, spec, labels=_with_name(labels, model), priority=priority,
                           fresh=fresh, evaluation=judged_by)
         return self.result(self.wait(job["id"], timeout, progress), inputs)
 
@@ -591,6 +591,13 @@ class Client:
 
 def _is_id(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("sha256:") and len(given) == 71
+
+
+def _with_name(labels: Optional[Mapping[str, str]], model: Model) -> Optional[Mapping[str, str]]:
+    """Returns the labels with the name of the model's file, by which pages and lists call the job."""
+    if not isinstance(model, (str, os.PathLike)) or _is_id(model):
+        return labels
+    return {"name": Path(model).name, **(labels or {})}
 
 
 def _paths(model: Model, calibration: Calibration, spec: Optional[Spec],

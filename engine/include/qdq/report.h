@@ -56,6 +56,11 @@ struct qdq_sample_report {
     double confidence_db, confidence_level;
 };
 
+/* An element of an output in float and quantized. */
+struct qdq_point {
+    float f, q;
+};
+
 /* Output of the float model compared with that of the quantized one, over all samples. An output of
    integers or Booleans has top1_agreement, the share of its elements that are equal, rows, the
    number of its elements, and sqnr_db, in which an element that differs is an error as large as
@@ -88,6 +93,9 @@ struct qdq_output_report {
     bool is_logits; /* kl is a number, and the verdict goes by it */
     bool is_cache; /* what the next run of a decoder reads: the verdict leaves it out */
     bool is_choice; /* of integers or Booleans: the verdict goes by top1_agreement */
+    /* finite elements that stand for all, of the first outputs alone */
+    size_t n_points;
+    const struct qdq_point *points;
 };
 
 /* The same comparison for the result as the target's runtime runs it on this
@@ -350,6 +358,12 @@ struct qdq_profile {
 };
 
 /* The figure of the user's own task, for the float model and for the result. */
+/* Samples of one label to which both models give other classes. */
+struct qdq_confusion {
+    uint32_t label, float_class, quantized_class;
+    int64_t rows;
+};
+
 struct qdq_task_report {
     enum qdq_task_kind kind;
     double float_figure, quantized; /* classification: the share of right answers */
@@ -359,7 +373,14 @@ struct qdq_task_report {
     int64_t samples;
     const char *runtime, *version, *processor; /* that ran the result */
     bool deployed; /* the runtime is the target's, with its default optimizations */
+    /* of a classification: the rows of labels, those to which the result gives another class than the
+       float model, and what they were given, the most frequent first; at most QDQ_MOST_CONFUSIONS */
+    int64_t rows, changed;
+    size_t n_confusions;
+    const struct qdq_confusion *confusions;
 };
+
+enum { QDQ_MOST_CONFUSIONS = 20 };
 
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */

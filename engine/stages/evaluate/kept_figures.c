@@ -71,6 +71,22 @@ walk_samples(struct walk *w, struct qdqi_samples *s)
 }
 
 static void
+walk_points(struct walk *w, struct qdqi_scatter *s)
+{
+    int64_t n = (int64_t)s->n;
+    count(w, &n);
+    w->is_other = w->is_other || n < 0 || n > (s->points ? QDQI_MOST_POINTS : 0);
+    for (int64_t i = 0; i < n && !w->is_other && !w->no_room; i++) {
+        double f = w->is_read ? 0 : (double)s->points[i].f;
+        double q = w->is_read ? 0 : (double)s->points[i].q;
+        number(w, &f);
+        number(w, &q);
+        s->points[i] = (struct qdq_point){(float)f, (float)q};
+    }
+    s->n = w->is_other ? s->n : (size_t)n;
+}
+
+static void
 walk_slices(struct walk *w, struct qdqi_slice_sums *s)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -108,6 +124,7 @@ walk_metrics(struct walk *w, struct qdqi_metrics *m)
     flag(w, &m->is_choice);
     flag(w, &m->has_other_entries);
     walk_samples(w, &m->by_sample);
+    walk_points(w, &m->scatter);
     walk_slices(w, &m->slices);
 }
 

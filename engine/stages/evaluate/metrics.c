@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { MOST_SCATTERED = 8 }; /* outputs of which points are kept */
+
 struct sums {
     double f, ff, qq, fq, ee, max;
 };
@@ -92,6 +94,8 @@ qdqi_metrics_init(const struct qdq_model *model, bool keeps_samples,
             code = qdqi_slice_sums_init(&m[i].slices, cuts, arena, err);
         m[i].language = qdqi_language_of(&model->info, i);
         m[i].by_sample.arena = keeps_samples ? arena : NULL;
+        if (!code && keeps_samples && i < MOST_SCATTERED)
+            code = qdqi_scatter_init(&m[i].scatter, arena, err);
     }
     *ret = m;
     return code;
@@ -175,6 +179,7 @@ qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size
     const size_t nonfinite = count_nonfinite(f, q, n);
     float *copy = nonfinite ? copy_finite(f, q, n) : NULL;
     count_rows(m, f, q, n, last);
+    qdqi_scatter_add(&m->scatter, f, q, n);
     add_outputs(m, copy ? copy : f, copy ? copy + n : q, n, samples, shape);
     if (copy) {
         m->elements -= (double)nonfinite;
@@ -196,6 +201,8 @@ qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
         .rows = (int64_t)m->rows,
         .nonfinite = m->nonfinite,
         .worst_slice_db = qdqi_slice_sums_worst(&m->slices),
+        .n_points = m->scatter.n,
+        .points = m->scatter.points,
     };
     qdqi_language_finish(&m->language, ret);
     const struct qdqi_slice_sum whole = {m->elements, m->sum, m->signal, m->noise};

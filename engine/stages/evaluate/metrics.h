@@ -6,6 +6,7 @@
 #include "qdq/report.h"
 #include "stages/evaluate/language.h"
 #include "stages/evaluate/sample_figures.h"
+#include "stages/evaluate/scatter.h"
 #include "stages/slices/slice_sums.h"
 
 struct qdqi_metrics {
@@ -26,6 +27,7 @@ struct qdqi_metrics {
     struct qdqi_slice_sums slices; /* none without qdqi_metrics_init() */
     struct qdqi_language language; /* likewise */
     struct qdqi_samples by_sample; /* likewise, and where they are kept */
+    struct qdqi_scatter scatter;   /* likewise */
 };
 
 /* The shape of an output in one run. */

@@ -67,6 +67,20 @@ qdqi_output_figures_add(struct qdqi_output_figures *to, const struct qdqi_output
     }
 }
 
+/* Has the points of a report in its arena. */
+static enum qdq_code
+copy_points(struct qdq_output_report *output, struct qdqi_arena *arena,
+            struct qdq_error *err)
+{
+    struct qdq_point *copy = qdqi_arena_array(arena, output->n_points, sizeof *copy);
+    if (!copy)
+        return output->n_points > 0 ? qdqi_no_memory(err) : QDQ_OK;
+    if (output->n_points > 0)
+        memcpy(copy, output->points, output->n_points * sizeof *copy);
+    output->points = copy;
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdqi_output_figures_finish(const struct qdqi_attempt *a,
                            const struct qdqi_output_figures *from,
@@ -83,6 +97,8 @@ qdqi_output_figures_finish(const struct qdqi_attempt *a,
             continue;
         struct qdq_output_report *output = &outputs[(*ret_n)++];
         qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
+        if ((code = copy_points(output, a->arena, err)))
+            continue;
         output->is_cache = qdqi_output_is_cache(info, i);
         output->lacks_classes =
             !output->is_choice && !qdqi_output_may_list_classes(a->model, i);

@@ -225,6 +225,27 @@ read_label(const struct qdqi_input *labels, size_t i, int64_t *ret)
     }
 }
 
+/* Keeps an answer, unless they are too many or there is no room. */
+static void
+note_answer(struct qdqi_answers *to, int64_t label, size_t chosen)
+{
+    enum { MOST_ANSWERS = 1 << 22, FIRST = 256 };
+    if (!to || to->are_lost)
+        return;
+    if (to->n == to->room) {
+        const size_t room = to->room ? 2 * to->room : FIRST;
+        struct qdqi_answered *rows =
+            room <= MOST_ANSWERS ? realloc(to->rows, room * sizeof *rows) : NULL;
+        if (!rows) {
+            to->are_lost = true;
+            return;
+        }
+        to->rows = rows;
+        to->room = room;
+    }
+    to->rows[to->n++] = (struct qdqi_answered){(uint32_t)label, (uint32_t)chosen};
+}
+
 /* Counts the right rows of one sample. A row whose label is negative does not count. */
 static enum qdq_code
 count_right(struct qdqi_judge *j, const float *rows, size_t classes,
@@ -247,6 +268,7 @@ count_right(struct qdqi_judge *j, const float *rows, size_t classes,
                                  label, classes);
         j->counts.chosen[chosen]++;
         j->counts.labels[label]++;
+        note_answer(j->answers, label, chosen);
         ret->numerator += (size_t)label == chosen;
         ret->denominator++;
     }

@@ -32,6 +32,15 @@ struct qdqi_gathered {
     size_t bytes;
 };
 
+/* The answers of a model to all rows that have a label, in their order. */
+struct qdqi_answers {
+    struct qdqi_answered {
+        uint32_t label, chosen;
+    } * rows;
+    size_t n, room;
+    bool are_lost; /* they are too many */
+};
+
 struct qdqi_judge {
     const struct qdq_task *task; /* borrowed */
     struct qdqi_arena *arena;    /* borrowed */
@@ -44,6 +53,8 @@ struct qdqi_judge {
     bool knows_output; /* of a classification: sources[0].place is set */
     struct qdqi_class_counts counts;
     struct qdqi_gathered gathered;
+    struct qdqi_answers
+        *answers; /* where those of the model go; borrowed; NULL: nowhere */
 };
 
 /* Finds out what the task reads. `data` is the data to judge by. UNMATCHED, CALIBRATION_MISMATCH,

@@ -4,6 +4,7 @@
 
 #include "ground/base/host.h"
 #include "stages/evaluate/deployed.h"
+#include "stages/task/confusions.h"
 #include "stages/task/judge.h"
 #include "stages/task/labelled.h"
 
@@ -16,6 +17,7 @@ struct qdqi_task {
     int64_t samples;
     struct qdqi_fraction *of_float, *of_result; /* by sample; one where called once */
     double drop;                                /* of the model that was judged last */
+    struct qdqi_answers float_answers, result_answers;
 };
 
 /* --- a model that is judged ----------------------------------------------------- */
@@ -81,6 +83,8 @@ judge(struct qdqi_task *task, const struct qdqi_attempt *a, const struct opened 
     if (code)
         return code;
     task->samples = qdqi_feed_samples(feed);
+    if (j->answers)
+        j->answers->n = 0;
     if (!*to)
         *to = qdqi_arena_array(task->arena, (size_t)task->samples + 1, sizeof **to);
     code = *to ? judge_feed(task, a, model, feed, *to, err) : qdqi_no_memory(err);
@@ -175,7 +179,12 @@ begin(struct qdqi_task *task, const struct qdqi_attempt *a, struct qdq_error *er
     if (!code)
         code = qdqi_judge_init(&task->judge, &c->asked->task, &c->original->info,
                                c->evaluation, task->arena, err);
-    return code ? code : judge_float(task, a, runtime, err);
+    if (code)
+        return code;
+    task->judge.answers = &task->float_answers;
+    code = judge_float(task, a, runtime, err);
+    task->judge.answers = NULL;
+    return code;
 }
 
 enum qdq_code
@@ -203,6 +212,8 @@ qdqi_task_close(struct qdqi_task **task)
     if (!*task)
         return;
     qdqi_judge_fini(&(*task)->judge);
+    free((*task)->float_answers.rows);
+    free((*task)->result_answers.rows);
     qdqi_metric_close(&(*task)->judge.metric);
     qdqi_arena_free(&(*task)->arena);
     free(*task);
@@ -314,7 +325,11 @@ qdqi_task_finish(struct qdqi_task *task, const struct qdqi_attempt *a,
     struct qdq_task_report *to = qdqi_arena_alloc(a->arena, sizeof *to);
     if (!to)
         return qdqi_no_memory(err);
+    task->judge.answers = &task->result_answers;
     enum qdq_code code = judge_result(task, a, result, to, err);
+    if (!code)
+        code = qdqi_confusions(&task->float_answers, &task->result_answers, a->arena,
+                               to, err);
     if (code)
         return code;
     qdqi_host_processor(processor, sizeof processor);

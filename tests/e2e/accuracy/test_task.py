@@ -2,6 +2,7 @@
 """The user's own task: labels, or a metric that is an ONNX graph. The figures are those that
 NumPy computes of onnxruntime's outputs."""
 
+import collections
 import io
 import json
 import subprocess
@@ -123,6 +124,30 @@ def test_classification_equals_numpy(tmp_path, name):
     low, high = done.task["interval"]
     assert low <= done.task["drop"] <= high
     assert done.task["samples"] == SAMPLES and done.task["runtime"]["name"] == "onnxruntime"
+
+
+def four_digits(values):
+    return [float(f"{value:.4g}") for value in values]
+
+
+def test_what_a_result_confuses_equals_numpy(tmp_path):
+    """The rows to which both models give other classes, and the points of the drawing."""
+    done = Done(tmp_path, {**CLASSES, "weights": {"dtype": "int4"}, "evaluate": {"samples": 64}},
+                model="glyph_mobilenet")
+    _, labels = labelled()
+    real, made = outputs(DATA / "glyph_mobilenet.onnx"), outputs(done.result)
+    answers = list(zip(labels.tolist(), real.argmax(1).tolist(), made.argmax(1).tolist()))
+    changed = collections.Counter(row for row in answers if row[1] != row[2])
+    assert done.task["rows"] == len(labels) and changed
+    assert done.task["changed"] == sum(changed.values())
+    told = {(row["label"], row["float"], row["quantized"]): row["rows"] for row in done.task["confusions"]}
+    wanted = sorted(changed.items(), key=lambda item: (-item[1], item[0]))[:20]
+    assert list(told.items()) == wanted
+    points = done.report["evaluation"]["outputs"][0]["points"]
+    assert 40 <= len(points) <= 120
+    elements = set(zip(four_digits(real.ravel()), four_digits(made.ravel())))
+    near = sum(tuple(point) in elements for point in points)
+    assert near >= 0.9 * len(points), "other batches may round the last digit otherwise"
 
 
 @pytest.mark.parametrize("once", [False, True])

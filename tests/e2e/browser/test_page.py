@@ -556,9 +556,16 @@ def restart(browser, one):
     assert "succeeded" in browser.run(f"return {row}")
 
 
+def test_the_root_leads_to_the_page(browser, daemon):
+    answer = requests.get(daemon.url + "/", allow_redirects=False, timeout=60)
+    assert answer.status_code == 302 and answer.headers["Location"] == "/ui"
+    browser.get(daemon.url)
+    assert browser.run("return location.pathname") == "/ui"
+
+
 def test_the_page_is_switched_off(service):
     one = service(http_ui="off")
-    assert one.get("/ui").status_code == 404
+    assert one.get("/ui").status_code == one.get("/").status_code == 404
     assert one.get("/v1/jobs").status_code == 200
 
 

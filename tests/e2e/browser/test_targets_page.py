@@ -30,6 +30,10 @@ def test_a_job_with_several_targets(browser, daemon, files):  # noqa: F811
         page.call("POST", "/frame", {"id": {webdriver.ELEMENT: frame}})
         try:
             assert page.until("document.querySelectorAll('circle').length") == 2
+            # A point leads to its row.
+            page.run("document.querySelectorAll('svg a')[1].dispatchEvent(new MouseEvent('click', "
+                     "{bubbles: true, cancelable: true}))")
+            page.until("document.querySelector('tr.pointed')?.cells[0].textContent === 'onnxruntime'")
         finally:
             page.call("POST", "/frame", {"id": None})
         # A row leads to the report of its target.

@@ -125,6 +125,9 @@ UNIT_TEST(test_page)
     /* A point of each frontier and the result that was timed; and all results by their size, with a
        point of each frontier. */
     ck_assert_uint_eq(count(text, "<circle"), 3 + 1 + 4 + 3);
+    /* Each of them leads to its row; rows without a point have a number, too. */
+    ck_assert_uint_eq(count(text, "<a href=\"#row-"), 3 + 1 + 4 + 3);
+    ck_assert_uint_eq(count(text, "<tr id=\"row-"), 4 + 7);
     ck_assert_ptr_nonnull(strstr(text, api_overview_differ));
     ck_assert_ptr_nonnull(strstr(text, ">b, two 1</text>"));
     ck_assert_ptr_nonnull(strstr(text, "has no latency: it does &lt;not&gt; run.</p>"));

@@ -57,7 +57,7 @@ static const struct {
     enum api_code code;
     const char *allow;
 } refused[] = {
-    {"GET", "/", API_NOT_FOUND, ""},
+    {"POST", "/", API_METHOD_NOT_ALLOWED, "GET, HEAD"},
     {"GET", "", API_NOT_FOUND, ""},
     {"GET", "/v1", API_NOT_FOUND, ""},
     {"GET", "/v1/models/", API_NOT_FOUND, ""},
