@@ -180,6 +180,16 @@ def test_a_model_with_a_data_file(client, tmp_path):
 
 
 @pytest.mark.shares_daemon
+def test_a_job_is_called_by_its_model(client, tmp_path):
+    path = tmp_path / "my net.onnx"
+    path.write_bytes(nets.block_net())
+    for model, labels, wanted in ((path, None, {"name": "my net.onnx"}),
+                                  (path, {"name": "mine", "team": "a"}, {"name": "mine", "team": "a"}),
+                                  (path.read_bytes(), {"team": "a"}, {"team": "a"})):
+        result = client.quantize(model, samples(), labels=labels, fresh=True)
+        assert result.job["labels"] == wanted
+
+
 def test_lost_connections(daemon, pauses, tmp_path):
     """The connection is lost in the upload, before and within the answer to the job, in the
     wait and in the download. Each time the work goes on, and there is one job."""
