@@ -128,8 +128,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/scatter.c engine/stages/evaluate/scatter.h \
 	engine/stages/evaluate/evaluate.c engine/stages/evaluate/evaluate.h \
 	engine/stages/evaluate/language.c engine/stages/evaluate/language.h \
-	engine/stages/evaluate/counted_model.c engine/stages/evaluate/counted_model.h \
-	engine/stages/evaluate/kernels.c engine/stages/evaluate/kernels.h \
+	engine/stages/evaluate/kernels/counted_model.c engine/stages/evaluate/kernels/counted_model.h \
+	engine/stages/evaluate/kernels/kernels.c engine/stages/evaluate/kernels/kernels.h \
 	engine/stages/evaluate/kept_figures.c engine/stages/evaluate/kept_figures.h \
 	engine/stages/evaluate/literal.c engine/stages/evaluate/literal.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
@@ -145,7 +145,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/sample_figures.c engine/stages/evaluate/sample_figures.h \
 	engine/stages/evaluate/last_candidate.c engine/stages/evaluate/last_candidate.h \
 	engine/stages/evaluate/reference.c engine/stages/evaluate/reference.h \
-	engine/stages/evaluate/traced_kernels.c engine/stages/evaluate/traced_kernels.h \
+	engine/stages/evaluate/kernels/traced_kernels.c engine/stages/evaluate/kernels/traced_kernels.h \
 	engine/stages/attempt/kept_keys.c \
 	engine/stages/attempt/journal.c engine/stages/attempt/journal.h \
 	engine/stages/attempt/kept_text.c engine/stages/attempt/kept_text.h \

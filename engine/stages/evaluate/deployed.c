@@ -4,7 +4,7 @@
 
 #include "ground/base/host.h"
 #include "stages/evaluate/last_candidate.h"
-#include "stages/evaluate/counted_model.h"
+#include "stages/evaluate/kernels/counted_model.h"
 
 #include <math.h>
 #include <stdio.h>

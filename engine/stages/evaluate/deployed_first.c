@@ -5,7 +5,7 @@
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/last_candidate.h"
-#include "stages/evaluate/traced_kernels.h"
+#include "stages/evaluate/kernels/traced_kernels.h"
 
 enum {
     MOST_KEPT_BYTES = 16 << 20

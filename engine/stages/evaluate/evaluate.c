@@ -19,7 +19,7 @@
 #include "stages/evaluate/literal.h"
 #include "stages/evaluate/sample_choice.h"
 #include "stages/evaluate/stopping.h"
-#include "stages/evaluate/traced_kernels.h"
+#include "stages/evaluate/kernels/traced_kernels.h"
 
 #include <stdint.h>
 #include <string.h>

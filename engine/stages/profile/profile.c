@@ -5,8 +5,8 @@
 #include "ground/base/order.h"
 #include "ground/base/host.h"
 #include "files/data/random.h"
-#include "stages/evaluate/counted_model.h"
-#include "stages/evaluate/kernels.h"
+#include "stages/evaluate/kernels/counted_model.h"
+#include "stages/evaluate/kernels/kernels.h"
 #include "plan/placement/target.h"
 #include "stages/profile/timed_models.h"
 

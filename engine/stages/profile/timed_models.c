@@ -3,7 +3,7 @@
 #include "stages/profile/timed_models.h"
 
 #include "stages/evaluate/deployed.h"
-#include "stages/evaluate/counted_model.h"
+#include "stages/evaluate/kernels/counted_model.h"
 #include "qdq/targets.h"
 
 #include <math.h>

@@ -4,14 +4,14 @@
    session that evaluates or profiles the result writes it, so that the result is not loaded
    once more. A result that nothing runs is loaded for its kernels alone if it is small. */
 #include "config.h"
-#include "stages/evaluate/counted_model.h"
-#include "stages/evaluate/kernels.h"
+#include "stages/evaluate/kernels/counted_model.h"
+#include "stages/evaluate/kernels/kernels.h"
 
 #include "files/data/file.h"
 #include "graph/layers/operators.h"
 #include "stages/evaluate/deployed.h"
 #include "stages/evaluate/dequantized.h"
-#include "stages/evaluate/traced_kernels.h"
+#include "stages/evaluate/kernels/traced_kernels.h"
 #include "plan/placement/target.h"
 #include "qdq/targets.h"
 

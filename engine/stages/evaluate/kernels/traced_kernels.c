@@ -2,7 +2,7 @@
 /* Counts the kernels that ran for the result, by a runtime whose profile names them, or those that
    it plans. */
 #include "config.h"
-#include "stages/evaluate/traced_kernels.h"
+#include "stages/evaluate/kernels/traced_kernels.h"
 
 #include "graph/layers/operators.h"
 #include "stages/evaluate/deployed.h"

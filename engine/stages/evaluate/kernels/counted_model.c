@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages/evaluate/counted_model.h"
+#include "stages/evaluate/kernels/counted_model.h"
 
 #include "files/data/file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef QDQI_STAGES_EVALUATE_KERNELS_H
-#define QDQI_STAGES_EVALUATE_KERNELS_H
+#ifndef QDQI_STAGES_EVALUATE_KERNELS_KERNELS_H
+#define QDQI_STAGES_EVALUATE_KERNELS_KERNELS_H
 
 #include "stages/report/report.h"
 

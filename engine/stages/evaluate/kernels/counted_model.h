@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results that a session opens so that their kernels can be counted: the session writes the model
    that it runs. */
-#ifndef QDQI_STAGES_EVALUATE_COUNTED_MODEL_H
-#define QDQI_STAGES_EVALUATE_COUNTED_MODEL_H
+#ifndef QDQI_STAGES_EVALUATE_KERNELS_COUNTED_MODEL_H
+#define QDQI_STAGES_EVALUATE_KERNELS_COUNTED_MODEL_H
 
 #include "stages/report/report.h"
 
