@@ -419,7 +419,7 @@ def test_wrong_method(daemon, method, path, allowed):
 
 @pytest.mark.shares_daemon
 @pytest.mark.parametrize("path", [
-    "/", "/v1", "/v1/job", "/v1/jobs/", "/v1/jobs/nobody", "/v1/jobs/nobody/model",
+    "/x", "/v1", "/v1/job", "/v1/jobs/", "/v1/jobs/nobody", "/v1/jobs/nobody/model",
     "/v1/jobs/nobody/report", "/v1/models/sha256:00", "/v1/datasets/x", "/healthz/x",
     "/v1/models/..%2f..%2fetc%2fpasswd", "/v1/jobs/%00",
 ])
