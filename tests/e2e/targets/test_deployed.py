@@ -55,7 +55,7 @@ def test_it_is_what_a_plain_session_gives(tmp_path, images, name, c7):
     assert output["sqnr_db"] == pytest.approx(judge.sqnr_db(real, made), abs=0.5)
     assert output["top1_agreement"] == pytest.approx(
         np.mean(real.argmax(-1) == made.argmax(-1)), abs=1e-9)
-    assert set(output) == {"name", *FIGURES}
+    assert set(output) == {"name", "points", *FIGURES}
     assert deployed["runtime"] == {"name": "onnxruntime",
                                    "version": onnxruntime.__version__}
     assert deployed["processor"] == report["host"]["processor"]

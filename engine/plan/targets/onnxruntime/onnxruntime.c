@@ -283,7 +283,7 @@ check_formats(struct planner *p, struct qdq_error *err)
         what = find_unloadable(p->spec, p->layers[i].format);
     return code || !what ? code
                          : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
-                                     NULL, "ONNX Runtime does not load %s", what);
+                                     NULL, "ONNX Runtime 1.31 does not load %s", what);
 }
 
 /* --- the row -------------------------------------------------------------- */
