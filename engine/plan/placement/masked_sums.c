@@ -43,7 +43,8 @@ passed_input(const struct qdqi_node *node)
 struct finding {
     const struct qdqi_graph *graph;
     bool looks_through; /* passed_input() counts */
-    bool *leads; /* by node: it is a sum, or passes one on, and leads to a Softmax */
+    bool *leads;    /* by node: it is a sum, or passes one on, and leads to a Softmax */
+    bool *computed; /* see find_computed() */
 };
 
 static bool
@@ -71,6 +72,96 @@ leads_to_softmax(const struct finding *f, const struct qdqi_node *node)
     }
     return false;
 }
+
+/* --- what is no mask, and what is not for scores alone ----------------------------- */
+
+/* Returns whether the node computes numbers of its own from what it reads, as no mask is made. A product of
+   masks is one of two activations. */
+static bool
+is_layer(const struct qdqi_node *node)
+{
+    static const char *const layers[] = {"Gemm", "Conv", "ConvTranspose", "LSTM", "GRU",
+                                         "RNN",  NULL};
+    static const char *const products[] = {"MatMul", "Einsum", NULL};
+    static const char *const reductions[] = {
+        "ReduceSum", "ReduceMean",      "ReduceL1",        "ReduceL2",
+        "Pow",       "ReduceSumSquare", "ReduceLogSumExp", NULL};
+    if (qdqi_node_is_one_of(node->proto, layers) ||
+        qdqi_node_is_one_of(node->proto, reductions))
+        return true;
+    bool has_weight = false;
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        has_weight = has_weight || (node->inputs[i] && node->inputs[i]->is_fixed);
+    return has_weight && qdqi_node_is_one_of(node->proto, products);
+}
+
+/* Notes by node whether a layer or a reduction stands in front of the numbers that it makes. */
+static void
+find_computed(const struct qdqi_graph *graph, bool *computed)
+{
+    static const char *const tests[] = {
+        "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "ArgMax",
+        "IsNaN", "Not",  "IsInf",       "Shape",   "Size",           NULL};
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        if (qdqi_node_is_one_of(node->proto, tests))
+            continue;
+        computed[i] = is_layer(node);
+        for (size_t k = 0; k < node->proto->n_input && !computed[i]; k++)
+            computed[i] = node->inputs[k] && node->inputs[k]->producer >= 0 &&
+                          computed[node->inputs[k]->producer];
+    }
+}
+
+/* Returns whether all that reads the tensor are Softmaxes, and nodes of which that is true. */
+static bool
+is_for_scores(const struct qdqi_graph *graph, const bool *serves,
+              const struct qdqi_tensor *t)
+{
+    static const char *const ends[] = {"Softmax", "Shape", "Size",
+                                       "IsNaN",   "IsInf", NULL};
+    bool all = !t->is_output && !t->is_captured;
+    for (const struct qdqi_use *use = t->uses; use && all; use = use->next)
+        all = serves[use->node] ||
+              qdqi_node_is_one_of(graph->nodes[use->node].proto, ends);
+    return all;
+}
+
+/* Notes by node whether it is a sum, or carries one or its operand on, and all that it makes is for scores. */
+static void
+find_serving(const struct qdqi_graph *graph, bool *serves)
+{
+    static const char *const carriers[] = {"Slice", "Tile",  "Gather", "Concat",
+                                           "Split", "Where", "Cast",   NULL};
+    for (size_t i = graph->n_nodes; i-- > 0;) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        serves[i] = first_operand(node) >= 0 || passed_input(node) >= 0 ||
+                    qdqi_node_is_one_of(node->proto, carriers);
+        for (size_t k = 0; k < node->proto->n_output && serves[i]; k++)
+            serves[i] =
+                !node->outputs[k] || is_for_scores(graph, serves, node->outputs[k]);
+    }
+}
+
+static enum qdq_code
+find_elsewhere(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_graph *graph = &p->model->graph;
+    const struct qdq_plan *plan = p->plan;
+    const size_t n = plan->view.n_tensors;
+    bool *serves = qdqi_arena_array(plan->arena, graph->n_nodes + 1, sizeof *serves);
+    bool *elsewhere = qdqi_arena_array(plan->arena, n + 1, sizeof *elsewhere);
+    if (!serves || !elsewhere)
+        return qdqi_no_memory(err);
+    find_serving(graph, serves);
+    for (size_t i = 0; i < n; i++)
+        if (!is_for_scores(graph, serves, plan->activations[i].tensor))
+            elsewhere[plan->activations[i].leader] = true;
+    p->plan->read_elsewhere = elsewhere;
+    return QDQ_OK;
+}
+
+/* --- the list ---------------------------------------------------------------------- */
 
 /* The rows of the plan by the tensors' names. */
 struct rows {
@@ -146,6 +237,7 @@ describe(const struct planner *p, const struct finding *f, const struct rows *ro
         const int input = passed > 0 ? !i : (first > 0 ? first : 0) + i;
         const struct qdqi_tensor *t = node->inputs[input];
         ret.operands[i] = activation_of(p, rows, t);
+        ret.is_computed[i] = t && t->producer >= 0 && f->computed[t->producer];
         if (ret.operands[i] == QDQI_NONE && ret.constant == QDQI_NONE)
             ret.constant = constant_of(p, rows, t);
     }
@@ -160,11 +252,13 @@ qdqi_masked_sums_find(struct planner *p, bool looks_through, struct qdq_error *e
     struct finding f = {
         .graph = graph,
         .looks_through = looks_through,
-        .leads = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *f.leads)};
+        .leads = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *f.leads),
+        .computed = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *f.computed)};
     struct rows rows;
     size_t n = 0;
-    if (!f.leads || !begin_rows(p, &rows))
+    if (!f.leads || !f.computed || !begin_rows(p, &rows))
         return qdqi_no_memory(err);
+    find_computed(graph, f.computed);
     for (size_t i = graph->n_nodes; i-- > 0;)
         if (is_listed(&f, &graph->nodes[i]) && leads_to_softmax(&f, &graph->nodes[i])) {
             f.leads[i] = true;
@@ -177,5 +271,5 @@ qdqi_masked_sums_find(struct planner *p, bool looks_through, struct qdq_error *e
         if (f.leads[i])
             sums[p->plan->n_masked++] = describe(p, &f, &rows, &graph->nodes[i]);
     p->plan->masked = sums;
-    return QDQ_OK;
+    return find_elsewhere(p, err);
 }

@@ -42,6 +42,8 @@ struct qdqi_masked_sum {
     bool selects;               /* it is a Where: the mask's numbers stand for others */
     /* it is no sum, but moves the first operand, or bounds it by the second one or the constant */
     bool passes;
+    bool is_computed
+        [2]; /* by operand: a layer or a reduction made it, so that it is no mask */
 };
 
 /* A weight that gets one pair. All layers that use it with the same axis share the
@@ -97,6 +99,8 @@ struct qdq_plan {
     /* in the order of the nodes, where the lowest numbers of masks are cut off; NULL: they are not */
     const struct qdqi_masked_sum *masked;
     size_t n_masked;
+    /* by row of activations: something else than sums in front of a Softmax reads what has this range */
+    const bool *read_elsewhere;
     /* a layer inside an If that reads a quantized tensor from outside has a pair there */
     bool pairs_in_branches;
 };

@@ -24,14 +24,14 @@ is_masked(const struct qdqi_attempt *a, size_t row)
     return range_of(a, row)->min <= highest_mask;
 }
 
-/* Raises the lowest number of a range that data gave. */
+/* Raises the lowest number of a range that data gave, and that scores alone have. */
 static void
 raise_to(struct qdqi_attempt *a, size_t row, float lowest)
 {
     const size_t leader = a->plan->activations[row].leader;
     struct qdqi_range *range = &a->ranges[leader];
     if (qdqi_method_find(a->methods[leader]) && range->min < lowest &&
-        lowest < range->max)
+        lowest < range->max && !a->plan->read_elsewhere[leader])
         range->min = lowest;
 }
 
@@ -70,7 +70,8 @@ cut_sum(struct qdqi_attempt *a, const struct qdqi_masked_sum *sum, float *activa
     const bool masked[] = {first && is_masked(a, rows[0]),
                            second && is_masked(a, rows[1])};
     if (sum->result == QDQI_NONE || (!first && !second) ||
-        (first && second ? masked[0] == masked[1] : masked[0] || masked[1]))
+        (first && second ? masked[0] == masked[1] : masked[0] || masked[1]) ||
+        (masked[0] && sum->is_computed[0]) || (masked[1] && sum->is_computed[1]))
         return;
     const size_t scored = first && !masked[0] ? rows[0] : rows[1];
     const struct qdqi_range scores = *range_of(a, scored);

@@ -205,3 +205,48 @@ def test_without_these_rules_nothing_is_left_of_the_scores(tmp_path, target, rul
                                rules={rule: False})
     assert layers, report
     assert report["evaluation"]["outputs"][0]["sqnr_db"] < 15
+
+
+# --- what is no mask, and what is not for scores alone ------------------------------------
+
+BESIDE = """<ir_version: 9, opset_import: ["": 17]> g (float[1,8,16] x, float[1,1,8] m) => (float[1,8,16] y, float[1,?,4] z) {
+    q = MatMul (x, wq) k = MatMul (x, wk) kt = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, kt)
+    gone = Sub (unit, m) mask = Mul (gone, low) sm = Add (s, mask) p = Softmax <axis = -1> (sm)
+    v = MatMul (x, wv) y = MatMul (p, v) z = MatMul (%s, wz) }"""
+ENERGIES = """<ir_version: 9, opset_import: ["": 17]> g (float[1,32] x) => (float[1,10] y) {
+    a0 = MatMul (x, wa) a = Add (a0, low) b = MatMul (x, wb) s = Add (a, b) y = Softmax <axis = -1> (s) }"""
+
+
+def judged(folder, text, constants, data, **spec):
+    made = onnx.parser.parse_model(text)
+    made.graph.initializer.extend(numpy_helper.from_array(np.float32(value), name) for name, value in constants.items())
+    onnx.save(made, folder / "m.onnx")
+    np.savez(folder / "d.npz", **data)
+    (folder / "s.json").write_text(json.dumps({"recipe": "none", "mode": "full", **spec}))
+    subprocess.run([QDQ, "quantize", folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
+                    folder / "d.npz", "-o", folder / "q.onnx", "--report", folder / "r.json"], check=True)
+    return json.loads((folder / "r.json").read_text())
+
+
+@pytest.mark.parametrize("target", ["qnn", "onnxruntime"])
+@pytest.mark.parametrize("read", ["sm", "mask"])
+def test_what_others_read_keeps_its_range(tmp_path, target, read):
+    """A layer beside the Softmax reads masked scores, or the mask: it was left 0 dB."""
+    rng = np.random.default_rng(3)
+    kept = np.ones((32, 1, 1, 8), np.float32)
+    kept[::2, ..., 5:] = 0
+    constants = {"unit": 1, "low": -1e4, "wz": rng.normal(size=(8, 4)), **{f"w{k}": rng.normal(size=(16, 16)) / 4 for k in "qkv"}}
+    report = judged(tmp_path, BESIDE % read, constants,
+                    {"x": rng.normal(size=(32, 1, 8, 16)).astype(np.float32), "m": kept}, target=target)
+    by_name = {row["name"]: row["sqnr_db"] for row in report["evaluation"]["outputs"]}
+    assert by_name["z"] > 30
+    assert read == "sm" or by_name["y"] > 20
+
+
+def test_energies_of_a_layer_are_no_mask(tmp_path):
+    """What a layer computes is as low as a mask in places, and its highest number tells the class: 1 dB was left."""
+    rng = np.random.default_rng(4)
+    constants = {"wa": rng.normal(size=(32, 10)) * 40, "low": -700, "wb": rng.normal(size=(32, 10)) / 5}
+    report = judged(tmp_path, ENERGIES, constants, {"x": rng.normal(size=(128, 1, 32)).astype(np.float32)},
+                    target="qnn", activations={"dtype": "uint16"})
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > 15
