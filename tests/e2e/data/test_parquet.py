@@ -312,6 +312,8 @@ def numbers_with(change):
 
 
 TWICE = pa.Table.from_arrays([pa.array([1.0, 2.0]), pa.array([3.0, 4.0]), pa.array([5.0, 6.0])], ["x", "y", "x"])
+TWO_LABELS = pa.Table.from_arrays([pa.array([1.0, 2.0]), pa.array([3.0, 4.0]), pa.array([0, 1]), pa.array([1, 0])],
+                                  ["x", "y", "label", "label"])
 
 REFUSED = {
     "null": ({"x": numbers_with(lambda v: v.__setitem__(17, None))}, {}, "column 'x' at byte",
@@ -337,6 +339,7 @@ REFUSED = {
     "lz4": ({"x": [1.0, 2.0]}, {"compression": "lz4"}, "packed with LZ4_RAW, which is not read"),
     "no rows": ({"x": pa.array([], pa.float32())}, {}, "has no rows"),
     "one name for two": (TWICE, {}, "two columns with the name 'x'"),
+    "two columns of labels": (TWO_LABELS, {}, "two columns with the name 'label'"),
     "no name": ({"a": [1.0], "b": [2.0]}, {}, "the data has no array of that name"),
 }
 

@@ -100,6 +100,17 @@ is_label(const struct qdqi_parquet_column *column)
            (strcmp(column->name, "label") == 0 || strcmp(column->name, "labels") == 0);
 }
 
+/* Returns whether an earlier column of labels has the very name of column i. */
+static bool
+has_namesake(const struct qdqi_parquet *file, size_t i)
+{
+    bool any = false;
+    for (size_t k = 0; k < i && !any; k++)
+        any = is_label(&file->columns[k]) &&
+              strcmp(file->columns[k].name, file->columns[i].name) == 0;
+    return any;
+}
+
 /* A model that reads a name cannot tell which of two columns is meant. */
 static enum qdq_code
 twice(const struct reading *r, const char *name)
@@ -121,8 +132,8 @@ add_numbers(struct reading *r, size_t i)
     struct qdq_error why = {0};
     int64_t *shape = NULL;
     if (qdqi_map_get(r->names, name))
-        return strcmp(name, column->name) == 0 && !is_label(column)
-                   ? twice(r, name)
+        return !is_label(column) || has_namesake(r->table->file, i)
+                   ? twice(r, column->name)
                    : leave(r, column->name, "another column has this name");
     enum qdq_code code = qdqi_table_shapes(r->ds, i, &item, &shape, &why);
     if (code)
