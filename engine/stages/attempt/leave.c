@@ -139,20 +139,90 @@ plan_from(struct qdqi_attempt *a, const struct qdqi_attempt *from,
     return QDQ_OK;
 }
 
+/* --- layers that are left with others ------------------------------------------------ */
+
+static bool
+is_bare(const struct qdq_layer *layer)
+{
+    return layer->n_inputs == 0 && layer->weight_input < 0;
+}
+
+/* Returns whether the layer reads a pair on a tensor that has none in the plan before. */
+static bool
+reads_new_pair(const struct qdq_plan_view *after, const struct qdq_layer *layer,
+               const struct qdqi_map *known)
+{
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (!qdqi_map_get(known, after->tensors[layer->input_rows[i]]))
+            return true;
+    return false;
+}
+
+/* Adds to the names the layers that have no pairs and would get some now, as the bias of a MatMul that is
+   left. To be left, too, is what keeps their plan. Returns false when out of memory. */
+static bool
+add_bare(struct qdqi_attempt *a, const struct qdq_plan_view *before,
+         const struct qdq_plan_view *after, struct qdqi_map *names,
+         struct qdqi_left *left)
+{
+    struct qdqi_map *known = qdqi_map_new(a->scratch);
+    const char **all =
+        qdqi_arena_array(a->arena, left->n + before->n_layers + 1, sizeof *all);
+    bool ok = known && all;
+    for (size_t i = 0; ok && i < before->n_tensors; i++)
+        ok = qdqi_map_put(known, before->tensors[i], known);
+    for (size_t i = 0; ok && i < left->n; i++)
+        all[i] = left->names[i];
+    for (size_t i = 0; ok && i < before->n_layers && i < after->n_layers; i++) {
+        const struct qdq_layer *old = &before->layers[i], *layer = &after->layers[i];
+        if (qdqi_map_get(names, old->name) || !is_bare(old) || is_bare(layer) ||
+            (follows(a, old) && !reads_new_pair(after, layer, known)))
+            continue;
+        const char *name = qdqi_arena_strdup(a->arena, old->name);
+        all[left->n++] = name;
+        ok = name && qdqi_map_put(names, name, a);
+    }
+    left->names = all;
+    return ok;
+}
+
+/* Adds what is to be left with the layers until there is no more of it. */
+static enum qdq_code
+complete(struct qdqi_attempt *a, const struct qdq_plan_view *before,
+         struct qdqi_map *names, struct qdqi_left *left, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (size_t n = 0; !code && left->alone && n < left->n;) {
+        struct qdq_plan *after = NULL;
+        n = left->n;
+        code = qdqi_plan_leaving(a, left->names, n, a->arena, &after, err);
+        if (!code && !add_bare(a, before, &after->view, names, left))
+            code = qdqi_no_memory(err);
+        qdq_plan_free(&after);
+    }
+    return code;
+}
+
 enum qdq_code
-qdqi_attempt_leave(struct qdqi_attempt *a, const struct qdqi_left *left,
+qdqi_attempt_leave(struct qdqi_attempt *a, const struct qdqi_left *given,
                    struct qdq_error *err)
 {
     struct qdqi_map *names = qdqi_map_new(a->scratch);
+    const struct qdqi_attempt *from = a->plan ? a : a->base;
+    struct qdqi_left left = *given;
     bool ok = names;
-    for (size_t i = 0; ok && i < left->n; i++)
-        ok = qdqi_map_put(names, left->names[i], a);
+    for (size_t i = 0; ok && i < left.n; i++)
+        ok = qdqi_map_put(names, left.names[i], a);
+    enum qdq_code code =
+        ok ? complete(a, &from->plan->view, names, &left, err) : qdqi_no_memory(err);
+    if (code)
+        return code;
     const struct qdq_spec *spec =
-        ok ? qdqi_spec_leaving(a->planned_by, left->names, left->n, a->arena) : NULL;
+        qdqi_spec_leaving(a->planned_by, left.names, left.n, a->arena);
     if (!spec)
         return qdqi_no_memory(err);
     a->planned_by = spec;
-    return plan_from(a, a->plan ? a : a->base, left, names, err);
+    return plan_from(a, from, &left, names, err);
 }
 
 enum qdq_code
