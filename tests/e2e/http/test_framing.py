@@ -226,7 +226,7 @@ def count_refused(one):
 
 
 @pytest.mark.parametrize("target, status", [
-    (b"/healthz", 200), (b"/v1/targets?x=1", 200), (b"", 404), (b"/nowhere", 404),
+    (b"/healthz", 200), (b"/v1/targets?x=1", 200), (b"", 302), (b"/nowhere", 404),
     (b"//healthz", 404), (b"/%2fhealthz", 400)])
 @pytest.mark.parametrize("scheme", [b"http://", b"HTTPS://"])
 def test_a_target_may_be_a_whole_url(one, scheme, target, status):

@@ -244,7 +244,7 @@ def test_what_others_read_keeps_its_range(tmp_path, target, read):
 
 
 def test_energies_of_a_layer_are_no_mask(tmp_path):
-    """What a layer computes is as low as a mask in places, and its highest number tells the class: 1 dB was left."""
+    """The numbers of a layer are as low as a mask, and the highest one tells the class: 1 dB was left."""
     rng = np.random.default_rng(4)
     constants = {"wa": rng.normal(size=(32, 10)) * 40, "low": -700, "wb": rng.normal(size=(32, 10)) / 5}
     report = judged(tmp_path, ENERGIES, constants, {"x": rng.normal(size=(128, 1, 32)).astype(np.float32)},
