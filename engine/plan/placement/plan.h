@@ -73,7 +73,8 @@ struct qdqi_planned_weight {
     /* Gathers alone read this tensor, which is the weight or its transpose: they select rows of the
        stored integers; NULL: there is none */
     const struct qdqi_tensor *table;
-    bool moves_rows; /* it is a table, and a Transpose of its rows moves integers */
+    bool moves_rows;  /* it is a table, and a Transpose of its rows moves integers */
+    int channel_axis; /* axis of the scales that it has without blocks; -1: one scale */
 };
 
 struct qdq_plan {

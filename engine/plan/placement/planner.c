@@ -188,13 +188,16 @@ collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
     }
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     const struct qdq_weights *asked = &layer->format->weights;
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const int64_t block = qdqi_block_of(p, layer, t);
     bool operand = hooks->is_operand && hooks->is_operand(p, layer);
     *ret = plan->view.n_weights++;
     known = &plan->weights[*ret];
     *known = (struct qdqi_planned_weight){
         .tensor = t,
         .axis = layer->weight_axis,
-        .block = qdqi_block_of(p, layer, t),
+        .block = block,
         .layer = layer->name,
         .format = (enum qdqi_format)(operand ? layer->format->activations.format
                                              : asked->format),
@@ -203,9 +206,11 @@ collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
         .rounding = asked->rounding,
         .range = layer->n_inputs > 0 ? QDQ_RANGE_NARROW : asked->range,
         .scales = asked->scales,
-        .is_table = p->graph->classes[layer->node]->is_table,
-        .is_gates = p->graph->classes[layer->node]->is_recurrent,
-        .next_axis = next};
+        .is_table = cls->is_table,
+        .is_gates = cls->is_recurrent,
+        .next_axis = next,
+        .channel_axis =
+            block > 0 ? cls->axis(cls, node, input, t->view.rank) : layer->weight_axis};
     return qdqi_map_put(first, t->name, known) ? QDQ_OK : qdqi_no_memory(err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "files/model/constant.h"
 #include "graph/weights/elements.h"
+#include "graph/weights/walk.h"
 #include "numbers/arithmetic/format.h"
 #include "stages/recipe/frontier.h"
 #include "stages/recipe/goals.h"
@@ -12,12 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* UNCHANGED follows the formats: the weight stays as it is. */
-enum { MOST_TRIALS = 14, MOST_SIZE_TRIALS = 5, UNCHANGED = QDQI_N_FORMATS, N_CHOICES };
+/* UNCHANGED follows the formats: the weight stays as it is. So do the formats with a scale for each
+   channel in the place of the spec's blocks. */
+enum {
+    MOST_TRIALS = 14,
+    MOST_SIZE_TRIALS = 5,
+    UNCHANGED = QDQI_N_FORMATS,
+    BY_CHANNEL,
+    N_CHOICES = BY_CHANNEL + QDQI_N_FORMATS
+};
 
-/* A format of one weight. */
+/* A choice for one weight. */
 struct point {
-    int format;          /* enum qdqi_format, or UNCHANGED */
+    int choice; /* enum qdqi_format, UNCHANGED, or BY_CHANNEL + enum qdqi_format */
     double bytes, noise; /* the noise as a part of the weight's signal */
 };
 
@@ -93,19 +101,24 @@ error_of(const float *x, size_t n, const struct extent *e, enum qdqi_format form
     return sum;
 }
 
-/* Measures a weight by all formats of the set. Returns false when it cannot be read or memory is
-   short. Long rows are measured by their first QDQI_ELEMENTS_PIECE elements. */
-static bool
-measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight *ret)
+/* Returns the bytes of a weight's elements, scales and zero points. */
+static double
+bytes_of(const struct qdqi_constant *c, size_t n_scales, enum qdqi_format format)
 {
-    const struct qdqi_planned_weight *w = &a->plan->weights[i];
-    const struct qdqi_params *p = &a->scales.weights[i];
+    const double element = qdqi_format_row((int)format)->bits / 8.0;
+    return (double)c->n * element + (double)n_scales * (sizeof(float) + element);
+}
+
+/* Adds a point for each format of the set, with as many scales as p has; the choice of the first format
+   is `first`. Returns false when memory is short. Long rows are measured by their first
+   QDQI_ELEMENTS_PIECE elements. */
+static bool
+add_measured(struct weight *to, const struct qdqi_constant *c,
+             const struct qdqi_params *p, unsigned formats, int first)
+{
     struct qdqi_elements e;
-    struct qdqi_constant c;
     double errors[QDQI_N_FORMATS] = {0}, squares = 0;
-    if (qdqi_constant_read(a->model, w->tensor, &c, NULL) || c.dtype != QDQI_FLOAT32 ||
-        c.strides || c.n == 0 || w->is_table || w->is_gates ||
-        w->next_axis != QDQI_NONE || !qdqi_elements_open(&e, &c, p))
+    if (!qdqi_elements_open(&e, c, p))
         return false;
     for (size_t k = 0; k < p->n; k++) {
         qdqi_elements_seek(&e, k);
@@ -120,14 +133,48 @@ measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight 
                 errors[f] += error_of(e.piece, n, &extent, (enum qdqi_format)f);
     }
     qdqi_elements_close(&e);
-    *ret = (struct weight){.layer = w->layer, .elements = (double)c.n};
     for (int f = 0; f < QDQI_N_FORMATS && squares > 0; f++)
         if (formats & (1U << f))
-            ret->points[ret->n++] = (struct point){
-                f, (double)c.n * qdqi_format_row(f)->bits / 8, errors[f] / squares};
+            to->points[to->n++] = (struct point){
+                first + f, bytes_of(c, p->n, (enum qdqi_format)f), errors[f] / squares};
     if (formats & (1U << QDQ_BIT_FLOAT32) && squares > 0)
-        ret->points[ret->n++] = (struct point){UNCHANGED, 4 * (double)c.n, 0};
-    return ret->n > 0;
+        to->points[to->n++] = (struct point){UNCHANGED, 4 * (double)c->n, 0};
+    return true;
+}
+
+/* Returns the formats of the set that may have a scale for each channel in the place of the weight's
+   blocks: those of 8 bits or more, for which the scales of blocks are often a poor use of bytes. The
+   forms of decoders need blocks. */
+static unsigned
+formats_by_channel(const struct qdq_plan *plan, const struct qdqi_planned_weight *w,
+                   unsigned formats)
+{
+    unsigned ret = 0;
+    for (int f = 0; f < QDQI_N_FORMATS; f++)
+        if (qdqi_format_row(f)->bits >= 8)
+            ret |= formats & (1U << f);
+    return w->block > 0 && plan->decoder == QDQ_DECODER_AS_IS ? ret : 0;
+}
+
+/* Measures a weight by all formats of the set. Returns false when it cannot be read or memory is
+   short. */
+static bool
+measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight *ret)
+{
+    const struct qdqi_planned_weight *w = &a->plan->weights[i];
+    struct qdqi_params channels = {.axis = w->channel_axis};
+    struct qdqi_constant c;
+    if (qdqi_constant_read(a->model, w->tensor, &c, NULL) || c.dtype != QDQI_FLOAT32 ||
+        c.strides || c.n == 0 || w->is_table || w->is_gates ||
+        w->next_axis != QDQI_NONE ||
+        !qdqi_count_scales(&c, channels.axis, 0, &channels.n))
+        return false;
+    const unsigned by_channel = formats_by_channel(a->plan, w, formats);
+    *ret = (struct weight){.layer = w->layer, .elements = (double)c.n};
+    return add_measured(ret, &c, &a->scales.weights[i], formats, 0) &&
+           (by_channel == 0 ||
+            add_measured(ret, &c, &channels, by_channel, BY_CHANNEL)) &&
+           ret->n > 0;
 }
 
 /* --- the hull of a weight ---------------------------------------------------------- */
@@ -228,7 +275,25 @@ allocate(const struct allocation *x, size_t k, size_t *point_of)
     return bytes;
 }
 
-/* Makes the spec of an allocation: an entry for each format that is not the spec's. */
+/* Makes the entry of a choice. */
+static struct qdq_layer_entry
+entry_of(int choice, const char *const *names, size_t n, struct qdq_weights *weights)
+{
+    const bool by_channel = choice >= BY_CHANNEL;
+    *weights = QDQ_WEIGHTS_UNSTATED;
+    weights->format = (enum qdq_format)(by_channel ? choice - BY_CHANNEL : choice);
+    if (by_channel)
+        weights->granularity = QDQ_PER_CHANNEL;
+    return (struct qdq_layer_entry){.by = QDQ_BY_NAME,
+                                    .names = names,
+                                    .n_names = n,
+                                    .is_list = true,
+                                    .quantize_input = choice != UNCHANGED,
+                                    .quantize_weight = choice != UNCHANGED,
+                                    .weights = choice == UNCHANGED ? NULL : weights};
+}
+
+/* Makes the spec of an allocation: an entry for each choice that is not the spec's. */
 static const struct qdq_spec *
 spec_of(const struct allocation *x, const size_t *point_of)
 {
@@ -242,26 +307,17 @@ spec_of(const struct allocation *x, const size_t *point_of)
         memcpy(entries, from->layers, from->n_layers * sizeof *entries);
     *to = *from;
     to->layers = entries;
-    for (int f = 0; f < N_CHOICES; f++) {
+    for (int choice = 0; choice < N_CHOICES; choice++) {
         const char **names = qdqi_arena_array(x->arena, x->n_weights, sizeof *names);
         struct qdq_weights *weights = qdqi_arena_alloc(x->arena, sizeof *weights);
         size_t n = 0;
         if (!names || !weights)
             return NULL;
         for (size_t i = 0; i < x->n_weights; i++)
-            if (x->weights[i].points[point_of[i]].format == f)
+            if (x->weights[i].points[point_of[i]].choice == choice)
                 names[n++] = x->weights[i].layer;
-        *weights = QDQ_WEIGHTS_UNSTATED;
-        weights->format = (enum qdq_format)f;
-        if (n > 0 && f != (int)from->weights.format)
-            entries[to->n_layers++] =
-                (struct qdq_layer_entry){.by = QDQ_BY_NAME,
-                                         .names = names,
-                                         .n_names = n,
-                                         .is_list = true,
-                                         .quantize_input = f != UNCHANGED,
-                                         .quantize_weight = f != UNCHANGED,
-                                         .weights = f == UNCHANGED ? NULL : weights};
+        if (n > 0 && choice != (int)from->weights.format)
+            entries[to->n_layers++] = entry_of(choice, names, n, weights);
     }
     return to;
 }

@@ -71,8 +71,15 @@ def test_the_frozen_spec_has_the_formats(daemon, tmp_path):
     daemon.succeeded(job)
     frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
     assert frozen["recipe"] == "none"
-    [entry] = frozen["layers"]
-    assert entry["weights"]["dtype"] == "int8" and len(entry["name"]) > 1
+    channels, blocks = ([layer for entry in frozen["layers"] for layer in entry["name"]
+                         if entry["weights"].get("granularity") == granularity]
+                        for granularity in ("channel", None))
+    assert {entry["weights"]["dtype"] for entry in frozen["layers"]} == {"int8"}
+    rows = daemon.get(f"/v1/jobs/{job}/report").json()["weights"]
+    assert {w["layer"] for w in rows if w["layer"] in channels} == set(channels) != set()
+    for w in rows:
+        assert w["dtype"] == ("int8" if w["layer"] in channels + blocks else "int4")
+        assert w["layer"] not in channels or w["granularity"] == "channel"
     again = daemon.submit(model=model, calibration=data, spec=frozen)
     daemon.succeeded(again)
     one, two = (daemon.get(f"/v1/jobs/{j}/model").content for j in (job, again))
@@ -95,7 +102,34 @@ def test_what_an_entry_selects_keeps_its_format(tmp_path):
     done, report = quantize(tmp_path, "glyph_resnet", **spec)
     assert done.returncode == 0, done.stderr
     [gemm] = [w for w in report["weights"] if w["layer"] == "Gemm_0"]
-    assert gemm["dtype"] == "int8"
+    assert gemm["dtype"] == "int8" and gemm["granularity"] == "block"
+
+
+def test_all_weights_are_int8_where_that_fits_without_blocks(tmp_path):
+    """The scales of blocks of 32 take an eighth of the bytes of int8, and their zero points more."""
+    spec = FOUR | {"weights": FOUR["weights"] | {"rounding": "gptq"}}
+    done, plain = quantize(tmp_path, "glyph_vit", "plain", **FOUR | {
+        "weights": {"dtype": "int8", "granularity": "channel", "storage": "dq", "rounding": "gptq"}})
+    assert done.returncode == 0, done.stderr
+    db, size = figures(plain)
+    by = []
+    for budget in (int(size * 1.005), 2 * size):
+        done, report = quantize(tmp_path, "glyph_vit", **spec, recipe={
+            "formats": ["int4", "int8"], "max_bytes": budget})
+        assert done.returncode == 0, done.stderr
+        assert {w["dtype"] for w in report["weights"]} == {"int8"}
+        assert figures(report)[1] <= budget
+        by.append(figures(report)[0])
+    assert by[0] > db - 1 and by[1] > db
+    assert "block" in {w["granularity"] for w in report["weights"]}  # where there are bytes for them
+
+
+def test_the_form_of_a_decoder_keeps_its_blocks(tmp_path):
+    done, report = quantize(tmp_path, "glyph_vit", **FOUR, output={"decoder": "matmulnbits"}, recipe={
+        "formats": ["int4", "int8"], "max_size_ratio": 0.28})
+    assert done.returncode == 0, done.stderr
+    kinds = {(w["dtype"], w["granularity"]) for w in report["weights"] if "MatMul" in w["layer"]}
+    assert kinds == {("int4", "block"), ("int8", "block")}
 
 
 def test_a_budget_that_cannot_be_kept_is_said(tmp_path):
