@@ -193,7 +193,7 @@ SPECS = [
     ('{"mode":', 400, "invalid_json", None),
     ("[1, 2]", None, None, None),
     ('{"evaluate": 1e400}', None, None, None),
-    ({"weights": {"dtype": "int3"}}, 422, "invalid_spec", "/weights/dtype"),
+    ({"weights": {"dtype": "int5"}}, 422, "invalid_spec", "/weights/dtype"),
     ({"weights": {"granularity": {"block": 1}}}, 422, "invalid_spec",
      "/weights/granularity/block"),
     ({"rules": {"T1": False}}, 422, "unsupported", "/rules/T1"),
