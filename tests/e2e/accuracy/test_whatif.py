@@ -335,8 +335,11 @@ def test_progress_and_cancelling(daemon):
             if not seen or seen[-1]["done"] < progress["done"]:
                 seen.append(progress)
         time.sleep(0.05)
-    # 40 layers, each alone and all but this one; then all, and none.
-    assert len(seen) == 5 and {p["total"] for p in seen} == {82 * 256}
+    # 40 layers, each alone and all but this one; then all, and none. The float model's run tells that
+    # 128 samples are there, and the total is corrected once.
+    totals = [p["total"] for p in seen]
+    assert len(seen) == 5 and set(totals) <= {82 * 256, 82 * 128}
+    assert totals == sorted(totals, reverse=True)
     assert all(p["done"] <= p["total"] for p in seen)
     assert daemon.post(f"/v1/jobs/{job}/cancel").status_code == 202
     assert daemon.ended(job)["state"] == "cancelled"
