@@ -115,7 +115,8 @@ left_here(const struct api_eta *eta, const struct qdq_progress *progress, int64_
                                     : RUNS_TO_EVALUATE * eta->speed.calibrate);
     const double spent = (double)(now - eta->entered) / 1000;
     const double all = seconds_then(eta, stage);
-    /* What-ifs become faster, so that what they took until now is the most that the others take. */
+    /* The later runs of a ranking take no longer than its first ones, so the pace until now is a
+       bound. */
     const double most = stage == QDQ_STAGE_SENSITIVITY ? pace(eta, progress, now) : 0;
     if (eta->earlier.whole && spent <= all * SAME_WORK)
         return fmin(fmax(all - spent, 0),
