@@ -210,19 +210,36 @@ text_or_null(const char *text)
     return *text ? text : NULL;
 }
 
+enum { SHORT_ID = 12 };
+
+/* Returns what the row is called. */
 static json_t *
-encode_row(const char *name, const json_t *report, const struct api_overview_row *row)
+encode_name(const struct api_overviewed *from)
+{
+    if (from->name)
+        return json_string(from->name);
+    json_t *labels = from->labels ? json_loads(from->labels, 0, NULL) : NULL;
+    const char *label = json_string_value(json_object_get(labels, "name"));
+    json_t *name = json_sprintf("%s%s%.*s", label ? label : "", label ? " " : "",
+                                SHORT_ID, from->job);
+    json_decref(labels);
+    return name;
+}
+
+static json_t *
+encode_row(const struct api_overviewed *from, const json_t *report,
+           const struct api_overview_row *row)
 {
     return api_pack(
-        "name:t target:t verdict:t quantized_layers:d layers:d size_ratio:r "
+        "name:j target:t verdict:t quantized_layers:d layers:d size_ratio:r "
         "sqnr_db:r p5_db:r latency_ratio:r runtime:t samples:d latency_runtime:t "
-        "latency_omitted:t processor:t frontier:j",
-        name, row->target, text_or_null(row->verdict), row->quantized_layers,
-        row->layers, row->size_ratio, row->sqnr_db, row->p5_db, row->latency_ratio,
-        *row->runtime ? row->runtime : "literal arithmetic", row->samples,
-        text_or_null(row->latency_runtime), text_or_null(row->latency_omitted),
-        text_or_null(row->processor),
-        encode_frontier(json_object_get(report, "frontier")));
+        "latency_omitted:t processor:t frontier:j job:t",
+        encode_name(from), row->target, text_or_null(row->verdict),
+        row->quantized_layers, row->layers, row->size_ratio, row->sqnr_db, row->p5_db,
+        row->latency_ratio, *row->runtime ? row->runtime : "literal arithmetic",
+        row->samples, text_or_null(row->latency_runtime),
+        text_or_null(row->latency_omitted), text_or_null(row->processor),
+        encode_frontier(json_object_get(report, "frontier")), from->job);
 }
 
 /* Adds the row of a report. */
@@ -232,7 +249,7 @@ add_row(json_t *rows, const struct api_overviewed *from)
     struct api_overview_row row;
     json_t *report = json_loadb(from->json, from->len, 0, NULL);
     bool ok = read_report(report, &row) &&
-              json_array_append_new(rows, encode_row(from->name, report, &row)) == 0;
+              json_array_append_new(rows, encode_row(from, report, &row)) == 0;
     json_decref(report);
     return ok;
 }
@@ -257,8 +274,9 @@ encode_failed(const struct api_overviewed *reports, size_t n)
     for (size_t i = 0; ok && i < n; i++)
         if (reports[i].problem)
             ok = json_array_append_new(
-                     rows, api_pack("name:t code:t detail:t", reports[i].name,
-                                    reports[i].problem, reports[i].detail)) == 0;
+                     rows, api_pack("name:j code:t detail:t job:t",
+                                    encode_name(&reports[i]), reports[i].problem,
+                                    reports[i].detail, reports[i].job)) == 0;
     return api_json_if(ok, rows);
 }
 

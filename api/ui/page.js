@@ -170,7 +170,7 @@ function makeJobRow(id, picked, onPick) {
       state.replaceChildren(stateOf(job), " ", ...outcomeOf(job));
       made.textContent = timeOf(job.created_at);
       cancel.hidden = isOver(job);
-      pick.disabled = !isOver(job) || Boolean(job.targets);
+      pick.disabled = !isOver(job);
     },
     setProgress: (progress) =>
       state.replaceChildren(stateOf({state: "running"}), " ", ...progressOf(progress)),
@@ -183,7 +183,7 @@ async function showJobs(root, signal) {
   const picked = new Set(), rows = new Map(), followed = new Set();
   const body = el("tbody");
   const counts = el("p", {id: "counts", className: "note"});
-  const compare = button("Compare two", () => {
+  const compare = button("Compare", () => {
     location.hash = `#/compare/${[...picked].join("/")}`;
   });
   const more = button("Older jobs", () => {
@@ -192,7 +192,7 @@ async function showJobs(root, signal) {
   });
   let limit = 50, wake = new AbortController();
   const onPick = () => {
-    compare.disabled = picked.size !== 2;
+    compare.disabled = picked.size < 2;
   };
   onPick();
   root.append(el("h2", {}, "Jobs"), counts, el("p", {}, compare), el("div",
@@ -387,12 +387,15 @@ async function showJob(root, signal, id) {
       frameOf("Report", await getHtml(`/v1/jobs/${id}/report`, {signal}))));
 }
 
-async function showComparison(root, signal, first, second) {
-  const path = `/v1/jobs/${first}/compare?with=${encodeURIComponent(second)}`;
-  root.append(el("h2", {}, "Comparison"), el("p", {},
-    el("a", {href: `#/job/${first}`}, "first job"), " and ",
-    el("a", {href: `#/job/${second}`}, "second job")));
-  root.append(frameOf("Comparison", await getHtml(path, {signal})));
+// Shows the results of jobs in one table and picture, and of two what differs between them.
+async function showComparison(root, signal, ...ids) {
+  const path = (others) => `/v1/jobs/${ids[0]}/compare?with=${encodeURIComponent(others)}`;
+  const jobs = await Promise.all(ids.map((id) => getJson(`/v1/jobs/${id}`, {signal})));
+  root.append(el("h2", {}, "Comparison"), el("ul", {}, ...jobs.map((job) => el("li", {},
+    el("a", {href: `#/job/${job.id}`}, nameElement(nameOf(job))), ` ${shortId(job.id)}, ${targetOf(job)}`))));
+  root.append(frameOf("Results", await getHtml(path(ids.join()), {signal})));
+  if (jobs.length === 2 && jobs.every(hasReport))
+    root.append(frameOf("Comparison", await getHtml(path(ids[1]), {signal})));
 }
 
 // --- a new job -----------------------------------------------------------------------------

@@ -65,8 +65,8 @@ print_row(const struct compared_result *result, int width, struct api_overview_r
           struct api_problem *problem)
 {
     struct api_overview_row row;
-    const struct api_overviewed report = {result->name, result->text, result->len, NULL,
-                                          NULL};
+    const struct api_overviewed report = {
+        .name = result->name, .json = result->text, .len = result->len};
     *ret = (struct api_overview_row){.layers = 0};
     put_text(stdout, result->name, width);
     if (!result->text) {
@@ -116,8 +116,8 @@ results_write_page(const struct results *all, struct output *to,
     struct api_overviewed *reports = calloc(all->n, sizeof *reports);
     for (size_t i = 0; reports && i < all->n; i++) {
         const struct compared_result *one = &all->items[i];
-        reports[i] =
-            (struct api_overviewed){one->name, one->text, one->len, NULL, NULL};
+        reports[i] = (struct api_overviewed){
+            .name = one->name, .json = one->text, .len = one->len};
         if (one->failed.set) {
             reports[i].problem = api_problem_slug(one->failed.code);
             reports[i].detail = one->failed.detail;

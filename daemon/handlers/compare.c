@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handler of comparisons: of two jobs, or of the targets of one. */
+/* The handler of comparisons: what differs between two jobs, and the results of several or of the targets of
+   one, side by side. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "store/several/targets.h"
@@ -31,7 +32,8 @@ read_compared(struct request *request, struct api_compared ret[2], char id[JOB_I
     struct job_document documents[2];
     if (!with || strlen(with) >= JOB_ID_SIZE)
         return api_fail(&request->problem, API_BAD_REQUEST,
-                        "the query's with is to be the id of another job");
+                        "the query's with is to be the id of another job, or several "
+                        "with commas between");
     snprintf(id, JOB_ID_SIZE, "%s", with);
     ret[0].id = request->match.id;
     ret[1].id = id;
@@ -63,30 +65,97 @@ compare_two(struct request *request, size_t chosen)
     free(jobs[1].json);
 }
 
-/* --- the targets of a job ------------------------------------------------------ */
+/* --- several results ----------------------------------------------------------- */
 
-/* A target and its report. */
-struct compared_target {
+enum { MOST_COMPARED = 64 };
+
+/* A result that is compared, with its report where it has one. */
+struct compared_row {
     struct store_job row;
     struct job_document document;
     bool is_open;
     char *json;
 };
 
-/* Opens the reports that the targets of a job have. *ret_size is the bytes of all. */
+/* The jobs whose results are compared. */
+struct compared_jobs {
+    char ids[MOST_COMPARED][JOB_ID_SIZE];
+    size_t n;
+};
+
+/* Adds a job once. */
 static bool
-open_targets(struct request *request, struct compared_target *all, size_t n,
-             const char (*ids)[JOB_ID_SIZE], uint64_t *ret_size)
+add_id(struct compared_jobs *jobs, const char *id, struct api_problem *p)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (strcmp(jobs->ids[i], id) == 0)
+            return true;
+    if (jobs->n == MOST_COMPARED)
+        return api_fail(p, API_BAD_REQUEST, "more than %d results are not compared",
+                        MOST_COMPARED);
+    snprintf(jobs->ids[jobs->n++], JOB_ID_SIZE, "%s", id);
+    return true;
+}
+
+/* Adds a job that has ended, or each of its targets where it has several. */
+static bool
+add_job(struct request *request, const char *id, struct compared_jobs *jobs)
+{
+    struct api_problem *p = &request->problem;
+    struct job_view view = {0};
+    char(*targets)[JOB_ID_SIZE] = NULL;
+    size_t n = 0;
+    bool ok = wait_for_job(request, id, &view);
+    if (ok && !api_job_state_ended(view.row.state))
+        ok = api_fail(p, API_NOT_FINISHED, "the job %s is %s", id,
+                      api_job_state_name(view.row.state));
+    if (ok && !view.row.targets)
+        ok = add_id(jobs, id, p);
+    else if (ok)
+        ok = store_target_ids(library_store(request->service->library), id, &targets,
+                              &n, p);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add_id(jobs, targets[i], p);
+    free(targets);
+    job_view_fini(&view);
+    return ok;
+}
+
+/* Adds the jobs of a list with commas between. */
+static bool
+add_listed(struct request *request, const char *list, struct compared_jobs *jobs)
+{
+    char id[JOB_ID_SIZE];
+    for (const char *at = list;; at++) {
+        const size_t len = strcspn(at, ",");
+        if (len == 0 || len >= sizeof id)
+            return api_fail(&request->problem, API_BAD_REQUEST,
+                            "the query's with is to be ids of jobs, with commas "
+                            "between; byte %zu begins none",
+                            (size_t)(at - list));
+        snprintf(id, sizeof id, "%.*s", (int)len, at);
+        if (!add_job(request, id, jobs))
+            return false;
+        at += len;
+        if (!*at)
+            return true;
+    }
+}
+
+/* Opens the reports that the jobs have. *ret_size is the bytes of all. */
+static bool
+open_rows(struct request *request, struct compared_row *all,
+          const struct compared_jobs *jobs, uint64_t *ret_size)
 {
     struct store *store = library_store(request->service->library);
     bool ok = true;
     *ret_size = 0;
-    for (size_t i = 0; ok && i < n; i++) {
-        struct compared_target *one = &all[i];
-        ok = store_job_get(store, ids[i], &one->row, &request->problem);
+    for (size_t i = 0; ok && i < jobs->n; i++) {
+        struct compared_row *one = &all[i];
+        ok = store_job_get(store, jobs->ids[i], &one->row, &request->problem);
         if (!ok || !one->row.report)
             continue;
-        ok = one->is_open = open_job_report(request, ids[i], &one->document);
+        ok = one->is_open = open_job_report(request, jobs->ids[i], &one->document);
         *ret_size += one->document.size;
     }
     return ok;
@@ -94,7 +163,7 @@ open_targets(struct request *request, struct compared_target *all, size_t n,
 
 /* Reads the open reports and closes them. */
 static bool
-read_targets(struct request *request, struct compared_target *all, size_t n, bool ok)
+read_rows(struct request *request, struct compared_row *all, size_t n, bool ok)
 {
     for (size_t i = 0; i < n; i++) {
         if (!all[i].is_open)
@@ -105,15 +174,21 @@ read_targets(struct request *request, struct compared_target *all, size_t n, boo
     return ok;
 }
 
-/* Makes the comparison of the targets that have a report, and of those that failed. */
+/* Makes the comparison of the results that have a report, and of those that failed. Those of one job are
+   named by their targets, others by their labels. */
 static char *
-make_overview(const struct compared_target *all, size_t n, bool is_page)
+make_overview(const struct compared_row *all, size_t n, bool by_target, bool is_page)
 {
     struct api_overviewed *reports = calloc(n + 1, sizeof *reports);
     for (size_t i = 0; reports && i < n; i++) {
         const struct api_problem *error = &all[i].row.error;
-        reports[i] = (struct api_overviewed){all[i].row.target, all[i].json,
-                                             all[i].document.size, NULL, NULL};
+        reports[i] = (struct api_overviewed){
+            .name = by_target ? all[i].row.target : NULL,
+            .json = all[i].json,
+            .len = all[i].document.size,
+            .job = all[i].row.id,
+            .labels = all[i].row.labels,
+        };
         if (error->set) {
             reports[i].problem = api_problem_slug(error->code);
             reports[i].detail = error->detail;
@@ -130,47 +205,40 @@ make_overview(const struct compared_target *all, size_t n, bool is_page)
 }
 
 static void
-compare_targets(struct request *request, size_t chosen)
+compare_several(struct request *request, size_t chosen,
+                const struct compared_jobs *jobs, bool by_target)
 {
     struct api_problem *p = &request->problem;
-    struct store *store = library_store(request->service->library);
-    char(*ids)[JOB_ID_SIZE];
-    size_t n;
     uint64_t size = 0;
-    if (!store_target_ids(store, request->match.id, &ids, &n, p))
-        return;
-    struct compared_target *all = calloc(n + 1, sizeof *all);
-    bool ok =
-        (all || api_problem_no_memory(p)) && open_targets(request, all, n, ids, &size);
+    struct compared_row *all = calloc(jobs->n + 1, sizeof *all);
+    bool ok = (all || api_problem_no_memory(p)) && open_rows(request, all, jobs, &size);
     ok = ok && reserve_decoded(request, size);
-    ok = all && read_targets(request, all, n, ok) && ok;
+    ok = all && read_rows(request, all, jobs->n, ok) && ok;
     if (ok)
-        reply_comparison(request, chosen, make_overview(all, n, chosen));
-    for (size_t i = 0; all && i < n; i++) {
+        reply_comparison(request, chosen,
+                         make_overview(all, jobs->n, by_target, chosen));
+    for (size_t i = 0; all && i < jobs->n; i++) {
         store_job_fini(&all[i].row);
         free(all[i].json);
     }
     free(all);
-    free(ids);
 }
 
 /* --- the route ----------------------------------------------------------------- */
 
-/* Finds whether the comparison is that of the job's own targets, which have all ended. */
+/* Finds the results that are compared side by side: those of the targets of the job in the path, which have
+   all ended, or of it and of the jobs that the query lists. None: two jobs are compared. */
 static bool
-is_of_targets(struct request *request, bool *ret)
+find_several(struct request *request, struct compared_jobs *ret)
 {
-    struct api_problem *p = &request->problem;
+    const char *with = request_query(request, "with");
     struct job_view view = {0};
-    if (request_query(request, "with")) {
-        *ret = false;
-        return true;
-    }
+    if (with)
+        return !strchr(with, ',') || (add_job(request, request->match.id, ret) &&
+                                      add_listed(request, with, ret));
     bool ok = wait_for_job(request, request->match.id, &view);
-    *ret = ok && view.row.targets;
-    if (*ret && !api_job_state_ended(view.row.state))
-        ok = api_fail(p, API_NOT_FINISHED, "the job is %s",
-                      api_job_state_name(view.row.state));
+    if (ok && view.row.targets)
+        ok = add_job(request, request->match.id, ret);
     job_view_fini(&view);
     return ok;
 }
@@ -178,14 +246,14 @@ is_of_targets(struct request *request, bool *ret)
 void
 handle_job_compare(struct request *request)
 {
-    bool of_targets;
+    struct compared_jobs several = {.n = 0};
     size_t chosen =
         choose_type(request, types, 2, "a comparison is application/json or text/html");
     reply_header(request, "Vary", "Accept");
-    if (chosen == 2 || !is_of_targets(request, &of_targets))
+    if (chosen == 2 || !find_several(request, &several))
         return;
-    if (of_targets)
-        compare_targets(request, chosen);
+    if (several.n > 0)
+        compare_several(request, chosen, &several, !request_query(request, "with"));
     else
         compare_two(request, chosen);
 }

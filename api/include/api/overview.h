@@ -6,13 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A report, the text of api_report_encode(), and what its row is called. A result that failed has the
-   slug of a problem and its detail, and no report, or that of a missed bound. */
+/* A report, the text of api_report_encode(), and what its row is called: `name`, or else the label `name` of
+   its job and the begin of that job's id. A result that failed has the slug of a problem and its detail, and no report, or that of a missed bound. */
 struct api_overviewed {
-    const char *name;
+    const char *name; /* NULL: there is a job */
     const char *json; /* NULL: there is none */
     size_t len;
     const char *problem, *detail; /* NULL: it did not fail */
+    const char *job;              /* the id of its job; NULL: it has none */
+    const char *labels;           /* of that job, JSON; NULL: it has none */
 };
 
 /*

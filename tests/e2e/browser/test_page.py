@@ -437,10 +437,12 @@ def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
                         job) == [job[:12], target]
         page.run(f"{row}.querySelector('input').click()", job)
     page.run("[...document.querySelectorAll('button')]"
-             ".find(b => b.textContent === 'Compare two').click()")
-    text = page.until("document.querySelector('iframe')?.srcdoc")
+             ".find(b => b.textContent === 'Compare').click()")
+    page.until("document.querySelectorAll('iframe').length === 2")
     assert page.run("return location.hash") == f"#/compare/{first}/{second}"
-    assert "/calibration/method" in text
+    picture, differences = page.run("return [...document.querySelectorAll('iframe')].map(e => e.srcdoc)")
+    assert "/calibration/method" in differences
+    assert all(id[:12] in picture for id in (first, second)) and "<circle" in picture
     assert page.violations() == []
     go(page, f"job/{first}")
     page.until("document.querySelector('iframe')?.srcdoc")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two jobs are compared: as JSON, and as a page."""
+"""Jobs are compared: what differs between two, and the results of several, as JSON and as a page."""
 
 import html.parser
 
@@ -97,3 +97,40 @@ def test_what_cannot_be_compared(daemon):
                            spec={"layers": [{"name": "nobody", "quantize_input": True}]})
     assert daemon.ended(failed)["state"] == "failed"
     problem(compare(daemon, job, failed), 409, "failed")
+
+
+def test_any_jobs_in_one_table(daemon):
+    """Each job has a row with its own figures, one of several targets a row for each of them; a job that
+    failed stands with its error, and a job is there once."""
+    jobs = [run(daemon), run(daemon, calibration={"method": "minmax"})]
+    several = daemon.submit_glyphs(spec={"targets": ["tensorrt", "onnxruntime"], "recipe": "none"},
+                                   labels={"name": "é" * 200})
+    targets = [row["job"] for row in daemon.succeeded(several)["targets"]]
+    failed = daemon.submit_glyphs(spec={"accept": {"min_sqnr_db": 150}}, labels={"name": HOSTILE})
+    broken = daemon.submit_glyphs(spec={"layers": [{"name": "nowhere"}]})
+    assert daemon.ended(failed)["error"]["code"] == "accuracy"
+    error = daemon.ended(broken)["error"]
+    listed = ",".join([*jobs, several, failed, broken])
+    found = compare(daemon, jobs[0], listed).json()
+    assert [row["job"] for row in found["results"]] == [*jobs, *targets, failed]
+    assert [(row["job"], row["code"], row["detail"]) for row in found["failed"]][1:] == [
+        (broken, error["code"], error["detail"])]
+    assert found["failed"][0]["job"] == failed and found["failed"][0]["code"] == "accuracy"
+    for row in found["results"]:
+        report = daemon.report(row["job"])
+        judged = report["evaluation"]["deployed"] or report["evaluation"]
+        assert row["sqnr_db"] == judged["outputs"][0]["sqnr_db"]
+        assert row["target"] == report["spec"]["target"] and row["name"].endswith(row["job"][:12])
+    assert found["results"][-1]["name"] == f"{HOSTILE} {failed[:12]}"
+    assert [row["job"] for row in compare(daemon, jobs[0], f"{jobs[1]},{jobs[0]}").json()["results"]] == jobs
+    page = compare(daemon, jobs[0], listed, Accept="text/html")
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert HOSTILE not in page.text and page.text.count("<circle") == 5
+
+
+def test_lists_that_name_no_jobs(daemon):
+    job = run(daemon)
+    for wrong in (",", f"{job},", f",{job}", f"{job},,{job}", f"{job}," + "x" * 500):
+        assert "byte " in problem(compare(daemon, job, wrong), 400, "bad_request")["detail"]
+    problem(compare(daemon, job, f"{job},j" + "0" * 32), 404, "not_found")
+    problem(compare(daemon, "j" + "0" * 32, f"{job},{job}"), 404, "not_found")

@@ -48,11 +48,11 @@ static const char unjudged[] =
     "{\"spec\":{\"target\":\"openvino\"}," SUMMARY "," FRONTIER "}";
 
 static const struct api_overviewed reports[] = {
-    {"a", timed, sizeof timed - 1, NULL, NULL},
-    {"b", by_frontier, sizeof by_frontier - 1, NULL, NULL},
-    {"c", by_another, sizeof by_another - 1, NULL, NULL},
-    {"d", skipped, sizeof skipped - 1, NULL, NULL},
-    {"e", unjudged, sizeof unjudged - 1, "accuracy", "too low"},
+    {"a", timed, sizeof timed - 1, NULL, NULL, NULL, NULL},
+    {"b", by_frontier, sizeof by_frontier - 1, NULL, NULL, NULL, NULL},
+    {"c", by_another, sizeof by_another - 1, NULL, NULL, NULL, NULL},
+    {"d", skipped, sizeof skipped - 1, NULL, NULL, NULL, NULL},
+    {"e", unjudged, sizeof unjudged - 1, "accuracy", "too low", "j5", NULL},
 };
 
 /* The latency of each. */
@@ -104,7 +104,7 @@ UNIT_TEST(test_json)
         "for\","
         "\"processor\":\"a cpu\",\"frontier\":[{\"sqnr_db\":28.0,\"latency_ratio\":0.4,"
         "\"size_ratio\":0.3},{\"sqnr_db\":null,\"latency_ratio\":1.0,\"size_ratio\":1."
-        "0}]}],\"failed\":[]}");
+        "0}],\"job\":null}],\"failed\":[]}");
     free(text);
 }
 
@@ -144,10 +144,12 @@ UNIT_TEST(test_one_runtime)
 
 UNIT_TEST(test_failed)
 {
-    const struct api_overviewed failed = {"qnn", NULL, 0, "unsupported", "no <data>"};
+    const struct api_overviewed failed = {"qnn",       NULL, 0,   "unsupported",
+                                          "no <data>", "j6", NULL};
     char *text = api_overview_encode(&failed, 1), *page = api_overview_html(&failed, 1);
-    ck_assert_str_eq(text, "{\"results\":[],\"failed\":[{\"name\":\"qnn\",\"code\":"
-                           "\"unsupported\",\"detail\":\"no <data>\"}]}");
+    ck_assert_str_eq(text,
+                     "{\"results\":[],\"failed\":[{\"name\":\"qnn\",\"code\":"
+                     "\"unsupported\",\"detail\":\"no <data>\",\"job\":\"j6\"}]}");
     ck_assert_ptr_nonnull(strstr(page, "no &lt;data&gt;"));
     ck_assert_ptr_null(strstr(page, "Accuracy against"));
     free(text);
@@ -184,8 +186,8 @@ static const char *const others[] = {
 
 UNIT_ROWS(test_other, others)
 {
-    const struct api_overviewed other = {"o", others[_i], strlen(others[_i]), NULL,
-                                         NULL};
+    const struct api_overviewed other = {
+        .name = "o", .json = others[_i], .len = strlen(others[_i])};
     char *page = api_overview_html(&other, 1);
     ck_assert_ptr_nonnull(page);
     ck_assert_ptr_null(strstr(page, "nan"));
