@@ -107,7 +107,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/equalize/readers.c engine/transform/equalize/readers.h \
 	engine/transform/equalize/rescale.c engine/transform/equalize/rescale.h \
 	engine/transform/equalize/weight.c engine/transform/equalize/weight.h \
-	engine/stages/task/bootstrap.c engine/stages/task/bootstrap.h \
+	engine/stages/task/resampling.c engine/stages/task/resampling.h \
+	engine/stages/task/gathered.c engine/stages/task/gathered.h \
 	engine/stages/task/judge.c engine/stages/task/judge.h \
 	engine/stages/task/labelled.c engine/stages/task/labelled.h \
 	engine/stages/task/confusions.c engine/stages/task/confusions.h \

@@ -9,11 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MOST_GATHERED = 256 << 20, /* bytes that a metric is called with at once */
-    MOST_RANK = 64,
-    MOST_CLASSES = 1 << 24
-};
+enum { MOST_RANK = 64, MOST_CLASSES = 1 << 24 };
 
 static const char labels_name[] = "labels";
 
@@ -66,34 +62,29 @@ qdqi_judge_init(struct qdqi_judge *j, const struct qdq_task *task,
     j->n_sources = metric ? metric->n_inputs : 2;
     j->sources = qdqi_arena_array(arena, j->n_sources, sizeof *j->sources);
     j->labels = qdqi_arena_array(arena, j->n_sources, sizeof *j->labels);
-    j->gathered.values =
-        qdqi_arena_array(arena, j->n_sources, sizeof(struct qdqi_input));
-    j->gathered.buffers =
-        qdqi_arena_array(arena, j->n_sources, sizeof *j->gathered.buffers);
-    if (!j->sources || !j->labels || !j->gathered.values || !j->gathered.buffers)
+    if (!j->sources || !j->labels)
         return qdqi_no_memory(err);
     if (!metric)
         return init_classification(j, err);
-    enum qdq_code code = QDQ_OK;
+    enum qdq_code code = qdqi_gathered_init(&j->gathered, arena, j->n_sources, err);
     for (size_t i = 0; !code && i < metric->n_inputs; i++)
         code = add_metric_input(j, i, metric->inputs[i].name, data, err);
     return code;
 }
 
-static void
-forget(struct qdqi_judge *j)
-{
-    for (size_t i = 0; j->gathered.buffers && i < j->n_sources; i++) {
-        free(j->gathered.buffers[i].data);
-        j->gathered.buffers[i] = (struct qdqi_buffered){0};
-    }
-    j->gathered.bytes = 0;
-}
-
 void
 qdqi_judge_fini(struct qdqi_judge *j)
 {
-    forget(j);
+    qdqi_gathered_forget(&j->gathered);
+}
+
+void
+qdqi_judge_begin(struct qdqi_judge *j)
+{
+    if (j->metric)
+        qdqi_metric_begin(j->metric);
+    if (j->answers)
+        j->answers->n = 0;
 }
 
 /* --- one sample --------------------------------------------------------------- */
@@ -300,68 +291,6 @@ classify(struct qdqi_judge *j, const struct qdqi_input values[2],
     return code;
 }
 
-/* --- a metric that is called once ----------------------------------------------- */
-
-static bool
-has_other_rows(const struct qdqi_input *a, const struct qdqi_input *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank)
-        return true;
-    for (size_t i = 1; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i])
-            return true;
-    return false;
-}
-
-/* Appends the value of a run to those before, along axis 0. */
-static enum qdq_code
-append(struct qdqi_judge *j, size_t i, const struct qdqi_input *value,
-       struct qdq_error *err)
-{
-    struct qdqi_buffered *to = &j->gathered.buffers[i];
-    struct qdqi_input *all = &j->gathered.values[i];
-    if (to->size > 0 && has_other_rows(all, value))
-        return mismatch(
-            err, "values of the samples differ in their shapes, so that a metric "
-                 "cannot be called once for all of them");
-    if (value->rank == 0 || (j->gathered.bytes += value->size) > MOST_GATHERED)
-        return qdq_error_set(
-            err, QDQ_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/task/once",
-            "the values of all samples have no axis 0, or take more than "
-            "256 MiB: let the metric be called for each sample");
-    if (to->size + value->size > to->room) {
-        const size_t room = 2 * (to->size + value->size);
-        unsigned char *data = realloc(to->data, room);
-        if (!data)
-            return qdqi_no_memory(err);
-        to->data = data;
-        to->room = room;
-    }
-    if (!to->shape) {
-        to->shape =
-            qdqi_arena_copy(j->arena, value->shape, value->rank, sizeof *to->shape);
-        if (!to->shape)
-            return qdqi_no_memory(err);
-        to->shape[0] = 0;
-    }
-    memcpy(to->data + to->size, value->data, value->size);
-    to->size += value->size;
-    to->shape[0] += value->shape[0];
-    *all = *value;
-    all->shape = to->shape;
-    all->data = to->data;
-    all->size = to->size;
-    return QDQ_OK;
-}
-
-enum qdq_code
-qdqi_judge_once(struct qdqi_judge *j, struct qdqi_fraction *ret, struct qdq_error *err)
-{
-    enum qdq_code code = qdqi_metric_call(j->metric, j->gathered.values, ret, err);
-    forget(j);
-    return code;
-}
-
 /* --- a run -------------------------------------------------------------------- */
 
 static enum qdq_code
@@ -398,7 +327,7 @@ qdqi_judge_run(struct qdqi_judge *j, size_t samples, const struct qdqi_output *o
         return qdqi_no_memory(err);
     for (size_t i = 0; !code && j->task->once && i < j->n_sources; i++) {
         values[i] = value_of(j, i, outputs, labels);
-        code = append(j, i, &values[i], err);
+        code = qdqi_gathered_add(&j->gathered, i, &values[i], samples, err);
     }
     for (size_t i = 0; !code && !j->task->once && i < samples; i++)
         code = judge_sample(j, samples, i, outputs, labels, values, &ret[i], err);

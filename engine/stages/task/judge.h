@@ -7,7 +7,7 @@
 #define QDQI_STAGES_TASK_JUDGE_H
 
 #include "stages/attempt/attempt.h"
-#include "stages/task/metric.h"
+#include "stages/task/gathered.h"
 
 /* A value that the task reads: output `place` of the model, or label `place`. */
 struct qdqi_task_source {
@@ -19,17 +19,6 @@ struct qdqi_task_source {
 struct qdqi_class_counts {
     size_t n;
     double *chosen, *labels; /* by class */
-};
-
-/* The values of all samples, for a metric that is called once. */
-struct qdqi_gathered {
-    struct qdqi_input *values;
-    struct qdqi_buffered {
-        unsigned char *data;
-        size_t size, room;
-        int64_t *shape;
-    } * buffers;
-    size_t bytes;
 };
 
 /* The answers of a model to all rows that have a label, in their order. */
@@ -65,18 +54,17 @@ enum qdq_code qdqi_judge_init(struct qdqi_judge *judge, const struct qdq_task *t
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_judge_fini(struct qdqi_judge *judge); /* leaves the metric to its owner */
 
+/* Begins with another model. */
+void qdqi_judge_begin(struct qdqi_judge *judge);
+
 /*
  * Judges the samples of one run, by the model's outputs and the labels; *ret gets one fraction for each, unless
- * the metric is called once. CALIBRATION_MISMATCH for labels that do not fit, UNSUPPORTED for
+ * the metric is called once: then they are gathered. CALIBRATION_MISMATCH for labels that do not fit, UNSUPPORTED for
  * outputs that cannot be cut into samples, and the errors of qdqi_metric_call().
  */
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, size_t samples,
                              const struct qdqi_output *outputs,
                              const struct qdqi_input *labels, struct qdqi_fraction *ret,
                              struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* Calls a metric that is called once, and forgets the samples of this model. */
-enum qdq_code qdqi_judge_once(struct qdqi_judge *judge, struct qdqi_fraction *ret,
-                              struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -21,7 +21,7 @@ struct qdqi_metric {
     struct qdq_model *model;
     struct qdqi_session *session;
     size_t numerator, denominator; /* places among the outputs */
-    double seconds;                /* of the calls so far */
+    double seconds;                /* of the calls for this model so far */
 };
 
 static enum qdq_code
@@ -159,6 +159,18 @@ run(struct qdqi_metric *metric, const struct qdqi_input *inputs,
         *ret = (struct qdqi_fraction){number_of(&outputs[metric->numerator]),
                                       number_of(&outputs[metric->denominator])};
     return code;
+}
+
+void
+qdqi_metric_begin(struct qdqi_metric *metric)
+{
+    metric->seconds = 0;
+}
+
+double
+qdqi_metric_used(const struct qdqi_metric *metric)
+{
+    return metric->seconds / MOST_SECONDS;
 }
 
 enum qdq_code

@@ -10,7 +10,7 @@
 
 #include "qdq/quantize.h"
 #include "run/session/session.h"
-#include "stages/task/bootstrap.h"
+#include "stages/task/resampling.h"
 
 struct qdqi_metric;
 
@@ -26,8 +26,13 @@ void qdqi_metric_close(struct qdqi_metric **metric);
 /* Describes the inputs. */
 const struct qdq_model_info *qdqi_metric_info(const struct qdqi_metric *metric);
 
+/* Begins the calls for another model, which have their own time. */
+void qdqi_metric_begin(struct qdqi_metric *metric);
+/* Returns which part of that time the calls have taken. */
+double qdqi_metric_used(const struct qdqi_metric *metric);
+
 /* Calls the metric with its inputs in their order. RUN_FAILED where it fails or answers no finite
-   numbers, LIMIT_EXCEEDED where all calls together have taken too long. */
+   numbers, LIMIT_EXCEEDED where all calls for one model together have taken too long. */
 enum qdq_code qdqi_metric_call(struct qdqi_metric *metric,
                                const struct qdqi_input *inputs,
                                struct qdqi_fraction *ret,

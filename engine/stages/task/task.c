@@ -71,10 +71,11 @@ judge_feed(struct qdqi_task *task, const struct qdqi_attempt *a,
     }
 }
 
-/* Judges a model. *to gets an array of fractions, unless it has one. */
+/* Judges a model. *to gets an array of fractions, unless it has one. For an interval a metric that is called once
+   is called for groups of samples, too. */
 static enum qdq_code
 judge(struct qdqi_task *task, const struct qdqi_attempt *a, const struct opened *model,
-      struct qdqi_fraction **to, struct qdq_error *err)
+      bool interval, struct qdqi_fraction **to, struct qdq_error *err)
 {
     struct qdqi_judge *j = &task->judge;
     struct qdqi_feed *feed = NULL;
@@ -83,13 +84,16 @@ judge(struct qdqi_task *task, const struct qdqi_attempt *a, const struct opened 
     if (code)
         return code;
     task->samples = qdqi_feed_samples(feed);
-    if (j->answers)
-        j->answers->n = 0;
+    qdqi_judge_begin(j);
     if (!*to)
-        *to = qdqi_arena_array(task->arena, (size_t)task->samples + 1, sizeof **to);
+        *to = qdqi_arena_array(task->arena, (size_t)task->samples + QDQI_TASK_FIGURES,
+                               sizeof **to);
     code = *to ? judge_feed(task, a, model, feed, *to, err) : qdqi_no_memory(err);
     qdqi_feed_close(&feed);
-    return !code && j->task->once ? qdqi_judge_once(j, *to, err) : code;
+    if (!code && j->task->once)
+        code = qdqi_gathered_judge(&j->gathered, j->metric, interval, *to, err);
+    qdqi_gathered_forget(&j->gathered);
+    return code;
 }
 
 static size_t
@@ -146,7 +150,7 @@ judge_float(struct qdqi_task *task, const struct qdqi_attempt *a,
     enum qdq_code code =
         qdqi_session_open(runtime, model, model->proto, &options, &opened.session, err);
     if (!code)
-        code = judge(task, a, &opened, &task->of_float, err);
+        code = judge(task, a, &opened, true, &task->of_float, err);
     close_model(&opened);
     return code || task->judge.metric ? code : check_chance(task, err);
 }
@@ -274,13 +278,13 @@ open_result(const struct qdqi_attempt *a, const struct qdq_model *quantized,
 /* Judges an open model by the attempt. *to gets what ran it. */
 static enum qdq_code
 judge_quantized(struct qdqi_task *task, const struct qdqi_attempt *a,
-                const struct qdq_model *quantized, struct qdq_task_report *to,
-                struct qdq_error *err)
+                const struct qdq_model *quantized, bool interval,
+                struct qdq_task_report *to, struct qdq_error *err)
 {
     struct opened opened = {0};
     enum qdq_code code = open_result(a, quantized, &opened, to, err);
     if (!code)
-        code = judge(task, a, &opened, &task->of_result, err);
+        code = judge(task, a, &opened, interval, &task->of_result, err);
     close_model(&opened);
     if (!code)
         task->drop = qdqi_quotient(task->of_float, fractions_of(task)) -
@@ -299,7 +303,7 @@ judge_result(struct qdqi_task *task, const struct qdqi_attempt *a,
     enum qdq_code code = qdq_model_open_files(
         work->output, &data, result->report->external_bytes > 0, &quantized, err);
     if (!code)
-        code = judge_quantized(task, a, quantized, to, err);
+        code = judge_quantized(task, a, quantized, true, to, err);
     qdq_model_free(&quantized);
     return code;
 }
@@ -309,7 +313,7 @@ qdqi_task_try(struct qdqi_task *task, const struct qdqi_attempt *a,
               const struct qdq_model *model, double *ret_drop, struct qdq_error *err)
 {
     struct qdq_task_report unused;
-    enum qdq_code code = judge_quantized(task, a, model, &unused, err);
+    enum qdq_code code = judge_quantized(task, a, model, false, &unused, err);
     *ret_drop = code ? NAN : task->drop;
     return code;
 }
@@ -334,7 +338,9 @@ qdqi_task_finish(struct qdqi_task *task, const struct qdqi_attempt *a,
         return code;
     qdqi_host_processor(processor, sizeof processor);
     const struct qdqi_interval interval =
-        qdqi_bootstrap(task->of_float, task->of_result, n);
+        task->judge.task->once
+            ? qdqi_jackknife(task->drop, task->of_float + 1, task->of_result + 1)
+            : qdqi_bootstrap(task->of_float, task->of_result, n);
     to->kind = task->judge.task->kind;
     to->float_figure = qdqi_quotient(task->of_float, n);
     to->quantized = qdqi_quotient(task->of_result, n);

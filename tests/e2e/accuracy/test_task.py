@@ -157,7 +157,57 @@ def test_metric_equals_numpy(tmp_path, once):
     for member, model in (("float", DATA / "glyph_resnet.onnx"), ("quantized", done.result)):
         wanted = entropy_by_numpy(outputs(model), labels)
         assert done.task[member] == pytest.approx(wanted, abs=1e-6 * max(1, abs(wanted)))
-    assert (done.task["interval"] is None) == once
+    low, high = done.task["interval"]
+    assert low < done.task["drop"] < high
+    if once:
+        assert [low, high] == pytest.approx(interval_by_groups(
+            [entropies(outputs(model), labels) for model in (DATA / "glyph_resnet.onnx", done.result)],
+            done.task["drop"]), abs=1e-6)
+
+
+def entropies(logits, labels):
+    return [entropy_by_numpy(logits[i:i + 1], labels[i:i + 1]) for i in range(len(labels))]
+
+
+def interval_by_groups(figures, drop, groups=20):
+    """The jackknife by groups of samples that xorshift64* deals out."""
+    state, mask, dealt = 0x9e3779b97f4a7c15, 2**64 - 1, [i % groups for i in range(len(figures[0]))]
+    for i in range(len(dealt), 1, -1):
+        state ^= state >> 12
+        state ^= state << 25 & mask
+        state ^= state >> 27
+        k = (state * 0x2545f4914f6cdd1d & mask) >> 32
+        k = k * i >> 32
+        dealt[i - 1], dealt[k] = dealt[k], dealt[i - 1]
+    left = [np.array(dealt) != group for group in range(groups)]
+    drops = np.array([np.mean(np.array(figures[0])[rows]) - np.mean(np.array(figures[1])[rows]) for rows in left])
+    half = 2.093 * np.sqrt((groups - 1) / groups * np.sum((drops - drops.mean()) ** 2))
+    return [drop - half, drop + half]
+
+
+def only_all():
+    """A metric that takes the samples of the test and no other number of them."""
+    node = helper.make_node
+    return graph([
+        node("Reshape", ["labels", "shape"], ["rows"]),
+        node("Cast", ["rows"], ["floats"], to=TensorProto.FLOAT),
+        node("ReduceSum", ["floats"], ["numerator"], keepdims=0),
+        node("ReduceSum", ["logits"], ["sum"], keepdims=0),
+        node("Mul", ["sum", "zero"], ["nothing"]),
+        node("Exp", ["nothing"], ["denominator"])],
+        [LOGITS, LABELS], [numpy_helper.from_array(np.array([SAMPLES // 2, 2], np.int64), "shape"),
+                           numpy_helper.from_array(np.array(0, np.float32), "zero")])
+
+
+def test_no_interval_of_a_metric_that_is_called_once(tmp_path):
+    """A metric that fails without a part of the samples, and too few of them."""
+    images, labels = labelled()
+    for name, metric, n in (("all", only_all(), SAMPLES), ("few", cross_entropy(), 19)):
+        (tmp_path / name).mkdir()
+        done = Done(tmp_path / name, {"task": {"once": True}}, metric,
+                    data=npz(input=images[:n], labels=labels[:n]))
+        assert done.code == 0, done.said
+        assert done.task["interval"] is None and done.task["samples"] == n
 
 
 def agreement(output):

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "stages/plausible/checks.h"
-#include "stages/task/bootstrap.h"
+#include "stages/task/resampling.h"
 #include "unit.h"
 
 #include <math.h>
@@ -194,6 +194,33 @@ UNIT_TEST(interval_of_a_drop)
     ck_assert_double_eq_tol(interval.low, 0.1 - 1.96 * 0.0095, 0.003);
     ck_assert_double_eq_tol(interval.high, 0.1 + 1.96 * 0.0095, 0.003);
     ck_assert_double_eq_tol(qdqi_quotient(after, 1000), 0.9, 1e-12);
+}
+
+/* The figures of a mean without each group of five samples have the standard error of that mean. */
+UNIT_TEST(interval_by_groups)
+{
+    static struct qdqi_fraction samples[100], first[QDQI_TASK_GROUPS],
+        second[QDQI_TASK_GROUPS];
+    unsigned char groups[100];
+    size_t of_group[QDQI_TASK_GROUPS] = {0};
+    qdqi_draw_groups(groups, 100, QDQI_TASK_GROUPS);
+    for (size_t i = 0; i < 100; i++) {
+        samples[i].numerator = i % 10 == 0;
+        of_group[groups[i]]++;
+        for (size_t g = 0; g < QDQI_TASK_GROUPS; g++)
+            if (g != groups[i])
+                first[g].numerator += samples[i].numerator;
+    }
+    for (size_t g = 0; g < QDQI_TASK_GROUPS; g++) {
+        ck_assert_uint_eq(of_group[g], 5);
+        first[g].denominator = 95;
+        second[g].denominator = 1;
+    }
+    const struct qdqi_interval interval = qdqi_jackknife(0.1, first, second);
+    ck_assert_double_eq_tol(interval.high - 0.1, 2.093 * 0.03, 0.02);
+    ck_assert_double_eq_tol(0.1 - interval.low, interval.high - 0.1, 1e-12);
+    second[3].denominator = 0;
+    ck_assert(isnan(qdqi_jackknife(0.1, first, second).low));
 }
 
 UNIT_SUITE("data_checks")
