@@ -134,6 +134,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/evaluate/kept_figures.c engine/stages/evaluate/kept_figures.h \
 	engine/stages/evaluate/literal.c engine/stages/evaluate/literal.h \
 	engine/stages/evaluate/metrics.c engine/stages/evaluate/metrics.h \
+	engine/stages/slices/joined_parts.c engine/stages/slices/joined_parts.h \
 	engine/stages/slices/node_values.c engine/stages/slices/node_values.h \
 	engine/stages/slices/static_shape.c engine/stages/slices/static_shape.h \
 	engine/stages/evaluate/judgement_warnings.c \

@@ -3,6 +3,7 @@
 #include "stages/slices/classes.h"
 
 #include "files/model/constant.h"
+#include "stages/slices/joined_parts.h"
 
 #include <string.h>
 
@@ -49,10 +50,11 @@ is_sigmoid(const struct qdqi_node *node)
 static bool
 comes_from_sigmoid(const struct qdq_model *model, const struct qdqi_node *node)
 {
-    if (!node || !qdqi_node_is(node->proto, "Concat"))
+    struct qdqi_joined parts;
+    if (!node || !qdqi_joined_parts(model, node, &parts))
         return is_sigmoid(node);
-    for (size_t i = 0; i < node->proto->n_input; i++)
-        if (is_sigmoid(find_maker(model, node->inputs[i])))
+    for (size_t i = 0; i < parts.n; i++)
+        if (is_sigmoid(find_maker(model, parts.tensors[i])))
             return true;
     return false;
 }
@@ -155,11 +157,15 @@ comes_from_features(const struct qdq_model *model, const struct qdqi_node *node,
         return true;
     if (qdqi_node_is_one_of(node->proto, first))
         return holds_features(model, node->inputs[0], nodes - 1, left);
-    const bool is_any = qdqi_node_is_one_of(node->proto, any);
-    const bool is_all = qdqi_node_is(node->proto, "Concat");
-    for (size_t i = 0; (is_any || is_all) && i < node->proto->n_input; i++)
-        if (holds_features(model, node->inputs[i], nodes - 1, left) == is_any)
-            return is_any;
+    for (size_t i = 0;
+         qdqi_node_is_one_of(node->proto, any) && i < node->proto->n_input; i++)
+        if (holds_features(model, node->inputs[i], nodes - 1, left))
+            return true;
+    struct qdqi_joined parts;
+    const bool is_all = qdqi_joined_parts(model, node, &parts);
+    for (size_t i = 0; is_all && i < parts.n; i++)
+        if (!holds_features(model, parts.tensors[i], nodes - 1, left))
+            return false;
     return is_all;
 }
 

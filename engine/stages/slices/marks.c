@@ -3,6 +3,7 @@
 #include "stages/slices/marks.h"
 
 #include "files/model/constant.h"
+#include "stages/slices/joined_parts.h"
 
 #include <string.h>
 
@@ -200,31 +201,70 @@ add_part(struct walk *w, const struct qdqi_tensor *part, size_t axis, int64_t of
     }
 }
 
+/* Adds the marks of a part of a stack, which is element `at` along an axis of its own. */
+static void
+add_layer(struct walk *w, const struct qdqi_tensor *part, size_t axis, size_t at,
+          struct qdqi_marks *ret)
+{
+    struct qdqi_marks in;
+    find(w, part, &in);
+    add_mark(ret, axis, (int64_t)at, part->name);
+    for (size_t i = 0; i < in.n && in.shape.rank + 1 == ret->shape.rank; i++) {
+        const struct qdqi_mark *m = &in.rows[i];
+        const size_t to = m->axis + (m->axis >= axis ? 1 : 0);
+        if (at == 0)
+            ret->period[to] = in.period[m->axis];
+        if (in.period[m->axis] == ret->period[to])
+            add_mark(ret, to, m->at, m->name);
+    }
+}
+
+/* Takes the marks along an axis away. */
+static void
+drop_marks(struct qdqi_marks *of, size_t axis)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < of->n; i++)
+        if (of->rows[i].axis != axis)
+            of->rows[kept++] = of->rows[i];
+    of->n = kept;
+}
+
 static void
 through_concat(struct walk *w, const struct qdqi_node *node, size_t output,
                struct qdqi_marks *ret)
 {
     const int64_t axis = qdqi_node_axis(node, 1, ret->shape.rank);
+    struct qdqi_joined parts;
     int64_t offset = 0;
     (void)output;
-    for (size_t i = 0; axis >= 0 && i < node->proto->n_input && offset >= 0; i++) {
+    if (axis < 0 || !qdqi_joined_parts(w->shapes->model, node, &parts))
+        return;
+    for (size_t i = 0; qdqi_stacks(node) && i < parts.n; i++)
+        add_layer(w, parts.tensors[i], (size_t)axis, i, ret);
+    for (size_t i = 0; !qdqi_stacks(node) && i < parts.n && offset >= 0; i++) {
         struct qdqi_static_shape shape;
-        if (!node->inputs[i])
-            return;
-        add_part(w, node->inputs[i], (size_t)axis, offset, ret);
-        const bool known = qdqi_static_shape(w->shapes, node->inputs[i], &shape) &&
+        add_part(w, parts.tensors[i], (size_t)axis, offset, ret);
+        const bool known = qdqi_static_shape(w->shapes, parts.tensors[i], &shape) &&
                            shape.rank == ret->shape.rank && shape.dims[axis] >= 0;
         if (!known || __builtin_add_overflow(offset, shape.dims[axis], &offset))
             offset = -1;
-        if (offset < 0 && i + 1 < node->proto->n_input) {
-            /* Where the other parts begin is not known, so nothing is along this axis. */
-            size_t kept = 0;
-            for (size_t k = 0; k < ret->n; k++)
-                if (ret->rows[k].axis != (size_t)axis)
-                    ret->rows[kept++] = ret->rows[k];
-            ret->n = kept;
-        }
+        /* Where the other parts begin is not known, so nothing is along this axis. */
+        if (offset < 0 && i + 1 < parts.n)
+            drop_marks(ret, (size_t)axis);
     }
+}
+
+static void
+through_sequence_at(struct walk *w, const struct qdqi_node *node, size_t output,
+                    struct qdqi_marks *ret)
+{
+    const struct qdqi_tensor *taken = qdqi_taken_part(w->shapes->model, node);
+    struct qdqi_marks in;
+    (void)output;
+    find(w, taken, &in);
+    if (in.n > 0 && in.shape.rank == ret->shape.rank)
+        *ret = in;
 }
 
 /* Adds the marks of `size` elements along an axis of *in, from `from` on; -1: of all behind it. */
@@ -404,11 +444,18 @@ static const struct {
     const char *op;
     move_fn *through;
 } operators[] = {
-    {"Concat", through_concat},   {"Split", through_split},
-    {"Slice", through_slice},     {"Gather", through_gather},
-    {"Pad", through_pad},         {"Transpose", through_transpose},
-    {"Reshape", through_reshape}, {"Flatten", through_reshape},
-    {"Squeeze", through_reshape}, {"Unsqueeze", through_reshape},
+    {"Concat", through_concat},
+    {"ConcatFromSequence", through_concat},
+    {"SequenceAt", through_sequence_at},
+    {"Split", through_split},
+    {"Slice", through_slice},
+    {"Gather", through_gather},
+    {"Pad", through_pad},
+    {"Transpose", through_transpose},
+    {"Reshape", through_reshape},
+    {"Flatten", through_reshape},
+    {"Squeeze", through_reshape},
+    {"Unsqueeze", through_reshape},
 };
 
 static move_fn *

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/slices/static_shape.h"
 
+#include "stages/slices/joined_parts.h"
 #include "stages/slices/node_values.h"
 
 #include "files/model/constant.h"
@@ -245,19 +246,38 @@ of_ones(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
     return true;
 }
 
+/* A stack of parts: each has one element along an axis of their own. */
+static bool
+of_stack(const struct qdqi_node *node, size_t parts, const shape *in, shape *ret)
+{
+    const int64_t axis = qdqi_node_axis(node, 0, in->rank + 1);
+    if (axis < 0 || in->rank == QDQI_SHAPE_AXES)
+        return false;
+    *ret = *in;
+    memmove(&ret->dims[axis + 1], &ret->dims[axis],
+            (in->rank - (size_t)axis) * sizeof *ret->dims);
+    ret->dims[axis] = (int64_t)parts;
+    ret->rank++;
+    return true;
+}
+
 static bool
 of_concat(const struct qdqi_node *node, struct qdqi_shapes *s, const shape *in,
           size_t output, shape *ret)
 {
     const int64_t axis = qdqi_node_axis(node, 1, in->rank);
+    struct qdqi_joined parts;
     (void)output;
+    const bool known = qdqi_joined_parts(s->model, node, &parts);
+    if (qdqi_stacks(node))
+        return known && of_stack(node, parts.n, in, ret);
     *ret = *in;
     if (axis < 0)
         return false;
-    ret->dims[axis] = 0;
-    for (size_t i = 0; i < node->proto->n_input; i++) {
+    ret->dims[axis] = known ? 0 : -1;
+    for (size_t i = 0; known && i < parts.n; i++) {
         shape one;
-        if (!qdqi_static_shape(s, node->inputs[i], &one) || one.rank != in->rank ||
+        if (!qdqi_static_shape(s, parts.tensors[i], &one) || one.rank != in->rank ||
             one.dims[axis] < 0) {
             ret->dims[axis] = -1;
             return true;
@@ -425,6 +445,7 @@ static const struct {
     {"Squeeze", of_ones},
     {"Unsqueeze", of_ones},
     {"Concat", of_concat},
+    {"ConcatFromSequence", of_concat},
     {"Split", of_split},
     {"Gather", of_gather},
     {"Slice", of_slice},
@@ -441,22 +462,34 @@ output_index(const struct qdqi_node *node, const struct qdqi_tensor *t)
     return i;
 }
 
+/* Returns the first tensor from which a node's shape follows: of its sequence, or among its inputs that are not
+   fixed. NULL: there is none. */
+static const struct qdqi_tensor *
+first_of(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    struct qdqi_joined parts;
+    if (qdqi_node_is(node->proto, "ConcatFromSequence"))
+        return qdqi_joined_parts(model, node, &parts) ? parts.tensors[0] : NULL;
+    size_t first = 0;
+    while (first < node->proto->n_input &&
+           (!node->inputs[first] || node->inputs[first]->is_fixed))
+        first++;
+    return first < node->proto->n_input ? node->inputs[first] : NULL;
+}
+
 static bool
 from_node(struct qdqi_shapes *s, const struct qdqi_tensor *t, shape *ret)
 {
     const struct qdqi_node *node = &s->model->graph.nodes[t->producer];
+    const struct qdqi_tensor *taken = qdqi_taken_part(s->model, node);
     shape in;
-    size_t first = 0, i = 0;
+    size_t i = 0;
     while (i < sizeof operators / sizeof *operators &&
            !qdqi_node_is(node->proto, operators[i].op))
         i++;
-    while (first < node->proto->n_input &&
-           (!node->inputs[first] || node->inputs[first]->is_fixed))
-        first++;
-    const bool keeps = qdqi_node_is_one_of(node->proto, keeping);
+    const bool keeps = taken || qdqi_node_is_one_of(node->proto, keeping);
     if ((!keeps && i == sizeof operators / sizeof *operators) ||
-        first == node->proto->n_input ||
-        !qdqi_static_shape(s, node->inputs[first], &in))
+        !qdqi_static_shape(s, taken ? taken : first_of(s->model, node), &in))
         return false;
     *ret = in;
     return keeps || operators[i].of(node, s, &in, output_index(node, t), ret);

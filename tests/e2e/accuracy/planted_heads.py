@@ -2,7 +2,8 @@
 """Networks whose output joins a large head with a small one, so that one scale for both kills the
 small one and one figure for both does not show it.
 
-`plant(form, ratio, seed)` makes one. Five forms join the heads; `ratio` is that of the magnitudes.
+`plant(form, ratio, seed)` makes one. Five forms join the heads so that they share a scale,
+and "sequence" so that they do not; `ratio` is that of the magnitudes.
 """
 
 import numpy as np
@@ -133,6 +134,12 @@ def pad_transpose_reshape(b, ratio):
 
     return (["n", PLACES * (BOXES + SCORES + 2)],
             [lambda y: columns(y)[..., 1:BOXES + 1], lambda y: columns(y)[..., BOXES + 1:-1]])
+
+
+def sequence(b, ratio):
+    heads = [b.reshape(t, 0, n, PLACES) for t, n in zip(two_heads(b, ratio), (BOXES, SCORES), strict=True)]
+    b.node("ConcatFromSequence", [b.node("SequenceConstruct", heads)], axis=1)
+    return ["n", BOXES + SCORES, PLACES], [lambda y: y[:, :BOXES], lambda y: y[:, BOXES:]]
 
 
 def plant(form, ratio, seed=0):

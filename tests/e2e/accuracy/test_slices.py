@@ -69,6 +69,16 @@ def test_a_lost_head_does_not_pass(tmp_path, form):
     assert not accepted
 
 
+def test_parts_of_a_sequence_are_slices(tmp_path):
+    """A list of tensors joined by ConcatFromSequence, which has no pairs and so loses nothing."""
+    planted = planted_heads.plant("sequence", 1000)
+    report, _ = quantize(tmp_path, planted, {"target": "onnxruntime", "recipe": "none"})
+    [output] = outputs_of(report)
+    told = [row["sqnr_db"] for row in output["slices"]]
+    assert told == pytest.approx(heads_of(planted, tmp_path, "onnxruntime"), abs=2)
+    assert output["sqnr_db"] - told[0] > 1, "about its mean a slice has less"
+
+
 @pytest.mark.parametrize("spec", [{"recipe": "auto"}, {"recipe": "best"}, {
     "recipe": "none", "search": {"min_sqnr_db": 25, "samples": 8}}], ids=["auto", "best", "search"])
 def test_what_chooses_layers_keeps_every_head(tmp_path, monkeypatch, spec):

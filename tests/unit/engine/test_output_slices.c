@@ -28,6 +28,8 @@ set_up(void)
     builder_ints_weight(&b, "rows", 2, (const int64_t[]){2, 72});
     builder_ints_weight(&b, "folded", 4, (const int64_t[]){2, 3, 4, 6});
     builder_ints_weight(&b, "pads", 6, (const int64_t[]){0, 2, 0, 0, 1, 0});
+    builder_ints_weight(&b, "nought", 1, (const int64_t[]){0});
+    builder_ints_weight(&b, "last", 1, (const int64_t[]){-1});
     builder_ints_weight(&b, "two", 1, (const int64_t[]){2});
     builder_ints_weight(&b, "ten", 1, (const int64_t[]){10});
     builder_ints_weight(&b, "order", 6, (const int64_t[]){5, 6, 0, 1, 7, 8});
@@ -153,6 +155,58 @@ gathered(void)
 }
 
 static void
+join_sequence(const char *sequence, int64_t axis, int64_t new_axis)
+{
+    Onnx__NodeProto *node =
+        builder_node(&b, "ConcatFromSequence", "join", sequence, "y");
+    builder_int(&b, node, "axis", axis);
+    builder_int(&b, node, "new_axis", new_axis);
+}
+
+static void
+sequence(void)
+{
+    builder_node(&b, "SequenceConstruct", "s", "p,q", "parts");
+    join_sequence("parts", -2, 0);
+}
+
+static void
+sequence_of_inserts(void)
+{
+    builder_node(&b, "SequenceEmpty", "e", "", "none");
+    builder_node(&b, "SequenceInsert", "s", "none,p", "one");
+    builder_node(&b, "SequenceInsert", "t", "one,q,nought", "parts");
+    join_sequence("parts", 1, 0);
+}
+
+static void
+sequence_stacked(void)
+{
+    join("p,q", "a", 1);
+    builder_node(&b, "Sigmoid", "g", "a", "c");
+    builder_node(&b, "SequenceConstruct", "s", "a,c", "parts");
+    join_sequence("parts", 1, 1);
+}
+
+static void
+taken_from_a_sequence(void)
+{
+    join("p,q", "a", 1);
+    builder_node(&b, "SequenceConstruct", "s", "q,a", "parts");
+    builder_node(&b, "SequenceAt", "at", "parts,last", "y");
+}
+
+static void
+inserted_anywhere(void)
+{
+    builder_node(&b, "SequenceConstruct", "s", "p", "one");
+    builder_int(&b, builder_node(&b, "ReduceMax", "c", "p", "most"), "keepdims", 0);
+    builder_int(&b, builder_node(&b, "Cast", "i", "most", "place"), "to", QDQI_INT64);
+    builder_node(&b, "SequenceInsert", "t", "one,q,place", "parts");
+    join_sequence("parts", 1, 0);
+}
+
+static void
 of_nothing(void)
 {
     builder_node(&b, "Relu", "r", "q", "y");
@@ -174,6 +228,11 @@ static const struct {
     {"padded", padded, "1/15: pad 0 p 2 q 6 pad 14"},
     {"sliced", sliced, "1/8: p 0 q 2"},
     {"gathered", gathered, "1/6: q 0 p 2 q 4"},
+    {"sequence", sequence, "1/12: p 0 q 4"},
+    {"sequence of inserts", sequence_of_inserts, "1/12: q 0 p 8"},
+    {"sequence stacked", sequence_stacked, "1/2: a 0 c 1; 2/12: p 0 q 4"},
+    {"taken from a sequence", taken_from_a_sequence, "1/12: p 0 q 4"},
+    {"inserted anywhere", inserted_anywhere, ""},
     {"of nothing", of_nothing, ""},
 };
 
