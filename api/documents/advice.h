@@ -35,6 +35,7 @@ ADVICE("output_layer", "Switch rule T20 on to leave such layers alone.")
 ADVICE("small_channels", "Switch rule T22 on to leave such layers alone.")
 ADVICE("small_matmul", "Switch rule T23 on to leave such layers alone.")
 ADVICE("attention", "Switch rule T24 on to leave such nodes alone.")
+ADVICE("one_place", "Switch rule T34 on to leave such layers alone.")
 ADVICE("half_quantized",
        "Give the layer a pair on both its input and its weight, or on neither.")
 ADVICE("gate_in_float", "Add the case efficientnet to cases.")

@@ -77,15 +77,24 @@ struct compared_row {
     char *json;
 };
 
-/* The jobs whose results are compared. */
+/* The jobs whose results are compared, and their labels: those of a target are the whole job's. */
 struct compared_jobs {
     char ids[MOST_COMPARED][JOB_ID_SIZE];
+    char *labels[MOST_COMPARED]; /* owned, or NULL */
     size_t n;
 };
 
+static void
+jobs_fini(struct compared_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        free(jobs->labels[i]);
+}
+
 /* Adds a job once. */
 static bool
-add_id(struct compared_jobs *jobs, const char *id, struct api_problem *p)
+add_id(struct compared_jobs *jobs, const char *id, const char *labels,
+       struct api_problem *p)
 {
     for (size_t i = 0; i < jobs->n; i++)
         if (strcmp(jobs->ids[i], id) == 0)
@@ -93,8 +102,9 @@ add_id(struct compared_jobs *jobs, const char *id, struct api_problem *p)
     if (jobs->n == MOST_COMPARED)
         return api_fail(p, API_BAD_REQUEST, "more than %d results are not compared",
                         MOST_COMPARED);
-    snprintf(jobs->ids[jobs->n++], JOB_ID_SIZE, "%s", id);
-    return true;
+    snprintf(jobs->ids[jobs->n], JOB_ID_SIZE, "%s", id);
+    jobs->labels[jobs->n] = labels ? strdup(labels) : NULL;
+    return jobs->labels[jobs->n++] || !labels || api_problem_no_memory(p);
 }
 
 /* Adds a job that has ended, or each of its targets where it has several. */
@@ -110,12 +120,12 @@ add_job(struct request *request, const char *id, struct compared_jobs *jobs)
         ok = api_fail(p, API_NOT_FINISHED, "the job %s is %s", id,
                       api_job_state_name(view.row.state));
     if (ok && !view.row.targets)
-        ok = add_id(jobs, id, p);
+        ok = add_id(jobs, id, view.row.labels, p);
     else if (ok)
         ok = store_target_ids(library_store(request->service->library), id, &targets,
                               &n, p);
     for (size_t i = 0; ok && i < n; i++)
-        ok = add_id(jobs, targets[i], p);
+        ok = add_id(jobs, targets[i], view.row.labels, p);
     free(targets);
     job_view_fini(&view);
     return ok;
@@ -177,8 +187,10 @@ read_rows(struct request *request, struct compared_row *all, size_t n, bool ok)
 /* Makes the comparison of the results that have a report, and of those that failed. Those of one job are
    named by their targets, others by their labels. */
 static char *
-make_overview(const struct compared_row *all, size_t n, bool by_target, bool is_page)
+make_overview(const struct compared_row *all, const struct compared_jobs *jobs,
+              bool by_target, bool is_page)
 {
+    const size_t n = jobs->n;
     struct api_overviewed *reports = calloc(n + 1, sizeof *reports);
     for (size_t i = 0; reports && i < n; i++) {
         const struct api_problem *error = &all[i].row.error;
@@ -187,7 +199,7 @@ make_overview(const struct compared_row *all, size_t n, bool by_target, bool is_
             .json = all[i].json,
             .len = all[i].document.size,
             .job = all[i].row.id,
-            .labels = all[i].row.labels,
+            .labels = jobs->labels[i],
         };
         if (error->set) {
             reports[i].problem = api_problem_slug(error->code);
@@ -215,8 +227,7 @@ compare_several(struct request *request, size_t chosen,
     ok = ok && reserve_decoded(request, size);
     ok = all && read_rows(request, all, jobs->n, ok) && ok;
     if (ok)
-        reply_comparison(request, chosen,
-                         make_overview(all, jobs->n, by_target, chosen));
+        reply_comparison(request, chosen, make_overview(all, jobs, by_target, chosen));
     for (size_t i = 0; all && i < jobs->n; i++) {
         store_job_fini(&all[i].row);
         free(all[i].json);
@@ -250,10 +261,10 @@ handle_job_compare(struct request *request)
     size_t chosen =
         choose_type(request, types, 2, "a comparison is application/json or text/html");
     reply_header(request, "Vary", "Accept");
-    if (chosen == 2 || !find_several(request, &several))
-        return;
-    if (several.n > 0)
+    bool ok = chosen < 2 && find_several(request, &several);
+    if (ok && several.n > 0)
         compare_several(request, chosen, &several, !request_query(request, "with"));
-    else
+    else if (ok)
         compare_two(request, chosen);
+    jobs_fini(&several);
 }

@@ -124,6 +124,27 @@ def test_what_costs_something_is_warned_of(planned, code, inputs, outputs, nodes
     assert cost[0] > heeded_cost[0] or cost[1] > heeded_cost[1]
 
 
+@pytest.mark.parametrize("channels, samples, pooled, is_float", [
+    (4, 1, True, True), (1, 1, True, True), (5, 1, True, False), (4, 2, True, False), (4, 1, False, False)])
+def test_one_place_of_few_channels(planned, plan_of, tmp_path, channels, samples, pooled, is_float):
+    """The second of three Convs of size 1. With the version it is left in float where it is computed so."""
+    write, quantize = planned
+    side = 1 if pooled else 8
+    pool = "[pool] g = GlobalAveragePool (x) " if pooled else "[pool] g = Relu (x) "
+    write(f"float[{samples}, 32, 8, 8]", f"float[{samples}, 32, {side}, {side}]",
+          pool + "[c0] a = Conv (g, w0) [r0] b = Relu (a) [c1] c = Conv (b, w1) [r1] t = Relu (c) "
+          "[c2] y = Conv (t, w2)",
+          {"w0": (channels, 32, 1, 1), "w1": (32, channels, 1, 1), "w2": (32, 32, 1, 1)})
+    for spec, is_pair in (({}, True), ({"version": "rtx-1.7"}, not is_float)):
+        assert ("one_place" in quantize(spec)[0]) == (is_float and is_pair)
+        report = json.loads((tmp_path / "r.json").read_text())
+        row = next(row for row in report["layers"] if row["name"] == "c1")
+        assert (row["reason"] != "rule:T34") == is_pair == bool(row["weight_quantized"])
+        plan = plan_of(tmp_path / "q.onnx")
+        assert bool(plan.integer_kernels("c1")) == (not is_float)
+        assert all(plan.integer_kernels(name) for name in ("c0", "c2"))
+
+
 def test_an_add_behind_a_swish_is_in_its_kernel(planned, plan_of, tmp_path):
     write, quantize = planned
     write(IMAGE, IMAGE, "[c0] a = Conv <pads = [1, 1, 1, 1]> (x, w0) [s] s = Sigmoid (a) "

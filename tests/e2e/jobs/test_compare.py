@@ -122,6 +122,7 @@ def test_any_jobs_in_one_table(daemon):
         assert row["sqnr_db"] == judged["outputs"][0]["sqnr_db"]
         assert row["target"] == report["spec"]["target"] and row["name"].endswith(row["job"][:12])
     assert found["results"][-1]["name"] == f"{HOSTILE} {failed[:12]}"
+    assert [row["name"] for row in found["results"][2:4]] == [f"{'é' * 200} {job[:12]}" for job in targets]
     assert [row["job"] for row in compare(daemon, jobs[0], f"{jobs[1]},{jobs[0]}").json()["results"]] == jobs
     page = compare(daemon, jobs[0], listed, Accept="text/html")
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")

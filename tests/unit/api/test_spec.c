@@ -120,7 +120,7 @@ UNIT_TEST(test_defaults)
         "\"rules\":{\"P1\":true,\"P3\":true,\"T11\":false,\"T14\":false,"
         "\"T18\":false,\"T19\":false,\"T20\":false,\"T22\":false,\"T23\":false,"
         "\"T24\":false,\"T26\":true,\"T3\":true,\"T30\":false,\"T31\":true,"
-        "\"T33\":true},\"target\":"
+        "\"T33\":true,\"T34\":false},\"target\":"
         "\"tensorrt\","
         "\"weights\":{"
         "\"dtype\":"

@@ -233,6 +233,10 @@ const struct qdqi_lint qdqi_tensorrt_lints[] = {
      "this part of an attention is slower with pairs; \"rules\": {\"T24\": true} "
      "leaves it in floating point",
      QDQI_LINT_ALWAYS},
+    {QDQI_VETO_LINT(one_place), T34,
+     "TensorRT for RTX 1.7 computes a Conv of one place and so few channels in "
+     "floating point; \"rules\": {\"T34\": true} leaves it so",
+     QDQI_LINT_ALWAYS},
     {QDQI_LINT(half_quantized), T26,
      "the layer has a pair on its input or on its weight, not on both, so it "
      "computes in floating point",

@@ -132,6 +132,66 @@ attention(const struct planner *p, const struct qdq_layer *layer)
     return qdqi_patterns_of(p)->attention[layer->node] >= QDQI_ATTENTION_LONG;
 }
 
+/* Returns whether a Conv multiplies each place by itself: its kernel has size 1, nothing is added at the borders,
+   and it has one group. */
+static bool
+is_pointwise_conv(const struct qdqi_node *node)
+{
+    const int64_t *dims;
+    size_t rank;
+    if (!node || !qdqi_node_is(node->proto, "Conv") ||
+        qdqi_node_int(node->proto, "group", 1) != 1 ||
+        !qdqi_input_is_constant(node, 1) ||
+        !qdqi_tensor_dims(node->inputs[1], &dims, &rank) || rank < 3)
+        return false;
+    for (size_t i = 2; i < rank; i++)
+        if (dims[i] != 1)
+            return false;
+    const Onnx__AttributeProto *pads = qdqi_node_attribute(node->proto, "pads");
+    for (size_t i = 0; pads && i < pads->n_ints; i++)
+        if (pads->ints[i] != 0)
+            return false;
+    return true;
+}
+
+/* Returns whether the model may compute one sample at a time: no input has more of them. */
+static bool
+may_have_one_sample(const struct qdq_model_info *model)
+{
+    for (size_t i = 0; i < model->n_inputs; i++)
+        if (model->inputs[i].rank == 0 || model->inputs[i].dims[0].value > 1)
+            return false;
+    return true;
+}
+
+/* Returns whether what the node reads is one place, as a global pool leaves it, behind at most so many nodes. */
+static bool
+reads_one_place(const struct planner *p, const struct qdqi_node *node, int nodes)
+{
+    static const char *const pools[] = {"GlobalAveragePool", "GlobalMaxPool",
+                                        "GlobalLpPool", NULL};
+    const struct qdqi_node *from = qdqi_layer_producer(p->graph, node, 0);
+    if (from && qdqi_is_swish(p->graph, from))
+        return nodes > 0 && reads_one_place(p, from, nodes - 1);
+    return from &&
+           (qdqi_node_is_one_of(from->proto, pools) ||
+            (nodes > 0 && (is_pointwise_conv(from) || qdqi_is_pointwise(from)) &&
+             reads_one_place(p, from, nodes - 1)));
+}
+
+/* A Conv of size 1 with at most 4 input channels, over one place of one sample: seen with channels from 1 to 8, with
+   4 to 256 output channels, behind a swish, a Relu and nothing; two places, or four samples, are int8. */
+static bool
+one_place(const struct planner *p, const struct qdq_layer *layer)
+{
+    enum { MOST_NODES = 8, MOST_CHANNELS = 4 };
+    const int64_t *dims;
+    return is_pointwise_conv(qdqi_node_of(p, layer)) &&
+           weight_dims(p, layer, 3, &dims) > 0 && dims[1] <= MOST_CHANNELS &&
+           may_have_one_sample(&p->graph->model->info) &&
+           reads_one_place(p, qdqi_node_of(p, layer), MOST_NODES);
+}
+
 static bool
 average_pool(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -141,15 +201,11 @@ average_pool(const struct planner *p, const struct qdq_layer *layer)
 
 /* The rules that keep layers in floating point. */
 static const struct qdqi_veto vetoes[] = {
-    {QDQI_VETO(T14), pooling_alone, true},
-    {QDQI_VETO(T18), norm_or_gelu, false},
-    {QDQI_VETO(T19), int8_into_float, true},
-    {QDQI_VETO(T20), output_layer, false},
-    {QDQI_VETO(T22), small_channels, false},
-    {QDQI_VETO(T23), small_matmul, false},
-    {QDQI_VETO(T24), attention, false},
-    {QDQI_VETO(T30), average_pool, false},
-    {0},
+    {QDQI_VETO(T14), pooling_alone, true},   {QDQI_VETO(T18), norm_or_gelu, false},
+    {QDQI_VETO(T19), int8_into_float, true}, {QDQI_VETO(T20), output_layer, false},
+    {QDQI_VETO(T22), small_channels, false}, {QDQI_VETO(T23), small_matmul, false},
+    {QDQI_VETO(T24), attention, false},      {QDQI_VETO(T30), average_pool, false},
+    {QDQI_VETO(T34), one_place, false},      {0},
 };
 
 /* --- weights -------------------------------------------------------------- */
@@ -274,9 +330,11 @@ cite(const struct planner *p, struct qdq_layer *layer)
 static void
 apply_version(struct qdq_spec *spec)
 {
-    if (!qdq_rule_set_has(&spec->rules_on, T30) &&
-        !qdq_rule_set_has(&spec->rules_off, T30))
-        qdq_spec_switch_rule(spec, T30, true);
+    static const int rules[] = {T30, T34};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!qdq_rule_set_has(&spec->rules_on, rules[i]) &&
+            !qdq_rule_set_has(&spec->rules_off, rules[i]))
+            qdq_spec_switch_rule(spec, rules[i], true);
 }
 
 /* --- the row -------------------------------------------------------------- */

@@ -81,6 +81,11 @@
          "A Gemm or MatMul with a weight of nvfp4 stays floating point where blocks "  \
          "of 16 do not divide the weight's axis, or one block is the whole weight: "   \
          "TensorRT refuses the model.")                                                \
+    RULE(T34, OFF,                                                                     \
+         "A Conv of size 1 with at most 4 input channels stays floating point where "  \
+         "the model may have one sample and a global pool leaves it one place: "       \
+         "TensorRT "                                                                   \
+         "for RTX 1.7 computes it so. The version `rtx-1.7` switches it on.")          \
     QDQI_ATTENTION_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
