@@ -302,7 +302,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/recipe/likely_causes.c engine/stages/recipe/likely_causes.h \
 	engine/stages/recipe/goals.c engine/stages/recipe/goals.h \
 	engine/stages/recipe/groups.c engine/stages/recipe/groups.h \
-	engine/stages/recipe/fastest.c engine/stages/recipe/fastest.h \
+	engine/stages/recipe/fastest_choice.c engine/stages/recipe/fastest.c engine/stages/recipe/fastest.h \
 	engine/stages/recipe/frontier.c engine/stages/recipe/frontier.h \
 	engine/stages/frontier/costs.c engine/stages/frontier/costs.h \
 	engine/stages/frontier/cut.c engine/stages/frontier/cut.h \

@@ -405,6 +405,40 @@ qdqi_costs_ratio(const struct qdqi_costs *c, const struct qdqi_placement *p)
     return c->all_float_ms > 0 ? (c->rest_ms + p->ms) / c->all_float_ms : NAN;
 }
 
+/* Returns the time of the layers that two placements have in another form, as a part of the float model's; without
+   a second one: of those that the first has in integers. */
+static double
+distance(const struct qdqi_costs *c, const bool *a, const bool *b)
+{
+    double ms = 0;
+    for (size_t i = 0; i < c->placement.n; i++)
+        if (a[i] != (b ? b[i] : true))
+            ms += fmax(c->placement.float_ms[i], c->placement.integer_ms[i]);
+    return ms / c->all_float_ms;
+}
+
+double
+qdqi_costs_predict(const struct qdqi_costs *c, const struct qdqi_placement *placement,
+                   const struct qdqi_seen_placement *seen, size_t n)
+{
+    static const double least = 1e-3; /* distances below are the same */
+    struct qdqi_placement now = *placement;
+    qdqi_placement_weigh(&c->placement, &now);
+    const double ratio = qdqi_costs_ratio(c, &now);
+    double weights = pow(fmax(distance(c, now.is_float, NULL), least), -2), errors = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct qdqi_placement p = {.is_float = seen[i].is_float};
+        if (isnan(seen[i].latency_ratio))
+            continue;
+        qdqi_placement_weigh(&c->placement, &p);
+        const double weight =
+            pow(fmax(distance(c, now.is_float, p.is_float), least), -2);
+        weights += weight;
+        errors += weight * (seen[i].latency_ratio - qdqi_costs_ratio(c, &p));
+    }
+    return ratio + errors / weights;
+}
+
 /* Scales the noise of the layers in integers towards the sum that was seen. */
 static void
 correct_noise(struct qdqi_placement_costs *c, const struct qdqi_seen_placement *seen,

@@ -60,4 +60,13 @@ void qdqi_costs_correct(struct qdqi_costs *costs,
 double qdqi_costs_ratio(const struct qdqi_costs *costs,
                         const struct qdqi_placement *placement);
 
+/*
+ * Returns the same with what the costs missed at placements that were seen: the mean of the errors there, each weighed by the
+ * inverse square of its distance, which is the time of the layers that are in another form (D. Shepard, A
+ * two-dimensional interpolation function for irregularly-spaced data, 1968). The float model has no error.
+ */
+double qdqi_costs_predict(const struct qdqi_costs *costs,
+                          const struct qdqi_placement *placement,
+                          const struct qdqi_seen_placement *seen, size_t n_seen);
+
 #endif

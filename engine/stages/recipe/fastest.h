@@ -8,6 +8,7 @@
 #ifndef QDQI_STAGES_RECIPE_FASTEST_H
 #define QDQI_STAGES_RECIPE_FASTEST_H
 
+#include "stages/attempt/leave.h"
 #include "stages/candidates/candidates.h"
 #include "stages/recipe/by_patterns.h"
 
@@ -30,6 +31,12 @@ struct qdqi_judged_placement {
     bool checked;     /* its accuracy was judged by all samples that there are for it */
 };
 
+/* Places of some of them. */
+enum { QDQI_JUDGED_RULES = 1, QDQI_JUDGED_UNQUANTIZED = 2 };
+
+/* A result that takes more of the float model's time is not worth its loss. */
+#define QDQI_WORTH_RATIO 0.98
+
 struct qdqi_fastest {
     /* The attempt has all layers in integers; the comparer measures latencies. */
     struct qdqi_candidates *candidates;
@@ -50,6 +57,12 @@ struct qdqi_fastest {
 /* Returns the spec of the candidates with the rule that weighs layers; NULL when out of memory. */
 const struct qdq_spec *
 qdqi_fastest_spec_by_rules(const struct qdqi_candidates *candidates);
+
+/* Makes a trial by a spec with these layers in float besides. */
+enum qdq_code qdqi_fastest_try(const struct qdqi_fastest *fastest,
+                               const struct qdq_spec *spec,
+                               const struct qdqi_left *left, struct qdqi_attempt **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Judges placements. Errors are those of qdqi_candidates_grade(). */
 enum qdq_code qdqi_fastest_judge(struct qdqi_fastest *fastest,

@@ -2,6 +2,7 @@
 /* The minimum cut and the hull of placements, against all placements of small graphs. */
 #include "config.h"
 
+#include "stages/frontier/costs.h"
 #include "stages/frontier/cut.h"
 #include "stages/frontier/placement.h"
 #include "arena.h"
@@ -161,6 +162,34 @@ UNIT_TEST(cuts_a_long_chain)
     ck_assert_int_eq(qdqi_cut(N + 1, pipes, N, 0, N, sides, arena, &err), QDQ_OK);
     for (size_t i = 0; i <= N; i++)
         ck_assert(sides[i] == (i <= 1234));
+}
+
+/* --- what is learned from placements that were seen --------------------------------- */
+
+/* At a placement that was seen the prediction is what it took, with all layers in float that of the float model, and
+   between two that missed as much it misses as much. */
+UNIT_TEST(predictions_learn)
+{
+    double float_ms[] = {1, 1, 1, 1}, integer_ms[] = {0.5, 0.5, 0.5, 0.5};
+    double noise[] = {0.25, 0.25, 0.25, 0.25};
+    const bool two[] = {true, true, false, false}, one[] = {true, false, false, false};
+    const bool three[] = {true, true, true, false}, all[] = {true, true, true, true};
+    const struct qdqi_costs costs = {
+        .placement = {.n = 4,
+                      .float_ms = float_ms,
+                      .integer_ms = integer_ms,
+                      .noise = noise},
+        .rest_ms = 1,
+        .all_float_ms = 5,
+    };
+    const struct qdqi_seen_placement seen[] = {{one, 0.9, 0.1}, {three, 1.1, 0.1}};
+    const struct qdqi_placement p1 = {.is_float = one}, p2 = {.is_float = two},
+                                p4 = {.is_float = all};
+    ck_assert_double_eq_tol(qdqi_costs_predict(&costs, &p2, seen, 0), 0.8, 1e-9);
+    ck_assert_double_eq_tol(qdqi_costs_predict(&costs, &p1, seen, 2), 0.9, 1e-4);
+    ck_assert_double_eq_tol(qdqi_costs_predict(&costs, &p4, seen, 2), 1, 1e-4);
+    const double between = qdqi_costs_predict(&costs, &p2, seen, 2) - 0.8;
+    ck_assert(between > 0.2 * 0.8 && between < 0.2);
 }
 
 UNIT_SUITE("engine_placement", ARENA)
