@@ -132,10 +132,15 @@ encode_tensor(const void *items, size_t i)
 {
     const struct qdq_tensor_report *tensor =
         (const struct qdq_tensor_report *)items + i;
-    return api_pack(
-        "name:t min:r max:r dtype:t scale:r zero_point:i method:t samples:i",
-        tensor->name, tensor->min, tensor->max, tensor->dtype, tensor->scale,
-        tensor->zero_point, tensor->method, tensor->samples);
+    json_t *row =
+        api_pack("name:t min:r max:r dtype:t scale:r zero_point:i method:t samples:i",
+                 tensor->name, tensor->min, tensor->max, tensor->dtype, tensor->scale,
+                 tensor->zero_point, tensor->method, tensor->samples);
+    if (!row || !tensor->second_dtype)
+        return row;
+    json_t *second = api_pack("dtype:t scale:r zero_point:i", tensor->second_dtype,
+                              tensor->second_scale, tensor->second_zero_point);
+    return api_json_if(json_object_set_new(row, "converted", second) == 0, row);
 }
 
 /* The largest number of a weight's parts whose scales a report lists. */

@@ -37,7 +37,8 @@ static bool
 is_tensor_member(const char *key)
 {
     static const char *const known[] = {
-        "name", "min", "max", "dtype", "scale", "zero_point", "method", "samples",
+        "name",       "min",    "max",     "dtype",     "scale",
+        "zero_point", "method", "samples", "converted",
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i], key) == 0)

@@ -60,8 +60,9 @@ struct qdq_plan_view {
     size_t n_layers;
     const struct qdq_layer *layers; /* in file order */
     size_t n_quantized;             /* number of layers with at least one pair */
-    size_t n_tensors;               /* number of activations that get a pair */
-    const char *const *tensors;     /* their names, in order of first use */
+    size_t n_tensors;               /* number of pairs of activations */
+    /* the names of these, in order of first use; that of one with a second pair stands at the end again */
+    const char *const *tensors;
     /* number of weights that get a pair; each (tensor, axis) counts once */
     size_t n_weights;
     size_t n_warnings;

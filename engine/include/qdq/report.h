@@ -18,6 +18,9 @@ struct qdq_tensor_report {
     int64_t zero_point;
     const char *method; /* "minmax"…, or "given" */
     int64_t samples;    /* runs of the model that observed it; 0 for a given range */
+    const char *second_dtype; /* of the pair that converts it; NULL: there is none */
+    double second_scale;
+    int64_t second_zero_point;
 };
 
 struct qdq_weight_report {

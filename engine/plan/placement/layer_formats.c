@@ -238,6 +238,7 @@ qdqi_tensor_formats_settle(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < n && !code; i++) {
         struct qdqi_planned_tensor *t = &plan->activations[i];
         const struct qdq_activations *f = claims ? claims[t->leader].format : NULL;
+        t->is_stated = f != NULL;
         f = f ? f : &plan->format.activations;
         t->format = (enum qdqi_format)f->format;
         t->symmetric = f->symmetric == QDQ_YES;

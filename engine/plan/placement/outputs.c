@@ -217,6 +217,27 @@ unit_top(const struct qdq_model *model, const struct qdqi_tensor *t)
     return is_softmax ? nextafterf(1, 0) : 1;
 }
 
+size_t
+qdqi_output_convert(struct planner *p, size_t row, enum qdqi_format format,
+                    bool symmetric)
+{
+    struct qdq_plan *plan = p->plan;
+    struct qdqi_planned_tensor *from = &plan->activations[row];
+    const size_t ret = plan->view.n_tensors++;
+    plan->activations[ret] = *from;
+    plan->activations[ret].format = format;
+    plan->activations[ret].symmetric = symmetric;
+    plan->activations[ret].has_range = false;
+    plan->activations[ret].conversion = QDQI_SECOND_FORMAT;
+    plan->activations[ret].other = row;
+    from->conversion = QDQI_FIRST_FORMAT;
+    from->other = ret;
+    /* the names are in the plan's own memory */
+    ((const char **)(uintptr_t)plan->view.tensors)[ret] = from->tensor->name;
+    plan->n_conversions++;
+    return ret;
+}
+
 enum qdq_code
 qdqi_outputs_complete(struct planner *p, struct qdq_error *err)
 {

@@ -38,6 +38,11 @@ bool qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *
    leaves in floating point, so that none of them reads the tensor from its pair. */
 bool qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t);
 
+/* Gives a planned activation a second row with another format, whose pair reads what the first one makes.
+   Returns the new row. */
+size_t qdqi_output_convert(struct planner *p, size_t row, enum qdqi_format format,
+                           bool symmetric);
+
 /* Completes the planned activations: it sets which of them share a scale, which lie in
    [0, 1], and which layers do not read them from their pairs. NO_MEMORY. */
 enum qdq_code qdqi_outputs_complete(struct planner *p,

@@ -7,6 +7,14 @@
 #include "numbers/arithmetic/format.h"
 #include "qdq/plan.h"
 
+/* Whether a tensor has pairs of two formats, one behind the other. It has two rows then, of which the
+   former makes what the tensor's name stands for. The latter stand behind all tensors. */
+enum qdqi_conversion {
+    QDQI_ONE_FORMAT,
+    QDQI_FIRST_FORMAT, /* this pair reads what the tensor's layer makes */
+    QDQI_SECOND_FORMAT /* and this one reads what the pair of the other row makes */
+};
+
 /* An activation that gets a pair. */
 struct qdqi_planned_tensor {
     const struct qdqi_tensor *tensor;
@@ -19,6 +27,9 @@ struct qdqi_planned_tensor {
     /* row of the activation whose range, scale and zero point it shares; its own row
        if it shares none */
     size_t leader;
+    bool is_stated; /* whether an entry states the format */
+    enum qdqi_conversion conversion;
+    size_t other; /* row of the same tensor in its other format, where there is one */
 };
 
 /* A bias that is stored as int32. Its scale is the product of the scales of the
@@ -81,7 +92,9 @@ struct qdq_plan {
     struct qdqi_arena *arena;
     struct qdq_plan_view view;
     struct qdqi_planned_tensor *activations; /* view.n_tensors, in the view's order */
-    struct qdqi_planned_weight *weights;     /* view.n_weights */
+    size_t
+        n_conversions; /* of these, behind the others: rows of tensors in a second format */
+    struct qdqi_planned_weight *weights; /* view.n_weights */
     /* by layer: the layer reads its inputs without their pairs, though all other
        readers read them from the pairs; NULL: there is no such layer */
     const bool *reads_raw;
@@ -105,6 +118,13 @@ struct qdq_plan {
     /* a layer inside an If that reads a quantized tensor from outside has a pair there */
     bool pairs_in_branches;
 };
+
+/* Returns the number of activations that get a pair; a tensor of two formats counts once. */
+static inline size_t
+qdqi_plan_tensors(const struct qdq_plan *plan)
+{
+    return plan->view.n_tensors - plan->n_conversions;
+}
 
 /* Returns whether an activation becomes an 8-bit float. */
 bool qdqi_plan_has_float_pairs(const struct qdq_plan *plan);

@@ -249,10 +249,11 @@ collect(struct planner *p, struct qdq_error *err)
         n += p->layers[i].n_inputs + p->layers[i].n_outputs;
         plan->view.n_quantized += qdqi_layer_is_quantized(&p->layers[i]);
     }
-    const char **names = qdqi_arena_array(plan->arena, n, sizeof *names);
+    /* a tensor may have a second row (qdqi_output_convert()) */
+    const char **names = qdqi_arena_array(plan->arena, 2 * n, sizeof *names);
     size_t *rows = qdqi_arena_array(plan->arena, n, sizeof *rows);
     struct qdqi_map *weights = qdqi_map_new(plan->arena);
-    plan->activations = qdqi_arena_array(plan->arena, n, sizeof *plan->activations);
+    plan->activations = qdqi_arena_array(plan->arena, 2 * n, sizeof *plan->activations);
     plan->weights =
         qdqi_arena_array(plan->arena, 2 * p->n_layers, sizeof *plan->weights);
     p->activations = qdqi_map_new(plan->arena);

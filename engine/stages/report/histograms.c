@@ -40,7 +40,7 @@ qdqi_report_histograms(const struct qdqi_attempt *a, const struct qdqi_result *r
         qdqi_arena_array(result->arena, plan->n_tensors, sizeof *rows);
     if (!observers || !rows)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < plan->n_tensors; i++) {
+    for (size_t i = 0; i < qdqi_plan_tensors(a->plan); i++) {
         const struct qdqi_planned_tensor *t = &a->plan->activations[i];
         const struct qdqi_range_use use = {&a->spec->calibration, t->format,
                                            t->symmetric};

@@ -99,7 +99,7 @@ add_found_ranges(const struct qdqi_attempt *a, struct qdq_calibration_spec *c,
     for (size_t i = 0; i < c->n_ranges; i++)
         if (!qdqi_map_put(given, ranges[i].tensor, &ranges[i]))
             return qdqi_no_memory(err);
-    for (size_t i = 0; i < a->plan->view.n_tensors; i++) {
+    for (size_t i = 0; i < qdqi_plan_tensors(a->plan); i++) {
         const char *tensor = a->plan->view.tensors[i];
         if (!qdqi_map_get(given, tensor))
             ranges[c->n_ranges++] =

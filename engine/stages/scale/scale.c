@@ -42,14 +42,17 @@ scale_activation(const struct qdqi_attempt *a, size_t i, struct qdqi_params *ret
 }
 
 /* Gives activations that share the scale of another activation the range of that
-   one. */
+   one. A second format may have a range of its own. */
 static void
 copy_shared_ranges(struct qdqi_attempt *a)
 {
     const struct qdq_plan *plan = a->plan;
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         size_t leader = plan->activations[i].leader;
-        a->ranges[i] = a->ranges[leader];
+        const struct qdqi_planned_tensor *t = &plan->activations[i];
+        a->ranges[i] = t->conversion && t->has_range && leader != i
+                           ? (struct qdqi_range){t->low, t->high}
+                           : a->ranges[leader];
         a->methods[i] = a->methods[leader];
     }
 }
@@ -89,7 +92,7 @@ scale_activations(struct qdqi_attempt *a, struct qdqi_scales *s, struct qdq_erro
             return code;
     }
     a->rows.tensors = tensors;
-    a->rows.n_tensors = plan->n_tensors;
+    a->rows.n_tensors = qdqi_plan_tensors(a->plan);
     return QDQ_OK;
 }
 
@@ -494,6 +497,22 @@ qdqi_report_blocks(struct qdqi_attempt *a, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Adds to the rows of tensors that have a second format what it is. */
+static void
+add_second_formats(const struct qdqi_attempt *a)
+{
+    const struct qdq_plan *plan = a->plan;
+    /* The const is cast away: the rows are in the attempt's own memory. */
+    struct qdq_tensor_report *tensors =
+        (struct qdq_tensor_report *)(uintptr_t)a->rows.tensors;
+    for (size_t i = qdqi_plan_tensors(plan); i < plan->view.n_tensors; i++) {
+        struct qdq_tensor_report *row = &tensors[plan->activations[i].other];
+        row->second_dtype = tensors[i].dtype;
+        row->second_scale = tensors[i].scale;
+        row->second_zero_point = tensors[i].zero_point;
+    }
+}
+
 static enum qdq_code
 choose_scales(struct qdqi_attempt *a, struct qdq_error *err)
 {
@@ -508,6 +527,8 @@ choose_scales(struct qdqi_attempt *a, struct qdq_error *err)
         code = scale_weights(a, &a->scales, lowest, err);
     if (!code)
         code = qdqi_choose_float16(a, &a->scales, err);
+    if (!code)
+        add_second_formats(a);
     if (!code)
         code = qdqi_correct_biases(a, &a->scales, err);
     return code ? code : qdqi_choose_biases(a, &a->scales, err);

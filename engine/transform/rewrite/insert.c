@@ -97,6 +97,41 @@ add_pair(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
                             qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
+static struct qdqi_quantized
+activation_of(const struct qdqi_pairs *p, size_t i)
+{
+    const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
+    return (struct qdqi_quantized){
+        .tensor = planned->tensor->name,
+        .dtype = planned->dtype,
+        .is_typed =
+            qdqi_is_typed_pair(p->source, planned->tensor, &p->scales->activations[i]),
+        .params = &p->scales->activations[i]};
+}
+
+/* Adds the pair of an activation, which reads one tensor and makes the other, and the pair of its second
+   format before it or behind it. Returns the name of the tensor that it makes, or NULL when out of
+   memory. */
+static const char *
+add_pairs_between(struct qdqi_pairs *p, size_t at, size_t i, const char *reads,
+                  const char *makes)
+{
+    const struct qdqi_planned_tensor *t = &p->plan->activations[i];
+    const struct qdqi_quantized q = activation_of(p, i);
+    if (t->conversion == QDQI_ONE_FORMAT)
+        return add_pair_between(p, at, &q, reads, makes);
+    const bool is_first = t->conversion == QDQI_FIRST_FORMAT;
+    const struct qdqi_quantized other = activation_of(p, t->other);
+    const char *converted = qdqi_pairs_name(p, q.tensor, "_DequantizeLinear_Output");
+    if (is_first && !add_pair_between(p, at, &q, reads, makes))
+        return NULL;
+    p->made[t->other] =
+        add_pair_between(p, at, &other, is_first ? makes : reads, converted);
+    if (is_first || !p->made[t->other])
+        return p->made[t->other] ? makes : NULL;
+    return add_pair_between(p, at, &q, converted, makes);
+}
+
 /*
  * Adds the pair of a tensor that all its readers read dequantized. If a node makes the
  * tensor, the node's output gets a new name and the pair's output gets the tensor's
@@ -104,27 +139,30 @@ add_pair(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
  * the pair.
  */
 static const char *
-add_pair_everywhere(struct qdqi_pairs *p, const struct qdqi_tensor *t,
-                    const struct qdqi_quantized *q)
+add_pair_everywhere(struct qdqi_pairs *p, size_t i)
 {
+    const struct qdqi_tensor *t = p->plan->activations[i].tensor;
     if (t->producer < 0) {
-        const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), q);
+        const char *output =
+            add_pairs_between(p, qdqi_edit_before_uses(p->source, t), i, t->name,
+                              qdqi_pairs_name(p, t->name, "_DequantizeLinear_Output"));
         for (const struct qdqi_use *use = t->uses; use; use = use->next)
             qdqi_edit_set_input(p->edit, use->node, (size_t)use->input, output);
         return qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)t->name) ? output
                                                                          : NULL;
     }
+    const size_t at = qdqi_edit_behind(p->source, t);
     const struct qdqi_node *node = &p->source->graph.nodes[t->producer];
     const char *raw = qdqi_map_get(p->raw, t->name);
     if (raw) /* the DequantizeLinear behind a Gather makes it already */
-        return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
+        return add_pairs_between(p, at, i, raw, t->name);
     raw = qdqi_pairs_name(p, t->name, "_QuantizeLinear_Input");
     if (!raw || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)raw))
         return NULL;
-    for (size_t i = 0; i < node->proto->n_output; i++)
-        if (node->outputs[i] == t)
-            qdqi_edit_set_output(p->edit, (size_t)t->producer, i, raw);
-    return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
+    for (size_t k = 0; k < node->proto->n_output; k++)
+        if (node->outputs[k] == t)
+            qdqi_edit_set_output(p->edit, (size_t)t->producer, k, raw);
+    return add_pairs_between(p, at, i, raw, t->name);
 }
 
 /* Adds such a weight with a DequantizeLinear. Returns the name of the dequantized tensor,
@@ -178,29 +216,17 @@ add_rounded(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
                             qdqi_pairs_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
-static struct qdqi_quantized
-activation_of(const struct qdqi_pairs *p, size_t i)
-{
-    const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
-    return (struct qdqi_quantized){
-        .tensor = planned->tensor->name,
-        .dtype = planned->dtype,
-        .is_typed =
-            qdqi_is_typed_pair(p->source, planned->tensor, &p->scales->activations[i]),
-        .params = &p->scales->activations[i]};
-}
-
 static enum qdq_code
 pair_activation(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
-    const struct qdqi_tensor *t = planned->tensor;
     const struct qdqi_quantized q = activation_of(p, i);
     if (qdqi_all_read_in_branches(p->source, p->plan, i))
         return QDQ_OK;
-    p->made[i] = planned->everywhere
-                     ? add_pair_everywhere(p, t, &q)
-                     : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
+    p->made[i] =
+        planned->everywhere
+            ? add_pair_everywhere(p, i)
+            : add_pair(p, qdqi_edit_before_uses(p->source, planned->tensor), &q);
     return p->made[i] ? QDQ_OK : qdqi_no_memory(err);
 }
 
@@ -411,7 +437,7 @@ insert_all(struct qdqi_pairs *p, struct qdq_error *err)
     for (size_t i = 0; i < plan->view.n_weights; i++)
         if (plan->weights[i].is_table && (code = pair_weight(p, i, err)))
             return code;
-    for (size_t i = 0; i < plan->view.n_tensors; i++)
+    for (size_t i = 0; i < qdqi_plan_tensors(plan); i++)
         if ((code = pair_activation(p, i, err)))
             return code;
     for (size_t i = 0; i < plan->view.n_weights; i++)

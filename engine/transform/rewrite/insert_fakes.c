@@ -41,12 +41,11 @@ is_half(const struct fakes *f, const struct qdqi_fake_place *place)
                 : f->plan->activations[place->planned].dtype) == QDQI_FLOAT16;
 }
 
-/* Adds a FakeQuant at an input of a node. */
-static void
-add_fake(struct fakes *f, size_t node, int input, struct qdqi_fake_place place)
+/* Adds a FakeQuant of a tensor at an input of a node. Returns the name of its output. */
+static const char *
+add_fake_of(struct fakes *f, const char *tensor, size_t node, int input,
+            struct qdqi_fake_place place)
 {
-    const char *given = f->source->graph.nodes[node].inputs[input]->name;
-    const char *raw = qdqi_map_get(f->raw, given), *tensor = raw ? raw : given;
     place.node = node;
     place.input = input;
     bool half = is_half(f, &place);
@@ -62,6 +61,24 @@ add_fake(struct fakes *f, size_t node, int input, struct qdqi_fake_place place)
         output = add_cast(f, node, output, QDQI_FLOAT16);
     qdqi_edit_set_input(f->edit, node, (size_t)input, output);
     f->places[f->n++] = place;
+    return output;
+}
+
+/* Adds a FakeQuant at an input of a node, or two where its activation is converted. */
+static void
+add_fake(struct fakes *f, size_t node, int input, struct qdqi_fake_place place)
+{
+    const char *given = f->source->graph.nodes[node].inputs[input]->name;
+    const char *raw = qdqi_map_get(f->raw, given), *tensor = raw ? raw : given;
+    const struct qdqi_planned_tensor *row = place.kind == QDQI_FAKE_ACTIVATION
+                                                ? &f->plan->activations[place.planned]
+                                                : NULL;
+    if (row && row->conversion == QDQI_SECOND_FORMAT) {
+        struct qdqi_fake_place first = place;
+        first.planned = row->other;
+        tensor = add_fake_of(f, tensor, node, input, first);
+    }
+    add_fake_of(f, tensor, node, input, place);
 }
 
 /* Adds a FakeQuant of the layer's bias if that is stored as integers. Returns whether it
@@ -174,11 +191,11 @@ count_places(const struct fakes *f)
     const struct qdq_plan_view *plan = &f->plan->view;
     size_t n = f->scales->n_shifted + f->plan->n_biases;
     for (size_t i = 0; i < plan->n_layers; i++)
-        n += plan->layers[i].n_inputs + 1;
+        n += 2 * plan->layers[i].n_inputs + 1;
     for (size_t i = 0; i < plan->n_tensors; i++) {
         const struct qdqi_use *use = f->plan->activations[i].tensor->uses;
         for (n++; use; use = use->next)
-            n++;
+            n += 2;
     }
     return n;
 }
@@ -200,13 +217,13 @@ qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,
     bool ok = f.places && f.layers && f.raw;
     for (size_t i = 0; ok && i < view->n_layers; i++)
         f.layers[view->layers[i].node] = &view->layers[i];
-    for (size_t i = 0; ok && i < view->n_tensors; i++)
+    for (size_t i = 0; ok && i < qdqi_plan_tensors(plan); i++)
         ok = rename_output(&f, &plan->activations[i]);
     if (!ok)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < view->n_layers; i++)
         fake_layer(&f, i);
-    for (size_t i = 0; i < view->n_tensors; i++)
+    for (size_t i = 0; i < qdqi_plan_tensors(plan); i++)
         fake_readers(&f, i);
     qdqi_edit_import(f.edit, QDQI_DOMAIN, 1);
     *ret_places = f.places;

@@ -157,7 +157,7 @@ UNIT_TEST(test_dataset)
 /* --- the report ----------------------------------------------------------- */
 
 static const struct qdq_tensor_report tensors[] = {
-    {"input", -0.5, 1.0, "int8", (double)(1.0F / 127), 0, "minmax", 256},
+    {"input", -0.5, 1.0, "int8", (double)(1.0F / 127), 0, "minmax", 256, NULL, 0, 0},
 };
 static const float scales[] = {0.25F, 0.125F, 0.5F};
 static const struct qdq_weight_report weights[] = {
