@@ -243,10 +243,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \
 	engine/plan/targets/openvino/blocks.c engine/plan/targets/openvino/blocks.h \
+	engine/plan/targets/qnn/conversions.c \
 	engine/plan/targets/qnn/faults.h \
 	engine/plan/targets/qnn/forms.c \
 	engine/plan/targets/qnn/gelu.c \
 	engine/plan/targets/qnn/hindrances.c \
+	engine/plan/targets/qnn/joined.c \
 	engine/plan/targets/qnn/layer_rows.c \
 	engine/plan/targets/qnn/lints.c \
 	engine/plan/targets/qnn/outputs.c \

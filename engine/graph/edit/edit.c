@@ -238,6 +238,13 @@ qdqi_edit_set_int(struct qdqi_edit *e, size_t node, const char *name, int64_t va
 }
 
 void
+qdqi_edit_set_float(struct qdqi_edit *e, size_t node, const char *name, float value)
+{
+    if (e)
+        qdqi_edit_add_float(e, qdqi_edit_change_node(e, node), name, value);
+}
+
+void
 qdqi_edit_set_input(struct qdqi_edit *e, size_t node, size_t i, const char *tensor)
 {
     Onnx__NodeProto *copy = e && tensor ? qdqi_edit_change_node(e, node) : NULL;

@@ -49,9 +49,11 @@ void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char
 void qdqi_edit_add_float(struct qdqi_edit *edit, Onnx__NodeProto *node,
                          const char *name, float value);
 
-/* Adds an attribute to node `node` of the source, which has none of that name. */
+/* Both add an attribute to node `node` of the source, which has none of that name. */
 void qdqi_edit_set_int(struct qdqi_edit *edit, size_t node, const char *name,
                        int64_t value);
+void qdqi_edit_set_float(struct qdqi_edit *edit, size_t node, const char *name,
+                         float value);
 /* Adds an attribute of n integers, which are copied. */
 void qdqi_edit_add_ints(struct qdqi_edit *edit, Onnx__NodeProto *node, const char *name,
                         size_t n, const int64_t *values);

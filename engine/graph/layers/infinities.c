@@ -3,6 +3,7 @@
 #include "graph/layers/infinities.h"
 
 #include "files/model/constant.h"
+#include "numbers/arithmetic/both.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,8 +14,9 @@ enum {
 
 /* --- constants --------------------------------------------------------------- */
 
+/* Returns whether element i is no number, or is as far from 0 as `least`. */
 static bool
-is_infinite(const struct qdqi_constant *c, size_t i)
+is_far(const struct qdqi_constant *c, size_t i, double least)
 {
     float single;
     double wide;
@@ -22,20 +24,22 @@ is_infinite(const struct qdqi_constant *c, size_t i)
     switch (c->dtype) {
     case QDQI_FLOAT32:
         memcpy(&single, c->bytes + i * sizeof single, sizeof single);
-        return !isfinite(single);
+        return !(fabs((double)single) < least);
     case QDQI_FLOAT64:
         memcpy(&wide, c->bytes + i * sizeof wide, sizeof wide);
-        return !isfinite(wide);
+        return !(fabs(wide) < least);
     case QDQI_FLOAT16:
         memcpy(&half, c->bytes + i * sizeof half, sizeof half);
-        return (half & 0x7c00) == 0x7c00;
+        return (half & 0x7c00) == 0x7c00 ||
+               !(fabs((double)qdqi_half_widened(half)) < least);
     default:
         return false;
     }
 }
 
 bool
-qdqi_constant_is_infinite(const struct qdq_model *model, const struct qdqi_tensor *t)
+qdqi_constant_is_far(const struct qdq_model *model, const struct qdqi_tensor *t,
+                     double least)
 {
     struct qdqi_constant c;
     if (!t->is_fixed || qdqi_constant_read(model, t, &c, NULL) != QDQ_OK ||
@@ -43,18 +47,25 @@ qdqi_constant_is_infinite(const struct qdq_model *model, const struct qdqi_tenso
         return false;
     const size_t n = c.strides ? c.n > 0 : c.n;
     for (size_t i = 0; i < n && n <= MOST; i++)
-        if (is_infinite(&c, i))
+        if (is_far(&c, i, least))
             return true;
     return false;
+}
+
+bool
+qdqi_constant_is_infinite(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    return qdqi_constant_is_far(model, t, INFINITY);
 }
 
 /* --- nodes --------------------------------------------------------------------- */
 
 static bool
-holds(const struct qdq_model *model, const bool *nodes, const struct qdqi_tensor *t)
+holds(const struct qdq_model *model, const bool *nodes, const struct qdqi_tensor *t,
+      double least)
 {
     return t && (t->producer >= 0 ? nodes[t->producer]
-                                  : qdqi_constant_is_infinite(model, t));
+                                  : qdqi_constant_is_far(model, t, least));
 }
 
 /* Returns whether an infinity that input i holds is one of what the node makes. */
@@ -148,20 +159,20 @@ is_log_of_mask(const struct masks *masks, size_t i, const struct qdqi_node *node
 }
 
 static bool
-makes_infinities(const struct qdq_model *model, const bool *nodes,
-                 const struct qdqi_node *node)
+makes_far_ones(const struct qdq_model *model, const bool *nodes,
+               const struct qdqi_node *node, double least)
 {
     /* A constant that a Constant has, or that fills a ConstantOfShape */
     const Onnx__AttributeProto *value = qdqi_node_attribute(node->proto, "value");
     struct qdqi_constant c;
     if (value && value->t && qdqi_node_is(node->proto, "ConstantOfShape"))
         return qdqi_stored_read(model, value->t, node->name, &c, NULL) == QDQ_OK &&
-               c.n == 1 && !c.strides && is_infinite(&c, 0);
+               c.n == 1 && !c.strides && is_far(&c, 0, least);
     if (qdqi_node_is(node->proto, "Constant"))
         return node->proto->n_output == 1 && node->outputs[0] &&
-               qdqi_constant_is_infinite(model, node->outputs[0]);
+               qdqi_constant_is_far(model, node->outputs[0], least);
     for (size_t i = 0; i < node->proto->n_input; i++)
-        if (passes(node, i) && holds(model, nodes, node->inputs[i]))
+        if (passes(node, i) && holds(model, nodes, node->inputs[i], least))
             return true;
     return false;
 }
@@ -175,7 +186,18 @@ qdqi_infinities_find(const struct qdq_model *model, struct qdqi_arena *arena)
     if (!nodes || !find_masks(model, arena, &masks))
         return NULL;
     for (size_t i = 0; i < graph->n_nodes; i++)
-        nodes[i] = makes_infinities(model, nodes, &graph->nodes[i]) ||
+        nodes[i] = makes_far_ones(model, nodes, &graph->nodes[i], INFINITY) ||
                    is_log_of_mask(&masks, i, &graph->nodes[i]);
+    return nodes;
+}
+
+const bool *
+qdqi_far_ones_find(const struct qdq_model *model, struct qdqi_arena *arena,
+                   double least)
+{
+    const struct qdqi_graph *graph = &model->graph;
+    bool *nodes = qdqi_arena_array(arena, graph->n_nodes + 1, sizeof *nodes);
+    for (size_t i = 0; nodes && i < graph->n_nodes; i++)
+        nodes[i] = makes_far_ones(model, nodes, &graph->nodes[i], least);
     return nodes;
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "plan/placement/masked_sums.h"
 
+#include "graph/layers/infinities.h"
 #include "ground/base/map.h"
 
 #include <stdint.h>
@@ -272,4 +273,69 @@ qdqi_masked_sums_find(struct planner *p, bool looks_through, struct qdq_error *e
             sums[p->plan->n_masked++] = describe(p, &f, &rows, &graph->nodes[i]);
     p->plan->masked = sums;
     return find_elsewhere(p, err);
+}
+
+/* --- masked scores that others than a Softmax read ---------------------------------- */
+
+/* Marks by node, for the search from the first node to the last one. */
+struct marks {
+    const bool *computed,
+        *far; /* see find_computed(), and what may be as low as a mask */
+    const bool *serves, *leads;
+    bool *scores; /* the result: masked scores that others read, too */
+};
+
+static bool
+is_score(const struct marks *m, const struct qdqi_tensor *t)
+{
+    return t && t->producer >= 0 && m->scores[t->producer];
+}
+
+static bool
+is_mask(const struct qdq_model *model, const struct marks *m,
+        const struct qdqi_tensor *t)
+{
+    if (!t || t->producer < 0)
+        return t && qdqi_constant_is_far(model, t, QDQI_HIGHEST_MASK);
+    return m->far[t->producer] && !m->computed[t->producer];
+}
+
+static bool
+makes_scores(const struct qdq_model *model, const struct marks *m, size_t i)
+{
+    const struct qdqi_node *node = &model->graph.nodes[i];
+    const int first = first_operand(node), passed = passed_input(node);
+    if (first < 0)
+        return passed >= 0 && is_score(m, node->inputs[passed]);
+    const struct qdqi_tensor *a = node->inputs[first], *b = node->inputs[first + 1];
+    return is_score(m, a) || is_score(m, b) ||
+           (m->leads[i] && is_mask(model, m, a) != is_mask(model, m, b) &&
+            !is_for_scores(&model->graph, m->serves, node->outputs[0]));
+}
+
+const bool *
+qdqi_scores_read_elsewhere(const struct qdq_model *model, struct qdqi_arena *arena)
+{
+    const struct qdqi_graph *graph = &model->graph;
+    const size_t n = graph->n_nodes + 1;
+    bool *computed = qdqi_arena_array(arena, n, sizeof *computed);
+    bool *serves = qdqi_arena_array(arena, n, sizeof *serves);
+    struct finding f = {.graph = graph,
+                        .looks_through = true,
+                        .leads = qdqi_arena_array(arena, n, sizeof *f.leads)};
+    struct marks m = {.computed = computed,
+                      .serves = serves,
+                      .leads = f.leads,
+                      .far = qdqi_far_ones_find(model, arena, QDQI_HIGHEST_MASK),
+                      .scores = qdqi_arena_array(arena, n, sizeof *m.scores)};
+    if (!computed || !serves || !f.leads || !m.far || !m.scores)
+        return NULL;
+    find_computed(graph, computed);
+    find_serving(graph, serves);
+    for (size_t i = graph->n_nodes; i-- > 0;)
+        f.leads[i] =
+            is_listed(&f, &graph->nodes[i]) && leads_to_softmax(&f, &graph->nodes[i]);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        m.scores[i] = makes_scores(model, &m, i);
+    return m.scores;
 }

@@ -3,11 +3,11 @@
 #include "stages/scale/masks.h"
 
 #include "numbers/range/method.h"
+#include "plan/placement/masked_sums.h"
 
 #include <string.h>
 
-/* A mask has numbers of at most this, and scores are higher. */
-static const float highest_mask = -1000;
+static const float highest_mask = -QDQI_HIGHEST_MASK;
 
 /* A masked score is lower than all scores by this, so that its share is at most 6e-6 of the highest one's. */
 static const float margin = 12;

@@ -17,3 +17,11 @@ FAULT("2.7.0", "Its Log of 16 bits has -9 dB.", "Q11",
 FAULT("2.7.0",
       "It leaves a GELU with 8 bits on one side and 16 on the other to the processor.",
       "Q15", "tests/qnn/test_emulator.py::test_a_gelu_of_two_formats")
+FAULT("2.7.0",
+      "It does not load a product with a matrix of 32 by 32 whose input is converted "
+      "from 8 to 16 bits where it enters the HTP.",
+      "Q16", "tests/qnn/test_emulator.py::test_a_product_behind_a_converted_input")
+FAULT("2.7.0",
+      "It makes one operator of floats of the five nodes of a GELU, which v68 refuses.",
+      "Q18",
+      "tests/qnn/test_emulator.py::test_a_gelu_of_several_nodes_is_one_of_floats")

@@ -30,6 +30,7 @@ struct reforming {
     struct qdqi_map
         *sizes; /* by tensor: int64_t, that of its last axis, as the file says it */
     const uint8_t *gelus; /* NULL: their constants become vectors, too */
+    bool *joined; /* by node: it became a part of another operator, or that operator */
     bool any;
 };
 
@@ -256,14 +257,25 @@ qdqi_qnn_reform(const struct qdq_spec *spec, const struct qdq_model *model,
                 struct qdq_error *err)
 {
     struct reforming r = {.model = model, .edit = edit, .arena = arena};
-    if (spec->weight_only || !qdq_spec_has_rule(spec, Q8))
+    if (spec->weight_only)
         return QDQ_OK;
+    r.joined = qdqi_arena_array(arena, model->graph.n_nodes + 1, sizeof *r.joined);
+    if (!r.joined)
+        return qdqi_no_memory(err);
+    enum qdq_code code =
+        qdq_spec_has_rule(spec, Q18)
+            ? qdqi_join_patterns(spec, model, edit, arena, r.joined, err)
+            : QDQ_OK;
+    for (size_t i = 0; i < model->graph.n_nodes; i++)
+        *ret_any = *ret_any || r.joined[i];
+    if (code || !qdq_spec_has_rule(spec, Q8))
+        return code;
     bool ok = read_sizes(&r);
     if (ok && qdq_spec_has_rule(spec, Q7))
         ok = (r.gelus = qdqi_mark_gelus(model, arena)) != NULL;
     for (size_t i = 0; ok && i < model->graph.n_nodes; i++)
-        if (!model->graph.scopes[model->graph.nodes[i].scope].is_opaque)
+        if (!r.joined[i] && !model->graph.scopes[model->graph.nodes[i].scope].is_opaque)
             ok = expand(&r, i);
-    *ret_any = r.any;
+    *ret_any = *ret_any || r.any;
     return ok ? QDQ_OK : qdqi_no_memory(err);
 }

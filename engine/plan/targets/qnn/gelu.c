@@ -11,6 +11,7 @@
 #include "graph/layers/operators.h"
 #include "numbers/arithmetic/both.h"
 #include "numbers/arithmetic/format.h"
+#include "plan/placement/masked_sums.h"
 
 #include <math.h>
 
@@ -139,15 +140,21 @@ qdqi_mark_gelus(const struct qdq_model *model, struct qdqi_arena *arena)
 enum qdq_code
 qdqi_qnn_begin(struct planner *p, struct qdq_error *err)
 {
-    p->marks = qdqi_mark_gelus(p->model, p->plan->arena);
-    return p->marks ? QDQ_OK : qdqi_no_memory(err);
+    struct qdqi_qnn_marks *marks = qdqi_arena_alloc(p->plan->arena, sizeof *marks);
+    if (!marks)
+        return qdqi_no_memory(err);
+    p->marks = marks;
+    marks->gelus = qdqi_mark_gelus(p->model, p->plan->arena);
+    marks->scores = qdqi_scores_read_elsewhere(p->model, p->plan->arena);
+    return marks->gelus && marks->scores ? QDQ_OK : qdqi_no_memory(err);
 }
 
 enum qdqi_gelu_part
 qdqi_gelu_part(const struct planner *p, size_t node)
 {
-    const uint8_t *parts = p->marks;
-    return qdqi_rule_is_on(p, Q7) ? (enum qdqi_gelu_part)parts[node] : QDQI_GELU_NONE;
+    const struct qdqi_qnn_marks *marks = p->marks;
+    return qdqi_rule_is_on(p, Q7) ? (enum qdqi_gelu_part)marks->gelus[node]
+                                  : QDQI_GELU_NONE;
 }
 
 /* --- formats ------------------------------------------------------------------------ */

@@ -3,6 +3,8 @@
 #include "config.h"
 #include "plan/targets/qnn/qnn.h"
 
+#include <string.h>
+
 /* Returns why the HTP has no kernel for the layer with activations of int16, or NULL. */
 static const char *
 why_not_signed(const struct qdq_layer *layer, const struct qdqi_node *node)
@@ -19,6 +21,12 @@ why_not_signed(const struct qdq_layer *layer, const struct qdqi_node *node)
                : NULL;
 }
 
+bool
+qdqi_htp_refuses_wide(const char *op)
+{
+    return strcmp(op, "PRelu") == 0 || strcmp(op, "Log") == 0;
+}
+
 static bool
 is_narrow_conv(const struct qdq_layer *layer, const struct qdqi_node *node)
 {
@@ -30,6 +38,19 @@ is_narrow_conv(const struct qdq_layer *layer, const struct qdqi_node *node)
             format == QDQ_FORMAT_UINT4);
 }
 
+/* Returns whether the layer makes or reads masked scores that others read, too. */
+static bool
+touches_scores(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_qnn_marks *marks = p->marks;
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    bool any = marks->scores[layer->node];
+    for (size_t i = 0; i < node->proto->n_input && !any; i++)
+        any = node->inputs[i] && node->inputs[i]->producer >= 0 &&
+              marks->scores[node->inputs[i]->producer];
+    return any;
+}
+
 const char *
 qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 {
@@ -37,6 +58,11 @@ qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_
     const enum qdq_format format = layer->format->activations.format;
     const bool wide = format == QDQ_FORMAT_UINT16 || format == QDQ_FORMAT_INT16;
     const char *why = NULL;
+    if (wants_inputs && qdqi_rule_is_on(p, Q17) && touches_scores(p, layer)) {
+        qdqi_rule_cite(layer, Q17);
+        return "rule:Q17, masked scores that others than a Softmax read have no "
+               "integers";
+    }
     if (is_narrow_conv(layer, node))
         why = "rule:Q11, the HTP refuses a Conv of 4 bits without a scale for each "
               "channel";

@@ -329,6 +329,8 @@ qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
     enum qdq_code code = p->spec->weight_only ? QDQ_OK : qdqi_outputs_complete(p, err);
     if (!code && qdqi_rule_is_on(p, Q15))
         qdqi_join_gelu_formats(p);
+    if (!code)
+        code = qdqi_qnn_convert(p, err);
     for (size_t i = 0; !code && i < p->plan->view.n_tensors; i++)
         fix_range(p, &p->plan->activations[i]);
     settle_operands(p);

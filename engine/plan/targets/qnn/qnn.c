@@ -91,12 +91,12 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- which rules hold ------------------------------------------------------ */
 
-/* Q7, Q13, Q14 and Q15 are the automatic rules. */
+/* Q7, Q13, Q14, Q15 and Q17 are the automatic rules. */
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     const bool has_gelu = spec->host != QDQ_HOST_V68;
-    if (rule == Q13 || rule == Q14) {
+    if (rule == Q13 || rule == Q14 || rule == Q17) {
         *ret_reason = QDQI_WHY_MASKS;
         return true;
     }
@@ -112,6 +112,7 @@ static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
     .reform = qdqi_qnn_reform,
+    .least_opset = qdqi_qnn_least_opset,
     .fuses_biases = true,
     .classes = qdqi_qnn_classes,
     .n_classes = QDQI_N_QNN_CLASSES,

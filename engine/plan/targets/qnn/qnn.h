@@ -65,7 +65,22 @@
     RULE(Q15, AUTO,                                                                   \
          "The input and the output of a GELU that `Q7` makes one operator have the "  \
          "wider one of their formats. Off: each has its own, and the HTP leaves a "   \
-         "GELU of two formats to the processor.")
+         "GELU of two formats to the processor.")                                     \
+    RULE(Q16, ON,                                                                     \
+         "A layer with activations of 8 and of 16 bits is computed in 16 bits: a "    \
+         "second pair converts the others in front of it, or what it makes behind "   \
+         "it. The right operand of a MatMul has 8 bits, by which the HTP "            \
+         "multiplies. Off: a layer of two formats is float16 on the HTP.")            \
+    RULE(Q17, AUTO,                                                                   \
+         "Masked scores that something else than a Softmax reads, too, stay "         \
+         "floating point, and so does what reads them: no integers hold -10000 "      \
+         "beside scores. Off: they have the range of the mask.")                      \
+    RULE(Q18, ON,                                                                     \
+         "A GELU with an Erf, or a LayerNormalization, that is made of several "      \
+         "nodes is written as the one operator of opset 20 or 17, where the model "   \
+         "can be brought to that and no entry names one of the nodes inside. Off: "   \
+         "`Q7` says what becomes of the GELU, and pairs stand inside the "            \
+         "LayerNormalization.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
@@ -96,7 +111,13 @@ enum qdqi_gelu_part {
    memory. */
 uint8_t *qdqi_mark_gelus(const struct qdq_model *model, struct qdqi_arena *arena);
 
-/* The hook begin(): p->marks are the GELUs of the planned model. NO_MEMORY. */
+/* The answers of the planned model to what the hooks ask, by node. */
+struct qdqi_qnn_marks {
+    const uint8_t *gelus;
+    const bool *scores; /* rule Q17 leaves what it makes in floating point */
+};
+
+/* The hook begin(): p->marks are those. NO_MEMORY. */
 enum qdq_code qdqi_qnn_begin(struct planner *p, struct qdq_error *err);
 
 /* Returns the part of a layer in a GELU that has no pairs inside; NONE with rule Q7 off. */
@@ -105,11 +126,26 @@ enum qdqi_gelu_part qdqi_gelu_part(const struct planner *p, size_t node);
 /* Gives the input and the output of each GELU the wider one of their formats (rule Q15). */
 void qdqi_join_gelu_formats(struct planner *p);
 
+/* Gives each kernel activations of one width, and tensors that have two a second pair (rule Q16,
+   conversions.c). NO_MEMORY. */
+enum qdq_code qdqi_qnn_convert(struct planner *p, struct qdq_error *err);
+
 /* The hook `reform`: constants of one element, and spelled-out normalizations (forms.c). */
 enum qdq_code qdqi_qnn_reform(const struct qdq_spec *spec,
                               const struct qdq_model *model, struct qdqi_edit *edit,
                               struct qdqi_arena *arena, bool *ret_any,
                               struct qdq_error *err);
+
+/* Writes GELUs and LayerNormalizations as one operator each (rule Q18, joined.c); joined[i] becomes true for
+   their nodes. NO_MEMORY. */
+enum qdq_code qdqi_join_patterns(const struct qdq_spec *spec,
+                                 const struct qdq_model *model, struct qdqi_edit *edit,
+                                 struct qdqi_arena *arena, bool *joined,
+                                 struct qdq_error *err);
+
+/* The hook of that name: the opset that has these operators. */
+int64_t qdqi_qnn_least_opset(const struct qdq_spec *spec,
+                             const struct qdq_model *model);
 
 /* Returns whether the layer's weight stands for an activation, and has the format of those: the hook
    is_operand. */
@@ -121,6 +157,9 @@ enum qdq_code qdqi_qnn_complete(struct planner *p, struct qdq_error *err);
 /* Returns why a layer stays in floating point (hindrances.c), or NULL: the hook of that name. */
 const char *qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer,
                                bool wants_inputs);
+
+/* Returns whether the HTP refuses an operator with 16 bits, or computes wrong numbers. */
+bool qdqi_htp_refuses_wide(const char *op);
 
 /* The hook of that name, which also warns of open sizes and of nodes in floating point. */
 enum qdq_code qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err);
