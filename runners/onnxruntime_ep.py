@@ -203,27 +203,24 @@ class Provider:
 V73 = "43"
 REFUSED = re.compile(r"Operator type: (\S+) Node name: (.*) Node index: \d+")
 REASON = re.compile(r"REASON : (.*)")
+GELU = "the provider makes one operator of floats of it, with the other nodes of the GELU"
 TWO_FORMATS = "its inputs and outputs have different formats, so that the HTP computes it in float16"
 
 
-def find_groups(nodes, makers, readers):
-    """Returns, by name, the nodes of each GELU with an Erf, which is one kernel between pairs."""
-    groups = {}
+def find_gelus(nodes, makers, readers):
+    """Returns the names of the nodes of each GELU with an Erf, if no pairs stand inside."""
+    names = set()
     for erf in (n for n in nodes if n.op_type == "Erf"):
-        group, at = [n for n in (makers.get(erf.input[0]), erf) if n is not None], erf
+        group, at = [makers.get(erf.input[0]), erf], erf
         for op in ("Add", "Mul", "Mul"):
-            following = next((r for r in readers.get(at.output[0], ()) if r.op_type == op), None)
-            if following is None:
+            at = next((r for r in readers.get(at.output[0], ()) if r.op_type == op), None)
+            if at is None:
                 break
-            at = following
             group.append(at)
-        if at.op_type != "Mul":
-            continue  # pairs stand inside: each of its nodes is a kernel
-        half = [makers.get(i) for n in group if n.op_type == "Mul" for i in n.input]
-        group += [n for n in half if n is not None and n.op_type == "Mul" and n not in group]
-        for node in group:
-            groups[node.name] = group
-    return groups
+        else:
+            group += [makers.get(i) for n in group[3:] for i in n.input]
+            names |= {n.name for n in group if n is not None and n.op_type in ("Add", "Div", "Erf", "Mul")}
+    return names
 
 
 class Graph:
@@ -239,7 +236,7 @@ class Graph:
             for name in node.input:
                 self.readers.setdefault(name, []).append(node)
         self.by_name = {n.name: n for n in self.nodes}
-        self.groups = find_groups(self.nodes, self.makers, self.readers)
+        self.gelus = find_gelus(self.nodes, self.makers, self.readers)
         self.types = {i.name: i.data_type for i in model.graph.initializer}
 
     def _is_from_pair(self, name, group):
@@ -262,15 +259,19 @@ class Graph:
         node = self.by_name.get(name)
         if node is not None and node.op_type == "MatMul" and op == "Gemm":  # with the Add behind it, which it became
             return [node, *(r for r in self.readers.get(node.output[0], ()) if r.op_type == "Add")]
-        return self.groups.get(name) or ([] if node is None else [node])
+        return [] if node is None else [node]
 
-    def has_two_formats(self, name, op):
-        """Returns whether not all of a node's data have the same type of integers."""
+    def why_float(self, name, op):
+        """Returns why a node between pairs is one of floats, or None: its data have different types of integers.
+        The second operand of a product has 8 bits in any kernel: the provider converts it."""
+        if name in self.gelus:
+            return GELU
         whole = self.parts(name, op)
-        pairs = [self.makers[i] for n in whole for i in n.input if i in self.makers]
+        read = [t for n in whole for i, t in enumerate(n.input) if n.op_type != "MatMul" or i != 1]
+        pairs = [self.makers[t] for t in read if t in self.makers]
         pairs += [r for n in whole for o in n.output for r in self.readers.get(o, ()) if r.op_type == "QuantizeLinear"]
         pairs = [p for p in pairs if p.op_type in CONVERSIONS and p.input[0] not in self.fixed]
-        return len({self.types.get(p.input[2]) for p in pairs if len(p.input) > 2}) > 1
+        return TWO_FORMATS if len({self.types.get(p.input[2]) for p in pairs if len(p.input) > 2}) > 1 else None
 
     def computes(self, name, op):
         """Says what a node computes with, as far as its own file tells."""
@@ -280,7 +281,7 @@ class Graph:
         group = whole if len(whole) > 1 else []
         if not whole:
             return "other"
-        if not self.has_two_formats(name, op) and all(
+        if not self.why_float(name, op) and all(
             all(self._is_from_pair(i, group) for i in n.input) and all(self._goes_to_pair(o, group) for o in n.output)
             for n in whole
         ):
@@ -447,8 +448,8 @@ class Qnn(Provider):
         name = own_name(node.name)
         kernel = {"name": name[:1024], "op": node.op_type[:128], "device": provider, "ms": 0}
         kernel["computes"] = self.graph.computes(name, node.op_type)
-        if kernel["computes"] == "float" and self.graph.has_two_formats(name, node.op_type):
-            kernel["reason"] = TWO_FORMATS
+        if kernel["computes"] == "float" and (why := self.graph.why_float(name, node.op_type)):
+            kernel["reason"] = why
         if reasons is not None and node.op_type not in CONVERSIONS:
             kernel["computes"] = kernel["computes"].replace("integer", "float")
             reason = reasons.get(node.name) or reasons.get(name) or "the provider does not say why"

@@ -26,9 +26,9 @@ def sqnr(wanted, got):
     return float("inf") if noise == 0 else 10 * np.log10((wanted ** 2).sum() / noise)
 
 
-def on_emulator(python, model, x, folder):
+def on_emulator(python, model, x, folder, *graphs):
     np.save(folder / "x.npy", x)
-    done = subprocess.run([python, RUN_ONCE, model, folder / "x.npy", folder / "y.npy"],
+    done = subprocess.run([python, RUN_ONCE, model, folder / "x.npy", folder / "y.npy", *graphs],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return np.load(folder / "y.npy")
@@ -78,12 +78,40 @@ def test_figures_are_those_that_are_said(qnn_python, runners, tmp_path, net, lea
     assert sqnr(floats, runs) == pytest.approx(said, abs=0.5)
 
 
-def test_v68_has_no_gelu(qnn_python, tmp_path):
-    """An HTP of v68 does not take the one operator; pairs inside leave the Erf to the processor."""
-    conf = tmp_path / "runners.conf"
-    conf.write_text(f"[runner htp]\ncommand = {qnn_python} {RUNNER}\nallow = {RUNNER.parent}\ntargets = qnn\n"
+def kernels_of(python, model, x, folder):
+    """Returns the operators that the provider made, and whether all of their tensors are integers."""
+    graphs = folder / "graphs"
+    graphs.mkdir()
+    on_emulator(python, model, x, folder, graphs)
+    found = []
+    for graph in (json.loads(path.read_text()).get("graph") for path in graphs.glob("*.json")):
+        for node in graph["nodes"].values() if graph else ():
+            types = {graph["tensors"][name]["data_type"] for name in node["input_names"] + node["output_names"]}
+            found.append((node["type"], not types & {0x216, 0x232}))
+    return found
+
+
+def soc_30(python, folder):
+    """Returns the path of a file for --runners, with the emulator of a chip of v68."""
+    conf = folder / "runners.conf"
+    conf.write_text(f"[runner htp]\ncommand = {python} {RUNNER}\nallow = {RUNNER.parent}\ntargets = qnn\n"
                     "provider = QNN\nsoc_model = 30\ntimeout = 300\n")
-    _, report = quantize(tmp_path, "glyph_vit", conf, host="v68")
+    return conf
+
+
+def test_v68_has_a_gelu(qnn_python, tmp_path):
+    """It computes the operator Gelu in integers, so that the whole model is one piece."""
+    _, report = quantize(tmp_path, "glyph_vit", soc_30(qnn_python, tmp_path), host="v68")
+    codes = {warning["code"] for warning in report["warnings"]}
+    assert not codes & {"htp_fallback", "deployed_not_measured"}
+    assert report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"] > 27
+    kernels = report["kernels"]
+    assert kernels["floats"] == [] and kernels["conversions"] == 2 and kernels["ops"]["Gelu"] == 3
+
+
+def test_v68_has_no_gelu_of_several_nodes(qnn_python, tmp_path):
+    """Without rule Q18 pairs inside leave the Erf to the processor."""
+    _, report = quantize(tmp_path, "glyph_vit", soc_30(qnn_python, tmp_path), host="v68", rules={"Q18": False})
     codes = {warning["code"] for warning in report["warnings"]}
     assert "htp_fallback" in codes and "deployed_not_measured" not in codes
     assert report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"] > 27
@@ -92,18 +120,57 @@ def test_v68_has_no_gelu(qnn_python, tmp_path):
     assert len(floats) == 3 and all("Erf" in row["name"] and row["reason"] for row in floats)
 
 
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_gelu_of_several_nodes_is_one_of_floats(qnn_python, runners, tmp_path, joined):
+    """And the report says so; rule Q18 makes one operator of it, which has integers."""
+    out, report = quantize(tmp_path, "glyph_vit", runners, rules={"Q18": joined})
+    fix_batch(out)
+    x = np.load(DATA / "calib_256.npz")["input"][:1]
+    gelus = [is_integer for op, is_integer in kernels_of(qnn_python, out, x, tmp_path) if op == "Gelu"]
+    assert gelus == [joined] * 3
+    reasons = {row["reason"] for row in report["kernels"]["floats"]}
+    assert len(report["kernels"]["floats"]) == (0 if joined else 15)
+    assert all("GELU" in reason for reason in reasons)
+
+
 def test_a_gelu_of_two_formats(runners, tmp_path):
-    """It falls to the processor; rule Q15 gives both of its ends the wider format. The products on its two
-    sides have two formats then, and are float16: their weights are dequantized on the processor."""
+    """One of several nodes falls to the processor; rule Q15 gives both of its ends the wider format. The products
+    on its two sides have two formats then, and are float16: their weights are dequantized on the processor."""
     entry = {"name": ["Mul_2"], "activations": {"dtype": "uint16"}}  # the last node of the first GELU
     for joined in (True, False):
-        _, report = quantize(tmp_path, "glyph_vit", runners, layers=[entry], rules={"Q15": joined})
+        rules = {"Q15": joined, "Q16": False, "Q18": False}
+        _, report = quantize(tmp_path, "glyph_vit", runners, layers=[entry], rules=rules)
         left = {row["name"]: row["reason"] for row in report["kernels"]["floats"]}
-        assert ("Erf_0" in left) != joined
+        assert ("GELU" in left["Erf_0"]) == joined
         if joined:
-            assert set(left) == {"MatMul_4", "MatMul_5"}
-            assert all("different formats" in reason for reason in left.values())
+            two = {name for name, reason in left.items() if "different formats" in reason}
+            assert two == {"MatMul_4", "MatMul_5"}
             assert report["kernels"]["conversions"] == 6
+
+
+def test_layers_of_two_widths(qnn_python, runners, tmp_path):
+    """Rule Q16: pairs convert at the borders, so that all is integers, in one piece, as the literal arithmetic
+    says; the right operands of products have 8 bits, as the HTP multiplies."""
+    names = ["Mul_2", "MatMul_7", "Softmax_2", "Add_14", "Conv_1"]
+    entry = {"name": names, "activations": {"dtype": "uint16"}}
+    out, report = quantize(tmp_path, "glyph_vit", runners, layers=[entry])
+    kernels, evaluation = report["kernels"], report["evaluation"]
+    assert kernels["floats"] == [] and kernels["conversions"] == 2
+    fix_batch(out)
+    x = np.load(DATA / "calib_256.npz")["input"][:1]
+    found = kernels_of(qnn_python, out, x, tmp_path)
+    assert all(is_integer for _, is_integer in found)
+    assert sum(op == "Convert" for op, _ in found) == sum("converted" in row for row in report["tensors"]) > 5
+    said, literal = (part["outputs"][0]["sqnr_db"] for part in (evaluation["deployed"], evaluation))
+    assert said == pytest.approx(literal, abs=1)
+
+
+def test_products_of_16_bits_are_predicted(runners, tmp_path):
+    """The literal arithmetic said 1.6 dB more than the emulator, which multiplies by 8 bits."""
+    _, report = quantize(tmp_path, "glyph_vit", runners, activations={"dtype": "uint16"})
+    deployed, literal = (part["outputs"][0]["sqnr_db"]
+                         for part in (report["evaluation"]["deployed"], report["evaluation"]))
+    assert deployed == pytest.approx(literal, abs=0.5)
 
 
 def test_a_product_and_its_bias_are_one_kernel(runners, tmp_path):
@@ -186,6 +253,33 @@ def test_faults_that_the_target_heeds(qnn_python, tmp_path, op, dtype, domain, i
     net.save(tmp_path / "op.onnx", x.shape)
     wanted = literally(tmp_path / "op.onnx", x)
     assert sqnr(wanted, on_emulator(qnn_python, tmp_path / "op.onnx", x, tmp_path)) < 10
+
+
+def test_a_product_behind_a_converted_input(qnn_python, tmp_path):
+    """With a small matrix it does not load; a layer between is enough, and what rule Q16 heeds is the input alone."""
+    for between in (True, False):
+        net, x = Net(np.uint8), np.random.default_rng(2).random((1, 8, 32), np.float32)
+        name = net.pair("x", -1, 1)
+        if between:
+            net.nodes.append(helper.make_node("Relu", [name], ["r"]))
+            name = net.pair("r", 0, 1)
+        net.dtype = np.uint16
+        scale = net._scale("c", 0 if between else -1, 1)[2]
+        net.nodes += [helper.make_node("QuantizeLinear", [name, *scale], ["c_q"]),
+                      helper.make_node("DequantizeLinear", ["c_q", *scale], ["c_d"])]
+        weight = np.random.default_rng(3).integers(-127, 128, (32, 32)).astype(np.int8)
+        net.constants += [numpy_helper.from_array(weight, "w_q"),
+                          numpy_helper.from_array(np.full(32, 1e-3, np.float32), "w_s")]
+        net.nodes += [helper.make_node("DequantizeLinear", ["w_q", "w_s"], ["w"], axis=1),
+                      helper.make_node("MatMul", ["c_d", "w"], ["y"])]
+        net.pair("y", -2, 2)
+        net.save(tmp_path / "op.onnx", x.shape)
+        if between:
+            wanted = literally(tmp_path / "op.onnx", x)
+            assert sqnr(wanted, on_emulator(qnn_python, tmp_path / "op.onnx", x, tmp_path)) > 30
+        else:
+            with pytest.raises(AssertionError, match="Failed to finalize QNN graph"):
+                on_emulator(qnn_python, tmp_path / "op.onnx", x, tmp_path)
 
 
 def test_a_compiled_model_gives_the_same_bits(qnn_python, runners, tmp_path):
