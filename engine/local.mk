@@ -172,6 +172,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/candidates/comparer.c engine/stages/candidates/comparer.h \
 	engine/stages/report/histograms.c engine/stages/report/histograms.h \
 	engine/stages/report/report.c engine/stages/report/report.h \
+	engine/stages/report/stored_twice.c \
 	engine/graph/layers/bias.c engine/graph/layers/bias.h \
 	engine/graph/layers/caches.c engine/graph/layers/caches.h \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
@@ -215,6 +216,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/float16_nodes.c engine/plan/placement/float16_nodes.h \
 	engine/plan/placement/formats.c engine/plan/placement/formats.h \
 	engine/plan/placement/idle_support.c \
+	engine/plan/placement/kept_weights.c engine/plan/placement/kept_weights.h \
 	engine/plan/placement/layer_formats.c engine/plan/placement/layer_formats.h \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
 	engine/plan/placement/masked_sums.c engine/plan/placement/masked_sums.h \
@@ -283,7 +285,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/prepare/prepare.c engine/transform/prepare/prepare.h \
 	engine/transform/prepare/convert_opset.c engine/transform/prepare/convert_opset.h \
 	engine/transform/prepare/lower_opset.c engine/transform/prepare/lower_opset.h \
-	engine/transform/prepare/reform.c \
+	engine/transform/prepare/einsum.c \
+	engine/transform/prepare/reform.c engine/transform/prepare/tie.c \
 	engine/transform/prepare/remove_pairs.c \
 	engine/quantize.c \
 	$(RANGE_METHODS) \

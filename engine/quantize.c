@@ -358,6 +358,8 @@ stage_write(struct walk *w, struct qdq_error *err)
     const struct qdq_work *work = w->context.work;
     enum qdq_code code = warn_nothing_left(w, err);
     if (!code)
+        code = qdqi_report_stored_twice(w->attempt, err);
+    if (!code)
         code = qdqi_warn_run_as_older(w->attempt, err);
     if (!code)
         code = qdqi_report_freeze(w->attempt, &w->result, &w->source, err);

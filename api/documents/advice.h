@@ -97,6 +97,8 @@ ADVICE("weights_computed", "Nothing: it is what rule P1 asks for.")
 ADVICE("layers_unfused", "Nothing: it is what rule P1 asks for.")
 ADVICE("weights_in_attention",
        "Quantize the model as it was before ONNX Runtime's optimizer.")
+ADVICE("weight_stored_twice",
+       "Nothing, if time matters more than bytes; else leave the layers in float.")
 ADVICE("slice_lost", "Leave the operator that joins the slices in float, let a recipe "
                      "do it, or look for "
                      "the layer of that head whose SQNR falls.")

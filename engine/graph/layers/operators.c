@@ -74,8 +74,11 @@ qdqi_has_scales_along_sum(const struct qdqi_graph *graph, const struct qdqi_node
     if ((!gemm && !qdqi_node_is(node->proto, "MatMul")) ||
         node->proto->n_input < OPERANDS)
         return false;
+    bool turned = gemm && qdqi_node_int(node->proto, "transB", 0);
     const struct qdqi_node *maker =
         qdqi_maker_before_copies(graph, node->inputs[RIGHT]);
+    for (; maker && qdqi_swaps_axes(maker); turned = !turned)
+        maker = qdqi_maker_before_copies(graph, maker->inputs[0]);
     if (!maker || !qdqi_node_is(maker->proto, "DequantizeLinear") ||
         maker->proto->n_input <= SCALE || !maker->inputs[SCALE] ||
         !qdqi_tensor_dims(maker->inputs[0], &dims, &rank) || rank != 2 ||
@@ -83,7 +86,6 @@ qdqi_has_scales_along_sum(const struct qdqi_graph *graph, const struct qdqi_node
         scale_rank != 1 || scales[0] < 2)
         return false;
     const int64_t axis = qdqi_node_int(maker->proto, "axis", 1);
-    const int64_t summed = gemm && qdqi_node_int(node->proto, "transB", 0) ? 1 : 0;
     *ret_square = dims[0] == dims[1];
-    return (axis < 0 ? axis + 2 : axis) == summed;
+    return (axis < 0 ? axis + 2 : axis) == (turned ? 1 : 0);
 }

@@ -25,7 +25,7 @@ const struct qdqi_node *qdqi_maker_before_copies(const struct qdqi_graph *graph,
                                                  const struct qdqi_tensor *t);
 
 /* Returns whether the node is a Gemm or MatMul whose right operand, a matrix, a DequantizeLinear makes
-   by a scale for each index of the axis that is summed over. *ret_square: the matrix is square. */
+   by a scale for each index of the axis that is summed over, perhaps in front of Transposes. *ret_square: the matrix is square. */
 bool qdqi_has_scales_along_sum(const struct qdqi_graph *graph,
                                const struct qdqi_node *node, bool *ret_square);
 

@@ -86,6 +86,8 @@ struct qdqi_planned_weight {
     const struct qdqi_tensor *table;
     bool moves_rows;  /* it is a table, and a Transpose of its rows moves integers */
     int channel_axis; /* axis of the scales that it has without blocks; -1: one scale */
+    /* its transpose is stored, which each of its layers dequantizes by itself, with scales of its own */
+    bool apart;
 };
 
 struct qdq_plan {

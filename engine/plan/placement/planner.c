@@ -15,6 +15,7 @@
 #include "files/data/inputs.h"
 #include "plan/gates/gates.h"
 #include "plan/placement/formats.h"
+#include "plan/placement/kept_weights.h"
 #include "plan/placement/layer_formats.h"
 #include "plan/placement/lint.h"
 #include "plan/placement/float16_nodes.h"
@@ -467,6 +468,14 @@ copy_warnings(struct planner *p, struct qdq_error *err)
     return code;
 }
 
+static enum qdq_code
+warn_stored_twice(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_layer_count count =
+        qdqi_count_stored_twice(p->plan, &p->model->graph, p->by_node);
+    return qdqi_warn_count(p, &count, QDQI_STORED_TWICE, QDQI_STORED_TWICE_TEXT, err);
+}
+
 enum qdq_code
 qdqi_planner_make(struct planner *p, struct qdq_error *err)
 {
@@ -485,11 +494,15 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if ((code = qdqi_decide(p, i, err)))
             return code;
-    if ((code = qdqi_rules_settle(p, err)) ||
-        (hooks->decide_outputs && (code = hooks->decide_outputs(p, err))) ||
+    if ((code = qdqi_rules_settle(p, err)))
+        return code;
+    if (hooks->settle)
+        hooks->settle(p);
+    if ((hooks->decide_outputs && (code = hooks->decide_outputs(p, err))) ||
         (hooks->warn_connections && (code = hooks->warn_connections(p, err))) ||
         (code = collect(p, err)) || (code = qdqi_tensor_formats_settle(p, err)) ||
-        (hooks->complete && (code = hooks->complete(p, err))))
+        (hooks->complete && (code = hooks->complete(p, err))) ||
+        (code = warn_stored_twice(p, err)))
         return code;
     qdqi_rules_cite(p);
     qdqi_layer_formats_note(p);

@@ -79,6 +79,10 @@ struct qdqi_lint {
 #define QDQI_LINT(code) #code, lint_##code
 #define QDQI_VETO_LINT(code) #code, NULL
 
+/* Matrices that several layers multiply by: those whose rows Gathers select, those that layers alone
+   read; no layer of them stays a Gemm. */
+enum { QDQI_TIES_TABLES = 1, QDQI_TIES_WEIGHTS = 2, QDQI_TIES_AS_MATMUL = 4 };
+
 struct qdqi_hooks {
     /* --- which rules hold --- */
 
@@ -101,6 +105,12 @@ struct qdqi_hooks {
     enum qdq_code (*reform)(const struct qdq_spec *spec, const struct qdq_model *model,
                             struct qdqi_edit *edit, struct qdqi_arena *arena,
                             bool *ret_any, struct qdq_error *err);
+    /* Returns whether an Einsum of data and a constant weight becomes a MatMul, for a complete spec. NULL:
+       it stays. */
+    bool (*einsums)(const struct qdq_spec *spec);
+    /* Returns which matrices' layers get one form, as QDQI_TIES_…, for a complete spec. NULL: those of
+       none. */
+    unsigned (*ties)(const struct qdq_spec *spec);
     /* Returns the first opset in which the runtime computes right what the model has, or 0, for a
        complete spec whose opset is auto. NULL: any. */
     int64_t (*least_opset)(const struct qdq_spec *spec, const struct qdq_model *model);
@@ -163,6 +173,8 @@ struct qdqi_hooks {
 
     /* --- outputs, when all layers have been decided on --- */
 
+    /* Leaves layers in floating point whose decision depends on those on others. NULL: there are none. */
+    void (*settle)(struct planner *p);
     /* Gives layers pairs on their outputs, and layers that move data pairs on their
        inputs. NULL: only inputs have pairs. */
     enum qdq_code (*decide_outputs)(struct planner *p, struct qdq_error *err);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "stages/attempt/attempt.h"
 
+#include "plan/placement/kept_weights.h"
 #include "stages/attempt/roundings.h"
 #include "transform/equalize/equalize.h"
 
@@ -203,8 +204,10 @@ qdqi_attempt_plan(struct qdqi_attempt *a, struct qdq_error *err)
         qdq_plan_make(a->context->engine->catalog, a->model, a->spec, &a->plan, err);
     for (size_t i = 0; !code && i < a->plan->view.n_warnings; i++) {
         const struct qdq_warning *w = &a->plan->view.warnings[i];
-        /* One is about a job without data, which this may not be. */
-        if (!has_data || strcmp(w->code, QDQI_NEEDS_DATA) != 0)
+        /* One is about a job without data, which this may not be, and one about weights that later
+           stages may leave in float (qdqi_report_stored_twice()). */
+        if ((!has_data || strcmp(w->code, QDQI_NEEDS_DATA) != 0) &&
+            strcmp(w->code, QDQI_STORED_TWICE) != 0)
             code = qdqi_stage_warnings_add(a->warnings, w, err);
     }
     return code;

@@ -52,6 +52,11 @@ const struct qdq_spec *qdqi_report_leaving(const struct qdqi_result *result,
                                            const struct qdq_spec *spec,
                                            const char *const *layers, size_t n);
 
+/* Warns of the layers whose weight the result has as integers, and in floating point for other nodes.
+   NO_MEMORY. */
+enum qdq_code qdqi_report_stored_twice(struct qdqi_attempt *attempt,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Adds everything that the attempt made. */
 enum qdq_code qdqi_report_fill(const struct qdqi_attempt *attempt,
                                const struct qdqi_result *result,

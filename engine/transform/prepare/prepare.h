@@ -40,6 +40,10 @@ qdqi_step qdqi_step_fold;
 /* make_biases.c: gives a bias of zeros to layers that have none, for bias correction. */
 qdqi_step qdqi_step_make_biases;
 
+/* tie.c: gives the layers that multiply by one matrix of constants one form, where the target stores
+   its integers once. */
+qdqi_step qdqi_step_tie;
+
 /* reform.c: writes nodes of which the target's runtime computes wrong numbers, or makes no
    kernel, in another form. */
 qdqi_step qdqi_step_reform;
@@ -47,6 +51,9 @@ qdqi_step qdqi_step_reform;
 /* unfuse.c: writes operators that ONNX Runtime's optimizer fused as those of ONNX, where rule P1
    is on. */
 qdqi_step qdqi_step_unfuse;
+
+/* einsum.c: writes an Einsum of data and of a constant weight as a MatMul, where the target asks for it. */
+qdqi_step qdqi_step_einsum;
 
 /* compute_weights.c: makes constants of weights that are computed from constants: those of layers
    where rule P1 is on, and those of LSTM if the runtime is to quantize activations. Changes no

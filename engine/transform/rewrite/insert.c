@@ -278,8 +278,10 @@ pair_weight(struct qdqi_pairs *p, size_t i, struct qdq_error *err)
     enum qdq_code code = store_for_decoder(p, i, &q, &done, err);
     if (code || done)
         return code;
+    if (w->apart && q.params->integers)
+        return qdqi_store_apart(p, at, i, &q) ? QDQ_OK : qdqi_no_memory(err);
     if (w->table && q.params->integers)
-        p->made_weights[i] = qdqi_store_tied(p, at, w->table, &q);
+        p->made_weights[i] = qdqi_store_tied(p, at, i, &q);
     else if (q.params->integers)
         p->made_weights[i] = add_integers(p, at, &q);
     else if (q.params->rounded_floats)

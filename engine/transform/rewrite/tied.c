@@ -5,8 +5,6 @@
 #include "files/model/constant.h"
 #include "graph/weights/integers.h"
 
-#include <string.h>
-
 struct tied {
     struct qdqi_pairs *p;
     struct qdqi_quantized q; /* of the table */
@@ -42,14 +40,34 @@ transpose(struct qdqi_arena *arena, const int16_t *from, const int64_t *dims)
     return ret;
 }
 
-/* Makes the parameters of the table from those of its transpose. Returns false when out of memory. */
+/* Makes a constant that is a matrix its transpose. Returns false when out of memory. */
 static bool
-turn(struct tied *t, const struct qdqi_tensor *table)
+swap_axes(struct qdqi_arena *arena, struct qdqi_constant *c)
+{
+    int64_t *dims = qdqi_arena_array(arena, 2, sizeof *dims);
+    int64_t *strides = qdqi_arena_array(arena, 2, sizeof *strides);
+    if (!dims || !strides)
+        return false;
+    strides[0] = c->strides ? c->strides[1] : 1;
+    strides[1] = c->strides ? c->strides[0] : c->dims[1];
+    dims[0] = c->dims[1];
+    dims[1] = c->dims[0];
+    c->dims = dims;
+    c->strides = strides;
+    return true;
+}
+
+/* Makes the parameters of the table, or without one of the weight's transpose, from those of the weight.
+   Returns false when out of memory. */
+static bool
+turn(struct tied *t, const struct qdqi_tensor *weight, const struct qdqi_tensor *table)
 {
     struct qdqi_arena *arena = t->p->arena;
     struct qdqi_params *params = qdqi_arena_alloc(arena, sizeof *params);
     struct qdqi_constant *c = qdqi_arena_alloc(arena, sizeof *c);
-    if (!params || !c || qdqi_constant_read(t->p->source, table, c, NULL))
+    if (!params || !c ||
+        qdqi_constant_read(t->p->source, table ? table : weight, c, NULL) ||
+        (!table && !swap_axes(arena, c)))
         return false;
     *params = *t->q.params;
     params->axis = params->axis < 0 ? -1 : 0;
@@ -64,10 +82,10 @@ turn(struct tied *t, const struct qdqi_tensor *table)
 }
 
 static const char *
-dequantize(const struct tied *t, bool turned)
+dequantize(const struct tied *t, const struct qdqi_beside *beside, bool turned)
 {
     static const int64_t swapped[] = {1, 0};
-    const char *inputs[] = {t->integers, t->beside.scale, t->beside.zero};
+    const char *inputs[] = {t->integers, beside->scale, beside->zero};
     Onnx__NodeProto *node;
     const char *made = add(t, t->at, "DequantizeLinear", t->q.tensor,
                            "_DequantizeLinear", inputs, 3, &node);
@@ -147,20 +165,57 @@ next_gather(const struct qdqi_pairs *p, const struct qdqi_use *from)
     return from;
 }
 
+/* Stores the integers, and makes the Gathers of the table, if there is one, select from them. */
+static bool
+store(struct tied *t, const struct qdqi_tensor *table)
+{
+    const struct qdqi_use *use = table ? next_gather(t->p, table->uses) : NULL;
+    if (!(t->integers = qdqi_pairs_store(t->p, &t->q, &t->beside)))
+        return false;
+    if (!use)
+        return true;
+    t->first = use->node;
+    if (!(t->scales = widen(t, t->beside.scale)) ||
+        (t->q.params->zero_points && !(t->zeros = widen(t, t->beside.zero))))
+        return false;
+    for (; use; use = next_gather(t->p, use->next))
+        if (!replace(t, use->node))
+            return false;
+    return true;
+}
+
 const char *
-qdqi_store_tied(struct qdqi_pairs *p, size_t at, const struct qdqi_tensor *table,
+qdqi_store_tied(struct qdqi_pairs *p, size_t at, size_t row,
                 const struct qdqi_quantized *q)
 {
-    const struct qdqi_use *use = next_gather(p, table->uses);
-    const bool turned = strcmp(table->name, q->tensor) != 0;
-    struct tied t = {.p = p, .q = *q, .at = at, .first = use->node};
-    if ((turned && !turn(&t, table)) ||
-        !(t.integers = qdqi_pairs_store(p, &t.q, &t.beside)) ||
-        !(t.scales = widen(&t, t.beside.scale)) ||
-        (q->params->zero_points && !(t.zeros = widen(&t, t.beside.zero))))
+    const struct qdqi_planned_weight *w = &p->plan->weights[row];
+    struct tied t = {.p = p, .q = *q, .at = at};
+    const bool turned = w->table != w->tensor;
+    if ((turned && !turn(&t, w->tensor, w->table)) || !store(&t, w->table))
         return NULL;
-    for (; use; use = next_gather(p, use->next))
-        if (!replace(&t, use->node))
-            return NULL;
-    return dequantize(&t, turned);
+    return dequantize(&t, &t.beside, turned);
+}
+
+bool
+qdqi_store_apart(struct qdqi_pairs *p, size_t at, size_t row,
+                 const struct qdqi_quantized *q)
+{
+    const struct qdq_plan_view *view = &p->plan->view;
+    const struct qdqi_planned_weight *w = &p->plan->weights[row];
+    struct tied t = {.p = p, .q = *q, .at = at};
+    bool ok = turn(&t, w->tensor, w->table) && store(&t, w->table), first = true;
+    for (size_t i = 0; ok && i < view->n_layers; i++) {
+        const struct qdq_layer *layer = &view->layers[i];
+        struct qdqi_beside beside = t.beside;
+        if (layer->weight_input < 0 || layer->weight_row != row)
+            continue;
+        ok = first || qdqi_pairs_add_beside(p, &t.q, &beside);
+        const char *made = ok ? dequantize(&t, &beside, true) : NULL;
+        if (made)
+            qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
+                                made);
+        ok = made;
+        first = false;
+    }
+    return ok;
 }

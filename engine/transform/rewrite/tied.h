@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A weight whose integers Gathers read, too (rule P2). */
+/* A weight whose integers Gathers read, too (rules P2 and P5). */
 #ifndef QDQI_TRANSFORM_REWRITE_TIED_H
 #define QDQI_TRANSFORM_REWRITE_TIED_H
 
@@ -17,8 +17,15 @@
  * `at` is the place of the weight's nodes. Returns the name of the dequantized weight, or NULL when
  * out of memory.
  */
-const char *qdqi_store_tied(struct qdqi_pairs *p, size_t at,
-                            const struct qdqi_tensor *table,
+const char *qdqi_store_tied(struct qdqi_pairs *p, size_t at, size_t row,
                             const struct qdqi_quantized *q);
+
+/*
+ * Stores the transpose of a weight, which is a table's or is read by layers alone, and gives each layer
+ * a DequantizeLinear with scales of its own, and a Transpose. ONNX Runtime makes kernels of these; of a
+ * DequantizeLinear, or of scales, that several nodes read it makes none. Returns false when out of memory.
+ */
+bool qdqi_store_apart(struct qdqi_pairs *p, size_t at, size_t row,
+                      const struct qdqi_quantized *q);
 
 #endif

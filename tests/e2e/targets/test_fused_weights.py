@@ -200,3 +200,45 @@ def test_activations_that_are_quantized_leave_the_forms(tmp_path):
     nodes = onnx.load(result.path).graph.node
     assert "Max" not in [node.op_type for node in nodes]
     assert [row["on"] for row in result.report["rules"] if row["id"] == "C21"] == [False]
+
+
+# the layers of an encoder whose weights all of its blocks share, as ALBERT's; {x}: the input, {n}: the layer
+SHARED = {
+    "MatMul": "m{n} = MatMul ({x}, w1)",
+    "MatMul, Add": "p{n} = MatMul ({x}, w1)  m{n} = Add (p{n}, b1)",
+    "Gemm": "m{n} = Gemm ({x}, w1, b1)",
+    "Linear": "m{n} = Gemm <transB = 1> ({x}, t1, b1)",
+    "Transpose": "t{n} = Transpose <perm = [1, 0]> (w1)  m{n} = MatMul ({x}, t{n})",
+}
+
+
+def chain(layers):
+    text, x = "", "x"
+    for n, layer in enumerate(layers, 5):
+        y = "y" if n == 4 + len(layers) else f"h{n}"
+        text += f"{SHARED[layer].format(n=n, x=x)}  {y} = Tanh (m{n})  "
+        x = y
+    return text
+
+
+@pytest.mark.parametrize("layers, weights", [
+    *((["Linear"] * 3, weights) for weights in FORMATS if weights != "int8 behind Q and DQ"),
+    *(([layer] * 2, "int8") for layer in SHARED if layer != "Linear"),
+    (["MatMul", "Gemm", "MatMul, Add"], "int8"), (["Transpose", "MatMul", "Transpose"], "int8")])
+def test_a_weight_of_several_layers_is_stored_once(tmp_path, layers, weights):
+    """One DequantizeLinear that all of them read was dequantized in each run, and what several Transposes made
+    was stored for each."""
+    model, x = make(chain(layers)), inputs(4, WIDTH)
+    spec = {"weights": FORMATS[weights], "recipe": "auto"}
+    plain = Result(tmp_path, model, {**spec, "rules": {"P5": False}}, x)
+    several, size = layers.count("Transpose") > 1, plain.path.stat().st_size
+    assert several or (plain.warned and plain.ops["MatMulNBits"] < len(layers))
+    result = Result(tmp_path, model, spec, x)
+    check_fused(result, len(layers))
+    assert "P5" in next(row["rules"] for row in result.report["layers"] if row["name"] in ("m5", "p5"))
+    stored = [t for t in onnx.load(result.path).graph.initializer if t.data_type in (2, 3) and len(t.dims) == 2]
+    assert len(stored) == (2 if "Transpose" in layers and "MatMul" in layers else 1)
+    real = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    assert judge.sqnr_db(real, result.run) > 30
+    if "int4" not in weights:
+        assert result.path.stat().st_size < (.9 * size if several else size + 4096)

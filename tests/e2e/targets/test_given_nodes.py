@@ -141,16 +141,18 @@ def test_openvino_misreads_scales(tmp_path):
 # --- scales along the axis that is summed over ------------------------------------------
 
 
-def product(path, operator, columns, axis):
-    """A weight with scales along an axis of [16, columns], behind a pair."""
+def product(path, operator, columns, axis, turned=False):
+    """A weight with scales along an axis of [16, columns], behind a pair. It may be stored transposed."""
     n = (16, columns)[axis]
-    constants = SCALES | {"w": rng.integers(-127, 128, (16, columns)).astype(np.int8),
+    weight = rng.integers(-127, 128, (16, columns)).astype(np.int8)
+    constants = SCALES | {"w": np.ascontiguousarray(weight.T) if turned else weight,
                           "ws": np.geomspace(0.002, 0.04, n, dtype=np.float32),
                           "wz": np.zeros(n, np.int8)}
+    stored = [node("DequantizeLinear", ["w", "ws", "wz"], ["wt" if turned else "wd"], axis=axis ^ turned),
+              *([node("Transpose", ["wt"], ["wd"])] if turned else [])]
     save(path, [node("QuantizeLinear", ["x", "s", "z"], ["q"]),
                 node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-                node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=axis),
-                node(operator, ["d", "wd"], ["o"], name="layer"),
+                *stored, node(operator, ["d", "wd"], ["o"], name="layer"),
                 node("QuantizeLinear", ["o", "t", "z"], ["p"]),
                 node("DequantizeLinear", ["p", "t", "z"], ["y"])],
          (1, [4, 16]), (1, [4, columns]), constants, 17)
@@ -169,14 +171,15 @@ def gather(path, axis):
 
 @pytest.mark.parametrize("operator", ["MatMul", "Gemm"])
 @pytest.mark.parametrize("columns", [16, 12])
-def test_scales_of_inputs_are_named(tmp_path, operator, columns):
+@pytest.mark.parametrize("turned", [False, True])
+def test_scales_of_inputs_are_named(tmp_path, operator, columns, turned):
     path = tmp_path / "net.onnx"
-    product(path, operator, columns, 0)
+    product(path, operator, columns, 0, turned)
     [(name, _)] = warned(tmp_path, path, "openvino", existing_qdq="keep")
     assert name == "layer"
     known = warned(tmp_path, path, "onnxruntime", existing_qdq="keep")
     assert [n for n, _ in known] == (["layer"] if operator == "MatMul" or columns == 16 else [])
-    product(path, operator, columns, 1)
+    product(path, operator, columns, 1, turned)
     for target in "openvino", "onnxruntime":
         assert not warned(tmp_path, path, target, existing_qdq="keep")
 
@@ -190,18 +193,19 @@ def test_scales_of_columns_of_a_table_are_named(tmp_path):
     assert not warned(tmp_path, path, "openvino", existing_qdq="keep")
 
 
-@pytest.mark.parametrize("operator", ["MatMul", "Gemm"])
-def test_onnxruntime_misreads_scales_of_rows(tmp_path, operator):
+@pytest.mark.parametrize("operator, turned", [("MatMul", False), ("Gemm", False), ("Gemm", True)])
+def test_onnxruntime_misreads_scales_of_rows(tmp_path, operator, turned):
     """Where this fails, ONNX Runtime has mended it and the warning may go."""
     path = tmp_path / "net.onnx"
-    x = product(path, operator, 16, 0)
+    x = product(path, operator, 16, 0, turned)
     made = onnxruntime.InferenceSession(path).run(None, {"x": x})[0]
     assert judge.sqnr_db(literal(path, x), made) < 15
 
 
 @pytest.mark.parametrize("make", [lambda path: product(path, "MatMul", 12, 0),
                                   lambda path: product(path, "Gemm", 16, 0),
-                                  lambda path: gather(path, 1)], ids=["MatMul", "Gemm", "Gather"])
+                                  lambda path: product(path, "MatMul", 12, 0, True),
+                                  lambda path: gather(path, 1)], ids=["MatMul", "Gemm", "Transpose", "Gather"])
 def test_openvino_misreads_scales_of_inputs(tmp_path, make):
     """Where this fails, OpenVINO has mended it and the warning may go."""
     path = tmp_path / "net.onnx"

@@ -91,3 +91,17 @@ FAULT("1.31",
       "leaves 7 dB.",
       "misread_by_target",
       "tests/e2e/targets/test_given_nodes.py::test_onnxruntime_misreads_a_bias")
+FAULT(
+    "1.31",
+    "It makes an integer kernel of a layer behind a pair whose given weight has scales "
+    "of a Conv's input channels, on the left of a MatMul, on three axes or of blocks "
+    "of "
+    "8 bits, and fails in its first run.",
+    "C28",
+    "tests/e2e/targets/test_given_scales.py::test_onnxruntime_misreads_given_scales")
+FAULT("1.31",
+      "It dequantizes a weight in each run that several layers read, or a table with "
+      "several heads, unless each has scales of its own behind a Transpose.",
+      "P5",
+      "tests/e2e/targets/test_fused_weights.py::"
+      "test_a_weight_of_several_layers_is_stored_once")

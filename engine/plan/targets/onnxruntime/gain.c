@@ -186,6 +186,9 @@ reason_against(const struct planner *p, const struct qdq_layer *layer)
         return "rule:C15, integers cost accuracy there and gain no time";
     if (qdqi_marks_of(p)->squared[layer->node])
         return "rule:C15, its output is squared";
+    const char *kept = qdqi_tied_reason(p, layer, P5);
+    if (kept)
+        return kept;
     return estimate(p, layer, &shape) > 0
                ? NULL
                : "rule:C15, conversions cost more time than integers gain";
@@ -197,7 +200,8 @@ leave(const struct planner *p, struct qdq_layer *layer, const char *reason)
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     for (size_t i = 0; qdqi_has_kernel(layer->op) && i < layer->n_inputs; i++)
         qdqi_integer_reader_leave(p, node->inputs[layer->quantized_inputs[i]]);
-    qdqi_layer_leave(layer, C15, reason);
+    qdqi_layer_leave(layer, qdqi_tied_reason(p, layer, P5) == reason ? P5 : C15,
+                     reason);
 }
 
 static bool

@@ -135,6 +135,14 @@ qdqi_onnxruntime_has_open_bytes(const struct planner *p, const struct qdq_layer 
            rank > 0 && dims[rank - 1] % 4 != 0;
 }
 
+/* Returns whether rule C28 leaves the layer in float. */
+static bool
+has_given_scales(const struct planner *p, const struct qdq_layer *layer)
+{
+    return qdqi_rule_is_on(p, C28) &&
+           qdqi_onnxruntime_misreads_given(p, qdqi_node_of(p, layer));
+}
+
 bool
 qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -142,6 +150,7 @@ qdqi_onnxruntime_must_read_raw(const struct planner *p, const struct qdq_layer *
     return is_half_concat(p, layer) || qdqi_onnxruntime_has_blocks(p, layer) ||
            qdqi_onnxruntime_keeps_weight(p, layer) || qdqi_kernel_hindrance(node) ||
            is_half(p, layer) || qdqi_onnxruntime_has_axes(p, node) ||
+           has_given_scales(p, layer) ||
            (qdqi_rule_is_on(p, C20) && may_have_one(p, node));
 }
 
@@ -269,6 +278,11 @@ qdqi_onnxruntime_hindrance(const struct planner *p, struct qdq_layer *layer,
     if (qdqi_onnxruntime_has_axes(p, node)) {
         qdqi_rule_cite(layer, C23);
         return "rule:C23, onnxruntime's integer form of it fails when it runs";
+    }
+    if (has_given_scales(p, layer)) {
+        qdqi_rule_cite(layer, C28);
+        return "rule:C28, onnxruntime's integer kernel takes the given scales of its "
+               "weight or bias for others";
     }
     if (is_half_concat(p, layer))
         return "the integer kernel of Concat has no 16-bit scales";

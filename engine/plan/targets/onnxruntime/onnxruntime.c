@@ -77,7 +77,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == P1 || rule == P3)
         return qdqi_plain_forms_decide(ret_reason);
-    if (rule == P2)
+    if (rule == P2 || rule == P5)
         return qdqi_tied_decide(spec, ret_reason);
     if (rule == P4) {
         *ret_reason = QDQI_WHY_MASKS;
@@ -95,11 +95,17 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
     case C25:
         return decide_tables(spec, ret_reason);
     case C26:
+    case C28:
         *ret_reason = spec->recipe < QDQ_RECIPE_AUTO ? "the recipe is none"
                                                      : "the result would be wrong";
         return spec->recipe >= QDQ_RECIPE_AUTO;
     case C21:
         return decide_forms(spec, ret_reason);
+    case C29:
+        *ret_reason = spec->recipe < QDQ_RECIPE_AUTO
+                          ? "the recipe is none"
+                          : "such layers can be quantized then";
+        return spec->recipe >= QDQ_RECIPE_AUTO;
     case C24:
         return decide_decoder(spec, ret_reason);
     default:
@@ -113,6 +119,23 @@ static bool
 folds(const struct qdq_spec *spec)
 {
     return qdq_spec_has_rule(spec, C17);
+}
+
+static bool
+einsums(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, C29);
+}
+
+/* With weights alone a MatMulNBits is made of no weight that several layers read, and of no Gemm with
+   one. */
+static unsigned
+ties(const struct qdq_spec *spec)
+{
+    const bool alone = spec->weight_only && !spec->dynamic;
+    if (!qdq_spec_has_rule(spec, P5))
+        return 0;
+    return QDQI_TIES_TABLES | (alone ? QDQI_TIES_WEIGHTS | QDQI_TIES_AS_MATMUL : 0);
 }
 
 /* --- which layers, and how ------------------------------------------------ */
@@ -152,6 +175,12 @@ is_operand(const struct planner *p, const struct qdq_layer *layer)
     return p->graph->classes[layer->node]->is_operand ||
            (!p->spec->weight_only && layer->weight_input == 0 &&
             qdqi_node_is(p->model->graph.nodes[layer->node].proto, "MatMul"));
+}
+
+static void
+settle(struct planner *p)
+{
+    qdqi_tied_leave(p, P5);
 }
 
 static bool
@@ -294,6 +323,8 @@ static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
     .reform = qdqi_onnxruntime_reform,
+    .einsums = einsums,
+    .ties = ties,
     .classes = qdqi_onnxruntime_classes,
     .n_classes = QDQI_N_ONNXRUNTIME_CLASSES,
     .begin = qdqi_gain_begin,
@@ -302,6 +333,7 @@ static const struct qdqi_hooks hooks = {
     .hindrance = qdqi_onnxruntime_hindrance,
     .is_per_channel = is_per_channel,
     .is_operand = is_operand,
+    .settle = settle,
     .decide_outputs = qdqi_onnxruntime_decide_outputs,
     .complete = qdqi_onnxruntime_complete,
     .weighs = weighs,

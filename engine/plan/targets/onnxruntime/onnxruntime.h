@@ -85,10 +85,18 @@
     RULE(C27, AUTO,                                                                    \
          "A Softmax stays floating point, too, where a reduction in front of it may "  \
          "have left one element of its axis. Off: onnxruntime answers 0 then.")        \
+    RULE(                                                                              \
+        C28, AUTO,                                                                     \
+        "A Conv, Gemm or MatMul whose weight, or a Gemm whose bias, the model has as " \
+        "integers already stays floating point where the integer kernel has no "       \
+        "scales like theirs. Off: onnxruntime takes them for others, or fails when "   \
+        "it runs.")                                                                    \
+    QDQI_EINSUM_RULE(RULE, C29)                                                        \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
-    QDQI_MASKS_RULE(RULE)
+    QDQI_MASKS_RULE(RULE)                                                              \
+    QDQI_TIED_FORMS_RULE(RULE)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
@@ -116,6 +124,11 @@ bool qdqi_onnxruntime_keeps_weight(const struct planner *p,
    columns that fill no whole bytes: the runtime packs them wrongly (faults.h). */
 bool qdqi_onnxruntime_has_open_bytes(const struct planner *p,
                                      const struct qdq_layer *layer);
+
+/* Returns whether the model gives a constant operand of the node integers with scales that the runtime's
+   integer kernel takes for others, or refuses when it runs (faults.h). */
+bool qdqi_onnxruntime_misreads_given(const struct planner *p,
+                                     const struct qdqi_node *node);
 
 bool qdqi_onnxruntime_must_read_raw(const struct planner *p,
                                     const struct qdq_layer *layer);

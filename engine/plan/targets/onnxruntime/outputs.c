@@ -297,7 +297,9 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
         return code;
     keep_raw(p);
     p->plan->decoder_takes_nearest = qdqi_rule_is_on(p, C24);
-    qdqi_tied_plan(p, P2);
+    qdqi_tied_plan(p, (struct qdqi_tied_rules){.table = P2, .forms = P5});
+    if (p->spec->weight_only)
+        qdqi_apart_plan(p, P5);
     for (size_t i = 0; i < p->plan->view.n_weights; i++)
         p->plan->weights[i].moves_rows = qdqi_rule_is_on(p, C25) &&
                                          p->plan->weights[i].is_table &&

@@ -51,7 +51,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_saturation_decide(spec, ret_reason);
     if (rule == P1 || rule == P3)
         return qdqi_plain_forms_decide(ret_reason);
-    if (rule == P2)
+    if (rule == P2 || rule == P5)
         return qdqi_tied_decide(spec, ret_reason);
     if (rule == P4) {
         *ret_reason = QDQI_WHY_MASKS;
@@ -103,6 +103,18 @@ static bool
 folds(const struct qdq_spec *spec)
 {
     return qdq_spec_has_rule(spec, V5);
+}
+
+static bool
+einsums(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, V25);
+}
+
+static unsigned
+ties(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, P5) ? QDQI_TIES_TABLES : 0;
 }
 
 /* --- which layers ---------------------------------------------------------- */
@@ -248,11 +260,17 @@ choose_formats(struct planner *p)
     }
 }
 
+static void
+settle(struct planner *p)
+{
+    qdqi_tied_leave(p, P5);
+}
+
 static enum qdq_code
 complete(struct planner *p, struct qdq_error *err)
 {
     choose_formats(p);
-    qdqi_tied_plan(p, P2);
+    qdqi_tied_plan(p, (struct qdqi_tied_rules){.table = P2, .forms = P5});
     qdqi_saturation_plan(p, C7);
     enum qdq_code code =
         qdqi_rule_is_on(p, P4) ? qdqi_masked_sums_find(p, true, err) : QDQ_OK;
@@ -411,6 +429,8 @@ static const struct qdqi_hooks hooks = {
     .set_weighing = set_weighing,
     .folds = folds,
     .reform = qdqi_openvino_reform,
+    .einsums = einsums,
+    .ties = ties,
     .least_opset = qdqi_openvino_least_opset,
     .fuses_biases = true,
     .begin = qdqi_openvino_begin,
@@ -419,6 +439,7 @@ static const struct qdqi_hooks hooks = {
     .hindrance = hindrance,
     .is_per_channel = is_per_channel,
     .wants_whole_blocks = wants_whole_blocks,
+    .settle = settle,
     .complete = complete,
     .cite = cite,
     .check_formats = check_formats,

@@ -99,7 +99,9 @@
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
-    QDQI_MASKS_RULE(RULE)
+    QDQI_MASKS_RULE(RULE)                                                              \
+    QDQI_TIED_FORMS_RULE(RULE)                                                         \
+    QDQI_EINSUM_RULE(RULE, V25)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

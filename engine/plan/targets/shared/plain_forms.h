@@ -20,7 +20,13 @@
          "The operator Attention of com.microsoft, which has the weight of three " \
          "projections inside, becomes operators of ONNX again.")
 
-/* Decides either rule: it is on. */
+/* The row of the rule about Einsums, of which each target has its own number. */
+#define QDQI_EINSUM_RULE(RULE, ID)                                               \
+    RULE(ID, AUTO,                                                               \
+         "An Einsum of a constant weight that is a product of matrices becomes " \
+         "a MatMul, with Reshapes and Transposes where it has several axes.")
+
+/* Decides rules P1 and P3: they are on. */
 bool qdqi_plain_forms_decide(const char **ret_reason);
 
 /* Return whether a complete spec's target has rule P1, or P3, and it is on. */

@@ -5,6 +5,7 @@
 #include "files/model/constant.h"
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
+#include "plan/placement/kept_weights.h"
 
 /* The right operand, and the elements of the smallest table that is worth more nodes. */
 enum { RIGHT = 1, LEAST_ELEMENTS = 1 << 14 };
@@ -35,6 +36,33 @@ qdqi_tied_decide(const struct qdq_spec *spec, const char **ret_reason)
         return true;
     }
     return false;
+}
+
+const char *
+qdqi_tied_reason(const struct planner *p, const struct qdq_layer *layer, int rule)
+{
+    static const char kept[] = "rule:P5, others read its weight in floating point, and "
+                               "the file would have both";
+    return qdqi_rule_is_on(p, rule) && !p->spec->weight_only && !p->spec->dynamic &&
+                   qdqi_is_product(layer->op) &&
+                   qdqi_weight_is_kept(&p->model->graph, p->by_node, layer,
+                                       layer->weight_input != RIGHT)
+               ? kept
+               : NULL;
+}
+
+void
+qdqi_tied_leave(struct planner *p, int rule)
+{
+    for (size_t i = 0; i < p->n_layers; i++) {
+        struct qdq_layer *layer = &p->layers[i];
+        const char *reason =
+            layer->n_inputs > 0 && !p->selection.choices[layer->node].entry
+                ? qdqi_tied_reason(p, layer, rule)
+                : NULL;
+        if (reason)
+            qdqi_layer_leave(layer, rule, reason);
+    }
 }
 
 /* Returns whether a use of a table is by a Gather that selects rows of it, and that neither an entry
@@ -142,31 +170,53 @@ common_axis(const struct planner *p, size_t row, bool changes)
     return axis;
 }
 
+/* Returns whether the weight is a matrix that is stored as integers of at most 8 bits, and no other row
+   has it with another axis. */
 static bool
-can_share(const struct planner *p, size_t row)
+is_stored_once(const struct planner *p, size_t row)
 {
     const struct qdqi_planned_weight *w = &p->plan->weights[row];
     const struct qdqi_format_row *format = qdqi_format_row((int)w->format);
-    size_t n = 0;
     for (size_t i = 0; i < p->plan->view.n_weights; i++)
         if (i != row && p->plan->weights[i].tensor == w->tensor)
             return false;
     return !w->is_table && !w->is_gates && w->storage == QDQ_STORE_DQ &&
            format->fraction_bits == 0 && format->block == 0 && format->bits <= 8 &&
            w->tensor->view.rank == 2 && !w->tensor->is_captured &&
-           !w->tensor->is_output && qdqi_count_elements(w->tensor->view.dims, 2, &n) &&
-           n >= LEAST_ELEMENTS && !qdqi_constant_is_overridable(p->model, w->tensor);
+           !w->tensor->is_output && !qdqi_constant_is_overridable(p->model, w->tensor);
 }
 
-/* Makes the weight a table of integers of 8 bits. */
+static bool
+can_share(const struct planner *p, size_t row)
+{
+    size_t n = 0;
+    return is_stored_once(p, row) &&
+           qdqi_count_elements(p->plan->weights[row].tensor->view.dims, 2, &n) &&
+           n >= LEAST_ELEMENTS;
+}
+
+static size_t
+count_layers(const struct planner *p, size_t row)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_layers; i++)
+        n += p->layers[i].weight_input >= 0 && p->layers[i].weight_row == row;
+    return n;
+}
+
+/* Returns whether the weight has blocks, or fewer than 8 bits. */
+static bool
+is_narrow(const struct qdqi_planned_weight *w)
+{
+    return w->block > 0 || qdqi_format_row((int)w->format)->bits < 8;
+}
+
+/* Makes the integers of a weight those of 8 bits, and cites the rule for its layers. */
 static void
-share(struct planner *p, size_t row, const struct qdqi_tensor *table, int axis,
-      int rule)
+widen(struct planner *p, size_t row, int axis, int rule)
 {
     struct qdqi_planned_weight *w = &p->plan->weights[row];
-    const bool changes = w->block > 0 || qdqi_format_row((int)w->format)->bits < 8;
-    w->table = table;
-    if (changes) {
+    if (is_narrow(w)) {
         w->format = QDQI_TO_INT8;
         w->block = 0;
         w->axis = axis;
@@ -180,21 +230,63 @@ share(struct planner *p, size_t row, const struct qdqi_tensor *table, int axis,
     }
 }
 
-void
-qdqi_tied_plan(struct planner *p, int rule)
+/* Makes the weight a table of integers of 8 bits. */
+static void
+share(struct planner *p, size_t row, const struct qdqi_tensor *table, int axis,
+      struct qdqi_tied_rules rules)
 {
+    struct qdqi_planned_weight *w = &p->plan->weights[row];
+    w->table = table;
+    w->apart = table != w->tensor && qdqi_rule_is_on(p, rules.forms) &&
+               count_layers(p, row) > 1;
+    widen(p, row, axis, w->apart ? rules.forms : rules.table);
+}
+
+void
+qdqi_tied_plan(struct planner *p, struct qdqi_tied_rules rules)
+{
+    const int rule = rules.table;
     for (size_t i = 0;
          qdqi_rule_is_on(p, rule) && p->has_axes && i < p->plan->view.n_weights; i++) {
         const struct qdqi_planned_weight *w = &p->plan->weights[i];
         if (!can_share(p, i))
             continue;
-        const bool changes = w->block > 0 || qdqi_format_row((int)w->format)->bits < 8;
+        const bool changes = is_narrow(w);
         const int axis = common_axis(p, i, changes);
         if (axis < 0 || (!changes && w->axis >= 0 && w->axis != axis))
             continue;
         const struct qdqi_tensor *table =
             axis == 0 ? find_same(p, w->tensor, i) : find_transposed(p, w->tensor, i);
         if (table)
-            share(p, i, table, axis, rule);
+            share(p, i, table, axis, rules);
+    }
+}
+
+/* Returns whether MatMuls alone read the weight, several of them, and nothing keeps its integers from
+   being those of its transpose. */
+static bool
+can_stand_apart(const struct planner *p, size_t row)
+{
+    const struct qdqi_planned_weight *w = &p->plan->weights[row];
+    for (const struct qdqi_use *use = w->tensor->uses; use; use = use->next)
+        if (!is_by_layer(p, use, row) ||
+            !qdqi_node_is(p->model->graph.nodes[use->node].proto, "MatMul"))
+            return false;
+    return !w->table && is_stored_once(p, row) && count_layers(p, row) > 1;
+}
+
+void
+qdqi_apart_plan(struct planner *p, int rule)
+{
+    for (size_t i = 0;
+         qdqi_rule_is_on(p, rule) && p->has_axes && i < p->plan->view.n_weights; i++) {
+        struct qdqi_planned_weight *w = &p->plan->weights[i];
+        const int axis = can_stand_apart(p, i) ? common_axis(p, i, is_narrow(w)) : -1;
+        if (axis < 0)
+            continue;
+        w->apart = true;
+        if (!is_narrow(w))
+            w->axis = axis;
+        widen(p, i, axis, rule);
     }
 }
