@@ -31,11 +31,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
 QDQ = os.environ.get("QDQ", ROOT / "_install" / "bin" / "qdq")
 GLYPHS = ("glyph_mobilenet", "glyph_resnet", "glyph_se", "glyph_vit")
-SPEC = {"calibration": {"method": "minmax", "batch": 8}, "evaluate": {"samples": 16}}
+SPEC = {"calibration": {"method": "minmax", "batch": 8}}
 ROUNDED = {"weights": {"dtype": "int4", "rounding": "gptq"}, "bias_correction": True}
 RANGES, DECIBELS, ROUNDED_DECIBELS, NO_NOISE = 1e-3, 0.3, 1, 80
 
-most_samples = 64  # of calibration
+most_samples, judged, alone = 64, 16, 8  # of calibration, of evaluation, of each what-if
 wrong = []
 
 
@@ -65,7 +65,7 @@ class Job:
 
 
 def spec_of(model, data, device, **more):
-    spec = json.loads(json.dumps({**SPEC, "device": device, **more}))
+    spec = json.loads(json.dumps({**SPEC, "evaluate": {"samples": judged}, "device": device, **more}))
     if data:
         spec["calibration"]["max_samples"] = most_samples
     else:
@@ -118,7 +118,7 @@ def check_figures(there, here, tolerance=DECIBELS):
 
 def check_what_ifs(folder, model, data):
     jobs = [Job(folder, model, data, spec_of(model, data, device, evaluate=False,
-                                             sensitivity={"samples": 8}))
+                                             sensitivity={"samples": alone}))
             for device in ("cuda", "cpu")]
     for job in jobs:
         check(not job.failed, job.failed)
@@ -172,14 +172,14 @@ def check_model(folder, model, data, emulated):
 
 
 def main():
-    global most_samples
+    global most_samples, judged, alone
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     # An emulated device is slow: few samples are enough to try this script.
     if options.emulated:
-        most_samples = 16
+        most_samples, judged, alone = 8, 4, 2
     data = DATA / ("calib_32.npz" if options.emulated else "calib_256.npz")
     models = [(model, data) for model in options.models]
     if not models:

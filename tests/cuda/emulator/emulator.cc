@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <ucontext.h>
 #include <vector>
@@ -46,7 +47,7 @@ struct fiber {
     bool begun;
     ucontext_t context; /* it begins with this, and goes on by jumps, which are quick */
     jmp_buf place;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack; /* not cleared: most of it is never used */
 };
 
 std::vector<struct fiber> fibers(MAX_THREADS);
@@ -115,9 +116,9 @@ make_ready(struct fiber *f)
     f->state = READY;
     if (f->begun)
         return;
-    f->stack.resize(STACK);
+    f->stack.reset(new char[STACK]);
     getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack.data();
+    f->context.uc_stack.ss_sp = f->stack.get();
     f->context.uc_stack.ss_size = STACK;
     makecontext(&f->context, begin, 0);
 }

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, INSTALLED, ROOT, eventually, kill_process
+import nets
+from service import DATA, INSTALLED, ROOT, eventually, kill_process
 
 pytestmark = pytest.mark.long
 SHORT = {"calibration": {"max_samples": 2}, "evaluate": False}
@@ -474,8 +475,11 @@ def test_a_daemon_there(module):
     assert "a search lent it" in run.stdout and "another one had" in run.stdout
 
 
-def test_the_bench(module):
-    arguments = ("1", "--emulated", DATA / "glyph_resnet.onnx", FEW_SAMPLES)
+def test_the_bench(module, tmp_path):
+    """With a small network, because the emulator is slow."""
+    arguments = ("1", "--emulated", tmp_path / "m.onnx", tmp_path / "d.npz")
+    arguments[2].write_bytes(nets.block_net())
+    arguments[3].write_bytes(nets.samples())
     run = run_script("bench/gpu.py", *arguments, QDQD_GPU_MODULE=str(module))
     assert run.returncode == 0, run.stdout + run.stderr
     assert "calibration of plain inference" in run.stdout
