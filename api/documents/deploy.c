@@ -102,22 +102,26 @@ add_numpy(struct api_markup *text, const struct qdq_model_info *model)
 }
 
 static void
-onnxruntime_python(struct api_markup *text, const struct qdq_model_info *model)
+onnxruntime_python(struct api_markup *text, const struct qdq_report *report)
 {
     api_markup_add(text, "import numpy as np\n"
                          "import onnxruntime\n\n"
                          "session = onnxruntime.InferenceSession(\"model.onnx\")\n");
-    add_numpy(text, model);
+    add_numpy(text, report->model);
     api_markup_add(text, "outputs = session.run(None, inputs)\n");
 }
 
+/* The target's module has its name. */
 static void
-openvino_python(struct api_markup *text, const struct qdq_model_info *model)
+compiled_python(struct api_markup *text, const struct qdq_report *report)
 {
-    api_markup_add(text, "import numpy as np\n"
-                         "import openvino\n\n"
-                         "model = openvino.compile_model(\"model.onnx\", \"CPU\")\n");
-    add_numpy(text, model);
+    const char *module = report->plan->target->name;
+    api_markup_format(text,
+                      "import numpy as np\n"
+                      "import %s\n\n"
+                      "model = %s.compile_model(\"model.onnx\", \"CPU\")\n",
+                      module, module);
+    add_numpy(text, report->model);
     api_markup_add(text, "outputs = model(inputs)\n");
 }
 
@@ -152,8 +156,9 @@ add_c_tensor(struct api_markup *text, const struct qdq_value *value, size_t i)
 #define C_API "onnxruntime_c_api.h"
 
 static void
-onnxruntime_c(struct api_markup *text, const struct qdq_model_info *model)
+onnxruntime_c(struct api_markup *text, const struct qdq_report *report)
 {
+    const struct qdq_model_info *model = report->model;
     api_markup_add(
         text,
         "#include <" C_API ">\n"
@@ -186,8 +191,9 @@ onnxruntime_c(struct api_markup *text, const struct qdq_model_info *model)
 }
 
 static void
-tensorrt_shell(struct api_markup *text, const struct qdq_model_info *model)
+tensorrt_shell(struct api_markup *text, const struct qdq_report *report)
 {
+    const struct qdq_model_info *model = report->model;
     const char *before = " '--shapes=";
     api_markup_add(text, "trtexec --onnx=model.onnx --stronglyTyped "
                          "--saveEngine=model.plan");
@@ -227,27 +233,27 @@ add_triton(struct api_markup *text, const char *platform,
 }
 
 static void
-onnxruntime_triton(struct api_markup *text, const struct qdq_model_info *model)
+onnxruntime_triton(struct api_markup *text, const struct qdq_report *report)
 {
-    add_triton(text, "onnxruntime_onnx", model);
+    add_triton(text, "onnxruntime_onnx", report->model);
 }
 
 static void
-tensorrt_triton(struct api_markup *text, const struct qdq_model_info *model)
+tensorrt_triton(struct api_markup *text, const struct qdq_report *report)
 {
-    add_triton(text, "tensorrt_plan", model);
+    add_triton(text, "tensorrt_plan", report->model);
 }
 
 /* --- rows ---------------------------------------------------------------------------- */
 
 static const struct program {
     const char *loaded_by, *language; /* loaded_by: of the target (qdq/targets.h) */
-    void (*add)(struct api_markup *text, const struct qdq_model_info *model);
+    void (*add)(struct api_markup *text, const struct qdq_report *report);
 } programs[] = {
     {"InferenceSession", "python", onnxruntime_python},
     {"InferenceSession", "c", onnxruntime_c},
     {"InferenceSession", "config.pbtxt", onnxruntime_triton},
-    {"compile_model", "python", openvino_python},
+    {"compile_model", "python", compiled_python},
     {"trtexec", "sh", tensorrt_shell},
     {"trtexec", "config.pbtxt", tensorrt_triton},
 };
@@ -256,7 +262,7 @@ static json_t *
 encode_program(const struct program *program, const struct qdq_report *report)
 {
     struct api_markup text = {.len = 0};
-    program->add(&text, report->model);
+    program->add(&text, report);
     json_t *row =
         text.failed ? NULL
                     : api_pack("target:t language:t text:t", report->plan->target->name,

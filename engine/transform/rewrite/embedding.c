@@ -173,7 +173,7 @@ gather_zeros(const struct sharing *s, const char *axes)
 }
 
 /* Dequantizes rows that were gathered. A DequantizeLinear in blocks would do, too, and have the same
-   bits, but OpenVINO reads none whose input has open sizes. */
+   bits, but not every runtime reads one whose input has open sizes. */
 static const char *
 dequantize(const struct sharing *s, const char *axes)
 {
