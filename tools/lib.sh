@@ -123,7 +123,8 @@ configure_tree() {
         if [ -z "${CC:-}" ] && command -v ccache >/dev/null; then
             set -- "$@" CC='ccache gcc' ${nvcc:+"NVCC=ccache $nvcc"}
         fi
-        (cd "$folder" && "$root/configure" --quiet "$@") >&2
+        # libtool is a script, which starts for each file: in a small shell in half the time.
+        (cd "$folder" && CONFIG_SHELL=/bin/sh /bin/sh "$root/configure" --quiet "$@") >&2
     fi
     say "compiling in ${folder#"$root"/}"
 }
