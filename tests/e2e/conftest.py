@@ -16,8 +16,13 @@ def pytest_configure():
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def pytest_collection_modifyitems(items):
-    """Runs files with long tests first, so that short ones fill the gaps at the end."""
+def pytest_collection_modifyitems(config, items):
+    """Leaves rows that repeat a kind to a release. Runs files with long tests first, so that short ones
+    fill the gaps at the end."""
+    if not os.environ.get("QDQD_ALL_FIGURES"):
+        left = [item for item in items if item.get_closest_marker("release")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
 

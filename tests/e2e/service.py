@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 import requests
 
 import contract
@@ -29,6 +30,11 @@ FEW_SAMPLES = DATA / "calib_32.npz"
 # work than one thread takes for all of it. Tests of threads themselves ask for several.
 QUANTIZE = [INSTALLED / "bin" / "qdq", "quantize", "--threads=1"]
 ENDED = ("succeeded", "failed", "cancelled")
+
+
+def repeats(*values):
+    """Returns a row that repeats a kind: tools/check --release runs it."""
+    return pytest.param(*values, marks=pytest.mark.release)
 
 
 def eventually(condition, seconds=60, every=0.01):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service import INSTALLED
+from service import QUANTIZE
 
 MODELS = Path(__file__).parents[2] / "data"
 FOUR = {"target": "onnxruntime", "activations": "none",
@@ -20,7 +20,7 @@ def quantize(folder, model, name="q", **spec):
     images = np.load(MODELS / "test_1000.npz")["images"][:96].astype(np.float32) / np.float32(255)
     np.savez(folder / "data.npz", input=images.reshape(-1, 1, *images.shape[-2:]))
     done = subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", MODELS / f"{model}.onnx", "--spec",
+        [*QUANTIZE, MODELS / f"{model}.onnx", "--spec",
          folder / f"{name}.json", "--calibration", folder / "data.npz", "-o",
          folder / f"{name}.onnx", "--report", folder / f"{name}-report.json"], capture_output=True, text=True)
     report = folder / f"{name}-report.json"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import judge
-from service import CALIBRATION, DATA, from_bench
+from service import CALIBRATION, DATA, from_bench, repeats
 from test_whatif import quantize, quantized_layers
 
 N = 48
@@ -50,7 +50,7 @@ def check_choices(folder, model, data, target, seeds, samples=N):
 
 @pytest.mark.parametrize("target", ["onnxruntime", "tensorrt"])
 @pytest.mark.parametrize("name, seeds", [
-    ("glyph_resnet", [0]), ("glyph_se", [0]),
+    repeats("glyph_resnet", [0]), repeats("glyph_se", [0]),
     ("glyph_vit", [22])])  # with all optimizations the two differ by 0.047 dB
 def test_a_choice_is_the_model_that_is_written(tmp_path, data, name, seeds, target):
     seeds = range(50) if os.environ.get("QDQD_ALL_FIGURES") else seeds

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import INSTALLED
+from service import QUANTIZE
 
 CLASSES, SAMPLES = 19, 32
 
@@ -56,7 +56,7 @@ def quantize(folder, model, **spec):
     data = numbers.normal(size=(SAMPLES, 1, 3, 16, 16)).astype(np.float32)
     np.savez(folder / "data.npz", x=data)
     (folder / "spec.json").write_text(json.dumps(spec))
-    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, folder / "m.onnx", "--spec",
                            folder / "spec.json", "--calibration", folder / "data.npz", "-o",
                            folder / "q.onnx", "--report", folder / "report.json"],
                           capture_output=True, text=True)

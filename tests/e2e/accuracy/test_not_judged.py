@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 WIDTH = 256
 rng = np.random.default_rng(17)
@@ -33,7 +33,7 @@ def quantize(folder, nodes, outputs, tables, data, **spec):
     np.savez(folder / "d.npz", **data)
     (folder / "spec.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec", folder / "spec.json",
+        [*QUANTIZE, folder / "m.onnx", "--spec", folder / "spec.json",
          "--calibration", folder / "d.npz", "-o", folder / "q.onnx", "--report",
          folder / "report.json"], capture_output=True, text=True)
     path = folder / "report.json"

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from onnx import ModelProto
 
-from service import DATA, FEW_SAMPLES, INSTALLED
+from service import DATA, FEW_SAMPLES, QUANTIZE
 
 TARGETS = ["tensorrt", "onnxruntime", "openvino"]
 IN_FLOAT = [{"name": ["Conv_4", "Conv_5"], "quantize_input": False, "quantize_weight": False}]
@@ -17,7 +17,7 @@ GPTQ = {"weights": {"rounding": "gptq"}, "evaluate": False}
 
 def command(tmp_path, model, spec):
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize", model, "--spec", "spec.json",
+    done = subprocess.run([*QUANTIZE, model, "--spec", "spec.json",
                            "--calibration", FEW_SAMPLES, "-o", "made.onnx"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ import pytest
 import judge
 import planted_heads
 from kept_times import kept_file, make_all_alike
-from service import DATA, INSTALLED
+from service import DATA, QUANTIZE
 
 GATES = {"min_sqnr_db": 25, "min_cosine": 0.99}
 
@@ -28,7 +28,7 @@ def quantize(folder, planted, spec, n=64):
 def run(folder, model, data, spec):
     (folder / "s.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "s.json", "--calibration",
+        [*QUANTIZE, model, "--spec", folder / "s.json", "--calibration",
          data, "-o", folder / "q.onnx", "--report", folder / "r.json", "--threads", "1"],
         capture_output=True, text=True, env={**os.environ, "QDQD_ENGINE_OPENVINO": ""})
     assert done.returncode == 0 or "accuracy" in done.stderr, done.stderr
@@ -184,7 +184,7 @@ def test_no_other_runtime_is_timed(tmp_path, target):
     assert "profile_skipped" in codes(report) and "slower_than_float" not in codes(report)
     (tmp_path / "s.json").write_text(json.dumps({**spec, "accept": {"max_latency_ratio": 9}}))
     done = subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", tmp_path / "m.onnx", "--spec", tmp_path / "s.json",
+        [*QUANTIZE, tmp_path / "m.onnx", "--spec", tmp_path / "s.json",
          "--calibration", tmp_path / "c.npz", "-o", tmp_path / "q.onnx"],
         capture_output=True, text=True, env={**os.environ, "QDQD_ENGINE_OPENVINO": ""})
     assert done.returncode != 0 and done.stderr.splitlines()[-1].startswith("qdq: unsupported: ")

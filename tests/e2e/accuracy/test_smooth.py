@@ -59,7 +59,7 @@ def quantize(folder, model, data=CALIBRATION, **spec):
     return done, (folder / "o.onnx").read_bytes(), json.loads((folder / "r.json").read_text())
 
 
-def sqnr_of(result, images=500):
+def sqnr_of(result, images=250):
     feed = {"input": judge.test_images()[0][:images]}
     real = judge.run(DATA / "glyph_vit.onnx", feed)
     return judge.sqnr_db(real, judge.run(result, feed, integers=False))

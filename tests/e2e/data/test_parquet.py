@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import INSTALLED
+from service import INSTALLED, QUANTIZE
 from test_data import TEXT, Quantized, findings, npz, text_feed
 from test_images import expected as as_pillow
 from test_images import net as image_net
@@ -188,7 +188,7 @@ def test_columns_that_are_no_features(tmp_path):
                          ("row 3 is null", {"f6": ["text"] * N, "f2": pa.array(
                              [None if i == 3 else 1.0 for i in range(N)], pa.float32())})]:
         (tmp_path / "d.parquet").write_bytes(parquet({**columns, **change}))
-        done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.parquet", "-o", "o.onnx"],
+        done = subprocess.run([*QUANTIZE, "m.onnx", "--calibration", "d.parquet", "-o", "o.onnx"],
                               cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 1 and said in done.stderr, done.stderr
 
@@ -201,7 +201,7 @@ def test_columns_for_a_model_of_several_inputs(tmp_path):
     model.graph.node.append(helper.make_node("Identity", ["z"], ["same"]))
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     (tmp_path / "d.parquet").write_bytes(parquet(columns))
-    done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.parquet", "-o", "o.onnx"],
+    done = subprocess.run([*QUANTIZE, "m.onnx", "--calibration", "d.parquet", "-o", "o.onnx"],
                           cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "has no array of that name (but 'f0' and others)" in done.stderr, done.stderr
 
@@ -294,7 +294,7 @@ def test_images_with_labels_are_judged(tmp_path):
     reports = []
     for name in ("d.parquet", "d.tar"):
         done = subprocess.run(
-            [QDQ, "quantize", tmp_path / "m.onnx", "--calibration", tmp_path / name, "--evaluation",
+            [*QUANTIZE, tmp_path / "m.onnx", "--calibration", tmp_path / name, "--evaluation",
              tmp_path / name, "--spec", tmp_path / "s.json", "-o", tmp_path / (name + ".onnx"),
              "--report", tmp_path / "r.json"], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually, problem
+from service import DATA, FEW_SAMPLES, INSTALLED, QUANTIZE, Service, eventually, problem
 
 PROGRAM = INSTALLED / "share" / "qdqd" / "runners" / "onnxruntime_ep.py"
 FAKE = Path(__file__).parents[2] / "unit" / "judges" / "fake_runner.py"
@@ -209,7 +209,7 @@ def test_no_program_reads_the_store(runners, tmp_path):
 def quantize(tmp_path, name, *arguments, spec=SPEC, **environment):
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", MODEL, "--calibration", FEW_SAMPLES, "--spec",
+        [*QUANTIZE, MODEL, "--calibration", FEW_SAMPLES, "--spec",
          tmp_path / "spec.json", "-o", tmp_path / f"{name}.onnx", "--report", tmp_path / f"{name}.json",
          *arguments], capture_output=True, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path), **environment})

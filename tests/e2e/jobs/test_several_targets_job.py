@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually, problem
+from service import DATA, FEW_SAMPLES, QUANTIZE, Service, eventually, problem
 
 TARGETS = ["tensorrt", "onnxruntime", "openvino", "qnn"]
 SPEC = {"targets": TARGETS, "recipe": "none"}
@@ -54,7 +54,7 @@ def test_each_result_is_that_of_a_job_for_its_target(daemon, tmp_path):
         own = daemon.job(row["job"])
         assert own["parent"] == job and own["spec"]["target"] == target
         done = subprocess.run(
-            [INSTALLED / "bin" / "qdq", "quantize", DATA / "glyph_resnet.onnx", "--calibration",
+            [*QUANTIZE, DATA / "glyph_resnet.onnx", "--calibration",
              FEW_SAMPLES, "--target", target, "--recipe", "none", "--set",
              "output.external_data=always", "-o", tmp_path / "model.onnx"],
             capture_output=True, timeout=120, env={"QDQD_ENGINE_OPENVINO": "", "HOME": str(tmp_path)})

@@ -163,7 +163,10 @@ def test_many_large_reports_are_published(tmp_path):
         jobs = [(one, one.submit(model=one.upload("models", net), spec=spec, publish=places))
                 for one in tenants]
         for one, job in jobs:
-            size = len(json.dumps(one.succeeded(job) and one.report(job)))
+            one.succeeded(job)
+        # Not held against the contract, which takes seconds for so many layers.
+        size = len(one.http.get(f"{one.url}/v1/jobs/{job}/report").content)
+        assert size > 1 << 20
         with PeakMemory(lambda: [daemon.process.pid]) as memory:
             go_on.set()
             for one, job in jobs:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import DATA, FEW_SAMPLES, INSTALLED, ROOT
+from service import DATA, FEW_SAMPLES, INSTALLED, QUANTIZE, ROOT
 
 
 def two_inputs(name="x"):
@@ -29,7 +29,7 @@ def two_inputs(name="x"):
 
 def deploy(folder, target, model, *words):
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", model, "--target", target, "-o", "model.onnx",
+        [*QUANTIZE, model, "--target", target, "-o", "model.onnx",
          "--report", "report.json", "--html", "page.html", *map(str, words)], cwd=folder,
         capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

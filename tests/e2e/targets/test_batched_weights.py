@@ -11,9 +11,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import INSTALLED
+from service import QUANTIZE
 
-QDQ = INSTALLED / "bin" / "qdq"
 RANDOM = np.random.default_rng(41)
 
 
@@ -32,7 +31,7 @@ def quantize(folder, model, x, **spec):
     onnx.save(model, folder / "float.onnx")
     np.savez(folder / "x.npz", x=x)
     (folder / "spec.json").write_text(json.dumps({"recipe": "none", **spec}))
-    subprocess.run([QDQ, "quantize", folder / "float.onnx", "--calibration", folder / "x.npz",
+    subprocess.run([*QUANTIZE, folder / "float.onnx", "--calibration", folder / "x.npz",
                     "--spec", folder / "spec.json", "-o", folder / "int8.onnx", "--report",
                     folder / "report.json"], check=True, capture_output=True)
     return json.loads((folder / "report.json").read_text())

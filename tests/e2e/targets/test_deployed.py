@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 
 import judge
-from service import DATA, INSTALLED
+from service import DATA, QUANTIZE
 
 HERE = "avx2" if judge.saturates() else "vnni"
 OTHER = "vnni" if HERE == "avx2" else "avx2"
@@ -33,7 +33,7 @@ def quantize(folder, images, name, **spec):
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     done = subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", DATA / f"{name}.onnx", "--spec",
+        [*QUANTIZE, DATA / f"{name}.onnx", "--spec",
          folder / "spec.json", "--calibration", images[0], "-o", folder / "q.onnx",
          "--report", report], capture_output=True, text=True)
     return done, json.loads(report.read_text()) if report.exists() else None

@@ -12,7 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 GRAPH = '<ir_version: 9, opset_import: ["" : 17]> g '
 CONV = "(float[1,4,6,6] x) => (float[1,6,6,6] y) { %s }"
@@ -43,7 +43,7 @@ def fill(model):
 def quantize(folder, model, spec):
     onnx.save(model, folder / "m.onnx")
     (folder / "spec.json").write_text(json.dumps(spec))
-    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, folder / "m.onnx", "--spec",
                            folder / "spec.json", "-o", folder / "q.onnx", "--report",
                            folder / "report.json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

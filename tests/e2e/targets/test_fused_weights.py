@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 WIDTH = 96
 FORMATS = {
@@ -82,7 +82,7 @@ class Result:
         spec = {"target": "onnxruntime", "recipe": "none", "evaluate": False,
                 "activations": "none", **spec}
         (folder / "spec.json").write_text(json.dumps(spec))
-        done = subprocess.run([INSTALLED / "bin/qdq", "quantize", given, "--spec",
+        done = subprocess.run([*QUANTIZE, given, "--spec",
                                folder / "spec.json", "-o", self.path, "--report", report],
                               capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

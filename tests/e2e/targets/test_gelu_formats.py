@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from service import DATA, INSTALLED
+from service import DATA, QUANTIZE
 
 INPUT, OUTPUT = "/Add_4_output_0", "/Mul_2_output_0"  # of the first GELU of glyph_vit
 
@@ -17,7 +17,7 @@ def formats(folder, node, **rules):
     (folder / "spec.json").write_text(json.dumps(
         {"target": "qnn", "recipe": "none", "evaluate": False, "layers": [entry], "rules": {"Q18": False, **rules}}))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", DATA / "glyph_vit.onnx", "--calibration",
+        [*QUANTIZE, DATA / "glyph_vit.onnx", "--calibration",
          DATA / "calib_256.npz", "--spec", folder / "spec.json", "-o", folder / "out.onnx", "--report",
          folder / "report.json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

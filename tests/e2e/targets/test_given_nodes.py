@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import judge
-from service import INSTALLED
+from service import INSTALLED, QUANTIZE
 
 rng = np.random.default_rng(47)
 node, value = helper.make_node, helper.make_tensor_value_info
@@ -236,7 +236,7 @@ def test_a_softmax_of_several_axes_runs_right(tmp_path, opset, axis, more):
     np.savez(tmp_path / "data.npz", x=np.repeat(x[None], 8, 0))
     spec = {"target": "openvino", "recipe": "none", "weights": {"granularity": "tensor"}, **more}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    subprocess.run([INSTALLED / "bin/qdq", "quantize", path, "--spec", tmp_path / "spec.json",
+    subprocess.run([*QUANTIZE, path, "--spec", tmp_path / "spec.json",
                     "--calibration", tmp_path / "data.npz", "-o", made], check=True)
     assert judge.sqnr_db(literal(path, x), by_openvino(made, x)) > 30
     assert not warned(tmp_path, path, **spec)
@@ -311,7 +311,7 @@ def products(folder, rows, op, between, reshaped=False, bias=False, **spec):
     np.savez(folder / "data.npz", x=x)
     (folder / "spec.json").write_text(json.dumps(
         {"target": "openvino", "recipe": "none", "evaluate": False, **spec}))
-    subprocess.run([INSTALLED / "bin/qdq", "quantize", path, "--spec", folder / "spec.json",
+    subprocess.run([*QUANTIZE, path, "--spec", folder / "spec.json",
                     "--calibration", folder / "data.npz", "-o", made], check=True)
     real = literal(path, x[0])
     return judge.sqnr_db(real, literal(made, x[0])), judge.sqnr_db(real, by_openvino(made, x[0]))
@@ -402,7 +402,7 @@ def test_data_are_asked_for_where_there_are_none(tmp_path, dtype, has_data):
     (tmp_path / "spec.json").write_text(json.dumps(
         {"target": "openvino", "activations": "none", "weights": {"dtype": dtype}}))
     data = ["--calibration", tmp_path / "data.npz"] if has_data else []
-    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", tmp_path / "net.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, tmp_path / "net.onnx", "--spec",
                            tmp_path / "spec.json", *data, "-o", tmp_path / "made.onnx"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -10,9 +10,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from service import INSTALLED
+from service import QUANTIZE
 
-QDQ = INSTALLED / "bin" / "qdq"
 TARGETS = ("tensorrt", "onnxruntime", "openvino", "qnn")
 SIZE, LENGTH = 96, 16
 # These are added to the scores of attention.
@@ -88,7 +87,7 @@ def quantized(folder, kind, low=-np.inf, behind=None, **spec):
     np.savez(folder / "d.npz", **data)
     (folder / "s.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [QDQ, "quantize", folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
+        [*QUANTIZE, folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
          folder / "d.npz", "-o", folder / "q.onnx", "--report", folder / "r.json"],
         capture_output=True, text=True)
     if done.returncode:
@@ -135,7 +134,7 @@ def test_other_infinities_are_an_error(tmp_path):
     onnx.save(made, tmp_path / "m.onnx")
     np.savez(tmp_path / "d.npz", **data)
     done = subprocess.run(
-        [QDQ, "quantize", tmp_path / "m.onnx", "--target", "onnxruntime", "--calibration", tmp_path / "d.npz",
+        [*QUANTIZE, tmp_path / "m.onnx", "--target", "onnxruntime", "--calibration", tmp_path / "d.npz",
          "-o", tmp_path / "q.onnx"], capture_output=True, text=True)
     assert done.returncode != 0 and "nonfinite" in done.stderr
 
@@ -223,7 +222,7 @@ def judged(folder, text, constants, data, **spec):
     onnx.save(made, folder / "m.onnx")
     np.savez(folder / "d.npz", **data)
     (folder / "s.json").write_text(json.dumps({"recipe": "none", "mode": "full", **spec}))
-    subprocess.run([QDQ, "quantize", folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
+    subprocess.run([*QUANTIZE, folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
                     folder / "d.npz", "-o", folder / "q.onnx", "--report", folder / "r.json"], check=True)
     return json.loads((folder / "r.json").read_text())
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 CHANNELS, SIDE, SAMPLES = 16, 6, 24
 PLAIN = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
@@ -93,7 +93,7 @@ class Result:
         (folder / "spec.json").write_text(json.dumps(
             {"target": "openvino", "recipe": "none", "evaluate": False, **spec}))
         done = subprocess.run(
-            [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "spec.json",
+            [*QUANTIZE, model, "--spec", folder / "spec.json",
              "--calibration", folder / "data.npz", "-o", self.path, "--report", report],
             capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import INSTALLED
+from service import INSTALLED, QUANTIZE
 
 MS = "com.microsoft"
 NUMBERS = np.random.default_rng(11)
@@ -135,7 +135,7 @@ def quantize(folder, model, **spec):
     np.savez(folder / "data.npz",
              x=NUMBERS.normal(size=shape).astype(np.float16 if half else np.float32))
     (folder / "spec.json").write_text(json.dumps(spec))
-    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, folder / "m.onnx", "--spec",
                            folder / "spec.json", "--calibration", folder / "data.npz", "-o", folder / "q.onnx", "--report",
                            folder / "report.json"], capture_output=True, text=True)
     return done, json.loads((folder / "report.json").read_text()) if done.returncode == 0 else None
@@ -346,7 +346,7 @@ def test_a_recipe_that_leaves_everything_in_float_says_so(tmp_path):
     source = g.model(g.op("Conv", [y, g.constant(weight(19, 64, 1, 1))]), [1, 3, 32, 32])
     np.savez(tmp_path / "data.npz", x=NUMBERS.normal(size=(24, 3, 32, 32)).astype(np.float32))
     onnx.save(source, tmp_path / "m.onnx")
-    done = subprocess.run([INSTALLED / "bin/qdq", "quantize", tmp_path / "m.onnx", "--target",
+    done = subprocess.run([*QUANTIZE, tmp_path / "m.onnx", "--target",
                            "onnxruntime", "--calibration", tmp_path / "data.npz", "-o",
                            tmp_path / "q.onnx", "--report", tmp_path / "report.json"],
                           capture_output=True, text=True)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from service import INSTALLED
+from service import QUANTIZE
 
 TEXT = """<ir_version: 9, opset_import: ["": 17]> g (float[n,40] x) => (float[n,12] y) {
     [first] a = MatMul (x, wa) [clip] b = Relu (a) [last] y = MatMul (b, wb) }"""
@@ -17,7 +17,7 @@ TEXT = """<ir_version: 9, opset_import: ["": 17]> g (float[n,40] x) => (float[n,
 
 def quantized(folder, name, spec):
     (folder / "s.json").write_text(json.dumps(spec))
-    subprocess.run([INSTALLED / "bin" / "qdq", "quantize", folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
+    subprocess.run([*QUANTIZE, folder / "m.onnx", "--spec", folder / "s.json", "--calibration",
                     folder / "d.npz", "-o", folder / name, "--report", folder / "r.json"], check=True)
     return json.loads((folder / "r.json").read_text())
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 rng = np.random.default_rng(46)
 PLAIN = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
@@ -140,7 +140,7 @@ class Result:
         (folder / "spec.json").write_text(json.dumps(
             {"target": target, "recipe": "none", "evaluate": False, **spec}))
         done = subprocess.run(
-            [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "spec.json",
+            [*QUANTIZE, model, "--spec", folder / "spec.json",
              "--calibration", folder / "data.npz", "-o", self.path, "--report", report],
             capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

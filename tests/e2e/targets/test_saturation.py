@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 # The weight's shape, and that of a sample.
 LAYERS = {
@@ -56,7 +56,7 @@ def figures(folder, name, target, **rules):
         "rules": {**RUN[f"target {target}"], **rules}}))
     [library] = (Path(openvino.__file__).parent / "libs").glob("libopenvino_c.so.*")
     done = subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", folder / "net.onnx", "--spec", folder / "spec.json",
+        [*QUANTIZE, folder / "net.onnx", "--spec", folder / "spec.json",
          "--calibration", folder / "x.npz", "-o", folder / "q.onnx", "--report",
          folder / "report.json"], capture_output=True, text=True,
         env={**os.environ, "QDQD_ENGINE_OPENVINO": str(library)})

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually
+from service import DATA, FEW_SAMPLES, INSTALLED, QUANTIZE, Service, eventually
 from test_runner import FAKE, Runners, programs, section
 
 PROGRAM = INSTALLED / "share" / "qdqd" / "runners" / "tensorrt_rtx.py"
@@ -106,7 +106,7 @@ def package(tmp_path):
 def quantize(tmp_path, *arguments, spec=()):
     (tmp_path / "spec.json").write_text(json.dumps({"target": "tensorrt", **dict(spec)}))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", MODEL, "--calibration", FEW_SAMPLES, "--spec",
+        [*QUANTIZE, MODEL, "--calibration", FEW_SAMPLES, "--spec",
          tmp_path / "spec.json", "-o", tmp_path / "out.onnx", "--report", tmp_path / "out.json",
          "--html", tmp_path / "out.html", *arguments], capture_output=True, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path)})

@@ -14,7 +14,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 ROWS, WIDTH = 4096, 64
 TARGETS = ["onnxruntime", "openvino"]
@@ -78,7 +78,7 @@ class Result:
         self.path, report = folder / "made.onnx", folder / "report.json"
         np.savez(folder / "data.npz", ids=np.stack([feed["ids"] for feed in feeds]))
         (folder / "spec.json").write_text(json.dumps({"target": target, "evaluate": False, **spec}))
-        subprocess.run([INSTALLED / "bin/qdq", "quantize", folder / "net.onnx", "--spec",
+        subprocess.run([*QUANTIZE, folder / "net.onnx", "--spec",
                         folder / "spec.json", "--calibration", folder / "data.npz", "-o", self.path,
                         "--report", report], check=True)
         self.report = json.loads(report.read_text())
