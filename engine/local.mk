@@ -220,6 +220,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/layer_formats.c engine/plan/placement/layer_formats.h \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
 	engine/plan/placement/masked_sums.c engine/plan/placement/masked_sums.h \
+	engine/plan/placement/zero_points.c engine/plan/placement/zero_points.h \
 	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
 	engine/plan/placement/plan.c engine/plan/placement/plan.h engine/plan/placement/planner.c \
 	engine/plan/placement/rules.c engine/plan/placement/rules.h \

@@ -573,12 +573,12 @@ run_stages(struct walk *w, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* A target's own rounding is by data. Where there are none, weights are rounded to the nearest
-   integers, unless the spec asks for something else. */
+/* A target's own rounding is by data, and so is that of an allocation of formats. Where there are
+   none, weights are rounded to the nearest integers, unless the spec asks for something else. */
 static void
 round_plainly(struct qdq_spec *spec)
 {
-    if (spec->target->rounding == QDQ_ROUND_NEAREST ||
+    if ((spec->target->rounding == QDQ_ROUND_NEAREST && !spec->recipe_formats) ||
         !(spec->open & QDQ_CHOICE_ROUNDING))
         return;
     spec->weights.rounding = QDQ_ROUND_NEAREST;

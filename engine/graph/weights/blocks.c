@@ -25,7 +25,8 @@ struct blocks_summary {
 
 struct qdqi_blocks {
     struct qdqi_pieces pieces; /* must be first */
-    struct qdqi_place places[N_MEMBERS];
+    struct qdqi_place
+        places[N_MEMBERS]; /* fd < 0: the model does not have the member */
     struct qdqi_made members[N_MEMBERS];
     struct qdqi_constant w;
     const char *name;
@@ -179,6 +180,8 @@ write_zero_points(const struct qdqi_blocks *b, const struct part *part,
                   struct qdq_error *err)
 {
     const struct qdqi_params *p = &part->params;
+    if (b->places[ZERO_POINTS].fd < 0)
+        return QDQ_OK;
     uint64_t at = qdqi_integers_size(p->format, part->first_scale);
     size_t size = (size_t)qdqi_integers_size(p->format, p->n);
     uint8_t *bytes = qdqi_arena_array(arena, size, 1); /* zeros */
@@ -303,9 +306,11 @@ qdqi_blocks_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
     b->pieces.places = b->places;
     b->pieces.write = write_piece;
     b->pieces.finish = finish;
-    for (size_t i = 0; i < N_MEMBERS; i++)
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        b->places[i].fd = -1;
         b->members[i] = (struct qdqi_made){
             .pieces = &b->pieces, .member = i, .inside = i != INTEGERS};
+    }
     clear_summary(b);
     return b;
 }

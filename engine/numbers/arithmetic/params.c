@@ -7,6 +7,15 @@
 #include <float.h>
 #include <math.h>
 
+bool
+qdqi_has_zero_points(const struct qdqi_params *p)
+{
+    for (size_t i = 0; p->zero_points && i < p->n; i++)
+        if (p->zero_points[i] != 0)
+            return true;
+    return false;
+}
+
 /* Returns the zero point of a format when it is used symmetrically. That is 0, or for a
    format without negative numbers the middle of its range, rounded half to even. */
 static int32_t

@@ -80,6 +80,9 @@ qdqi_zero_point(const struct qdqi_params *p, size_t i)
     return p->zero_points ? p->zero_points[i] : 0;
 }
 
+/* Returns whether a zero point is not 0. */
+bool qdqi_has_zero_points(const struct qdqi_params *p);
+
 /*
  * Computes the scale and the zero point with which a tensor of the type (float32 or
  * float16) covers a range: min <= max, both finite.

@@ -4,6 +4,7 @@
 
 #include "plan/cases/case.h"
 #include "plan/placement/planner.h"
+#include "plan/placement/zero_points.h"
 
 enum qdq_code
 qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
@@ -20,6 +21,7 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
     qdq_spec_complete(&complete);
     plan->dynamic = complete.dynamic;
     plan->decoder = complete.decoder;
+    plan->leaves_out_zeros = qdqi_leaves_out_zeros(&complete);
     /* A frozen spec of version 0.1, which has no host, gives the names that it gave. */
     plan->short_names =
         complete.target->short_names && complete.host != QDQ_HOST_UNSTATED;

@@ -111,6 +111,8 @@ struct qdq_plan {
     enum qdq_decoder_form decoder; /* of the result */
     /* weights that are rounded to the nearest integers have that form, too */
     bool decoder_takes_nearest;
+    /* zero points of weights in blocks are not stored where all of them are 0 */
+    bool leaves_out_zeros;
     bool short_names; /* names of new tensors do not repeat long names of tensors */
     /* in the order of the nodes, where the lowest numbers of masks are cut off; NULL: they are not */
     const struct qdqi_masked_sum *masked;

@@ -211,6 +211,17 @@ default_host(const struct qdq_target *target)
     return qdqi_host_here();
 }
 
+/* Returns the rounding of a spec that names none. In an allocation of formats, few bits stand beside
+   many, and the rounding that goes by the outputs serves all of them. */
+static enum qdq_rounding
+default_rounding(const struct qdq_spec *spec)
+{
+    const bool is_allocated = spec->recipe_formats && !is_float(spec->weights.format);
+    return is_allocated || spec->weights.scales == QDQ_SCALES_MOMENTS
+               ? QDQ_ROUND_GPTQ
+               : spec->target->rounding;
+}
+
 /* Fills in the defaults. A bound for the latency implies a profile. When the activations
    are 8-bit floats, the weights have the same format by default. */
 void
@@ -240,9 +251,7 @@ qdq_spec_complete(struct qdq_spec *spec)
                                    ? target->weight_method
                                    : QDQ_WEIGHT_MAX;
     if (spec->weights.rounding == QDQ_ROUND_DEFAULT)
-        spec->weights.rounding = spec->weights.scales == QDQ_SCALES_MOMENTS
-                                     ? QDQ_ROUND_GPTQ
-                                     : target->rounding;
+        spec->weights.rounding = default_rounding(spec);
     if (spec->weights.rounding == QDQ_ROUND_RECONSTRUCT)
         spec->weights.scales = QDQ_SCALES_MOMENTS;
     if (spec->weights.range == QDQ_RANGE_DEFAULT)

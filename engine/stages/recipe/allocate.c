@@ -4,6 +4,8 @@
 
 #include "files/model/constant.h"
 #include "graph/weights/elements.h"
+#include "graph/weights/integers.h"
+#include "graph/weights/scales.h"
 #include "graph/weights/walk.h"
 #include "numbers/arithmetic/format.h"
 #include "stages/recipe/frontier.h"
@@ -18,6 +20,7 @@
 enum {
     MOST_TRIALS = 14,
     MOST_SIZE_TRIALS = 5,
+    MOST_WEIGHED = 16, /* weights */
     UNCHANGED = QDQI_N_FORMATS,
     BY_CHANNEL,
     N_CHOICES = BY_CHANNEL + QDQI_N_FORMATS
@@ -103,18 +106,23 @@ error_of(const float *x, size_t n, const struct extent *e, enum qdqi_format form
 
 /* Returns the bytes of a weight's elements, scales and zero points. */
 static double
-bytes_of(const struct qdqi_constant *c, size_t n_scales, enum qdqi_format format)
+bytes_of(const struct qdq_plan *plan, const struct qdqi_constant *c,
+         const struct qdqi_params *p, enum qdqi_format format)
 {
-    const double element = qdqi_format_row((int)format)->bits / 8.0;
-    return (double)c->n * element + (double)n_scales * (sizeof(float) + element);
+    const bool has_zeros = !plan->leaves_out_zeros || p->block == 0 ||
+                           !qdqi_weight_is_symmetric((enum qdqi_format)format);
+    const double element = (double)qdqi_integers_size(format, 8) / 8;
+    return (double)c->n * element +
+           (double)p->n * (sizeof(float) + (has_zeros ? element : 0));
 }
 
 /* Adds a point for each format of the set, with as many scales as p has; the choice of the first format
    is `first`. Returns false when memory is short. Long rows are measured by their first
    QDQI_ELEMENTS_PIECE elements. */
 static bool
-add_measured(struct weight *to, const struct qdqi_constant *c,
-             const struct qdqi_params *p, unsigned formats, int first)
+add_measured(const struct qdq_plan *plan, struct weight *to,
+             const struct qdqi_constant *c, const struct qdqi_params *p,
+             unsigned formats, int first)
 {
     struct qdqi_elements e;
     double errors[QDQI_N_FORMATS] = {0}, squares = 0;
@@ -135,8 +143,9 @@ add_measured(struct weight *to, const struct qdqi_constant *c,
     qdqi_elements_close(&e);
     for (int f = 0; f < QDQI_N_FORMATS && squares > 0; f++)
         if (formats & (1U << f))
-            to->points[to->n++] = (struct point){
-                first + f, bytes_of(c, p->n, (enum qdqi_format)f), errors[f] / squares};
+            to->points[to->n++] =
+                (struct point){first + f, bytes_of(plan, c, p, (enum qdqi_format)f),
+                               errors[f] / squares};
     if (formats & (1U << QDQ_BIT_FLOAT32) && squares > 0)
         to->points[to->n++] = (struct point){UNCHANGED, 4 * (double)c->n, 0};
     return true;
@@ -171,9 +180,9 @@ measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight 
         return false;
     const unsigned by_channel = formats_by_channel(a->plan, w, formats);
     *ret = (struct weight){.layer = w->layer, .elements = (double)c.n};
-    return add_measured(ret, &c, &a->scales.weights[i], formats, 0) &&
+    return add_measured(a->plan, ret, &c, &a->scales.weights[i], formats, 0) &&
            (by_channel == 0 ||
-            add_measured(ret, &c, &channels, by_channel, BY_CHANNEL)) &&
+            add_measured(a->plan, ret, &c, &channels, by_channel, BY_CHANNEL)) &&
            ret->n > 0;
 }
 
@@ -226,6 +235,19 @@ compare_upgrades(const void *a, const void *b)
     return (x->point > y->point) - (x->point < y->point);
 }
 
+/* Lists the upgrades of all weights, the best use of a byte first. */
+static void
+sort_upgrades(struct allocation *x)
+{
+    x->n_upgrades = 0;
+    for (size_t i = 0; i < x->n_weights; i++)
+        for (size_t k = 1; k < x->weights[i].n; k++) {
+            const struct point *to = &x->weights[i].points[k];
+            x->upgrades[x->n_upgrades++] = (struct upgrade){i, k, gain(to - 1, to)};
+        }
+    qsort(x->upgrades, x->n_upgrades, sizeof *x->upgrades, compare_upgrades);
+}
+
 static bool
 is_free(const struct qdqi_attempt *a, const char *name)
 {
@@ -251,37 +273,65 @@ begin(struct allocation *x, struct qdq_error *err)
             !measure(a, i, a->context->asked->recipe_formats, w))
             continue;
         keep_hull(w);
-        for (size_t k = 1; k < w->n; k++)
-            x->upgrades[x->n_upgrades++] = (struct upgrade){
-                x->n_weights, k, gain(&w->points[k - 1], &w->points[k])};
         x->other -= 4 * w->elements;
         x->n_weights++;
     }
-    qsort(x->upgrades, x->n_upgrades, sizeof *x->upgrades, compare_upgrades);
+    sort_upgrades(x);
     return QDQ_OK;
 }
 
-/* Finds the format of each weight after the first k upgrades. Returns their bytes. */
+/* An allocation: the first `first` upgrades, and those behind them that fit into `most` bytes of
+   weights, in their order. An upgrade leads on from the one before it of the same weight. */
+struct cut {
+    size_t first;
+    double most;
+};
+
+/* Finds the format of each weight. Returns their bytes. */
 static double
-allocate(const struct allocation *x, size_t k, size_t *point_of)
+allocate(const struct allocation *x, const struct cut *cut, size_t *point_of)
 {
     double bytes = 0;
-    for (size_t i = 0; i < x->n_weights; i++)
+    for (size_t i = 0; i < x->n_weights; i++) {
         point_of[i] = 0;
-    for (size_t i = 0; i < k; i++)
-        point_of[x->upgrades[i].weight] = x->upgrades[i].point;
-    for (size_t i = 0; i < x->n_weights; i++)
-        bytes += x->weights[i].points[point_of[i]].bytes;
+        bytes += x->weights[i].points[0].bytes;
+    }
+    for (size_t i = 0; i < x->n_upgrades; i++) {
+        const struct upgrade *u = &x->upgrades[i];
+        const struct point *to = &x->weights[u->weight].points[u->point];
+        const double after = bytes - to[-1].bytes + to->bytes;
+        if (point_of[u->weight] != u->point - 1 ||
+            (i >= cut->first && !(after <= cut->most)))
+            continue;
+        point_of[u->weight] = u->point;
+        bytes = after;
+    }
     return bytes;
+}
+
+/* Returns the rounding of a format where the spec leaves it open and another one serves it: floats
+   have the nearest numbers. */
+static enum qdq_rounding
+rounding_of(const struct qdq_spec *spec, enum qdq_format format)
+{
+    const bool is_float = qdqi_format_row((int)format)->fraction_bits > 0;
+    const bool was_float =
+        qdqi_format_row((int)spec->weights.format)->fraction_bits > 0;
+    if (is_float == was_float)
+        return QDQ_ROUND_DEFAULT;
+    return is_float ? QDQ_ROUND_NEAREST : QDQ_ROUND_GPTQ;
 }
 
 /* Makes the entry of a choice. */
 static struct qdq_layer_entry
-entry_of(int choice, const char *const *names, size_t n, struct qdq_weights *weights)
+entry_of(const struct qdq_spec *spec, int choice, const char *const *names, size_t n,
+         struct qdq_weights *weights)
 {
     const bool by_channel = choice >= BY_CHANNEL;
     *weights = QDQ_WEIGHTS_UNSTATED;
     weights->format = (enum qdq_format)(by_channel ? choice - BY_CHANNEL : choice);
+    if (choice != UNCHANGED && (spec->open & QDQ_CHOICE_ROUNDING))
+        weights->rounding = rounding_of(spec, weights->format);
     if (by_channel)
         weights->granularity = QDQ_PER_CHANNEL;
     return (struct qdq_layer_entry){.by = QDQ_BY_NAME,
@@ -317,7 +367,7 @@ spec_of(const struct allocation *x, const size_t *point_of)
             if (x->weights[i].points[point_of[i]].choice == choice)
                 names[n++] = x->weights[i].layer;
         if (n > 0 && choice != (int)from->weights.format)
-            entries[to->n_layers++] = entry_of(choice, names, n, weights);
+            entries[to->n_layers++] = entry_of(from, choice, names, n, weights);
     }
     return to;
 }
@@ -341,9 +391,10 @@ is_better(const struct allocation *x, const struct qdqi_grade *g)
     return g->sqnr_db > best->sqnr_db;
 }
 
-/* Judges allocation k. The better of it and the best so far stays. */
+/* Judges an allocation. The better of it and the best so far stays. */
 static enum qdq_code
-judge(struct allocation *x, size_t k, struct qdqi_grade *ret, struct qdq_error *err)
+judge(struct allocation *x, const struct cut *cut, struct qdqi_grade *ret,
+      struct qdq_error *err)
 {
     struct qdqi_variants *v = x->v;
     size_t *point_of = qdqi_arena_array(x->arena, x->n_weights, sizeof *point_of);
@@ -351,7 +402,7 @@ judge(struct allocation *x, size_t k, struct qdqi_grade *ret, struct qdq_error *
     struct qdqi_attempt *trial = NULL;
     if (!point_of)
         return qdqi_no_memory(err);
-    const double bytes = allocate(x, k, point_of);
+    const double bytes = allocate(x, cut, point_of);
     if (!(step.spec = spec_of(x, point_of)))
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_variants_trial(v, step.spec, &trial, &step.score, err);
@@ -374,59 +425,192 @@ judge(struct allocation *x, size_t k, struct qdqi_grade *ret, struct qdq_error *
     return code;
 }
 
-/* Returns the last allocation whose bytes are within the bound, by what is known of the rest. */
-static size_t
-largest_within(const struct allocation *x, size_t *point_of)
-{
-    size_t k = x->n_upgrades;
-    if (isnan(x->max_bytes))
-        return k;
-    while (k > 0 && allocate(x, k, point_of) + x->other > x->max_bytes)
-        k--;
-    return k;
-}
-
 static bool
 may_go_on(const struct allocation *x)
 {
     return x->v->n_steps < MOST_TRIALS && !x->v->is_time_up(x->v->arg);
 }
 
-/* Looks for the largest allocation within the bound. Each trial tells how many bytes the rest of the
-   file takes. */
-static enum qdq_code
-fill_budget(struct allocation *x, size_t *ret_k, struct qdq_error *err)
+/* Finds the allocation of a cut. Returns whether it differs from the last one, which is in point_of. */
+static bool
+is_new(const struct allocation *x, const struct cut *cut, size_t *point_of,
+       bool is_first)
 {
-    size_t *point_of = qdqi_arena_array(x->arena, x->n_weights, sizeof *point_of);
+    size_t *next = point_of + x->n_weights;
+    const size_t size = x->n_weights * sizeof *next;
+    allocate(x, cut, next);
+    const bool differs = is_first || memcmp(point_of, next, size) != 0;
+    memcpy(point_of, next, size);
+    return differs;
+}
+
+/* Looks for the allocation that fills the bound. Each trial tells how many bytes the rest of the file
+   takes; the most that one told counts, so that the search comes to an end. */
+static enum qdq_code
+fill_budget(struct allocation *x, size_t *point_of, struct qdq_error *err)
+{
     struct qdqi_grade grade;
-    size_t k = 0, next;
-    enum qdq_code code = point_of ? QDQ_OK : qdqi_no_memory(err);
-    for (int i = 0; !code && i < MOST_SIZE_TRIALS && may_go_on(x); i++) {
-        next = largest_within(x, point_of);
-        if (i > 0 && next == k)
+    enum qdq_code code = QDQ_OK;
+    for (int i = 0; !code && may_go_on(x); i++) {
+        const double other = x->other;
+        const struct cut cut = {isnan(x->max_bytes) ? x->n_upgrades : 0,
+                                x->max_bytes - other};
+        if ((i >= MOST_SIZE_TRIALS && qdqi_grade_fits(&x->grade)) ||
+            !is_new(x, &cut, point_of, i == 0))
             break;
-        k = next;
-        code = judge(x, k, &grade, err);
+        code = judge(x, &cut, &grade, err);
+        if (i > 0 && x->other < other)
+            x->other = other;
     }
-    *ret_k = k;
     return code;
 }
 
-/* Looks below allocation k for the first that reaches the goal. */
+/* --- what noise does to the outputs -------------------------------------------------------- */
+
+/* A weight by what its formats differ in. */
+struct stake {
+    double bytes;
+    size_t weight;
+};
+
+static int
+compare_stakes(const void *a, const void *b)
+{
+    const struct stake *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+/* Measures the noise of the outputs, as a part of their signal. *ret is NaN where the allocation cannot
+   be judged. */
 static enum qdq_code
-search_goal(struct allocation *x, size_t k, struct qdq_error *err)
+measure_outputs(struct allocation *x, const size_t *point_of, double *ret,
+                struct qdq_error *err)
+{
+    const struct qdq_spec *spec = spec_of(x, point_of);
+    struct qdqi_attempt *trial = NULL;
+    struct qdqi_grade grade;
+    if (!spec)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_variants_trial(x->v, spec, &trial, &grade, err);
+    qdqi_attempt_free(&trial);
+    if (!code)
+        *ret = isnan(grade.output_db) || grade.output_db == -INFINITY
+                   ? (double)NAN
+                   : pow(10, -grade.output_db / 10);
+    return code;
+}
+
+/* Finds by how much a weight in its cheapest format, beside the dearest ones of all others, makes the
+   outputs noisier: NaN, it is not known. */
+static enum qdq_code
+measure_stakes(struct allocation *x, const struct stake *stakes, size_t n,
+               size_t *point_of, double *ret, struct qdq_error *err)
+{
+    const struct cut dearest = {x->n_upgrades, -INFINITY};
+    double least = (double)NAN;
+    allocate(x, &dearest, point_of);
+    enum qdq_code code = measure_outputs(x, point_of, &least, err);
+    for (size_t i = 0; i < n; i++) {
+        const size_t w = stakes[i].weight, point = point_of[w];
+        ret[i] = (double)NAN;
+        if (code || isnan(least) || x->v->is_time_up(x->v->arg))
+            continue;
+        point_of[w] = 0;
+        code = measure_outputs(x, point_of, &ret[i], err);
+        point_of[w] = point;
+        ret[i] -= least;
+    }
+    return code;
+}
+
+/* Multiplies the noise of each weight's formats by what is left of it in the outputs. Weights that
+   were not measured have the mean of the others; none has less than a hundredth of it. */
+static void
+apply_stakes(struct allocation *x, const struct stake *stakes, size_t n,
+             const double *noise)
+{
+    double sum = 0, of = 0;
+    for (size_t i = 0; i < n; i++)
+        if (noise[i] > 0) {
+            sum += noise[i];
+            of += x->weights[stakes[i].weight].points[0].noise;
+        }
+    if (!(sum > 0 && of > 0))
+        return;
+    for (size_t i = 0; i < x->n_weights; i++) {
+        struct weight *w = &x->weights[stakes[i].weight];
+        double factor = i < n ? noise[i] / w->points[0].noise / (sum / of) : 1;
+        factor = factor > 0.01 ? factor : i < n && !isnan(noise[i]) ? 0.01 : 1;
+        for (size_t k = 0; k < w->n; k++)
+            w->points[k].noise *= factor;
+    }
+    sort_upgrades(x);
+}
+
+/* Weighs the noise of weights by what it does to the outputs, where the bytes do not do for all
+   upgrades: the noise of a weight alone does not tell how much its layer matters. */
+static enum qdq_code
+weigh(struct allocation *x, size_t *point_of, struct qdq_error *err)
+{
+    struct stake *stakes = qdqi_arena_array(x->arena, x->n_weights + 1, sizeof *stakes);
+    const size_t n = x->n_weights < MOST_WEIGHED ? x->n_weights : MOST_WEIGHED;
+    double noise[MOST_WEIGHED];
+    if (!stakes)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < x->n_weights; i++) {
+        const struct weight *w = &x->weights[i];
+        stakes[i] = (struct stake){w->points[w->n - 1].bytes - w->points[0].bytes, i};
+    }
+    qsort(stakes, x->n_weights, sizeof *stakes, compare_stakes);
+    enum qdq_code code = measure_stakes(x, stakes, n, point_of, noise, err);
+    if (!code)
+        apply_stakes(x, stakes, n, noise);
+    return code;
+}
+
+/* Returns whether some of the upgrades may be left out, and not all have to be. */
+static bool
+has_choice(const struct allocation *x, size_t *point_of)
+{
+    const double most = x->max_bytes - x->other; /* NaN: no bound */
+    const struct cut cheapest = {0, -INFINITY}, dearest = {x->n_upgrades, -INFINITY};
+    return x->n_upgrades > 1 && !(allocate(x, &cheapest, point_of) > most) &&
+           (qdqi_goals_ask_for_accuracy(x->v->spec) ||
+            allocate(x, &dearest, point_of) > most);
+}
+
+/* --- searches ------------------------------------------------------------------------------- */
+
+/* Returns how many upgrades, in their order, are within the bound. */
+static size_t
+largest_within(const struct allocation *x, size_t *point_of)
+{
+    size_t k = x->n_upgrades;
+    for (; k > 0; k--) {
+        const struct cut cut = {k, -INFINITY};
+        if (!(allocate(x, &cut, point_of) + x->other > x->max_bytes))
+            break;
+    }
+    return k;
+}
+
+/* Looks for the fewest upgrades that reach the goal, which is reached within the bound. */
+static enum qdq_code
+search_goal(struct allocation *x, size_t *point_of, struct qdq_error *err)
 {
     const double goal = x->v->candidates->goal_db;
     struct qdqi_grade grade;
-    size_t low = 0, high = k; /* high reaches the goal */
+    size_t low = 0, high = largest_within(x, point_of);
     enum qdq_code code = QDQ_OK;
     while (!code && low < high && may_go_on(x)) {
-        const size_t middle = low + (high - low) / 2;
-        code = judge(x, middle, &grade, err);
+        const struct cut middle = {low + (high - low) / 2, -INFINITY};
+        code = judge(x, &middle, &grade, err);
         if (grade.sqnr_db >= goal)
-            high = middle;
+            high = middle.first;
         else
-            low = middle + 1;
+            low = middle.first + 1;
     }
     return code;
 }
@@ -434,26 +618,20 @@ search_goal(struct allocation *x, size_t k, struct qdq_error *err)
 /* Judges allocations for the frontier, from the cheapest to the dearest formats by equal steps of
    bytes. */
 static enum qdq_code
-add_points(struct allocation *x, struct qdq_error *err)
+add_points(struct allocation *x, size_t *point_of, struct qdq_error *err)
 {
     const int64_t n = x->v->candidates->attempt->context->asked->frontier_points;
-    size_t *point_of = qdqi_arena_array(x->arena, x->n_weights, sizeof *point_of);
-    if (!point_of)
-        return qdqi_no_memory(err);
-    const double low = allocate(x, 0, point_of);
-    const double high = allocate(x, x->n_upgrades, point_of);
+    const struct cut cheapest = {0, -INFINITY}, dearest = {x->n_upgrades, -INFINITY};
+    const double low = allocate(x, &cheapest, point_of);
+    const double high = allocate(x, &dearest, point_of);
     enum qdq_code code = QDQ_OK;
     struct qdqi_grade grade;
-    size_t k = 0, last = SIZE_MAX;
     x->is_settled = true;
     for (int64_t i = 0; !code && i < n && !x->v->is_time_up(x->v->arg); i++) {
         const double share = n > 1 ? (double)i / (double)(n - 1) : 1;
-        while (k < x->n_upgrades &&
-               allocate(x, k + 1, point_of) <= low + share * (high - low) + 0.5)
-            k++;
-        if (k != last)
-            code = judge(x, k, &grade, err);
-        last = k;
+        const struct cut cut = {0, low + share * (high - low) + 0.5};
+        if (is_new(x, &cut, point_of, i == 0))
+            code = judge(x, &cut, &grade, err);
     }
     return code ? code : qdqi_frontier_report_sizes(x->v, err);
 }
@@ -464,19 +642,27 @@ qdqi_allocate_formats(struct qdqi_variants *v, struct qdq_error *err)
     const struct qdqi_context *context = v->candidates->attempt->context;
     struct allocation x = {
         .v = v, .base = v->spec, .arena = v->candidates->result->arena};
-    size_t k = 0;
+    size_t *point_of = NULL; /* of the last allocation, and room for another */
     x.before = x.other = (double)qdqi_model_bytes(context->original);
     x.max_bytes = qdqi_goals_max_size(context) * x.before;
     v->steps = qdqi_arena_array(x.arena, MOST_TRIALS + QDQ_MOST_FRONTIER_POINTS + 1,
                                 sizeof *v->steps);
     enum qdq_code code = v->steps ? begin(&x, err) : qdqi_no_memory(err);
+    if (!code &&
+        !(point_of = qdqi_arena_array(x.arena, 2 * x.n_weights + 1, sizeof *point_of)))
+        code = qdqi_no_memory(err);
     if (!code)
-        code = fill_budget(&x, &k, err);
+        code = fill_budget(&x, point_of, err);
+    if (!code && has_choice(&x, point_of)) {
+        code = weigh(&x, point_of, err);
+        if (!code)
+            code = fill_budget(&x, point_of, err);
+    }
     if (!code && qdqi_goals_ask_for_accuracy(v->spec) &&
         x.grade.sqnr_db >= v->candidates->goal_db)
-        code = search_goal(&x, k, err);
+        code = search_goal(&x, point_of, err);
     if (!code && context->asked->frontier_points > 0)
-        code = add_points(&x, err);
+        code = add_points(&x, point_of, err);
     if (!code && x.trial)
         code = qdqi_variants_adopt(v, &x.trial, err);
     if (!code && v->n_steps > 0) {

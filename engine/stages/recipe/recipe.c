@@ -100,8 +100,6 @@ qdqi_recipe_begin(struct qdqi_attempt *a, struct qdq_spec *spec, struct qdq_erro
     if (qdq_spec_measures(spec) && spec->target->hooks->set_weighing &&
         qdqi_deployed_runs(a->context))
         spec->target->hooks->set_weighing(spec, NULL);
-    if (spec->recipe_formats && (spec->open & QDQ_CHOICE_ROUNDING) && !a->context->dev)
-        spec->weights.rounding = QDQ_ROUND_AUTO;
     if (!is_best(spec) || qdqi_keeps_observations(a->context->work))
         return QDQ_OK;
     a->observations = qdqi_file_open_temporary();

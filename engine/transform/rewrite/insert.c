@@ -11,6 +11,7 @@
 #include "numbers/arithmetic/both.h"
 #include "graph/weights/blocks.h"
 #include "graph/weights/integers.h"
+#include "graph/weights/scales.h"
 #include "graph/edit/edit.h"
 #include "plan/placement/branches.h"
 
@@ -165,13 +166,24 @@ add_pair_everywhere(struct qdqi_pairs *p, size_t i)
     return add_pairs_between(p, at, i, raw, t->name);
 }
 
+/* Returns whether a weight that is stored as integers has blocks and needs no zero points. */
+static bool
+needs_no_zeros(const struct qdqi_pairs *p, const struct qdqi_params *params)
+{
+    return p->plan->leaves_out_zeros && params->block > 0 &&
+           (params->blocks ? qdqi_weight_is_symmetric(params->format)
+                           : !qdqi_has_zero_points(params));
+}
+
 /* Adds such a weight with a DequantizeLinear. Returns the name of the dequantized tensor,
    or NULL when out of memory. */
 static const char *
 add_integers(struct qdqi_pairs *p, size_t at, const struct qdqi_quantized *q)
 {
+    struct qdqi_quantized stored = *q;
     struct qdqi_beside beside;
-    const char *integers = qdqi_pairs_store(p, q, &beside);
+    stored.is_typed = needs_no_zeros(p, q->params);
+    const char *integers = qdqi_pairs_store(p, &stored, &beside);
     if (integers && q->params->scale_codes && !has_powers(q->params))
         beside.scale = add_scales_of_scales(p, at, q, beside.scale);
     if (!integers || !beside.scale)

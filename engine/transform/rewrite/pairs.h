@@ -46,7 +46,9 @@ struct qdqi_quantized {
     size_t rank;           /* rank and dims are set where there are blocks */
     const int64_t *dims;
     bool is_gates; /* whether the only block of an LSTM's inputs is no dimension */
-    bool is_typed; /* whether the type stands in an attribute (typed_pair.h) */
+    /* whether it has no zero points, all of which are 0: the type stands in an attribute (typed_pair.h),
+       or is that of stored integers */
+    bool is_typed;
     const struct qdqi_params *params;
 };
 

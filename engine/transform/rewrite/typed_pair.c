@@ -14,20 +14,11 @@ is_read_by_add(const struct qdq_model *source, const struct qdqi_node *node)
     return false;
 }
 
-static bool
-has_zero_point(const struct qdqi_params *params)
-{
-    for (size_t i = 0; params->zero_points && i < params->n; i++)
-        if (params->zero_points[i] != 0)
-            return true;
-    return false;
-}
-
 bool
 qdqi_is_typed_pair(const struct qdq_model *source, const struct qdqi_tensor *t,
                    const struct qdqi_params *params)
 {
-    if (params->format != QDQI_TO_INT8 || has_zero_point(params) ||
+    if (params->format != QDQI_TO_INT8 || qdqi_has_zero_points(params) ||
         qdqi_model_opset(source->proto) < OPSET_OUTPUT_DTYPE)
         return false;
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {

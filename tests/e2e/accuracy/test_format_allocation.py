@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from service import QUANTIZE
@@ -60,6 +61,33 @@ def test_more_bytes_are_never_worse_and_the_bytes_are_the_same_again(tmp_path):
     once = (tmp_path / "q.onnx").read_bytes()
     quantize(tmp_path, "glyph_resnet", "again", **spec)
     assert (tmp_path / "again.onnx").read_bytes() == once
+
+
+@pytest.mark.parametrize("ratio", [0.22, 0.26])
+def test_what_is_left_would_not_do_for_another_weight(tmp_path, ratio):
+    """The next weight in the order may not fit where one behind it does."""
+    spec = {**FOUR, "recipe": {"formats": ["int4", "int8"], "max_size_ratio": ratio}}
+    done, report = quantize(tmp_path, "glyph_mobilenet", **spec)
+    assert done.returncode == 0, done.stderr
+    left = ratio * report["summary"]["size_before"] - figures(report)[1]
+    stored = {t.name: t.dims for t in onnx.load(tmp_path / "q.onnx").graph.initializer}
+    few = [stored[f"{w['name']}_quantized"] for w in report["weights"] if w["dtype"] == "int4"]
+    # Half a byte more for each element, and at most 5 for each channel.
+    least = min(np.prod(d) / 2 + 5 * max(d) for d in few)
+    assert 0 <= left < least + 150, (left, least)
+
+
+def test_eight_bits_are_rounded_by_the_outputs(tmp_path):
+    """They had the nearest integers, and 33 dB."""
+    found = {}
+    for name, rounding in (("open", {}), ("nearest", {"rounding": "nearest"})):
+        spec = FOUR | {"weights": FOUR["weights"] | rounding}
+        done, report = quantize(tmp_path, "glyph_vit", **spec, recipe={
+            "formats": ["int4", "int8"], "max_size_ratio": 0.4})
+        assert done.returncode == 0, done.stderr
+        assert {w["dtype"] for w in report["weights"]} == {"int8"}
+        found[name] = figures(report)[0]
+    assert found["open"] > found["nearest"] + 4, found
 
 
 def test_the_frozen_spec_has_the_formats(daemon, tmp_path):

@@ -4,6 +4,8 @@ that onnx's reference evaluator computes with the engine's scales, and the scale
 NumPy's. The layer's input is the same in onnxruntime or, where that lacks the format, in
 the reference evaluator."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -78,7 +80,13 @@ class File:
         return numpy_helper.to_array(self.constants[f"{weight}_scale"])
 
     def zero_point(self, weight):
-        return self.constants[f"{weight}_zero_point"]
+        """Returns the zero points, which are zeros where there are none."""
+        if len(self.nodes[weight].input) > 2:
+            return self.constants[f"{weight}_zero_point"]
+        stored, scale = self.constants[self.nodes[weight].input[0]], self.scale(weight)
+        bits = next(f.bits for f in FORMATS.values() if f.kind == stored.data_type)
+        return helper.make_tensor("none", stored.data_type, scale.shape,
+                                  bytes(-(-scale.size * bits // 8)), raw=True)
 
     def made(self, weight):
         """Returns the layer's input, by onnxruntime or the reference evaluator."""
@@ -164,6 +172,7 @@ def check_weight(found, name, weight, granularity, storage):
     node = found.nodes[weight]
     assert judge.attribute(node, "axis", None) == axis
     assert judge.attribute(node, "block_size", 0) == block
+    assert (len(node.input) < 3) == (storage == "dq" and block > 0 and FORMATS[name].lowest < 0)
     want = reference(name, value, scale, onnx.TensorProto.FromString(
         found.zero_point(weight).SerializeToString()), axis, block)
     if storage == "dq":
@@ -426,3 +435,19 @@ def test_whole_range(tmp_path, granularity, storage, method):
                 assert np.array_equal(stored.astype(np.int32), q)
         assert errors[0] <= errors[1] * (1 + 1e-6)
     assert negative > 0 or granularity == "tensor"
+
+
+def test_zeros_are_left_out_and_stay_in_what_was_frozen_before(tmp_path):
+    """Rule P6. A version without the rule stated all others."""
+    done = quantized(tmp_path, "int4", {"block": BLOCK}, "dq")
+    spec = json.loads(json.dumps(done.report["spec"]))
+    assert spec["rules"].pop("P6") is True
+    before = Quantized(tmp_path, net(opset_of("int4", {"block": BLOCK})), None, **spec)
+    assert before.ok, before.said
+    new, old = File(done.bytes), File(before.bytes)
+    for weight in WEIGHTS:
+        assert len(new.nodes[weight].input) == 2 and len(old.nodes[weight].input) == 3
+        assert not numpy_helper.to_array(old.zero_point(weight)).astype(np.float32).any()
+        np.testing.assert_array_equal(new.made(weight), old.made(weight))
+    stored = {name: t for name, t in old.constants.items() if not name.endswith("_zero_point")}
+    assert new.constants == stored

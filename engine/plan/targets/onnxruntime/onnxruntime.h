@@ -6,6 +6,7 @@
 
 #include "plan/placement/target.h"
 #include "plan/placement/masked_sums.h"
+#include "plan/placement/zero_points.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
 #include "plan/targets/shared/tied.h"
@@ -96,7 +97,8 @@
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
     QDQI_MASKS_RULE(RULE)                                                              \
-    QDQI_TIED_FORMS_RULE(RULE)
+    QDQI_TIED_FORMS_RULE(RULE)                                                         \
+    QDQI_ZERO_POINTS_RULE(RULE)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 

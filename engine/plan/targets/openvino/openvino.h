@@ -6,6 +6,7 @@
 
 #include "plan/placement/target.h"
 #include "plan/placement/masked_sums.h"
+#include "plan/placement/zero_points.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
 #include "plan/targets/shared/tied.h"
@@ -101,7 +102,8 @@
     QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
     QDQI_MASKS_RULE(RULE)                                                              \
     QDQI_TIED_FORMS_RULE(RULE)                                                         \
-    QDQI_EINSUM_RULE(RULE, V25)
+    QDQI_EINSUM_RULE(RULE, V25)                                                        \
+    QDQI_ZERO_POINTS_RULE(RULE)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 
