@@ -16,7 +16,7 @@ static const double magnitude = 5;
 
 /* The largest standard deviation of a constant, in parts of its root of mean squares, and of
    noise, in parts of that of the output's largest slice. */
-static const double constant = 0x1p-20, noise = 0x1p-24;
+static const double constant = 0x1p-20, noise = 0x1p-24, dead = 0x1p-20;
 
 enum qdq_code
 qdqi_slice_sums_init(struct qdqi_slice_sums *s, const struct qdqi_cuts *cuts,
@@ -251,7 +251,8 @@ sqnr_beside(const struct slice *rows, size_t n, size_t i, const char **ret_why)
     const double db = qdqi_slice_sqnr(&rows[i].sum, ret_why);
     for (size_t k = 0; k < n; k++)
         largest = fmax(largest, mean_square(&rows[k].sum));
-    if (!*ret_why && !(variance(&rows[i].sum) > noise * noise * largest))
+    const double least = rows[i].from->cut->by_values ? dead : noise;
+    if (!*ret_why && !(variance(&rows[i].sum) > least * least * largest))
         *ret_why = "noise";
     return *ret_why ? NAN : db;
 }

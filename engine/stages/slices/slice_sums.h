@@ -10,7 +10,8 @@
  * - its standard deviation is more than 2^-20 of its root of mean squares (a unit in the last place
  *   is 2^-24, and the sums of a network add some), else it is "constant";
  * - and more than 2^-24 of the output's largest root of mean squares of a slice, else it is "noise":
- *   the sum that adds both in float32 does not see it;
+ *   the sum that adds both in float32 does not see it; 2^-20 where values alone tell the slices, because a channel of
+ *   features that training has killed is what sums of float32 leave of it;
  * - and there are at least 16 values of it, fewer of which have no variance worth the name
  *   ("few values").
  *

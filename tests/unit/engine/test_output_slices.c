@@ -276,6 +276,7 @@ static const struct {
      0.5,
      NAN},
     {"one small channel among scores", {2, 3, 2, 2, .1, 2, 3, 2, 2, 3, 2, 2}, 0.1, -1},
+    {"a dead channel among features", {2, 3, 2, 2, 1e-6, 2, 3, 2, 2, 3, 2, 2}, 0.1, 27},
     {"a constant channel beside scores",
      {2, 3, 2, 2, 0, 2, 3, 2, 2, 3, 2, 2},
      0.1,
