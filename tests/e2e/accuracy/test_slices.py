@@ -29,7 +29,7 @@ def run(folder, model, data, spec):
     (folder / "s.json").write_text(json.dumps(spec))
     done = subprocess.run(
         [*QUANTIZE, model, "--spec", folder / "s.json", "--calibration",
-         data, "-o", folder / "q.onnx", "--report", folder / "r.json", "--threads", "1"],
+         data, "-o", folder / "q.onnx", "--report", folder / "r.json"],
         capture_output=True, text=True, env={**os.environ, "QDQD_ENGINE_OPENVINO": ""})
     assert done.returncode == 0 or "accuracy" in done.stderr, done.stderr
     return json.loads((folder / "r.json").read_text()), done.returncode == 0

@@ -11,8 +11,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import QUANTIZE
+from service import INSTALLED
 
+QDQ = INSTALLED / "bin" / "qdq"
 CHANNELS = 8
 SAMPLES = np.random.default_rng(31).normal(size=(16, 3, 8, 8)).astype(np.float32)
 
@@ -54,7 +55,7 @@ def quantize(folder, model, threads=1, **spec):
     onnx.save(model, folder / "float.onnx")
     np.savez(folder / "samples.npz", x=SAMPLES)
     (folder / "spec.json").write_text(json.dumps(spec))
-    subprocess.run([*QUANTIZE, folder / "float.onnx", "--calibration",
+    subprocess.run([QDQ, "quantize", folder / "float.onnx", "--calibration",
                     folder / "samples.npz", "--spec", folder / "spec.json", "-o",
                     folder / "int8.onnx", "--report", folder / "report.json", "--threads",
                     str(threads)], check=True, capture_output=True)

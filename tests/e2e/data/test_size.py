@@ -83,7 +83,7 @@ def test_many_samples_in_the_daemon(daemon, tmp_path):
 # --- one large sample ---------------------------------------------------------------------
 
 INNER = 256
-LARGE = GB // 4
+LARGE = GB // 2
 ROWS = LARGE // (4 * INNER) + 1
 BLOCK = 1 << 13  # rows
 

@@ -209,7 +209,7 @@ def test_no_program_reads_the_store(runners, tmp_path):
 def quantize(tmp_path, name, *arguments, spec=SPEC, **environment):
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [*QUANTIZE, MODEL, "--calibration", FEW_SAMPLES, "--spec",
+        [QUANTIZE[0], "quantize", MODEL, "--calibration", FEW_SAMPLES, "--spec",
          tmp_path / "spec.json", "-o", tmp_path / f"{name}.onnx", "--report", tmp_path / f"{name}.json",
          *arguments], capture_output=True, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path), **environment})

@@ -11,8 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import judge
-from service import QUANTIZE
+from service import INSTALLED
 
+QDQ = INSTALLED / "bin" / "qdq"
 SHAPE = [3, 12, 12]
 RUNTIME = "com.microsoft"
 
@@ -81,7 +82,7 @@ def test_extremes_are_those_of_the_plain_layout(tmp_path, between, threads):
     (tmp_path / "s.json").write_text(json.dumps(
         {"evaluate": False, "calibration": {"method": "minmax", "batch": 2}}))
     done = subprocess.run(
-        [*QUANTIZE, "m.onnx", "--spec", "s.json", "--calibration", "d.npz", "-o",
+        [QDQ, "quantize", "m.onnx", "--spec", "s.json", "--calibration", "d.npz", "-o",
          "o.onnx", "--report", "r.json", "--threads", str(threads)],
         cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

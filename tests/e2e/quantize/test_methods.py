@@ -11,9 +11,10 @@ import pytest
 
 import contract
 import judge
-from service import CALIBRATION, DATA, QUANTIZE, problem
+from service import CALIBRATION, DATA, INSTALLED, problem
 
 pytestmark = pytest.mark.long
+QDQ = INSTALLED / "bin" / "qdq"
 METHODS = contract.range_methods()
 SAMPLES = 48
 
@@ -23,7 +24,7 @@ def quantize(folder, name, calibration, threads=1, data=CALIBRATION):
     spec, out, report = (folder / part for part in ("spec.json", "o.onnx", "r.json"))
     spec.write_text(json.dumps({"calibration": calibration, "evaluate": False}))
     done = subprocess.run(
-        [*QUANTIZE, DATA / f"{name}.onnx", "--spec", spec, "--calibration", data,
+        [QDQ, "quantize", DATA / f"{name}.onnx", "--spec", spec, "--calibration", data,
          "-o", out, "--report", report, "--threads", str(threads)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
