@@ -14,15 +14,15 @@ producer(const struct qdq_model *model, const struct qdqi_tensor *t)
     return t && t->producer >= 0 ? &model->graph.nodes[t->producer] : NULL;
 }
 
-/* Inserts a part in front of place `at`. */
+/* Inserts a part of a sequence in front of place `at`. */
 static bool
-insert(struct qdqi_joined *to, const struct qdqi_tensor *part, size_t at)
+insert(struct qdqi_joined *to, struct qdqi_tensor *part, size_t at)
 {
     if (!part || to->n == QDQI_MOST_PARTS || at > to->n)
         return false;
-    memmove(&to->tensors[at + 1], &to->tensors[at],
+    memmove(&to->own[at + 1], &to->own[at],
             (to->n - at) * sizeof(struct qdqi_tensor *));
-    to->tensors[at] = part;
+    to->own[at] = part;
     to->n++;
     return true;
 }
@@ -82,11 +82,16 @@ bool
 qdqi_joined_parts(const struct qdq_model *model, const struct qdqi_node *node,
                   struct qdqi_joined *ret)
 {
-    *ret = (struct qdqi_joined){0};
-    if (qdqi_node_is(node->proto, "Concat"))
-        return add_inputs(node, ret) && ret->n > 0;
-    return qdqi_node_is(node->proto, "ConcatFromSequence") &&
-           sequence_parts(model, node->inputs[0], ret);
+    *ret = (struct qdqi_joined){.tensors = ret->own};
+    if (!qdqi_node_is(node->proto, "Concat"))
+        return qdqi_node_is(node->proto, "ConcatFromSequence") &&
+               sequence_parts(model, node->inputs[0], ret);
+    ret->tensors = node->inputs;
+    ret->n = node->proto->n_input;
+    for (size_t i = 0; i < ret->n; i++)
+        if (!node->inputs[i])
+            return false;
+    return ret->n > 0;
 }
 
 bool
@@ -104,6 +109,6 @@ qdqi_taken_part(const struct qdq_model *model, const struct qdqi_node *node)
     return qdqi_node_is(node->proto, "SequenceAt") && node->proto->n_input == 2 &&
                    node->inputs[1] && sequence_parts(model, node->inputs[0], &parts) &&
                    read_position(model, node, 1, parts.n, parts.n - 1, &at)
-               ? parts.tensors[at]
+               ? parts.own[at]
                : NULL;
 }

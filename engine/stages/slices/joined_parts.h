@@ -5,15 +5,16 @@
 
 #include "files/model/model.h"
 
-enum { QDQI_MOST_PARTS = 64 };
+enum { QDQI_MOST_PARTS = 64 }; /* of a sequence */
 
 struct qdqi_joined {
     size_t n;
-    const struct qdqi_tensor *tensors[QDQI_MOST_PARTS]; /* borrowed from the model */
+    struct qdqi_tensor *const *tensors; /* borrowed from the model; or `own` */
+    struct qdqi_tensor *own[QDQI_MOST_PARTS];
 };
 
 /* Finds the parts of a Concat or ConcatFromSequence. Returns false for another node, and where a part is not
-   known or there are more than QDQI_MOST_PARTS. */
+   known or a sequence has more than QDQI_MOST_PARTS. */
 bool qdqi_joined_parts(const struct qdq_model *model, const struct qdqi_node *node,
                        struct qdqi_joined *ret);
 

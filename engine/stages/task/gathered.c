@@ -67,10 +67,26 @@ add_ends(struct qdqi_gathered_value *to, const struct qdqi_input *value, size_t 
     return true;
 }
 
-/* Makes room for the value, and a shape where there was none. */
+/* Begins with the first value of a source, whose names and axes do not outlive its run. */
 static bool
-make_room(const struct qdqi_gathered *all, struct qdqi_gathered_value *to,
-          const struct qdqi_input *value)
+begin(const struct qdqi_gathered *all, struct qdqi_gathered_value *to,
+      struct qdqi_input *one, const struct qdqi_input *value)
+{
+    const char *name =
+        one->name ? one->name : qdqi_arena_strdup(all->arena, value->name);
+    to->shape =
+        qdqi_arena_copy(all->arena, value->shape, value->rank, sizeof *to->shape);
+    if (!name || !to->shape)
+        return false;
+    to->shape[0] = 0;
+    *one = (struct qdqi_input){
+        .name = name, .dtype = value->dtype, .rank = value->rank, .shape = to->shape};
+    return true;
+}
+
+/* Makes room for the value. */
+static bool
+make_room(struct qdqi_gathered_value *to, const struct qdqi_input *value)
 {
     if (to->size + value->size > to->room) {
         const size_t room = 2 * (to->size + value->size);
@@ -80,13 +96,7 @@ make_room(const struct qdqi_gathered *all, struct qdqi_gathered_value *to,
         to->data = data;
         to->room = room;
     }
-    if (to->shape)
-        return true;
-    to->shape =
-        qdqi_arena_copy(all->arena, value->shape, value->rank, sizeof *to->shape);
-    if (to->shape)
-        to->shape[0] = 0;
-    return to->shape;
+    return true;
 }
 
 enum qdq_code
@@ -95,7 +105,7 @@ qdqi_gathered_add(struct qdqi_gathered *all, size_t source,
 {
     struct qdqi_gathered_value *to = &all->buffers[source];
     struct qdqi_input *one = &all->values[source];
-    if (to->size > 0 && has_other_rows(one, value))
+    if (to->shape && has_other_rows(one, value))
         return qdq_error_set(
             err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_POINTER, "/task",
             "values of the samples differ in their shapes, so that a metric "
@@ -105,13 +115,13 @@ qdqi_gathered_add(struct qdqi_gathered *all, size_t source,
             err, QDQ_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/task/once",
             "the values of all samples have no axis 0, or take more than "
             "256 MiB: let the metric be called for each sample");
-    if (!make_room(all, to, value) || !add_ends(to, value, samples))
+    if ((!to->shape && !begin(all, to, one, value)) || !make_room(to, value) ||
+        !add_ends(to, value, samples))
         return qdqi_no_memory(err);
-    memcpy(to->data + to->size, value->data, value->size);
+    if (value->size > 0)
+        memcpy(to->data + to->size, value->data, value->size);
     to->size += value->size;
     to->shape[0] += value->shape[0];
-    *one = *value;
-    one->shape = to->shape;
     one->data = to->data;
     one->size = to->size;
     return QDQ_OK;
@@ -144,7 +154,7 @@ static size_t
 count_samples(const struct qdqi_gathered *all)
 {
     const size_t n = all->n_sources > 0 ? all->buffers[0].n : 0;
-    for (size_t i = 0; i < all->n_sources; i++)
+    for (size_t i = 0; n > 0 && i < all->n_sources; i++)
         if (all->buffers[i].n != n || all->buffers[i].size == 0 ||
             all->buffers[i].ends[n - 1] != all->buffers[i].size)
             return 0;

@@ -7,8 +7,8 @@
  *   data   (-> Transpose)  (-> Reshape: the summed axes are one)  -> MatMul  (-> Reshape)  (-> Transpose)
  *   weight (-> Transpose)  (-> Reshape to a matrix)               ->
  *
- * One that sums nothing, keeps no axis of an operand, or has an axis in both operands and in the output
- * stays as it is.
+ * One that sums nothing, keeps no axis of an operand, has an axis in both operands and in the output, or repeats
+ * one of size 1 stays as it is.
  */
 #include "config.h"
 #include "transform/prepare/named.h"
@@ -240,6 +240,48 @@ is_weight(const struct writing *w, const struct qdqi_tensor *t)
            !qdqi_constant_is_overridable(w->model, t);
 }
 
+/* Returns the shape that the main graph declares of a tensor, or NULL. */
+static const Onnx__TensorShapeProto *
+declared_shape(const struct writing *w, const char *name)
+{
+    const Onnx__GraphProto *graph = w->model->proto->graph;
+    Onnx__ValueInfoProto *const *const lists[] = {graph->input, graph->value_info};
+    const size_t lengths[] = {graph->n_input, graph->n_value_info};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < lengths[k]; i++) {
+            const Onnx__ValueInfoProto *v = lists[k][i];
+            if (v->name && strcmp(v->name, name) == 0 && v->type &&
+                v->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+                return v->type->tensor_type->shape;
+        }
+    return NULL;
+}
+
+/* Returns whether the sizes of an axis that is summed may differ: an Einsum repeats one of size 1, a MatMul does
+   not. A size that is not declared is taken for that of the weight. */
+static bool
+may_repeat(const struct writing *w, const struct product *p)
+{
+    const Onnx__TensorShapeProto *shape =
+        declared_shape(w, p->node->inputs[p->data]->name);
+    const char *all = memchr(p->given.axes, '.', p->given.n);
+    for (size_t i = 0; i < p->summed.n; i++) {
+        const struct term axis = {{p->summed.axes[i]}, 1};
+        const char *at = memchr(p->given.axes, axis.axes[0], p->given.n);
+        const size_t behind = p->given.n - (size_t)(at - p->given.axes);
+        const size_t place = !shape            ? 0
+                             : all && all < at ? shape->n_dim - behind
+                                               : (size_t)(at - p->given.axes);
+        if (size_of(p, &axis) == 1 ||
+            (shape && place < shape->n_dim &&
+             shape->dim[place]->value_case ==
+                 ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+             shape->dim[place]->dim_value != size_of(p, &axis)))
+            return true;
+    }
+    return false;
+}
+
 /* Reads an Einsum that is such a product. All axes of an ellipsis stay where they are. */
 static bool
 read_product(const struct writing *w, size_t i, struct product *ret)
@@ -262,7 +304,8 @@ read_product(const struct writing *w, size_t i, struct product *ret)
                             .stored = e.operands[weight],
                             .output = e.output,
                             .dims = node->inputs[weight]->view.dims};
-    if (node->inputs[weight]->view.rank != ret->stored.n || !sort_axes(ret))
+    if (node->inputs[weight]->view.rank != ret->stored.n || !sort_axes(ret) ||
+        may_repeat(w, ret))
         return false;
     const struct term data = join(&ret->kept, &ret->summed),
                       out = join(&ret->kept, &ret->made);

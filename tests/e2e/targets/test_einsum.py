@@ -100,6 +100,17 @@ def test_other_sums_stay(tmp_path, equation):
     np.testing.assert_array_equal(run(tmp_path / "net.onnx", x), run(tmp_path / "made.onnx", x))
 
 
+@pytest.mark.parametrize("equation, data, weight", [
+    ("bsd,dh->bsh", [2, 5, 1], [32, 16]), ("bsd,dh->bsh", [2, 5, 32], [1, 16]),
+    ("bshk,hkd->bsd", [2, 6, 4, 16], [1, 16, 32]), ("...d,de->...e", [2, 6, 1], [32, 48])])
+def test_one_that_repeats_an_axis_stays(tmp_path, equation, data, weight):
+    """An axis of size 1 is repeated, which a MatMul does not do."""
+    x = make(tmp_path / "net.onnx", equation, data, weight)
+    report = quantize(tmp_path, x, target="onnxruntime", activations="none")
+    assert report["summary"]["quantized_layers"] == 0
+    assert np.array_equal(run(tmp_path / "made.onnx", x), run(tmp_path / "net.onnx", x))
+
+
 @pytest.mark.parametrize("spec", [{"rules": {"C29": False}}, {"recipe": "none"}])
 def test_who_keeps_the_operator(tmp_path, spec):
     make(tmp_path / "net.onnx", "bsd,de->bse", *PRODUCTS["bsd,de->bse"])

@@ -244,6 +244,18 @@ UNIT_ROWS(the_graph_tells_slices, graphs)
     ck_assert_msg(strcmp(text, graphs[_i].cuts) == 0, "%s: %s", graphs[_i].name, text);
 }
 
+/* A Concat may join any number of tensors. */
+UNIT_TEST(many_parts_are_slices)
+{
+    char inputs[256] = "p", text[1024];
+    for (int i = 1; i < 80; i++)
+        strcat(inputs, ",p");
+    join(inputs, "y", 0);
+    print_cuts(text, sizeof text);
+    ck_assert_int_eq(strncmp(text, "0/160: p 0 p 2 ", 15), 0);
+    ck_assert_ptr_nonnull(strstr(text, " p 158"));
+}
+
 UNIT_TEST(a_reader_tells_slices)
 {
     static const int64_t parts[] = {3, 5};
