@@ -27,8 +27,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export ORT_DISABLE_TELEMETRY=1
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check torch==2.15.0 torchao==0.18.0 \
-    onnx==1.23.2 onnxscript==0.7.2 onnxruntime==1.31.1 numpy==2.4.6 || exit 2
+"$folder/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check \
+    torch==2.15.0 torchao==0.18.0 onnx==1.23.2 onnxscript==0.7.2 onnxruntime==1.31.1 numpy==2.4.6 || exit 2
 cd "$folder"
 venv/bin/python - 2> messages <<'EOF'
 import contextlib

@@ -28,7 +28,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check torch==2.15.0 torchao==0.18.0 numpy==2.4.6 || exit 2
+"$folder/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check \
+    torch==2.15.0 torchao==0.18.0 numpy==2.4.6 || exit 2
 cd "$folder"
 venv/bin/python - 2> messages <<'EOF'
 import sys
