@@ -5,12 +5,13 @@
 # Seen with onnxconverter-common 1.16.0 and onnxruntime 1.31.1 (onnxruntime.transformers.float16), onnx 1.23.2.
 #
 # The integers of a bias have the scale of the input times that of the weight: 0.001 times 0.0003 is an ordinary
-# product. Both factors are good float16 numbers, and the converters make float16 of the product, too. Below 0.00006
-# a step of float16 is 0.00000006, so that a scale of 0.0000003 is rounded by up to a tenth, and the bias, whose
-# integers are exact, with it. The model runs without a message. A scale below 0.0000001 becomes that number, with a warning:
-# a bias may double. A bias in floating point, of the same value, has an error of 0.05 % as float16.
+# product. Both factors are good float16 numbers, and the converters make float16 of the product, too. Below 0.00006 a
+# step of float16 is 0.00000006, so that a scale of 0.0000003 is rounded by up to a tenth, and the bias, whose
+# integers are exact, with it. The model runs without a message. A scale below 0.0000001 becomes that number, with a
+# warning: a bias may double. A bias in floating point, of the same value, has an error of 0.05 % as float16.
 #
-# Output (scale of the input, mean scale of biases; dB of the outputs against the float32 model, largest change of a bias):
+# Output (scale of the input, mean scale of biases; dB of the outputs against the float32 model, largest change of a
+# bias):
 #
 #   onnxconverter-common, 0.03, scale 1.0e-05: 55 dB, 0.4 %
 #   onnxconverter-common, 0.001, scale 3.3e-07: 29 dB, 10.1 %
@@ -81,7 +82,8 @@ for text, module in ("onnxconverter-common", common), ("onnxruntime", own):
         converted = module.convert_float_to_float16(copy.deepcopy(model), keep_io_types=True)
         made = run(converted, x)
         figure = 10 * np.log10(np.sum(real.astype(float) ** 2) / np.sum((made.astype(float) - real) ** 2))
-        line = f"{text}, {scale:g}, {'scale ' + format(products.mean(), '.1e') if whole else 'float bias'}: {figure:.0f} dB"
+        kind = f"scale {products.mean():.1e}" if whole else "float bias"
+        line = f"{text}, {scale:g}, {kind}: {figure:.0f} dB"
         if whole:
             new, = (numpy_helper.to_array(item) for item in converted.graph.initializer if item.name == "bs")
             line += f", {np.abs(new.astype(float) / products - 1).max() * 100:.1f} %"

@@ -5,11 +5,11 @@
 # Seen with hqq 0.2.8.post1, torch 2.15.0, CPU.
 #
 # Half-quadratic quantization looks for the zero point of each group with the least error, and is there for few bits.
-# The scale stays what the smallest and the largest weight of a group give, whatever the number of bits. With 1 bit there
-# are two values, which therefore lie near the extremes, where hardly any weight of a trained layer is:
-# the error has more power than the weights. The mean magnitude with the sign of each weight, which has one number less
-# for each group, is 8 dB better. With 2 to 8 bits the result of the search is 0.4 dB better than none.
-# No number of bits is refused, and nothing is said.
+# The scale stays what the smallest and the largest weight of a group give, whatever the number of bits. With 1 bit
+# there are two values, which therefore lie near the extremes, where hardly any weight of a trained layer is: the
+# error has more power than the weights. The mean magnitude with the sign of each weight, which has one number less
+# for each group, is 8 dB better. With 2 to 8 bits the result of the search is 0.4 dB better than none. No number of
+# bits is refused, and nothing is said.
 #
 # It takes 6 GB of disk.
 #

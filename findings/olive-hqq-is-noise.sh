@@ -4,12 +4,12 @@
 #
 # Seen with olive-ai 0.13.0, onnxruntime 1.31.1, CPU.
 #
-# OnnxHqqQuantization makes a MatMulNBits of each MatMul. Its weight has K rows and N columns, and the node wants
-# N rows of blocks along K. The pass packs the matrix as it is, and gives it the shape that the node wants, by
-# which no number stays in its place: read as K by N, the file of a square layer has the weights of HQQ. That is so for
-# all sizes, and for both values of the option axis. Sizes whose groups do not fit end with an error. The float weight stays in
-# the file, too, so that it is larger than before. OnnxBlockWiseRtnQuantization, with the same options, is right.
-# Both give an output of the model that such a node makes another name.
+# OnnxHqqQuantization makes a MatMulNBits of each MatMul. Its weight has K rows and N columns, and the node wants N
+# rows of blocks along K. The pass packs the matrix as it is, and gives it the shape that the node wants, by which no
+# number stays in its place: read as K by N, the file of a square layer has the weights of HQQ. That is so for all
+# sizes, and for both values of the option axis. Sizes whose groups do not fit end with an error. The float weight
+# stays in the file, too, so that it is larger than before. OnnxBlockWiseRtnQuantization, with the same options, is
+# right. Both give an output of the model that such a node makes another name.
 #
 # It takes 7 GB of disk.
 #
@@ -25,7 +25,8 @@ trap 'rm -rf "$folder"' EXIT
 export ORT_DISABLE_TELEMETRY=1 OLIVE_DISABLE_TELEMETRY=1
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check \
-    olive-ai==0.13.0 onnxruntime==1.31.1 torch==2.15.0 onnx==1.19.1 onnxscript==0.7.2 requests==2.34.2 numpy==2.4.6 || exit 2
+    olive-ai==0.13.0 onnxruntime==1.31.1 torch==2.15.0 onnx==1.19.1 onnxscript==0.7.2 requests==2.34.2 \
+    numpy==2.4.6 || exit 2
 export HOME="$folder"
 cd "$folder"
 venv/bin/python - 2> messages <<'EOF'

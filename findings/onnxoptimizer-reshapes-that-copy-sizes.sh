@@ -4,11 +4,11 @@
 #
 # Seen with onnxoptimizer 0.4.2, onnx 1.23.2, onnxruntime 1.31.1.
 #
-# A 0 in the shape of a Reshape copies the size of its own input at that place; exporters write it for the batch and for
-# heads of attention. The default pass eliminate_consecutive_idempotent_ops takes a Reshape behind a Reshape for a
+# A 0 in the shape of a Reshape copies the size of its own input at that place; exporters write it for the batch and
+# for heads of attention. The default pass eliminate_consecutive_idempotent_ops takes a Reshape behind a Reshape for a
 # repetition, drops the first, and leaves the 0 of the second, which then copies sizes of the input of the first. The
-# result is a valid model that runs without a message: its rows and columns are others. The batch
-# is right where the first Reshape does not touch it. onnxsim 0.8.1 keeps the shape of this model.
+# result is a valid model that runs without a message: its rows and columns are others. The batch is right where the
+# first Reshape does not touch it. onnxsim 0.8.1 keeps the shape of this model.
 #
 # Output (shapes of a tensor of 2 x 3 x 4 behind Reshape to 4 x 3 x 2, which a second Reshape follows):
 #
