@@ -4,11 +4,12 @@
 #
 # Seen with onnx2tf 2.6.9, ai-edge-litert 2.1.2, onnx 1.20.1, Python 3.12.
 #
-# A tensor of TFLite has one scale and one zero point, and ONNX has those of both nodes around an integer tensor. Where
-# they differ, as where integers are scaled anew or a constant factor was put into the second scale, onnx2tf
-# takes the first for both: outputs are the input and not its multiple, and a shift by zero points is lost. A QuantizeLinear
-# without a zero point, which is uint8, becomes int8, so that what is below zero is not cut off. There is no
-# message, and the option that compares outputs is off by default. Pairs of one scale and one zero point are right.
+# A tensor of TFLite has one scale and one zero point, and ONNX has those of both nodes around an integer tensor.
+# Where they differ, as where integers are scaled anew or a constant factor was put into the second scale, onnx2tf
+# takes the first for both: outputs are the input and not its multiple, and a shift by zero points is lost. A
+# QuantizeLinear without a zero point, which is uint8, becomes int8, so that what is below zero is not cut off. There
+# is no message, and the option that compares outputs is off by default. Pairs of one scale and one zero point are
+# right.
 #
 # It needs Python 3.12 or later, which onnx2tf asks for.
 #
@@ -24,7 +25,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export TF_CPP_MIN_LOG_LEVEL=3
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check onnx2tf==2.6.9 ai-edge-litert==2.1.2 onnx==1.20.1 || exit 2
+"$folder/venv/bin/pip" install --quiet --disable-pip-version-check \
+    onnx2tf==2.6.9 ai-edge-litert==2.1.2 onnx==1.20.1 || exit 2
 cd "$folder"
 venv/bin/python - 2> messages <<'EOF'
 import contextlib
