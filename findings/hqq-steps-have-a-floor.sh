@@ -20,7 +20,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check hqq==0.2.8.post1 torch==2.15.0 numpy==2.4.6 || exit 2
+"$folder/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check \
+    hqq==0.2.8.post1 torch==2.15.0 numpy==2.4.6 || exit 2
 cd "$folder"
 venv/bin/python - 2> messages <<'EOF'
 import sys

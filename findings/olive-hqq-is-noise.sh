@@ -6,10 +6,10 @@
 #
 # OnnxHqqQuantization makes a MatMulNBits of each MatMul. Its weight has K rows and N columns, and the node wants N
 # rows of blocks along K. The pass packs the matrix as it is, and gives it the shape that the node wants, by which no
-# number stays in its place: read as K by N, the file of a square layer has the weights of HQQ. That is so for all
-# sizes, and for both values of the option axis. Sizes whose groups do not fit end with an error. The float weight
-# stays in the file, too, so that it is larger than before. OnnxBlockWiseRtnQuantization, with the same options, is
-# right. Both give an output of the model that such a node makes another name.
+# number stays in its place: read as K by N, the file of a square layer has the weights of HQQ. That is so for each
+# size that was tried, and for both values of the option axis. Sizes whose groups do not fit end with an error. The
+# float weight stays in the file, too, so that it is larger than before. OnnxBlockWiseRtnQuantization, with the same
+# options, is right. Both give an output of the model that such a node makes another name.
 #
 # It takes 7 GB of disk.
 #

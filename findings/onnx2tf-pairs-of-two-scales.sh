@@ -8,7 +8,7 @@
 # Where they differ, as where integers are scaled anew or a constant factor was put into the second scale, onnx2tf
 # takes the first for both: outputs are the input and not its multiple, and a shift by zero points is lost. A
 # QuantizeLinear without a zero point, which is uint8, becomes int8, so that what is below zero is not cut off. There
-# is no message, and the option that compares outputs is off by default. Pairs of one scale and one zero point are
+# is no message. Pairs of one scale and one zero point are
 # right.
 #
 # It needs Python 3.12 or later, which onnx2tf asks for.

@@ -6,8 +6,8 @@
 #
 # The nodes of an ONNX model are sorted: one that reads a tensor stands behind the one that makes it. With
 # keep_io_types, convert_float_to_float16 adds a Cast for each input at the end of the graph. onnxruntime sorts nodes
-# when it loads a model, and runs it. onnx's checker, its reference and its version converter refuse it, and tools
-# that walk the nodes in their order find an unknown tensor. The function of the same name in onnxconverter-common,
+# when it loads a model, and runs it. onnx's checker and its reference refuse it, and tools that
+# walk the nodes in their order find an unknown tensor. The function of the same name in onnxconverter-common,
 # which it comes from, sorts them.
 #
 # Output (a Q/DQ model and a float one; the checker, the reference and the runtime):
