@@ -20,7 +20,7 @@
 enum {
     MOST_TRIALS = 14,
     MOST_SIZE_TRIALS = 5,
-    MOST_WEIGHED = 16, /* weights */
+    MOST_WEIGHED = 8, /* weights */
     UNCHANGED = QDQI_N_FORMATS,
     BY_CHANNEL,
     N_CHOICES = BY_CHANNEL + QDQI_N_FORMATS

@@ -5,8 +5,10 @@
  * format costs in accuracy; that noise adds up over the layers, so that for one price of a byte each
  * weight has its choice alone (a Lagrangian: Y. Shoham and A. Gersho, 1988). The prices between the
  * cheapest and the dearest formats give a row of allocations, each with one weight more in the next
- * better format on the lower convex hull of its own; what the result has is then judged as deployed,
- * for a bounded number of them.
+ * better format on the lower convex hull of its own; what does not fit a bound makes way for what does.
+ * A bounded number of them is then judged as deployed. Where the bound leaves a choice, the weights with
+ * the most bytes at stake are tried in their cheapest formats one by one, and the noise of each counts by
+ * what it did to the outputs.
  */
 #ifndef QDQI_STAGES_RECIPE_ALLOCATE_H
 #define QDQI_STAGES_RECIPE_ALLOCATE_H
