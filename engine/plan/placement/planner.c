@@ -167,7 +167,7 @@ collect_tensors(struct planner *p, struct qdq_layer *layer, const char **names,
 
 /*
  * Finds the row of input `input` of a layer, a weight, among the plan's weights, and adds
- * the row if there is none. A tensor has one row for each axis; `first` has the first row
+ * the row if there is none. A tensor has one row for each axis and block; `first` has the first row
  * of each tensor.
  */
 static enum qdq_code
@@ -179,7 +179,9 @@ collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
     struct qdqi_planned_weight *known = qdqi_map_get(first, t->name);
     size_t row = known ? (size_t)(known - plan->weights) : QDQI_NONE;
     size_t next = row;
-    while (row != QDQI_NONE && plan->weights[row].axis != layer->weight_axis)
+    const int64_t block = qdqi_block_of(p, layer, t);
+    while (row != QDQI_NONE && (plan->weights[row].axis != layer->weight_axis ||
+                                plan->weights[row].block != block))
         row = plan->weights[row].next_axis;
     *ret = row;
     if (row != QDQI_NONE) {
@@ -191,7 +193,6 @@ collect_weight(struct planner *p, const struct qdq_layer *layer, int input,
     const struct qdq_weights *asked = &layer->format->weights;
     const struct qdqi_class *cls = p->graph->classes[layer->node];
     const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
-    const int64_t block = qdqi_block_of(p, layer, t);
     bool operand = hooks->is_operand && hooks->is_operand(p, layer);
     *ret = plan->view.n_weights++;
     known = &plan->weights[*ret];

@@ -407,3 +407,44 @@ def test_data_are_asked_for_where_there_are_none(tmp_path, dtype, has_data):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert ("recipe_needs_data" in done.stderr) != has_data
+
+
+# --- weights ----------------------------------------------------------------------------
+
+
+def made_for_openvino(folder, inputs, **spec):
+    """Quantizes the model of the folder. Returns the report and what OpenVINO computes of both models."""
+    np.savez(folder / "data.npz", **inputs)
+    (folder / "spec.json").write_text(json.dumps({"target": "openvino", **spec}))
+    subprocess.run([*QUANTIZE, folder / "m.onnx", "--spec", folder / "spec.json", "--calibration", folder / "data.npz",
+                    "-o", folder / "q.onnx", "--report", folder / "r.json"], check=True, timeout=120)
+    both = [[np.stack([openvino.compile_model(folder / name, "CPU", PLAIN)(
+        {key: rows[i:i + 1] for key, rows in inputs.items()})[output] for i in range(8)])
+        for output in range(len(onnx.load(folder / name).graph.output))] for name in ("m.onnx", "q.onnx")]
+    return json.loads((folder / "r.json").read_text()), list(zip(*both))
+
+
+@pytest.mark.parametrize("recipe", ["none", "auto"])
+def test_a_given_weight_of_uint8_of_a_conv_transpose(tmp_path, recipe):
+    """Rule V18 cannot store it otherwise, so that the layer stays in float, whatever the recipe."""
+    save(tmp_path / "m.onnx", [node("Relu", ["x"], ["a"]), node("DequantizeLinear", ["q", "ws", "z"], ["w"]),
+                               node("ConvTranspose", ["a", "w"], ["b"], "layer", pads=[1] * 4), node("Relu", ["b"], ["y"])],
+         (1, ["n", 16, 6, 6]), (1, ["n", "c", "h", "v"]),
+         {**{k: SCALES[k] for k in ("ws", "z")}, "q": rng.integers(0, 256, (16, 16, 3, 3)).astype(np.uint8)}, 13)
+    report, [(real, made)] = made_for_openvino(
+        tmp_path, {"x": rng.normal(size=(24, 16, 6, 6)).astype(np.float32)}, existing_qdq="keep", recipe=recipe)
+    assert judge.sqnr_db(real, made) > 100
+    assert not any(row["quantized_inputs"] for row in report["layers"])
+
+
+def test_one_weight_along_both_axes_of_which_blocks_divide_one(tmp_path):
+    """Each Gemm has its own scales: blocks along 48, and one for each column where blocks of 16 do not divide 40."""
+    graph = helper.make_graph(
+        [node("Gemm", ["u", "w"], ["y"], "rows"), node("Gemm", ["x", "w"], ["z"], "columns", transB=1)], "g",
+        [value("u", 1, ["n", 40]), value("x", 1, ["n", 48])], [value("y", 1, ["n", 48]), value("z", 1, ["n", 40])],
+        [numpy_helper.from_array(rng.normal(size=(40, 48)).astype(np.float32), "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    inputs = {name: rng.normal(size=(16, n)).astype(np.float32) for name, n in (("u", 40), ("x", 48))}
+    _, outputs = made_for_openvino(tmp_path, inputs, activations="none",
+                                   weights={"dtype": "int4", "granularity": {"block": 16}})
+    assert min(judge.sqnr_db(real, made) for real, made in outputs) > 15

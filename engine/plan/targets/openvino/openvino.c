@@ -15,6 +15,7 @@
 #include "plan/targets/openvino/blocks.h"
 #include "plan/targets/targets.h"
 
+#include "graph/layers/operators.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -183,6 +184,21 @@ counts_padding(const struct planner *p, const struct qdq_layer *layer)
            qdqi_node_int(node->proto, "count_include_pad", 0);
 }
 
+/* Returns whether the layer is a ConvTranspose whose weight was given as uint8, which V18 cannot store otherwise
+   (faults.h). */
+static bool
+has_given_uint8(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const struct qdqi_node *maker =
+        qdqi_node_is(node->proto, "ConvTranspose") && node->proto->n_input > 1
+            ? qdqi_maker_of(&p->model->graph, node->inputs[1])
+            : NULL;
+    return qdqi_rule_is_on(p, V18) && maker &&
+           qdqi_node_is(maker->proto, "DequantizeLinear") && maker->inputs[0] &&
+           maker->inputs[0]->is_fixed && maker->inputs[0]->dtype == QDQI_UINT8;
+}
+
 static const char *
 hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 {
@@ -194,6 +210,10 @@ hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
         qdqi_rule_cite(layer, V15);
         return "rule:V15, OpenVINO cannot compile a pair behind a Concat with a "
                "constant";
+    }
+    if (wants_inputs && has_given_uint8(p, layer)) {
+        qdqi_rule_cite(layer, V18);
+        return "rule:V18, OpenVINO computes wrong numbers of a given uint8 weight";
     }
     if (wants_inputs && counts_padding(p, layer)) {
         qdqi_rule_cite(layer, V16);

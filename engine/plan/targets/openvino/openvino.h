@@ -72,7 +72,8 @@
          "behind a Concat.")                                                           \
     RULE(V18, AUTO,                                                                    \
          "The weight of a ConvTranspose with a pair on its data is int8 where uint8 "  \
-         "is asked for, since OpenVINO reads its bytes as int8.")                      \
+         "is asked for, since OpenVINO reads its bytes as int8; a given one leaves "   \
+         "the layer in float.")                                                        \
     RULE(V19, AUTO,                                                                    \
          "The weight of a MatMul has one scale where it has three axes or more, "      \
          "since OpenVINO computes wrong numbers of others behind activations whose "   \
