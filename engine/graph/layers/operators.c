@@ -67,7 +67,7 @@ bool
 qdqi_has_scales_along_sum(const struct qdqi_graph *graph, const struct qdqi_node *node,
                           bool *ret_square)
 {
-    enum { RIGHT = 1, SCALE = 1, OPERANDS = 2 };
+    enum { RIGHT = 1, SCALE = 1, OPERANDS = 2, MOST_TURNS = 16 };
     const bool gemm = qdqi_node_is(node->proto, "Gemm");
     const int64_t *dims, *scales;
     size_t rank, scale_rank;
@@ -77,8 +77,10 @@ qdqi_has_scales_along_sum(const struct qdqi_graph *graph, const struct qdqi_node
     bool turned = gemm && qdqi_node_int(node->proto, "transB", 0);
     const struct qdqi_node *maker =
         qdqi_maker_before_copies(graph, node->inputs[RIGHT]);
-    for (; maker && qdqi_swaps_axes(maker); turned = !turned)
+    for (int i = 0; i < MOST_TURNS && maker && qdqi_swaps_axes(maker); i++) {
         maker = qdqi_maker_before_copies(graph, maker->inputs[0]);
+        turned = !turned;
+    }
     if (!maker || !qdqi_node_is(maker->proto, "DequantizeLinear") ||
         maker->proto->n_input <= SCALE || !maker->inputs[SCALE] ||
         !qdqi_tensor_dims(maker->inputs[0], &dims, &rank) || rank != 2 ||

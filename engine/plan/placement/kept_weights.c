@@ -8,6 +8,9 @@
 /* The elements of the smallest weight that matters to the size of a file. */
 enum { LEAST_ELEMENTS = 1 << 14 };
 
+/* Transposes behind each other that are looked at; what is behind more may need anything. */
+enum { MOST_TURNS = 8 };
+
 /* Returns whether the node reads the shape of its input alone. */
 static bool
 reads_shape(const struct qdqi_node *node)
@@ -27,7 +30,7 @@ selects_rows(const struct qdqi_node *node, int input)
 /* Returns whether a node that reads the tensor, or its transpose, needs it in floating point. */
 static bool
 is_read_as_floats(const struct qdqi_graph *graph, struct qdq_layer *const *by_node,
-                  const struct qdqi_tensor *t, bool gathers)
+                  const struct qdqi_tensor *t, bool gathers, int turns)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next) {
         const struct qdqi_node *node = &graph->nodes[use->node];
@@ -35,8 +38,8 @@ is_read_as_floats(const struct qdqi_graph *graph, struct qdq_layer *const *by_no
         if ((layer && layer->weight_input == use->input) || reads_shape(node) ||
             (!gathers && selects_rows(node, use->input)))
             continue;
-        if (!qdqi_swaps_axes(node) ||
-            is_read_as_floats(graph, by_node, node->outputs[0], gathers))
+        if (!qdqi_swaps_axes(node) || turns == 0 ||
+            is_read_as_floats(graph, by_node, node->outputs[0], gathers, turns - 1))
             return true;
     }
     return t->is_output;
@@ -56,7 +59,7 @@ qdqi_weight_is_kept(const struct qdqi_graph *graph, struct qdq_layer *const *by_
         return false;
     return is_read_as_floats(graph, by_node,
                              maker && qdqi_swaps_axes(maker) ? maker->inputs[0] : t,
-                             gathers);
+                             gathers, MOST_TURNS);
 }
 
 /* Returns whether the weight is stored as integers for its layers alone. */

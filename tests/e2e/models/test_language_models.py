@@ -229,11 +229,14 @@ def test_weights_rounded_to_nearest_have_the_form(tmp_path, small, dtype, data):
     pairs = [n for n in made["none"].graph.node if n.op_type == "DequantizeLinear"]
     assert len(products) == len(pairs) == 15
     for pair in pairs:
-        q, scale, zero = (values["none"][name].astype(np.float32) for name in pair.input)
-        wanted = (q - zero.repeat(32, 0)[:len(q)]) * scale.repeat(32, 0)[:len(q)]
-        q, scale, zero = (values["matmulnbits"][name] for name in pair.input)
+        q, scale, *zero = (values["none"][name].astype(np.float32) for name in pair.input)
+        assert bool(zero) == dtype.startswith("u"), "by rule P6 those that are 0 are left out"
+        wanted = (q - (zero[0].repeat(32, 0)[:len(q)] if zero else 0)) * scale.repeat(32, 0)[:len(q)]
+        product = next(n for n in products if n.input[1] == pair.input[0])
+        q, scale, *zero = (values["matmulnbits"][name] for name in product.input[1:])
         bits, n = int(dtype[-1]), scale.shape[1]
-        got = ((numbers_of(q, bits, 32) - numbers_of(zero, bits, n)[..., None]) *
+        middle = numbers_of(zero[0], bits, n)[..., None] if zero else np.float32(1 << (bits - 1))
+        got = ((numbers_of(q, bits, 32) - middle) *
                scale[..., None]).reshape(len(q), -1)
         assert np.array_equal(got.T[:len(wanted)], wanted)
     assert not any(c.data_type == onnx.TensorProto.FLOAT and
