@@ -10,7 +10,7 @@ import sys
 from kfp import compiler, dsl
 
 # The address of the client's wheel, which pip installs in the component's container.
-CLIENT = os.environ.get("QDQD_CLIENT", "https://wheels.example/qdqd-0.12.0-py3-none-any.whl")
+CLIENT = os.environ.get("QDQD_CLIENT", "https://wheels.example/qdqd-0.13.0-py3-none-any.whl")
 
 
 @dsl.component(base_image="python:3.12", packages_to_install=[CLIENT])

@@ -41,7 +41,7 @@ from ._local import LocalResult
 
 __all__ = ["AccuracyError", "Client", "Error", "FileError", "LocalResult", "ProblemError", "Progress",
            "Result", "Results", "StillRunningError", "UnavailableError", "UsageError", "quantize"]
-__version__ = "0.12.0"
+__version__ = "0.13.0"
 
 _log = logging.getLogger("qdqd")
 _sleep = time.sleep
