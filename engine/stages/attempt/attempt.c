@@ -93,24 +93,24 @@ qdqi_attempt_adopt(struct qdqi_attempt **attempt, struct qdqi_attempt **trial,
     return QDQ_OK;
 }
 
-static void
-free_moments(struct qdqi_weight_moments *moments)
+void
+qdqi_attempt_forget_moments(struct qdqi_attempt *a)
 {
-    for (struct qdqi_layer_moments *m = moments->first; m; m = m->next) {
+    struct qdqi_layer_moments *m = a->moments && !a->base ? a->moments->first : NULL;
+    for (; m; m = m->next) {
         for (size_t g = 0; m->moments && !m->owner && g < m->groups; g++)
             qdqi_moment_fini(&m->moments[g]);
         if (!m->owner)
             free(m->moments);
         qdqi_roundings_free(m);
     }
+    a->moments = NULL;
 }
 
 void
 qdqi_attempt_finish(struct qdqi_attempt *a)
 {
-    if (a->moments && !a->base)
-        free_moments(a->moments);
-    a->moments = NULL;
+    qdqi_attempt_forget_moments(a);
     a->context = NULL;
     qdqi_arena_free(&a->scratch);
 }

@@ -39,6 +39,7 @@ struct qdqi_weight_moments {
     struct qdqi_layer_moments *first;
     bool keeps_roundings;
     uint64_t roundings_left; /* bytes that they may still take */
+    uint64_t observed;       /* hash of what was observed beside them */
 };
 
 /* The facts that calibration found out about the model and the data. */
@@ -126,6 +127,9 @@ enum qdq_code qdqi_attempt_derive(const struct qdqi_attempt *base,
 enum qdq_code qdqi_attempt_adopt(struct qdqi_attempt **attempt,
                                  struct qdqi_attempt **trial,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Frees the attempt's moments, which are its own, not its base's. */
+void qdqi_attempt_forget_moments(struct qdqi_attempt *attempt);
 
 /* Frees everything that the report does not refer to. The context may end before the attempt. */
 void qdqi_attempt_finish(struct qdqi_attempt *attempt);

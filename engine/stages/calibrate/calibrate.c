@@ -608,3 +608,42 @@ qdqi_calibrate(struct qdqi_attempt *a, struct qdq_error *err)
                              tensor);
     return calibrate(&c, err);
 }
+
+/* Collects the moments beside the observers of the plan, whose ranges the attempt has. */
+static enum qdq_code
+collect_moments(struct qdqi_attempt *a, struct qdq_error *err)
+{
+    const size_t n = a->plan->view.n_tensors;
+    struct calibration c = {
+        .attempt = a,
+        .missing = qdqi_arena_array(a->scratch, n, sizeof *c.missing),
+        .needed = qdqi_arena_array(a->scratch, n, sizeof *c.needed),
+        .wanted = qdqi_arena_array(a->scratch, n, sizeof *c.wanted)};
+    if (!c.missing || !c.needed || !c.wanted)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_moments_plan(a, &c.moments, err);
+    if (code || c.moments.all.n == 0)
+        return code;
+    choose_needed(&c);
+    return calibrate(&c, err);
+}
+
+enum qdq_code
+qdqi_calibrate_moments(struct qdqi_attempt *a, bool *ret, struct qdq_error *err)
+{
+    const struct qdqi_calibrated before = a->calibrated;
+    const size_t n_warnings = a->warnings->list.n;
+    /* AWQ has scaled the model and the moments alike, and does so once. */
+    *ret = !a->spec->smooth_awq && qdqi_moments_are_stale(a);
+    if (!*ret)
+        return QDQ_OK;
+    qdqi_attempt_forget_moments(a);
+    a->is_trial = true; /* its progress is that of the stage that chose the plan */
+    enum qdq_code code = collect_moments(a, err);
+    a->is_trial = false;
+    a->warnings->list.n = n_warnings; /* calibration has given the same */
+    const int64_t inferences = a->calibrated.inferences;
+    a->calibrated = before;
+    a->calibrated.inferences = inferences;
+    return code;
+}

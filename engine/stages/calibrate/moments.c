@@ -273,6 +273,31 @@ hash_observed(const struct qdqi_collection *c, uint64_t *ret, struct qdq_error *
     return QDQ_OK;
 }
 
+/* Returns what such a hash tells, by a plan alone and in any order. */
+static uint64_t
+hash_planned(const struct qdqi_attempt *a)
+{
+    const struct qdq_plan_view *plan = &a->plan->view;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < plan->n_tensors; i++) {
+        const struct qdqi_planned_tensor *t = &a->plan->activations[i];
+        if (t->leader == i && !t->has_range)
+            sum += qdqi_observations_sum(plan->tensors[i], strlen(plan->tensors[i]));
+    }
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (layer->weight_input >= 0)
+            sum += ~qdqi_observations_sum(layer->name, strlen(layer->name));
+    }
+    return sum;
+}
+
+bool
+qdqi_moments_are_stale(const struct qdqi_attempt *a)
+{
+    return a->moments && a->moments->observed != hash_planned(a);
+}
+
 /* Sets the keys of the weights' moments, which begin with the hash of what is observed. */
 static enum qdq_code
 set_keys(struct qdqi_attempt *a, const struct qdqi_collection *c, struct qdq_error *err)
@@ -333,6 +358,7 @@ plan_layers(struct qdqi_attempt *a, struct qdqi_collection *c, struct qdq_error 
         !moments->by_weight)
         return qdqi_no_memory(err);
     a->moments = moments;
+    moments->observed = hash_planned(a);
     for (size_t i = 0; i < n && !code; i++)
         if (layers[i].weight_input >= 0)
             code = add_layer(c, &layers[i], err);

@@ -26,6 +26,12 @@ struct qdqi_collection {
 enum qdq_code qdqi_moments_plan(struct qdqi_attempt *a, struct qdqi_collection *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/*
+ * Returns whether the attempt has moments whose last bits are those of another plan: their tensors,
+ * or those that were observed beside them, are not those of the plan as it stands.
+ */
+bool qdqi_moments_are_stale(const struct qdqi_attempt *a);
+
 /* Returns whether an earlier calibration kept all of them. */
 bool qdqi_moments_are_kept(const struct qdqi_collection *collection,
                            const struct qdqi_observations *earlier);

@@ -5,6 +5,7 @@
 #include "files/data/file.h"
 #include "stages/evaluate/last_candidate.h"
 #include "stages/attempt/observations_file.h"
+#include "stages/calibrate/calibrate.h"
 #include "stages/candidates/candidates.h"
 #include "plan/placement/formats.h"
 #include "plan/placement/target.h"
@@ -686,11 +687,13 @@ enum qdq_code
 qdqi_recipe(struct qdqi_attempt **attempt, struct qdqi_result *result,
             struct qdq_error *err)
 {
+    bool again = false;
     enum qdq_code code = run_recipe(attempt, result, err);
+    if (!code && !(code = qdqi_calibrate_moments(*attempt, &again, err)) && again)
+        code = qdqi_choose_scales(*attempt, err);
     const struct qdq_spec *spec = (*attempt)->spec;
-    const struct qdqi_hooks *hooks = spec->target->hooks;
-    if (!result->report->costs && spec->recipe >= QDQ_RECIPE_AUTO && hooks->weighs &&
-        hooks->weighs(spec))
+    if (!result->report->costs && spec->recipe >= QDQ_RECIPE_AUTO &&
+        spec->target->hooks->weighs && spec->target->hooks->weighs(spec))
         result->report->costs = "estimated";
     return code ? code : qdqi_frontier_warn_missing(*attempt, result, err);
 }

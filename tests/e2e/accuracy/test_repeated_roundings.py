@@ -78,3 +78,17 @@ def test_the_frozen_spec_repeats_the_bytes(daemon, inputs, spec):
     assert daemon.report(second)["summary"]["quantized_layers"] == \
         daemon.report(job)["summary"]["quantized_layers"]
     assert without_metadata(made) == without_metadata(again)
+
+
+@pytest.mark.parametrize(("model", "spec"), [
+    ("glyph_se", {"target": "onnxruntime", "recipe": {"min_sqnr_db": 38}}),
+    ("glyph_vit", {"target": "onnxruntime"}),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_the_frozen_spec_repeats_a_placement(daemon, inputs, model, spec):
+    """Layers that a recipe leaves in float are not observed from the frozen spec."""
+    whole = daemon.upload("models", DATA / f"{model}.onnx")
+    made, job = quantized(daemon, {**inputs, "model": whole},
+                          {**spec, "weights": {"rounding": "gptq"}})
+    frozen = {**daemon.get(f"/v1/jobs/{job}/spec").json(), "evaluate": False}
+    again, _ = quantized(daemon, {**inputs, "model": whole}, frozen, fresh=True)
+    assert without_metadata(made) == without_metadata(again)
