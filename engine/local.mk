@@ -235,6 +235,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/onnxruntime/given_nodes.c \
 	engine/plan/targets/onnxruntime/hindrances.c \
 	engine/plan/targets/onnxruntime/integer_paths.c engine/plan/targets/onnxruntime/integer_paths.h \
+	engine/plan/targets/onnxruntime/kernel_blocks.c \
 	engine/plan/targets/onnxruntime/kernels.c engine/plan/targets/onnxruntime/kernels.h \
 	engine/plan/targets/onnxruntime/layer_rows.c \
 	engine/plan/targets/onnxruntime/onnxruntime.h \

@@ -110,6 +110,8 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return spec->recipe >= QDQ_RECIPE_AUTO;
     case C24:
         return decide_decoder(spec, ret_reason);
+    case C30:
+        return qdqi_kernel_blocks_decide(spec, ret_reason);
     default:
         return decide_gain(spec, ret_reason);
     }
@@ -327,6 +329,7 @@ static const struct qdqi_hooks hooks = {
     .reform = qdqi_onnxruntime_reform,
     .einsums = einsums,
     .ties = ties,
+    .least_opset = qdqi_onnxruntime_least_opset,
     .classes = qdqi_onnxruntime_classes,
     .n_classes = QDQI_N_ONNXRUNTIME_CLASSES,
     .begin = qdqi_gain_begin,

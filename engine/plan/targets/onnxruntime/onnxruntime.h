@@ -98,7 +98,12 @@
     QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \
     QDQI_MASKS_RULE(RULE)                                                              \
     QDQI_TIED_FORMS_RULE(RULE)                                                         \
-    QDQI_ZERO_POINTS_RULE(RULE)
+    QDQI_ZERO_POINTS_RULE(RULE)                                                        \
+    RULE(C30, AUTO,                                                                    \
+         "With weights alone, an 8-bit weight of a Gemm or MatMul with a scale for "   \
+         "each channel of at least 256 inputs has one for each block of 64 of them: "  \
+         "onnxruntime's kernel takes less time by that. Off: it has one for each "     \
+         "channel, and onnxruntime makes blocks of 32 of it.")
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
@@ -116,6 +121,13 @@ bool qdqi_onnxruntime_stores_tables(const struct qdq_layer_format *format);
    which has no scales of blocks and fails when it runs. None is made of a Gemm with blocks. */
 bool qdqi_onnxruntime_has_blocks(const struct planner *p,
                                  const struct qdq_layer *layer);
+
+/* Rule C30 (kernel_blocks.c): decides it, returns the opset that it needs in a model, which is the hook
+   `least_opset`, and gives the weights of the plan their blocks. */
+bool qdqi_kernel_blocks_decide(const struct qdq_spec *spec, const char **ret_reason);
+int64_t qdqi_onnxruntime_least_opset(const struct qdq_spec *spec,
+                                     const struct qdq_model *model);
+void qdqi_kernel_blocks_plan(struct planner *p);
 
 /* Returns whether an entry leaves the weight of the layer in floating point, and the runtime
    would quantize it behind a pair (faults.h). */

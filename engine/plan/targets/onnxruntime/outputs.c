@@ -300,6 +300,7 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
     qdqi_tied_plan(p, (struct qdqi_tied_rules){.table = P2, .forms = P5});
     if (p->spec->weight_only)
         qdqi_apart_plan(p, P5);
+    qdqi_kernel_blocks_plan(p);
     for (size_t i = 0; i < p->plan->view.n_weights; i++)
         p->plan->weights[i].moves_rows = qdqi_rule_is_on(p, C25) &&
                                          p->plan->weights[i].is_table &&
