@@ -41,8 +41,8 @@ struct unfusing {
     const struct qdq_model *model;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    const struct qdqi_map *named; /* by the spec */
-    bool layers, attention;       /* rules P1 and P3 */
+    const struct qdqi_map *named;   /* by the spec */
+    bool layers, attention, causal; /* rules P1, P3 and P7 */
     const char *first;
     size_t n;
     /* Attention that stays as it is: the first, and why */
@@ -258,7 +258,8 @@ unfuse(struct unfusing *u, size_t i)
             (void)rows[k].unfuse(u, i);
     if (!u->attention || !qdqi_is_attention(node))
         return;
-    const char *why = qdqi_unfuse_attention(u->model, u->edit, u->arena, u->named, i);
+    const char *why =
+        qdqi_unfuse_attention(u->model, u->edit, u->arena, u->named, i, u->causal);
     if (!why && u->n++ == 0)
         u->first = node->name;
     if (why && u->n_kept++ == 0) {
@@ -276,7 +277,8 @@ qdqi_step_unfuse(struct qdqi_preparing *p, struct qdq_model **ret,
     const struct qdqi_graph *graph = &p->model->graph;
     struct unfusing u = {.model = p->model,
                          .layers = qdqi_has_plain_forms(&spec),
-                         .attention = qdqi_has_plain_attention(&spec)};
+                         .attention = qdqi_has_plain_attention(&spec),
+                         .causal = qdqi_has_plain_causal(&spec)};
     if ((!u.layers && !u.attention) || p->model->proto->n_training_info ||
         qdqi_model_opset(p->model->proto) < OPSET_CLIP)
         return QDQ_OK;

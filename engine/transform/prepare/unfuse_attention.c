@@ -5,12 +5,15 @@
 #include "files/model/constant.h"
 #include "transform/prepare/compute.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum { DATA, WEIGHT, BIAS, MASK, PAST, ADDEND, LENGTH, N_INPUTS };
 enum { QUERY, KEY, VALUE, N_PARTS };
 enum { OPSET_MIN = 13 }; /* Split has its sizes, and Unsqueeze its axes, as inputs */
+/* Up to this length the positions that are seen are a constant. */
+enum { MOST_POSITIONS = 512 };
 
 struct attention {
     const struct qdq_model *model;
@@ -22,6 +25,8 @@ struct attention {
     int64_t heads, sizes[N_PARTS];
     size_t mask_rank; /* 0: there is no mask */
     float scale, filter;
+    /* rule P7: a position sees itself and those before it; before the node is read: whether it may */
+    bool is_causal;
 };
 
 static bool
@@ -76,28 +81,49 @@ read_sizes(struct attention *a)
     return left == 0 && a->sizes[QUERY] == a->sizes[KEY];
 }
 
+/* Returns the shape that the model states of a tensor, or NULL. */
+static const Onnx__TensorShapeProto *
+stated_shape(const struct attention *a, const char *name)
+{
+    const Onnx__GraphProto *g = a->model->proto->graph;
+    for (size_t i = 0; i < g->n_input + g->n_value_info; i++) {
+        const Onnx__ValueInfoProto *info =
+            i < g->n_input ? g->input[i] : g->value_info[i - g->n_input];
+        const Onnx__TypeProto *type = info->type;
+        if (info->name && strcmp(info->name, name) == 0 && type &&
+            type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+            type->tensor_type->shape)
+            return type->tensor_type->shape;
+    }
+    return NULL;
+}
+
 /* Returns the number of axes of a tensor, which a constant has, or the model states; 0: it states none. */
 static size_t
 stated_rank(const struct attention *a, const struct qdqi_tensor *t)
 {
-    const struct qdq_model_info *info = &a->model->info;
-    const char *name = t->name;
     const int64_t *dims;
     size_t rank;
     if (t->is_fixed && qdqi_tensor_dims(t, &dims, &rank))
         return rank;
-    for (size_t i = 0; i < info->n_inputs; i++)
-        if (strcmp(info->inputs[i].name, name) == 0 && info->inputs[i].has_shape)
-            return info->inputs[i].rank;
-    const Onnx__GraphProto *g = a->model->proto->graph;
-    for (size_t i = 0; i < g->n_value_info; i++) {
-        const Onnx__TypeProto *type = g->value_info[i]->type;
-        if (g->value_info[i]->name && strcmp(g->value_info[i]->name, name) == 0 &&
-            type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
-            type->tensor_type->shape)
-            return type->tensor_type->shape->n_dim;
-    }
-    return 0;
+    const Onnx__TensorShapeProto *shape = stated_shape(a, t->name);
+    return shape ? shape->n_dim : 0;
+}
+
+/* Returns the number of positions of the data, where the model states it and it is small; else 0. */
+static int64_t
+stated_positions(const struct attention *a)
+{
+    enum { POSITIONS = 1, RANK = 3 };
+    const Onnx__TensorShapeProto *shape = stated_shape(a, a->node->inputs[DATA]->name);
+    const Onnx__TensorShapeProto__Dimension *dim =
+        shape && shape->n_dim == RANK ? shape->dim[POSITIONS] : NULL;
+    return dim &&
+                   dim->value_case ==
+                       ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+                   dim->dim_value > 0 && dim->dim_value <= MOST_POSITIONS
+               ? dim->dim_value
+               : 0;
 }
 
 /* Reads the node. Returns NULL, or what it has that is not written otherwise. */
@@ -111,8 +137,10 @@ read_node(struct attention *a)
     a->heads = qdqi_node_int(node->proto, "num_heads", 0);
     if (qdqi_model_opset(a->model->proto) < OPSET_MIN)
         return "the opset is older than 13";
-    if (qdqi_node_int(node->proto, "unidirectional", 0))
+    const bool is_causal = qdqi_node_int(node->proto, "unidirectional", 0) != 0;
+    if (is_causal && !a->is_causal)
         return "each position sees those before it alone";
+    a->is_causal = is_causal;
     if (qdqi_node_int(node->proto, "do_rotary", 0))
         return "it turns queries and keys by their positions";
     if (has_input(node, PAST) || has_input(node, LENGTH) ||
@@ -221,6 +249,59 @@ add_mask(const struct attention *a, const char *scores)
     return compute(a, "Add", "_masked", scores, mask, NULL);
 }
 
+/* Returns a constant that says of each position, and each key, whether it is seen. */
+static const char *
+add_seen_constant(const struct attention *a, int64_t n)
+{
+    const char *name = make_name(a, "_before");
+    uint8_t *seen = qdqi_arena_array(a->arena, (size_t)(n * n), 1);
+    const int64_t dims[] = {n, n};
+    if (!seen)
+        return name;
+    for (int64_t i = 0; i < n; i++)
+        memset(seen + i * n, 1, (size_t)i + 1);
+    qdqi_edit_add_tensor(a->edit, name, QDQI_BOOL, 2, dims, seen, (size_t)(n * n));
+    return name;
+}
+
+static const char *
+whole(const struct attention *a, const char *suffix, int64_t value)
+{
+    const char *name = make_name(a, suffix);
+    const void *copy = qdqi_arena_copy(a->arena, &value, 1, sizeof value);
+    if (copy)
+        qdqi_edit_add_initializer(a->edit, name, QDQI_INT64, 1, true, copy);
+    return name;
+}
+
+/* Adds what computes the same by the length of the data. */
+static const char *
+add_seen_computed(const struct attention *a)
+{
+    static const int64_t axis = 1;
+    Onnx__NodeProto *node;
+    const char *sizes =
+        add(a, "Shape", "_data_sizes", &a->node->inputs[DATA]->name, 1, NULL, &node);
+    const char *n =
+        compute(a, "Gather", "_length", sizes, whole(a, "_length_axis", 1), NULL);
+    const char *from[] = {whole(a, "_first", 0), n, whole(a, "_step", 1)};
+    const char *keys = add(a, "Range", "_keys", from, 3, NULL, &node);
+    const char *queries = compute(a, "Unsqueeze", "_queries", keys,
+                                  integers(a, "_queries_axis", &axis, 1), NULL);
+    return compute(a, "LessOrEqual", "_before", keys, queries, NULL);
+}
+
+/* Gives the lowest number to the scores of keys behind the position, as the operator does. */
+static const char *
+add_causal_mask(const struct attention *a, const char *scores)
+{
+    const int64_t n = stated_positions(a);
+    const char *inputs[] = {n > 0 ? add_seen_constant(a, n) : add_seen_computed(a),
+                            scores, number(a, "_lowest", -FLT_MAX)};
+    Onnx__NodeProto *node;
+    return add(a, "Where", "_causal", inputs, 3, NULL, &node);
+}
+
 static const char *
 add_scores(const struct attention *a, const char *query, const char *key)
 {
@@ -228,9 +309,10 @@ add_scores(const struct attention *a, const char *query, const char *key)
     scores = compute(a, "Mul", "_scaled", scores, number(a, "_scale", a->scale), NULL);
     if (a->mask_rank > 0)
         scores = add_mask(a, scores);
-    return has_input(a->node, ADDEND) ? compute(a, "Add", "_biased", scores,
-                                                a->node->inputs[ADDEND]->name, NULL)
-                                      : scores;
+    if (has_input(a->node, ADDEND))
+        scores =
+            compute(a, "Add", "_biased", scores, a->node->inputs[ADDEND]->name, NULL);
+    return a->is_causal ? add_causal_mask(a, scores) : scores;
 }
 
 /* Makes the node the projection itself, and adds the bias and the Split. */
@@ -259,7 +341,7 @@ add_projection(const struct attention *a, const char *parts[N_PARTS])
 const char *
 qdqi_unfuse_attention(const struct qdq_model *model, struct qdqi_edit *edit,
                       struct qdqi_arena *arena, const struct qdqi_map *named,
-                      size_t node)
+                      size_t node, bool causal_too)
 {
     static const int64_t by_head[] = {0, 2, 1, 3}, turned[] = {0, 2, 3, 1},
                          whole[] = {0, 0, -1};
@@ -268,7 +350,8 @@ qdqi_unfuse_attention(const struct qdq_model *model, struct qdqi_edit *edit,
                           .arena = arena,
                           .named = named,
                           .node = &model->graph.nodes[node],
-                          .index = node};
+                          .index = node,
+                          .is_causal = causal_too};
     const char *parts[N_PARTS], *output = a.node->outputs[0]->name;
     const char *why = read_node(&a);
     Onnx__NodeProto *softmax;

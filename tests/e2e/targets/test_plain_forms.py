@@ -427,7 +427,7 @@ def test_attention_with_an_output_that_has_no_name(tmp_path):
 
 
 @pytest.mark.parametrize("more, why", [
-    ({"unidirectional": 1}, "each position sees"), ({"mask": np.array([4, 6], np.int32)}, "its mask"),
+    ({"mask": np.array([4, 6], np.int32)}, "its mask"),
     ({"opset": 12}, "older than 13"), ({"do_rotary": 1}, "turns")])
 def test_attention_that_stays_is_told(tmp_path, more, why):
     done, report = quantize(tmp_path, attention(**more), target="onnxruntime", recipe="none", opset="keep",

@@ -103,7 +103,8 @@
          "With weights alone, an 8-bit weight of a Gemm or MatMul with a scale for "   \
          "each channel of at least 256 inputs has one for each block of 64 of them: "  \
          "onnxruntime's kernel takes less time by that. Off: it has one for each "     \
-         "channel, and onnxruntime makes blocks of 32 of it.")
+         "channel, and onnxruntime makes blocks of 32 of it.")                         \
+    QDQI_CAUSAL_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 

@@ -50,7 +50,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
     if (rule == C7)
         return qdqi_saturation_decide(spec, ret_reason);
-    if (rule == P1 || rule == P3)
+    if (rule == P1 || rule == P3 || rule == P7)
         return qdqi_plain_forms_decide(ret_reason);
     if (rule == P2 || rule == P5)
         return qdqi_tied_decide(spec, ret_reason);

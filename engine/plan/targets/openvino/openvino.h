@@ -104,7 +104,8 @@
     QDQI_MASKS_RULE(RULE)                                                              \
     QDQI_TIED_FORMS_RULE(RULE)                                                         \
     QDQI_EINSUM_RULE(RULE, V25)                                                        \
-    QDQI_ZERO_POINTS_RULE(RULE)
+    QDQI_ZERO_POINTS_RULE(RULE)                                                        \
+    QDQI_CAUSAL_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

@@ -80,7 +80,8 @@
          "nodes is written as the one operator of opset 20 or 17, where the model "   \
          "can be brought to that and no entry names one of the nodes inside. Off: "   \
          "`Q7` says what becomes of the GELU, and pairs stand inside the "            \
-         "LayerNormalization.")
+         "LayerNormalization.")                                                       \
+    QDQI_CAUSAL_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(QNN_RULES);
 

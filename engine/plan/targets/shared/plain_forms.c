@@ -29,3 +29,9 @@ qdqi_has_plain_attention(const struct qdq_spec *spec)
 {
     return has(spec, "P3");
 }
+
+bool
+qdqi_has_plain_causal(const struct qdq_spec *spec)
+{
+    return has(spec, "P7");
+}

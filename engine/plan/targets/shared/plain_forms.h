@@ -20,17 +20,24 @@
          "The operator Attention of com.microsoft, which has the weight of three " \
          "projections inside, becomes operators of ONNX again.")
 
+/* The row of rule P7, which is younger still. */
+#define QDQI_CAUSAL_RULE(RULE, STATE)                                              \
+    RULE(P7, STATE,                                                                \
+         "P3 holds for an Attention whose positions see those before them alone, " \
+         "too. Off: such a one stays.")
+
 /* The row of the rule about Einsums, of which each target has its own number. */
 #define QDQI_EINSUM_RULE(RULE, ID)                                               \
     RULE(ID, AUTO,                                                               \
          "An Einsum of a constant weight that is a product of matrices becomes " \
          "a MatMul, with Reshapes and Transposes where it has several axes.")
 
-/* Decides rules P1 and P3: they are on. */
+/* Decides rules P1, P3 and P7: they are on. */
 bool qdqi_plain_forms_decide(const char **ret_reason);
 
-/* Return whether a complete spec's target has rule P1, or P3, and it is on. */
+/* Return whether a complete spec's target has rule P1, P3 or P7, and it is on. */
 bool qdqi_has_plain_forms(const struct qdq_spec *spec);
 bool qdqi_has_plain_attention(const struct qdq_spec *spec);
+bool qdqi_has_plain_causal(const struct qdq_spec *spec);
 
 #endif

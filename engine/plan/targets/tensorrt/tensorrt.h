@@ -86,7 +86,8 @@
          "the model may have one sample and a global pool leaves it one place: "       \
          "TensorRT "                                                                   \
          "for RTX 1.7 computes it so. The version `rtx-1.7` switches it on.")          \
-    QDQI_ATTENTION_RULE(RULE, ON)
+    QDQI_ATTENTION_RULE(RULE, ON)                                                      \
+    QDQI_CAUSAL_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 
