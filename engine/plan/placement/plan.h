@@ -88,6 +88,7 @@ struct qdqi_planned_weight {
     int channel_axis; /* axis of the scales that it has without blocks; -1: one scale */
     /* its transpose is stored, which each of its layers dequantizes by itself, with scales of its own */
     bool apart;
+    bool is_whole; /* the Gathers of `table` read what is dequantized for the layers */
 };
 
 struct qdq_plan {

@@ -82,18 +82,24 @@ turn(struct tied *t, const struct qdqi_tensor *weight, const struct qdqi_tensor 
 }
 
 static const char *
-dequantize(const struct tied *t, const struct qdqi_beside *beside, bool turned)
+dequantize(const struct tied *t, const struct qdqi_beside *beside)
 {
-    static const int64_t swapped[] = {1, 0};
     const char *inputs[] = {t->integers, beside->scale, beside->zero};
     Onnx__NodeProto *node;
     const char *made = add(t, t->at, "DequantizeLinear", t->q.tensor,
                            "_DequantizeLinear", inputs, 3, &node);
     if (t->q.params->axis >= 0)
         qdqi_edit_add_int(t->p->edit, node, "axis", t->q.params->axis);
-    if (!turned || !made)
-        return made;
-    made = add(t, t->at, "Transpose", t->q.tensor, "_Transpose", &made, 1, &node);
+    return made;
+}
+
+static const char *
+turn_back(const struct tied *t, const char *table)
+{
+    static const int64_t swapped[] = {1, 0};
+    Onnx__NodeProto *node;
+    const char *made =
+        add(t, t->at, "Transpose", t->q.tensor, "_Transpose", &table, 1, &node);
     qdqi_edit_add_ints(t->p->edit, node, "perm", 2, swapped);
     return made;
 }
@@ -165,6 +171,21 @@ next_gather(const struct qdqi_pairs *p, const struct qdqi_use *from)
     return from;
 }
 
+/* Makes the Gathers of the table select from the dequantized one. Returns that for the layers. */
+static const char *
+share_whole(struct tied *t, const struct qdqi_tensor *table, bool turned)
+{
+    const struct qdqi_use *use = next_gather(t->p, table->uses);
+    for (const struct qdqi_use *u = use; u; u = next_gather(t->p, u->next))
+        t->at = u->node < t->at ? u->node : t->at;
+    const char *made = (t->integers = qdqi_pairs_store(t->p, &t->q, &t->beside))
+                           ? dequantize(t, &t->beside)
+                           : NULL;
+    for (; made && use; use = next_gather(t->p, use->next))
+        qdqi_edit_set_input(t->p->edit, use->node, 0, made);
+    return made && turned ? turn_back(t, made) : made;
+}
+
 /* Stores the integers, and makes the Gathers of the table, if there is one, select from them. */
 static bool
 store(struct tied *t, const struct qdqi_tensor *table)
@@ -191,9 +212,12 @@ qdqi_store_tied(struct qdqi_pairs *p, size_t at, size_t row,
     const struct qdqi_planned_weight *w = &p->plan->weights[row];
     struct tied t = {.p = p, .q = *q, .at = at};
     const bool turned = w->table != w->tensor;
-    if ((turned && !turn(&t, w->tensor, w->table)) || !store(&t, w->table))
+    if (turned && !turn(&t, w->tensor, w->table))
         return NULL;
-    return dequantize(&t, &t.beside, turned);
+    if (w->is_whole)
+        return share_whole(&t, w->table, turned);
+    const char *made = store(&t, w->table) ? dequantize(&t, &t.beside) : NULL;
+    return made && turned ? turn_back(&t, made) : made;
 }
 
 bool
@@ -210,8 +234,8 @@ qdqi_store_apart(struct qdqi_pairs *p, size_t at, size_t row,
         if (layer->weight_input < 0 || layer->weight_row != row)
             continue;
         ok = first || qdqi_pairs_add_beside(p, &t.q, &beside);
-        const char *made = ok ? dequantize(&t, &beside, true) : NULL;
-        if (made)
+        const char *made = ok ? dequantize(&t, &beside) : NULL;
+        if (made && (made = turn_back(&t, made)))
             qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
                                 made);
         ok = made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A weight whose integers Gathers read, too (rules P2 and P5). */
+/* A weight whose integers Gathers read, too (rules P2, P5 and T36). */
 #ifndef QDQI_TRANSFORM_REWRITE_TIED_H
 #define QDQI_TRANSFORM_REWRITE_TIED_H
 
@@ -11,6 +11,8 @@
  *
  *   integers -> DequantizeLinear (-> Transpose) -> the weight's layers
  *   integers -> Gather -> Cast (-> Sub of the row's zero point) -> Mul by the row's scale
+ *
+ * or, where the table is read as a whole, integers -> DequantizeLinear -> Gather and (-> Transpose) -> layers.
  *
  * The scales are gathered behind an Unsqueeze, so that ONNX Runtime, which computes that when it
  * loads the model, finds a scale that no other node reads: it makes no MatMulNBits of others.

@@ -166,6 +166,34 @@ def test_heads_of_several_forms_read_one_table(tmp_path, target, heads, name):
         assert ops["MatMulNBits"] == 2 + len(heads) and not ops["DequantizeLinear"]
 
 
+@pytest.mark.parametrize("heads", [("logits",), ("logits", "again"), ("logits", "biased", "again", "linear")])
+@pytest.mark.parametrize("name", ["weights alone", "int4", "int8 blocks", "float16"])
+def test_tensorrt_reads_one_dequantized_table(tmp_path, heads, name):
+    """T36: TensorRT builds no integers that a Gather reads. The table was there as floats, and for each head."""
+    feeds = make_heads(tmp_path / "net.onnx", heads)
+    before = Result(tmp_path, feeds, "tensorrt", **SPECS[name], rules={"T36": False})
+    made = Result(tmp_path, feeds, "tensorrt", **SPECS[name])
+    assert before.size > .6 and "T36" not in before.rules and before.large_floats
+    assert made.size < .34 and "T36" in made.rules and not made.large_floats
+    model = onnx.load(made.path)
+    integers = [t.name for t in model.graph.initializer if list(t.dims) == [ROWS, WIDTH]]
+    assert [[n.op_type for n in model.graph.node if name in n.input] for name in integers] == [["DequantizeLinear"]]
+    assert judge.sqnr_db(by(tmp_path / "net.onnx", feeds), by(made.path, feeds)) > 16
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tensorrt_reads_every_form(tmp_path, form):
+    feeds = make(tmp_path / "net.onnx", form)
+    made = Result(tmp_path, feeds, "tensorrt", **ALONE)
+    assert made.size < .3 and "T36" in made.rules and not made.large_floats
+    assert judge.sqnr_db(by(tmp_path / "net.onnx", feeds), by(made.path, feeds)) > 30
+
+
+def test_tensorrt_with_activations_has_its_tables(tmp_path):
+    feeds = make(tmp_path / "net.onnx", "transposed")
+    assert "T36" not in Result(tmp_path, feeds, "tensorrt").rules
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_rule_is_of_a_recipe(tmp_path, target):
     feeds = make(tmp_path / "net.onnx", "transposed")

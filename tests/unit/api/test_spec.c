@@ -121,7 +121,7 @@ UNIT_TEST(test_defaults)
         "false,"
         "\"T18\":false,\"T19\":false,\"T20\":false,\"T22\":false,\"T23\":false,"
         "\"T24\":false,\"T26\":true,\"T3\":true,\"T30\":false,\"T31\":true,"
-        "\"T33\":true,\"T34\":false},\"target\":"
+        "\"T33\":true,\"T34\":false,\"T36\":true},\"target\":"
         "\"tensorrt\","
         "\"weights\":{"
         "\"dtype\":"

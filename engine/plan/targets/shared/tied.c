@@ -237,7 +237,8 @@ share(struct planner *p, size_t row, const struct qdqi_tensor *table, int axis,
 {
     struct qdqi_planned_weight *w = &p->plan->weights[row];
     w->table = table;
-    w->apart = table != w->tensor && qdqi_rule_is_on(p, rules.forms) &&
+    w->is_whole = rules.whole;
+    w->apart = table != w->tensor && !rules.whole && qdqi_rule_is_on(p, rules.forms) &&
                count_layers(p, row) > 1;
     widen(p, row, axis, w->apart ? rules.forms : rules.table);
 }

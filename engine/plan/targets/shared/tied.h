@@ -31,9 +31,11 @@
    reason. */
 bool qdqi_tied_decide(const struct qdq_spec *spec, const char **ret_reason);
 
-/* The numbers of rules P2 and P5 among those of the plan's target. */
+/* The numbers of rules P2 and P5, or of what stands for both, among those of the plan's target. `whole`: Gathers
+   and heads read one dequantized table. */
 struct qdqi_tied_rules {
     int table, forms;
+    bool whole;
 };
 
 /* Returns the reason for which rule P5 leaves a layer in floating point where activations are

@@ -337,12 +337,38 @@ apply_version(struct qdq_spec *spec)
             qdq_spec_switch_rule(spec, rules[i], true);
 }
 
+/* --- tables of embeddings --------------------------------------------------- */
+
+static bool
+shares_tables(const struct qdq_spec *spec)
+{
+    return spec->weight_only && qdq_spec_has_rule(spec, T36);
+}
+
+static unsigned
+ties(const struct qdq_spec *spec)
+{
+    return shares_tables(spec) ? QDQI_TIES_TABLES : 0;
+}
+
+/* TensorRT takes no integers that anything but a DequantizeLinear reads. */
+static enum qdq_code
+complete(struct planner *p, struct qdq_error *err)
+{
+    (void)err;
+    if (shares_tables(p->spec))
+        qdqi_tied_plan(
+            p, (struct qdqi_tied_rules){.table = T36, .forms = T36, .whole = true});
+    return QDQ_OK;
+}
+
 /* --- the row -------------------------------------------------------------- */
 
 static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
     .apply_version = apply_version,
+    .ties = ties,
     .fuses_biases = true,
     .begin = qdqi_patterns_begin,
     .settle_node = qdqi_mark_int8_reader,
@@ -351,6 +377,7 @@ static const struct qdqi_hooks hooks = {
     .hindrance = qdqi_tensorrt_hindrance,
     .needs_weight = needs_weight,
     .is_per_channel = is_per_channel,
+    .complete = complete,
     .cite = cite,
     .warn_connections = warn_connections,
     .check_formats = qdqi_tensorrt_check_formats,

@@ -9,6 +9,7 @@
 
 #include "plan/placement/target.h"
 #include "plan/targets/shared/plain_forms.h"
+#include "plan/targets/shared/tied.h"
 
 #define TENSORRT_RULES(RULE)                                                           \
     RULE(T1, FIXED, "Quantization is symmetric: every zero point is 0.")               \
@@ -87,7 +88,14 @@
          "TensorRT "                                                                   \
          "for RTX 1.7 computes it so. The version `rtx-1.7` switches it on.")          \
     QDQI_ATTENTION_RULE(RULE, ON)                                                      \
-    QDQI_CAUSAL_RULE(RULE, ON)
+    QDQI_CAUSAL_RULE(RULE, ON)                                                         \
+    RULE(T36, ON,                                                                      \
+         "With weights alone, a table whose rows Gathers select, and that heads "      \
+         "multiply by, is stored once, as "                                            \
+         "integers of 8 bits with a scale for each row, and all of them read what "    \
+         "one DequantizeLinear makes. "                                                \
+         "Off: it is stored in floating point for the Gathers, and once for each "     \
+         "form of the heads.")
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 
