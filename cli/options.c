@@ -12,6 +12,7 @@
 
 #include "judge.h"
 #include "qdq/runtime.h"
+#include "qdq/targets.h"
 
 /* --- the tables ----------------------------------------------------------- */
 
@@ -87,6 +88,9 @@ enum {
         IN_QUANTIZE | IN_PLAN | IN_COMPARE | IN_INFO | IN_REPORT | IN_JOBS | IN_CANCEL,
 };
 
+/* A word of a text, in the place of which the names of all targets are printed. */
+#define TARGETS "%targets"
+
 /* The field is a bool for an option without an argument, else a string, or the texts of an option
    that may be repeated. */
 #define FIELD(name) offsetof(struct options, name)
@@ -102,11 +106,11 @@ static const struct row {
      "The spec, which says what to quantize, and how (JSON); \"-\" is standard input. "
      "Without one, every supported layer is quantized by its default."},
     {"target", '\0', "TARGET", IN_QUANTIZE | IN_PLAN, FIELD(target),
-     "The runtime that the result is for, which is the spec's member target: tensorrt, "
-     "onnxruntime, openvino, qnn. This option and the next three are an error where "
-     "the spec has another value. quantize takes several, with commas between, as the "
-     "spec's member targets: a result for each, whose files have .TARGET before their "
-     "ending, and with --html a page that compares them."},
+     "The runtime that the result is for, which is the spec's member target: " TARGETS
+     " This option and the next three are an error where the spec has another value. "
+     "quantize takes several, with commas between, as the spec's member targets: a "
+     "result for each, whose files have .TARGET before their ending, and with --html a "
+     "page that compares them."},
     {"recipe", '\0', "RECIPE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(recipe),
      "The spec's member recipe: none, auto, best, or goals as a JSON object."},
     {"accept", '\0', "GATE", IN_QUANTIZE | IN_COMPARE | IN_PLAN, FIELD(accept),
@@ -502,6 +506,19 @@ print_item(struct wrapped *text, const char *item)
     text->column += fprintf(text->to, "%s%s", is_first ? "" : " ", item);
 }
 
+/* Prints the names of the targets as the end of a sentence. */
+static void
+print_targets(struct wrapped *text)
+{
+    char item[64];
+    const struct qdq_target *target;
+    for (size_t i = 0; (target = qdq_target_row(i)); i++) {
+        snprintf(item, sizeof item, "%s%c", target->name,
+                 qdq_target_row(i + 1) ? ',' : '.');
+        print_item(text, item);
+    }
+}
+
 static void
 print_words(struct wrapped *text, const char *words)
 {
@@ -509,7 +526,10 @@ print_words(struct wrapped *text, const char *words)
     while (*words) {
         size_t len = strcspn(words, " ");
         snprintf(word, sizeof word, "%.*s", (int)len, words);
-        print_item(text, word);
+        if (strcmp(word, TARGETS) == 0)
+            print_targets(text);
+        else
+            print_item(text, word);
         words += len + (words[len] == ' ');
     }
 }

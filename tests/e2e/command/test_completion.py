@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from contract import document
 from service import DATA, INSTALLED
 from test_help import COMMANDS, options_of
 from test_service import WEIGHTS
@@ -56,6 +57,13 @@ def test_values(tmp_path):
     assert complete("quantize", "net.onnx", "-o", "n", cwd=tmp_path) == ["net.onnx"]
     assert complete("plan", "--cases", "", cwd=tmp_path) == ["folder"]
     assert complete("quantize", "net.onnx", "--threads", "", cwd=tmp_path) == []
+
+
+def test_targets():
+    """All that the contract lists, so that a new one needs no line here nor in the help."""
+    targets = document()["components"]["schemas"]["Spec"]["properties"]["target"]["enum"]
+    assert complete("quantize", "--target", "") == sorted(targets)
+    assert complete("plan", "--target", "op") == ["openvino"]
 
 
 @pytest.mark.shares_daemon

@@ -38,3 +38,14 @@ def test_every_member_is_told():
     assert {"name", "storage", "n_rules"} <= members
     assert {"is_on", "cite", "lints", "vetoes", "complete"} <= hooks
     assert members | hooks == documented()
+
+
+def test_five_files_know_a_target():
+    """Beside its folder, its tests and what tells of its runtime, the rest reads the rows."""
+    named = {path.relative_to(ROOT).as_posix() for part in ("api", "cli", "daemon", "engine", "judges", "man", "remote")
+             for path in (ROOT / part).rglob("*")
+             if path.is_file() and re.search(rb"\bqnn\b", path.read_bytes())}
+    outside = {path for path in named if not path.startswith("engine/plan/targets/qnn/")}
+    assert outside == {"api/openapi.yaml", "engine/local.mk"}
+    pages = set(re.findall(r"^- `(docs/[^`]*)`", TEXT.split("## 3.")[1].split("## 4.")[0], re.MULTILINE))
+    assert len(outside | pages) == 5
