@@ -257,7 +257,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/qnn/lints.c \
 	engine/plan/targets/qnn/outputs.c \
 	engine/plan/targets/qnn/qnn.h \
+	engine/plan/targets/qnn/tables.c \
 	engine/plan/targets/shared/plain_forms.c engine/plan/targets/shared/plain_forms.h \
+	engine/plan/targets/shared/kept_axes.c engine/plan/targets/shared/kept_axes.h \
 	engine/plan/targets/shared/tied.c engine/plan/targets/shared/tied.h \
 	engine/plan/targets/shared/saturation.c engine/plan/targets/shared/saturation.h \
 	engine/plan/targets/shared/squares.c engine/plan/targets/shared/squares.h \

@@ -69,6 +69,16 @@ qdqi_layer_dtype(const struct qdqi_class *cls, const struct qdqi_node *node, int
     return dtype;
 }
 
+/* Returns whether a layer has a pair on an input that no data reach: the layer computes with data. */
+static bool
+pairs_size(const struct qdqi_layers *layers, const struct qdqi_node *node, int i)
+{
+    const struct qdqi_tensor *t = node->inputs[i];
+    const struct qdqi_tensor *out = node->proto->n_output ? node->outputs[0] : NULL;
+    return layers->pairs_sizes && t->dtype == QDQI_FLOAT32 && out && !out->is_shape &&
+           !out->is_fixed && (t->is_shape || qdqi_node_is(node->proto, "Concat"));
+}
+
 enum qdqi_input_kind
 qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node, int i)
 {
@@ -77,6 +87,9 @@ qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
     if (i < 0 || (size_t)i >= node->proto->n_input || !node->inputs[i] ||
         !is_data_place(cls, i, weight))
         return QDQI_INPUT_NO_DATA;
+    if ((qdqi_input_is_constant(node, i) || node->inputs[i]->is_shape) &&
+        pairs_size(layers, node, i))
+        return QDQI_INPUT_DATA;
     if (qdqi_input_is_constant(node, i))
         return QDQI_INPUT_CONSTANT;
     if (qdqi_layer_is_paired(layers, node, i))

@@ -27,6 +27,8 @@ struct qdqi_layers {
     bool *named;            /* whether a spec entry selects it by name or pattern */
     const struct qdqi_node **queue; /* work space for visiting consumers */
     const bool *infinite; /* whether its outputs may hold infinities (infinities.h) */
+    /* whether layers have pairs on what is made of sizes and constants, and Concats on constants */
+    bool pairs_sizes;
 };
 
 /* Borrows model and rows. NO_MEMORY. */

@@ -341,3 +341,17 @@ qdqi_weight_params_find(const struct qdqi_constant *w, const char *name, size_t 
     qdqi_arena_free(&scratch);
     return code;
 }
+
+void
+qdqi_scales_shorten(struct qdqi_params *p, double factor)
+{
+    static const double digits = 1024,
+                        rounding = 1e-4; /* of float32, of scales that are short */
+    for (size_t i = 0; i < p->n; i++) {
+        int exponent;
+        const double part = frexp(fabs((double)p->scales[i]) * factor, &exponent);
+        const double wider = ldexp(ceil(part * digits - rounding) / digits, exponent);
+        if (isnormal((float)(wider / factor)))
+            p->scales[i] = copysignf((float)(wider / factor), p->scales[i]);
+    }
+}

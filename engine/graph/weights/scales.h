@@ -45,4 +45,8 @@ enum qdq_code qdqi_weight_narrow(const struct qdqi_constant *weight,
                                  struct qdqi_params *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Rounds each scale up so that it times `factor` is a number of ten binary digits, times a power of two: by
+   a thousandth at most. */
+void qdqi_scales_shorten(struct qdqi_params *p, double factor);
+
 #endif

@@ -88,8 +88,8 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight,
     if (t->dtype == QDQI_FLOAT16 &&
         qdqi_constant_read(p->model, t, &elements, NULL) == QDQ_UNSUPPORTED)
         return "weight is kept in a form that is not read";
-    return p->graph->classes[layer->node]->is_operand &&
-                   qdqi_constant_is_infinite(p->model, t)
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    return (cls->is_operand || cls->is_table) && qdqi_constant_is_infinite(p->model, t)
                ? "its constant is not finite"
                : NULL;
 }

@@ -89,6 +89,13 @@ struct qdqi_planned_weight {
     /* its transpose is stored, which each of its layers dequantizes by itself, with scales of its own */
     bool apart;
     bool is_whole; /* the Gathers of `table` read what is dequantized for the layers */
+    /* its scales times that of the activation in row `factor_from`, divided by that of `factor_to`, have few
+       binary digits */
+    bool has_short_factors;
+    size_t factor_from, factor_to;
+    bool
+        is_moved; /* it has the scale and the zero point of the activation in row `moved_to` */
+    size_t moved_to;
 };
 
 struct qdq_plan {

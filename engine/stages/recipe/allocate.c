@@ -174,7 +174,7 @@ measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight 
     struct qdqi_params channels = {.axis = w->channel_axis};
     struct qdqi_constant c;
     if (qdqi_constant_read(a->model, w->tensor, &c, NULL) || c.dtype != QDQI_FLOAT32 ||
-        c.strides || c.n == 0 || w->is_table || w->is_gates ||
+        c.strides || c.n == 0 || w->is_table || w->is_gates || w->is_moved ||
         w->next_axis != QDQI_NONE ||
         !qdqi_count_scales(&c, channels.axis, 0, &channels.n))
         return false;

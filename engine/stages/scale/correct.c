@@ -223,7 +223,9 @@ qdqi_correct_biases(struct qdqi_attempt *a, struct qdqi_scales *s,
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_layers && !code; i++) {
         const struct qdq_layer *layer = &plan->layers[i];
-        if (layer->weight_input >= 0 && !a->plan->weights[layer->weight_row].is_table)
+        const struct qdqi_planned_weight *w =
+            layer->weight_input < 0 ? NULL : &a->plan->weights[layer->weight_row];
+        if (w && !w->is_table && !w->is_moved)
             code = correct_bias(&c, i, err);
     }
     if (!code)

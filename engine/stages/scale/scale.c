@@ -217,9 +217,9 @@ can_wait(const struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
 {
     const struct qdq_spec *spec = a->spec;
     return !a->context->dataset && !a->moments && !w->is_reduced && !w->is_gates &&
-           w->storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
-           !a->plan->decoder_takes_nearest && qdqi_blocks_can(c, p) &&
-           !stays_float(a, w, c, budget);
+           !w->has_short_factors && !w->is_moved && w->storage == QDQ_STORE_DQ &&
+           spec->float_type == QDQ_FLOAT_KEEP && !a->plan->decoder_takes_nearest &&
+           qdqi_blocks_can(c, p) && !stays_float(a, w, c, budget);
 }
 
 /* Returns whether the scales of a weight have signs. */
@@ -345,6 +345,26 @@ begin_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
     return code;
 }
 
+/* Rounds the scales of a weight up so that what the runtime multiplies sums of products by has few
+   binary digits. */
+static void
+shorten_factors(const struct qdqi_planned_weight *w, const struct qdqi_scales *s,
+                struct qdqi_params *p)
+{
+    if (w->has_short_factors && w->tensor->dtype == QDQI_FLOAT32 && !p->scale_codes)
+        qdqi_scales_shorten(p, (double)s->activations[w->factor_from].scales[0] /
+                                   (double)s->activations[w->factor_to].scales[0]);
+}
+
+/* Gives a weight the scale and the zero point of what a layer makes of it without a change. */
+static void
+take_params(const struct qdqi_params *from, struct qdqi_params *p)
+{
+    p->n = 1;
+    p->scales[0] = from->scales[0];
+    p->zero_points = from->zero_points;
+}
+
 /* Computes the scales of a weight of the group. */
 static enum qdq_code
 find_scales(void *arg, size_t i, struct qdq_error *err)
@@ -356,6 +376,10 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
     size_t dead;
     if (choice->is_left)
         return QDQ_OK;
+    if (w->is_moved) {
+        take_params(&g->s->activations[w->moved_to], p);
+        return QDQ_OK;
+    }
     enum qdq_code code =
         qdqi_weight_params_find(&choice->c, w->tensor->name, 0, p, &dead, err);
     if (!code && p->scale_codes)
@@ -369,6 +393,8 @@ find_scales(void *arg, size_t i, struct qdq_error *err)
         qdqi_cut_constant(&choice->c, g->lowest[g->first + i], p);
     if (!code && w->is_reduced)
         reduce_range(w, &choice->c, p);
+    if (!code)
+        shorten_factors(w, g->s, p);
     return code;
 }
 
@@ -382,8 +408,11 @@ end_weight(struct qdqi_attempt *a, struct qdqi_scales *s, size_t i,
     if (choice->is_left)
         return QDQ_OK;
     enum qdq_code code = qdqi_round_weight(a, &a->plan->weights[i], &choice->c, p, err);
-    if (code || !choice->is_stored)
+    if (code)
         return code;
+    shorten_factors(&a->plan->weights[i], s, p); /* rounding may choose others */
+    if (!choice->is_stored)
+        return QDQ_OK;
     p->integers = qdqi_integers_new(a->scratch, &choice->c, p);
     return p->integers ? QDQ_OK : qdqi_no_memory(err);
 }

@@ -9,10 +9,11 @@
 
 #include "files/model/constant.h"
 #include "graph/edit/edit.h"
+#include "plan/targets/shared/kept_axes.h"
 
 #include <string.h>
 
-enum { OPSET_AXES_INPUT = 13, BIAS = 2 };
+enum { BIAS = 2 };
 
 /* Added to a float32 sum it is lost. OpenVINO leaves out biases of zero. */
 static const float least_bias = 1e-30F;
@@ -23,52 +24,6 @@ struct reforming {
     struct qdqi_arena *arena;
     bool any;
 };
-
-/* --- reductions ------------------------------------------------------------------ */
-
-/* Returns the name of a tensor with the axes that the node reduces; NULL where it does not
-   say them, and reduces all or none, or when out of memory. */
-static const char *
-axes_of(struct reforming *r, const struct qdqi_node *node)
-{
-    const Onnx__AttributeProto *axes = qdqi_node_attribute(node->proto, "axes");
-    if (node->proto->n_input > 1)
-        return node->inputs[1] ? node->inputs[1]->name : NULL;
-    if (!axes || axes->n_ints == 0)
-        return NULL;
-    const char *name = qdqi_edit_name(r->edit, node->outputs[0]->name, "_axes");
-    qdqi_edit_add_initializer(r->edit, name, QDQI_INT64, axes->n_ints, false,
-                              axes->ints);
-    return name;
-}
-
-static bool
-drops_axes(const struct qdqi_node *node)
-{
-    static const char *const ops[] = {"ReduceMean", "ReduceSum", NULL};
-    return qdqi_node_is_one_of(node->proto, ops) && node->proto->n_input > 0 &&
-           node->proto->n_output == 1 && node->outputs[0] &&
-           !qdqi_node_int(node->proto, "keepdims", 1) &&
-           node->outputs[0]->dtype != QDQI_INT64 &&
-           node->outputs[0]->dtype != QDQI_INT32;
-}
-
-static void
-keep_axes(struct reforming *r, size_t i)
-{
-    const struct qdqi_node *node = &r->model->graph.nodes[i];
-    const struct qdqi_tensor *out = node->outputs[0];
-    const char *axes = axes_of(r, node);
-    if (!axes)
-        return;
-    const char *inputs[] = {qdqi_edit_name(r->edit, out->name, "_with_axes"), axes};
-    qdqi_edit_retype(r->edit, i, node->proto->op_type, "", "keepdims");
-    qdqi_edit_set_output(r->edit, i, 0, inputs[0]);
-    qdqi_edit_add_node(r->edit, qdqi_edit_behind(r->model, out), "Squeeze",
-                       qdqi_edit_name(r->edit, node->name, "_axes"), inputs, 2,
-                       out->name);
-    r->any = true;
-}
 
 /* --- biases ---------------------------------------------------------------------- */
 
@@ -138,6 +93,12 @@ give_biases(struct reforming *r, bool all)
     return ok;
 }
 
+static bool
+drops_axes(const struct qdqi_node *node)
+{
+    return qdqi_drops_axes(node, "ReduceMean") || qdqi_drops_axes(node, "ReduceSum");
+}
+
 enum qdq_code
 qdqi_openvino_reform(const struct qdq_spec *spec, const struct qdq_model *model,
                      struct qdqi_edit *edit, struct qdqi_arena *arena, bool *ret_any,
@@ -145,10 +106,10 @@ qdqi_openvino_reform(const struct qdq_spec *spec, const struct qdq_model *model,
 {
     struct reforming r = {.model = model, .edit = edit, .arena = arena};
     if (qdq_spec_has_rule(spec, V14) &&
-        qdqi_model_opset(model->proto) >= OPSET_AXES_INPUT)
+        qdqi_model_opset(model->proto) >= QDQI_OPSET_AXES_INPUT)
         for (size_t i = 0; i < model->graph.n_nodes; i++)
-            if (drops_axes(&model->graph.nodes[i]))
-                keep_axes(&r, i);
+            if (drops_axes(&model->graph.nodes[i]) && qdqi_keep_axes(model, edit, i))
+                r.any = true;
     const bool all = qdq_spec_has_rule(spec, V22);
     if ((all || qdq_spec_has_rule(spec, V13)) && !give_biases(&r, all))
         return qdqi_no_memory(err);

@@ -12,6 +12,7 @@
 #include "graph/layers/operators.h"
 #include "ground/base/map.h"
 #include "numbers/arithmetic/both.h"
+#include "plan/targets/shared/kept_axes.h"
 
 #include <math.h>
 #include <string.h>
@@ -128,6 +129,14 @@ last_of(const struct reforming *r, const struct qdqi_tensor *t)
                                                                   : node->inputs[0];
     }
     return 0;
+}
+
+bool
+qdqi_is_norm(const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "ReduceL2") && node->proto->n_output == 1 &&
+           node->proto->n_input > 0 && node->inputs[0] && !node->inputs[0]->is_fixed &&
+           node->outputs[0] && node->inputs[0]->dtype == QDQI_FLOAT32;
 }
 
 /* --- constants ---------------------------------------------------------------------------- */
@@ -251,6 +260,53 @@ expand(struct reforming *r, size_t i)
     return n < 2 || n > LONGEST || write_vector(r, i, input, &c, n);
 }
 
+/* Writes a ReduceL2 as the square root of a sum of squares. */
+static bool
+write_root(struct reforming *r, size_t i)
+{
+    const struct qdqi_node *node = &r->model->graph.nodes[i];
+    const struct qdqi_tensor *out = node->outputs[0];
+    const size_t behind = qdqi_edit_behind(r->model, out);
+    const char *x = node->inputs[0]->name, *axes = qdqi_axes_of(r->edit, node);
+    const char *squares = qdqi_edit_name(r->edit, out->name, "_squares");
+    const char *sum[2] = {qdqi_edit_name(r->edit, out->name, "_sum"), axes};
+    const char *kept = qdqi_edit_name(r->edit, out->name, "_dropped");
+    if (!axes || !squares || !sum[0] || !kept)
+        return false;
+    const bool drops = !qdqi_node_int(node->proto, "keepdims", 1);
+    qdqi_edit_pass_on(r->edit, i, x);
+    qdqi_edit_retype(r->edit, i, "Mul", "", "");
+    qdqi_edit_put_input(r->edit, i, 1, x);
+    qdqi_edit_set_output(r->edit, i, 0, squares);
+    const char *products[2] = {squares, axes};
+    qdqi_edit_add_node(r->edit, behind, "ReduceSum",
+                       qdqi_edit_name(r->edit, node->name, "_sum"), products, 2,
+                       sum[0]);
+    if (drops)
+        qdqi_edit_add_node(r->edit, behind, "Squeeze",
+                           qdqi_edit_name(r->edit, node->name, "_axes"), sum, 2, kept);
+    qdqi_edit_add_node(r->edit, behind, "Sqrt",
+                       qdqi_edit_name(r->edit, node->name, "_root"),
+                       drops ? &kept : sum, 1, out->name);
+    return true;
+}
+
+/* Writes reductions as HTPs before v73 compute them (rules Q20 and Q23). */
+static void
+write_reductions(struct reforming *r, const struct qdq_spec *spec)
+{
+    const struct qdqi_graph *graph = &r->model->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        if (r->joined[i] || graph->scopes[node->scope].is_opaque)
+            continue;
+        if ((qdq_spec_has_rule(spec, Q20) && qdqi_drops_axes(node, "ReduceSum") &&
+             qdqi_keep_axes(r->model, r->edit, i)) ||
+            (qdq_spec_has_rule(spec, Q23) && qdqi_is_norm(node) && write_root(r, i)))
+            r->any = true;
+    }
+}
+
 enum qdq_code
 qdqi_qnn_reform(const struct qdq_spec *spec, const struct qdq_model *model,
                 struct qdqi_edit *edit, struct qdqi_arena *arena, bool *ret_any,
@@ -268,6 +324,9 @@ qdqi_qnn_reform(const struct qdq_spec *spec, const struct qdq_model *model,
             : QDQ_OK;
     for (size_t i = 0; i < model->graph.n_nodes; i++)
         *ret_any = *ret_any || r.joined[i];
+    if (!code && qdqi_model_opset(model->proto) >= QDQI_OPSET_AXES_INPUT)
+        write_reductions(&r, spec);
+    *ret_any = *ret_any || r.any;
     if (code || !qdq_spec_has_rule(spec, Q8))
         return code;
     bool ok = read_sizes(&r);

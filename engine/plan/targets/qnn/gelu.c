@@ -144,6 +144,7 @@ qdqi_qnn_begin(struct planner *p, struct qdq_error *err)
     if (!marks)
         return qdqi_no_memory(err);
     p->marks = marks;
+    p->graph->pairs_sizes = !p->spec->weight_only && qdqi_rule_is_on(p, Q22);
     marks->gelus = qdqi_mark_gelus(p->model, p->plan->arena);
     marks->scores = qdqi_scores_read_elsewhere(p->model, p->plan->arena);
     return marks->gelus && marks->scores ? QDQ_OK : qdqi_no_memory(err);

@@ -11,6 +11,7 @@
 #include "graph/edit/edit.h"
 #include "graph/layers/operators.h"
 #include "numbers/arithmetic/both.h"
+#include "plan/targets/shared/kept_axes.h"
 
 #include <math.h>
 #include <string.h>
@@ -295,8 +296,13 @@ qdqi_qnn_least_opset(const struct qdq_spec *spec, const struct qdq_model *model)
     for (size_t i = 0; parts && i < model->graph.n_nodes && least < OPSET_GELU; i++) {
         const struct qdqi_node *node = &model->graph.nodes[i];
         struct pattern pattern;
-        if (spec->weight_only || !qdq_spec_has_rule(spec, Q18) ||
-            model->graph.scopes[node->scope].is_opaque)
+        if (spec->weight_only || model->graph.scopes[node->scope].is_opaque)
+            continue;
+        if (least < QDQI_OPSET_AXES_INPUT &&
+            ((qdq_spec_has_rule(spec, Q20) && qdqi_drops_axes(node, "ReduceSum")) ||
+             (qdq_spec_has_rule(spec, Q23) && qdqi_is_norm(node))))
+            least = QDQI_OPSET_AXES_INPUT;
+        if (!qdq_spec_has_rule(spec, Q18))
             continue;
         if (find_gelu(model, parts, node, &pattern))
             least = OPSET_GELU;

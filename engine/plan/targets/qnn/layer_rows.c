@@ -30,6 +30,7 @@ static const struct {
     {"GlobalAveragePool", QDQI_HTP_COMPUTES},
     {"ReduceMean", QDQI_HTP_COMPUTES},
     {"ReduceSum", QDQI_HTP_COMPUTES},
+    {"ReduceL2", QDQI_HTP_COMPUTES},
     {"LayerNormalization", QDQI_HTP_COMPUTES},
     {"InstanceNormalization", QDQI_HTP_COMPUTES},
     {"Pow", QDQI_HTP_COMPUTES},
@@ -109,6 +110,38 @@ qdqi_is_constant_factor(const struct qdq_model *model, const struct qdqi_node *n
     return qdqi_input_is_constant(node, 1);
 }
 
+/* Returns whether a Gather selects from a constant by what is none. */
+static bool
+qdqi_is_constant_table(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    (void)model;
+    return qdqi_input_is_constant(node, 0) && node->inputs[0]->dtype == QDQI_FLOAT32 &&
+           qdqi_input_is_computed(node, 1);
+}
+
+/* Returns whether one of two operands is made of sizes and constants, and the other one is computed. */
+static bool
+qdqi_is_sized_operand(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    (void)model;
+    return node->proto->n_input == 2 && node->inputs[0] && node->inputs[1] &&
+           !node->inputs[0]->is_fixed && !node->inputs[1]->is_fixed &&
+           node->inputs[0]->is_shape != node->inputs[1]->is_shape;
+}
+
+/* Returns whether a Concat joins a computed tensor. */
+static bool
+qdqi_is_any_computed(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    (void)model;
+    bool any = false;
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        any = any || qdqi_input_is_computed(node, (int)i);
+    return any;
+}
+
+#define SIZED(cls, op) \
+    LAYER(cls, op, MULTI_INPUT, -1, NONE, ON, sized_operand, "the same beside sizes")
 #define CONSTANT(op, text) \
     LAYER(op "Constant", op, OPERAND, 1, NONE, ON, constant_operand, text)
 #define COMPUTED(op, text) \
@@ -133,8 +166,17 @@ const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES] = {
     FACTOR("LayerNormalization", "LayerNormalization with a constant scale")
     FACTOR("InstanceNormalization", "InstanceNormalization with a constant scale")
     FACTOR("PRelu", "PRelu with a constant slope")
+    SIZED("Add", "Add")
+    SIZED("Multiply", "Mul")
+    SIZED("Sub", "Sub")
+    SIZED("Div", "Div")
+    SIZED("Max", "Max")
+    SIZED("Min", "Min")
+    LAYER("Concatenate", "Concat", MULTI_INPUT, -1, NONE, ON, any_computed,
+          "Concat of computed tensors, and constants")
     FUNCTION("ReduceMean")
     FUNCTION("ReduceSum")
+    FUNCTION("ReduceL2")
     FUNCTION("ReduceMax")
     FUNCTION("ReduceMin")
     FUNCTION("GlobalMaxPool")
@@ -145,6 +187,8 @@ const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES] = {
     FUNCTION("Abs")
     FUNCTION("Sin")
     FUNCTION("Cos")
+    LAYER("Embedding", "Gather", TABLE, 0, NONE, ON, constant_table,
+          "Gather of a constant table")
 };
 /* clang-format on */
 
@@ -155,6 +199,7 @@ qdqi_qnn_is_operand(const struct planner *p, const struct qdq_layer *layer)
                                       "PRelu", "Pow", NULL};
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     return p->graph->classes[layer->node]->is_operand ||
+           p->graph->classes[layer->node]->is_table ||
            qdqi_node_is_one_of(node->proto, ops) ||
            (!p->spec->weight_only && layer->weight_input == 0 &&
             qdqi_node_is(node->proto, "MatMul"));

@@ -12,8 +12,8 @@
 static bool
 lint_htp_float_weight(const struct planner *p, const struct qdq_layer *layer)
 {
-    (void)p;
-    return layer->weight_input >= 0 && layer->n_inputs == 0;
+    return layer->weight_input >= 0 && layer->n_inputs == 0 &&
+           !qdqi_qnn_reads_table(p, layer);
 }
 
 const struct qdqi_lint qdqi_qnn_lints[] = {

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "plan/targets/qnn/qnn.h"
 
+#include "numbers/arithmetic/format.h"
 #include "plan/placement/layer_formats.h"
 #include "plan/placement/masked_sums.h"
 #include "plan/placement/outputs.h"
@@ -194,6 +195,8 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
     static const int first[] = {0};
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     const struct qdqi_choice *choice = &p->selection.choices[layer->node];
+    if (qdqi_qnn_reads_table(p, layer))
+        return qdqi_decide_table(p, layer);
     if (qdqi_htp_role(layer->op) != QDQI_HTP_MOVES || node->proto->n_input == 0 ||
         !node->inputs[0] || !qdqi_map_get(p->outputs.paired, node->inputs[0]->name) ||
         (choice->entry && !choice->entry->quantize_input) ||
@@ -323,6 +326,42 @@ settle_operands(struct planner *p)
     }
 }
 
+/* Returns the row of the activation of 16 bits that the kernel of a layer makes, or QDQI_NONE. */
+static size_t
+wide_output(const struct planner *p, struct qdq_layer *layer)
+{
+    const struct qdq_layer *end = end_of(p, layer);
+    if (end->n_outputs != 1)
+        return QDQI_NONE;
+    const struct qdqi_planned_tensor *rows = p->plan->activations;
+    size_t row = end->output_rows[0];
+    if (rows[row].conversion == QDQI_SECOND_FORMAT)
+        row = rows[row].other;
+    return qdqi_format_row((int)rows[row].format)->bits == 16 ? row : QDQI_NONE;
+}
+
+/* Has the scales of weights chosen by those of the activations around them (rule Q19). A weight of several
+   layers goes by the first one. */
+static void
+shorten_factors(struct planner *p)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+    for (size_t i = 0; i < p->n_layers; i++) {
+        struct qdq_layer *layer = &p->layers[i];
+        if (layer->weight_input != 1 || layer->n_inputs != 1 ||
+            !qdqi_node_is_one_of(qdqi_node_of(p, layer)->proto, ops))
+            continue;
+        struct qdqi_planned_weight *w = &p->plan->weights[layer->weight_row];
+        const size_t to = wide_output(p, layer);
+        if (w->has_short_factors || to == QDQI_NONE)
+            continue;
+        w->has_short_factors = true;
+        w->factor_from = layer->input_rows[0];
+        w->factor_to = to;
+        qdqi_rule_cite(layer, Q19);
+    }
+}
+
 enum qdq_code
 qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
 {
@@ -334,6 +373,9 @@ qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; !code && i < p->plan->view.n_tensors; i++)
         fix_range(p, &p->plan->activations[i]);
     settle_operands(p);
+    qdqi_settle_tables(p);
+    if (!code && qdqi_rule_is_on(p, Q19) && !p->spec->weight_only)
+        shorten_factors(p);
     if (!code && qdqi_rule_is_on(p, Q13))
         code = qdqi_masked_sums_find(p, qdqi_rule_is_on(p, Q14), err);
     return code ? code : plan_biases(p, err);

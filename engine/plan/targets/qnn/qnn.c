@@ -28,6 +28,8 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
     static const char *const norms[] = {"LayerNormalization", "InstanceNormalization",
                                         "PRelu", "Pow"};
     const bool weighted = cls->kind == QDQ_WEIGHTED;
+    if (cls->is_table)
+        return qdqi_rule_is_on(p, Q21) && !p->spec->weight_only;
     /* Without a constant factor there is none that a pair could stand on. */
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         if (strcmp(cls->support.op, norms[i]) == 0)
@@ -82,7 +84,8 @@ cite(const struct planner *p, struct qdq_layer *layer)
         qdqi_map_get(p->outputs.leaders,
                      node->outputs[layer->quantized_outputs[0]]->name))
         qdqi_rule_cite(layer, Q2);
-    if (layer->weight_input >= 0 && !p->graph->classes[layer->node]->is_operand)
+    if (layer->weight_input >= 0 && role != QDQI_HTP_MOVES &&
+        !p->graph->classes[layer->node]->is_operand)
         qdqi_rule_cite(layer, Q3);
     if (layer->n_outputs > 0 &&
         (role == QDQI_HTP_UNIT || strcmp(layer->op, "Tanh") == 0))
@@ -91,10 +94,16 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- which rules hold ------------------------------------------------------ */
 
-/* Q7, Q13, Q14, Q15 and Q17 are the automatic rules. */
+/* Q7, Q13, Q14, Q15, Q17, Q19, Q20 and Q23 are the automatic rules. */
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
+    if (rule == Q19 || rule == Q20 || rule == Q23) {
+        const bool is_old = spec->host == QDQ_HOST_V68 || spec->host == QDQ_HOST_V69;
+        *ret_reason = is_old ? "HTPs before v73 compute other numbers"
+                             : "HTPs from v73 on compute the same numbers";
+        return is_old;
+    }
     const bool has_gelu = spec->host != QDQ_HOST_V68;
     if (rule == Q13 || rule == Q14 || rule == Q17) {
         *ret_reason = QDQI_WHY_MASKS;

@@ -81,7 +81,27 @@
          "can be brought to that and no entry names one of the nodes inside. Off: "   \
          "`Q7` says what becomes of the GELU, and pairs stand inside the "            \
          "LayerNormalization.")                                                       \
-    QDQI_CAUSAL_RULE(RULE, ON)
+    QDQI_CAUSAL_RULE(RULE, ON)                                                        \
+    RULE(Q19, AUTO,                                                                   \
+         "The scales of a weight in front of activations of 16 bits are wider by "    \
+         "less than a thousandth, so that what the HTP multiplies sums by has ten "   \
+         "binary digits: v68 and v69 round it to eleven where they divide the zero "  \
+         "point by it, by which each channel is up to 23 steps off. Off: the scales " \
+         "are those of the weight alone.")                                            \
+    RULE(Q20, AUTO,                                                                   \
+         "A ReduceSum that drops its axes keeps them, and a Squeeze behind it drops " \
+         "them, for v68 and v69: they make zeros of the sum of one row of products.") \
+    RULE(Q21, ON,                                                                     \
+         "A constant table that a Gather reads has the scale and the zero point of "  \
+         "what is gathered, which has a pair. Off: the table is float16, and v68 "    \
+         "does not load it.")                                                         \
+    RULE(Q22, ON,                                                                     \
+         "What a layer reads beside activations has a pair, too, where it is made "   \
+         "of sizes and constants, and so has a constant that a Concat joins. Off: "   \
+         "such layers stay floating point.")                                          \
+    RULE(Q23, AUTO,                                                                   \
+         "A ReduceL2 is written as the square root of a sum of squares for v68 and "  \
+         "v69, which do not load a quotient by one in 16 bits.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
@@ -97,7 +117,7 @@ enum qdqi_htp_role {
 enum qdqi_htp_role qdqi_htp_role(const char *op);
 
 /* The target's own rows of layer support. */
-enum { QDQI_N_QNN_CLASSES = 26 };
+enum { QDQI_N_QNN_CLASSES = 35 };
 extern const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES];
 
 /* By node: its part in a GELU of an Erf (gelu.c). */
@@ -143,6 +163,18 @@ enum qdq_code qdqi_join_patterns(const struct qdq_spec *spec,
                                  const struct qdq_model *model, struct qdqi_edit *edit,
                                  struct qdqi_arena *arena, bool *joined,
                                  struct qdq_error *err);
+
+/* Returns whether the node is a ReduceL2 of float32 (rule Q23, forms.c). */
+bool qdqi_is_norm(const struct qdqi_node *node);
+
+/* Returns whether the layer is a Gather of a constant table that has pairs (tables.c). */
+bool qdqi_qnn_reads_table(const struct planner *p, const struct qdq_layer *layer);
+
+/* Gives what such a layer makes a pair, or leaves it in floating point. Returns false when out of memory. */
+bool qdqi_decide_table(struct planner *p, struct qdq_layer *layer);
+
+/* Gives tables the scales of what is gathered. */
+void qdqi_settle_tables(struct planner *p);
 
 /* The hook of that name: the opset that has these operators. */
 int64_t qdqi_qnn_least_opset(const struct qdq_spec *spec,
