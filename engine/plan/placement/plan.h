@@ -119,6 +119,8 @@ struct qdq_plan {
     enum qdq_decoder_form decoder; /* of the result */
     /* weights that are rounded to the nearest integers have that form, too */
     bool decoder_takes_nearest;
+    /* a MatMulNBits has no zero points where all of them are those that it has without any */
+    bool leaves_out_middles;
     /* zero points of weights in blocks are not stored where all of them are 0 */
     bool leaves_out_zeros;
     bool short_names; /* names of new tensors do not repeat long names of tensors */

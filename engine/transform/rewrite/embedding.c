@@ -151,14 +151,16 @@ gather_integers(const struct sharing *s, const char *axes)
                         : reshape(s, part(s, bytes, axes), "_integers", whole, 2);
 }
 
-/* Gathers their zero points, as floats [indices..., blocks, 1]. A row of 4 bits with an odd number of
-   blocks has half a byte more. */
+/* Gathers their zero points, as floats [indices..., blocks, 1], or makes the one that all have. A row of
+   4 bits with an odd number of blocks has half a byte more. */
 static const char *
 gather_zeros(const struct sharing *s, const char *axes)
 {
     static const int64_t begin[] = {0};
     const struct qdqi_nbits *w = s->stored;
     const int64_t stored[] = {(w->blocks + 1) / 2 * 2}, end[] = {w->blocks};
+    if (!w->zeros)
+        return number(s, "_zero_point", (float)(1 << (w->bits - 1)));
     const char *zeros =
         to_float(s, gather(s, w->zeros, "_zero_point"), "_zero_point_float");
     if (w->bits == 4)

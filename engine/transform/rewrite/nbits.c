@@ -81,6 +81,17 @@ write_output(const struct qdqi_quantized *q, const struct qdqi_nbits *w, size_t 
     }
 }
 
+/* Returns whether rule C35 leaves out the zero points. With a sign they have `offset` added. */
+static bool
+has_middles(const struct qdqi_pairs *p, const struct qdqi_params *params, int bits,
+            int offset)
+{
+    bool ret = p->plan->leaves_out_middles;
+    for (size_t i = 0; i < params->n && ret; i++)
+        ret = qdqi_zero_point(params, i) + offset == 1 << (bits - 1);
+    return ret;
+}
+
 enum qdq_code
 qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
                  struct qdqi_nbits *ret, struct qdq_error *err)
@@ -122,9 +133,12 @@ qdqi_nbits_store(struct qdqi_pairs *p, const struct qdqi_quantized *q,
     qdqi_edit_add_tensor(p->edit, w.scales, QDQI_FLOAT32, 2,
                          (const int64_t[]){w.n, w.blocks}, scales,
                          n * blocks * sizeof *scales);
-    qdqi_edit_add_tensor(p->edit, w.zeros, QDQI_UINT8, 2,
-                         (const int64_t[]){w.n, (int64_t)zeros_row}, zeros,
-                         n * zeros_row);
+    if (has_middles(p, q->params, w.bits, offset))
+        w.zeros = NULL;
+    else
+        qdqi_edit_add_tensor(p->edit, w.zeros, QDQI_UINT8, 2,
+                             (const int64_t[]){w.n, (int64_t)zeros_row}, zeros,
+                             n * zeros_row);
     *ret = w;
     return QDQ_OK;
 }
@@ -148,7 +162,8 @@ qdqi_nbits_multiply(struct qdqi_pairs *p, size_t row, const struct qdqi_nbits *w
             continue;
         qdqi_edit_set_input(p->edit, node, 1, w->integers);
         qdqi_edit_put_input(p->edit, node, 2, w->scales);
-        qdqi_edit_put_input(p->edit, node, 3, w->zeros);
+        if (w->zeros)
+            qdqi_edit_put_input(p->edit, node, 3, w->zeros);
         qdqi_edit_retype(p->edit, node, "MatMulNBits", QDQI_MS_DOMAIN, "");
         for (size_t a = 0; a < sizeof attributes / sizeof *attributes; a++)
             qdqi_edit_set_int(p->edit, node, attributes[a].name, attributes[a].value);

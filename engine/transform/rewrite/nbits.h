@@ -11,7 +11,7 @@
 
 /* The names of a weight in this form. */
 struct qdqi_nbits {
-    const char *integers, *scales, *zeros;
+    const char *integers, *scales, *zeros; /* zeros may be NULL: all are the middle */
     int64_t k, n, block, blocks;
     int bits;
 };

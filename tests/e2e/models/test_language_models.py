@@ -188,6 +188,11 @@ def numbers_of(packed, bits, n):
     return np.float32(both[..., :n] if bits == 4 else packed)
 
 
+def zeros_of(stored, bits, n):
+    """The zero points of rows of n blocks, where there may be none."""
+    return numbers_of(stored[0], bits, n)[..., None] if stored else np.float32(1 << (bits - 1))
+
+
 @pytest.mark.parametrize("dtype, block", [("uint8", 32), ("uint4", 32), ("uint4", 64),
                                           ("int4", 16), ("int8", 64)])
 def test_rows_of_the_shared_table_are_those_of_the_head(tmp_path, small, dtype, block):
@@ -196,8 +201,8 @@ def test_rows_of_the_shared_table_are_those_of_the_head(tmp_path, small, dtype, 
     bits, blocks = int(dtype[-1]), decoders.HIDDEN // block
     product = next(n for n in model.graph.node if n.output[0] == "logits")
     values = {c.name: onnx.numpy_helper.to_array(c) for c in model.graph.initializer}
-    q, scale, zero = (values[name] for name in product.input[1:])
-    table = ((numbers_of(q, bits, block) - numbers_of(zero, bits, blocks)[..., None]) *
+    q, scale, *zero = (values[name] for name in product.input[1:])
+    table = ((numbers_of(q, bits, block) - zeros_of(zero, bits, blocks)) *
              scale[..., None]).reshape(decoders.VOCABULARY, -1)
     model.graph.output.append(onnx.helper.make_tensor_value_info("embedded", 1, None))
     row = decoders.ids(1, 40)[0]
@@ -234,14 +239,37 @@ def test_weights_rounded_to_nearest_have_the_form(tmp_path, small, dtype, data):
         wanted = (q - (zero[0].repeat(32, 0)[:len(q)] if zero else 0)) * scale.repeat(32, 0)[:len(q)]
         product = next(n for n in products if n.input[1] == pair.input[0])
         q, scale, *zero = (values["matmulnbits"][name] for name in product.input[1:])
+        assert bool(zero) == dtype.startswith("u"), "by rule C35 middles are left out"
         bits, n = int(dtype[-1]), scale.shape[1]
-        middle = numbers_of(zero[0], bits, n)[..., None] if zero else np.float32(1 << (bits - 1))
-        got = ((numbers_of(q, bits, 32) - middle) *
+        got = ((numbers_of(q, bits, 32) - zeros_of(zero, bits, n)) *
                scale[..., None]).reshape(len(q), -1)
         assert np.array_equal(got.T[:len(wanted)], wanted)
     assert not any(c.data_type == onnx.TensorProto.FLOAT and
                    list(c.dims) == [decoders.VOCABULARY, decoders.HIDDEN]
                    for c in made["matmulnbits"].graph.initializer)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int8"])
+def test_middles_are_left_out_and_stay_in_what_was_frozen_before(tmp_path, small, dtype):
+    """Rule C35: the logits are the same, those of the shared table included."""
+    spec = {**ALONE, "recipe": "none", "evaluate": False, "output": {"decoder": "matmulnbits"},
+            "weights": {"dtype": dtype, "granularity": {"block": 32}}}
+    made = {}
+    for name in ("new", "old"):
+        (tmp_path / "spec.json").write_text(json.dumps(spec))
+        subprocess.run([*QUANTIZE, "model.onnx", "--spec", tmp_path / "spec.json", "-o",
+                        tmp_path / f"{name}.onnx", "--report", tmp_path / "report.json"],
+                       cwd=small, check=True, timeout=120)
+        made[name] = onnx.load(tmp_path / f"{name}.onnx")
+        if name == "new":  # a version without the rule stated all others
+            spec = json.loads((tmp_path / "report.json").read_text())["spec"]
+            assert spec["rules"].pop("C35") is True
+    inputs = {name: {len(n.input) for n in model.graph.node if n.op_type == "MatMulNBits"}
+              for name, model in made.items()}
+    assert inputs == {"new": {3}, "old": {4}}
+    logits = [onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run(
+        ["logits"], decoders.inputs_of(decoders.ids(1, 12)[0]))[0] for name in made]
+    assert np.array_equal(*logits)
 
 
 def test_the_form_is_refused_for_other_targets(tmp_path, small):

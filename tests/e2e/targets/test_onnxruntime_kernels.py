@@ -195,6 +195,7 @@ def test_layers_cite_rules(tmp_path):
                                        "C20": True, "C21": False, "C22": False, "C23": True,
                                        "C24": False, "C25": False, "C26": False, "C27": True, "C28": False, "C29": False,
                                        "C30": False, "P7": True,
+                                       "C35": False,
                                        "P1": True, "P2": False, "P3": True, "P4": True,
                                        "P5": False, "P6": False}
 

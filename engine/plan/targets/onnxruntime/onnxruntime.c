@@ -50,7 +50,7 @@ decide_tables(const struct qdq_spec *spec, const char **ret_reason)
     return false;
 }
 
-/* Decides rule C24. */
+/* Decides rules C24 and C35. */
 static bool
 decide_decoder(const struct qdq_spec *spec, const char **ret_reason)
 {
@@ -109,6 +109,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
                           : "such layers can be quantized then";
         return spec->recipe >= QDQ_RECIPE_AUTO;
     case C24:
+    case C35:
         return decide_decoder(spec, ret_reason);
     case C30:
         return qdqi_kernel_blocks_decide(spec, ret_reason);

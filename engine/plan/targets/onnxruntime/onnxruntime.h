@@ -93,6 +93,9 @@
         "scales like theirs. Off: onnxruntime takes them for others, or fails when "   \
         "it runs.")                                                                    \
     QDQI_EINSUM_RULE(RULE, C29)                                                        \
+    RULE(C35, AUTO,                                                                    \
+         "A MatMulNBits has no zero points where all of them are the middle of its "   \
+         "integers, which it takes then. Off: they are stored, one for each block.")   \
     QDQI_PLAIN_FORMS_RULE(RULE, AUTO)                                                  \
     QDQI_TIED_RULE(RULE)                                                               \
     QDQI_ATTENTION_RULE(RULE, AUTO)                                                    \

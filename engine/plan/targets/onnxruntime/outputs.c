@@ -297,6 +297,7 @@ qdqi_onnxruntime_complete(struct planner *p, struct qdq_error *err)
         return code;
     keep_raw(p);
     p->plan->decoder_takes_nearest = qdqi_rule_is_on(p, C24);
+    p->plan->leaves_out_middles = qdqi_rule_is_on(p, C35);
     qdqi_tied_plan(p, (struct qdqi_tied_rules){.table = P2, .forms = P5});
     if (p->spec->weight_only)
         qdqi_apart_plan(p, P5);
