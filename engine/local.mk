@@ -209,7 +209,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/arithmetic/moment.c engine/numbers/arithmetic/moment.h \
 	engine/numbers/arithmetic/noise.c engine/numbers/arithmetic/noise.h \
 	engine/numbers/arithmetic/products.c engine/numbers/arithmetic/products.h \
-	engine/numbers/arithmetic/params.c engine/numbers/arithmetic/params.h \
+	engine/numbers/arithmetic/packed.h engine/numbers/arithmetic/params.c engine/numbers/arithmetic/params.h \
 	engine/numbers/arithmetic/simd.c engine/numbers/arithmetic/simd.h \
 	engine/plan/placement/branches.c engine/plan/placement/branches.h \
 	engine/plan/placement/decide.c engine/plan/placement/planner.h \

@@ -3,6 +3,7 @@
 #include "graph/weights/integers.h"
 
 #include "numbers/arithmetic/half.h"
+#include "numbers/arithmetic/packed.h"
 #include "numbers/arithmetic/simd.h"
 #include "graph/weights/walk.h"
 
@@ -171,7 +172,8 @@ quantize_part(const struct integers *it, size_t element, size_t scale, size_t i,
     out->done += n;
     if (it->params.rounded) {
         for (size_t k = 0; k < n; k++)
-            to[k] = (uint8_t)it->params.rounded[out->done - n + k];
+            to[k] = (uint8_t)qdqi_packed_get(it->row, it->params.rounded,
+                                             out->done - n + k);
         out->used += n;
         return;
     }
@@ -223,16 +225,18 @@ write_integers(const struct qdqi_made *made, struct qdqi_sink *sink,
 
 /* --- floats of integers ---------------------------------------------------- */
 
-/* Writes elements i … i + n - 1 of a row as the numbers that their integers stand for. */
+/* Writes elements i … i + n - 1 of a row as the numbers that their integers stand for; element i is
+   the weight's element `at`. */
 static enum qdq_code
-write_numbers(const struct integers *it, size_t scale, size_t i, size_t n,
-              const int16_t *rounded, struct qdqi_sink *sink, struct qdq_error *err)
+write_numbers(const struct integers *it, size_t scale, size_t i, size_t n, size_t at,
+              struct qdqi_sink *sink, struct qdq_error *err)
 {
     const struct qdqi_step *step = qdqi_walk_last(&it->walk);
     float numbers[PIECE];
     for (size_t k = 0; k < n; k++) {
         size_t s = scale + (i + k) / step->block * step->scales;
-        numbers[k] = (float)(rounded[k] - qdqi_zero_point(&it->params, s)) *
+        numbers[k] = (float)(qdqi_packed_get(it->row, it->params.rounded, at + k) -
+                             qdqi_zero_point(&it->params, s)) *
                      it->params.scales[s];
     }
     return sink->bytes(sink, numbers, n * sizeof *numbers, err);
@@ -244,14 +248,14 @@ write_floats(const struct qdqi_made *made, struct qdqi_sink *sink,
 {
     const struct integers *it = (const struct integers *)made;
     const struct qdqi_step *step = qdqi_walk_last(&it->walk);
-    const int16_t *rounded = it->params.rounded;
+    size_t at = 0;
     enum qdq_code code = QDQ_OK;
     for (size_t row = 0; row < it->walk.n_rows; row++) {
         size_t element, scale, n;
         qdqi_walk_row(&it->walk, row, &element, &scale);
-        for (size_t i = 0; !code && i < step->n; i += n, rounded += n) {
+        for (size_t i = 0; !code && i < step->n; i += n, at += n) {
             n = step->n - i < PIECE ? step->n - i : PIECE;
-            code = write_numbers(it, scale, i, n, rounded, sink, err);
+            code = write_numbers(it, scale, i, n, at, sink, err);
         }
     }
     return code;
@@ -279,6 +283,17 @@ qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
                   const struct qdqi_params *params)
 {
     return new_integers(arena, w, params, write_integers);
+}
+
+const uint8_t *
+qdqi_rounded_pack(struct qdqi_arena *arena, enum qdqi_format format,
+                  const int16_t *integers, size_t n)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    uint8_t *packed = qdqi_arena_alloc(arena, qdqi_packed_size(row, n));
+    for (size_t i = 0; packed && i < n; i++)
+        qdqi_packed_put(row, packed, i, integers[i]);
+    return packed;
 }
 
 const struct qdqi_made *

@@ -18,6 +18,10 @@ const struct qdqi_made *qdqi_integers_new(struct qdqi_arena *arena,
                                           const struct qdqi_constant *weight,
                                           const struct qdqi_params *params);
 
+/* Copies integers into the form of params->rounded. NULL: out of memory. */
+const uint8_t *qdqi_rounded_pack(struct qdqi_arena *arena, enum qdqi_format format,
+                                 const int16_t *integers, size_t n);
+
 /* Makes the generator of the same numbers as float32, of a weight whose params->rounded is
    set. */
 const struct qdqi_made *qdqi_rounded_new(struct qdqi_arena *arena,

@@ -20,9 +20,9 @@ struct qdqi_params {
     size_t n;             /* number of scales */
     float *scales;        /* positive and finite; in C order if there are blocks */
     int32_t *zero_points; /* one for each scale, in the format; NULL: all are 0 */
-    /* a weight's integers as they are stored, by element in C order; NULL: each is the one
-       that is nearest to its element */
-    const int16_t *rounded;
+    /* a weight's integers, by element in C order (packed.h); NULL: each is the one that is
+       nearest to its element */
+    const uint8_t *rounded;
     /* generator of the numbers that `rounded` stands for, where it is set */
     const struct qdqi_made *rounded_floats;
     /* generator of a weight's integers if they are stored in the model, or NULL */

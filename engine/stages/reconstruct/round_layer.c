@@ -200,7 +200,7 @@ open_copies(struct rebuilding *r, struct qdq_error *err)
     if (from->zero_points)
         r->p.zero_points =
             qdqi_arena_copy(a->scratch, from->zero_points, from->n, sizeof(int32_t));
-    r->integers = qdqi_arena_array(a->scratch, r->constant.n, sizeof *r->integers);
+    r->integers = calloc(r->constant.n, sizeof *r->integers);
     r->given = calloc(r->constant.n, sizeof *r->given);
     if (!r->p.scales || !r->p.zero_points != !from->zero_points || !r->integers ||
         !r->given || !qdqi_matrix_open(a, w, &r->constant, from, &r->m) ||
@@ -226,7 +226,9 @@ commit(struct rebuilding *r, struct qdq_error *err)
     memcpy(p->scales, r->p.scales, p->n * sizeof *p->scales);
     if (p->zero_points)
         memcpy(p->zero_points, r->p.zero_points, p->n * sizeof *p->zero_points);
-    p->rounded = r->integers;
+    p->rounded = qdqi_rounded_pack(a->scratch, p->format, r->integers, r->constant.n);
+    if (!p->rounded)
+        return qdqi_no_memory(err);
     p->rounded_floats = qdqi_rounded_new(a->scratch, &r->constant, p);
     if (p->integers)
         p->integers = qdqi_integers_new(a->scratch, &r->constant, p);
@@ -266,5 +268,6 @@ qdqi_rebuild_layer(struct qdqi_attempt *a, const struct qdqi_rebuilt *layer,
     enum qdq_code code = rebuild(&r, ret_why, err);
     qdqi_matrix_close(&r.m);
     free(r.given);
+    free(r.integers);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "stages/scale/correct.h"
 
 #include "graph/layers/bias.h"
+#include "numbers/arithmetic/packed.h"
 #include "stages/scale/matrix.h"
 #include "stages/scale/round.h"
 
@@ -32,6 +33,7 @@ static void
 shift(const struct qdqi_matrix *m, const struct qdqi_params *p, const uint8_t *bias,
       float *to)
 {
+    const struct qdqi_format_row *format = qdqi_format_row((int)p->format);
     for (size_t g = 0; g < m->moments->groups; g++) {
         const struct qdqi_moment *moment = &m->moments->moments[g];
         for (size_t n = g * m->outputs; n < (g + 1) * m->outputs; n++) {
@@ -39,7 +41,8 @@ shift(const struct qdqi_matrix *m, const struct qdqi_params *p, const uint8_t *b
             float before;
             for (size_t i = 0; i < m->k; i++) {
                 size_t at = n * m->row + i * m->column, s = m->scale_of[at];
-                double number = (double)(p->rounded[at] - qdqi_zero_point(p, s)) *
+                double number = (double)(qdqi_packed_get(format, p->rounded, at) -
+                                         qdqi_zero_point(p, s)) *
                                 (double)p->scales[s];
                 sum += ((double)m->elements[at] - number) * moment->sums[i];
             }

@@ -9,6 +9,7 @@
 #include "graph/weights/integers.h"
 #include "graph/weights/pairs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Returns whether each layer that uses the weight has a bias that can take the mean of the
@@ -194,20 +195,20 @@ round_matrix(struct qdqi_attempt *a, const struct qdqi_planned_weight *w,
              const struct qdqi_constant *c, struct qdqi_params *p,
              const struct qdqi_matrix *m, struct qdq_error *err)
 {
-    int16_t *integers = qdqi_arena_array(a->scratch, c->n, sizeof *integers);
+    int16_t *integers = calloc(c->n, sizeof *integers);
     const char *why = NULL;
-    if (!integers)
-        return qdqi_no_memory(err);
-    enum qdq_code code = round_or_take(a, w, p, m, integers, &why, err);
-    if (code)
-        return code;
-    if (w->is_reduced && w->pair_axis >= 0)
-        qdqi_pairs_fit(c, w->pair_axis, w->axis, integers);
-    p->rounded = integers;
-    p->rounded_floats = qdqi_rounded_new(a->scratch, c, p);
-    if (!p->rounded_floats)
-        return qdqi_no_memory(err);
-    return why ? warn_nearest(a, w->tensor->name, why, err) : QDQ_OK;
+    enum qdq_code code =
+        integers ? round_or_take(a, w, p, m, integers, &why, err) : qdqi_no_memory(err);
+    if (!code) {
+        if (w->is_reduced && w->pair_axis >= 0)
+            qdqi_pairs_fit(c, w->pair_axis, w->axis, integers);
+        p->rounded = qdqi_rounded_pack(a->scratch, p->format, integers, c->n);
+        p->rounded_floats = p->rounded ? qdqi_rounded_new(a->scratch, c, p) : NULL;
+        if (!p->rounded_floats)
+            code = qdqi_no_memory(err);
+    }
+    free(integers);
+    return code || !why ? code : warn_nearest(a, w->tensor->name, why, err);
 }
 
 enum qdq_code

@@ -4,6 +4,7 @@
 
 #include "files/model/constant.h"
 #include "graph/weights/integers.h"
+#include "numbers/arithmetic/packed.h"
 
 struct tied {
     struct qdqi_pairs *p;
@@ -29,14 +30,17 @@ add(const struct tied *t, size_t at, const char *op, const char *tensor,
 }
 
 /* Returns the integers that a weight was given in the order of its transpose. */
-static const int16_t *
-transpose(struct qdqi_arena *arena, const int16_t *from, const int64_t *dims)
+static const uint8_t *
+transpose(struct qdqi_arena *arena, enum qdqi_format format, const uint8_t *from,
+          const int64_t *dims)
 {
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
     const size_t rows = (size_t)dims[0], columns = (size_t)dims[1];
-    int16_t *ret = qdqi_arena_array(arena, rows * columns, sizeof *ret);
+    uint8_t *ret = qdqi_arena_alloc(arena, qdqi_packed_size(row, rows * columns));
     for (size_t i = 0; ret && i < rows; i++)
         for (size_t k = 0; k < columns; k++)
-            ret[k * rows + i] = from[i * columns + k];
+            qdqi_packed_put(row, ret, k * rows + i,
+                            qdqi_packed_get(row, from, i * columns + k));
     return ret;
 }
 
@@ -72,8 +76,8 @@ turn(struct tied *t, const struct qdqi_tensor *weight, const struct qdqi_tensor 
     *params = *t->q.params;
     params->axis = params->axis < 0 ? -1 : 0;
     params->rounded_floats = NULL;
-    if (params->rounded &&
-        !(params->rounded = transpose(arena, params->rounded, t->q.dims)))
+    if (params->rounded && !(params->rounded = transpose(arena, params->format,
+                                                         params->rounded, t->q.dims)))
         return false;
     params->integers = qdqi_integers_new(arena, c, params);
     t->q.dims = c->dims;
