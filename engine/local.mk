@@ -162,6 +162,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages/attempt/device.c \
 	engine/stages/attempt/float_outputs.c engine/stages/attempt/float_outputs.h \
 	engine/stages/attempt/leave.c engine/stages/attempt/leave.h \
+	engine/stages/attempt/memory.c engine/stages/attempt/memory.h \
 	engine/stages/attempt/observations_file.c engine/stages/attempt/observations_file.h \
 	engine/stages/attempt/roundings.c engine/stages/attempt/roundings.h \
 	engine/stages/attempt/warnings.c engine/stages/attempt/warnings.h \
@@ -178,6 +179,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/graph/layers/classes.c engine/graph/layers/classes.h \
 	engine/graph/layers/infinities.c engine/graph/layers/infinities.h \
 	engine/graph/layers/layers.c engine/graph/layers/layers.h \
+	engine/graph/layers/moment_form.c engine/graph/layers/moment_form.h \
 	engine/graph/layers/operators.c engine/graph/layers/operators.h \
 	engine/graph/layers/rows.h \
 	engine/files/model/constant.c engine/files/model/constant.h \
@@ -220,6 +222,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/layer_formats.c engine/plan/placement/layer_formats.h \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
 	engine/plan/placement/masked_sums.c engine/plan/placement/masked_sums.h \
+	engine/plan/placement/moment_memory.c engine/plan/placement/moment_memory.h \
 	engine/plan/placement/zero_points.c engine/plan/placement/zero_points.h \
 	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
 	engine/plan/placement/plan.c engine/plan/placement/plan.h engine/plan/placement/planner.c \

@@ -91,6 +91,8 @@ ADVICE(
     "what its bias lacks.")
 ADVICE("moment_in_blocks",
        "Nothing: it costs a part of a decibel, and the exact way much memory and time.")
+ADVICE("much_memory",
+       "Nothing, if the machine has it; else choose the rounding nearest.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")
 ADVICE("layers_folded", "Nothing: it is what rule C17, V5 or P1 asks for.")
 ADVICE("weights_computed", "Nothing: it is what rule P1 asks for.")

@@ -3,6 +3,7 @@
 #include "plan/placement/plan.h"
 
 #include "plan/cases/case.h"
+#include "plan/placement/moment_memory.h"
 #include "plan/placement/planner.h"
 #include "plan/placement/zero_points.h"
 
@@ -33,6 +34,8 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
     enum qdq_code code = qdqi_planner_make(&p, err);
     if (!code)
         code = qdqi_warn_idle_support(&p, err);
+    if (!code)
+        code = qdqi_plan_moment_memory(&p, err);
     plan->view.warnings = p.warnings.rows;
     plan->view.n_warnings = p.warnings.n;
     if (code) {

@@ -131,6 +131,9 @@ struct qdq_plan {
     const bool *read_elsewhere;
     /* a layer inside an If that reads a quantized tensor from outside has a pair there */
     bool pairs_in_branches;
+    /* that second moments and the integers that go by them take at their peak, beside what the
+       runtime takes; 0: there are none */
+    uint64_t moment_bytes;
 };
 
 /* Returns the number of activations that get a pair; a tensor of two formats counts once. */

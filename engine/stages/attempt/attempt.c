@@ -3,6 +3,7 @@
 #include "stages/attempt/attempt.h"
 
 #include "plan/placement/kept_weights.h"
+#include "plan/placement/moment_memory.h"
 #include "stages/attempt/roundings.h"
 #include "transform/equalize/equalize.h"
 
@@ -241,10 +242,5 @@ qdqi_attempt_is_large(const struct qdqi_attempt *a)
 bool
 qdqi_moments_wanted(const struct qdqi_attempt *a)
 {
-    bool wanted = qdq_spec_rounds(a->spec) || a->spec->smooth_awq ||
-                  a->spec->bias_correction != QDQ_BIASES_NONE;
-    for (size_t i = 0; i < a->plan->view.n_weights && !wanted; i++)
-        wanted = a->plan->weights[i].rounding != QDQ_ROUND_NEAREST ||
-                 a->plan->weights[i].scales == QDQ_SCALES_MOMENTS; /* as a case asks */
-    return wanted;
+    return qdqi_plan_has_moments(a->spec, a->plan);
 }

@@ -2,143 +2,19 @@
 #include "config.h"
 #include "stages/calibrate/moments.h"
 
-#include "files/model/constant.h"
-#include "numbers/range/shifts.h"
+#include "graph/layers/moment_form.h"
+#include "plan/placement/moment_memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ROWS = 32768,   /* are taken of each layer's input, spread over all samples */
-    MAX_MIB = 1024, /* that all moments of a job may take, or half the weights' size */
-    MAX_GROUPS = 65536 /* of a convolution */
-};
-
 /* --- layers --------------------------------------------------------------- */
-
-/* Reads an attribute of `axes` integers. Returns false when it has another number. */
-static bool
-read_ints(const Onnx__NodeProto *node, const char *name, size_t n, int64_t otherwise,
-          int64_t *ret)
-{
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node, name);
-    for (size_t i = 0; i < n; i++)
-        ret[i] = a && a->n_ints == n ? a->ints[i] : otherwise;
-    return !a || a->n_ints == n;
-}
-
-static bool
-read_window(const Onnx__NodeProto *node, const struct qdqi_tensor *weight,
-            struct qdqi_window *w)
-{
-    int64_t pads[2 * QDQI_PATCH_AXES];
-    const Onnx__AttributeProto *pad = qdqi_node_attribute(node, "auto_pad");
-    *w = (struct qdqi_window){.axes = weight->view.rank - 2};
-    if (weight->view.rank < 3 || w->axes > QDQI_PATCH_AXES ||
-        !read_ints(node, "strides", w->axes, 1, w->stride) ||
-        !read_ints(node, "dilations", w->axes, 1, w->dilation) ||
-        !read_ints(node, "pads", 2 * w->axes, 0, pads))
-        return false;
-    for (size_t i = 0; i < w->axes; i++) {
-        w->kernel[i] = weight->view.dims[i + 2];
-        w->begin[i] = pads[i];
-        w->end[i] = pads[i + w->axes];
-        if (w->stride[i] < 1 || w->dilation[i] < 1 || w->kernel[i] < 1)
-            return false;
-    }
-    if (pad) {
-        w->same_upper = pad->s.len == 10 && memcmp(pad->s.data, "SAME_UPPER", 10) == 0;
-        w->same_lower = pad->s.len == 10 && memcmp(pad->s.data, "SAME_LOWER", 10) == 0;
-    }
-    return true;
-}
-
-bool
-qdqi_layer_window(const struct qdqi_node *node, const struct qdqi_tensor *weight,
-                  struct qdqi_window *ret)
-{
-    *ret = (struct qdqi_window){0};
-    return !qdqi_node_is(node->proto, "Conv") || read_window(node->proto, weight, ret);
-}
-
-/* The form of a layer, as far as its moments go. */
-struct form {
-    struct qdqi_window window;
-    size_t groups, k;
-    bool outputs_last; /* axis of the weight's outputs; else they are the first */
-    uint64_t more;     /* bytes besides those of the moments */
-    const char *why;   /* there are none; NULL: there are */
-};
-
-static struct form
-convolution(const struct qdqi_node *node, const struct qdqi_tensor *weight)
-{
-    struct form f = {.k = 1};
-    int64_t groups = qdqi_node_int(node->proto, "group", 1);
-    if (!read_window(node->proto, weight, &f.window) || groups < 1 ||
-        groups > MAX_GROUPS || weight->view.dims[0] % groups != 0)
-        return (struct form){.why = "its attributes do not fit its weight"};
-    f.groups = (size_t)groups;
-    for (size_t i = 1; i < weight->view.rank; i++)
-        f.k *= (size_t)weight->view.dims[i];
-    if (groups == 1 &&
-        qdqi_shifts_pay(&f.window, (size_t)weight->view.dims[1], ROWS, ROWS, SIZE_MAX))
-        f.more = qdqi_shifts_bytes((size_t)weight->view.dims[1]);
-    return f;
-}
-
-static struct form
-layer_form(const struct qdqi_node *node, const struct qdq_layer *layer)
-{
-    const struct qdqi_tensor *w = node->inputs[layer->weight_input];
-    const struct qdqi_tensor *x = node->inputs[0];
-    if (!w || !x || w->dtype != QDQI_FLOAT32 || x->dtype != QDQI_FLOAT32)
-        return (struct form){.why = "it is not computed in float32"};
-    if (layer->weight_input != 1)
-        return (struct form){.why = "its weight is not its second input"};
-    if (qdqi_node_is(node->proto, "Conv"))
-        return convolution(node, w);
-    if (w->view.rank != 2)
-        return (struct form){.why = "its weight is not a matrix"};
-    if (qdqi_node_is(node->proto, "MatMul"))
-        return (struct form){
-            .groups = 1, .k = (size_t)w->view.dims[0], .outputs_last = true};
-    if (!qdqi_node_is(node->proto, "Gemm"))
-        return (struct form){.why = "moments are known of Conv, Gemm and MatMul"};
-    if (qdqi_node_int(node->proto, "transA", 0))
-        return (struct form){.why = "it reads its input transposed"};
-    bool across = qdqi_node_int(node->proto, "transB", 0);
-    return (struct form){.groups = 1,
-                         .k = (size_t)w->view.dims[across ? 1 : 0],
-                         .outputs_last = !across};
-}
-
-static struct form
-form_of(const struct qdqi_node *node, const struct qdq_layer *layer)
-{
-    struct form f = layer_form(node, layer);
-    return f.why || f.k > 0 ? f : (struct form){.why = "its weight is empty"};
-}
-
-/* Returns what the layer reads and how, as text. Layers with equal texts have equal moments. */
-static const char *
-source_of(struct qdqi_arena *arena, const struct qdqi_tensor *input,
-          const struct form *f)
-{
-    const struct qdqi_window *w = &f->window;
-    const char *text = qdqi_arena_printf(arena, "%s\n%zu %zu %d%d", input->name,
-                                         f->groups, f->k, w->same_upper, w->same_lower);
-    for (size_t i = 0; i < w->axes && text; i++)
-        text = qdqi_arena_printf(
-            arena, "%s %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, text,
-            w->kernel[i], w->stride[i], w->dilation[i], w->begin[i], w->end[i]);
-    return text;
-}
 
 /* The layers of a weight must use it in one way. */
 static void
-check_use(struct qdqi_layer_moments *m, const struct form *f, const char *source)
+check_use(struct qdqi_layer_moments *m, const struct qdqi_moment_form *f,
+          const char *source)
 {
     const bool is_first = !m->sources;
     if (!m->why)
@@ -162,7 +38,7 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
     const struct qdqi_node *node = &a->model->graph.nodes[layer->node];
     const char *weight = node->inputs[layer->weight_input]->name;
     struct qdqi_layer_moments *m = qdqi_map_get(all->by_weight, weight);
-    const struct form f = form_of(node, layer);
+    const struct qdqi_moment_form f = qdqi_moment_form_of(node, layer);
     if (!m) {
         m = qdqi_arena_alloc(a->scratch, sizeof *m);
         if (!m || !qdqi_map_put(all->by_weight, weight, m))
@@ -170,7 +46,8 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
         *(all->first ? &c->last->next : &all->first) = m;
         c->last = m;
     }
-    const char *source = f.why ? "" : source_of(a->scratch, node->inputs[0], &f);
+    const char *source =
+        f.why ? "" : qdqi_moment_source(a->scratch, node->inputs[0], &f);
     if (source && m->sources)
         source = qdqi_arena_printf(a->scratch, "%s\n%s", m->sources, source);
     if (!source)
@@ -183,7 +60,7 @@ add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
    are the same. */
 static enum qdq_code
 own_or_share(struct qdqi_collection *c, struct qdqi_layer_moments *m,
-             const struct form *f, struct qdq_error *err)
+             const struct qdqi_moment_form *f, struct qdq_error *err)
 {
     m->owner = qdqi_map_get(c->by_sources, m->sources);
     if (m->owner) {
@@ -193,7 +70,7 @@ own_or_share(struct qdqi_collection *c, struct qdqi_layer_moments *m,
     }
     if (!qdqi_map_put(c->by_sources, m->sources, m))
         return qdqi_no_memory(err);
-    const uint64_t bytes = f->groups * qdqi_moment_bytes(f->k) + f->more;
+    const uint64_t bytes = qdqi_moment_form_bytes(f);
     if (bytes > c->most - c->bytes) {
         m->why = "the moments of all layers would take more than 1 GiB, and more than "
                  "half of what their weights take";
@@ -219,7 +96,7 @@ add_slot(struct qdqi_collection *c, const struct qdq_layer *layer,
         qdqi_map_get(a->moments->by_weight, node->inputs[layer->weight_input]->name);
     if (m->why || m->owner)
         return QDQ_OK;
-    const struct form f = form_of(node, layer);
+    const struct qdqi_moment_form f = qdqi_moment_form_of(node, layer);
     enum qdq_code code = m->moments ? QDQ_OK : own_or_share(c, m, &f, err);
     if (code || m->why || m->owner)
         return code;
@@ -323,20 +200,6 @@ set_keys(struct qdqi_attempt *a, const struct qdqi_collection *c, struct qdq_err
     return code;
 }
 
-/* Returns the bytes that all moments may take. */
-static uint64_t
-most_bytes(const struct qdqi_attempt *a)
-{
-    uint64_t weights = 0;
-    for (size_t i = 0; i < a->plan->view.n_weights; i++) {
-        const struct qdqi_view *view = &a->plan->weights[i].tensor->view;
-        size_t n;
-        if (qdqi_count_elements(view->dims, view->rank, &n))
-            weights += n * (sizeof(float) / 2);
-    }
-    return weights > (uint64_t)MAX_MIB << 20 ? weights : (uint64_t)MAX_MIB << 20;
-}
-
 static enum qdq_code
 plan_layers(struct qdqi_attempt *a, struct qdqi_collection *c, struct qdq_error *err)
 {
@@ -350,7 +213,7 @@ plan_layers(struct qdqi_attempt *a, struct qdqi_collection *c, struct qdq_error 
         .owners = qdqi_arena_array(arena, n, sizeof(*c->owners)),
         .all.rows = qdqi_arena_array(arena, n, sizeof(*c->all.rows)),
         .by_sources = qdqi_map_new(arena),
-        .most = most_bytes(a)};
+        .most = qdqi_most_moments(a->plan)};
     struct qdqi_weight_moments *moments = qdqi_arena_alloc(arena, sizeof *moments);
     if (moments)
         moments->by_weight = qdqi_map_new(arena);
@@ -421,8 +284,9 @@ qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, bool may_reject,
                    struct qdq_error *err)
 {
     c->all.holds = may_reject;
-    c->all.per_sample =
-        samples > 0 && samples < ROWS ? (size_t)((ROWS + samples - 1) / samples) : 1;
+    c->all.per_sample = samples > 0 && samples < QDQI_MOMENT_SAMPLED
+                            ? (size_t)((QDQI_MOMENT_SAMPLED + samples - 1) / samples)
+                            : 1;
     for (size_t i = 0; i < c->all.n; i++)
         if (!qdqi_patches_begin(c->all.rows[i]))
             return qdqi_no_memory(err);

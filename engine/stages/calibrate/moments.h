@@ -58,11 +58,6 @@ enum qdq_code qdqi_moments_settle(struct qdqi_collection *collection, bool keep,
 enum qdq_code qdqi_moments_warn(const struct qdqi_collection *collection,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Sets *ret to how a layer of this weight moves over its input: one without axes unless it is a Conv.
-   Returns false where its attributes do not fit its weight. */
-bool qdqi_layer_window(const struct qdqi_node *node, const struct qdqi_tensor *weight,
-                       struct qdqi_window *ret);
-
 /* Returns the moments that are to be kept and that `earlier` lacks, as a list in the attempt's
    scratch; NULL: none, or out of memory. */
 const struct qdqi_kept_moments *

@@ -3,7 +3,7 @@
 #include "stages/reconstruct/layers.h"
 
 #include "graph/layers/bias.h"
-#include "stages/calibrate/moments.h"
+#include "graph/layers/moment_form.h"
 
 #include <stdlib.h>
 #include <string.h>
