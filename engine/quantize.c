@@ -15,6 +15,7 @@
 #include "plan/gates/gates.h"
 #include "plan/gates/verdict.h"
 #include "plan/placement/branches.h"
+#include "plan/placement/formats.h"
 #include "run/session/crashes.h"
 #include "stages/calibrate/calibrate.h"
 #include "stages/evaluate/deployed.h"
@@ -576,19 +577,6 @@ run_stages(struct walk *w, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* A target's own rounding is by data, and so is that of an allocation of formats. Where there are
-   none, weights are rounded to the nearest integers, unless the spec asks for something else. */
-static void
-round_plainly(struct qdq_spec *spec)
-{
-    if ((spec->target->rounding == QDQ_ROUND_NEAREST && !spec->recipe_formats) ||
-        !(spec->open & QDQ_CHOICE_ROUNDING))
-        return;
-    spec->weights.rounding = QDQ_ROUND_NEAREST;
-    if (spec->open & QDQ_CHOICE_BIASES)
-        spec->bias_correction = QDQ_BIASES_NONE;
-}
-
 /* Makes the objects that the stages work with. */
 static enum qdq_code
 open_walk(struct walk *w, struct qdq_error *err)
@@ -607,7 +595,7 @@ open_walk(struct walk *w, struct qdq_error *err)
     *w->spec = *work->spec;
     qdq_spec_complete(w->spec);
     if (work->dataset < 0)
-        round_plainly(w->spec);
+        qdqi_spec_round_plainly(w->spec);
     *asked = *w->spec;
     w->context.asked = asked;
     return qdqi_attempt_new(&w->context, w->spec, &w->attempt, err);

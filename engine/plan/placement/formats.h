@@ -28,4 +28,8 @@ bool qdqi_spec_has(const struct qdq_spec *spec,
 /* Returns whether activations of the format are integers of 8 bits; for qdqi_spec_has(). */
 bool qdqi_has_byte_activations(const struct qdq_layer_format *format);
 
+/* Sets the rounding of a job without data, where the spec leaves it open: a target's own rounding is by
+   data, and so is that of an allocation of formats. Weights become the nearest integers. */
+void qdqi_spec_round_plainly(struct qdq_spec *spec);
+
 #endif

@@ -267,3 +267,14 @@ qdq_spec_complete(struct qdq_spec *spec)
         target->hooks->apply_version(spec);
     qdqi_rules_decide(spec);
 }
+
+void
+qdqi_spec_round_plainly(struct qdq_spec *spec)
+{
+    if ((spec->target->rounding == QDQ_ROUND_NEAREST && !spec->recipe_formats) ||
+        !(spec->open & QDQ_CHOICE_ROUNDING))
+        return;
+    spec->weights.rounding = QDQ_ROUND_NEAREST;
+    if (spec->open & QDQ_CHOICE_BIASES)
+        spec->bias_correction = QDQ_BIASES_NONE;
+}

@@ -2,7 +2,7 @@
 """Memory does not grow with the weights: int4 in blocks of 32 of decoders of 108 MB, and
 before a release of 2.7 GB and 28 GB. The 28 GB share two ranges of one file, the rest of
 which is a hole; the results (4.4 GB) are counted and removed. The small one takes 4 seconds of
-a processor. What second moments take is said by the plan."""
+a processor. The plan says what second moments take."""
 
 import json
 import os
