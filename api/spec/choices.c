@@ -20,6 +20,7 @@ static const struct choice {
     {QDQ_CHOICE_SMOOTH, NULL, "smooth"},
     {QDQ_CHOICE_BIASES, NULL, "bias_correction"},
     {QDQ_CHOICE_ROUNDING, "weights", "rounding"},
+    {QDQ_CHOICE_GRANULARITY, "weights", "granularity"},
     {QDQ_CHOICE_C7, "rules", "C7"},
     {QDQ_CHOICE_ACTIVATIONS, "activations", "dtype"},
     {QDQ_CHOICE_ACTIVATIONS, "activations", "symmetric"},

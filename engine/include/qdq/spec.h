@@ -405,7 +405,8 @@ enum qdq_choice {
     QDQ_CHOICE_C7 = 32,          /* the rule C7 */
     QDQ_CHOICE_ACTIVATIONS = 64, /* the format of activations */
     QDQ_CHOICE_SAMPLES = 128,    /* calibration.max_samples */
-    QDQ_CHOICES = 255
+    QDQ_CHOICES = 255,
+    QDQ_CHOICE_GRANULARITY = 256 /* weights.granularity, which rules alone choose */
 };
 
 /* A release of the target's engine whose own plans decide about the placement, for a target that has

@@ -57,7 +57,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .recipe_size_ratio = NAN,
         .recipe_latency_ratio = NAN,
         .recipe_bytes = NAN,
-        .open = QDQ_CHOICES,
+        .open = QDQ_CHOICES | QDQ_CHOICE_GRANULARITY,
         .weights.format = QDQ_FORMAT_DEFAULT,
         .weights.granularity = QDQ_PER_CHANNEL,
         .weights.storage = QDQ_STORE_DEFAULT,

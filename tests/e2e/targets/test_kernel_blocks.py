@@ -96,6 +96,7 @@ def test_they_are_the_blocks_that_a_spec_can_ask_for(tmp_path):
 
 @pytest.mark.parametrize("spec", [
     {"rules": {"C30": False}}, {"recipe": "none"}, {"weights": {"granularity": "tensor"}},
+    {"weights": {"granularity": "channel"}},
     {"weights": {"storage": "qdq"}}, {"activations": "dynamic"}, {"opset": "keep"},
     {"layers": [{"name": "y", "weights": {"granularity": "channel"}}]}])
 def test_what_asks_for_something_else_has_no_blocks(tmp_path, spec):

@@ -31,6 +31,8 @@ qdqi_kernel_blocks_decide(const struct qdq_spec *spec, const char **ret_reason)
         *ret_reason = "the recipe is none";
     else if (spec->decoder != QDQ_DECODER_AS_IS)
         *ret_reason = "output.decoder says how weights are stored";
+    else if (!(spec->open & QDQ_CHOICE_GRANULARITY))
+        *ret_reason = "weights.granularity is stated";
     else if (!qdqi_spec_has(spec, has_channels_of_bytes))
         *ret_reason = "the rule is of weights that are stored as integers of 8 bits, "
                       "with a scale for each channel";
