@@ -218,6 +218,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/float16_nodes.c engine/plan/placement/float16_nodes.h \
 	engine/plan/placement/formats.c engine/plan/placement/formats.h \
 	engine/plan/placement/idle_support.c \
+	engine/plan/placement/carried_weights.c engine/plan/placement/carried_weights.h \
 	engine/plan/placement/kept_weights.c engine/plan/placement/kept_weights.h \
 	engine/plan/placement/layer_formats.c engine/plan/placement/layer_formats.h \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \

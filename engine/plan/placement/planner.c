@@ -6,6 +6,7 @@
  * opset. Nothing here looks at data or runs a model.
  */
 #include "config.h"
+#include "plan/placement/carried_weights.h"
 #include "plan/placement/planner.h"
 
 #include "plan/placement/branches.h"
@@ -515,8 +516,8 @@ qdqi_planner_make(struct planner *p, struct qdq_error *err)
         (code = check_opset(p, err)) ||
         (code = qdqi_float16_check(p->model, p->spec, err)) ||
         (code = qdqi_check_formats(p, err)) || (code = warn_float16(p, err)) ||
-        (code = warn_nested(p, err)) || (code = warn_recipe(p, err)) ||
-        (code = qdqi_lint(p, err)))
+        (code = warn_nested(p, err)) || (code = qdqi_warn_carried(p, err)) ||
+        (code = warn_recipe(p, err)) || (code = qdqi_lint(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;

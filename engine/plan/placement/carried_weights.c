@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "plan/placement/carried_weights.h"
+
+#include "plan/placement/lint.h"
+
+#include <string.h>
+
+enum { RIGHT = 1 };
+
+/* Returns the position of an input of a graph, or -1. */
+static int64_t
+find_input(const Onnx__GraphProto *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->n_input; i++)
+        if (graph->input[i]->name && strcmp(graph->input[i]->name, name) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+/* Returns the tensor that a chain of Identities passes on. */
+static const struct qdqi_tensor *
+before_identities(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+{
+    while (t && t->producer >= 0 &&
+           qdqi_node_is(graph->nodes[t->producer].proto, "Identity") &&
+           graph->nodes[t->producer].proto->n_input == 1)
+        t = graph->nodes[t->producer].inputs[0];
+    return t;
+}
+
+/* Returns whether the tensor is an input of the body of a Loop or Scan that begins as a constant and is the
+   same after each step. A Loop's body has its condition in front of what it carries. */
+static bool
+is_carried(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+{
+    const struct qdqi_scope *body = t ? &graph->scopes[t->scope] : NULL;
+    if (!body || body->owner < 0 || !t->is_input)
+        return false;
+    const struct qdqi_node *node = &graph->nodes[body->owner];
+    const bool loop = qdqi_node_is(node->proto, "Loop");
+    const int64_t i = find_input(body->proto, t->name);
+    const int64_t out = i - loop;
+    if ((!loop && !qdqi_node_is(node->proto, "Scan")) || i < (loop ? 2 : 0) ||
+        (size_t)i >= node->proto->n_input || !node->inputs[i] ||
+        !node->inputs[i]->is_fixed || (size_t)out >= body->proto->n_output)
+        return false;
+    const struct qdqi_tensor *end =
+        qdqi_map_get(graph->tensors, body->proto->output[out]->name);
+    return before_identities(graph, end) == t;
+}
+
+static bool
+has_carried_weight(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"MatMul", "Gemm", NULL};
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return qdqi_node_is_one_of(node->proto, ops) && node->proto->n_input > RIGHT &&
+           is_carried(&p->model->graph,
+                      before_identities(&p->model->graph, node->inputs[RIGHT]));
+}
+
+enum qdq_code
+qdqi_warn_carried(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_layer_count count = qdqi_count_layers(p, has_carried_weight);
+    return qdqi_warn_count(
+        p, &count, "weights_in_loop",
+        "a Loop or Scan carries their weights from step to step, so that these are no "
+        "constants and stay in float: export the model with its LSTM or GRU as one "
+        "operator, or with constants that the body reads from outside",
+        err);
+}
