@@ -309,6 +309,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/numbers/range/peaks.c engine/numbers/range/peaks.h \
 	engine/stages/recipe/advise.c engine/stages/recipe/advise.h \
 	engine/stages/recipe/allocate.c engine/stages/recipe/allocate.h \
+	engine/stages/recipe/format_noise.c engine/stages/recipe/format_noise.h \
+	engine/stages/recipe/loadable.c engine/stages/recipe/loadable.h \
 	engine/stages/recipe/by_patterns.c engine/stages/recipe/by_patterns.h \
 	engine/stages/recipe/estimate.c engine/stages/recipe/estimate.h \
 	engine/stages/recipe/mend.c engine/stages/recipe/mend.h \

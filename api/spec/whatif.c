@@ -76,7 +76,8 @@ api_check_recipe(struct decoder *d)
         return api_refuse(d, API_UNSUPPORTED, "/recipe",
                           "the target %s has the recipes none and auto alone",
                           spec->target->name);
-    return spec->target->recipe != QDQ_RECIPE_NONE || qdq_spec_keeps_journal(spec) ||
+    return spec->target->recipe != QDQ_RECIPE_NONE || spec->recipe_formats ||
+           qdq_spec_keeps_journal(spec) ||
            api_refuse(
                d, API_UNSUPPORTED, "/recipe", "the target %s has no recipe but none%s",
                spec->target->name,

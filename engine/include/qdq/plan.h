@@ -47,6 +47,8 @@ struct qdq_layer {
     int64_t weight_block;
     const char *input_dtype; /* of the first quantized input; NULL: there is none */
     bool is_constant;        /* it computes constants from constants alone */
+    /* why the target's runtime does not load the layer in these formats; NULL: it does */
+    const char *refused;
 };
 
 struct qdq_warning {

@@ -285,6 +285,24 @@ check_own_blocks(const struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
+static void
+mark_refused(struct planner *p)
+{
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    for (size_t i = 0; i < p->n_layers && hooks->refusal; i++)
+        if (qdqi_layer_is_quantized(&p->layers[i]))
+            p->layers[i].refused = hooks->refusal(p, &p->layers[i]);
+}
+
+const char *
+qdqi_first_refusal(const struct planner *p)
+{
+    const char *why = NULL;
+    for (size_t i = 0; i < p->n_layers && !why; i++)
+        why = p->layers[i].refused;
+    return why;
+}
+
 enum qdq_code
 qdqi_check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -300,5 +318,6 @@ qdqi_check_formats(struct planner *p, struct qdq_error *err)
         code = check_context(p->spec, err);
     if (!code)
         code = check_opset(p, err);
+    mark_refused(p);
     return code || !hooks->check_formats ? code : hooks->check_formats(p, err);
 }

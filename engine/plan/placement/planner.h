@@ -90,6 +90,9 @@ int qdqi_block_axis(const struct planner *p, const struct qdq_layer *layer, int 
 int64_t qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
                       const struct qdqi_tensor *weight);
 
+/* Returns the first reason why the target's runtime does not load a layer, or NULL. */
+const char *qdqi_first_refusal(const struct planner *p);
+
 /* Fails with UNSUPPORTED when the opset lacks something that the formats need. Warns
    of formats that the target would refuse. */
 enum qdq_code qdqi_check_formats(struct planner *p,

@@ -242,10 +242,11 @@ qdq_spec_complete(struct qdq_spec *spec)
         spec->activations.symmetric = default_symmetry(spec->activations.format);
     take_blocks(&spec->weights, QDQ_FORMAT_DEFAULT);
     if (spec->weights.storage == QDQ_STORE_DEFAULT)
-        spec->weights.storage =
-            spec->weight_only || is_stored_alone(spec->weights.format)
-                ? QDQ_STORE_DQ
-                : target->storage;
+        spec->weights.storage = spec->weight_only ||
+                                        is_stored_alone(spec->weights.format) ||
+                                        spec->recipe_formats
+                                    ? QDQ_STORE_DQ
+                                    : target->storage;
     if (spec->weights.method == QDQ_WEIGHT_DEFAULT)
         spec->weights.method = qdqi_is_8_bit_integer(spec->activations.format)
                                    ? target->weight_method

@@ -209,6 +209,10 @@ struct qdqi_hooks {
     /* Warns of connections whose branches are better read without a pair. NULL: no
        warning. */
     enum qdq_code (*warn_connections)(struct planner *p, struct qdq_error *err);
+    /* Returns why the runtime does not load a quantized layer in its formats, or NULL. It is asked
+       of every layer before check_formats(), which finds the answers in qdq_layer.refused, and so does
+       a recipe that chooses formats. NULL: it loads all of them. */
+    const char *(*refusal)(const struct planner *p, const struct qdq_layer *layer);
     /* Refuses combinations of formats that the rules exclude, and warns of formats
        that the target would refuse. NULL: all formats fit. */
     enum qdq_code (*check_formats)(struct planner *p, struct qdq_error *err);

@@ -2,14 +2,13 @@
 #include "config.h"
 #include "stages/recipe/allocate.h"
 
-#include "files/model/constant.h"
-#include "graph/weights/elements.h"
-#include "graph/weights/integers.h"
-#include "graph/weights/scales.h"
 #include "graph/weights/walk.h"
+#include "graph/weights/scales.h"
 #include "numbers/arithmetic/format.h"
+#include "stages/recipe/format_noise.h"
 #include "stages/recipe/frontier.h"
 #include "stages/recipe/goals.h"
+#include "stages/recipe/loadable.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,16 +25,13 @@ enum {
     N_CHOICES = BY_CHANNEL + QDQI_N_FORMATS
 };
 
-/* A choice for one weight. */
-struct point {
-    int choice; /* enum qdqi_format, UNCHANGED, or BY_CHANNEL + enum qdqi_format */
-    double bytes, noise; /* the noise as a part of the weight's signal */
-};
-
 struct weight {
     const char *layer; /* the first one that uses it */
+    size_t row;        /* in the plan */
     double elements;
-    struct point points[N_CHOICES]; /* on the hull, the cheapest first */
+    /* on the hull, the cheapest first; a choice is an enum qdqi_format, UNCHANGED, or BY_CHANNEL +
+       enum qdqi_format */
+    struct qdqi_format_point points[N_CHOICES];
     size_t n;
 };
 
@@ -55,6 +51,10 @@ struct allocation {
         other;        /* bytes: of the given model; of the result without the weights */
     double max_bytes; /* NaN: no bound */
     struct qdqi_arena *arena;
+    unsigned formats; /* that were asked for, as qdq_spec.recipe_formats */
+    /* by choice and weight of the plan: why it cannot be; NULL: it can. A choice that nobody asks for has
+       no row */
+    const char **why[N_CHOICES];
     /* the best so far: */
     struct qdqi_attempt *trial;
     struct qdqi_grade grade;
@@ -62,113 +62,42 @@ struct allocation {
     bool is_settled; /* what is judged from now on takes no one's place */
 };
 
-/* --- the noise of a weight in each format -------------------------------------- */
+/* --- the choices of a weight ----------------------------------------------------- */
 
-/* The largest and smallest of the elements of one scale, and their sum of squares. */
-struct extent {
-    float min, max;
-    double squares;
-};
-
-static struct extent
-extent_of(const float *x, size_t n)
-{
-    struct extent e = {x[0], x[0], 0};
-    for (size_t i = 0; i < n; i++) {
-        e.min = x[i] < e.min ? x[i] : e.min;
-        e.max = x[i] > e.max ? x[i] : e.max;
-        e.squares += (double)x[i] * (double)x[i];
-    }
-    return e;
-}
-
-/* Returns the squared errors of elements that share a scale, which covers their range. */
-static double
-error_of(const float *x, size_t n, const struct extent *e, enum qdqi_format format)
-{
-    const struct qdqi_format_row *row = qdqi_format_row((int)format);
-    const bool symmetric = row->fraction_bits > 0 || row->lowest < 0;
-    float scale;
-    int32_t zero;
-    double sum = 0;
-    qdqi_range_params(format, symmetric, QDQI_FLOAT32, (double)e->min, (double)e->max,
-                      &scale, &zero);
-    const float low = row->lowest - (float)zero, high = row->highest - (float)zero;
-    for (size_t i = 0; i < n; i++) {
-        const float y = row->fraction_bits > 0
-                            ? qdqi_fake_float(x[i], scale, row->highest,
-                                              row->fraction_bits, row->min_exponent)
-                            : qdqi_fake_integer(x[i], scale, low, high);
-        sum += ((double)x[i] - (double)y) * ((double)x[i] - (double)y);
-    }
-    return sum;
-}
-
-/* Returns the bytes of a weight's elements, scales and zero points. */
-static double
-bytes_of(const struct qdq_plan *plan, const struct qdqi_constant *c,
-         const struct qdqi_params *p, enum qdqi_format format)
-{
-    const bool has_zeros = !plan->leaves_out_zeros || p->block == 0 ||
-                           !qdqi_weight_is_symmetric((enum qdqi_format)format);
-    const double element = (double)qdqi_integers_size(format, 8) / 8;
-    return (double)c->n * element +
-           (double)p->n * (sizeof(float) + (has_zeros ? element : 0));
-}
-
-/* Adds a point for each format of the set, with as many scales as p has; the choice of the first format
-   is `first`. Returns false when memory is short. Long rows are measured by their first
-   QDQI_ELEMENTS_PIECE elements. */
-static bool
-add_measured(const struct qdq_plan *plan, struct weight *to,
-             const struct qdqi_constant *c, const struct qdqi_params *p,
-             unsigned formats, int first)
-{
-    struct qdqi_elements e;
-    double errors[QDQI_N_FORMATS] = {0}, squares = 0;
-    if (!qdqi_elements_open(&e, c, p))
-        return false;
-    for (size_t k = 0; k < p->n; k++) {
-        qdqi_elements_seek(&e, k);
-        const size_t n = e.n < QDQI_ELEMENTS_PIECE ? e.n : QDQI_ELEMENTS_PIECE;
-        if (n == 0)
-            continue;
-        qdqi_elements_gather(&e, 0, n);
-        const struct extent extent = extent_of(e.piece, n);
-        squares += extent.squares;
-        for (int f = 0; f < QDQI_N_FORMATS; f++)
-            if (formats & (1U << f))
-                errors[f] += error_of(e.piece, n, &extent, (enum qdqi_format)f);
-    }
-    qdqi_elements_close(&e);
-    for (int f = 0; f < QDQI_N_FORMATS && squares > 0; f++)
-        if (formats & (1U << f))
-            to->points[to->n++] =
-                (struct point){first + f, bytes_of(plan, c, p, (enum qdqi_format)f),
-                               errors[f] / squares};
-    if (formats & (1U << QDQ_BIT_FLOAT32) && squares > 0)
-        to->points[to->n++] = (struct point){UNCHANGED, 4 * (double)c->n, 0};
-    return true;
-}
-
-/* Returns the formats of the set that may have a scale for each channel in the place of the weight's
-   blocks: those of 8 bits or more, for which the scales of blocks are often a poor use of bytes. The
-   forms of decoders need blocks. */
+/* Returns those of the asked formats that the runtime loads for a weight; `first` is the choice of the
+   first format. */
 static unsigned
-formats_by_channel(const struct qdq_plan *plan, const struct qdqi_planned_weight *w,
-                   unsigned formats)
+loadable(const struct allocation *x, size_t weight, int first)
 {
+    const unsigned asked = x->formats & ~(1U << QDQ_BIT_FLOAT32);
     unsigned ret = 0;
     for (int f = 0; f < QDQI_N_FORMATS; f++)
-        if (qdqi_format_row(f)->bits >= 8)
-            ret |= formats & (1U << f);
-    return w->block > 0 && plan->decoder == QDQ_DECODER_AS_IS ? ret : 0;
+        if (asked & (1U << f) && x->why[first + f] && !x->why[first + f][weight])
+            ret |= 1U << f;
+    return ret;
 }
 
-/* Measures a weight by all formats of the set. Returns false when it cannot be read or memory is
-   short. */
+/* Returns the formats that may have a scale for each channel in the place of the weight's blocks: those of
+   8 bits or more, for which the scales of blocks are often a poor use of bytes, and those of which the
+   runtime loads no blocks. The forms of decoders need blocks. */
+static unsigned
+formats_by_channel(const struct allocation *x, const struct qdq_plan *plan, size_t i)
+{
+    const unsigned in_blocks = loadable(x, i, 0);
+    unsigned ret = 0;
+    for (int f = 0; f < QDQI_N_FORMATS; f++)
+        if (qdqi_format_row(f)->bits >= 8 || !(in_blocks & (1U << f)))
+            ret |= 1U << f;
+    return plan->weights[i].block > 0 && plan->decoder == QDQ_DECODER_AS_IS
+               ? ret & loadable(x, i, BY_CHANNEL)
+               : 0;
+}
+
+/* Measures a weight by all formats that it may have; where the runtime loads none, it stays as it is.
+   Returns false when it cannot be read or memory is short. */
 static bool
-measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight *ret)
+measure(const struct allocation *x, const struct qdqi_attempt *a, size_t i,
+        struct weight *ret)
 {
     const struct qdqi_planned_weight *w = &a->plan->weights[i];
     struct qdqi_params channels = {.axis = w->channel_axis};
@@ -178,12 +107,19 @@ measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight 
         w->next_axis != QDQI_NONE ||
         !qdqi_count_scales(&c, channels.axis, 0, &channels.n))
         return false;
-    const unsigned by_channel = formats_by_channel(a->plan, w, formats);
+    const unsigned formats = loadable(x, i, 0),
+                   by_channel = formats_by_channel(x, a->plan, i);
     *ret = (struct weight){.layer = w->layer, .elements = (double)c.n};
-    return add_measured(a->plan, ret, &c, &a->scales.weights[i], formats, 0) &&
-           (by_channel == 0 ||
-            add_measured(a->plan, ret, &c, &channels, by_channel, BY_CHANNEL)) &&
-           ret->n > 0;
+    if ((formats && !qdqi_measure_formats(a->plan, &c, &a->scales.weights[i], formats,
+                                          0, ret->points, &ret->n)) ||
+        (by_channel && !qdqi_measure_formats(a->plan, &c, &channels, by_channel,
+                                             BY_CHANNEL, ret->points, &ret->n)))
+        return false;
+    if (formats || by_channel ? x->formats & (1U << QDQ_BIT_FLOAT32) && ret->n > 0
+                              : true)
+        ret->points[ret->n++] =
+            (struct qdqi_format_point){UNCHANGED, 4 * (double)c.n, 0};
+    return ret->n > 0;
 }
 
 /* --- the hull of a weight ---------------------------------------------------------- */
@@ -191,7 +127,7 @@ measure(const struct qdqi_attempt *a, size_t i, unsigned formats, struct weight 
 static int
 compare_points(const void *a, const void *b)
 {
-    const struct point *x = a, *y = b;
+    const struct qdqi_format_point *x = a, *y = b;
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? -1 : 1;
     return (x->noise > y->noise) - (x->noise < y->noise);
@@ -199,7 +135,7 @@ compare_points(const void *a, const void *b)
 
 /* Returns what goes of the noise for a byte from one point to another. */
 static double
-gain(const struct point *from, const struct point *to)
+gain(const struct qdqi_format_point *from, const struct qdqi_format_point *to)
 {
     return (from->noise - to->noise) / (to->bytes - from->bytes);
 }
@@ -211,7 +147,7 @@ keep_hull(struct weight *w)
     size_t n = 0;
     qsort(w->points, w->n, sizeof *w->points, compare_points);
     for (size_t i = 0; i < w->n; i++) {
-        const struct point next = w->points[i];
+        const struct qdqi_format_point next = w->points[i];
         if (n > 0 && next.noise >= w->points[n - 1].noise)
             continue;
         while (n > 1 && gain(&w->points[n - 1], &next) >=
@@ -242,7 +178,7 @@ sort_upgrades(struct allocation *x)
     x->n_upgrades = 0;
     for (size_t i = 0; i < x->n_weights; i++)
         for (size_t k = 1; k < x->weights[i].n; k++) {
-            const struct point *to = &x->weights[i].points[k];
+            const struct qdqi_format_point *to = &x->weights[i].points[k];
             x->upgrades[x->n_upgrades++] = (struct upgrade){i, k, gain(to - 1, to)};
         }
     qsort(x->upgrades, x->n_upgrades, sizeof *x->upgrades, compare_upgrades);
@@ -256,57 +192,6 @@ is_free(const struct qdqi_attempt *a, const char *name)
         if (strcmp(plan->layers[i].name, name) == 0)
             return plan->layers[i].reason_kind == QDQ_REASON_DEFAULT;
     return false;
-}
-
-static enum qdq_code
-begin(struct allocation *x, struct qdq_error *err)
-{
-    const struct qdqi_attempt *a = x->v->candidates->attempt;
-    const size_t n = a->plan->view.n_weights;
-    x->weights = qdqi_arena_array(x->arena, n, sizeof *x->weights);
-    x->upgrades = qdqi_arena_array(x->arena, n * N_CHOICES, sizeof *x->upgrades);
-    if (!x->weights || !x->upgrades)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        struct weight *w = &x->weights[x->n_weights];
-        if (!is_free(a, a->plan->weights[i].layer) ||
-            !measure(a, i, a->context->asked->recipe_formats, w))
-            continue;
-        keep_hull(w);
-        x->other -= 4 * w->elements;
-        x->n_weights++;
-    }
-    sort_upgrades(x);
-    return QDQ_OK;
-}
-
-/* An allocation: the first `first` upgrades, and those behind them that fit into `most` bytes of
-   weights, in their order. An upgrade leads on from the one before it of the same weight. */
-struct cut {
-    size_t first;
-    double most;
-};
-
-/* Finds the format of each weight. Returns their bytes. */
-static double
-allocate(const struct allocation *x, const struct cut *cut, size_t *point_of)
-{
-    double bytes = 0;
-    for (size_t i = 0; i < x->n_weights; i++) {
-        point_of[i] = 0;
-        bytes += x->weights[i].points[0].bytes;
-    }
-    for (size_t i = 0; i < x->n_upgrades; i++) {
-        const struct upgrade *u = &x->upgrades[i];
-        const struct point *to = &x->weights[u->weight].points[u->point];
-        const double after = bytes - to[-1].bytes + to->bytes;
-        if (point_of[u->weight] != u->point - 1 ||
-            (i >= cut->first && !(after <= cut->most)))
-            continue;
-        point_of[u->weight] = u->point;
-        bytes = after;
-    }
-    return bytes;
 }
 
 /* Returns the rounding of a format where the spec leaves it open and another one serves it: floats
@@ -341,6 +226,142 @@ entry_of(const struct qdq_spec *spec, int choice, const char *const *names, size
                                     .quantize_input = choice != UNCHANGED,
                                     .quantize_weight = choice != UNCHANGED,
                                     .weights = choice == UNCHANGED ? NULL : weights};
+}
+
+/* Finds out which weights of the free layers the runtime loads in a choice. */
+static enum qdq_code
+ask_choice(struct allocation *x, int choice, const char *const *names, size_t n,
+           struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = x->v->candidates->attempt;
+    struct qdq_weights weights;
+    const struct qdq_layer_entry entry = entry_of(x->base, choice, names, n, &weights);
+    x->why[choice] =
+        qdqi_arena_array(x->arena, a->plan->view.n_weights + 1, sizeof *x->why[choice]);
+    return x->why[choice] ? qdqi_find_refusals(a, &entry, x->arena, x->why[choice], err)
+                          : qdqi_no_memory(err);
+}
+
+/* Finds out what the runtime loads of the formats. */
+static enum qdq_code
+ask(struct allocation *x, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = x->v->candidates->attempt;
+    const size_t n_weights = a->plan->view.n_weights;
+    const char **names = qdqi_arena_array(x->arena, n_weights + 1, sizeof *names);
+    enum qdq_code code = names ? QDQ_OK : qdqi_no_memory(err);
+    bool has_blocks = false;
+    size_t n = 0;
+    for (size_t i = 0; i < n_weights && !code; i++) {
+        const struct qdqi_planned_weight *w = &a->plan->weights[i];
+        if (is_free(a, w->layer)) {
+            names[n++] = w->layer;
+            has_blocks |= w->block > 0;
+        }
+    }
+    for (int f = 0; f < QDQI_N_FORMATS && n > 0 && !code; f++) {
+        if (!(x->formats & (1U << f)))
+            continue;
+        code = ask_choice(x, f, names, n, err);
+        if (!code && has_blocks)
+            code = ask_choice(x, BY_CHANNEL + f, names, n, err);
+    }
+    return code;
+}
+
+/* Fails because there is nothing to choose from. */
+static enum qdq_code
+refuse(const struct allocation *x, struct qdq_error *err)
+{
+    const char *target = x->base->target->title;
+    for (int f = 0; f < QDQI_N_FORMATS; f++)
+        for (size_t i = 0; x->why[f] && i < x->n_weights; i++)
+            if (x->why[f][x->weights[i].row])
+                return qdq_error_set(
+                    err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/recipe/formats",
+                    "%s loads none of the formats for any layer; %s: %s", target,
+                    qdqi_format_row(f)->name, x->why[f][x->weights[i].row]);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+begin(struct allocation *x, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = x->v->candidates->attempt;
+    const size_t n = a->plan->view.n_weights;
+    bool has_choice = false;
+    x->formats = a->context->asked->recipe_formats;
+    x->weights = qdqi_arena_array(x->arena, n, sizeof *x->weights);
+    x->upgrades = qdqi_arena_array(x->arena, n * N_CHOICES, sizeof *x->upgrades);
+    if (!x->weights || !x->upgrades)
+        return qdqi_no_memory(err);
+    enum qdq_code code = ask(x, err);
+    for (size_t i = 0; i < n && !code; i++) {
+        struct weight *w = &x->weights[x->n_weights];
+        if (!is_free(a, a->plan->weights[i].layer) || !measure(x, a, i, w))
+            continue;
+        has_choice |= w->n > 1 || w->points[0].choice != UNCHANGED;
+        w->row = i;
+        keep_hull(w);
+        x->other -= 4 * w->elements;
+        x->n_weights++;
+    }
+    if (!code && !has_choice && !(x->formats & (1U << QDQ_BIT_FLOAT32)))
+        code = refuse(x, err);
+    sort_upgrades(x);
+    return code;
+}
+
+/* Warns of the formats that weights cannot have, with a scale for each channel neither. */
+static enum qdq_code
+warn_left_out(const struct allocation *x, struct qdq_error *err)
+{
+    const struct qdqi_attempt *a = x->v->candidates->attempt;
+    const char **why = qdqi_arena_array(x->arena, x->n_weights + 1, sizeof *why);
+    const char **layers = qdqi_arena_array(x->arena, x->n_weights + 1, sizeof *layers);
+    enum qdq_code code = why && layers ? QDQ_OK : qdqi_no_memory(err);
+    for (int f = 0; f < QDQI_N_FORMATS && !code; f++) {
+        const char **const in_blocks = x->why[f],
+                           **const apart = x->why[BY_CHANNEL + f];
+        for (size_t i = 0; in_blocks && i < x->n_weights; i++) {
+            const size_t row = x->weights[i].row;
+            layers[i] = x->weights[i].layer;
+            why[i] = apart && !apart[row] ? NULL : in_blocks[row];
+        }
+        if (in_blocks)
+            code = qdqi_warn_refusals(a, qdqi_format_row(f)->name, layers, why,
+                                      x->n_weights, err);
+    }
+    return code;
+}
+
+/* An allocation: the first `first` upgrades, and those behind them that fit into `most` bytes of
+   weights, in their order. An upgrade leads on from the one before it of the same weight. */
+struct cut {
+    size_t first;
+    double most;
+};
+
+/* Finds the format of each weight. Returns their bytes. */
+static double
+allocate(const struct allocation *x, const struct cut *cut, size_t *point_of)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < x->n_weights; i++) {
+        point_of[i] = 0;
+        bytes += x->weights[i].points[0].bytes;
+    }
+    for (size_t i = 0; i < x->n_upgrades; i++) {
+        const struct upgrade *u = &x->upgrades[i];
+        const struct qdqi_format_point *to = &x->weights[u->weight].points[u->point];
+        const double after = bytes - to[-1].bytes + to->bytes;
+        if (point_of[u->weight] != u->point - 1 ||
+            (i >= cut->first && !(after <= cut->most)))
+            continue;
+        point_of[u->weight] = u->point;
+        bytes = after;
+    }
+    return bytes;
 }
 
 /* Makes the spec of an allocation: an entry for each choice that is not the spec's. */
@@ -670,5 +691,5 @@ qdqi_allocate_formats(struct qdqi_variants *v, struct qdq_error *err)
         v->spec = v->steps[x.step].spec;
     }
     qdqi_attempt_free(&x.trial);
-    return code;
+    return code ? code : warn_left_out(&x, err);
 }

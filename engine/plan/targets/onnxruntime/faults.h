@@ -38,7 +38,7 @@ FAULT("1.31",
       "test_scales_that_onnxruntime_does_not_run")
 FAULT("1.31",
       "By its default optimizations it does not load activations of 8-bit floats, nor "
-      "weights of 8-bit floats behind activations of 8-bit integers.",
+      "weights of 8-bit floats or 2-bit integers behind activations of 8-bit integers.",
       "target_format",
       "tests/e2e/targets/test_target_onnxruntime.py::"
       "test_formats_that_do_not_load_are_said")

@@ -248,27 +248,54 @@ is_float8(enum qdq_format format)
     return format == QDQ_FORMAT_FLOAT8E4M3FN || format == QDQ_FORMAT_FLOAT8E5M2;
 }
 
-/* Returns why ONNX Runtime does not load layers of these formats with its default
-   optimizations (faults.h), or NULL. */
-static const char *
-find_unloadable(const struct qdq_spec *spec, const struct qdq_layer_format *f)
+/* Returns whether the runtime makes an integer kernel of the layer whatever its weight's format is,
+   behind activations of 8-bit integers. It makes none of a Gemm or Conv whose elements of `bits` bits lie
+   in blocks. */
+static bool
+takes_weight(const struct planner *p, const struct qdq_layer *layer, int bits)
 {
-    if (f->weights.format == QDQ_FORMAT_FLOAT4E2M1)
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    const bool has_blocks =
+        qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
+    if (layer->n_inputs == 0 ||
+        !qdqi_is_8_bit_integer(layer->format->activations.format))
+        return false;
+    if (has_blocks && (qdqi_node_is(node->proto, "Gemm") ||
+                       (bits == 2 && qdqi_node_is(node->proto, "Conv"))))
+        return false;
+    return bits == 8 || qdqi_is_product(layer->op);
+}
+
+/* Returns why ONNX Runtime does not load the layer's weight with its default optimizations
+   (faults.h), or NULL. */
+static const char *
+weight_refusal(const struct planner *p, const struct qdq_layer *layer)
+{
+    const enum qdq_format format = layer->format->weights.format;
+    const int bits = qdqi_format_row((int)format)->bits;
+    if (format == QDQ_FORMAT_FLOAT4E2M1)
         return "weights of float4e2m1, for which it has no kernel: choose int4";
-    if (qdqi_format_row((int)f->weights.format)->block > 0)
+    if (qdqi_format_row((int)format)->block > 0)
         return "weights of mxfp4, mxfp6, mxfp8 or nvfp4, for which it has no kernel: "
                "choose int4 or float8e4m3fn";
-    if (spec->weight_only)
-        return NULL;
-    if (is_float8(f->activations.format))
-        return "activations of 8-bit floats, whose pairs it takes for those of "
-               "integers: "
-               "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
-    if (is_float8(f->weights.format) && qdqi_is_8_bit_integer(f->activations.format))
+    if (is_float8(format) && takes_weight(p, layer, bits))
         return "weights of 8-bit floats behind activations of 8-bit integers: choose "
                "int8 "
                "weights, int16 activations or \"activations\": \"none\"";
+    if (bits == 2 && takes_weight(p, layer, bits))
+        return "weights of 2 bits behind activations of 8-bit integers: choose int4 "
+               "weights, int16 activations or \"activations\": \"none\"";
     return NULL;
+}
+
+static const char *
+refusal(const struct planner *p, const struct qdq_layer *layer)
+{
+    const char *why = layer->weight_input >= 0 ? weight_refusal(p, layer) : NULL;
+    if (why || layer->n_inputs == 0 || !is_float8(layer->format->activations.format))
+        return why;
+    return "activations of 8-bit floats, whose pairs it takes for those of integers: "
+           "choose uint8, int8 or int16, or load the model with ORT_ENABLE_BASIC";
 }
 
 /* The latest ones that version 1.31 loads; it refuses the file of a later one. */
@@ -312,9 +339,7 @@ check_formats(struct planner *p, struct qdq_error *err)
         code = qdqi_onnxruntime_warn_given(p, err);
     if (!code)
         code = warn_open_bytes(p, err);
-    const char *what = find_unloadable(p->spec, &p->plan->format);
-    for (size_t i = 0; i < p->n_layers && !what; i++)
-        what = find_unloadable(p->spec, p->layers[i].format);
+    const char *what = qdqi_first_refusal(p);
     return code || !what ? code
                          : qdqi_warn(&p->warnings, p->plan->arena, err, "target_format",
                                      NULL, "ONNX Runtime 1.31 does not load %s", what);
@@ -348,6 +373,7 @@ static const struct qdqi_hooks hooks = {
     .has_kernel = qdqi_has_kernel,
     .is_clipping = is_clipping,
     .cite = cite,
+    .refusal = refusal,
     .check_formats = check_formats,
 };
 

@@ -354,19 +354,23 @@ is_refused(enum qdq_format format)
            format == QDQ_FORMAT_MXFP6;
 }
 
-/* Warns of the first format that OpenVINO does not read. */
+static const char *
+refusal(const struct planner *p, const struct qdq_layer *layer)
+{
+    (void)p;
+    return layer->weight_input >= 0 && is_refused(layer->format->weights.format)
+               ? "OpenVINO 2026.4 does not read weights of int2, uint2 and mxfp6, and "
+                 "refuses the model: choose int4, mxfp4 or mxfp8"
+               : NULL;
+}
+
 static enum qdq_code
 warn_refused(struct planner *p, struct qdq_error *err)
 {
-    for (size_t i = 0; i < p->n_layers; i++) {
-        const enum qdq_format format = p->layers[i].format->weights.format;
-        if (p->layers[i].weight_input >= 0 && is_refused(format))
-            return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
-                             "OpenVINO 2026.4 does not read weights of %s, and refuses "
-                             "the model: choose int4, mxfp4 or mxfp8",
-                             qdqi_format_row((int)format)->name);
-    }
-    return QDQ_OK;
+    const char *why = qdqi_first_refusal(p);
+    return why ? qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                           "%s", why)
+               : QDQ_OK;
 }
 
 /* Behind quantized activations weights of int8 alone are multiplied as integers. */
@@ -464,6 +468,7 @@ static const struct qdqi_hooks hooks = {
     .settle = settle,
     .complete = complete,
     .cite = cite,
+    .refusal = refusal,
     .check_formats = check_formats,
     .lints = qdqi_openvino_lints,
 };

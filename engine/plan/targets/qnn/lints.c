@@ -158,6 +158,22 @@ warn_gelus(struct planner *p, struct qdq_error *err)
                            err);
 }
 
+static const char blocks_text[] =
+    "the HTP has no scales for blocks of a weight: choose a scale for each channel";
+static const char weights_text[] =
+    "the HTP has weights of int8, of int4 with a scale for each channel, and of uint8 "
+    "with one scale: choose one of these";
+
+const char *
+qdqi_qnn_refusal(const struct planner *p, const struct qdq_layer *layer)
+{
+    if (p->spec->weight_only || layer->weight_input < 0)
+        return NULL;
+    return has_blocks(layer->format)          ? blocks_text
+           : has_other_weights(layer->format) ? weights_text
+                                              : NULL;
+}
+
 enum qdq_code
 qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -165,15 +181,12 @@ qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err)
     if (p->spec->weight_only)
         text = "weights alone are integers: the HTP computes the layers in float16";
     else if (has_any(p, has_blocks))
-        text = "the HTP has no scales for blocks of a weight: choose a scale for each "
-               "channel";
+        text = blocks_text;
     else if (has_any(p, has_other_activations))
         text = "the HTP computes activations of uint8 and uint16; it refuses layers of "
                "other formats, or computes them in float16";
     else if (has_any(p, has_other_weights))
-        text =
-            "the HTP has weights of int8, of int4 with a scale for each channel, and "
-            "of uint8 with one scale: choose one of these";
+        text = weights_text;
     enum qdq_code code = text ? qdqi_warn(&p->warnings, p->plan->arena, err,
                                           "target_format", NULL, "%s", text)
                               : QDQ_OK;

@@ -136,6 +136,7 @@ static const struct qdqi_hooks hooks = {
     .has_kernel = has_kernel,
     .is_clipping = is_clipping,
     .cite = cite,
+    .refusal = qdqi_qnn_refusal,
     .check_formats = qdqi_qnn_check_formats,
     .lints = qdqi_qnn_lints,
 };

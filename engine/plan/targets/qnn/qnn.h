@@ -195,6 +195,7 @@ const char *qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer,
 bool qdqi_htp_refuses_wide(const char *op);
 
 /* The hook of that name, which also warns of open sizes and of nodes in floating point. */
+const char *qdqi_qnn_refusal(const struct planner *p, const struct qdq_layer *layer);
 enum qdq_code qdqi_qnn_check_formats(struct planner *p, struct qdq_error *err);
 
 extern const struct qdqi_lint qdqi_qnn_lints[];

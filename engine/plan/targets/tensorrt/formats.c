@@ -34,6 +34,8 @@ is_float4(enum qdqi_format format)
     return format == QDQI_TO_FLOAT4E2M1 || format == QDQI_TO_NVFP4;
 }
 
+#define TAKEN "int8, int4, float8e4m3fn, float4e2m1 or nvfp4"
+
 static bool
 takes_weights(enum qdqi_format format)
 {
@@ -246,62 +248,74 @@ static const struct {
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
     const char *code, *text;
     int rule;
+    bool refuses; /* TensorRT does not load the model */
 } of_layers[] = {
     {is_broken, "block_does_not_divide",
      "TensorRT would read other scales from blocks that do not divide the weight's "
      "axis, so "
      "that the layer stays in floating point; choose a block that divides the axis",
-     T29},
+     T29, false},
     {was_left, "block_does_not_divide",
      "TensorRT would refuse weights of nvfp4 with a block that is not full, or with "
      "one "
      "block alone, so that the layer stays in floating point; choose another format",
-     T33},
+     T33, false},
     {has_refused_blocks, "target_format",
      "TensorRT would refuse weights of nvfp4 with a block that is not full, or with "
      "one "
      "block alone: rule T33 leaves such layers in floating point",
-     T33},
+     T33, true},
     {has_blocks_elsewhere, "target_format",
      "TensorRT takes blocks of Gemm and MatMul alone, and would refuse the model: name "
      "the "
      "layers with \"quantize_weight\": false, or choose another granularity",
-     QDQI_NO_RULE},
+     QDQI_NO_RULE, true},
     {is_odd, "target_format",
      "TensorRT takes weights of 4 bits with an even number of elements alone, and "
      "would "
      "refuse the model: name the layers with \"quantize_weight\": false, or choose "
      "another "
      "format",
-     QDQI_NO_RULE},
+     QDQI_NO_RULE, true},
     {multiplies_from_outside, "target_format",
      "TensorRT computes a layer inside an If in floating point where the pair on what "
      "it reads stands outside, which rounds and saves nothing: \"rules\": {\"T31\": "
      "true} "
      "puts a pair inside",
-     T31},
+     T31, false},
     {has_signs, "target_format",
      "negative scales were not tried with TensorRT: \"weights\": {\"range\": "
      "\"narrow\"} "
      "makes positive ones",
-     QDQI_NO_RULE},
+     QDQI_NO_RULE, false},
     {is_no_product, "target_format",
      "TensorRT cannot multiply this weight by quantized activations, and would refuse "
      "the "
      "model: \"activations\": \"none\" quantizes weights alone, and int8 without "
      "blocks is "
      "multiplied by int8",
-     QDQI_NO_RULE},
+     QDQI_NO_RULE, true},
     {is_packed_alone, "target_format",
      "TensorRT refuses such a weight, of several operands of an attention, alone "
      "behind "
      "QuantizeLinear: \"weights\": {\"storage\": \"dq\"} stores it as integers",
-     QDQI_NO_RULE},
+     QDQI_NO_RULE, true},
     {is_packed_integer, "packed_projection",
      "TensorRT computes several operands of an attention in floating point where their "
      "weight is stored as integers: \"weights\": {\"storage\": \"qdq\"} does not",
-     QDQI_NO_RULE},
+     QDQI_NO_RULE, false},
 };
+
+const char *
+qdqi_tensorrt_refusal(const struct planner *p, const struct qdq_layer *layer)
+{
+    if (layer->weight && !takes_weights(weights_of(layer)))
+        return "TensorRT takes weights of " TAKEN " alone, and would refuse the model";
+    for (size_t i = 0; i < sizeof of_layers / sizeof *of_layers; i++)
+        if (of_layers[i].refuses && of_layers[i].means(p, layer))
+            return of_layers[i].text;
+    return NULL;
+}
 
 static enum qdq_code
 warn_layers(struct planner *p, struct qdq_error *err)
@@ -380,9 +394,7 @@ qdqi_tensorrt_check_formats(struct planner *p, struct qdq_error *err)
     while (w < end && takes_weights(w->format))
         w++;
     if (!code && w < end)
-        code =
-            warn_format(p, "weights of int8, int4, float8e4m3fn, float4e2m1 or nvfp4",
-                        "", w->format, NULL, err);
+        code = warn_format(p, "weights of " TAKEN, "", w->format, NULL, err);
     if (code || (code = warn_layers(p, err)))
         return code;
     return qdqi_tensorrt_check_in_onnxruntime(p, err);

@@ -380,6 +380,7 @@ static const struct qdqi_hooks hooks = {
     .complete = complete,
     .cite = cite,
     .warn_connections = warn_connections,
+    .refusal = qdqi_tensorrt_refusal,
     .check_formats = qdqi_tensorrt_check_formats,
     .lints = qdqi_tensorrt_lints,
 };

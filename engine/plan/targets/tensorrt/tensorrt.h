@@ -108,6 +108,9 @@ extern const struct qdqi_lint qdqi_tensorrt_lints[];
 /* The hooks of that name of the target. */
 const char *qdqi_tensorrt_hindrance(const struct planner *p, struct qdq_layer *layer,
                                     bool wants_inputs);
+/* The hooks `refusal` and `check_formats`. */
+const char *qdqi_tensorrt_refusal(const struct planner *p,
+                                  const struct qdq_layer *layer);
 enum qdq_code qdqi_tensorrt_check_formats(struct planner *p,
                                           struct qdq_error *err) QDQ_MUST_CHECK;
 
