@@ -250,7 +250,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/targets/openvino/openvino.h \
 	engine/plan/targets/openvino/vetoes.c \
 	engine/plan/targets/openvino/wrong_numbers.c \
-	engine/plan/targets/openvino/blocks.c engine/plan/targets/openvino/blocks.h \
 	engine/plan/targets/qnn/conversions.c \
 	engine/plan/targets/qnn/faults.h \
 	engine/plan/targets/qnn/forms.c \

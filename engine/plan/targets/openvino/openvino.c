@@ -12,7 +12,6 @@
 #include "plan/placement/layer_formats.h"
 #include "plan/placement/lint.h"
 #include "plan/targets/openvino/openvino.h"
-#include "plan/targets/openvino/blocks.h"
 #include "plan/targets/targets.h"
 
 #include "graph/layers/operators.h"
@@ -432,6 +431,31 @@ has_wide_activations(const struct planner *p)
     return wide;
 }
 
+/* Returns whether ONNX Runtime makes an integer kernel of the layer, and its weight has blocks.
+   It makes none of a Gemm with blocks. */
+static bool
+fails_by_blocks(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Conv", "MatMul", NULL};
+    const struct qdqi_node *node = qdqi_node_of(p, layer);
+    return qdqi_layer_multiplies_bytes(p, layer) && layer->n_inputs > 0 &&
+           layer->weight_input >= 0 && qdqi_node_is_one_of(node->proto, ops) &&
+           qdqi_block_of(p, layer, node->inputs[layer->weight_input]) > 0;
+}
+
+/* Warns of layers that multiply integers of 8 bits whose weights have blocks: ONNX Runtime, by which results
+   may be tried, has no integer kernels for them. */
+static enum qdq_code
+warn_blocks_of_bytes(struct planner *p, struct qdq_error *err)
+{
+    const struct qdqi_layer_count count = qdqi_count_layers(p, fails_by_blocks);
+    return qdqi_warn_count(
+        p, &count, "target_format",
+        "ONNX Runtime fails in its first run of 8-bit weights in blocks behind 8-bit "
+        "activations: choose another granularity, or \"activations\": \"none\"",
+        err);
+}
+
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
@@ -440,7 +464,8 @@ check_formats(struct planner *p, struct qdq_error *err)
         code = warn_format(p, "activations", err);
     if (!code)
         code = warn_refused(p, err);
-    if (!code && !(code = warn_batched(p, err)) && !(code = qdqi_warn_blocks(p, err)))
+    if (!code && !(code = warn_batched(p, err)) &&
+        !(code = warn_blocks_of_bytes(p, err)))
         code = qdqi_openvino_warn_given(p, err);
     return code ? code : check_weights(p, err);
 }
