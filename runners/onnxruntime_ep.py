@@ -282,7 +282,7 @@ class Graph:
         if not whole:
             return "other"
         if not self.why_float(name, op) and all(
-            all(self._is_from_pair(i, group) for i in n.input) and all(self._goes_to_pair(o, group) for o in n.output)
+            all(self._is_from_pair(i, group) for i in (n.input[1:] if n.op_type == "Where" else n.input)) and all(self._goes_to_pair(o, group) for o in n.output)
             for n in whole
         ):
             return "integer"

@@ -73,10 +73,13 @@ qdqi_layer_dtype(const struct qdqi_class *cls, const struct qdqi_node *node, int
 static bool
 pairs_size(const struct qdqi_layers *layers, const struct qdqi_node *node, int i)
 {
+    static const char *const joins[] = {"Concat", "Where", NULL};
     const struct qdqi_tensor *t = node->inputs[i];
     const struct qdqi_tensor *out = node->proto->n_output ? node->outputs[0] : NULL;
     return layers->pairs_sizes && t->dtype == QDQI_FLOAT32 && out && !out->is_shape &&
-           !out->is_fixed && (t->is_shape || qdqi_node_is(node->proto, "Concat"));
+           !out->is_fixed &&
+           (t->is_shape || (qdqi_node_is_one_of(node->proto, joins) &&
+                            !qdqi_constant_is_infinite(layers->model, t)));
 }
 
 enum qdqi_input_kind

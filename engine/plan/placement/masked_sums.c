@@ -3,6 +3,7 @@
 #include "plan/placement/masked_sums.h"
 
 #include "graph/layers/infinities.h"
+#include "graph/layers/operators.h"
 #include "ground/base/map.h"
 
 #include <stdint.h>
@@ -277,6 +278,8 @@ qdqi_masked_sums_find(struct planner *p, bool looks_through, struct qdq_error *e
 
 /* --- masked scores that others than a Softmax read ---------------------------------- */
 
+enum { MOST_MOVES = 8 }; /* between an input of the model and a sum */
+
 /* Marks by node, for the search from the first node to the last one. */
 struct marks {
     const bool *computed,
@@ -289,6 +292,29 @@ static bool
 is_score(const struct marks *m, const struct qdqi_tensor *t)
 {
     return t && t->producer >= 0 && m->scores[t->producer];
+}
+
+/* Returns whether the tensor is an input of the model in floating point, perhaps reshaped: what is added
+   to scores may be a mask that callers send. */
+static bool
+is_sent(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+{
+    static const char *const moves[] = {"Expand",  "Identity",  "Reshape",
+                                        "Squeeze", "Unsqueeze", NULL};
+    for (int step = 0; t && step < MOST_MOVES; step++) {
+        const struct qdqi_node *maker = qdqi_maker_of(graph, t);
+        if (!maker)
+            return t->producer < 0 && t->is_input && !t->is_fixed &&
+                   t->dtype == QDQI_FLOAT32;
+        t = qdqi_node_is_one_of(maker->proto, moves) ? maker->inputs[0] : NULL;
+    }
+    return false;
+}
+
+static bool
+is_computed_sum(const struct marks *m, const struct qdqi_tensor *t)
+{
+    return t && t->producer >= 0 && m->computed[t->producer];
 }
 
 static bool
@@ -308,8 +334,11 @@ makes_scores(const struct qdq_model *model, const struct marks *m, size_t i)
     if (first < 0)
         return passed >= 0 && is_score(m, node->inputs[passed]);
     const struct qdqi_tensor *a = node->inputs[first], *b = node->inputs[first + 1];
+    const bool has_mask = is_mask(model, m, a) != is_mask(model, m, b) ||
+                          (is_computed_sum(m, a) && is_sent(&model->graph, b)) ||
+                          (is_computed_sum(m, b) && is_sent(&model->graph, a));
     return is_score(m, a) || is_score(m, b) ||
-           (m->leads[i] && is_mask(model, m, a) != is_mask(model, m, b) &&
+           (m->leads[i] && has_mask &&
             !is_for_scores(&model->graph, m->serves, node->outputs[0]));
 }
 

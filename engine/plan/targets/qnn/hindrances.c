@@ -51,6 +51,14 @@ touches_scores(const struct planner *p, const struct qdq_layer *layer)
     return any;
 }
 
+/* Returns whether layers that have no kernel of 16 bits are computed in 8: an HTP of v68 or v69 has no floats. */
+static bool
+is_narrowed(const struct planner *p)
+{
+    return qdqi_rule_is_on(p, Q16) &&
+           (p->spec->host == QDQ_HOST_V68 || p->spec->host == QDQ_HOST_V69);
+}
+
 const char *
 qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_inputs)
 {
@@ -66,9 +74,11 @@ qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_
     if (is_narrow_conv(layer, node))
         why = "rule:Q11, the HTP refuses a Conv of 4 bits without a scale for each "
               "channel";
-    else if (wants_inputs && wide && qdqi_node_is(node->proto, "PRelu"))
+    else if (wants_inputs && wide && !is_narrowed(p) &&
+             qdqi_node_is(node->proto, "PRelu"))
         why = "rule:Q11, the HTP refuses a PRelu of 16 bits";
-    else if (wants_inputs && wide && qdqi_node_is(node->proto, "Log"))
+    else if (wants_inputs && wide && !is_narrowed(p) &&
+             qdqi_node_is(node->proto, "Log"))
         why = "rule:Q11, the HTP computes wrong numbers of a Log of 16 bits";
     else if (wants_inputs)
         why = why_not_signed(layer, node);

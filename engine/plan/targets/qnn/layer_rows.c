@@ -26,6 +26,7 @@ static const struct {
     {"Max", QDQI_HTP_COMPUTES},
     {"Min", QDQI_HTP_COMPUTES},
     {"Concat", QDQI_HTP_COMPUTES},
+    {"Where", QDQI_HTP_COMPUTES},
     {"AveragePool", QDQI_HTP_COMPUTES},
     {"GlobalAveragePool", QDQI_HTP_COMPUTES},
     {"ReduceMean", QDQI_HTP_COMPUTES},
@@ -129,6 +130,15 @@ qdqi_is_sized_operand(const struct qdq_model *model, const struct qdqi_node *nod
            node->inputs[0]->is_shape != node->inputs[1]->is_shape;
 }
 
+/* Returns whether a Where selects from a computed tensor, by what is computed. */
+static bool
+qdqi_is_selection(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    (void)model;
+    return node->proto->n_input == 3 && qdqi_input_is_computed(node, 0) &&
+           (qdqi_input_is_computed(node, 1) || qdqi_input_is_computed(node, 2));
+}
+
 /* Returns whether a Concat joins a computed tensor. */
 static bool
 qdqi_is_any_computed(const struct qdq_model *model, const struct qdqi_node *node)
@@ -174,6 +184,8 @@ const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES] = {
     SIZED("Min", "Min")
     LAYER("Concatenate", "Concat", MULTI_INPUT, -1, NONE, ON, any_computed,
           "Concat of computed tensors, and constants")
+    LAYER("Where", "Where", MULTI_INPUT, -1, NONE, ON, selection,
+          "Where of a computed tensor and another, or a constant")
     FUNCTION("ReduceMean")
     FUNCTION("ReduceSum")
     FUNCTION("ReduceL2")

@@ -73,7 +73,8 @@ warn_floats(struct planner *p, struct qdq_error *err)
                       p, &others, "htp_float",
                       p->spec->host == QDQ_HOST_V68
                           ? "no pairs stand around them, and an HTP of v68 has no "
-                            "floats: they run on the processor"
+                            "floats: they run on the processor, or, if the provider "
+                            "takes them, the result does not load"
                           : "no pairs stand around them: the HTP computes them in "
                             "float16, or leaves them to the processor",
                       err);

@@ -362,6 +362,44 @@ shorten_factors(struct planner *p)
     }
 }
 
+/* Returns whether a Concat, whose output has row `to`, reads row `from` without a conversion. */
+static bool
+is_not_converted(const struct planner *p, size_t from, size_t to)
+{
+    const struct qdqi_planned_tensor *rows = p->plan->activations;
+    const size_t leader = rows[from].leader;
+    const struct qdqi_tensor *source = rows[leader].tensor;
+    const bool is_narrow = qdqi_format_row((int)rows[leader].format)->bits == 8;
+    if (leader == from || leader == to || rows[leader].format != rows[to].format ||
+        rows[leader].conversion || rows[to].conversion || rows[leader].has_range)
+        return false;
+    return source->producer < 0 ||
+           (is_narrow &&
+            qdqi_node_is(p->model->graph.nodes[source->producer].proto, "Concat"));
+}
+
+/* Gives what a Concat joins the scale of what it makes where the HTP does not convert it (rule Q24). */
+static void
+join_scales(struct planner *p)
+{
+    struct qdqi_planned_tensor *rows = p->plan->activations;
+    for (size_t i = p->n_layers; i-- > 0;) {
+        struct qdq_layer *layer = &p->layers[i];
+        if (strcmp(layer->op, "Concat") != 0 || layer->n_outputs != 1)
+            continue;
+        const size_t to = rows[layer->output_rows[0]].leader;
+        for (size_t k = 0; k < layer->n_inputs; k++) {
+            const size_t from = rows[layer->input_rows[k]].leader;
+            if (!is_not_converted(p, layer->input_rows[k], to))
+                continue;
+            for (size_t r = 0; r < p->plan->view.n_tensors; r++)
+                if (rows[r].leader == from)
+                    rows[r].leader = to;
+            qdqi_rule_cite(layer, Q24);
+        }
+    }
+}
+
 enum qdq_code
 qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
 {
@@ -370,6 +408,8 @@ qdqi_qnn_complete(struct planner *p, struct qdq_error *err)
         qdqi_join_gelu_formats(p);
     if (!code)
         code = qdqi_qnn_convert(p, err);
+    if (!code && qdqi_rule_is_on(p, Q24))
+        join_scales(p);
     for (size_t i = 0; !code && i < p->plan->view.n_tensors; i++)
         fix_range(p, &p->plan->activations[i]);
     settle_operands(p);

@@ -97,11 +97,15 @@
          "does not load it.")                                                         \
     RULE(Q22, ON,                                                                     \
          "What a layer reads beside activations has a pair, too, where it is made "   \
-         "of sizes and constants, and so has a constant that a Concat joins. Off: "   \
-         "such layers stay floating point.")                                          \
+         "of sizes and constants, and so has a constant that a Concat joins or a "    \
+         "Where selects. Off: such layers stay floating point.")                      \
     RULE(Q23, AUTO,                                                                   \
          "A ReduceL2 is written as the square root of a sum of squares for v68 and "  \
-         "v69, which do not load a quotient by one in 16 bits.")
+         "v69, which do not load a quotient by one in 16 bits.")                      \
+    RULE(Q24, ON,                                                                     \
+         "What a Concat joins has the scale of what it makes where it comes from an " \
+         "input of the model, or in 8 bits from another Concat, by layers that only " \
+         "move it: the HTP does not convert it. Off: each has its own.")
 
 QDQI_RULE_ENUM(QNN_RULES);
 
@@ -117,7 +121,7 @@ enum qdqi_htp_role {
 enum qdqi_htp_role qdqi_htp_role(const char *op);
 
 /* The target's own rows of layer support. */
-enum { QDQI_N_QNN_CLASSES = 35 };
+enum { QDQI_N_QNN_CLASSES = 36 };
 extern const struct qdqi_class qdqi_qnn_classes[QDQI_N_QNN_CLASSES];
 
 /* By node: its part in a GELU of an Erf (gelu.c). */
