@@ -51,4 +51,5 @@ engine_libqdqi_la_SOURCES += \
 	engine/files/text/tokenizer.c \
 	engine/files/text/unicode.c engine/files/text/unicode.h \
 	engine/files/text/vocab.c engine/files/text/vocab.h \
+	engine/files/text/word_piece.c engine/files/text/word_piece.h \
 	engine/ground/tbl/casts.h

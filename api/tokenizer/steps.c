@@ -142,6 +142,25 @@ read_replace(struct reading *r, const struct json_place *m)
            read_text(r, m, "content", &step->content);
 }
 
+/* BertNormalizer is several steps. Without a word about accents, they are dropped where letters become
+   small ones. */
+static bool
+read_bert_normalizer(struct reading *r, const struct json_place *m)
+{
+    bool cleans = true, spaces = true, lowers = true, strips;
+    if (!read_flag(r, m, "clean_text", &cleans) ||
+        !read_flag(r, m, "handle_chinese_chars", &spaces) ||
+        !read_flag(r, m, "lowercase", &lowers))
+        return false;
+    strips = lowers;
+    return read_flag(r, m, "strip_accents", &strips) &&
+           (!cleans || add_normalizer(r, m, QDQ_TEXT_CLEAN)) &&
+           (!spaces || add_normalizer(r, m, QDQ_TEXT_SPACE_IDEOGRAPHS)) &&
+           (!strips || (add_normalizer(r, m, QDQ_TEXT_NFD) &&
+                        add_normalizer(r, m, QDQ_TEXT_DROP_NONSPACING))) &&
+           (!lowers || add_normalizer(r, m, QDQ_TEXT_LOWERCASE));
+}
+
 bool
 read_normalizers(struct reading *r, const struct json_place *m, int depth)
 {
@@ -158,6 +177,8 @@ read_normalizers(struct reading *r, const struct json_place *m, int depth)
         return read_strip(r, m);
     if (strcmp(type, "Prepend") == 0)
         return read_prepend(r, m);
+    if (strcmp(type, "BertNormalizer") == 0)
+        return read_bert_normalizer(r, m);
     return strcmp(type, "Replace") == 0 ? read_replace(r, m)
                                         : unknown_kind(r, &kind, type);
 }

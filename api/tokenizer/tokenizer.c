@@ -116,6 +116,23 @@ read_vocab(struct reading *r, const struct json_place *m)
     return true;
 }
 
+/* The members that only WordPiece has, and the values that others have without a word about them. */
+static bool
+read_word_piece(struct reading *r, const struct json_place *m)
+{
+    const struct json_place vocab = member_at(m, "vocab"),
+                            most = member_at(m, "max_input_chars_per_word");
+    struct qdq_tokenizer_form *form = &r->form;
+    const json_int_t chars = most.json ? json_integer_value(most.json) : 100;
+    form->unknown = (struct qdq_string){"[UNK]", 5};
+    form->continuing_prefix = (struct qdq_string){"##", 2};
+    if (chars < 1 || chars > INT32_MAX)
+        return wrong_member(r, &most, "a number of characters, at least 1");
+    form->most_chars = (size_t)chars;
+    return read_vocab(r, &vocab) && read_optional(r, m, "unk_token", &form->unknown) &&
+           read_optional(r, m, "continuing_subword_prefix", &form->continuing_prefix);
+}
+
 static bool
 read_model(struct reading *r, const struct json_place *m)
 {
@@ -126,6 +143,8 @@ read_model(struct reading *r, const struct json_place *m)
                             type = member_at(m, "type");
     if (!json_is_object(m->json))
         return wrong_member(r, m, "an object");
+    if (strcmp(type_of(m), "WordPiece") == 0)
+        return read_word_piece(r, m);
     if (type.json && strcmp(type_of(m), "BPE") != 0)
         return unknown_kind(r, &type, type_of(m));
     if (dropout.json && !json_is_null(dropout.json) &&

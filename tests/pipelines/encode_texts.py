@@ -210,9 +210,40 @@ def clip():
     return t
 
 
+def bert(lowercase, **normalizer):
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=30))
+    t.normalizer = normalizers.BertNormalizer(lowercase=lowercase, **normalizer)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    t.train_from_iterator(TEXTS[:200], trainers.WordPieceTrainer(
+        vocab_size=2000, show_progress=False, special_tokens=special,
+        initial_alphabet=list("漢字仮名中文ßæøéé½Ⅷ")))
+    t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return t
+
+
+def pieces():
+    """WordPiece without a pre-tokenizer, and with a prefix of its own."""
+    t = Tokenizer(models.WordPiece(unk_token="<unk>", max_input_chars_per_word=12,
+                                   continuing_subword_prefix="@"))
+    t.normalizer = normalizers.BertNormalizer(clean_text=False, strip_accents=True, lowercase=False)
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    words = sorted(set("".join(WORDS[:3000]))) + ["▁", "▁the", "the", "@the", "@s", "@ing", "日", "@本"]
+    vocab = {"<unk>": 0}
+    for word in words + ["@" + word for word in words]:
+        vocab.setdefault(word, len(vocab))
+    state = json.loads(t.to_str())
+    state["model"]["vocab"] = vocab
+    return Tokenizer.from_str(json.dumps(state))
+
+
 TOKENIZERS = {"gpt2": gpt2, "roberta": roberta, "llama3": llama3, "qwen": qwen, "gpt4o": gpt4o,
               "smollm": smollm, "llama2": llama2, "gemma": gemma, "words": words, "clip": clip,
               "first": lambda: metaspace("first", True),
+              "bert": lambda: bert(True), "bert_cased": lambda: bert(False),
+              "bert_accents": lambda: bert(True, strip_accents=False, clean_text=False,
+                                           handle_chinese_chars=False),
+              "pieces": pieces,
               "always": lambda: metaspace("always", True, fuse_unk=True)}
 
 

@@ -138,6 +138,41 @@ prepend(const struct qdq_text_step *step, struct qdq_string text, struct qdqi_te
            qdqi_text_add(to, text.data, text.size);
 }
 
+/* Appends the characters that are not of the class. */
+static bool
+drop(struct qdq_string text, bool (*is_one)(uint32_t c), bool spaces_are_plain,
+     struct qdqi_text *to, bool *keeps_start)
+{
+    for (size_t at = 0; at < text.size;) {
+        const size_t start = at;
+        const uint32_t c = qdqi_utf8_next(text.data, text.size, &at);
+        if (is_one(c)) {
+            *keeps_start = *keeps_start && start > 0;
+            continue;
+        }
+        const bool is_plain = spaces_are_plain && qdqi_char_is_space(c);
+        if (!qdqi_text_add(to, is_plain ? " " : text.data + start,
+                           is_plain ? 1 : at - start))
+            return false;
+    }
+    return true;
+}
+
+static bool
+space_ideographs(struct qdq_string text, struct qdqi_text *to)
+{
+    bool ok = true;
+    for (size_t at = 0; at < text.size && ok;) {
+        const size_t start = at;
+        const bool is_one =
+            qdqi_char_is_ideograph(qdqi_utf8_next(text.data, text.size, &at));
+        ok = (!is_one || qdqi_text_add(to, " ", 1)) &&
+             qdqi_text_add(to, text.data + start, at - start) &&
+             (!is_one || qdqi_text_add(to, " ", 1));
+    }
+    return ok;
+}
+
 static enum qdq_code
 run(struct qdqi_normalizer *normalizer, size_t i, struct qdq_string text,
     struct qdqi_text *to, bool *keeps_start, struct qdq_error *err)
@@ -161,6 +196,15 @@ run(struct qdqi_normalizer *normalizer, size_t i, struct qdq_string text,
         break;
     case QDQ_TEXT_DROP_MARKS:
         ok = qdqi_text_add_unmarked(to, text.data, text.size);
+        break;
+    case QDQ_TEXT_CLEAN:
+        ok = drop(text, qdqi_char_is_control, true, to, keeps_start);
+        break;
+    case QDQ_TEXT_SPACE_IDEOGRAPHS:
+        ok = space_ideographs(text, to);
+        break;
+    case QDQ_TEXT_DROP_NONSPACING:
+        ok = drop(text, qdqi_char_is_nonspacing, false, to, keeps_start);
         break;
     case QDQ_TEXT_PREPEND:
         ok = prepend(step, text, to);

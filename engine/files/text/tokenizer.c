@@ -11,6 +11,7 @@
 #include "files/text/bpe.h"
 #include "files/text/normalize.h"
 #include "files/text/split.h"
+#include "files/text/word_piece.h"
 
 /* The pattern of the pre-tokenizer ByteLevel, which is GPT-2's: endings after an apostrophe, letters,
    numbers and other signs with the space before them, and white space. */
@@ -31,7 +32,8 @@ struct stage {
 struct qdq_tokenizer {
     struct qdqi_arena *arena;
     struct qdqi_vocab *vocab;
-    struct qdqi_bpe *bpe;
+    struct qdqi_bpe *bpe; /* or, where it is NULL, */
+    struct qdqi_word_piece *word_piece;
     struct qdqi_normalizer normalizer;
     struct qdqi_added *added, *normalized; /* before and behind the normalizer */
     struct stage *stages;
@@ -96,7 +98,9 @@ make_model(struct qdq_tokenizer *t, const struct qdq_tokenizer_form *form,
     enum qdq_code code = qdqi_vocab_new(form, t->arena, &t->vocab, err);
     qdqi_normalizer_allow(&t->normalizer, 0); /* for the added tokens */
     if (code == QDQ_OK)
-        code = qdqi_bpe_new(form, t->vocab, t->arena, &t->bpe, err);
+        code = form->most_chars > 0
+                   ? qdqi_word_piece_new(form, t->vocab, t->arena, &t->word_piece, err)
+                   : qdqi_bpe_new(form, t->vocab, t->arena, &t->bpe, err);
     if (code == QDQ_OK)
         code = qdqi_added_new(form, t->vocab, false, normalize_added, t, t->arena,
                               &t->added, err);
@@ -290,7 +294,8 @@ cut(struct qdq_tokenizer *t, size_t i, struct qdq_string text, bool is_first,
     if (text.size == 0)
         return QDQ_OK;
     if (i == t->n_stages)
-        return qdqi_bpe_encode(t->bpe, text.data, text.size, &t->ids, err);
+        return t->bpe ? qdqi_bpe_encode(t->bpe, text.data, text.size, &t->ids, err)
+                      : qdqi_word_piece_encode(t->word_piece, text, &t->ids, err);
     struct stage *stage = &t->stages[i];
     stage->text = text;
     stage->is_first = is_first;

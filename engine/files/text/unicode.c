@@ -197,6 +197,44 @@ is_mark(utf8proc_category_t k)
            k == UTF8PROC_CATEGORY_ME;
 }
 
+/* Control and format characters and those of private use are the ones of Unicode 8. */
+bool
+qdqi_char_is_control(uint32_t c)
+{
+    static const struct range later[] = {
+        {0x890, 0x891}, {0x8e2, 0x8e2}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}};
+    if (c == '\t' || c == '\n' || c == '\r')
+        return false;
+    const utf8proc_category_t k = category(c);
+    return c == 0 || c == 0xfffd || k == UTF8PROC_CATEGORY_CC ||
+           k == UTF8PROC_CATEGORY_CO ||
+           (k == UTF8PROC_CATEGORY_CF &&
+            !is_in(c, later, sizeof later / sizeof *later));
+}
+
+/* Those are the ones of Unicode 8, too. */
+bool
+qdqi_char_is_nonspacing(uint32_t c)
+{
+    static const struct range since_nine[] = {
+        {0x8d4, 0x8e1},     {0x1885, 0x1886},   {0x1dfb, 0x1dfb},   {0xa8c5, 0xa8c5},
+        {0xa9bd, 0xa9bd},   {0x1123e, 0x1123e}, {0x11438, 0x11446}, {0x11c30, 0x11cb6},
+        {0x1e000, 0x1e02a}, {0x1e944, 0x1e94a}};
+    const bool was_one = c == 0x1734;
+    return was_one || (c >= 0x80 && !is_later(c) &&
+                       !is_in(c, since_nine, sizeof since_nine / sizeof *since_nine) &&
+                       category(c) == UTF8PROC_CATEGORY_MN);
+}
+
+bool
+qdqi_char_is_ideograph(uint32_t c)
+{
+    static const struct range all[] = {
+        {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},  {0x20000, 0x2a6df},
+        {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+    return is_in(c, all, sizeof all / sizeof *all);
+}
+
 /* Returns whether a symbol counts as alphabetic: Latin letters in circles and squares. */
 static bool
 is_framed_letter(uint32_t c)

@@ -35,6 +35,10 @@ bool qdqi_char_is_numeric(uint32_t c); /* Nd, Nl, No */
 bool qdqi_char_is_word(uint32_t c);    /* what \w matches, by Unicode's standard 18 */
 bool qdqi_char_is_punctuation(uint32_t c);
 
+bool qdqi_char_is_control(uint32_t c); /* what BertNormalizer leaves out */
+bool qdqi_char_is_nonspacing(uint32_t c);
+bool qdqi_char_is_ideograph(uint32_t c); /* of Chinese, as BertNormalizer has them */
+
 /* Append the text in another form. False when out of memory. */
 bool qdqi_text_add_form(struct qdqi_text *to, const char *text, size_t size,
                         enum qdq_text_op form);

@@ -25,8 +25,8 @@ struct merge {
 struct qdqi_vocab {
     struct qdq_string *texts;
     uint32_t *ids;
-    size_t n;
-    int32_t *table; /* of n_table places; QDQI_NO_TOKEN: free */
+    size_t n, longest; /* bytes of the longest text */
+    int32_t *table;    /* of n_table places; QDQI_NO_TOKEN: free */
     size_t n_table;
     bool is_full; /* some texts have no place in the table */
     int32_t chars[SHORT], bytes[256];
@@ -52,13 +52,27 @@ by_text(const void *a, const void *b)
     return compare(left->text, right->text);
 }
 
+static const uint64_t hash_of_nothing = 0xcbf29ce484222325u; /* FNV-1a of 64 bits */
+
+/* Returns the hash of a text and what stands behind it, given that of the text. */
+static uint64_t
+hash_more(uint64_t h, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return h;
+}
+
+static size_t
+hash_end(uint64_t h)
+{
+    return (size_t)(h ^ h >> 32);
+}
+
 static size_t
 hash(const char *text, size_t size)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a of 64 bits */
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 32);
+    return hash_end(hash_more(hash_of_nothing, text, size));
 }
 
 static int32_t
@@ -91,6 +105,47 @@ qdqi_vocab_find(const struct qdqi_vocab *v, const char *text, size_t size)
             return token;
     }
     return v->is_full ? search(v, (struct qdq_string){text, size}) : QDQI_NO_TOKEN;
+}
+
+static bool
+is_joined(struct qdq_string whole, struct qdq_string a, struct qdq_string b)
+{
+    return whole.size == a.size + b.size &&
+           (a.size == 0 || memcmp(whole.data, a.data, a.size) == 0) &&
+           memcmp(whole.data + a.size, b.data, b.size) == 0;
+}
+
+/* Returns the token of two texts, one behind the other, whose hash is given. */
+static int32_t
+find_joined(const struct qdqi_vocab *v, size_t start, struct qdq_string a,
+            struct qdq_string b)
+{
+    for (size_t i = 0; i < v->n_table; i++) {
+        const int32_t token = v->table[(start + i) & (v->n_table - 1)];
+        if (token == QDQI_NO_TOKEN || is_joined(v->texts[token], a, b))
+            return token;
+    }
+    return QDQI_NO_TOKEN;
+}
+
+int32_t
+qdqi_vocab_longest(const struct qdqi_vocab *v, struct qdq_string prefix,
+                   struct qdq_string text, size_t *ret_size)
+{
+    uint64_t h = hash_more(hash_of_nothing, prefix.data, prefix.size);
+    int32_t ret = QDQI_NO_TOKEN;
+    for (size_t at = 0; at < text.size && prefix.size + at < v->longest;) {
+        const size_t start = at;
+        qdqi_utf8_next(text.data, text.size, &at);
+        h = hash_more(h, text.data + start, at - start);
+        const int32_t token =
+            find_joined(v, hash_end(h), prefix, (struct qdq_string){text.data, at});
+        if (token == QDQI_NO_TOKEN)
+            continue;
+        ret = token;
+        *ret_size = at;
+    }
+    return ret;
 }
 
 int32_t
@@ -141,6 +196,8 @@ copy_texts(struct qdqi_vocab *v, const struct qdq_vocab_token *sorted,
             memcpy(to, sorted[i].text.data, sorted[i].text.size);
         v->texts[i] = (struct qdq_string){to, sorted[i].text.size};
         v->ids[i] = sorted[i].id;
+        if (v->texts[i].size > v->longest)
+            v->longest = v->texts[i].size;
         to += sorted[i].text.size;
     }
     return to;

@@ -24,6 +24,10 @@ int32_t qdqi_vocab_find(const struct qdqi_vocab *vocab, const char *text, size_t
 int32_t qdqi_vocab_char(const struct qdqi_vocab *vocab, const char *text, size_t size);
 /* Returns the token of a byte, "<0x00>" to "<0xFF>". */
 int32_t qdqi_vocab_byte(const struct qdqi_vocab *vocab, unsigned char byte);
+/* Returns the longest token that is the prefix and a beginning of the text, of which it takes *ret_size
+   bytes, more than 0; or QDQI_NO_TOKEN. */
+int32_t qdqi_vocab_longest(const struct qdqi_vocab *vocab, struct qdq_string prefix,
+                           struct qdq_string text, size_t *ret_size);
 uint32_t qdqi_vocab_id(const struct qdqi_vocab *vocab, int32_t token);
 
 /* Returns the rank of the merge of two tokens, of which the lowest is done first, and the token that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes ids of tokens of a text, as Hugging Face's library `tokenizers` does it by a tokenizer.json
- * with a model of the kind BPE (byte pair encoding): tokens that were added, normalizers,
+ * with a model of the kind BPE (byte pair encoding) or WordPiece: tokens that were added, normalizers,
  * pre-tokenizers, merges and the special tokens around a sequence. api/tokenizer.h reads the file.
  *
  * A tokenizer is for one thread at a time. Nothing in its form or in a text makes it run on for ever:
@@ -40,6 +40,10 @@ enum qdq_text_op {
     QDQ_TEXT_WHITESPACE,  /* words and runs of other characters, without white space */
     QDQ_TEXT_WHITESPACE_SPLIT,
     QDQ_TEXT_METASPACE, /* content: the character for a space; prefix, split */
+    /* normalizers: the parts of BertNormalizer beside QDQ_TEXT_LOWERCASE */
+    QDQ_TEXT_CLEAN,            /* without control characters, white space as spaces */
+    QDQ_TEXT_SPACE_IDEOGRAPHS, /* a space before each and one behind it */
+    QDQ_TEXT_DROP_NONSPACING,  /* marks of the category Mn */
 };
 
 /* The ways in which a text is cut at the matches of a pattern. */
@@ -91,6 +95,8 @@ struct qdq_tokenizer_form {
     /* the ids of special tokens before and behind a sequence */
     size_t n_before, n_behind;
     const uint32_t *before, *behind;
+    /* WordPiece: words of more characters than that are unknown; 0: the model is BPE */
+    size_t most_chars;
 };
 
 enum {

@@ -17,7 +17,7 @@ from test_python import qdqd
 
 PROGRAM = ROOT / "tests" / "pipelines" / "encode_texts.py"
 NAMES = ["gpt2", "roberta", "llama3", "qwen", "gpt4o", "smollm", "llama2", "gemma", "words", "clip",
-         "first", "always"]
+         "first", "always", "bert", "bert_cased", "bert_accents", "pieces"]
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,30 @@
         "\", \"invert\": " invert "}")
 #define B "{\"String\": \"b\"}"
 
+/* WordPiece without a token for "a". */
+#define PIECES(more)                                                                  \
+    "{\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "          \
+    "\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": true}, " \
+    "\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, \"model\": {\"type\": "     \
+    "\"WordPiece\", \"vocab\": {\"[UNK]\": 0, \"un\": 1, \"##able\": 2, \"##a\": 3, " \
+    "\"unab\": 4, \"##le\": 5, \"b\": 6, \"##b\": 7, \"e\": 8, \"\xe6\xbc\xa2\": "    \
+    "9}" more "}}"
+
 static const struct {
     const char *name, *file, *text, *ids;
 } rows[] = {
+    {"the longest piece first", PIECES(""), "unable", "4 5"},
+    {"a word that is not used up", PIECES(""), "b unx b", "6 0 6"},
+    {"a word that is too long", PIECES(", \"max_input_chars_per_word\": 3"), "una bbbb",
+     "1 3 0"},
+    {"a prefix of its own", PIECES(", \"continuing_subword_prefix\": \"\""), "une",
+     "1 8"},
+    {"small letters without accents", PIECES(""), "UN\xc3\x81 \xc3\x89", "1 3 8"},
+    {"what is no letter", PIECES(""),
+     "b\x01"
+     "b\xe2\x80\x83\xe6\xbc\xa2"
+     "b",
+     "6 7 9 6"},
     {"merges by rank", PLAIN, "abc bc", "4 5 6"},
     {"the leftmost first", PLAIN, "aaaaaaa", "17 16 0"},
     {"nothing", PLAIN, "", ""},
@@ -130,7 +151,13 @@ static const struct {
     const char *file, *problem;
 } wrong[] = {
     {"[]", "invalid_dataset: "},
-    {"{\"model\": {\"type\": \"WordPiece\"}}", "unsupported: /model/type"},
+    {"{\"model\": {\"type\": \"Unigram\"}}", "unsupported: /model/type"},
+    {"{\"model\": {\"type\": \"WordPiece\"}}", "invalid_dataset: /model/vocab"},
+    {PIECES(", \"max_input_chars_per_word\": 2000"),
+     "limit_exceeded: /model/max_input_chars_per_word"},
+    {PIECES(", \"max_input_chars_per_word\": 0"),
+     "invalid_dataset: /model/max_input_chars_per_word"},
+    {PIECES(", \"unk_token\": \"?\""), "invalid_dataset: /model/unk_token"},
     {"{\"model\": {\"vocab\": {\"a\": -1}, \"merges\": []}}",
      "invalid_dataset: /model/vocab"},
     {"{\"model\": {\"vocab\": {\"a\": 1}, \"merges\": [\"a b\"]}}",
