@@ -4,7 +4,6 @@
 #include "stages/attempt/attempt.h"
 #include "stages/attempt/float_outputs.h"
 #include "stages/attempt/kept_times.h"
-#include "stages/attempt/memory.h"
 
 #include "ground/base/build_id.h"
 #include "ground/base/host.h"
@@ -254,8 +253,6 @@ stage_plan(struct walk *w, struct qdq_error *err)
         code = qdqi_recipe_plan(w->attempt, w->spec, err);
     if (!code)
         code = qdqi_attempt_plan(w->attempt, err);
-    if (!code)
-        code = qdqi_attempt_check_memory(w->attempt, err);
     if (code || (code = make_samples(w, err)))
         return code;
     w->account.to_evaluate = count_evaluated(&w->context);

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "files/text/word_piece.h"
 
-/* Of a word: each of them may be compared with all behind it. */
+/* A word has at most so many: each of them may be compared with all behind it. */
 enum { MOST_CHARS = 1024 };
 
 struct qdqi_word_piece {

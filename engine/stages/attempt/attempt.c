@@ -4,6 +4,7 @@
 
 #include "plan/placement/kept_weights.h"
 #include "plan/placement/moment_memory.h"
+#include "stages/attempt/memory.h"
 #include "stages/attempt/roundings.h"
 #include "transform/equalize/equalize.h"
 
@@ -211,7 +212,7 @@ qdqi_attempt_plan(struct qdqi_attempt *a, struct qdq_error *err)
             strcmp(w->code, QDQI_STORED_TWICE) != 0)
             code = qdqi_stage_warnings_add(a->warnings, w, err);
     }
-    return code;
+    return code ? code : qdqi_attempt_check_memory(a, err);
 }
 
 struct qdqi_map *
