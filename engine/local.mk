@@ -91,6 +91,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/runtimes/process/wire.c engine/runtimes/process/wire.h \
 	engine/runtimes/rows.c \
 	engine/runtimes/slots.c \
+	engine/graph/edit/carried.c \
 	engine/graph/edit/edit.c engine/graph/edit/edit.h \
 	engine/graph/edit/merge.c \
 	engine/graph/edit/state.h \
@@ -282,6 +283,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/transform/prepare/named.c \
 	engine/transform/prepare/named.h \
 	engine/transform/prepare/unfuse_attention.c engine/transform/prepare/unfuse_attention.h \
+	engine/transform/prepare/uncarry.c \
 	engine/transform/prepare/unfuse.c \
 	engine/transform/prepare/make_biases.c \
 	engine/transform/prepare/functions.c engine/transform/prepare/functions.h \

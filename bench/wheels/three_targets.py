@@ -63,8 +63,13 @@ def runtime_of(target):
             "openvino": Openvino}[target]
 
 
-def outputs_of(one, feeds):
-    return [np.stack(rows) for rows in zip(*(one.run(feed) for feed in feeds))]
+def outputs_of(*both, feeds):
+    """Returns the outputs of each model, all samples of one in an array, with zeros behind what is shorter than that
+    of another sample or model."""
+    made = [list(zip(*(one.run(feed) for feed in feeds))) for one in both]
+    sizes = [np.max([row.shape for rows in same for row in rows], 0).astype(int) for same in zip(*made)]
+    return [[np.stack([np.pad(row, [(0, n - k) for k, n in zip(row.shape, size)]) for row in rows])
+             for rows, size in zip(outputs, sizes)] for outputs in made]
 
 
 def worst_column(real_outputs, made):
@@ -109,12 +114,12 @@ def said_less_run(report, target, model, result, calibration):
     """Returns the SQNR that the report has for the result as it runs, less that of the runtime here."""
     evaluation = report["evaluation"] or {}
     outputs = (evaluation.get("deployed") or evaluation).get("outputs") or []
-    told = [o["sqnr_db"] for o in outputs if o.get("sqnr_db") is not None]
+    told = [o["sqnr_db"] for o in outputs if o.get("sqnr_db") is not None and o["cosine"] is not None]
     if not told:
         return None
     compared = calibration[-evaluation["samples"]:]
     make = runtime_of(target)
-    ran = real.sqnr_db(outputs_of(make(model), compared), outputs_of(make(result), compared))
+    ran = real.sqnr_db(*outputs_of(make(model), make(result), feeds=compared))
     return min(told) - ran if np.isfinite(ran) else None
 
 
@@ -129,7 +134,7 @@ def measure(name, target, folder, work):
     report = json.loads(told.read_text())
     make = runtime_of(target)
     float_one, one = make(model), make(out)
-    reals, made = outputs_of(float_one, test), outputs_of(one, test)
+    reals, made = outputs_of(float_one, one, feeds=test)
     stages = {stage["name"]: stage["seconds"] for stage in report["stages"]}
     said = said_less_run(report, target, model, out, calibration)
     # The time of the operators one by one says nothing of TensorRT.

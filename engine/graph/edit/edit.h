@@ -87,6 +87,13 @@ void qdqi_edit_drop_last_input(struct qdqi_edit *edit, size_t node);
 /* Removes node `node`, and makes the node `into` make the first output of it. */
 void qdqi_edit_absorb(struct qdqi_edit *edit, size_t node, size_t into);
 
+/* Removes node `node`, whose outputs nothing reads any more. */
+void qdqi_edit_drop_node(struct qdqi_edit *edit, size_t node);
+
+/* Removes what a Loop or Scan carries by input `i`, which nothing in its body and behind it reads any more: the input and the
+   output of node `node` of the source and of its body. Those of one node are removed in ascending order. */
+void qdqi_edit_drop_carried(struct qdqi_edit *edit, size_t node, size_t i);
+
 /* Renames output `i` of node `node` of the source. */
 void qdqi_edit_set_output(struct qdqi_edit *edit, size_t node, size_t i,
                           const char *tensor);

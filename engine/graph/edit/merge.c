@@ -229,6 +229,7 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
         else if (s == 0)
             model->graph = graph;
     }
+    qdqi_edit_leave_out_carried(e);
     merge_bulks(e);
     model->opset_import = concatenate(e, model->opset_import, model->n_opset_import,
                                       &e->imports, &model->n_opset_import);

@@ -16,6 +16,11 @@ struct qdqi_insertion {
     struct qdqi_insertion *next;
 };
 
+/* An input by which a Loop or Scan carries a value no longer. */
+struct qdqi_carried {
+    size_t node, input;
+};
+
 /* An initializer that the edit adds; see place_initializers() in merge.c. */
 struct qdqi_added {
     Onnx__TensorProto *tensor;
@@ -37,7 +42,7 @@ struct qdqi_edit {
     Onnx__NodeProto **changed; /* by node of the source: its changed copy, or NULL */
     struct qdqi_insertion **first, **last; /* by place: n_nodes + n_scopes lists */
     size_t n_added;
-    struct qdqi_rows initializers, imports, metadata, bulks;
+    struct qdqi_rows initializers, imports, metadata, bulks, carried;
     struct qdqi_rows *placed; /* by graph: its new initializers */
     bool out_of_memory;
 };
@@ -55,6 +60,9 @@ void qdqi_edit_append(struct qdqi_edit *edit, struct qdqi_rows *list, void *row)
 
 /* Returns the copy of node `i` of the source, which may be changed. */
 Onnx__NodeProto *qdqi_edit_change_node(struct qdqi_edit *edit, size_t i);
+
+/* Removes from the copies of nodes, whose bodies are copied, what qdqi_edit_drop_carried() names. */
+void qdqi_edit_leave_out_carried(struct qdqi_edit *edit);
 
 /* Removes from a copied graph the tensors that qdqi_edit_drop_unused() dropped. */
 void qdqi_edit_leave_out_dropped(struct qdqi_edit *edit, Onnx__GraphProto *graph);

@@ -18,9 +18,8 @@ find_input(const Onnx__GraphProto *graph, const char *name)
     return -1;
 }
 
-/* Returns the tensor that a chain of Identities passes on. */
-static const struct qdqi_tensor *
-before_identities(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+const struct qdqi_tensor *
+qdqi_before_identities(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
 {
     while (t && t->producer >= 0 &&
            qdqi_node_is(graph->nodes[t->producer].proto, "Identity") &&
@@ -29,25 +28,22 @@ before_identities(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
     return t;
 }
 
-/* Returns whether the tensor is an input of the body of a Loop or Scan that begins as a constant and is the
-   same after each step. A Loop's body has its condition in front of what it carries. */
-static bool
-is_carried(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
+int64_t
+qdqi_carried_input(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
 {
     const struct qdqi_scope *body = t ? &graph->scopes[t->scope] : NULL;
     if (!body || body->owner < 0 || !t->is_input)
-        return false;
+        return -1;
     const struct qdqi_node *node = &graph->nodes[body->owner];
     const bool loop = qdqi_node_is(node->proto, "Loop");
-    const int64_t i = find_input(body->proto, t->name);
-    const int64_t out = i - loop;
+    const int64_t i = find_input(body->proto, t->name), out = i - loop;
     if ((!loop && !qdqi_node_is(node->proto, "Scan")) || i < (loop ? 2 : 0) ||
         (size_t)i >= node->proto->n_input || !node->inputs[i] ||
         !node->inputs[i]->is_fixed || (size_t)out >= body->proto->n_output)
-        return false;
+        return -1;
     const struct qdqi_tensor *end =
         qdqi_map_get(graph->tensors, body->proto->output[out]->name);
-    return before_identities(graph, end) == t;
+    return qdqi_before_identities(graph, end) == t ? i : -1;
 }
 
 static bool
@@ -56,8 +52,9 @@ has_carried_weight(const struct planner *p, const struct qdq_layer *layer)
     static const char *const ops[] = {"MatMul", "Gemm", NULL};
     const struct qdqi_node *node = qdqi_node_of(p, layer);
     return qdqi_node_is_one_of(node->proto, ops) && node->proto->n_input > RIGHT &&
-           is_carried(&p->model->graph,
-                      before_identities(&p->model->graph, node->inputs[RIGHT]));
+           qdqi_carried_input(
+               &p->model->graph,
+               qdqi_before_identities(&p->model->graph, node->inputs[RIGHT])) >= 0;
 }
 
 enum qdq_code

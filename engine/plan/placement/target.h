@@ -108,6 +108,9 @@ struct qdqi_hooks {
     /* Returns whether an Einsum of data and a constant weight becomes a MatMul, for a complete spec. NULL:
        it stays. */
     bool (*einsums)(const struct qdq_spec *spec);
+    /* Returns whether constants that a Loop carries and never changes are taken out of it, for a complete spec.
+       NULL: they stay. */
+    bool (*uncarries)(const struct qdq_spec *spec);
     /* Returns which matrices' layers get one form, as QDQI_TIES_…, for a complete spec. NULL: those of
        none. */
     unsigned (*ties)(const struct qdq_spec *spec);

@@ -6,17 +6,12 @@
 
 /* The steps in the order in which they run. NULL ends the table. */
 static qdqi_step *const steps[] = {
-    qdqi_step_inline,
-    qdqi_step_remove_pairs,
-    qdqi_step_opset,
-    qdqi_step_unfuse,
-    qdqi_step_einsum,
-    qdqi_step_compute_weights,
-    qdqi_step_fold,
-    qdqi_step_make_biases,
-    qdqi_step_tie,
-    qdqi_step_reform,
-    NULL,
+    qdqi_step_inline,          qdqi_step_remove_pairs,
+    qdqi_step_opset,           qdqi_step_uncarry,
+    qdqi_step_unfuse,          qdqi_step_einsum,
+    qdqi_step_compute_weights, qdqi_step_fold,
+    qdqi_step_make_biases,     qdqi_step_tie,
+    qdqi_step_reform,          NULL,
 };
 
 /* Runs a step. A derived model owns the model that it was derived from, except for

@@ -52,6 +52,9 @@ qdqi_step qdqi_step_reform;
    is on. */
 qdqi_step qdqi_step_unfuse;
 
+/* uncarry.c: takes constants out of Loops and Scans that carry them, where the target asks for it. */
+qdqi_step qdqi_step_uncarry;
+
 /* einsum.c: writes an Einsum of data and of a constant weight as a MatMul, where the target asks for it. */
 qdqi_step qdqi_step_einsum;
 

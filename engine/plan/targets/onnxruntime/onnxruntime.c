@@ -104,6 +104,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
     case C21:
         return decide_forms(spec, ret_reason);
     case C29:
+    case C32:
         *ret_reason = spec->recipe < QDQ_RECIPE_AUTO
                           ? "the recipe is none"
                           : "such layers can be quantized then";
@@ -130,6 +131,12 @@ static bool
 einsums(const struct qdq_spec *spec)
 {
     return qdq_spec_has_rule(spec, C29);
+}
+
+static bool
+uncarries(const struct qdq_spec *spec)
+{
+    return qdq_spec_has_rule(spec, C32);
 }
 
 /* With weights alone a MatMulNBits is made of no weight that several layers read, and of no Gemm with
@@ -354,6 +361,7 @@ static const struct qdqi_hooks hooks = {
     .folds = folds,
     .reform = qdqi_onnxruntime_reform,
     .einsums = einsums,
+    .uncarries = uncarries,
     .ties = ties,
     .least_opset = qdqi_onnxruntime_least_opset,
     .classes = qdqi_onnxruntime_classes,

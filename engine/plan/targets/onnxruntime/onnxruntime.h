@@ -107,7 +107,12 @@
          "each channel of at least 256 inputs has one for each block of 64 of them: "  \
          "onnxruntime's kernel takes less time by that. Off: it has one for each "     \
          "channel, and onnxruntime makes blocks of 32 of it.")                         \
-    QDQI_CAUSAL_RULE(RULE, AUTO)
+    QDQI_CAUSAL_RULE(RULE, AUTO)                                                       \
+    RULE(C32, AUTO,                                                                    \
+         "A constant that a Loop or Scan carries from step to step and never changes " \
+         "is read from outside, as the "                                               \
+         "weights of an LSTM of Keras, so that the layers of its body have weights. "  \
+         "Off: such layers stay floating point.")
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
