@@ -23,9 +23,27 @@ qdqi_before_identities(const struct qdqi_graph *graph, const struct qdqi_tensor 
 {
     while (t && t->producer >= 0 &&
            qdqi_node_is(graph->nodes[t->producer].proto, "Identity") &&
-           graph->nodes[t->producer].proto->n_input == 1)
+           graph->nodes[t->producer].proto->n_input == 1 &&
+           graph->nodes[t->producer].inputs[0])
         t = graph->nodes[t->producer].inputs[0];
     return t;
+}
+
+/* Returns the number of the inputs in front of what a Loop or Scan carries, and stores the number of the inputs up to
+   its end in *ret_end. A Scan of opset 8 has lengths in front, and is none. */
+static int64_t
+find_states(const struct qdqi_node *node, const Onnx__GraphProto *body,
+            int64_t *ret_end)
+{
+    const int64_t n = (int64_t)node->proto->n_input;
+    *ret_end = 0;
+    if (qdqi_node_is(node->proto, "Loop")) {
+        *ret_end = n;
+        return 2;
+    }
+    if (qdqi_node_is(node->proto, "Scan") && node->proto->n_input == body->n_input)
+        *ret_end = n - qdqi_node_int(node->proto, "num_scan_inputs", n);
+    return 0;
 }
 
 int64_t
@@ -35,15 +53,16 @@ qdqi_carried_input(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
     if (!body || body->owner < 0 || !t->is_input)
         return -1;
     const struct qdqi_node *node = &graph->nodes[body->owner];
-    const bool loop = qdqi_node_is(node->proto, "Loop");
-    const int64_t i = find_input(body->proto, t->name), out = i - loop;
-    if ((!loop && !qdqi_node_is(node->proto, "Scan")) || i < (loop ? 2 : 0) ||
-        (size_t)i >= node->proto->n_input || !node->inputs[i] ||
-        !node->inputs[i]->is_fixed || (size_t)out >= body->proto->n_output)
+    int64_t end;
+    const int64_t first = find_states(node, body->proto, &end);
+    const int64_t i = find_input(body->proto, t->name), out = i - (first > 0);
+    if (i < first || i >= end || (size_t)i >= node->proto->n_input ||
+        !node->inputs[i] || !node->inputs[i]->is_fixed ||
+        (size_t)out >= body->proto->n_output || !body->proto->output[out]->name)
         return -1;
-    const struct qdqi_tensor *end =
+    const struct qdqi_tensor *last =
         qdqi_map_get(graph->tensors, body->proto->output[out]->name);
-    return qdqi_before_identities(graph, end) == t ? i : -1;
+    return qdqi_before_identities(graph, last) == t ? i : -1;
 }
 
 static bool

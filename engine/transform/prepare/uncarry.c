@@ -82,7 +82,9 @@ take_out(struct taking *t, size_t node_index, size_t i)
     const struct qdqi_node *node = &graph->nodes[node_index];
     const Onnx__GraphProto *body = graph->scopes[node->body].proto;
     const struct qdqi_tensor *inner =
-        i < body->n_input ? qdqi_map_get(graph->tensors, body->input[i]->name) : NULL;
+        i < body->n_input && body->input[i]->name
+            ? qdqi_map_get(graph->tensors, body->input[i]->name)
+            : NULL;
     const struct qdqi_tensor *after = end_of(node, i);
     if (!inner || qdqi_carried_input(graph, inner) != (int64_t)i ||
         node->inputs[i]->dtype != QDQI_FLOAT32 ||
@@ -110,17 +112,20 @@ take_out(struct taking *t, size_t node_index, size_t i)
 
 /* Returns whether the node carries values in a body of its own, in the main graph. */
 static bool
-carries(const struct qdqi_node *node)
+carries(const struct qdqi_graph *graph, const struct qdqi_node *node)
 {
     static const char *const ops[] = {"Loop", "Scan", NULL};
-    return node->scope == 0 && node->body > 0 && qdqi_node_is_one_of(node->proto, ops);
+    const struct qdqi_scope *body = &graph->scopes[node->body];
+    return node->scope == 0 && node->body > 0 && body->next == 0 &&
+           qdqi_node_is_one_of(node->proto, ops) &&
+           node->proto->attribute[body->attribute]->g == body->proto;
 }
 
 static void
 take_all(struct taking *t)
 {
     for (size_t i = 0; i < t->model->graph.n_nodes; i++)
-        if (carries(&t->model->graph.nodes[i]))
+        if (carries(&t->model->graph, &t->model->graph.nodes[i]))
             for (size_t k = 0; k < t->model->graph.nodes[i].proto->n_input; k++)
                 take_out(t, i, k);
 }

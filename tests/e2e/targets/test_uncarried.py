@@ -116,6 +116,23 @@ def test_what_changes_is_carried_on(tmp_path, kind, more):
     np.testing.assert_allclose(run(made, feeds), run(source, feeds), rtol=1e-4, atol=1e-4)
 
 
+def test_what_a_scan_goes_through_is_not_carried(tmp_path):
+    """Its rows reach an output of the body, too, at the place of the input."""
+    source = make("Scan")
+    [scan] = [node for node in source.graph.node if node.op_type == "Scan"]
+    [body] = [a.g for a in scan.attribute if a.name == "body"]
+    body.node.append(helper.make_node("Identity", ["row"], ["row_out"], "row_out"))
+    body.output.append(helper.make_tensor_value_info("row_out", 1, [1, N]))
+    scan.output.append("rows_out")
+    del source.graph.input[1]
+    source.graph.initializer.append(numpy_helper.from_array(
+        np.random.default_rng(3).normal(size=(5, 1, N)).astype(np.float32), "rows"))
+    made, _ = quantize(tmp_path, source, **NOTHING)
+    assert carried(made) == [n - 2 for n in carried(source)]
+    feeds = feeds_of(source, 4)
+    np.testing.assert_allclose(run(made, feeds), run(source, feeds), rtol=1e-4, atol=1e-4)
+
+
 def test_an_output_of_the_model_stays(tmp_path):
     source = make("Loop")
     source.graph.output.append(helper.make_tensor_value_info("z", 1, [N, N]))
