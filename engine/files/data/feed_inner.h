@@ -52,6 +52,7 @@ struct qdqi_feed {
        negative id, where the ids are the only array. */
     bool fills, ends_at_negative;
     size_t tokens; /* the input of the ids */
+    int64_t past;  /* positions of the caches that are given */
     int64_t available, first, samples, done;
     int64_t in_run; /* samples of the last run */
     size_t n_warnings;

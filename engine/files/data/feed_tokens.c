@@ -3,6 +3,31 @@
 #include "config.h"
 #include "files/data/feed_inner.h"
 
+/* Returns how many positions the caches have that the data give; 0: they give none. */
+static int64_t
+past_of(const struct qdqi_feed *feed, const struct qdq_model_info *model)
+{
+    for (size_t i = 0; i < model->n_inputs; i++) {
+        const struct qdq_value *input = &model->inputs[i];
+        const struct qdq_array *array = qdqi_tokens_give(model, i) == QDQI_TOKENS_PAST
+                                            ? qdqi_feed_array(feed->dataset, model, i)
+                                            : NULL;
+        for (size_t k = 1; array && array->rank == input->rank && k < input->rank; k++)
+            if (input->dims[k].value <= 0)
+                return array->shape[k];
+    }
+    return 0;
+}
+
+/* Returns the elements that an input has for n ids. */
+static size_t
+count_elements(const struct qdqi_feed *feed, enum qdqi_from_tokens what, size_t n)
+{
+    return what == QDQI_TOKENS_PAST   ? 0
+           : what == QDQI_TOKENS_MASK ? n + (size_t)feed->past
+                                      : n;
+}
+
 void
 qdqi_feed_find_filled(struct qdqi_feed *feed, const struct qdq_model_info *model)
 {
@@ -17,6 +42,7 @@ qdqi_feed_find_filled(struct qdqi_feed *feed, const struct qdq_model_info *model
         n_filled += !is_fed && qdqi_tokens_give(model, i) != QDQI_NOT_FROM_TOKENS;
     }
     feed->fills = n_filled > 0;
+    feed->past = past_of(feed, model);
     feed->ends_at_negative = feed->fills && n_fed == 1 && !feed->cut;
     if (feed->fills) {
         feed->fixed = true;
@@ -53,8 +79,8 @@ qdqi_feed_bind_filled(struct qdqi_feed *feed, const struct qdq_model_info *model
     binding->filled = qdqi_tokens_give(model, i);
     binding->to_size = qdqi_dtype_size(input->dtype);
     binding->drops_axis0 = true;
-    binding->row = binding->filled == QDQI_TOKENS_PAST ? 0 : n;
-    qdqi_tokens_shape(wanted, binding->filled, (int64_t)n, binding->shape);
+    binding->row = count_elements(feed, binding->filled, n);
+    qdqi_tokens_shape(wanted, binding->filled, (int64_t)binding->row, binding->shape);
     return QDQ_OK;
 }
 
@@ -72,9 +98,9 @@ qdqi_feed_warn_filled(struct qdqi_feed *feed)
             feed, "inputs_filled", feed->inputs[first].name,
             qdqi_arena_printf(feed->arena,
                               "%zu inputs without an array are filled from '%s', this "
-                              "one first: a mask of ones, positions from 0, an empty "
-                              "past",
-                              n, feed->inputs[feed->tokens].name));
+                              "one first: a mask of ones, positions from %lld, %s past",
+                              n, feed->inputs[feed->tokens].name, (long long)feed->past,
+                              feed->past > 0 ? "behind the given" : "an empty"));
 }
 
 /* Cuts the ids of the run off before the first negative one. */
@@ -112,12 +138,14 @@ qdqi_feed_fill(struct qdqi_feed *feed, struct qdq_error *err)
     for (size_t i = 0; i < feed->n && !code; i++) {
         struct qdqi_binding *b = &feed->bindings[i];
         struct qdqi_input *input = &feed->inputs[i];
-        const size_t elements = b->filled == QDQI_TOKENS_PAST ? 0 : (size_t)n;
+        const size_t elements = count_elements(feed, b->filled, (size_t)n);
         if (b->filled == QDQI_NOT_FROM_TOKENS)
             continue;
         if (b->filled != QDQI_TOKENS_PAST) {
-            b->shape[input->rank - 1] = b->filled == QDQI_TOKENS_CHOICE ? 1 : n;
-            qdqi_tokens_write(b->filled, input->dtype, elements, b->data.data);
+            b->shape[input->rank - 1] =
+                b->filled == QDQI_TOKENS_CHOICE ? 1 : (int64_t)elements;
+            qdqi_tokens_write(b->filled, input->dtype, elements, feed->past,
+                              b->data.data);
         }
         input->data = b->data.data;
         input->size = elements * b->to_size;

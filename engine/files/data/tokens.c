@@ -89,12 +89,13 @@ qdqi_tokens_shape(const struct qdq_value *input, enum qdqi_from_tokens what, int
 }
 
 void
-qdqi_tokens_write(enum qdqi_from_tokens what, enum qdqi_dtype dtype, size_t n, void *to)
+qdqi_tokens_write(enum qdqi_from_tokens what, enum qdqi_dtype dtype, size_t n,
+                  int64_t before, void *to)
 {
     if (dtype == QDQI_BOOL)
-        memset(to, 0, n);
+        memset(to, before > 0, n);
     for (size_t i = 0; i < n && dtype != QDQI_BOOL; i++) {
-        const int64_t value = what == QDQI_TOKENS_POSITIONS ? (int64_t)i : 1;
+        const int64_t value = what == QDQI_TOKENS_POSITIONS ? before + (int64_t)i : 1;
         if (dtype == QDQI_INT64)
             ((int64_t *)to)[i] = value;
         else

@@ -12,10 +12,10 @@
 
 enum qdqi_from_tokens {
     QDQI_NOT_FROM_TOKENS,
-    QDQI_TOKENS_MASK,      /* attention_mask: ones, as many as there are ids */
-    QDQI_TOKENS_POSITIONS, /* position_ids: 0 to the last */
+    QDQI_TOKENS_MASK,      /* attention_mask: ones, as many as there are positions */
+    QDQI_TOKENS_POSITIONS, /* position_ids: from those of the past to the last */
     QDQI_TOKENS_PAST,      /* past…: no elements */
-    QDQI_TOKENS_CHOICE,    /* use_cache_branch: false */
+    QDQI_TOKENS_CHOICE,    /* use_cache_branch: whether there is a past */
 };
 
 /* Returns the index of the model's `input_ids`; the number of its inputs where there is none. */
@@ -35,9 +35,9 @@ enum qdqi_from_tokens qdqi_tokens_give(const struct qdq_model_info *model,
 void qdqi_tokens_shape(const struct qdq_value *input, enum qdqi_from_tokens what,
                        int64_t n, int64_t *shape);
 
-/* Writes n elements of an input other than a past. */
+/* Writes n elements of an input other than a past, where so many positions lie before the ids. */
 void qdqi_tokens_write(enum qdqi_from_tokens what, enum qdqi_dtype dtype, size_t n,
-                       void *to);
+                       int64_t before, void *to);
 
 /* Counts the ids before the first negative one, of n of type int32 or int64. False where
    others follow it. */

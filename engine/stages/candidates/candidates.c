@@ -200,7 +200,8 @@ static bool
 is_of_candidate(enum qdq_code code)
 {
     return code == QDQ_CASE_FAILED || code == QDQ_NOT_OBSERVED ||
-           code == QDQ_UNSUPPORTED || code == QDQ_INVALID_SPEC;
+           code == QDQ_UNSUPPORTED || code == QDQ_INVALID_SPEC ||
+           code == QDQ_LIMIT_EXCEEDED;
 }
 
 /* Returns whether an error says only that a candidate does not run, or that the program did not that runs it. */

@@ -115,6 +115,57 @@ def test_samples_end_at_the_first_negative_id(tmp_path, small):
     assert logits["nats_per_token"] == pytest.approx(nats, rel=1e-3)
 
 
+def behind_a_past(small, rows, n):
+    """The ids behind the first n of rows, and the caches that the float model makes of those."""
+    session = onnxruntime.InferenceSession(small / "model.onnx")
+    names = [output.name for output in session.get_outputs()]
+    data = {"input_ids": rows[:, n:]}
+    for row in rows:
+        made = dict(zip(names, session.run(None, decoders.inputs_of(row[:n]))))
+        for name, value in made.items():
+            if name != "logits":
+                data.setdefault(name.replace("present", "past_key_values"), []).append(value)
+    return {name: np.concatenate(list(array)) if name != "input_ids" else array
+            for name, array in data.items()}
+
+
+def cross_entropies(small, result, data, mask):
+    """Divergence and nats of the float model and of the result behind the past of each sample."""
+    sessions = [onnxruntime.InferenceSession(path) for path in (small / "model.onnx", result)]
+    kl, nats = [], []
+    for i, ids in enumerate(data["input_ids"]):
+        feed = {name: array[i:i + 1] for name, array in data.items()}
+        f, q = (softmax(np.float64(s.run(["logits"], {**feed, "attention_mask": mask})[0][0]))
+                for s in sessions)
+        kl.append((f * (np.log(f) - np.log(q))).sum(-1).mean())
+        nats.append(-np.log(q[np.arange(len(ids) - 1), ids[1:]]).mean())
+    return np.mean(kl), np.mean(nats)
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_ids_behind_a_past_are_data(tmp_path, small, has_mask):
+    """A mask without an array has ones for the positions of the given caches, too."""
+    mask = np.ones((1, 40), np.int64)
+    for name, seed in ("ids", 2), ("held", 9):
+        data = behind_a_past(small, decoders.ids(20, 40, seed=seed), 25)
+        masks = {"attention_mask": mask.repeat(20, 0)} if has_mask else {}
+        np.savez(tmp_path / f"{name}.npz", **data, **masks)
+    (tmp_path / "spec.json").write_text(json.dumps({**ALONE, "output": {"kv_cache": "int8_per_tensor"}}))
+    done = subprocess.run(
+        [*QUANTIZE, small / "model.onnx", "--spec", "spec.json", "--calibration", "ids.npz",
+         "--evaluation", "held.npz", "-o", "out.onnx", "--report", "report.json"],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    kl, nats = cross_entropies(small, tmp_path / "out.onnx", data, mask)
+    logits = report["evaluation"]["deployed"]["outputs"][0]
+    assert logits["kl"] == pytest.approx(kl, rel=2e-3)
+    assert logits["nats_per_token"] == pytest.approx(nats, rel=1e-3)
+    said = [w["detail"] for w in report["warnings"] if w["code"] == "inputs_filled"]
+    assert said == [] if has_mask else "positions from 25, behind the given past" in said[0]
+    assert len(report["kv_cache"]["scales"]["k_scales"]) == decoders.LAYERS
+
+
 def test_a_negative_id_inside_a_sample_is_an_error(tmp_path, small):
     rows = decoders.ids(4, 8)
     rows[2, 3] = -1

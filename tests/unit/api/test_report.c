@@ -39,10 +39,10 @@ static const struct qdq_layer layers[] = {
     {"conv\xc3", "Conv", "Conv", 0,         1,        first_input,
      1,          0,      "w0",   "default", {{0x12}}, 0,
      NULL,       0,      0,      first_row, NULL,     QDQ_REASON_DEFAULT,
-     &bytes,     "int8", 0,      "int8",    false},
-    {"conv1", "Conv",           "Conv", 1,    0,    NULL, 1,    -1,
-     "w1",    "integer tensor", {{0}},  0,    NULL, 1,    0,    NULL,
-     NULL,    QDQ_REASON_OTHER, &bytes, NULL, 0,    NULL, false},
+     &bytes,     "int8", 0,      "int8",    false,    NULL},
+    {"conv1", "Conv",           "Conv", 1,    0,    NULL, 1,     -1,
+     "w1",    "integer tensor", {{0}},  0,    NULL, 1,    0,     NULL,
+     NULL,    QDQ_REASON_OTHER, &bytes, NULL, 0,    NULL, false, NULL},
     {"add",       "Add",
      "Add",       2,
      0,           NULL,
@@ -54,7 +54,7 @@ static const struct qdq_layer layers[] = {
      first_row,   QDQ_REASON_OFF_BY_DEFAULT,
      &bytes,      NULL,
      0,           "int8",
-     true},
+     true,        NULL},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {
