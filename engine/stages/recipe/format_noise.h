@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What formats cost of one weight: its bytes, and the noise that they leave in it. */
+/* A format costs bytes, and leaves noise in a weight. */
 #ifndef QDQI_STAGES_RECIPE_FORMAT_NOISE_H
 #define QDQI_STAGES_RECIPE_FORMAT_NOISE_H
 

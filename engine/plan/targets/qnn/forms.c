@@ -131,14 +131,6 @@ last_of(const struct reforming *r, const struct qdqi_tensor *t)
     return 0;
 }
 
-bool
-qdqi_is_norm(const struct qdqi_node *node)
-{
-    return qdqi_node_is(node->proto, "ReduceL2") && node->proto->n_output == 1 &&
-           node->proto->n_input > 0 && node->inputs[0] && !node->inputs[0]->is_fixed &&
-           node->outputs[0] && node->inputs[0]->dtype == QDQI_FLOAT32;
-}
-
 /* --- constants ---------------------------------------------------------------------------- */
 
 /* Returns the index of the operand of the node that is a constant of one element, or -1. */

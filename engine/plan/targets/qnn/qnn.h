@@ -168,9 +168,6 @@ enum qdq_code qdqi_join_patterns(const struct qdq_spec *spec,
                                  struct qdqi_arena *arena, bool *joined,
                                  struct qdq_error *err);
 
-/* Returns whether the node is a ReduceL2 of float32 (rule Q23, forms.c). */
-bool qdqi_is_norm(const struct qdqi_node *node);
-
 /* Returns whether the layer is a Gather of a constant table that has pairs (tables.c). */
 bool qdqi_qnn_reads_table(const struct planner *p, const struct qdq_layer *layer);
 

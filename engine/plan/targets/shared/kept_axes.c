@@ -40,3 +40,11 @@ qdqi_keep_axes(const struct qdq_model *model, struct qdqi_edit *edit, size_t i)
                        qdqi_edit_name(edit, node->name, "_axes"), inputs, 2, out->name);
     return true;
 }
+
+bool
+qdqi_is_norm(const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "ReduceL2") && node->proto->n_output == 1 &&
+           node->proto->n_input > 0 && node->inputs[0] && !node->inputs[0]->is_fixed &&
+           node->outputs[0] && node->inputs[0]->dtype == QDQI_FLOAT32;
+}

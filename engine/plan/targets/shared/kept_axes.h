@@ -19,4 +19,7 @@ const char *qdqi_axes_of(struct qdqi_edit *edit, const struct qdqi_node *node);
    does not say them, and reduces all or none. */
 bool qdqi_keep_axes(const struct qdq_model *model, struct qdqi_edit *edit, size_t node);
 
+/* Returns whether the node is a ReduceL2 of float32, the length of a vector. */
+bool qdqi_is_norm(const struct qdqi_node *node);
+
 #endif
