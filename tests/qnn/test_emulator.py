@@ -26,10 +26,10 @@ def sqnr(wanted, got):
     return float("inf") if noise == 0 else 10 * np.log10((wanted ** 2).sum() / noise)
 
 
-def on_emulator(python, model, x, folder, *graphs):
+def on_emulator(python, model, x, folder, *graphs, soc="43"):
     np.save(folder / "x.npy", x)
     done = subprocess.run([python, RUN_ONCE, model, folder / "x.npy", folder / "y.npy", *graphs],
-                          capture_output=True, text=True)
+                          env={**os.environ, "SOC_MODEL": soc}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return np.load(folder / "y.npy")
 

@@ -245,6 +245,20 @@ def test_what_others_read_keeps_its_range(tmp_path, target, read):
     assert len(left) == (3 if read == "sm" and target == "qnn" else 0)
 
 
+def test_sent_masks_are_masks(tmp_path):
+    """Callers send -10000 in floats: the scores that another layer reads, too, stay in float (rule Q17)."""
+    rng = np.random.default_rng(5)
+    mask = np.zeros((32, 1, 1, 8), np.float32)
+    mask[::2, ..., 5:] = -1e4
+    text = (BESIDE % "sm").replace("gone = Sub (unit, m) mask = Mul (gone, low)", "mask = Identity (m)")
+    constants = {"wz": rng.normal(size=(8, 4)), **{f"w{k}": rng.normal(size=(16, 16)) / 4 for k in "qkv"}}
+    report = judged(tmp_path, text, constants,
+                    {"x": rng.normal(size=(32, 1, 8, 16)).astype(np.float32), "m": mask}, target="qnn")
+    assert len([row for row in report["layers"] if "Q17" in row["rules"]]) == 3
+    by_name = {row["name"]: row["sqnr_db"] for row in report["evaluation"]["outputs"]}
+    assert by_name["y"] > 20 and by_name["z"] > 30
+
+
 def test_energies_of_a_layer_are_no_mask(tmp_path):
     """The numbers of a layer are as low as a mask, and the highest one tells the class: 1 dB was left."""
     rng = np.random.default_rng(4)

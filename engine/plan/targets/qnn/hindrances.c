@@ -51,6 +51,23 @@ touches_scores(const struct planner *p, const struct qdq_layer *layer)
     return any;
 }
 
+/* Returns whether the layer computes with floats that no pair can stand on: rule Q22 is off, or a constant is
+   infinite. */
+static bool
+has_bare_operand(const struct planner *p, const struct qdq_layer *layer,
+                 const struct qdqi_node *node)
+{
+    if (p->graph->classes[layer->node]->kind != QDQ_MULTI_INPUT)
+        return false;
+    for (size_t i = 0; i < node->proto->n_input; i++) {
+        const struct qdqi_tensor *t = node->inputs[i];
+        if (t && t->dtype == QDQI_FLOAT32 && (t->is_fixed || t->is_shape) &&
+            qdqi_layer_input(p->graph, node, (int)i) != QDQI_INPUT_DATA)
+            return true;
+    }
+    return false;
+}
+
 /* Returns whether layers that have no kernel of 16 bits are computed in 8: an HTP of v68 or v69 has no floats. */
 static bool
 is_narrowed(const struct planner *p)
@@ -71,6 +88,8 @@ qdqi_qnn_hindrance(const struct planner *p, struct qdq_layer *layer, bool wants_
         return "rule:Q17, masked scores that others than a Softmax read have no "
                "integers";
     }
+    if (wants_inputs && has_bare_operand(p, layer, node))
+        return "no pair can stand on what it computes with";
     if (is_narrow_conv(layer, node))
         why = "rule:Q11, the HTP refuses a Conv of 4 bits without a scale for each "
               "channel";
