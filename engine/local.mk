@@ -225,6 +225,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/placement/lint.c engine/plan/placement/lint.h \
 	engine/plan/placement/masked_sums.c engine/plan/placement/masked_sums.h \
 	engine/plan/placement/moment_memory.c engine/plan/placement/moment_memory.h \
+	engine/plan/placement/sampled_moments.c engine/plan/placement/sampled_moments.h \
 	engine/plan/placement/zero_points.c engine/plan/placement/zero_points.h \
 	engine/plan/placement/outputs.c engine/plan/placement/outputs.h \
 	engine/plan/placement/plan.c engine/plan/placement/plan.h engine/plan/placement/planner.c \

@@ -277,6 +277,7 @@ load_block(struct qdqi_moment_block *b, size_t which, const double *diagonal,
     struct qdqi_moment_matrix to = {.m = m,
                                     .block = which,
                                     .centred = b->r->centred,
+                                    .shrunk = b->r->shrunk,
                                     .places = b->places,
                                     .ld = b->ld,
                                     .to = b->exact};

@@ -30,6 +30,7 @@ struct qdqi_gptq {
     bool refine, own_scales;
     bool joint; /* `refine` chooses scales and integers together, where few share one */
     bool is_signed;                 /* scales may be negative */
+    double shrunk;                  /* of the moment (qdqi_moment_matrix) */
     int16_t *integers;              /* by element: the result, as it is stored */
     const struct qdqi_tasks *tasks; /* threads; NULL: the calling one does it all */
 };

@@ -5,6 +5,7 @@
 #include "ground/base/zeros.h"
 #include "numbers/arithmetic/products.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,6 +344,7 @@ qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t part)
             size_t column = to->places[j], above = row * to->ld + column;
             size_t below = column * to->ld + row;
             sum = sum / rows - mean * centre(m, at + j, to->centred);
+            sum *= i == j ? 1 : 1 - to->shrunk;
             if (to->to)
                 to->to[above] = to->to[below] = sum;
             else
@@ -365,6 +367,26 @@ qdqi_moment_scale(struct qdqi_moment *m, const double *factors)
                 *to = (float)((double)*to * of[i] * of[j]);
             }
     }
+}
+
+double
+qdqi_moment_noise(const struct qdqi_moment *m, bool centred, double independent)
+{
+    double variances = 0, squares = 0, all = 0, each = 0;
+    const double rows = number_of_rows(m);
+    for (size_t i = 0; i < m->k; i++)
+        for (size_t j = i; j < m->k; j++) {
+            const double c = (double)*qdqi_moment_product(m, i, j) / rows -
+                             centre(m, i, centred) * centre(m, j, centred);
+            if (i == j) {
+                all += c;
+                each += c * c;
+            } else
+                squares += 2 * c * c;
+        }
+    variances = all * all - each + squares; /* c_ii c_jj + c_ij^2 */
+    const double ret = variances / (independent * squares);
+    return ret >= 0 ? fmin(ret, 1) : 1;
 }
 
 void

@@ -105,6 +105,7 @@ struct qdqi_moment_matrix {
     size_t ld;            /* elements from one row to the next */
     double *to;           /* or, where it is NULL, */
     float *to_floats;
+    double shrunk; /* the share that is taken from all products of two elements */
 };
 
 /* Returns the rows of the block's matrix. */
@@ -115,6 +116,9 @@ size_t qdqi_moment_matrix_parts(const struct qdqi_moment *m);
 void qdqi_moment_write(const struct qdqi_moment_matrix *to, size_t i);
 /* Makes it the moment of rows whose element i is multiplied by factors[i]. */
 void qdqi_moment_scale(struct qdqi_moment *m, const double *factors);
+/* Returns the share of the products of two elements that is noise if so many of the rows are independent
+   of each other and normal: what `shrunk` should be. The moment has one block. */
+double qdqi_moment_noise(const struct qdqi_moment *m, bool centred, double independent);
 /* Writes the diagonals of all blocks: k numbers. */
 void qdqi_moment_diagonal(const struct qdqi_moment *m, bool centred, double *to);
 

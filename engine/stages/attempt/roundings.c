@@ -48,7 +48,7 @@ are_equal(const struct qdqi_rounded_key *a, const struct qdqi_rounded_key *b)
     return a->format == b->format && a->axis == b->axis && a->block == b->block &&
            a->is_reduced == b->is_reduced && a->is_centred == b->is_centred &&
            a->by_gptq == b->by_gptq && a->by_moments == b->by_moments &&
-           a->is_signed == b->is_signed && a->n == b->n &&
+           a->is_signed == b->is_signed && a->shrunk == b->shrunk && a->n == b->n &&
            memcmp(a->scales, b->scales, a->n * sizeof *a->scales) == 0 &&
            !a->zero_points == !b->zero_points &&
            (!a->zero_points ||

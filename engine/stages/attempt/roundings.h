@@ -18,6 +18,7 @@ struct qdqi_rounded_key {
     size_t n; /* scales */
     const float *scales;
     const int32_t *zero_points; /* NULL: all are 0 */
+    double shrunk;              /* as qdqi_moment_matrix has it */
 };
 
 /* The result of rounding, as the members of qdqi_params have it. */

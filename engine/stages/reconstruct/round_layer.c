@@ -6,6 +6,7 @@
 #include "graph/weights/integers.h"
 #include "graph/weights/least_squares.h"
 #include "graph/weights/pairs.h"
+#include "plan/placement/sampled_moments.h"
 #include "stages/scale/matrix.h"
 #include "stages/scale/round.h"
 
@@ -147,6 +148,25 @@ cover(struct rebuilding *r)
             p->scales[s] = 1;
 }
 
+/* --- what is left to chance ------------------------------------------------------- */
+
+/* Of the rows of one sample, patches of an image or tokens of a text, so many count as independent of
+   each other beside the first: one of twenty. */
+static const double fresh = 0.05;
+
+/* Returns the share of a moment's products of two inputs that so few samples leave to chance. */
+static double
+shrinkage(const struct rebuilding *r, size_t group)
+{
+    const struct qdqi_patches *patches = &r->layer->pairs.patches;
+    const struct qdqi_moment *m = &patches->moments[group];
+    const double samples = fmin((double)patches->taken, (double)m->rows);
+    return qdqi_shrinks_moments(r->a->spec)
+               ? qdqi_moment_noise(m, r->key.is_centred,
+                                   samples + fresh * ((double)m->rows - samples))
+               : 0;
+}
+
 /* --- bias ----------------------------------------------------------------------- */
 
 /* Gives the bias the mean of the target's differences and of the errors of the weight. */
@@ -246,10 +266,12 @@ rebuild(struct rebuilding *r, const char **ret_why, struct qdq_error *err)
     if (code)
         return code;
     cover(r);
-    for (size_t g = 0; g < groups && !code && !*ret_why; g++)
+    for (size_t g = 0; g < groups && !code && !*ret_why; g++) {
+        r->key.shrunk = shrinkage(r, g);
         code = qdqi_round_group(r->a, &r->key, &r->m, g,
                                 &r->layer->pairs.patches.moments[g], &r->p, r->integers,
                                 ret_why, err);
+    }
     return code || *ret_why ? code : commit(r, err);
 }
 

@@ -97,6 +97,7 @@ qdqi_round_group(const struct qdqi_attempt *a, const struct qdqi_rounded_key *ke
         .own_scales = qdqi_has_own_scales(m),
         .joint = key->by_moments,
         .is_signed = key->is_signed,
+        .shrunk = key->shrunk,
         .integers = integers + first,
         .tasks = &tasks,
     };

@@ -196,7 +196,7 @@ def test_layers_cite_rules(tmp_path):
                                        "C24": False, "C25": False, "C26": False, "C27": True, "C28": False, "C29": False,
                                        "C30": False, "C32": False, "C35": False, "P7": True,
                                        "P1": True, "P2": False, "P3": True, "P4": True,
-                                       "P5": False, "P6": False}
+                                       "P5": False, "P6": False, "P8": False}
 
 
 def test_biases_may_stay_float(tmp_path):

@@ -71,7 +71,12 @@ write_dense(const struct qdqi_moment *m, size_t b, bool centred, double *to,
     ck_assert(places);
     for (size_t i = 0; i < *ret_n; i++)
         places[i] = i;
-    const struct qdqi_moment_matrix matrix = {m, b, centred, places, *ret_n, to, NULL};
+    const struct qdqi_moment_matrix matrix = {.m = m,
+                                              .block = b,
+                                              .centred = centred,
+                                              .places = places,
+                                              .ld = *ret_n,
+                                              .to = to};
     for (size_t part = 0; part < qdqi_moment_matrix_parts(m); part++)
         qdqi_moment_write(&matrix, part);
     free(places);
@@ -124,6 +129,39 @@ UNIT_TEST(a_row_that_is_not_finite_is_left_out)
     ck_assert_double_eq(got[0], 5);
     ck_assert_double_eq(got[1], 7);
     ck_assert_double_eq(got[3], 10);
+    qdqi_moment_fini(&m);
+}
+
+/* Of n rows of two numbers that are always the same, 2 / n of their product is noise; of numbers that do
+   not depend on each other, all is. */
+UNIT_TEST(few_rows_leave_products_to_chance)
+{
+    const float same[] = {1, 1, -1, -1, 2, 2, -2, -2},
+                apart[] = {1, 1, 1, -1, -1, 1, -1, -1};
+    struct qdqi_moment m;
+    make_moment(&m, same, 4, 2);
+    ck_assert_double_eq_tol(qdqi_moment_noise(&m, false, 4), 0.5, 1e-12);
+    ck_assert_double_eq_tol(qdqi_moment_noise(&m, true, 100), 0.02, 1e-12);
+    qdqi_moment_fini(&m);
+    make_moment(&m, apart, 4, 2);
+    ck_assert_double_eq(qdqi_moment_noise(&m, false, 1000), 1);
+    qdqi_moment_fini(&m);
+}
+
+UNIT_TEST(products_shrink_and_squares_stay)
+{
+    const float rows[] = {1, 1, -1, -1, 2, 2, -2, -2};
+    const size_t places[] = {0, 1};
+    double got[4];
+    struct qdqi_moment m;
+    make_moment(&m, rows, 4, 2);
+    const struct qdqi_moment_matrix matrix = {
+        .m = &m, .places = places, .ld = 2, .to = got, .shrunk = 0.2};
+    qdqi_moment_write(&matrix, 0);
+    ck_assert_double_eq(got[0], 2.5);
+    ck_assert_double_eq_tol(got[1], 2, 1e-12);
+    ck_assert_double_eq_tol(got[2], 2, 1e-12);
+    ck_assert_double_eq(got[3], 2.5);
     qdqi_moment_fini(&m);
 }
 

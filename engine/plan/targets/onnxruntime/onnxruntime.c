@@ -81,6 +81,8 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return qdqi_tied_decide(spec, ret_reason);
     if (rule == P6)
         return qdqi_zero_points_decide(spec, ret_reason);
+    if (rule == P8)
+        return qdqi_sampled_moments_decide(spec, ret_reason);
     if (rule == P4) {
         *ret_reason = QDQI_WHY_MASKS;
         return true;

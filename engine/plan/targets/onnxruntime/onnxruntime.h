@@ -6,6 +6,7 @@
 
 #include "plan/placement/target.h"
 #include "plan/placement/masked_sums.h"
+#include "plan/placement/sampled_moments.h"
 #include "plan/placement/zero_points.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
@@ -112,7 +113,8 @@
          "A constant that a Loop or Scan carries from step to step and never changes " \
          "is read from outside, as the "                                               \
          "weights of an LSTM of Keras, so that the layers of its body have weights. "  \
-         "Off: such layers stay floating point.")
+         "Off: such layers stay floating point.")                                      \
+    QDQI_SAMPLED_MOMENTS_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 

@@ -6,6 +6,7 @@
 
 #include "plan/placement/target.h"
 #include "plan/placement/masked_sums.h"
+#include "plan/placement/sampled_moments.h"
 #include "plan/placement/zero_points.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/saturation.h"
@@ -105,7 +106,8 @@
     QDQI_TIED_FORMS_RULE(RULE)                                                         \
     QDQI_EINSUM_RULE(RULE, V25)                                                        \
     QDQI_ZERO_POINTS_RULE(RULE)                                                        \
-    QDQI_CAUSAL_RULE(RULE, AUTO)
+    QDQI_CAUSAL_RULE(RULE, AUTO)                                                       \
+    QDQI_SAMPLED_MOMENTS_RULE(RULE, AUTO)
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 

@@ -4,6 +4,7 @@
 #ifndef QDQI_PLAN_TARGETS_QNN_QNN_H
 #define QDQI_PLAN_TARGETS_QNN_QNN_H
 
+#include "plan/placement/sampled_moments.h"
 #include "plan/placement/target.h"
 #include "plan/targets/shared/plain_forms.h"
 
@@ -105,7 +106,8 @@
     RULE(Q24, ON,                                                                     \
          "What a Concat joins has the scale of what it makes where it comes from an " \
          "input of the model, or in 8 bits from another Concat, by layers that only " \
-         "move it: the HTP does not convert it. Off: each has its own.")
+         "move it: the HTP does not convert it. Off: each has its own.")              \
+    QDQI_SAMPLED_MOMENTS_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(QNN_RULES);
 

@@ -7,6 +7,7 @@
 #ifndef QDQI_PLAN_TARGETS_TENSORRT_TENSORRT_H
 #define QDQI_PLAN_TARGETS_TENSORRT_TENSORRT_H
 
+#include "plan/placement/sampled_moments.h"
 #include "plan/placement/target.h"
 #include "plan/targets/shared/plain_forms.h"
 #include "plan/targets/shared/tied.h"
@@ -95,7 +96,8 @@
          "integers of 8 bits with a scale for each row, and all of them read what "    \
          "one DequantizeLinear makes. "                                                \
          "Off: it is stored in floating point for the Gathers, and once for each "     \
-         "form of the heads.")
+         "form of the heads.")                                                         \
+    QDQI_SAMPLED_MOMENTS_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(TENSORRT_RULES);
 
