@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A format costs bytes, and leaves noise in a weight. */
+/* The formats of one weight are measured: by the bytes that it takes, and by the noise that is left in it. */
 #ifndef QDQI_STAGES_RECIPE_FORMAT_NOISE_H
 #define QDQI_STAGES_RECIPE_FORMAT_NOISE_H
 

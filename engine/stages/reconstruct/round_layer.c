@@ -150,8 +150,8 @@ cover(struct rebuilding *r)
 
 /* --- what is left to chance ------------------------------------------------------- */
 
-/* Of the rows of one sample, patches of an image or tokens of a text, so many count as independent of
-   each other beside the first: one of twenty. */
+/* One of twenty rows of a sample, which are patches of an image or tokens of a text, counts as independent
+   of the others. */
 static const double fresh = 0.05;
 
 /* Returns the share of a moment's products of two inputs that so few samples leave to chance. */

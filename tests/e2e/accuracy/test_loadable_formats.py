@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each weight gets a format of the recipe that the target's runtime loads for its layer."""
+"""Each weight gets one of the recipe's formats that the target's runtime loads for its layer."""
 
 import functools
 import glob
@@ -140,7 +140,7 @@ def test_formats_of_which_none_loads(tmp_path, target, activations, formats, why
 
 
 def test_tensorrt_has_blocks_where_it_takes_them(tmp_path):
-    """A Gemm and a MatMul have them; a Conv has a scale for each channel in the same result."""
+    """A Gemm and a MatMul have blocks, and a Conv has a scale for each channel in the same result."""
     report, said = quantize(tmp_path, "tensorrt", None, weights={"granularity": BLOCK},
                             recipe={"formats": ["int4", "int8"], "max_size_ratio": 0.45})
     assert report, said

@@ -132,8 +132,8 @@ UNIT_TEST(a_row_that_is_not_finite_is_left_out)
     qdqi_moment_fini(&m);
 }
 
-/* Of n rows of two numbers that are always the same, 2 / n of their product is noise; of numbers that do
-   not depend on each other, all is. */
+/* Where two numbers are the same in all of n rows, 2 / n of their product is noise; where they do not
+   depend on each other, all is. */
 UNIT_TEST(few_rows_leave_products_to_chance)
 {
     const float same[] = {1, 1, -1, -1, 2, 2, -2, -2},
