@@ -2,8 +2,8 @@
 """make_decoder.py FOLDER [SIZE [RANGES]]: makes a decoder with random weights in FOLDER.
 
 SIZE is a row of SIZES: `tiny` (1.1 M parameters, 4 MB), `100m` (27 M, 108 MB), `682m`
-(682 M parameters, 2.7 GB, the default), or `7b` (6.9 G parameters, 28 GB). The graph is that
-of a language model without its embedding: norms, attention with one head, a gated part, and
+(682 M parameters, 2.7 GB, the default), `1b` (1.1 G parameters, 4.4 GB), or `7b` (6.9 G
+parameters, 28 GB). The graph is that of a language model without its embedding: norms, attention with one head, a gated part, and
 a dense layer at the end. Weights are float32 in FOLDER/SIZE.data, which FOLDER/SIZE.onnx
 names; the same SIZE gives the same bytes.
 
@@ -21,7 +21,8 @@ from onnx import TensorProto, helper
 
 # hidden size, size of the gated part, layers, tokens
 SIZES = {"tiny": (128, 352, 4, 2048), "100m": (768, 2048, 3, 8000),
-         "682m": (2048, 5632, 12, 32000), "7b": (4096, 11008, 33, 32000)}
+         "682m": (2048, 5632, 12, 32000), "1b": (2048, 5632, 20, 32000),
+         "7b": (4096, 11008, 33, 32000)}
 PIECE = 1 << 24  # elements that are written at once
 
 
