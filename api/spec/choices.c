@@ -57,20 +57,24 @@ state(json_t *object, const char *member, json_t *value)
     return ok;
 }
 
+/* States the rounding "nearest", which encoders leave out, where the spec names it. */
+static bool
+state_rounding(const struct qdq_spec *spec, json_t *root)
+{
+    return spec->open & QDQ_CHOICE_ROUNDING ||
+           state(json_object_get(root, "weights"), "rounding", json_string("nearest"));
+}
+
 /* States what encoders leave out that the spec names. */
 static bool
 state_named(const struct qdq_spec *spec, json_t *root)
 {
-    bool ok = true;
+    bool ok = state_rounding(spec, root);
     if (!(spec->open & QDQ_CHOICE_SMOOTH))
         ok = state(root, "smooth", json_false()) && ok;
     if (!(spec->open & QDQ_CHOICE_BIASES))
         ok = state(root, "bias_correction",
                    api_encode_bias_correction(spec->bias_correction)) &&
-             ok;
-    if (!(spec->open & QDQ_CHOICE_ROUNDING))
-        ok = state(json_object_get(root, "weights"), "rounding",
-                   json_string("nearest")) &&
              ok;
     return ok;
 }
@@ -86,10 +90,24 @@ open_choices(const struct qdq_spec *spec)
     return spec->open & (is_best ? (unsigned)QDQ_CHOICES : is_auto ? of_auto : 0U);
 }
 
+/* States the same where the target rounds otherwise by default. A target that rounds to nearest has it by
+   default, and its specs stay as they were before there was a choice. */
+static bool
+state_against_target(const struct qdq_spec *spec, json_t *root)
+{
+    return spec->target->rounding == QDQ_ROUND_NEAREST || state_rounding(spec, root);
+}
+
 json_t *
 api_leave_open(const struct qdq_spec *spec, json_t *root)
 {
-    if (spec->recipe < QDQ_RECIPE_AUTO || !root)
+    if (!root)
+        return root;
+    if (!state_against_target(spec, root)) {
+        json_decref(root);
+        return NULL;
+    }
+    if (spec->recipe < QDQ_RECIPE_AUTO)
         return root;
     for (size_t i = 0; i < N_CHOICES; i++) {
         json_t *object = object_of(root, &choices[i]);

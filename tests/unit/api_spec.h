@@ -116,7 +116,17 @@ expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
     for (size_t i = 0; i < a->target->n_rules; i++)
         ck_assert_int_eq(qdq_spec_has_rule(a, i), qdq_spec_has_rule(b, i));
     expect_equal_lists(a, b);
+    ck_assert_int_eq(a->recipe, b->recipe);
+    ck_assert_int_eq(a->weights.format, b->weights.format);
     ck_assert_int_eq(a->weights.granularity, b->weights.granularity);
+    ck_assert_int_eq(a->weights.storage, b->weights.storage);
+    ck_assert_int_eq(a->weights.method, b->weights.method);
+    ck_assert_int_eq(a->weights.rounding, b->weights.rounding);
+    ck_assert_int_eq(a->weights.range, b->weights.range);
+    ck_assert_int_eq(a->weights.scales, b->weights.scales);
+    ck_assert_int_eq(a->bias_correction, b->bias_correction);
+    ck_assert_int_eq(a->activations.format, b->activations.format);
+    ck_assert_int_eq(a->activations.symmetric, b->activations.symmetric);
     ck_assert_str_eq(a->calibration.method, b->calibration.method);
     ck_assert(a->calibration.percentile == b->calibration.percentile);
     expect_equal_texts(a->calibration.source, b->calibration.source);

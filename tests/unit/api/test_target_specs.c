@@ -2,10 +2,7 @@
 /* A spec with several targets is taken apart into one for each. */
 #include "config.h"
 #include "api/targets.h"
-#include "api.h"
-
-#include "api/spec.h"
-#include "qdq/targets.h"
+#include "api_spec.h"
 
 /* Texts that are left to the decoder: none has the member, or none is an object. */
 static const char *const others[] = {
@@ -141,6 +138,45 @@ UNIT_TEST(a_decoded_spec_has_one_target)
     ck_assert_str_eq(problem.where, "/targets");
     ck_assert(strstr(problem.detail, "POST /v1/jobs"));
     ck_assert_ptr_null(spec);
+}
+
+/* Members with a value that is a default of some targets, and none of the others. */
+static const char *const against_a_target[] = {
+    "\"weights\":{\"rounding\":\"nearest\"}",
+    "\"weights\":{\"rounding\":\"gptq\"}",
+    "\"weights\":{\"rounding\":\"gptq\"},\"bias_correction\":false",
+    "\"weights\":{\"rounding\":\"nearest\"},\"bias_correction\":true",
+    "\"bias_correction\":false",
+    "\"weights\":{\"method\":\"max\"}",
+    "\"weights\":{\"method\":\"mse\"}",
+    "\"weights\":{\"storage\":\"qdq\"}",
+    "\"weights\":{\"scales\":\"moments\",\"range\":\"narrow\"}",
+    "\"activations\":{\"dtype\":\"uint8\"}",
+    "\"activations\":{\"dtype\":\"int8\"}",
+    "\"activations\":{\"symmetric\":true}",
+    "\"activations\":\"none\",\"weights\":{\"rounding\":\"nearest\"}",
+};
+
+/* The effective spec says what its spec says, whatever the target does by default and the recipe chooses. */
+UNIT_ROWS(the_effective_spec_keeps_what_is_named, against_a_target)
+{
+    static const char *const recipes[] = {"\"none\"", "\"auto\"", "\"best\"",
+                                          "{\"max_seconds\":9}"};
+    size_t n = 0;
+    for (size_t i = 0; qdq_target_row(i); i++)
+        for (size_t k = 0; k < sizeof recipes / sizeof *recipes; k++) {
+            char text[256];
+            struct api_spec *spec;
+            struct api_problem problem = {0};
+            snprintf(text, sizeof text, "{\"target\":\"%s\",\"recipe\":%s,%s}",
+                     qdq_target_row(i)->name, recipes[k], against_a_target[_i]);
+            if (!api_spec_decode(text, strlen(text), &spec, &problem))
+                continue; /* the target lacks the recipe or the format */
+            n++;
+            api_spec_free(&spec);
+            expect_round_trip(text);
+        }
+    ck_assert_uint_ge(n, 4);
 }
 
 UNIT_SUITE("api/targets")
