@@ -194,7 +194,7 @@ def test_layers_cite_rules(tmp_path):
                                        "C16": False, "C17": False, "C18": False, "C19": True,
                                        "C20": True, "C21": False, "C22": False, "C23": True,
                                        "C24": False, "C25": False, "C26": False, "C27": True, "C28": False, "C29": False,
-                                       "C30": False, "C32": False, "C35": False, "P7": True,
+                                       "C30": False, "C32": False, "C33": True, "C35": False, "P7": True,
                                        "P1": True, "P2": False, "P3": True, "P4": True,
                                        "P5": False, "P6": False, "P8": False}
 

@@ -35,7 +35,7 @@ CONSTANTS = {
     "wide": weight(16, 32, 3, 3), "point": weight(16, 16, 1, 1), "line": weight(16, 8, 3),
     "lines": weight(16, 10), "row": weight(1, 1, 64), "up": weight(16, 6, 4, 4), "one": np.float32(1),
     "signs": (np.where(np.arange(16) % 2, -1, 1) * factors(16)).reshape(-1, 1, 1).astype(np.float32),
-    "t1": np.array([1]), "scores": 2 * weight(64, 64), "values": 4 * weight(64, 64),
+    "t0": np.array([0]), "t1": np.array([1]), "t2": np.array([2]), "scores": 2 * weight(64, 64), "values": 4 * weight(64, 64),
 }
 CONSTANTS |= {"both": (factors(32) * np.where(np.arange(32) % 2, -1, 1)).astype(np.float32),
               "square": weight(32, 16)}
@@ -100,6 +100,11 @@ ONNXRUNTIME = {
         y = Conv <pads = [1, 1, 1, 1]> (s, k)""", {"layers": [{"name": "b", "quantize_weight": False}]}),
     "one share": ("C27", TOKENS, "a = MatMul (x, m)  r = ReduceMean <axes = [2]> (a)  p = Softmax <axis = -1> (r)"
                                  "  s = Mul (a, p)  y = MatMul (s, m)", {}),
+    "one place": ("C33", IMAGES, CONV + "g_ = GlobalMaxPool (a)  p = Softmax <axis = -1> (g_)  y = Mul (p, a)", {}),
+    "one window": ("C33", IMAGES, CONV + "g_ = MaxPool <kernel_shape = [10, 10]> (a)  p = Softmax <axis = 3> (g_)"
+                                         "  y = Mul (p, a)", {}),
+    "one part": ("C33", TOKENS, "a = MatMul (x, m)  g_ = Slice (a, t0, t1, t2)  p = Softmax <axis = -1> (g_)"
+                                "  s = Mul (a, p)  y = MatMul (s, m)", {}),
     "one key": ("C20", ONE_KEY, SCORES.format("p = Softmax <axis = -1> (s)"), {}),
     "two bits": ("C26", ROWS, "y = MatMul (x, ten)", TWO_BITS),
     "two bits of a Gemm": ("C26", ROWS, "y = Gemm <transB = 1> (x, turned)", TWO_BITS),

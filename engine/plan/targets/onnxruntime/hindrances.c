@@ -59,26 +59,49 @@ has_open_sizes(const struct planner *p)
     return false;
 }
 
-/* Returns whether a reduction that keeps its axes makes the tensor, perhaps in front of nodes that compute
-   element by element. */
-static bool
-is_reduced(const struct planner *p, const struct qdqi_tensor *t)
+/* Returns the node that makes the tensor, or what stands in front of nodes that compute element by element, if
+   it does not do that itself; NULL: there is none near. */
+static const struct qdqi_node *
+find_shaping(const struct planner *p, const struct qdqi_tensor *t)
 {
     enum { MOST_STEPS = 16 };
     const struct qdqi_node *node = qdqi_maker_of(&p->model->graph, t);
     for (int step = 0; node && node->proto->n_input > 0 && step < MOST_STEPS; step++) {
         static const char *const by_element[] = {"Add", "Div", "Dropout", "Identity",
                                                  "Mul", "Sub", NULL};
-        if (strncmp(node->proto->op_type, "Reduce", strlen("Reduce")) == 0)
-            return qdqi_node_int(node->proto, "keepdims", 1) != 0;
         if (!qdqi_is_pointwise(node) && !qdqi_node_is_one_of(node->proto, by_element))
-            return false;
+            return node;
         const bool second = node->inputs[0] && node->inputs[0]->is_fixed;
         node = second && node->proto->n_input < 2
                    ? NULL
                    : qdqi_maker_of(&p->model->graph, node->inputs[second]);
     }
-    return false;
+    return NULL;
+}
+
+/* Returns whether a reduction that keeps its axes stands in front of the tensor. */
+static bool
+is_reduced(const struct planner *p, const struct qdqi_tensor *t)
+{
+    const struct qdqi_node *node = find_shaping(p, t);
+    return node && strncmp(node->proto->op_type, "Reduce", strlen("Reduce")) == 0 &&
+           qdqi_node_int(node->proto, "keepdims", 1) != 0;
+}
+
+/* Returns whether a pool may have left one place along the axis of a Softmax behind it, or a part was taken that may be
+   one element. */
+static bool
+is_narrowed(const struct planner *p, const struct qdqi_node *softmax)
+{
+    static const char *const pools[] = {"GlobalAveragePool", "GlobalMaxPool",
+                                        "GlobalLpPool",      "AveragePool",
+                                        "MaxPool",           NULL};
+    static const char *const parts[] = {"Slice", "Split", "Gather", "Unsqueeze", NULL};
+    const struct qdqi_node *node = find_shaping(p, softmax->inputs[0]);
+    const int64_t axis = qdqi_node_int(softmax->proto, "axis", -1);
+    return node &&
+           (qdqi_node_is_one_of(node->proto, parts) ||
+            (axis != 0 && axis != 1 && qdqi_node_is_one_of(node->proto, pools)));
 }
 
 /* Returns whether the node is a Softmax whose axis may have one element. Where no shape is known
@@ -92,7 +115,8 @@ may_have_one(const struct planner *p, const struct qdqi_node *node)
         return false;
     if (!qdqi_tensor_dims(node->inputs[0], &dims, &rank) || rank == 0)
         return has_open_sizes(p) ||
-               (qdqi_rule_is_on(p, C27) && is_reduced(p, node->inputs[0]));
+               (qdqi_rule_is_on(p, C27) && is_reduced(p, node->inputs[0])) ||
+               (qdqi_rule_is_on(p, C33) && is_narrowed(p, node));
     int64_t axis = qdqi_node_int(node->proto, "axis", -1);
     axis += axis < 0 ? (int64_t)rank : 0;
     return axis < 0 || axis >= (int64_t)rank || dims[axis] < 2;

@@ -87,7 +87,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         *ret_reason = QDQI_WHY_MASKS;
         return true;
     }
-    if (rule == C19 || rule == C20 || rule == C23 || rule == C27) {
+    if (rule == C19 || rule == C20 || rule == C23 || rule == C27 || rule == C33) {
         *ret_reason =
             rule == C23 ? "the result would not run" : "the result would be wrong";
         return true;

@@ -114,7 +114,11 @@
          "is read from outside, as the "                                               \
          "weights of an LSTM of Keras, so that the layers of its body have weights. "  \
          "Off: such layers stay floating point.")                                      \
-    QDQI_SAMPLED_MOMENTS_RULE(RULE, AUTO)
+    QDQI_SAMPLED_MOMENTS_RULE(RULE, AUTO)                                              \
+    RULE(C33, AUTO,                                                                    \
+         "A Softmax stays floating point, too, where a pool or a part that is taken "  \
+         "may have left one element of its axis. "                                     \
+         "Off: onnxruntime answers 0 then.")
 
 QDQI_RULE_ENUM(ONNXRUNTIME_RULES);
 
