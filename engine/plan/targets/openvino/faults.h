@@ -63,6 +63,11 @@ FAULT(
     "dB are left.",
     "V22", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
 FAULT("2026.4",
+      "It takes a pair behind an AveragePool through it into the layer in front, whose "
+      "activation is times "
+      "factors of channels below zero: -4 to -1 dB are left.",
+      "V26", "tests/e2e/targets/test_runtime_numbers.py::test_openvino_has_the_fault")
+FAULT("2026.4",
       "It takes the scales of a QLinearConv's output channels for those of its input "
       "channels, and does not load it where their numbers differ.",
       "misread_by_target",

@@ -61,7 +61,7 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         *ret_reason = QDQI_WHY_MASKS;
         return true;
     }
-    if ((rule >= V12 && rule <= V19) || rule == V21 || rule == V22) {
+    if ((rule >= V12 && rule <= V19) || rule == V21 || rule == V22 || rule == V26) {
         *ret_reason = spec->weight_only ? "activations stay floating point"
                                         : "the result would be wrong";
         return !spec->weight_only;

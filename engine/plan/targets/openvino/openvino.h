@@ -107,7 +107,11 @@
     QDQI_EINSUM_RULE(RULE, V25)                                                        \
     QDQI_ZERO_POINTS_RULE(RULE)                                                        \
     QDQI_CAUSAL_RULE(RULE, AUTO)                                                       \
-    QDQI_SAMPLED_MOMENTS_RULE(RULE, AUTO)
+    QDQI_SAMPLED_MOMENTS_RULE(RULE, AUTO)                                              \
+    RULE(V26, AUTO,                                                                    \
+         "A layer stays floating point that reads an AveragePool behind an "           \
+         "activation of a layer times a vector of factors below "                      \
+         "zero, since OpenVINO computes wrong numbers there.")
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 
@@ -151,6 +155,10 @@ bool *qdqi_mark_extremes(const struct qdqi_graph *graph, struct qdqi_arena *aren
  * the arena; NULL when out of memory.
  */
 bool *qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena);
+
+/* Marks the nodes whose output is an average, in windows, of an activation of sums times factors of channels below zero
+   (rule V26). Returns an array by node, in the arena; NULL when out of memory. */
+bool *qdqi_mark_averaged(const struct qdq_model *model, struct qdqi_arena *arena);
 
 /* Marks the nodes behind a Conv or ConvTranspose without biases, up to where the last function
    does: what the mark above starts from. */

@@ -29,8 +29,9 @@ struct marks {
     /* its output is the largest of several numbers; a pool and a function that falls made it
        (wrong_numbers.c) */
     const bool *extreme, *turned;
-    const bool *chained; /* a small product in a row of them */
-    const bool *loose;   /* a factor below zero that goes into a pair */
+    const bool *chained;  /* a small product in a row of them */
+    const bool *loose;    /* a factor below zero that goes into a pair */
+    const bool *averaged; /* an average behind factors below zero */
 };
 
 static const struct marks *
@@ -54,10 +55,11 @@ qdqi_openvino_begin(struct planner *p, struct qdq_error *err)
         .turned = qdqi_mark_turned(p->model, arena),
         .chained = qdqi_mark_small_chains(p->model, arena, qdqi_rule_is_on(p, V22)),
         .loose = qdqi_mark_loose_factors(p->model, arena),
+        .averaged = qdqi_mark_averaged(p->model, arena),
     };
     p->marks = marks;
     return (marks->squared || !squares) && marks->extreme && marks->turned &&
-                   marks->chained && marks->loose
+                   marks->chained && marks->loose && marks->averaged
                ? QDQ_OK
                : qdqi_no_memory(err);
 }
@@ -219,11 +221,18 @@ reads_loose(const struct planner *p, const struct qdq_layer *layer)
     return reads_any(p, layer, marks_of(p)->loose);
 }
 
+static bool
+reads_averaged(const struct planner *p, const struct qdq_layer *layer)
+{
+    return reads_any(p, layer, marks_of(p)->averaged);
+}
+
 const struct qdqi_veto qdqi_openvino_vetoes[] = {
     {QDQI_VETO(V12), reads_extremes, false},
     {QDQI_VETO(V13), reads_turned, false},
     {QDQI_VETO(V21), is_chained, false},
     {QDQI_VETO(V22), reads_loose, false},
+    {QDQI_VETO(V26), reads_averaged, false},
     {QDQI_VETO(V4), is_slow_product, false},
     {QDQI_VETO(V7), makes_spectrum, false},
     {QDQI_VETO(V8), has_one_input, false},

@@ -208,6 +208,39 @@ qdqi_mark_turned(const struct qdq_model *model, struct qdqi_arena *arena)
     return mark_ways(model, arena, turned_step, TURNED);
 }
 
+/* --- factors below zero in front of an average ----------------------------------------------- */
+
+/* SUMMED: products are added up; CURVED: an activation behind that; FALLEN: factors of channels behind that, some of which
+   are below zero; AVERAGED: an AveragePool behind that. */
+enum { SUMMED = 1, CURVED = 2, FALLEN = 4, AVERAGED = 8 };
+
+static unsigned
+averaged_step(const struct qdq_model *model, const struct qdqi_node *node,
+              unsigned before)
+{
+    static const char *const sums[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+    static const char *const factors[] = {"Div", "Mul", NULL};
+    if (qdqi_node_is_one_of(node->proto, sums))
+        return SUMMED;
+    if (qdqi_node_is(node->proto, "AveragePool"))
+        return before & (FALLEN | AVERAGED) ? AVERAGED : 0;
+    if (qdqi_is_pointwise(node))
+        return before & SUMMED ? before | CURVED : before;
+    if (qdqi_node_is_one_of(node->proto, factors) && node->proto->n_input == 2 &&
+        before & CURVED)
+        for (size_t i = 0; i < 2; i++)
+            if (has_element(model, node->inputs[i], true) &&
+                has_negative(model, node->inputs[i]))
+                return before | FALLEN;
+    return passes_on(node) ? before : 0;
+}
+
+bool *
+qdqi_mark_averaged(const struct qdq_model *model, struct qdqi_arena *arena)
+{
+    return mark_ways(model, arena, averaged_step, AVERAGED);
+}
+
 /* --- factors in front of a pair alone ---------------------------------------------------- */
 
 /* LOOSE: nothing but constant factors since what computes no elements by themselves; NEGATED: a factor below
