@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTPs before v73 compute some operators otherwise, and all of them do where tensors are moved to a Concat: the faults are
+"""HTPs before v73 compute some numbers otherwise, and all of them do where tensors are moved to a Concat: the faults are
 still there, and results for them are whole and right (rules Q19 to Q24)."""
 
 import json

@@ -25,3 +25,25 @@ FAULT("2.7.0",
       "It makes one operator of floats of the five nodes of a GELU, which v68 refuses.",
       "Q18",
       "tests/qnn/test_emulator.py::test_a_gelu_of_several_nodes_is_one_of_floats")
+FAULT(
+    "2.7.0",
+    "As v68 and v69 it rounds what it multiplies sums by to eleven binary digits where "
+    "it divides zero points by it: a Conv of 16 bits has 46 dB, and 69 with ten "
+    "digits.",
+    "Q19", "tests/qnn/test_generations.py::test_factors_are_rounded_to_eleven_digits")
+FAULT("2.7.0",
+      "As v68 and v69 its ReduceSum of 16 bits makes zeros of one row of products, "
+      "unless "
+      "it keeps its axes.",
+      "Q20", "tests/qnn/test_generations.py::test_the_sum_of_one_row_of_products")
+FAULT("2.7.0",
+      "As v68 it does not load a Gather of a table of floats, nor of one with another "
+      "scale than what is gathered.",
+      "Q21", "tests/qnn/test_generations.py::test_a_table_of_floats")
+FAULT("2.7.0", "As v68 it does not load a quotient by a ReduceL2 of 16 bits.", "Q23",
+      "tests/qnn/test_generations.py::test_a_quotient_by_a_norm")
+FAULT(
+    "2.7.0",
+    "It does not convert what a Concat joins behind a Reshape or Transpose of an input "
+    "of the model, or in 8 bits behind one of another Concat: -2 dB are left.",
+    "Q24", "tests/qnn/test_generations.py::test_a_moved_input_in_front_of_a_concat")
