@@ -282,7 +282,8 @@ class Graph:
         if not whole:
             return "other"
         if not self.why_float(name, op) and all(
-            all(self._is_from_pair(i, group) for i in (n.input[1:] if n.op_type == "Where" else n.input)) and all(self._goes_to_pair(o, group) for o in n.output)
+            all(self._is_from_pair(i, group) for i in n.input[n.op_type == "Where" :])
+            and all(self._goes_to_pair(o, group) for o in n.output)
             for n in whole
         ):
             return "integer"
@@ -452,8 +453,7 @@ class Qnn(Provider):
             kernel["reason"] = why
         if reasons is not None and node.op_type not in CONVERSIONS:
             kernel["computes"] = kernel["computes"].replace("integer", "float")
-            reason = reasons.get(node.name) or reasons.get(name) or "the provider does not say why"
-            kernel["reason"] = one_line(reason)
+            kernel["reason"] = one_line(reasons.get(node.name) or reasons.get(name) or "the provider does not say why")
         return kernel
 
     def kernels(self):

@@ -123,8 +123,8 @@ def test_a_table_of_floats(qnn_python, tmp_path):
 @pytest.mark.parametrize("dtype, least_db", [("uint8", 15), ("uint16", 28)])
 def test_an_encoder_is_whole_as_v68(qnn_python, tmp_path, dtype, least_db):
     encoder(tmp_path)
-    spec = {"target": "qnn", "host": "v68", "recipe": "none", "evaluate": {"samples": 8}, "activations": {"dtype": dtype},
-            "calibration": {"max_samples": 40}}
+    spec = {"target": "qnn", "host": "v68", "recipe": "none", "evaluate": {"samples": 8},
+            "activations": {"dtype": dtype}, "calibration": {"max_samples": 40}}
     (tmp_path / "s.json").write_text(json.dumps(spec))
     done = subprocess.run([QDQ, "quantize", tmp_path / "m.onnx", "--calibration", tmp_path / "d.npz", "--spec",
                            tmp_path / "s.json", "--runners", soc_30(qnn_python, tmp_path), "-o", tmp_path / "q.onnx",

@@ -97,16 +97,16 @@
          "what is gathered, which has a pair. Off: the table is float16, and v68 "    \
          "does not load it.")                                                         \
     RULE(Q22, ON,                                                                     \
-         "What a layer reads beside activations has a pair, too, where it is made "   \
-         "of sizes and constants, and so has a constant that a Concat joins or a "    \
-         "Where selects. Off: such layers stay floating point.")                      \
+         "An operand that is made of sizes and constants has a pair beside "          \
+         "activations, and so has a constant that a Concat joins or a Where "         \
+         "selects. Off: such layers stay floating point.")                            \
     RULE(Q23, AUTO,                                                                   \
          "A ReduceL2 is written as the square root of a sum of squares for v68 and "  \
          "v69, which do not load a quotient by one in 16 bits.")                      \
     RULE(Q24, ON,                                                                     \
-         "What a Concat joins has the scale of what it makes where it comes from an " \
-         "input of the model, or in 8 bits from another Concat, by layers that only " \
-         "move it: the HTP does not convert it. Off: each has its own.")              \
+         "A Concat and its operands have one scale where they come from an input of " \
+         "the model, or in 8 bits from another Concat, by layers that only move "     \
+         "them: the HTP does not convert them. Off: each has its own.")               \
     QDQI_SAMPLED_MOMENTS_RULE(RULE, ON)
 
 QDQI_RULE_ENUM(QNN_RULES);
