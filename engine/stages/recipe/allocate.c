@@ -26,8 +26,9 @@ enum {
 };
 
 struct weight {
-    const char *layer; /* the first one that uses it */
-    size_t row;        /* in the plan */
+    const char
+        *layer; /* the first one that uses it; a copy, since models of attempts go */
+    size_t row; /* in the plan */
     double elements;
     /* on the hull, the cheapest first; a choice is an enum qdqi_format, UNCHANGED, or BY_CHANNEL +
        enum qdqi_format */
@@ -109,7 +110,10 @@ measure(const struct allocation *x, const struct qdqi_attempt *a, size_t i,
         return false;
     const unsigned formats = loadable(x, i, 0),
                    by_channel = formats_by_channel(x, a->plan, i);
-    *ret = (struct weight){.layer = w->layer, .elements = (double)c.n};
+    *ret = (struct weight){.layer = qdqi_arena_strdup(x->arena, w->layer),
+                           .elements = (double)c.n};
+    if (!ret->layer)
+        return false;
     if ((formats && !qdqi_measure_formats(a->plan, &c, &a->scales.weights[i], formats,
                                           0, ret->points, &ret->n)) ||
         (by_channel && !qdqi_measure_formats(a->plan, &c, &channels, by_channel,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from service import QUANTIZE
 
@@ -223,3 +224,30 @@ def test_questions_change_no_answer(tmp_path):
     quantize(tmp_path, "glyph_resnet", "with", **spec, frontier=True)
     without, with_it = ((tmp_path / f"{name}.onnx").read_bytes() for name in ("without", "with"))
     assert without == with_it
+
+
+@pytest.mark.parametrize("target", ("openvino", "tensorrt"))
+def test_the_frozen_spec_names_layers_of_models_that_are_gone(daemon, tmp_path, target):
+    """Each trial equalizes a model of its own, which goes when the next one takes its place."""
+    rng = np.random.default_rng(1)
+    weights = [numpy_helper.from_array(rng.standard_normal((64, 64), np.float32) / 8, f"w{i}") for i in range(6)]
+    nodes = []
+    for i in range(6):
+        nodes += [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"h{i}"], f"product_{i}"),
+                  helper.make_node("Relu", [f"h{i}"], [f"x{i + 1}"])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 64]) for name in ("x0", "x6")]
+    model = daemon.upload("models", helper.make_model(
+        helper.make_graph(nodes, "six", ends[:1], ends[1:], weights), ir_version=8,
+        opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    np.savez(tmp_path / "data.npz", x0=rng.standard_normal((64, 64), np.float32))
+    data = daemon.upload("datasets", (tmp_path / "data.npz").read_bytes())
+    job = daemon.submit(model=model, calibration=data, spec={
+        "target": target, "activations": "none", "equalize": True,
+        "recipe": {"formats": ["int4", "int8"], "max_size_ratio": 0.22}})
+    daemon.succeeded(job)
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    chosen = [name for entry in frozen["layers"] for name in entry["name"]]
+    assert chosen and set(chosen) <= {node.name for node in nodes}
+    again = daemon.submit(model=model, calibration=data, spec=frozen, fresh=True)
+    daemon.succeeded(again)
+    assert daemon.get(f"/v1/jobs/{again}/model").content == daemon.get(f"/v1/jobs/{job}/model").content
