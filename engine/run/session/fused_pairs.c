@@ -21,7 +21,8 @@ struct fusing {
     struct qdqi_map *inputs;  /* of the graph */
     struct qdqi_map *tensors; /* initializers that are no inputs, by name */
     struct qdqi_map *makers;  /* nodes, by what they make */
-    struct qdqi_map *kept; /* integers that another node reads, or that are outputs */
+    struct qdqi_map *kept;   /* integers that another node reads, or that are outputs */
+    struct qdqi_map *blocks; /* tensors that come from what makes blocks alone */
     bool may_block;
     struct qdqi_fused_pairs *ret;
 };
@@ -132,29 +133,48 @@ first_of_pair(const struct fusing *f, const Onnx__NodeProto *second,
 
 /* --- blocks -------------------------------------------------------------------- */
 
-/* Operators whose outputs may be in blocks. */
-static const char *const in_blocks[] = {"AveragePool", "BatchNormalization",
-                                        "Clip",        "Concat",
-                                        "Conv",        "GlobalAveragePool",
-                                        "MaxPool",     "GlobalMaxPool",
-                                        "HardSigmoid", "HardSwish",
-                                        "Relu",        "LeakyRelu",
-                                        "Sigmoid",     "Tanh",
-                                        NULL};
+/* Operators whose outputs may be in blocks: those that make blocks, and those that keep them. */
+static const char *const making_blocks[] = {
+    "AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool",
+    "MaxPool",     "GlobalMaxPool",      NULL};
+static const char *const keeping_blocks[] = {"Clip",      "Concat", "HardSigmoid",
+                                             "HardSwish", "Relu",   "LeakyRelu",
+                                             "Sigmoid",   "Tanh",   NULL};
 static const char *const joining[] = {"Add", "Mul", "Sum", NULL};
 
-/* Returns whether a node may make its output in blocks. The runtime fuses the sum with a bias, which is
-   fixed, and what it takes for its own operator. */
+/* Notes of a node's outputs whether they come from what makes blocks alone. */
+static void
+note_blocks(struct fusing *f, const Onnx__NodeProto *node)
+{
+    struct parameters p;
+    const Onnx__NodeProto *first = first_of_pair(f, node, &p);
+    const Onnx__NodeProto *from = first ? first : node;
+    const size_t n =
+        first ? 1 : node->n_input; /* behind it are a scale and a zero point */
+    bool blocks = qdqi_node_is_one_of(node, making_blocks);
+    if (!blocks && (first || qdqi_node_is_one_of(node, keeping_blocks) ||
+                    qdqi_node_is_one_of(node, joining))) {
+        blocks = n > 0;
+        for (size_t i = 0; i < n && blocks; i++)
+            blocks = qdqi_map_get(f->blocks, from->input[i]) ||
+                     (qdqi_node_is(node, "Clip") && i > 0); /* its bounds */
+    }
+    for (size_t i = 0; blocks && i < node->n_output; i++)
+        (void)!qdqi_map_put(f->blocks, node->output[i], f);
+}
+
+/* Returns whether a node may make its output in blocks. A sum does of blocks alone: the runtime fuses one with a
+   vector, and what it takes for its own operator, whether the vector is an initializer or computed. */
 static bool
 may_be_blocked(const struct fusing *f, const char *tensor)
 {
     const Onnx__NodeProto *maker = qdqi_map_get(f->makers, tensor);
     if (!f->may_block || !maker)
         return false;
-    bool may = qdqi_node_is_one_of(maker, joining);
-    for (size_t i = 0; may && i < maker->n_input; i++)
-        may = !qdqi_map_get(f->tensors, maker->input[i]);
-    return may || qdqi_node_is_one_of(maker, in_blocks);
+    return qdqi_node_is_one_of(maker, joining)
+               ? qdqi_map_get(f->blocks, tensor) != NULL
+               : qdqi_node_is_one_of(maker, making_blocks) ||
+                     qdqi_node_is_one_of(maker, keeping_blocks);
 }
 
 /* Returns whether the runtime has its own operator of that name in the model, or makes one. */
@@ -221,6 +241,8 @@ collect(struct fusing *f)
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
             (void)!qdqi_map_put(f->makers, g->node[i]->output[k], g->node[i]);
+    for (size_t i = 0; i < g->n_node; i++)
+        note_blocks(f, g->node[i]);
     for (size_t i = 0; i < g->n_output; i++)
         (void)!qdqi_map_put(f->kept, g->output[i]->name, f);
     for (size_t i = 0; i < g->n_node; i++) {
@@ -296,6 +318,7 @@ qdqi_fuse_pairs(const struct qdqi_runnable *model, struct qdqi_arena *arena,
                        .tensors = qdqi_map_new(arena),
                        .makers = qdqi_map_new(arena),
                        .kept = qdqi_map_new(arena),
+                       .blocks = qdqi_map_new(arena),
                        .ret = ret};
     *ret = (struct qdqi_fused_pairs){.proto = model->proto};
     if (qdqi_has_nested_graphs(f.graph))
@@ -304,8 +327,8 @@ qdqi_fuse_pairs(const struct qdqi_runnable *model, struct qdqi_arena *arena,
     Onnx__GraphProto *graph = qdqi_arena_copy(arena, f.graph, 1, sizeof *graph);
     ret->fakes.rows =
         qdqi_arena_array(arena, f.graph->n_node + 1, sizeof *ret->fakes.rows);
-    if (!f.inputs || !f.tensors || !f.makers || !f.kept || !copy || !graph ||
-        !ret->fakes.rows)
+    if (!f.inputs || !f.tensors || !f.makers || !f.kept || !f.blocks || !copy ||
+        !graph || !ret->fakes.rows)
         return qdqi_no_memory(err);
     f.may_block = !has_own_operator(f.graph);
     collect(&f);
